@@ -1,0 +1,288 @@
+//! Errors about one field of an object, in the shapes and words Kubernetes uses.
+//!
+//! Clients compare these texts (conformance does), so the wording is part of the wire contract.
+
+use std::fmt;
+
+use serde_json::Value;
+
+/// A path into an object, such as `spec.containers[0].name` or `metadata.labels[app]`.
+///
+/// Built from the outside in; cheap to clone for the depths that objects have.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Path(String);
+
+/// What is wrong with the field. The names on the wire are those of `metav1.CauseType`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum ErrorKind {
+    NotFound,
+    Required,
+    Duplicate,
+    Invalid,
+    NotSupported,
+    Forbidden,
+    TooLong,
+    TooMany,
+    Internal,
+    TypeInvalid,
+}
+
+/// One field's error. `Display` gives the text that goes into `Status.message`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Error {
+    /// What is wrong.
+    pub kind: ErrorKind,
+    /// Where; empty for the object itself.
+    pub path: Path,
+    /// The offending value, where the text shows it.
+    pub value: Option<Value>,
+    /// The rest of the sentence.
+    pub detail: String,
+}
+
+// === impl Path ===
+
+impl Path {
+    /// The object itself.
+    pub fn root() -> Self {
+        Self::default()
+    }
+
+    /// A path that starts at a top-level field.
+    pub fn new(name: &str) -> Self {
+        Self(name.to_owned())
+    }
+
+    /// The field `name` below this one.
+    #[must_use]
+    pub fn child(&self, name: &str) -> Self {
+        if self.0.is_empty() {
+            return Self(name.to_owned());
+        }
+        Self(format!("{}.{name}", self.0))
+    }
+
+    /// The item `index` of this list.
+    #[must_use]
+    pub fn index(&self, index: usize) -> Self {
+        Self(format!("{}[{index}]", self.0))
+    }
+
+    /// The entry `key` of this map.
+    #[must_use]
+    pub fn key(&self, key: &str) -> Self {
+        Self(format!("{}[{key}]", self.0))
+    }
+
+    /// The text form; empty for the root.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for Path {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.0.is_empty() { "<nil>" } else { &self.0 })
+    }
+}
+
+// === impl ErrorKind ===
+
+impl ErrorKind {
+    /// The name on the wire (`Status.details.causes[].reason`).
+    pub fn cause(self) -> &'static str {
+        match self {
+            Self::NotFound => "FieldValueNotFound",
+            Self::Required => "FieldValueRequired",
+            Self::Duplicate => "FieldValueDuplicate",
+            Self::Invalid => "FieldValueInvalid",
+            Self::NotSupported => "FieldValueNotSupported",
+            Self::Forbidden => "FieldValueForbidden",
+            Self::TooLong => "FieldValueTooLong",
+            Self::TooMany => "FieldValueTooMany",
+            Self::Internal => "InternalError",
+            Self::TypeInvalid => "FieldValueTypeInvalid",
+        }
+    }
+
+    fn words(self) -> &'static str {
+        match self {
+            Self::NotFound => "Not found",
+            Self::Required => "Required value",
+            Self::Duplicate => "Duplicate value",
+            Self::Invalid | Self::TypeInvalid => "Invalid value",
+            Self::NotSupported => "Unsupported value",
+            Self::Forbidden => "Forbidden",
+            Self::TooLong => "Too long",
+            Self::TooMany => "Too many",
+            Self::Internal => "Internal error",
+        }
+    }
+}
+
+// === impl Error ===
+
+impl Error {
+    /// The value is not acceptable; `detail` says what would be.
+    pub fn invalid(path: Path, value: impl Into<Value>, detail: impl Into<String>) -> Self {
+        Self {
+            kind: ErrorKind::Invalid,
+            path,
+            value: Some(value.into()),
+            detail: detail.into(),
+        }
+    }
+
+    /// The value has the wrong JSON type.
+    pub fn type_invalid(path: Path, value: impl Into<Value>, detail: impl Into<String>) -> Self {
+        Self {
+            kind: ErrorKind::TypeInvalid,
+            ..Self::invalid(path, value, detail)
+        }
+    }
+
+    /// A field that must be there is not.
+    pub fn required(path: Path, detail: impl Into<String>) -> Self {
+        Self {
+            kind: ErrorKind::Required,
+            path,
+            value: None,
+            detail: detail.into(),
+        }
+    }
+
+    /// The field may not be set, or not changed, here.
+    pub fn forbidden(path: Path, detail: impl Into<String>) -> Self {
+        Self {
+            kind: ErrorKind::Forbidden,
+            path,
+            value: None,
+            detail: detail.into(),
+        }
+    }
+
+    /// The value occurs twice where it may occur once.
+    pub fn duplicate(path: Path, value: impl Into<Value>) -> Self {
+        Self {
+            kind: ErrorKind::Duplicate,
+            path,
+            value: Some(value.into()),
+            detail: String::new(),
+        }
+    }
+
+    /// What the field refers to does not exist.
+    pub fn not_found(path: Path, value: impl Into<Value>) -> Self {
+        Self {
+            kind: ErrorKind::NotFound,
+            path,
+            value: Some(value.into()),
+            detail: String::new(),
+        }
+    }
+
+    /// The value is not one of the supported ones.
+    pub fn not_supported<S: AsRef<str>>(
+        path: Path,
+        value: impl Into<Value>,
+        supported: &[S],
+    ) -> Self {
+        let mut quoted: Vec<String> = supported
+            .iter()
+            .map(|one| Value::from(one.as_ref()).to_string())
+            .collect();
+        quoted.sort();
+        let detail = match quoted.is_empty() {
+            true => String::new(),
+            false => format!("supported values: {}", quoted.join(", ")),
+        };
+        Self {
+            kind: ErrorKind::NotSupported,
+            path,
+            value: Some(value.into()),
+            detail,
+        }
+    }
+
+    /// The value is longer than `max` bytes.
+    pub fn too_long(path: Path, max: usize) -> Self {
+        let detail = format!("may not be more than {max} bytes");
+        Self {
+            kind: ErrorKind::TooLong,
+            path,
+            value: None,
+            detail,
+        }
+    }
+
+    /// The list or map has more than `max` entries.
+    pub fn too_many(path: Path, actual: usize, max: usize) -> Self {
+        let detail = format!("must have at most {max} items");
+        Self {
+            kind: ErrorKind::TooMany,
+            path,
+            value: Some(actual.into()),
+            detail,
+        }
+    }
+
+    /// The text without the path, as `Status.details.causes[].message` has it.
+    pub fn body(&self) -> String {
+        let words = self.kind.words();
+        let head = match &self.value {
+            Some(value) => format!("{words}: {}", Shown(value)),
+            None => words.to_owned(),
+        };
+        match self.detail.is_empty() {
+            true => head,
+            false => format!("{head}: {}", self.detail),
+        }
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.path, self.body())
+    }
+}
+
+impl std::error::Error for Error {}
+
+/// A value as Kubernetes prints it in an error: strings quoted, the rest as JSON.
+struct Shown<'a>(&'a Value);
+
+impl fmt::Display for Shown<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Value::Null => f.write_str("null"),
+            other => write!(f, "{other}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_are_those_of_kubernetes() {
+        let path = Path::new("spec").child("bars").index(0).child("name");
+        let check = |error: Error, text: &str| assert_eq!(error.to_string(), text);
+        check(
+            Error::required(path.clone(), ""),
+            "spec.bars[0].name: Required value",
+        );
+        check(
+            Error::invalid(path.clone(), "X", "must be lower case"),
+            r#"spec.bars[0].name: Invalid value: "X": must be lower case"#,
+        );
+        check(
+            Error::not_supported(path.clone(), "c", &["b", "a"]),
+            r#"spec.bars[0].name: Unsupported value: "c": supported values: "a", "b""#,
+        );
+        check(
+            Error::duplicate(path, "x"),
+            r#"spec.bars[0].name: Duplicate value: "x""#,
+        );
+    }
+}
