@@ -1,0 +1,373 @@
+//! The one thread that writes.
+//!
+//! It takes everything that waits, decides it as one batch, makes the batch
+//! durable with one sync, shows it, and answers. Compaction runs on the same
+//! thread, a bounded step after each batch.
+//!
+//! Invariant: append, then show, then answer. Nothing that is not durable is
+//! visible to anybody, and no revision is given out twice by one process, not
+//! even that of a failed write.
+
+use std::{collections::VecDeque, sync::Arc};
+
+use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
+
+use super::{
+    engine::{Engine, Entry, Fault, Meta, Recovery},
+    lock::Lock,
+    log,
+    plan::{Plan, plan},
+};
+use crate::{
+    driver::{CompactError, Replay},
+    event::Event,
+    key::Scope,
+    memory::Memory,
+    revision::{Revision, Row},
+    txn::{CommitError, Committed, Prepared},
+};
+
+/// One batch is one sync. Past this many a batch gains little and delays its
+/// first transaction.
+const BATCH_TXNS: usize = 1024;
+const BATCH_BYTES: usize = 16 << 20;
+/// What an append may need on disk: pages that are rewritten, and room for
+/// records that fill their pages badly.
+const PROBE_BYTES: usize = 1 << 20;
+const PROBE_FACTOR: usize = 4;
+/// How many rows one step of a compaction drops: a few milliseconds of work.
+const SWEEP_ROWS: usize = 1024;
+
+pub(super) enum Request {
+    Commit(Waiting),
+    Compact(Revision, oneshot::Sender<Result<Revision, CompactError>>),
+    Close,
+}
+
+/// A transaction, and who waits for it.
+pub(super) struct Waiting {
+    pub(super) txn: Prepared,
+    pub(super) answer: oneshot::Sender<Result<Committed, CommitError>>,
+    /// The transaction's share of the queue, given back with the answer.
+    pub(super) permit: OwnedSemaphorePermit,
+}
+
+pub(super) struct Committer {
+    memory: Arc<Memory>,
+    engine: Arc<Engine>,
+    meta: Meta,
+    requests: mpsc::Receiver<Request>,
+    /// The last revision that was given out.
+    last: Revision,
+    /// Rows that nobody can read any more and that are still in the log.
+    garbage: VecDeque<Row>,
+    /// Who waits for the end of the compaction that is under way.
+    compacting: Vec<oneshot::Sender<Result<Revision, CompactError>>>,
+    /// The last append failed: the disk is probed before the next one, because
+    /// coming back from a failure costs far more than a probe.
+    wary: bool,
+    /// Held until the database is closed.
+    lock: Option<Lock>,
+}
+
+/// What the committer starts from.
+pub(super) struct Start {
+    pub(super) memory: Arc<Memory>,
+    pub(super) engine: Arc<Engine>,
+    pub(super) meta: Meta,
+    pub(super) leftovers: Vec<Row>,
+    pub(super) lock: Option<Lock>,
+}
+
+/// What was taken from the queue at once.
+#[derive(Default)]
+struct Taken {
+    waiting: Vec<Waiting>,
+    bytes: usize,
+    closing: bool,
+}
+
+impl Committer {
+    pub(super) fn new(start: Start, requests: mpsc::Receiver<Request>) -> Self {
+        Self {
+            last: start.memory.revision(),
+            memory: start.memory,
+            engine: start.engine,
+            meta: start.meta,
+            requests,
+            garbage: start.leftovers.into(),
+            compacting: Vec::new(),
+            wary: false,
+            lock: start.lock,
+        }
+    }
+
+    /// Runs until the store is closed or all handles are gone.
+    pub(super) fn run(mut self) {
+        loop {
+            let taken = self.take();
+            self.commit(taken.waiting);
+            if taken.closing {
+                break;
+            }
+            if !self.compacting.is_empty() {
+                self.sweep();
+            }
+        }
+        self.drain();
+    }
+
+    /// Waits for a request, unless a compaction is under way, and takes what
+    /// else is there.
+    fn take(&mut self) -> Taken {
+        let mut taken = Taken::default();
+        if self.compacting.is_empty() {
+            match self.requests.blocking_recv() {
+                Some(request) => self.sort(request, &mut taken),
+                None => taken.closing = true,
+            }
+        }
+        while !taken.closing && taken.waiting.len() < BATCH_TXNS && taken.bytes < BATCH_BYTES {
+            match self.requests.try_recv() {
+                Ok(request) => self.sort(request, &mut taken),
+                Err(mpsc::error::TryRecvError::Empty) => break,
+                Err(mpsc::error::TryRecvError::Disconnected) => taken.closing = true,
+            }
+        }
+        taken
+    }
+
+    fn sort(&mut self, request: Request, taken: &mut Taken) {
+        match request {
+            Request::Commit(waiting) => {
+                taken.bytes += waiting.txn.len();
+                taken.waiting.push(waiting);
+            }
+            Request::Compact(to, answer) => self.begin_compaction(to, answer),
+            Request::Close => taken.closing = true,
+        }
+    }
+
+    /// Takes no new requests, answers those that were accepted, and lets go.
+    fn drain(&mut self) {
+        self.requests.close();
+        loop {
+            let mut taken = Taken::default();
+            while taken.waiting.len() < BATCH_TXNS {
+                match self.requests.blocking_recv() {
+                    Some(request) => self.sort(request, &mut taken),
+                    None => break,
+                }
+            }
+            if taken.waiting.is_empty() {
+                break;
+            }
+            self.commit(taken.waiting);
+        }
+        for answer in self.compacting.drain(..) {
+            // Whoever asked may be gone.
+            let _ = answer.send(Err(CompactError::Closed));
+        }
+        self.engine.close();
+        self.lock = None;
+    }
+
+    fn commit(&mut self, waiting: Vec<Waiting>) {
+        if waiting.is_empty() {
+            return;
+        }
+        let (mut txns, mut answers) = (Vec::new(), Vec::new());
+        for Waiting {
+            txn,
+            answer,
+            permit,
+        } in waiting
+        {
+            txns.push(txn);
+            answers.push((answer, permit));
+        }
+        let bytes = txns.iter().map(Prepared::len).sum();
+        let decided = match self.ready(bytes) {
+            Ok(()) => self.decide(txns),
+            Err(fault) => refused(&fault, txns.len()),
+        };
+        for ((answer, _permit), decided) in answers.into_iter().zip(decided) {
+            // Whoever asked may be gone; the transaction counts all the same.
+            let _ = answer.send(decided);
+        }
+    }
+
+    /// Makes sure that the engine accepts writes and that memory shows what is
+    /// on disk.
+    fn ready(&mut self, bytes: usize) -> Result<(), Fault> {
+        if self.wary {
+            self.engine.probe(PROBE_BYTES + PROBE_FACTOR * bytes)?;
+        }
+        if self.engine.is_live() {
+            return Ok(());
+        }
+        let recovery = match self.engine.retry() {
+            Recovery::Down => self.engine.recover(),
+            recovery @ (Recovery::Live | Recovery::ReadOnly) => recovery,
+        };
+        match recovery {
+            Recovery::Live => self.catch_up(),
+            Recovery::ReadOnly => Err(Fault::new("the disk does not accept writes")),
+            Recovery::Down => Err(Fault::new("the storage cannot be opened")),
+        }
+    }
+
+    fn decide(&mut self, txns: Vec<Prepared>) -> Vec<Result<Committed, CommitError>> {
+        let Plan { entries, answers } = plan(&self.memory, self.last, txns);
+        let Some(end) = entries.last().map(|entry| entry.event.object().row()) else {
+            return answers;
+        };
+        self.last = end.revision();
+        match self.engine.append(&entries) {
+            Ok(()) => {
+                self.wary = false;
+                self.show(entries);
+                answers
+            }
+            Err(fault) => self.failed(&fault, end, entries, answers),
+        }
+    }
+
+    fn show(&self, entries: Vec<Entry>) {
+        let events: Vec<Arc<Event>> = entries.into_iter().map(|entry| entry.event).collect();
+        self.memory.apply(&events);
+    }
+
+    /// Finds out whether a batch whose append failed is on disk.
+    fn failed(
+        &mut self,
+        fault: &Fault,
+        end: Row,
+        entries: Vec<Entry>,
+        answers: Vec<Result<Committed, CommitError>>,
+    ) -> Vec<Result<Committed, CommitError>> {
+        tracing::error!(reason = %fault, "a write failed; opening the storage again");
+        self.wary = true;
+        let recovery = self.engine.recover();
+        match (recovery, self.engine.contains(end)) {
+            (_, Ok(false)) => refused(fault, answers.len()),
+            (Recovery::Live, Ok(true)) => {
+                self.show(entries);
+                answers
+            }
+            (Recovery::ReadOnly | Recovery::Down, Ok(true)) | (_, Err(_)) => {
+                unknown(fault, answers.len())
+            }
+        }
+    }
+
+    /// Shows what is on disk and not in memory: writes whose outcome was not
+    /// known when they were answered.
+    fn catch_up(&mut self) -> Result<(), Fault> {
+        let (memory, header) = (&self.memory, self.memory.header());
+        loop {
+            let request = Replay {
+                scope: Scope::everything(),
+                after: memory.revision(),
+                until: Revision::MAX,
+                max: BATCH_TXNS,
+            };
+            let replayed = self.engine.read(|db| log::replay(db, header, &request))?;
+            let events = replayed
+                .map_err(|error| Fault::new(error.to_string()))?
+                .events;
+            if events.is_empty() {
+                return Ok(());
+            }
+            memory.apply(&events);
+        }
+    }
+
+    fn begin_compaction(
+        &mut self,
+        to: Revision,
+        answer: oneshot::Sender<Result<Revision, CompactError>>,
+    ) {
+        let newest = self.memory.revision();
+        if to > newest {
+            let requested = to;
+            let _ = answer.send(Err(CompactError::Future { requested, newest }));
+            return;
+        }
+        // Unreadable before anything is dropped.
+        self.memory.set_compacted(to);
+        self.compacting.push(answer);
+    }
+
+    /// One step of the compaction that is under way.
+    fn sweep(&mut self) {
+        if self.garbage.len() < SWEEP_ROWS {
+            self.garbage.extend(self.memory.sweep(SWEEP_ROWS));
+        }
+        let rows: Vec<Row> = self.garbage.iter().take(SWEEP_ROWS).copied().collect();
+        let meta = Meta {
+            epoch: self.meta.epoch,
+            compacted: self.memory.compacted(),
+        };
+        let done = match self.ready(0) {
+            Ok(()) => self.remove(&rows, meta),
+            Err(fault) => Err(fault),
+        };
+        match done {
+            Ok(()) => {
+                self.garbage.drain(..rows.len());
+                if rows.len() < SWEEP_ROWS {
+                    self.finish_compaction(&Ok(meta.compacted));
+                }
+            }
+            Err(fault) => {
+                let reason = fault.reason();
+                self.finish_compaction(&Err(CompactError::Storage { reason }));
+            }
+        }
+    }
+
+    fn remove(&mut self, rows: &[Row], meta: Meta) -> Result<(), Fault> {
+        if rows.is_empty() && meta == self.meta {
+            return Ok(());
+        }
+        match self.engine.remove(rows, &meta) {
+            Ok(()) => {
+                self.meta = meta;
+                Ok(())
+            }
+            Err(fault) => {
+                tracing::error!(reason = %fault, "a compaction failed; opening the storage again");
+                self.engine.recover();
+                Err(fault)
+            }
+        }
+    }
+
+    fn finish_compaction(&mut self, result: &Result<Revision, CompactError>) {
+        for answer in self.compacting.drain(..) {
+            let _ = answer.send(result.clone());
+        }
+    }
+}
+
+impl Drop for Committer {
+    fn drop(&mut self) {
+        // Also when the thread panics: nobody waits for events forever.
+        self.memory.close();
+    }
+}
+
+fn refused(fault: &Fault, count: usize) -> Vec<Result<Committed, CommitError>> {
+    let error = CommitError::Storage {
+        reason: fault.reason(),
+    };
+    vec![Err(error); count]
+}
+
+fn unknown(fault: &Fault, count: usize) -> Vec<Result<Committed, CommitError>> {
+    let error = CommitError::Unknown {
+        reason: fault.reason(),
+    };
+    vec![Err(error); count]
+}
