@@ -1,0 +1,284 @@
+//! Merging lists item by item.
+
+use std::collections::HashMap;
+
+use serde_json::{Map, Value};
+
+use super::{PATCH, StrategicError, Strategy, merge_map, without_directives};
+use crate::node::Node;
+
+/// What a list's items are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ItemKind {
+    Object,
+    Scalar,
+}
+
+/// A list, what the patch has for it, and the order that the patch asks for.
+pub(super) struct MergedList<'a> {
+    pub(super) old: Option<Vec<Value>>,
+    pub(super) new: Option<Vec<Value>>,
+    pub(super) order: Vec<Value>,
+    pub(super) strategy: Strategy<'a>,
+    pub(super) item: Option<Node<'a>>,
+    pub(super) name: &'a str,
+}
+
+/// Where items stand in a list: by the value of their merge key, or by their own value.
+pub(super) struct Positions<'k> {
+    merge_key: Option<&'k str>,
+    by_text: HashMap<String, usize>,
+}
+
+// === impl Positions ===
+
+impl<'k> Positions<'k> {
+    pub(super) fn new(list: &[Value], merge_key: Option<&'k str>) -> Self {
+        let mut by_text = HashMap::with_capacity(list.len());
+        for (position, item) in list.iter().enumerate() {
+            if let Some(text) = text(item, merge_key) {
+                by_text.entry(text).or_insert(position);
+            }
+        }
+        Self { merge_key, by_text }
+    }
+
+    pub(super) fn of(&self, item: &Value) -> Option<usize> {
+        self.by_text.get(&text(item, self.merge_key)?).copied()
+    }
+}
+
+fn text(item: &Value, merge_key: Option<&str>) -> Option<String> {
+    match merge_key {
+        Some(key) => item.get(key).map(Value::to_string),
+        None => Some(item.to_string()),
+    }
+}
+
+// === impl MergedList ===
+
+impl MergedList<'_> {
+    /// The merged items: those that the patch knows in its order, between them the others where
+    /// they were.
+    pub(super) fn merge(self) -> Result<Vec<Value>, StrategicError> {
+        let Self {
+            old,
+            new,
+            order,
+            strategy,
+            item,
+            name,
+        } = self;
+        if let Some(new) = &new {
+            check_order(new, &order, strategy.merge_key)?;
+        }
+        let kind = kind(
+            old.as_deref().unwrap_or_default(),
+            new.as_deref().unwrap_or_default(),
+        )?;
+        let kind = kind.ok_or(StrategicError::NoElements)?;
+        let merged = match (old.clone(), new) {
+            (Some(old), None) => old,
+            (None, Some(new)) => new.into_iter().filter_map(without_directives).collect(),
+            (Some(old), Some(new)) => match strategy.merge {
+                true => self::merge(old, new, item, strategy.merge_key, name)?,
+                false => new,
+            },
+            (None, None) => Vec::new(),
+        };
+        arrange(
+            merged,
+            &order,
+            &old.unwrap_or_default(),
+            strategy.merge_key,
+            kind,
+        )
+    }
+}
+
+/// What the items of both lists are; nothing if there are none.
+pub(super) fn kind(old: &[Value], new: &[Value]) -> Result<Option<ItemKind>, StrategicError> {
+    let mut all = old.iter().chain(new);
+    let Some(first) = all.next() else {
+        return Ok(None);
+    };
+    if first.is_array() {
+        return Err(StrategicError::ListOfLists);
+    }
+    if !all.all(|item| std::mem::discriminant(item) == std::mem::discriminant(first)) {
+        return Err(StrategicError::MixedTypes);
+    }
+    Ok(Some(if first.is_object() {
+        ItemKind::Object
+    } else {
+        ItemKind::Scalar
+    }))
+}
+
+/// `old` with the items of `new` merged into it. `name` is that of the list, for messages.
+pub(super) fn merge(
+    old: Vec<Value>,
+    new: Vec<Value>,
+    list: Option<Node<'_>>,
+    merge_key: Option<&str>,
+    name: &str,
+) -> Result<Vec<Value>, StrategicError> {
+    let Some(kind) = kind(&old, &new)? else {
+        return Ok(old);
+    };
+    match kind {
+        ItemKind::Scalar => {
+            let mut merged = old.clone();
+            merged.extend(new.iter().cloned());
+            let mut seen = std::collections::HashSet::new();
+            merged.retain(|item| seen.insert(item.to_string()));
+            arrange(merged, &new, &old, merge_key, kind)
+        }
+        ItemKind::Object => {
+            let key =
+                merge_key.ok_or_else(|| StrategicError::UndeclaredMergeKey(name.to_owned()))?;
+            let (old, new) = apply_directives(old, new, key)?;
+            let order = new.clone();
+            let merged = merge_items(old.clone(), new, list.and_then(Node::items), key)?;
+            arrange(merged, &order, &old, merge_key, kind)
+        }
+    }
+}
+
+/// Deletes or replaces as directives among the new items say; gives what is left of both.
+fn apply_directives(
+    mut old: Vec<Value>,
+    new: Vec<Value>,
+    key: &str,
+) -> Result<(Vec<Value>, Vec<Value>), StrategicError> {
+    let mut plain = Vec::with_capacity(new.len());
+    let mut replace = false;
+    for item in new {
+        match item.get(PATCH) {
+            None => plain.push(item),
+            Some(Value::String(directive)) => match directive.as_str() {
+                "delete" => {
+                    let gone = item.get(key).ok_or_else(|| no_merge_key(&item, key))?;
+                    old.retain(|old| old.get(key) != Some(gone));
+                }
+                "replace" => replace = true,
+                "merge" => return Err(StrategicError::MergeDirective),
+                other => return Err(StrategicError::UnknownDirective(other.to_owned())),
+            },
+            Some(other) => return Err(StrategicError::UnknownDirective(other.to_string())),
+        }
+    }
+    Ok(if replace {
+        (plain, Vec::new())
+    } else {
+        (old, plain)
+    })
+}
+
+fn merge_items(
+    mut merged: Vec<Value>,
+    new: Vec<Value>,
+    item: Option<Node<'_>>,
+    key: &str,
+) -> Result<Vec<Value>, StrategicError> {
+    let mut positions = Positions::new(&merged, Some(key));
+    for new in new {
+        let text = text(&new, Some(key)).ok_or_else(|| no_merge_key(&new, key))?;
+        match positions.by_text.get(&text) {
+            Some(&position) => {
+                let old = std::mem::take(&mut merged[position]);
+                merged[position] = Value::Object(merge_map(into_map(old), into_map(new), item)?);
+            }
+            None => {
+                positions.by_text.insert(text, merged.len());
+                merged.push(new);
+            }
+        }
+    }
+    Ok(merged)
+}
+
+fn into_map(value: Value) -> Map<String, Value> {
+    match value {
+        Value::Object(map) => map,
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
+            Map::new()
+        }
+    }
+}
+
+fn no_merge_key(item: &Value, key: &str) -> StrategicError {
+    StrategicError::NoMergeKey {
+        item: item.to_string(),
+        key: key.to_owned(),
+    }
+}
+
+/// Items that `order` knows stand in its order; the others stay where they were among them in
+/// `old`.
+fn arrange(
+    merged: Vec<Value>,
+    order: &[Value],
+    old: &[Value],
+    merge_key: Option<&str>,
+    kind: ItemKind,
+) -> Result<Vec<Value>, StrategicError> {
+    let merge_key = merge_key.filter(|_| kind == ItemKind::Object);
+    if let Some(key) = merge_key {
+        let keyless = merged
+            .iter()
+            .chain(order)
+            .chain(old)
+            .find(|item| item.get(key).is_none());
+        if let Some(item) = keyless {
+            return Err(no_merge_key(item, key));
+        }
+    }
+    let order = Positions::new(order, merge_key);
+    let old = Positions::new(old, merge_key);
+    let (mut ordered, mut others): (Vec<_>, Vec<_>) = merged
+        .into_iter()
+        .partition(|item| order.of(item).is_some());
+    ordered.sort_by_key(|item| order.of(item));
+    others.sort_by_key(|item| old.of(item).unwrap_or(usize::MAX));
+    let mut out = Vec::with_capacity(ordered.len() + others.len());
+    let (mut ordered, mut others) = (
+        ordered.into_iter().peekable(),
+        others.into_iter().peekable(),
+    );
+    loop {
+        let first = match (ordered.peek(), others.peek()) {
+            (None, None) => return Ok(out),
+            (Some(_), None) => true,
+            (None, Some(_)) => false,
+            (Some(ordered), Some(other)) => match (old.of(other), old.of(ordered)) {
+                (Some(other), Some(ordered)) => ordered <= other,
+                (_, _) => true,
+            },
+        };
+        out.extend(if first { ordered.next() } else { others.next() });
+    }
+}
+
+/// The items of a patch list must stand in the order that its parallel list gives.
+fn check_order(
+    new: &[Value],
+    order: &[Value],
+    merge_key: Option<&str>,
+) -> Result<(), StrategicError> {
+    if new.is_empty() || order.is_empty() {
+        return Ok(());
+    }
+    let mut order_items = order.iter();
+    for item in new.iter().filter(|item| item.get(PATCH).is_none()) {
+        let wanted = text(item, merge_key);
+        if let (None, Some(key)) = (&wanted, merge_key) {
+            return Err(no_merge_key(item, key));
+        }
+        if !order_items.any(|one| text(one, merge_key) == wanted) {
+            let shown = Value::Array(new.to_vec()).to_string();
+            return Err(StrategicError::OrderMismatch(shown));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,560 @@
+//! Checks values against a schema, with the errors that Kubernetes gives.
+//!
+//! The order of checks, the texts, and which branch of an `anyOf` is reported follow the
+//! validator that Kubernetes uses for custom resources, because users and tests compare them.
+//! Where that one's order depends on a hash map, ours is the order of names.
+//!
+//! On update, errors in parts that did not change are ignored ("ratcheting"): the stored value at
+//! the same place is carried along, through objects by field and through keyed lists by key.
+//!
+//! Not here: `x-kubernetes-validations`, which need an expression language.
+
+pub(crate) mod embedded;
+pub(crate) mod format;
+mod lists;
+mod number;
+pub(crate) mod pattern;
+
+use std::collections::HashSet;
+use std::fmt::Write;
+
+use deltaplane_api::field::{Error, ErrorKind, Path};
+use serde_json::{Map, Value};
+
+use crate::depth;
+use crate::node::{Additional, Checks, Kind, ListType, Node, NodeId, Schema};
+use crate::order;
+
+/// After this many errors the rest is not reported.
+const MAX_ERRORS: usize = 1_000;
+
+impl Schema {
+    /// All that is wrong with `object`. `old` is the stored object when this is an update.
+    pub fn validate(&self, object: &Value, old: Option<&Value>) -> Vec<Error> {
+        if let Err(error) = depth::check(object) {
+            return vec![Error::invalid(Path::root(), "", error.to_string())];
+        }
+        let mut errors = self.validate_at(object, old, Path::root());
+        embedded::check(object, self.root(), &Path::root(), &mut errors);
+        let mut duplicates = lists::duplicates(object, self.root());
+        let ratcheted = |old: &Value| !lists::duplicates(old, self.root()).is_empty();
+        if !old.is_some_and(ratcheted) {
+            errors.append(&mut duplicates);
+        }
+        errors.truncate(MAX_ERRORS);
+        errors
+    }
+
+    /// The value checks alone, for a value that is at `path` in a larger one.
+    pub(crate) fn validate_at(&self, value: &Value, old: Option<&Value>, path: Path) -> Vec<Error> {
+        let mut walk = Walk {
+            base: path,
+            path: String::new(),
+            errors: Vec::new(),
+        };
+        walk.ratcheted(value, old, self.root());
+        walk.errors
+    }
+}
+
+/// One walk down a value. Errors are collected; the result of a step is how much of the schema the
+/// value fits, which decides which branch of an `anyOf` is reported.
+struct Walk {
+    /// Where the walk began.
+    base: Path,
+    /// Where it is, from there.
+    path: String,
+    errors: Vec<Error>,
+}
+
+// === impl Walk ===
+
+impl Walk {
+    fn ratcheted(&mut self, value: &Value, old: Option<&Value>, node: Node<'_>) -> usize {
+        let before = self.errors.len();
+        let fit = self.node(value, old, node);
+        if self.errors.len() > before && old.is_some_and(|old| order::equal(old, value)) {
+            self.errors.truncate(before);
+        }
+        fit
+    }
+
+    fn node(&mut self, value: &Value, old: Option<&Value>, node: Node<'_>) -> usize {
+        if node.is_untyped() {
+            return 1;
+        }
+        let checks = node.checks();
+        if value.is_null() {
+            let fit = self.null(node);
+            self.enumeration(value, checks);
+            return fit;
+        }
+        // One for each of the checks that every value passes through, and one for the whole.
+        let mut fit = self.kind(value, node, checks) + 3;
+        if let Some(checks) = checks {
+            fit += self.branches(value, old, node, checks);
+        } else {
+            fit += 1;
+        }
+        match value {
+            Value::String(text) => fit += self.text(text, checks),
+            Value::Number(_) => fit += self.number(value, node.kind(), checks),
+            Value::Array(list) => fit += self.list(list, old, node, checks),
+            Value::Null | Value::Bool(_) | Value::Object(_) => {}
+        }
+        self.enumeration(value, checks);
+        if let Value::Object(map) = value {
+            fit += self.object(map, old, node, checks) + 1;
+        }
+        fit
+    }
+
+    fn push(&mut self, error: Error) {
+        if self.errors.len() < MAX_ERRORS {
+            self.errors.push(error);
+        }
+    }
+
+    fn here(&self) -> Path {
+        match self.path.is_empty() {
+            true => self.base.clone(),
+            false => self.base.child(&self.path),
+        }
+    }
+
+    /// An error with the value shown and a sentence that repeats the path.
+    fn invalid(&mut self, value: Value, words: &str) {
+        let detail = format!("{} in body {words}", self.path);
+        let error = Error::invalid(self.here(), value, detail);
+        self.push(error);
+    }
+
+    fn wrong_type(&mut self, expected: &str, found: &str) {
+        let detail = format!(
+            "{} in body must be of type {expected}: {found:?}",
+            self.path
+        );
+        let error = Error::type_invalid(self.here(), found, detail);
+        self.push(error);
+    }
+
+    /// An error that Kubernetes gives without a path.
+    fn unplaced(&mut self, detail: String) {
+        self.push(Error::invalid(self.base.clone(), "", detail));
+    }
+
+    fn null(&mut self, node: Node<'_>) -> usize {
+        if node.nullable() || node.kind() == Kind::Any {
+            return 1;
+        }
+        self.wrong_type(&type_names(node.kind()).join(","), "null");
+        0
+    }
+
+    fn kind(&mut self, value: &Value, node: Node<'_>, checks: Option<&Checks>) -> usize {
+        let types = type_names(node.kind());
+        let format = checks
+            .filter(|checks| checks.format.is_some())
+            .and_then(|one| one.format_name.as_deref());
+        if types.is_empty() && format.is_none() {
+            return 0;
+        }
+        let (found, found_format) = type_of(value);
+        let numeric = types.contains(&"number") || types.contains(&"integer");
+        let whole = found == "number" && types.contains(&"integer") && number::is_whole(value);
+        let fits =
+            types.contains(&found) || whole || (found == "integer" && types.contains(&"number"));
+        let structured = matches!(value, Value::String(_) | Value::Array(_));
+        match format {
+            Some(format) if !structured && !fits && found_format != format => {
+                self.wrong_type(format, found_format);
+                1
+            }
+            Some(_) if structured && !numeric => 2,
+            Some(_) | None if fits => 2,
+            Some(_) | None => {
+                self.wrong_type(&types.join(","), found);
+                1
+            }
+        }
+    }
+
+    fn branches(
+        &mut self,
+        value: &Value,
+        old: Option<&Value>,
+        node: Node<'_>,
+        checks: &Checks,
+    ) -> usize {
+        let before = self.errors.len();
+        let mut fit = 1;
+        if !checks.any_of.is_empty() {
+            fit += self.any_of(value, old, node, &checks.any_of);
+        }
+        if !checks.one_of.is_empty() {
+            fit += self.one_of(value, old, node, &checks.one_of);
+        }
+        if !checks.all_of.is_empty() {
+            fit += self.all_of(value, old, node, &checks.all_of);
+        }
+        if let Some(not) = checks.not
+            && self.branch(value, old, node.with(not)).errors.is_empty()
+        {
+            self.unplaced(format!(
+                "{:?} must not validate the schema (not)",
+                self.path
+            ));
+        }
+        self.drop_repeated(before);
+        fit
+    }
+
+    fn branch(&self, value: &Value, old: Option<&Value>, node: Node<'_>) -> Branch {
+        let mut walk = Self {
+            base: self.base.clone(),
+            path: self.path.clone(),
+            errors: Vec::new(),
+        };
+        let fit = walk.node(value, old, node);
+        Branch {
+            fit,
+            errors: walk.errors,
+        }
+    }
+
+    fn any_of(
+        &mut self,
+        value: &Value,
+        old: Option<&Value>,
+        node: Node<'_>,
+        ids: &[NodeId],
+    ) -> usize {
+        let mut best: Option<Branch> = None;
+        for id in ids {
+            let branch = self.branch(value, old, node.with(*id));
+            if branch.errors.is_empty() {
+                return branch.fit;
+            }
+            best = Branch::better(best, branch);
+        }
+        self.unplaced(format!(
+            "{:?} must validate at least one schema (anyOf)",
+            self.path
+        ));
+        self.adopt(best)
+    }
+
+    fn one_of(
+        &mut self,
+        value: &Value,
+        old: Option<&Value>,
+        node: Node<'_>,
+        ids: &[NodeId],
+    ) -> usize {
+        let mut best: Option<Branch> = None;
+        let mut first_fit = 0;
+        let mut valid = 0;
+        for id in ids {
+            let branch = self.branch(value, old, node.with(*id));
+            match branch.errors.is_empty() {
+                true if valid == 0 => (valid, first_fit, best) = (1, branch.fit, None),
+                true => valid += 1,
+                false if valid == 0 => best = Branch::better(best, branch),
+                false => {}
+            }
+        }
+        let found = match valid {
+            1 => return first_fit,
+            0 => "Found none valid".to_owned(),
+            more => format!("Found {more} valid alternatives"),
+        };
+        self.unplaced(format!(
+            "{:?} must validate one and only one schema (oneOf). {found}",
+            self.path
+        ));
+        self.adopt(best)
+    }
+
+    fn all_of(
+        &mut self,
+        value: &Value,
+        old: Option<&Value>,
+        node: Node<'_>,
+        ids: &[NodeId],
+    ) -> usize {
+        let mut fit = 0;
+        let mut valid = 0;
+        for id in ids {
+            let branch = self.branch(value, old, node.with(*id));
+            valid += usize::from(branch.errors.is_empty());
+            fit += self.adopt(Some(branch));
+        }
+        if valid < ids.len() {
+            let none = if valid == 0 { ". None validated" } else { "" };
+            self.unplaced(format!(
+                "{:?} must validate all the schemas (allOf){none}",
+                self.path
+            ));
+        }
+        fit
+    }
+
+    fn adopt(&mut self, branch: Option<Branch>) -> usize {
+        let Some(branch) = branch else { return 0 };
+        branch.errors.into_iter().for_each(|error| self.push(error));
+        branch.fit
+    }
+
+    /// Branches report the same fault twice; one is enough.
+    fn drop_repeated(&mut self, from: usize) {
+        if self.errors.len() > from + 1 {
+            let mut seen = HashSet::new();
+            let repeated = self.errors.split_off(from);
+            self.errors.extend(
+                repeated
+                    .into_iter()
+                    .filter(|error| seen.insert(error.to_string())),
+            );
+        }
+    }
+
+    fn text(&mut self, text: &str, checks: Option<&Checks>) -> usize {
+        let Some(checks) = checks else { return 1 };
+        let length = || text.chars().count() as u64;
+        if let Some(max) = checks
+            .max_length
+            .filter(|&max| text.len() as u64 > max && length() > max)
+        {
+            let error = Error::too_long(self.here(), usize::try_from(max).unwrap_or(usize::MAX));
+            self.push(error);
+        } else if let Some(min) = checks.min_length.filter(|&min| length() < min) {
+            self.invalid(text.into(), &format!("should be at least {min} chars long"));
+        } else if let Some(pattern) = checks
+            .pattern
+            .as_ref()
+            .filter(|pattern| !pattern.matches(text))
+        {
+            self.invalid(text.into(), &format!("should match '{}'", pattern.source()));
+        }
+        let Some(format) = checks.format.filter(|format| format.is_text()) else {
+            return 1;
+        };
+        if !format.accepts(text) {
+            let name = checks.format_name.as_deref().unwrap_or_default();
+            self.wrong_type(name, text);
+        }
+        2
+    }
+
+    fn number(&mut self, value: &Value, kind: Kind, checks: Option<&Checks>) -> usize {
+        let format = checks.and_then(|checks| checks.format);
+        if let Some(words) = number::out_of_range(value, kind, format) {
+            self.unplaced(format!(
+                "Checked value must be of type {words} in {}",
+                self.path
+            ));
+        }
+        if let Some(checks) = checks {
+            let faults = [
+                checks
+                    .multiple_of
+                    .and_then(|factor| number::not_multiple(value, factor, &self.path)),
+                checks.minimum.and_then(|bound| number::below(value, bound)),
+                checks.maximum.and_then(|bound| number::above(value, bound)),
+            ];
+            for words in faults.into_iter().flatten() {
+                self.invalid(value.clone(), &words);
+            }
+        }
+        2
+    }
+
+    fn list(
+        &mut self,
+        list: &[Value],
+        old: Option<&Value>,
+        node: Node<'_>,
+        checks: Option<&Checks>,
+    ) -> usize {
+        let mut fit = 2;
+        if let Some(items) = node.items() {
+            let old = old.and_then(Value::as_array);
+            for (index, item) in list.iter().enumerate() {
+                let mark = self.path.len();
+                // Writing to a string cannot fail.
+                let _ = write!(self.path, "[{index}]");
+                let old_item = old.and_then(|old| correlate(item, old, node));
+                fit += self.ratcheted(item, old_item, items);
+                self.path.truncate(mark);
+            }
+        }
+        let Some(checks) = checks else { return fit };
+        if let Some(min) = checks.min_items.filter(|&min| (list.len() as u64) < min) {
+            self.invalid(
+                list.len().into(),
+                &format!("should have at least {min} items"),
+            );
+        }
+        self.at_most(list.len(), checks.max_items);
+        if checks.unique_items && !order::all_different(list) {
+            self.invalid("".into(), "shouldn't contain duplicates");
+        }
+        fit
+    }
+
+    fn at_most(&mut self, actual: usize, max: Option<u64>) {
+        if let Some(max) = max.filter(|&max| actual as u64 > max) {
+            let error = Error::too_many(
+                self.here(),
+                actual,
+                usize::try_from(max).unwrap_or(usize::MAX),
+            );
+            self.push(error);
+        }
+    }
+
+    fn enumeration(&mut self, value: &Value, checks: Option<&Checks>) {
+        let Some(checks) = checks.filter(|checks| !checks.enumeration.is_empty()) else {
+            return;
+        };
+        let listed = |one: &Value| !value.is_null() && order::equal(one, value);
+        if !checks.enumeration.iter().any(listed) {
+            let error = not_supported(self.here(), value, &checks.enumeration);
+            self.push(error);
+        }
+    }
+
+    fn object(
+        &mut self,
+        map: &Map<String, Value>,
+        old: Option<&Value>,
+        node: Node<'_>,
+        checks: Option<&Checks>,
+    ) -> usize {
+        if let Some(checks) = checks {
+            if let Some(min) = checks
+                .min_properties
+                .filter(|&min| (map.len() as u64) < min)
+            {
+                self.invalid(
+                    map.len().into(),
+                    &format!("should have at least {min} properties"),
+                );
+            }
+            self.at_most(map.len(), checks.max_properties);
+        }
+        let at_root = self.path.is_empty();
+        let old = old.and_then(Value::as_object);
+        let mut fit = 0;
+        for (name, value) in map {
+            let child = match (node.property(name), node.additional()) {
+                (Some(child), _) | (None, Additional::Schema(child)) => child,
+                (None, Additional::Denied) => {
+                    let detail = format!("{}.{name} in body is a forbidden property", self.path);
+                    let error = Error::invalid(self.here(), name.as_str(), detail);
+                    self.push(error);
+                    continue;
+                }
+                (None, Additional::Any | Additional::Unspecified) => continue,
+            };
+            let old = old.and_then(|old| old.get(name));
+            // What makes an object of another kind is never unchanged enough.
+            let old = old.filter(|_| !(at_root && matches!(name.as_str(), "apiVersion" | "kind")));
+            let mark = self.path.len();
+            if !at_root {
+                self.path.push('.');
+            }
+            self.path.push_str(name);
+            fit += self.ratcheted(value, old, child);
+            self.path.truncate(mark);
+        }
+        for name in node
+            .required()
+            .iter()
+            .filter(|name| !map.contains_key(&***name))
+        {
+            let error = Error::required(self.here().child(name), "");
+            self.push(error);
+        }
+        fit
+    }
+}
+
+/// What came of one branch of an `anyOf` and its like.
+struct Branch {
+    fit: usize,
+    errors: Vec<Error>,
+}
+
+// === impl Branch ===
+
+impl Branch {
+    /// The branch that fits better; the earlier one when both fit alike.
+    fn better(best: Option<Self>, other: Self) -> Option<Self> {
+        match best {
+            Some(best) if best.fit >= other.fit => Some(best),
+            Some(_) | None => Some(other),
+        }
+    }
+}
+
+/// The stored item that `item` was, where items have keys.
+fn correlate<'o>(item: &Value, old: &'o [Value], list: Node<'_>) -> Option<&'o Value> {
+    let ListType::Map(keys) = list.list_type() else {
+        return None;
+    };
+    let item = item.as_object()?;
+    old.iter().find(|old| {
+        let same = |key: &str| match (old.get(key), item.get(key)) {
+            (Some(old), Some(new)) => order::equal(old, new),
+            (None, None) => keys.len() > 1,
+            (Some(_), None) | (None, Some(_)) => false,
+        };
+        old.is_object() && keys.iter().all(|key| same(key))
+    })
+}
+
+/// `Unsupported value`, with the values in the order in which the schema lists them.
+pub(crate) fn not_supported(path: Path, value: &Value, supported: &[Value]) -> Error {
+    let shown = supported.iter().map(|one| match one.is_string() {
+        true => one.to_string(),
+        false => Value::from(one.to_string()).to_string(),
+    });
+    let detail = format!("supported values: {}", shown.collect::<Vec<_>>().join(", "));
+    Error {
+        kind: ErrorKind::NotSupported,
+        path,
+        value: Some(value.clone()),
+        detail,
+    }
+}
+
+fn type_names(kind: Kind) -> &'static [&'static str] {
+    match kind {
+        Kind::Any => &[],
+        Kind::Object => &["object"],
+        Kind::Array => &["array"],
+        Kind::String => &["string"],
+        Kind::Integer => &["integer"],
+        Kind::Number => &["number"],
+        Kind::Boolean => &["boolean"],
+        Kind::IntOrString => &["integer", "string"],
+        Kind::Quantity => &["string", "number"],
+    }
+}
+
+/// The type of a value and, for numbers, its format.
+fn type_of(value: &Value) -> (&'static str, &'static str) {
+    match value {
+        Value::Null => ("null", ""),
+        Value::Bool(_) => ("boolean", ""),
+        Value::Number(number) if number.is_f64() => ("number", "float64"),
+        Value::Number(_) => ("integer", "int64"),
+        Value::String(_) => ("string", ""),
+        Value::Array(_) => ("array", ""),
+        Value::Object(_) => ("object", ""),
+    }
+}
+
+#[cfg(test)]
+mod tests;

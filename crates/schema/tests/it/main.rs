@@ -1,0 +1,5 @@
+//! Laws that hold for every input.
+
+mod laws;
+mod objects;
+mod wild;
