@@ -1,0 +1,123 @@
+//! The time, as something that is passed in.
+//!
+//! Deciding code takes `now` as an argument; a loop that must wait takes a [`Clock`].
+
+use std::time::{Duration, SystemTime};
+
+use tokio::sync::watch;
+
+/// The longest single sleep of the system clock. Timers do not count the time that a machine is
+/// suspended, nor follow a clock that is set; after this long they look again.
+const LONGEST_SLEEP: Duration = Duration::from_secs(3600);
+
+/// Where the time comes from. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Clock(Source);
+
+/// Moves the time of the clock that it came with.
+#[derive(Clone, Debug)]
+pub struct Hand {
+    now: watch::Sender<SystemTime>,
+}
+
+#[derive(Clone, Debug)]
+enum Source {
+    System,
+    Manual(watch::Receiver<SystemTime>),
+}
+
+// === impl Clock ===
+
+impl Clock {
+    /// The machine's clock.
+    pub fn system() -> Self {
+        Self(Source::System)
+    }
+
+    /// A clock for tests: it stands at `now` until its hand is moved.
+    pub fn manual(now: SystemTime) -> (Self, Hand) {
+        let (sender, receiver) = watch::channel(now);
+        (Self(Source::Manual(receiver)), Hand { now: sender })
+    }
+
+    /// The time.
+    pub fn now(&self) -> SystemTime {
+        match &self.0 {
+            Source::System => SystemTime::now(),
+            Source::Manual(now) => *now.borrow(),
+        }
+    }
+
+    /// Ends at `deadline`, or at once if that has passed. Cancel safe.
+    pub async fn sleep_until(&self, deadline: SystemTime) {
+        match &self.0 {
+            Source::System => {
+                while let Ok(left) = deadline.duration_since(SystemTime::now())
+                    && !left.is_zero()
+                {
+                    tokio::time::sleep(left.min(LONGEST_SLEEP)).await;
+                }
+            }
+            Source::Manual(now) => {
+                if now.clone().wait_for(|now| *now >= deadline).await.is_err() {
+                    // Without a hand the time never comes.
+                    std::future::pending::<()>().await;
+                }
+            }
+        }
+    }
+
+    /// Ends after `duration`. Cancel safe.
+    pub async fn sleep(&self, duration: Duration) {
+        match &self.0 {
+            Source::System => tokio::time::sleep(duration).await,
+            Source::Manual(_) => match self.now().checked_add(duration) {
+                Some(deadline) => self.sleep_until(deadline).await,
+                None => std::future::pending().await,
+            },
+        }
+    }
+}
+
+// === impl Hand ===
+
+impl Hand {
+    /// Moves the time forward.
+    pub fn advance(&self, duration: Duration) {
+        self.now.send_modify(|now| *now += duration);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::UNIX_EPOCH;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_manual_clock_stands_until_it_is_moved() {
+        let (clock, hand) = Clock::manual(UNIX_EPOCH);
+        let second = Duration::from_secs(1);
+        clock.sleep_until(UNIX_EPOCH).await;
+        let woken = tokio::join!(
+            async {
+                clock.sleep(2 * second).await;
+                clock.now()
+            },
+            async {
+                hand.advance(second);
+                tokio::task::yield_now().await;
+                hand.advance(second);
+            }
+        );
+        assert_eq!(woken.0, UNIX_EPOCH + 2 * second);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_system_clock_wakes() {
+        let clock = Clock::system();
+        clock.sleep_until(UNIX_EPOCH).await;
+        clock.sleep(Duration::from_secs(100_000)).await;
+        assert!(clock.now() > UNIX_EPOCH);
+    }
+}

@@ -1,0 +1,126 @@
+use super::*;
+
+const GRACE: Duration = Duration::from_secs(5);
+
+/// Runs tasks until one of them or the test requests the end, and shows how it went.
+async fn check(start: impl FnOnce(&Tasks), expected: Result<(), &str>) {
+    let tasks = Tasks::new();
+    start(&tasks);
+    let outcome = tasks.run(GRACE).await.map_err(|error| {
+        let mut text = error.to_string();
+        let mut source = error.source();
+        while let Some(error) = source {
+            text = format!("{text}: {error}");
+            source = error.source();
+        }
+        text
+    });
+    assert_eq!(outcome, expected.map_err(str::to_owned));
+    assert_eq!(tasks.running(), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn a_requested_stop_is_clean() {
+    check(
+        |tasks| {
+            tasks.spawn("lease", |stop| async move { stop.wait().await });
+            let all = tasks.clone();
+            tasks.spawn("quitter", |stop| async move {
+                all.request_stop();
+                stop.wait().await;
+                Ok::<(), TaskFailure>(())
+            });
+        },
+        Ok(()),
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn an_early_end_stops_the_rest_and_names_the_task() {
+    check(
+        |tasks| {
+            tasks.spawn("listener", |stop| async move { stop.wait().await });
+            tasks.spawn("lease", |_| async {});
+        },
+        Err("task \"lease\" ended although it was not told to stop"),
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn an_error_is_the_source() {
+    check(
+        |tasks| tasks.spawn("lease", |_| async { Err("no quorum") }),
+        Err("task \"lease\" failed: no quorum"),
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn a_panic_stops_the_rest_and_names_the_task() {
+    check(
+        |tasks| {
+            tasks.spawn("lease", |stop| async move {
+                assert!(stop.is_requested(), "as the test wants it");
+            });
+        },
+        Err("task \"lease\" panicked"),
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn a_short_lived_task_affects_itself_only() {
+    check(
+        |tasks| {
+            let group = tasks.group("connection");
+            let all = tasks.clone();
+            tasks.spawn("test", |stop| async move {
+                assert_eq!(group.complete(async { 7 }).await, Ok(7));
+                let lost = group.complete(async { panic!("as the test wants it") });
+                assert_eq!(lost.await, Err::<(), _>(Lost));
+                all.request_stop();
+                stop.wait().await;
+            });
+        },
+        Ok(()),
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn work_goes_on_when_the_caller_has_gone() {
+    let tasks = Tasks::new();
+    let group = tasks.group("write");
+    let (go, gone) = oneshot::channel::<()>();
+    let (done, seen) = oneshot::channel::<()>();
+    let mut call = Box::pin(group.complete(async move {
+        gone.await.expect("the test sends it");
+        done.send(()).expect("the test waits for it");
+    }));
+    tokio::select! {
+        biased;
+        _ = &mut call => panic!("it waits for the test"),
+        () = std::future::ready(()) => {}
+    }
+    assert_eq!(group.len(), 1);
+    drop(call);
+    go.send(()).expect("the task waits for it");
+    seen.await.expect("the task lives on");
+    tasks.shutdown(GRACE).await.expect("nothing failed");
+    assert!(group.is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_does_not_end_in_time_is_aborted_and_named() {
+    check(
+        |tasks| {
+            tasks.spawn("stubborn", |_| std::future::pending::<()>());
+            tasks.group("connection").spawn(std::future::pending());
+            tasks.request_stop();
+        },
+        Err("tasks did not end in time: stubborn, connection"),
+    )
+    .await;
+}
