@@ -1,0 +1,135 @@
+//! Who asks, and whether they may.
+
+use deltaplane_api::identity::{self, Identity};
+use deltaplane_store::Key;
+use http::HeaderMap;
+use http::header::AUTHORIZATION;
+
+use crate::context::Cx;
+use crate::error::{About, Error};
+use crate::request::{ResourceRequest, Target};
+use crate::server::{Inner, TENANT};
+use rbac::{Action, ResourceAction};
+use tokens::Claims;
+
+pub(crate) mod escalation;
+pub(crate) mod impersonation;
+pub(crate) mod rbac;
+pub mod tokens;
+
+/// Whoever did not say who they are may see these, and nothing else, whatever RBAC says.
+const PUBLIC: [&str; 4] = ["/healthz", "/livez", "/readyz", "/version"];
+
+/// Who makes a request: whoever the transport authenticated, or the owner of its token.
+pub(crate) fn authenticate(
+    server: &Inner,
+    known: Option<&Identity>,
+    headers: &HeaderMap,
+) -> Result<Identity, Error> {
+    if let Some(user) = known {
+        return Ok(user.clone());
+    }
+    let Some(header) = headers.get(AUTHORIZATION) else { return Ok(Identity::anonymous()) };
+    let token = header.to_str().ok().and_then(|text| {
+        let (scheme, token) = text.split_once(' ')?;
+        scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
+    });
+    let token = token.ok_or_else(Error::unauthorized)?;
+    let claims = verify_token(server, token, &[tokens::AUDIENCE]);
+    claims.map(|claims| claims.identity()).ok_or_else(Error::unauthorized)
+}
+
+/// The claims of a token that holds now: signed here, in time, and what it is bound to exists.
+pub(crate) fn verify_token(server: &Inner, token: &str, audiences: &[&str]) -> Option<Claims> {
+    let claims = server.tokens.verify(token, audiences, server.now())?;
+    let account = &claims.account;
+    let lives = |collection: &str, reference: &tokens::Reference| {
+        let key = Key::new(TENANT, collection, &account.namespace, &reference.name).ok()?;
+        let object = server.store.get(&key)?;
+        let uid = deltaplane_store::Uid::new(&reference.uid);
+        (object.header().uid() == Some(uid) && !object.header().deleting()).then_some(())
+    };
+    lives("serviceaccounts", &account.serviceaccount)?;
+    if let Some(secret) = &account.secret {
+        lives("secrets", secret)?;
+    }
+    if let Some(pod) = &account.pod {
+        lives("pods", pod)?;
+    }
+    Some(claims)
+}
+
+/// Refuses what the user may not do.
+pub(crate) fn authorize(server: &Inner, user: &Identity, target: &Target) -> Result<(), Error> {
+    match target {
+        Target::Path { verb, path } => {
+            let public = PUBLIC.iter().any(|open| {
+                path.strip_prefix(open).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+            });
+            if public {
+                return Ok(());
+            }
+            known(user)?;
+            match server.rbac.read().allows(user, Action::Path { verb, path }) {
+                true => Ok(()),
+                false => {
+                    let why = format!("User {:?} cannot {verb}", user.name);
+                    Err(Error::forbidden_path(path, &why))
+                }
+            }
+        }
+        Target::Resource(request) => {
+            known(user)?;
+            let action = action_of(request, request.verb.as_str());
+            match server.rbac.read().allows(user, Action::Resource(action)) {
+                true => Ok(()),
+                false => Err(forbidden(user, &action)),
+            }
+        }
+    }
+}
+
+fn known(user: &Identity) -> Result<(), Error> {
+    match user.name == identity::ANONYMOUS {
+        true => Err(Error::unauthorized()),
+        false => Ok(()),
+    }
+}
+
+fn action_of<'a>(request: &'a ResourceRequest, verb: &'a str) -> ResourceAction<'a> {
+    ResourceAction {
+        verb,
+        group: &request.group,
+        resource: &request.resource,
+        subresource: &request.subresource,
+        namespace: &request.namespace,
+        name: &request.name,
+    }
+}
+
+/// PUT and apply may create, if their user may.
+pub(crate) fn authorize_create(cx: &Cx) -> Result<(), Error> {
+    let action = action_of(&cx.target, "create");
+    match cx.server.rbac.read().allows(&cx.user, Action::Resource(action)) {
+        true => Ok(()),
+        false => Err(forbidden(&cx.user, &action)),
+    }
+}
+
+/// The text that Kubernetes gives.
+pub(crate) fn forbidden(user: &Identity, action: &ResourceAction<'_>) -> Error {
+    let resource = match action.subresource {
+        "" => action.resource.to_owned(),
+        sub => format!("{}/{sub}", action.resource),
+    };
+    let place = match action.namespace {
+        "" => "at the cluster scope".to_owned(),
+        namespace => format!("in the namespace {namespace:?}"),
+    };
+    let why = format!(
+        "User {:?} cannot {} resource {resource:?} in API group {:?} {place}",
+        user.name, action.verb, action.group
+    );
+    let about = About { group: action.group, resource: action.resource, name: action.name };
+    Error::forbidden(about, &why)
+}

@@ -1,0 +1,391 @@
+//! Role-based access control: who may do what. Pure.
+//!
+//! One writer (the follower of the store) applies changes one by one; everyone else asks.
+//! Invariant: what is not allowed by a rule is refused.
+
+use std::collections::{BTreeSet, HashMap};
+
+use deltaplane_api::identity::{Identity, MASTERS};
+use serde_json::{Value, json};
+
+use crate::value;
+
+/// All roles and bindings, indexed by subject.
+#[derive(Default)]
+pub(crate) struct Rbac {
+    roles: HashMap<RoleKey, Vec<Rule>>,
+    bindings: HashMap<BindingKey, Binding>,
+    by_subject: HashMap<Subject, BTreeSet<BindingKey>>,
+}
+
+/// What someone wants to do.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Action<'a> {
+    Resource(ResourceAction<'a>),
+    Path { verb: &'a str, path: &'a str },
+}
+
+/// What someone wants to do to objects.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ResourceAction<'a> {
+    pub(crate) verb: &'a str,
+    pub(crate) group: &'a str,
+    pub(crate) resource: &'a str,
+    pub(crate) subresource: &'a str,
+    pub(crate) namespace: &'a str,
+    pub(crate) name: &'a str,
+}
+
+/// What a role allows.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Rule {
+    pub(crate) verbs: Vec<String>,
+    pub(crate) groups: Vec<String>,
+    pub(crate) resources: Vec<String>,
+    pub(crate) names: Vec<String>,
+    pub(crate) urls: Vec<String>,
+}
+
+/// The kinds of objects that the rules are made of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Part {
+    Role,
+    Binding,
+}
+
+/// Namespace (empty for cluster roles) and name.
+type RoleKey = (String, String);
+/// Namespace (empty for cluster role bindings) and name.
+type BindingKey = (String, String);
+
+struct Binding {
+    subjects: Vec<Subject>,
+    role: RoleKey,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+enum Subject {
+    User(String),
+    Group(String),
+}
+
+// === impl Rbac ===
+
+impl Rbac {
+    /// Takes in a role or binding as it now is; none means that it is gone.
+    pub(crate) fn apply(&mut self, part: Part, namespace: &str, name: &str, object: Option<&Value>) {
+        let key = (namespace.to_owned(), name.to_owned());
+        match part {
+            Part::Role => {
+                self.roles.remove(&key);
+                if let Some(object) = object {
+                    self.roles.insert(key, Rule::all(object));
+                }
+            }
+            Part::Binding => {
+                self.unbind(&key);
+                if let Some(object) = object {
+                    self.bind(key, Binding::parse(namespace, object));
+                }
+            }
+        }
+    }
+
+    fn unbind(&mut self, key: &BindingKey) {
+        let Some(binding) = self.bindings.remove(key) else { return };
+        for subject in binding.subjects {
+            let Some(keys) = self.by_subject.get_mut(&subject) else { continue };
+            keys.remove(key);
+            if keys.is_empty() {
+                self.by_subject.remove(&subject);
+            }
+        }
+    }
+
+    fn bind(&mut self, key: BindingKey, binding: Binding) {
+        for subject in &binding.subjects {
+            self.by_subject.entry(subject.clone()).or_default().insert(key.clone());
+        }
+        self.bindings.insert(key, binding);
+    }
+
+    /// Whether `user` may do this.
+    pub(crate) fn allows(&self, user: &Identity, action: Action<'_>) -> bool {
+        let namespace = match action {
+            Action::Resource(action) => action.namespace,
+            Action::Path { .. } => "",
+        };
+        user.is_in(MASTERS) || self.rules(user, namespace).any(|rule| rule.allows(action))
+    }
+
+    /// The rules that hold for `user` in `namespace`; cluster-wide ones if it is empty.
+    pub(crate) fn rules<'a>(
+        &'a self,
+        user: &'a Identity,
+        namespace: &'a str,
+    ) -> impl Iterator<Item = &'a Rule> {
+        let groups = user.groups.iter().map(|group| Subject::Group(group.clone()));
+        let subjects = std::iter::once(Subject::User(user.name.clone())).chain(groups);
+        subjects
+            .filter_map(|subject| self.by_subject.get(&subject))
+            .flatten()
+            .filter(move |(scope, _)| scope.is_empty() || scope == namespace)
+            .filter_map(|key| self.bindings.get(key))
+            .filter_map(|binding| self.roles.get(&binding.role))
+            .flatten()
+    }
+
+    /// The rules of one role.
+    pub(crate) fn role(&self, namespace: &str, name: &str) -> Option<&[Rule]> {
+        self.roles.get(&(namespace.to_owned(), name.to_owned())).map(Vec::as_slice)
+    }
+}
+
+// === impl Binding ===
+
+impl Binding {
+    fn parse(namespace: &str, object: &Value) -> Self {
+        let role_namespace = match value::text(object, "roleRef.kind") {
+            "Role" => namespace,
+            _ => "",
+        };
+        let subjects = value::list(object, "subjects").iter();
+        Self {
+            subjects: subjects.filter_map(|one| Subject::parse(namespace, one)).collect(),
+            role: (role_namespace.to_owned(), value::text(object, "roleRef.name").to_owned()),
+        }
+    }
+}
+
+// === impl Subject ===
+
+impl Subject {
+    fn parse(namespace: &str, subject: &Value) -> Option<Self> {
+        let name = value::text(subject, "name");
+        match value::text(subject, "kind") {
+            "User" => Some(Self::User(name.to_owned())),
+            "Group" => Some(Self::Group(name.to_owned())),
+            "ServiceAccount" => {
+                let of = match value::text(subject, "namespace") {
+                    "" => namespace,
+                    of => of,
+                };
+                Some(Self::User(format!("system:serviceaccount:{of}:{name}")))
+            }
+            _ => None,
+        }
+    }
+}
+
+// === impl Rule ===
+
+impl Rule {
+    /// The rules of a role.
+    pub(crate) fn all(role: &Value) -> Vec<Self> {
+        value::list(role, "rules").iter().map(Self::parse).collect()
+    }
+
+    fn parse(rule: &Value) -> Self {
+        let texts = |field: &str| value::texts(rule, field).map(str::to_owned).collect();
+        Self {
+            verbs: texts("verbs"),
+            groups: texts("apiGroups"),
+            resources: texts("resources"),
+            names: texts("resourceNames"),
+            urls: texts("nonResourceURLs"),
+        }
+    }
+
+    fn allows(&self, action: Action<'_>) -> bool {
+        match action {
+            Action::Resource(action) => self.allows_resource(action),
+            Action::Path { verb, path } => {
+                has(&self.verbs, verb) && self.urls.iter().any(|url| url_covers(url, path))
+            }
+        }
+    }
+
+    fn allows_resource(&self, action: ResourceAction<'_>) -> bool {
+        has(&self.verbs, action.verb)
+            && has(&self.groups, action.group)
+            && self.allows_kind(action.resource, action.subresource)
+            && (self.names.is_empty()
+                || (!action.name.is_empty() && self.names.iter().any(|name| name == action.name)))
+    }
+
+    fn allows_kind(&self, resource: &str, subresource: &str) -> bool {
+        self.resources.iter().any(|allowed| match allowed.split_once('/') {
+            _ if allowed == "*" => true,
+            None => subresource.is_empty() && allowed == resource,
+            Some((of, sub)) => sub == subresource && (of == "*" || of == resource),
+        })
+    }
+
+    /// Whether every single right of `wanted` is among these rules.
+    pub(crate) fn cover(rules: &[&Self], wanted: &Self) -> bool {
+        let covered_url = |verb: &str, url: &str| {
+            rules.iter().any(|rule| {
+                has(&rule.verbs, verb) && rule.urls.iter().any(|own| own == url || url_covers(own, url))
+            })
+        };
+        let mut names: Vec<&str> = wanted.names.iter().map(String::as_str).collect();
+        if names.is_empty() {
+            names.push("");
+        }
+        wanted.verbs.iter().all(|verb| {
+            let urls = wanted.urls.iter().all(|url| covered_url(verb, url));
+            let resources = wanted.groups.iter().all(|group| {
+                wanted.resources.iter().all(|resource| {
+                    names.iter().all(|name| {
+                        rules.iter().any(|rule| rule.covers(verb, group, resource, name))
+                    })
+                })
+            });
+            urls && resources
+        })
+    }
+
+    /// Whether this one rule gives a right on what `resource` (perhaps a wildcard) stands for.
+    fn covers(&self, verb: &str, group: &str, resource: &str, name: &str) -> bool {
+        let resources = self.resources.iter().any(|own| {
+            own == "*"
+                || own == resource
+                || match (own.strip_prefix("*/"), resource.split_once('/')) {
+                    (Some(own), Some((_, sub))) => own == sub,
+                    _ => false,
+                }
+        });
+        let names = self.names.is_empty() || (!name.is_empty() && self.names.iter().any(|own| own == name));
+        has(&self.verbs, verb) && has(&self.groups, group) && resources && names
+    }
+
+    /// The rule as it is written in a role.
+    pub(crate) fn to_value(&self) -> Value {
+        let mut rule = json!({ "verbs": self.verbs });
+        let lists = [
+            ("apiGroups", &self.groups),
+            ("resources", &self.resources),
+            ("resourceNames", &self.names),
+            ("nonResourceURLs", &self.urls),
+        ];
+        for (field, list) in lists.into_iter().filter(|(_, list)| !list.is_empty()) {
+            rule[field] = json!(list);
+        }
+        rule
+    }
+}
+
+fn has(list: &[String], wanted: &str) -> bool {
+    list.iter().any(|one| one == "*" || one == wanted)
+}
+
+fn url_covers(url: &str, path: &str) -> bool {
+    match url.strip_suffix('*') {
+        Some(prefix) => path.starts_with(prefix),
+        None => url == path,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rbac() -> Rbac {
+        let mut rbac = Rbac::default();
+        let rules = json!({"rules": [
+            {"verbs": ["get", "list"], "apiGroups": [""], "resources": ["pods", "pods/log"]},
+            {"verbs": ["*"], "apiGroups": ["apps"], "resources": ["*/scale"]},
+            {"verbs": ["get"], "apiGroups": [""], "resources": ["secrets"], "resourceNames": ["mine"]},
+            {"verbs": ["get"], "nonResourceURLs": ["/metrics", "/logs/*"]},
+        ]});
+        rbac.apply(Part::Role, "", "reader", Some(&rules));
+        rbac.apply(Part::Binding, "dev", "b", Some(&json!({
+            "roleRef": {"kind": "ClusterRole", "name": "reader"},
+            "subjects": [{"kind": "User", "name": "eve"}, {"kind": "ServiceAccount", "name": "robot"}],
+        })));
+        rbac.apply(Part::Binding, "", "c", Some(&json!({
+            "roleRef": {"kind": "ClusterRole", "name": "reader"},
+            "subjects": [{"kind": "Group", "name": "ops"}],
+        })));
+        rbac
+    }
+
+    fn check(rbac: &Rbac, user: &Identity, line: &str) -> bool {
+        let parts: Vec<&str> = line.split(' ').collect();
+        match parts.as_slice() {
+            [verb, path] => rbac.allows(user, Action::Path { verb, path }),
+            [verb, group, resource, namespace, name] => {
+                let (resource, subresource) = resource.split_once('/').unwrap_or((resource, ""));
+                let dash = |text: &'static str| if text == "-" { "" } else { text };
+                let _ = dash;
+                let clean = |text: &&str| if *text == "-" { String::new() } else { (*text).to_owned() };
+                let (group, namespace, name) = (clean(group), clean(namespace), clean(name));
+                rbac.allows(user, Action::Resource(ResourceAction {
+                    verb, group: &group, resource, subresource, namespace: &namespace, name: &name,
+                }))
+            }
+            _ => panic!("{line}"),
+        }
+    }
+
+    #[test]
+    fn rules_hold_where_they_are_bound() {
+        let rbac = rbac();
+        let eve = Identity::authenticated("eve", &[]);
+        let ops = Identity::authenticated("oscar", &["ops"]);
+        let robot = Identity::authenticated("system:serviceaccount:dev:robot", &[]);
+        let cases = [
+            (&eve, "get - pods dev p", true),
+            (&eve, "get - pods/log dev p", true),
+            (&eve, "get - pods/exec dev p", false),
+            (&eve, "delete - pods dev p", false),
+            (&eve, "get - pods prod p", false),
+            (&eve, "list - pods - -", false),
+            (&eve, "get - secrets dev mine", true),
+            (&eve, "get - secrets dev other", false),
+            (&eve, "list - secrets dev -", false),
+            (&eve, "update apps deployments/scale dev d", true),
+            (&eve, "update apps deployments dev d", false),
+            (&eve, "get /metrics", false),
+            (&robot, "get - pods dev p", true),
+            (&ops, "list - pods - -", true),
+            (&ops, "get - pods prod p", true),
+            (&ops, "get /logs/x", true),
+            (&ops, "get /log", false),
+        ];
+        for (user, line, expected) in cases {
+            assert_eq!(check(&rbac, user, line), expected, "{} {line}", user.name);
+        }
+    }
+
+    #[test]
+    fn rights_end_with_the_binding_and_with_the_role() {
+        let ops = Identity::authenticated("oscar", &["ops"]);
+        let mut unbound = rbac();
+        unbound.apply(Part::Binding, "", "c", None);
+        assert!(!check(&unbound, &ops, "list - pods - -"));
+        let mut roleless = rbac();
+        roleless.apply(Part::Role, "", "reader", None);
+        assert!(!check(&roleless, &ops, "list - pods - -"));
+    }
+
+    #[test]
+    fn rules_cover_what_they_contain() {
+        let rule = |value: Value| Rule::parse(&value);
+        let own = rule(json!({"verbs": ["get", "list"], "apiGroups": [""], "resources": ["pods", "*/status"]}));
+        let all = rule(json!({"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}));
+        let cases = [
+            (&own, json!({"verbs": ["get"], "apiGroups": [""], "resources": ["pods"]}), true),
+            (&own, json!({"verbs": ["get"], "apiGroups": [""], "resources": ["pods"], "resourceNames": ["a"]}), true),
+            (&own, json!({"verbs": ["get", "watch"], "apiGroups": [""], "resources": ["pods"]}), false),
+            (&own, json!({"verbs": ["*"], "apiGroups": [""], "resources": ["pods"]}), false),
+            (&own, json!({"verbs": ["get"], "apiGroups": [""], "resources": ["nodes/status"]}), true),
+            (&own, json!({"verbs": ["get"], "apiGroups": [""], "resources": ["*"]}), false),
+            (&all, json!({"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}), true),
+            (&all, json!({"verbs": ["get"], "nonResourceURLs": ["/x"]}), false),
+        ];
+        for (own, wanted, expected) in cases {
+            assert_eq!(Rule::cover(&[own], &rule(wanted.clone())), expected, "{wanted}");
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! One request on its way: who asks for what, and how the answer is put together.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use deltaplane_api::identity::Identity;
+use deltaplane_api::time::Time;
+use http::header::{CONTENT_TYPE, HeaderValue, USER_AGENT, WARNING};
+use http::{HeaderMap, Response, StatusCode};
+
+use crate::body::Body;
+use crate::error::Error;
+use crate::kinds::Kind;
+use crate::options::Query;
+use crate::request::ResourceRequest;
+use crate::seams::Resource;
+use crate::server::Inner;
+
+/// An answer.
+pub(crate) type Answer = Response<Body>;
+
+/// A request about objects, authenticated and authorized.
+pub(crate) struct Cx {
+    pub(crate) server: Arc<Inner>,
+    pub(crate) user: Identity,
+    pub(crate) kind: Arc<Kind>,
+    pub(crate) target: ResourceRequest,
+    pub(crate) query: Query,
+    pub(crate) headers: HeaderMap,
+    pub(crate) body: Bytes,
+    pub(crate) now: Time,
+    pub(crate) warnings: Vec<String>,
+}
+
+/// More than this many warnings are not sent.
+const MAX_WARNINGS: usize = 32;
+/// Longer warnings are cut.
+const MAX_WARNING: usize = 512;
+
+// === impl Cx ===
+
+impl Cx {
+    pub(crate) fn header(&self, name: http::header::HeaderName) -> &str {
+        self.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default()
+    }
+
+    pub(crate) fn content_type(&self) -> &str {
+        self.header(CONTENT_TYPE)
+    }
+
+    pub(crate) fn user_agent(&self) -> &str {
+        self.header(USER_AGENT)
+    }
+
+    /// What admission is told this request is about.
+    pub(crate) fn resource<'a>(&'a self, name: &'a str) -> Resource<'a> {
+        Resource {
+            group: &self.kind.group,
+            version: &self.kind.version,
+            plural: &self.kind.plural,
+            subresource: &self.target.subresource,
+            namespace: &self.target.namespace,
+            name,
+        }
+    }
+
+    pub(crate) fn warn(&mut self, text: impl Into<String>) {
+        let text = text.into();
+        if self.warnings.len() < MAX_WARNINGS && !self.warnings.contains(&text) {
+            self.warnings.push(text);
+        }
+    }
+
+    /// Adds what there is to warn of to an answer.
+    pub(crate) fn finish(&self, mut answer: Answer) -> Answer {
+        for text in &self.warnings {
+            let safe: String = text.chars().filter(|c| !c.is_control()).take(MAX_WARNING).collect();
+            let quoted = safe.replace('\\', "\\\\").replace('"', "\\\"");
+            if let Ok(value) = HeaderValue::from_bytes(format!("299 - \"{quoted}\"").as_bytes()) {
+                answer.headers_mut().append(WARNING, value);
+            }
+        }
+        answer
+    }
+}
+
+/// An answer in JSON.
+pub(crate) fn json(code: StatusCode, body: impl Into<Body>) -> Answer {
+    let mut answer = Response::new(body.into());
+    *answer.status_mut() = code;
+    answer.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    answer
+}
+
+/// An answer in plain text.
+pub(crate) fn text(code: StatusCode, body: impl Into<String>) -> Answer {
+    let mut answer = Response::new(Body::from(body.into().into_bytes()));
+    *answer.status_mut() = code;
+    let plain = HeaderValue::from_static("text/plain; charset=utf-8");
+    answer.headers_mut().insert(CONTENT_TYPE, plain);
+    answer
+}
+
+/// The answer that says what went wrong.
+pub(crate) fn failure(error: &Error) -> Answer {
+    let body = crate::encode::bytes(&error.to_status());
+    let mut answer = json(error.code, body);
+    if let Some(seconds) = error.retry_after {
+        answer.headers_mut().insert(http::header::RETRY_AFTER, HeaderValue::from(seconds));
+    }
+    if error.code == StatusCode::UNAUTHORIZED {
+        let realm = HeaderValue::from_static("Bearer realm=\"deltaplane\"");
+        answer.headers_mut().insert(http::header::WWW_AUTHENTICATE, realm);
+    }
+    answer
+}

@@ -1,0 +1,166 @@
+//! The built-in kinds: rows of the type pack, and which of them are served.
+
+use std::sync::{Arc, LazyLock};
+
+use deltaplane_schema::{Definitions, Schema};
+use serde_json::Value;
+
+use super::{Kind, Scale, ScaleSelector, Source};
+use crate::{strategy, typepack};
+
+/// Kinds of the pack that are not served, because serving them would promise what nothing here
+/// keeps: quota and limits, admission, flow control, certificate signing; and what is an older
+/// shape of a kind that is served.
+const WITHHELD: [(&str, &str, &str); 7] = [
+    ("", "", "resourcequotas"),
+    ("", "", "limitranges"),
+    ("", "", "componentstatuses"),
+    ("admissionregistration.k8s.io", "", ""),
+    ("certificates.k8s.io", "", ""),
+    ("flowcontrol.apiserver.k8s.io", "", ""),
+    ("autoscaling", "v1", ""),
+];
+
+/// The schemas of all definitions of the pack, sharing one arena.
+pub(crate) fn definitions() -> &'static Definitions {
+    static DEFINITIONS: LazyLock<Definitions> = LazyLock::new(|| {
+        let parsed: Vec<(&str, Value)> = typepack::load()
+            .definitions()
+            .map(|(name, text)| {
+                (name, serde_json::from_str(text).expect("the type pack is made by our own tool"))
+            })
+            .collect();
+        Definitions::from_openapi(parsed.iter().map(|(name, value)| (*name, value)))
+            .expect("the type pack's definitions are complete")
+    });
+    &DEFINITIONS
+}
+
+/// The schema of one definition of the pack.
+pub(crate) fn schema(definition: &str) -> Schema {
+    definitions().get(definition).unwrap_or_else(Schema::deduced)
+}
+
+/// Whether objects of this row are kept and served.
+pub(crate) fn is_served(row: &typepack::Kind) -> bool {
+    let stored = row.stored.is_some() && row.verbs.contains(&"list");
+    let withheld = WITHHELD.iter().any(|(group, version, plural)| {
+        *group == row.group
+            && (version.is_empty() || *version == row.version)
+            && (plural.is_empty() || *plural == row.plural)
+    });
+    stored && !withheld
+}
+
+/// All built-in kinds that are served.
+pub(crate) fn kinds() -> Vec<Arc<Kind>> {
+    let rows = typepack::load().kinds().iter().filter(|row| is_served(row));
+    rows.filter_map(|row| Some(Arc::new(kind(row, row.stored?)))).collect()
+}
+
+fn kind(row: &'static typepack::Kind, stored: typepack::Gvk) -> Kind {
+    let api_version = api_version(row.group, row.version);
+    let has = |name: &str| row.subresources.iter().any(|one| one.name == name);
+    Kind {
+        group: row.group.to_owned(),
+        version: row.version.to_owned(),
+        kind: row.kind.to_owned(),
+        list_kind: format!("{}List", row.kind),
+        plural: row.plural.to_owned(),
+        singular: row.singular.to_owned(),
+        short_names: owned(&row.short_names),
+        categories: owned(&row.categories),
+        namespaced: row.namespaced,
+        api_version: api_version.clone(),
+        collection: collection(stored.group, row.plural),
+        stored_as: self::api_version(stored.group, stored.version),
+        tag: crate::fingerprint(&[&api_version]),
+        schema: schema(row.definition),
+        status: has("status"),
+        scale: has("scale").then(|| scale(row)),
+        selectable: owned(selectable(row)),
+        storage_hash: row.storage_hash.to_owned(),
+        strategy: strategy::of(row.group, row.plural),
+        source: Source::BuiltIn(row),
+    }
+}
+
+fn owned(texts: &[&str]) -> Vec<String> {
+    texts.iter().map(|&text| text.to_owned()).collect()
+}
+
+/// `v1`, `apps/v1`.
+pub(crate) fn api_version(group: &str, version: &str) -> String {
+    match group {
+        "" => version.to_owned(),
+        group => format!("{group}/{version}"),
+    }
+}
+
+/// The store's name of a kind's objects.
+pub(crate) fn collection(group: &str, plural: &str) -> String {
+    match group {
+        "" => plural.to_owned(),
+        group => format!("{group}/{plural}"),
+    }
+}
+
+fn scale(row: &typepack::Kind) -> Scale {
+    let selector = "spec.selector".to_owned();
+    Scale {
+        spec_replicas: "spec.replicas".to_owned(),
+        status_replicas: "status.replicas".to_owned(),
+        selector: Some(match row.plural {
+            "replicationcontrollers" => ScaleSelector::Labels(selector),
+            _ => ScaleSelector::Object(selector),
+        }),
+    }
+}
+
+/// What selectors may name, as the real server has it.
+fn selectable(row: &typepack::Kind) -> &'static [&'static str] {
+    match (row.group, row.plural) {
+        ("", "events") => &[
+            "involvedObject.kind",
+            "involvedObject.namespace",
+            "involvedObject.name",
+            "involvedObject.uid",
+            "involvedObject.apiVersion",
+            "involvedObject.resourceVersion",
+            "involvedObject.fieldPath",
+            "reason",
+            "reportingComponent",
+            "source",
+            "type",
+        ],
+        ("events.k8s.io", "events") => &[
+            "regarding.kind",
+            "regarding.namespace",
+            "regarding.name",
+            "regarding.uid",
+            "regarding.apiVersion",
+            "regarding.resourceVersion",
+            "regarding.fieldPath",
+            "reason",
+            "reportingController",
+            "type",
+        ],
+        ("", "secrets") => &["type"],
+        ("", "namespaces") => &["status.phase", "name"],
+        ("", "nodes") => &["spec.unschedulable"],
+        ("", "pods") => &[
+            "spec.nodeName",
+            "spec.restartPolicy",
+            "spec.schedulerName",
+            "spec.serviceAccountName",
+            "spec.hostNetwork",
+            "status.phase",
+            "status.podIP",
+            "status.nominatedNodeName",
+        ],
+        ("", "services") => &["spec.clusterIP", "spec.type"],
+        ("", "replicationcontrollers") | ("apps", "replicasets") => &["status.replicas"],
+        ("batch", "jobs") => &["status.successful"],
+        _ => &[],
+    }
+}

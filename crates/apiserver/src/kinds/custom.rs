@@ -1,0 +1,162 @@
+//! Custom kinds: from a CustomResourceDefinition to the rows that are served. Pure.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use deltaplane_api::field::Path;
+use deltaplane_runtime::Trigger;
+use deltaplane_schema::{Schema, crd};
+use serde_json::Value;
+
+use super::{Kind, Scale, ScaleSelector, Source};
+use crate::jsonpath::JsonPath;
+use crate::kinds::builtin;
+use crate::{strategy, value};
+
+/// What all versions of a custom kind have in common.
+pub(crate) struct Definition {
+    /// The definition's name, `<plural>.<group>`.
+    pub(crate) name: String,
+    /// By version, served or not: managed fields may speak of any.
+    pub(crate) schemas: BTreeMap<String, Schema>,
+    /// By version.
+    pub(crate) columns: BTreeMap<String, Vec<Column>>,
+    /// Pulled when the definition changes or goes.
+    pub(crate) retired: Trigger,
+    /// By version: the schema as written, for OpenAPI.
+    pub(crate) documents: BTreeMap<String, Value>,
+}
+
+/// A printer column of a custom kind.
+pub(crate) struct Column {
+    pub(crate) name: String,
+    pub(crate) kind: String,
+    pub(crate) format: String,
+    pub(crate) description: String,
+    pub(crate) priority: i64,
+    pub(crate) path: JsonPath,
+}
+
+/// Whether objects of this kind can be written and read.
+pub(crate) fn is_established(definition: &Value) -> bool {
+    value::list(definition, "status.conditions").iter().any(|condition| {
+        condition["type"] == "Established" && condition["status"] == "True"
+    })
+}
+
+/// The rows of an established definition; none while it is not.
+pub(crate) fn kinds(definition: &Value) -> Vec<Arc<Kind>> {
+    if !is_established(definition) {
+        return Vec::new();
+    }
+    let versions = value::list(definition, "spec.versions");
+    let shared = Arc::new(Definition {
+        name: value::text(definition, "metadata.name").to_owned(),
+        retired: Trigger::new().0,
+        schemas: by_version(versions, |version| schema(version)),
+        columns: by_version(versions, |version| columns(version)),
+        documents: by_version(versions, |version| {
+            value::at(version, "schema.openAPIV3Schema").clone()
+        }),
+    });
+    let served = versions.iter().filter(|version| version["served"] == true);
+    served.filter_map(|version| kind(definition, version, &shared).map(Arc::new)).collect()
+}
+
+fn by_version<T>(versions: &[Value], make: impl Fn(&Value) -> T) -> BTreeMap<String, T> {
+    versions.iter().map(|one| (value::text(one, "name").to_owned(), make(one))).collect()
+}
+
+fn schema(version: &Value) -> Schema {
+    let options = crd::Options { status_subresource: has_status(version) };
+    let text = value::at(version, "schema.openAPIV3Schema");
+    // A definition whose schema does not compile is refused when it is written. One that was
+    // accepted by an older release and no longer compiles is served without a schema.
+    crd::compile(text, &Path::root(), options).unwrap_or_else(|_| Schema::deduced())
+}
+
+fn has_status(version: &Value) -> bool {
+    !value::at(version, "subresources.status").is_null()
+}
+
+fn kind(definition: &Value, version: &Value, shared: &Arc<Definition>) -> Option<Kind> {
+    let names = accepted_names(definition);
+    let name = value::text(version, "name");
+    let group = value::text(definition, "spec.group");
+    let storage = storage_version(definition)?;
+    let api_version = format!("{group}/{name}");
+    let kind = value::text(names, "kind");
+    let plural = value::text(names, "plural");
+    let uid = value::text(definition, "metadata.uid");
+    let document = shared.documents.get(name)?.to_string();
+    Some(Kind {
+        group: group.to_owned(),
+        version: name.to_owned(),
+        kind: kind.to_owned(),
+        list_kind: value::text(names, "listKind").to_owned(),
+        plural: plural.to_owned(),
+        singular: value::text(names, "singular").to_owned(),
+        short_names: value::texts(names, "shortNames").map(str::to_owned).collect(),
+        categories: value::texts(names, "categories").map(str::to_owned).collect(),
+        namespaced: value::text(definition, "spec.scope") == "Namespaced",
+        stored_as: format!("{group}/{storage}"),
+        collection: builtin::collection(group, plural),
+        tag: crate::fingerprint(&[uid, &api_version, &document]),
+        schema: shared.schemas.get(name)?.clone(),
+        status: has_status(version),
+        scale: scale(version),
+        selectable: selectable(version),
+        storage_hash: crate::discovery::storage_version_hash(group, storage, kind),
+        strategy: &strategy::CUSTOM,
+        source: Source::Custom(Arc::clone(shared)),
+        api_version,
+    })
+}
+
+/// The names that were accepted, or those that were asked for.
+fn accepted_names(definition: &Value) -> &Value {
+    match value::text(definition, "status.acceptedNames.plural") {
+        "" => value::at(definition, "spec.names"),
+        _ => value::at(definition, "status.acceptedNames"),
+    }
+}
+
+/// The version that objects are stored in.
+pub(crate) fn storage_version(definition: &Value) -> Option<&str> {
+    let versions = value::list(definition, "spec.versions").iter();
+    versions.filter(|version| version["storage"] == true).find_map(|one| one["name"].as_str())
+}
+
+fn scale(version: &Value) -> Option<Scale> {
+    let scale = value::at(version, "subresources.scale");
+    let path = |field: &str| value::text(scale, field).trim_start_matches('.').to_owned();
+    scale.is_object().then(|| Scale {
+        spec_replicas: path("specReplicasPath"),
+        status_replicas: path("statusReplicasPath"),
+        selector: Some(path("labelSelectorPath"))
+            .filter(|path| !path.is_empty())
+            .map(ScaleSelector::Text),
+    })
+}
+
+fn selectable(version: &Value) -> Vec<String> {
+    let fields = value::list(version, "selectableFields").iter();
+    fields.map(|one| value::text(one, "jsonPath").trim_start_matches('.').to_owned()).collect()
+}
+
+fn columns(version: &Value) -> Vec<Column> {
+    let columns = value::list(version, "additionalPrinterColumns").iter();
+    columns.filter_map(column).collect()
+}
+
+fn column(column: &Value) -> Option<Column> {
+    let text = |field: &str| value::text(column, field).to_owned();
+    Some(Column {
+        name: text("name"),
+        kind: text("type"),
+        format: text("format"),
+        description: text("description"),
+        priority: column["priority"].as_i64().unwrap_or(0),
+        path: JsonPath::parse(value::text(column, "jsonPath")).ok()?,
+    })
+}

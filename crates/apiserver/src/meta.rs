@@ -1,0 +1,233 @@
+//! `metadata`: what the server fills in, and what must hold. Pure; uid, time and random suffix
+//! come in as arguments.
+
+use deltaplane_api::field::{Error, Path};
+use deltaplane_api::names;
+use deltaplane_api::time::Time;
+use serde_json::{Map, Value, json};
+
+use crate::kinds::Kind;
+use crate::value;
+
+/// The most that all annotations of an object may hold.
+const ANNOTATIONS_MAX: usize = 256 << 10;
+/// A generated name is a prefix of at most this length and a suffix.
+const GENERATED_PREFIX_MAX: usize = 58;
+
+/// What a new object gets from the server.
+pub(crate) struct Birth<'a> {
+    pub(crate) namespace: &'a str,
+    pub(crate) uid: &'a str,
+    pub(crate) suffix: &'a str,
+    pub(crate) now: Time,
+}
+
+/// Fills in the metadata of a new object.
+pub(crate) fn prepare_create(kind: &Kind, object: &mut Value, birth: &Birth<'_>) {
+    let Some(metadata) = value::map_mut(object, "metadata") else { return };
+    for field in ["resourceVersion", "selfLink", "deletionTimestamp", "deletionGracePeriodSeconds"] {
+        metadata.remove(field);
+    }
+    match kind.namespaced {
+        true => metadata.insert("namespace".to_owned(), json!(birth.namespace)),
+        false => metadata.remove("namespace"),
+    };
+    generate_name(metadata, birth.suffix);
+    metadata.insert("uid".to_owned(), json!(birth.uid));
+    metadata.insert("creationTimestamp".to_owned(), birth.now.to_value());
+    match kind.strategy.generation {
+        true => metadata.insert("generation".to_owned(), json!(1)),
+        false => metadata.remove("generation"),
+    };
+}
+
+fn generate_name(metadata: &mut Map<String, Value>, suffix: &str) {
+    let text = |field: &str| metadata.get(field).and_then(Value::as_str).unwrap_or_default();
+    let prefix = text("generateName");
+    if !text("name").is_empty() || prefix.is_empty() {
+        return;
+    }
+    let cut = (0..=GENERATED_PREFIX_MAX.min(prefix.len())).rev();
+    let end = cut.into_iter().find(|&at| prefix.is_char_boundary(at)).unwrap_or(0);
+    let name = format!("{}{suffix}", &prefix[..end]);
+    metadata.insert("name".to_owned(), json!(name));
+}
+
+/// Metadata that a change cannot touch is taken from the stored object.
+pub(crate) fn prepare_update(object: &mut Value, old: &Value) {
+    let old = &old["metadata"];
+    let Some(metadata) = value::map_mut(object, "metadata") else { return };
+    let fixed = [
+        "uid",
+        "creationTimestamp",
+        "deletionTimestamp",
+        "deletionGracePeriodSeconds",
+        "generation",
+        "namespace",
+        "name",
+        "resourceVersion",
+    ];
+    metadata.remove("selfLink");
+    for field in fixed {
+        match &old[field] {
+            Value::Null => metadata.remove(field),
+            before => metadata.insert(field.to_owned(), before.clone()),
+        };
+    }
+    if metadata.get("generateName").is_none() && !old["generateName"].is_null() {
+        metadata.insert("generateName".to_owned(), old["generateName"].clone());
+    }
+}
+
+/// Removes empty maps and lists that mean nothing, so that they are not stored.
+pub(crate) fn tidy(object: &mut Value) {
+    let Some(metadata) = object["metadata"].as_object_mut() else { return };
+    for field in ["labels", "annotations", "ownerReferences", "finalizers", "managedFields"] {
+        let empty = match metadata.get(field) {
+            Some(Value::Object(map)) => map.is_empty(),
+            Some(Value::Array(list)) => list.is_empty(),
+            Some(Value::Null) => true,
+            Some(_) | None => false,
+        };
+        if empty {
+            metadata.remove(field);
+        }
+    }
+}
+
+/// All that is wrong with an object's metadata.
+pub(crate) fn validate(kind: &Kind, object: &Value, old: Option<&Value>) -> Vec<Error> {
+    let path = Path::new("metadata");
+    let metadata = &object["metadata"];
+    let mut errors = Vec::new();
+    validate_name(kind, metadata, &path, &mut errors);
+    validate_labels(metadata, &path.child("labels"), &mut errors);
+    validate_annotations(metadata, &path.child("annotations"), &mut errors);
+    validate_owners(metadata, &path.child("ownerReferences"), &mut errors);
+    validate_finalizers(metadata, old, &path.child("finalizers"), &mut errors);
+    errors
+}
+
+fn validate_name(kind: &Kind, metadata: &Value, path: &Path, errors: &mut Vec<Error>) {
+    let prefix = value::text(metadata, "generateName");
+    if !prefix.is_empty() {
+        let faults = kind.strategy.name.check_prefix(prefix).into_iter();
+        let path = path.child("generateName");
+        errors.extend(faults.map(|fault| Error::invalid(path.clone(), prefix, fault)));
+    }
+    match value::text(metadata, "name") {
+        "" => errors.push(Error::required(path.child("name"), "name or generateName is required")),
+        name => {
+            let faults = kind.strategy.name.check(name).into_iter();
+            let path = path.child("name");
+            errors.extend(faults.map(|fault| Error::invalid(path.clone(), name, fault)));
+        }
+    }
+    if kind.namespaced {
+        match value::text(metadata, "namespace") {
+            "" => errors.push(Error::required(path.child("namespace"), "")),
+            namespace => {
+                let faults = names::dns_label(namespace).into_iter();
+                let path = path.child("namespace");
+                errors.extend(faults.map(|fault| Error::invalid(path.clone(), namespace, fault)));
+            }
+        }
+    }
+}
+
+fn validate_labels(metadata: &Value, path: &Path, errors: &mut Vec<Error>) {
+    for (key, content) in value::entries(metadata, "labels") {
+        let faults = names::qualified_name(key).into_iter();
+        errors.extend(faults.map(|fault| Error::invalid(path.clone(), key, fault)));
+        let text = content.as_str().unwrap_or_default();
+        let faults = names::label_value(text).into_iter();
+        errors.extend(faults.map(|fault| Error::invalid(path.clone(), text, fault)));
+    }
+}
+
+fn validate_annotations(metadata: &Value, path: &Path, errors: &mut Vec<Error>) {
+    let mut size = 0;
+    for (key, content) in value::entries(metadata, "annotations") {
+        let faults = names::qualified_name(&key.to_lowercase()).into_iter();
+        errors.extend(faults.map(|fault| Error::invalid(path.clone(), key, fault)));
+        size += key.len() + content.as_str().map_or(0, str::len);
+    }
+    if size > ANNOTATIONS_MAX {
+        errors.push(Error::too_long(path.clone(), ANNOTATIONS_MAX));
+    }
+}
+
+fn validate_owners(metadata: &Value, path: &Path, errors: &mut Vec<Error>) {
+    let mut controllers = 0;
+    for (index, owner) in value::list(metadata, "ownerReferences").iter().enumerate() {
+        let path = path.index(index);
+        for field in ["apiVersion", "kind", "name", "uid"] {
+            if value::text(owner, field).is_empty() {
+                let detail = "must not be empty";
+                errors.push(Error::invalid(path.child(field), owner[field].clone(), detail));
+            }
+        }
+        controllers += usize::from(owner["controller"] == true);
+    }
+    if controllers > 1 {
+        let detail = "Only one reference can have Controller set to true";
+        errors.push(Error::invalid(path.clone(), metadata["ownerReferences"].clone(), detail));
+    }
+}
+
+/// While an object is being deleted, finalizers can go but none can come.
+fn validate_finalizers(metadata: &Value, old: Option<&Value>, path: &Path, errors: &mut Vec<Error>) {
+    for (index, name) in value::texts(metadata, "finalizers").enumerate() {
+        let faults = names::qualified_name(name).into_iter();
+        errors.extend(faults.map(|fault| Error::invalid(path.index(index), name, fault)));
+        let builtin = ["orphan", "foregroundDeletion", "kubernetes"].contains(&name);
+        if !name.contains('/') && !builtin && !name.contains('.') {
+            let detail = "name is neither a standard finalizer name nor is it fully qualified";
+            errors.push(Error::invalid(path.index(index), name, detail));
+        }
+    }
+    let Some(old) = old.filter(|old| !value::at(old, "metadata.deletionTimestamp").is_null())
+    else {
+        return;
+    };
+    let before: Vec<&str> = value::texts(old, "metadata.finalizers").collect();
+    let added: Vec<&str> =
+        value::texts(metadata, "finalizers").filter(|one| !before.contains(one)).collect();
+    if !added.is_empty() {
+        let detail = format!(
+            "no new finalizers can be added if the object is being deleted, found new finalizers {added:?}"
+        );
+        errors.push(Error::forbidden(path.clone(), detail));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn generated_names_are_cut_and_end_in_the_suffix() {
+        let check = |prefix: String, expected: String| {
+            let mut metadata = Map::from_iter([("generateName".to_owned(), json!(prefix))]);
+            generate_name(&mut metadata, "x7q2z");
+            assert_eq!(metadata["name"], json!(expected));
+        };
+        check("web-".to_owned(), "web-x7q2z".to_owned());
+        check("a".repeat(70), format!("{}x7q2z", "a".repeat(58)));
+        check("ä".repeat(40), format!("{}x7q2z", "ä".repeat(29)));
+    }
+
+    #[test]
+    fn finalizers_cannot_be_added_while_deleting() {
+        let old = json!({"metadata": {"deletionTimestamp": "t", "finalizers": ["a.io/x"]}});
+        let check = |finalizers: Value| {
+            let metadata = json!({ "finalizers": finalizers });
+            let mut errors = Vec::new();
+            validate_finalizers(&metadata, Some(&old), &Path::new("f"), &mut errors);
+            errors.len()
+        };
+        assert_eq!(check(json!([])), 0);
+        assert_eq!(check(json!(["a.io/x"])), 0);
+        assert_eq!(check(json!(["a.io/x", "b.io/y"])), 1);
+    }
+}

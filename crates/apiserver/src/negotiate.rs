@@ -1,0 +1,130 @@
+//! Which form of an answer the client accepts. Pure.
+
+use http::HeaderMap;
+use http::header::{ACCEPT, ACCEPT_ENCODING};
+
+use crate::error::Error;
+
+/// The form of an object in an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Form {
+    /// The object itself.
+    Object,
+    /// Rows for people.
+    Table { version: &'static str },
+    /// Metadata alone.
+    Metadata { version: &'static str },
+}
+
+/// What answers can be written in.
+const SUPPORTED: [&str; 1] = ["application/json"];
+
+/// The form for an object (`list` false) or a list of them. 406 if there is none.
+pub(crate) fn form(headers: &HeaderMap, list: bool) -> Result<Form, Error> {
+    let mut ranges = ranges(headers).peekable();
+    if ranges.peek().is_none() {
+        return Ok(Form::Object);
+    }
+    ranges
+        .find_map(|range| of_range(range, list))
+        .ok_or_else(|| Error::not_acceptable(&SUPPORTED))
+}
+
+/// For answers that are plain objects only: discovery, reviews, scales.
+pub(crate) fn plain(headers: &HeaderMap) -> Result<(), Error> {
+    let mut ranges = ranges(headers).peekable();
+    let plain = |range: &str| of_range(range, false) == Some(Form::Object);
+    match ranges.peek().is_none() || ranges.any(plain) {
+        true => Ok(()),
+        false => Err(Error::not_acceptable(&SUPPORTED)),
+    }
+}
+
+/// Whether the client takes gzip.
+pub(crate) fn accepts_gzip(headers: &HeaderMap) -> bool {
+    let values = headers.get_all(ACCEPT_ENCODING).iter().filter_map(|value| value.to_str().ok());
+    values.flat_map(|value| value.split(',')).any(|one| {
+        let mut parts = one.trim().split(';').map(str::trim);
+        parts.next() == Some("gzip") && !parts.any(|part| matches!(part, "q=0" | "q=0.0"))
+    })
+}
+
+fn ranges(headers: &HeaderMap) -> impl Iterator<Item = &str> {
+    let values = headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok());
+    values.flat_map(|value| value.split(',')).map(str::trim).filter(|range| !range.is_empty())
+}
+
+fn of_range(range: &str, list: bool) -> Option<Form> {
+    let mut parts = range.split(';').map(str::trim);
+    if !matches!(parts.next()?, "application/json" | "application/*" | "*/*") {
+        return None;
+    }
+    let (mut kind, mut group, mut version) = ("", "", "");
+    for (key, value) in parts.filter_map(|part| part.split_once('=')) {
+        match key {
+            "as" => kind = value,
+            "g" => group = value,
+            "v" => version = value,
+            // `q`, `charset`, `stream`, `pretty`, `profile`: nothing that we would do otherwise.
+            _ => {}
+        }
+    }
+    let version = match version {
+        "v1" => "v1",
+        "v1beta1" => "v1beta1",
+        _ if kind.is_empty() => "",
+        _ => return None,
+    };
+    match (kind, group) {
+        ("", _) => Some(Form::Object),
+        ("Table", "meta.k8s.io") => Some(Form::Table { version }),
+        ("PartialObjectMetadata", "meta.k8s.io") if !list => Some(Form::Metadata { version }),
+        ("PartialObjectMetadataList", "meta.k8s.io") if list => Some(Form::Metadata { version }),
+        // Watches ask for the single form too.
+        ("PartialObjectMetadata", "meta.k8s.io") => Some(Form::Metadata { version }),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(accept: &str, list: bool) -> Option<Form> {
+        let mut headers = HeaderMap::new();
+        headers.insert(ACCEPT, accept.parse().unwrap());
+        form(&headers, list).ok()
+    }
+
+    #[test]
+    fn the_first_form_that_we_have_is_taken() {
+        let kubectl = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json;as=Table;v=v1beta1;g=meta.k8s.io,application/json";
+        let cases = [
+            (kubectl, true, Some(Form::Table { version: "v1" })),
+            ("application/vnd.kubernetes.protobuf,application/json", false, Some(Form::Object)),
+            ("application/vnd.kubernetes.protobuf", false, None),
+            ("application/vnd.kubernetes.protobuf;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json", true, Some(Form::Metadata { version: "v1" })),
+            ("*/*", false, Some(Form::Object)),
+            ("application/cbor", false, None),
+            ("text/plain", false, None),
+            ("application/json;as=APIGroupDiscoveryList;v=v2;g=apidiscovery.k8s.io", false, None),
+            ("application/json;q=0.9", false, Some(Form::Object)),
+        ];
+        for (accept, list, expected) in cases {
+            assert_eq!(check(accept, list), expected, "{accept}");
+        }
+    }
+
+    #[test]
+    fn gzip_is_used_when_asked_for() {
+        let check = |value: &str| {
+            let mut headers = HeaderMap::new();
+            headers.insert(ACCEPT_ENCODING, value.parse().unwrap());
+            accepts_gzip(&headers)
+        };
+        assert!(check("gzip"));
+        assert!(check("deflate, gzip;q=0.5"));
+        assert!(!check("gzip;q=0"));
+        assert!(!check("br"));
+    }
+}

@@ -1,0 +1,97 @@
+//! Stored objects as answers: the object itself, rows for people, or metadata alone.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use deltaplane_api::time::Time;
+use deltaplane_store::Object;
+use serde_json::{Value, json};
+
+use crate::encode;
+use crate::error::Error;
+use crate::kinds::Kind;
+use crate::negotiate::Form;
+use crate::table::{Include, Table};
+
+/// The bytes of a stored object as `kind` serves it: shared where they fit as they are.
+pub(crate) fn bytes(kind: &Kind, object: &Arc<Object>) -> Bytes {
+    match object.tag() == kind.tag {
+        true => object.body(),
+        false => encode::bytes(&value(kind, object)),
+    }
+}
+
+/// The value of a stored object as `kind` serves it.
+pub(crate) fn value(kind: &Kind, object: &Object) -> Value {
+    let stored = serde_json::from_slice(object.bytes()).unwrap_or_else(|error| {
+        // The store checks what it reads, so this is a bug of ours; the object shows as broken
+        // and affects nobody else.
+        tracing::error!(key = %object.key(), %error, "a stored object is not JSON");
+        json!({"metadata": {"name": object.key().name(), "namespace": object.key().namespace()}})
+    });
+    match object.tag() == kind.tag {
+        true => stored,
+        false => kind.from_stored(stored),
+    }
+}
+
+/// One object in the form that the client asked for.
+pub(crate) fn one(
+    kind: &Kind,
+    object: Presented<'_>,
+    form: Form,
+    include: Result<Include, Error>,
+    now: Time,
+) -> Result<Bytes, Error> {
+    Ok(match form {
+        Form::Object => object.bytes(kind),
+        Form::Metadata { version } => encode::bytes(&partial(&object.value(kind), version)),
+        Form::Table { version } => {
+            let mut table = Table::new(kind, version, include?, now);
+            table.push(&object.value(kind));
+            encode::bytes(&table.into_value(json!({"resourceVersion": object.revision()})))
+        }
+    })
+}
+
+/// An object on its way out: stored, or a value that was never stored (a dry run).
+pub(crate) enum Presented<'a> {
+    Stored(&'a Arc<Object>),
+    Value(&'a Value),
+}
+
+// === impl Presented ===
+
+impl Presented<'_> {
+    fn bytes(&self, kind: &Kind) -> Bytes {
+        match self {
+            Self::Stored(object) => bytes(kind, object),
+            Self::Value(value) => encode::bytes(value),
+        }
+    }
+
+    fn value(&self, kind: &Kind) -> Value {
+        match self {
+            Self::Stored(object) => value(kind, object),
+            Self::Value(value) => (*value).clone(),
+        }
+    }
+
+    fn revision(&self) -> String {
+        match self {
+            Self::Stored(object) => object.revision().get().to_string(),
+            Self::Value(value) => {
+                crate::value::text(value, "metadata.resourceVersion").to_owned()
+            }
+        }
+    }
+}
+
+/// An object's metadata as an object of its own.
+pub(crate) fn partial(object: &Value, version: &str) -> Value {
+    json!({
+        "kind": "PartialObjectMetadata",
+        "apiVersion": format!("meta.k8s.io/{version}"),
+        "metadata": object["metadata"],
+    })
+}

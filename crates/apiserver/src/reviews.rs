@@ -1,0 +1,323 @@
+//! Kinds that are questions: who am I, may I, is this token good, give me a token.
+
+use deltaplane_api::identity::Identity;
+use http::StatusCode;
+use serde_json::{Value, json};
+
+use crate::auth::rbac::{Action, ResourceAction};
+use crate::auth::tokens::{AUDIENCE, Account, Claims, ISSUER, Reference};
+use crate::auth::verify_token;
+use crate::context::{Answer, json as answer};
+use crate::decode;
+use crate::encode;
+use crate::error::{About, Error};
+use crate::request::{ResourceRequest, Verb};
+use crate::server::Inner;
+use crate::value;
+
+/// The groups that answer questions.
+pub(crate) const GROUPS: [(&str, &str); 2] =
+    [("authentication.k8s.io", "v1"), ("authorization.k8s.io", "v1")];
+
+/// Tokens hold for this long unless the client asks otherwise.
+const TOKEN_SECONDS: i64 = 3600;
+/// The shortest time that a token may hold.
+const TOKEN_MIN_SECONDS: i64 = 600;
+/// The longest.
+const TOKEN_MAX_SECONDS: i64 = 1 << 32;
+
+/// A kind of question: group, plural, kind, namespaced.
+const QUESTIONS: [(&str, &str, &str, bool); 6] = [
+    ("authentication.k8s.io", "selfsubjectreviews", "SelfSubjectReview", false),
+    ("authentication.k8s.io", "tokenreviews", "TokenReview", false),
+    ("authorization.k8s.io", "localsubjectaccessreviews", "LocalSubjectAccessReview", true),
+    ("authorization.k8s.io", "selfsubjectaccessreviews", "SelfSubjectAccessReview", false),
+    ("authorization.k8s.io", "selfsubjectrulesreviews", "SelfSubjectRulesReview", false),
+    ("authorization.k8s.io", "subjectaccessreviews", "SubjectAccessReview", false),
+];
+
+/// A question and who asks it.
+pub(crate) struct Question<'a> {
+    pub(crate) server: &'a Inner,
+    pub(crate) user: &'a Identity,
+    pub(crate) target: &'a ResourceRequest,
+    pub(crate) content_type: &'a str,
+    pub(crate) body: &'a [u8],
+}
+
+/// How discovery lists the questions of a group.
+pub(crate) fn resources(group: &str, version: &str) -> Vec<Value> {
+    let questions = QUESTIONS.iter().filter(|(of, ..)| *of == group && version == "v1");
+    let mut rows: Vec<Value> = questions
+        .map(|(_, plural, kind, namespaced)| {
+            json!({
+                "name": plural,
+                "singularName": kind.to_lowercase(),
+                "namespaced": namespaced,
+                "kind": kind,
+                "verbs": ["create"],
+            })
+        })
+        .collect();
+    if group.is_empty() && version == "v1" {
+        rows.push(json!({
+            "name": "serviceaccounts/token",
+            "singularName": "",
+            "namespaced": true,
+            "group": "authentication.k8s.io",
+            "version": "v1",
+            "kind": "TokenRequest",
+            "verbs": ["create"],
+        }));
+    }
+    rows
+}
+
+/// Whether a request is a question.
+pub(crate) fn is_question(target: &ResourceRequest) -> bool {
+    let token = target.group.is_empty()
+        && target.resource == "serviceaccounts"
+        && target.subresource == "token";
+    let review = QUESTIONS.iter().any(|(group, plural, ..)| {
+        *group == target.group && *plural == target.resource && target.subresource.is_empty()
+    });
+    target.version == "v1" && (token || review)
+}
+
+// === impl Question ===
+
+impl Question<'_> {
+    /// The question with its answer filled in.
+    pub(crate) fn answer(&self) -> Result<Answer, Error> {
+        if self.target.verb != Verb::Create {
+            let verb = self.target.verb.as_str();
+            return Err(Error::method_not_allowed(self.target.about(), verb));
+        }
+        let mut question = self.read()?;
+        let status = match self.target.resource.as_str() {
+            "selfsubjectreviews" => json!({"userInfo": user_info(self.user)}),
+            "tokenreviews" => self.token_review(&question),
+            "selfsubjectaccessreviews" => self.access(self.user, &question["spec"])?,
+            "subjectaccessreviews" => self.access(&subject(&question["spec"])?, &question["spec"])?,
+            "localsubjectaccessreviews" => {
+                self.check_namespace(&question)?;
+                self.access(&subject(&question["spec"])?, &question["spec"])?
+            }
+            "selfsubjectrulesreviews" => self.rules(&question)?,
+            _ => self.token_request(&mut question)?,
+        };
+        value::set(&mut question, "status", status);
+        Ok(answer(StatusCode::CREATED, encode::bytes(&question)))
+    }
+
+    /// The question, of the kind that the path names.
+    fn read(&self) -> Result<Value, Error> {
+        let (group, kind) = match self.target.subresource.as_str() {
+            "token" => ("authentication.k8s.io", "TokenRequest"),
+            _ => QUESTIONS
+                .iter()
+                .find(|(_, plural, ..)| *plural == self.target.resource)
+                .map(|(group, _, kind, _)| (*group, *kind))
+                .ok_or_else(Error::no_such_path)?,
+        };
+        let mut question = match self.body.is_empty() {
+            true => json!({}),
+            false => decode::document(decode::media(self.content_type)?, self.body)?.value,
+        };
+        let said = value::text(&question, "kind");
+        if !question.is_object() || (!said.is_empty() && said != kind) {
+            return Err(Error::bad_request(format!("the object provided must be of type {kind}")));
+        }
+        question["kind"] = json!(kind);
+        question["apiVersion"] = json!(format!("{group}/v1"));
+        if !question["metadata"].is_object() {
+            question["metadata"] = json!({"creationTimestamp": null});
+        }
+        Ok(question)
+    }
+
+    fn token_review(&self, review: &Value) -> Value {
+        let token = value::text(review, "spec.token");
+        let asked: Vec<&str> = value::texts(review, "spec.audiences").collect();
+        let audiences = if asked.is_empty() { vec![AUDIENCE] } else { asked };
+        match verify_token(self.server, token, &audiences) {
+            Some(claims) => json!({
+                "authenticated": true,
+                "user": user_info(&claims.identity()),
+                "audiences": audiences,
+            }),
+            None => json!({"user": {}, "error": "invalid bearer token"}),
+        }
+    }
+
+    fn access(&self, user: &Identity, spec: &Value) -> Result<Value, Error> {
+        let resource = &spec["resourceAttributes"];
+        let path = &spec["nonResourceAttributes"];
+        if resource.is_null() == path.is_null() {
+            return Err(Error::unprocessable(
+                "spec: Invalid value: exactly one of nonResourceAttributes or resourceAttributes must be specified",
+            ));
+        }
+        let action = match resource.is_null() {
+            true => Action::Path { verb: value::text(path, "verb"), path: value::text(path, "path") },
+            false => Action::Resource(ResourceAction {
+                verb: value::text(resource, "verb"),
+                group: value::text(resource, "group"),
+                resource: value::text(resource, "resource"),
+                subresource: value::text(resource, "subresource"),
+                namespace: value::text(resource, "namespace"),
+                name: value::text(resource, "name"),
+            }),
+        };
+        Ok(json!({"allowed": self.server.rbac.read().allows(user, action)}))
+    }
+
+    fn check_namespace(&self, review: &Value) -> Result<(), Error> {
+        let asked = value::text(review, "spec.resourceAttributes.namespace");
+        match asked == self.target.namespace {
+            true => Ok(()),
+            false => Err(Error::unprocessable(format!(
+                "spec.resourceAttributes.namespace: Invalid value: {asked:?}: must match metadata.namespace"
+            ))),
+        }
+    }
+
+    fn rules(&self, review: &Value) -> Result<Value, Error> {
+        let namespace = value::text(review, "spec.namespace");
+        if namespace.is_empty() {
+            return Err(Error::bad_request("no namespace on request"));
+        }
+        let rbac = self.server.rbac.read();
+        let everything = crate::auth::rbac::Rule {
+            verbs: vec!["*".to_owned()],
+            groups: vec!["*".to_owned()],
+            resources: vec!["*".to_owned()],
+            names: Vec::new(),
+            urls: Vec::new(),
+        };
+        let all_paths = crate::auth::rbac::Rule {
+            verbs: vec!["*".to_owned()],
+            urls: vec!["*".to_owned()],
+            ..Default::default()
+        };
+        let mut rules: Vec<&crate::auth::rbac::Rule> = rbac.rules(self.user, namespace).collect();
+        if self.user.is_in(deltaplane_api::identity::MASTERS) {
+            rules.extend([&everything, &all_paths]);
+        }
+        let (paths, resources): (Vec<_>, Vec<_>) =
+            rules.into_iter().partition(|rule| !rule.urls.is_empty());
+        let written = |rules: Vec<&crate::auth::rbac::Rule>| -> Vec<Value> {
+            rules.into_iter().map(crate::auth::rbac::Rule::to_value).collect()
+        };
+        Ok(json!({
+            "resourceRules": written(resources),
+            "nonResourceRules": written(paths),
+            "incomplete": false,
+        }))
+    }
+
+    /// A token for the service account that the path names.
+    fn token_request(&self, request: &mut Value) -> Result<Value, Error> {
+        let (namespace, name) = (&self.target.namespace, &self.target.name);
+        let account = self.reference("serviceaccounts", name)?;
+        let bound = request["spec"]["boundObjectRef"].clone();
+        let reference = match bound.is_null() {
+            true => None,
+            false => Some(self.bound(&bound)?),
+        };
+        let seconds = expiration(request)?;
+        let asked: Vec<String> =
+            value::texts(request, "spec.audiences").map(str::to_owned).collect();
+        let audiences = if asked.is_empty() { vec![AUDIENCE.to_owned()] } else { asked };
+        let now = self.server.now();
+        let (secret, pod) = match value::text(&bound, "kind") {
+            "Secret" => (reference, None),
+            _ => (None, reference),
+        };
+        let claims = Claims {
+            iss: ISSUER.to_owned(),
+            sub: Claims::user_name(namespace, name),
+            aud: audiences.clone(),
+            exp: Some(now.unix() + seconds),
+            iat: Some(now.unix()),
+            nbf: Some(now.unix()),
+            jti: Some(uuid::Uuid::new_v4().to_string()),
+            account: Account { namespace: namespace.clone(), serviceaccount: account, secret, pod },
+        };
+        let token = self.server.tokens.sign(&claims).map_err(Error::internal)?;
+        value::set_at(request, "spec.audiences", json!(audiences));
+        value::set_at(request, "spec.expirationSeconds", json!(seconds));
+        request["metadata"]["name"] = json!(name);
+        request["metadata"]["namespace"] = json!(namespace);
+        request["metadata"]["creationTimestamp"] = now.to_value();
+        Ok(json!({"token": token, "expirationTimestamp": now.plus(seconds).to_value()}))
+    }
+
+    /// What a token shall be bound to: it ends with that object.
+    fn bound(&self, bound: &Value) -> Result<Reference, Error> {
+        let collection = match value::text(bound, "kind") {
+            "Pod" => "pods",
+            "Secret" => "secrets",
+            other => {
+                return Err(Error::bad_request(format!(
+                    "cannot bind token to a {other:?}: only Pod and Secret are supported"
+                )));
+            }
+        };
+        let reference = self.reference(collection, value::text(bound, "name"))?;
+        let wanted = value::text(bound, "uid");
+        if !wanted.is_empty() && wanted != reference.uid {
+            let about = About { group: "", resource: collection, name: &reference.name };
+            let why = "the UID in the bound object reference does not match the UID in record";
+            return Err(Error::conflict(about, why));
+        }
+        Ok(reference)
+    }
+
+    fn reference(&self, collection: &str, name: &str) -> Result<Reference, Error> {
+        let missing = || Error::not_found(About { group: "", resource: collection, name });
+        let tenant = crate::server::TENANT;
+        let key = deltaplane_store::Key::new(tenant, collection, &self.target.namespace, name);
+        let object = self.server.store.get(&key.map_err(|_| missing())?).ok_or_else(missing)?;
+        let uid = object.header().uid().ok_or_else(missing)?;
+        Ok(Reference { name: name.to_owned(), uid: uid.to_string() })
+    }
+}
+
+fn expiration(request: &Value) -> Result<i64, Error> {
+    let path = deltaplane_api::field::Path::new("spec").child("expirationSeconds");
+    let asked = value::at(request, "spec.expirationSeconds");
+    let seconds = asked.as_i64().unwrap_or(TOKEN_SECONDS);
+    let detail = match seconds {
+        seconds if seconds < TOKEN_MIN_SECONDS => "may not specify a duration less than 10 minutes",
+        seconds if seconds > TOKEN_MAX_SECONDS => {
+            "may not specify a duration larger than 2^32 seconds"
+        }
+        seconds => return Ok(seconds),
+    };
+    let error = deltaplane_api::field::Error::invalid(path, seconds, detail);
+    Err(Error::invalid("authentication.k8s.io", "TokenRequest", "", &[error]))
+}
+
+fn user_info(user: &Identity) -> Value {
+    let mut info = json!({"username": user.name, "groups": user.groups});
+    if !user.uid.is_empty() {
+        info["uid"] = json!(user.uid);
+    }
+    if !user.extra.is_empty() {
+        info["extra"] = json!(user.extra);
+    }
+    info
+}
+
+/// The user that an access review asks about.
+fn subject(spec: &Value) -> Result<Identity, Error> {
+    let groups: Vec<String> = value::texts(spec, "groups").map(str::to_owned).collect();
+    let name = value::text(spec, "user").to_owned();
+    if name.is_empty() && groups.is_empty() {
+        return Err(Error::unprocessable(
+            "spec.user: Invalid value: \"\": at least one of user or group must be specified",
+        ));
+    }
+    Ok(Identity { name, uid: value::text(spec, "uid").to_owned(), groups, ..Identity::default() })
+}

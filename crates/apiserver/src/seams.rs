@@ -1,0 +1,98 @@
+//! What other crates add to the server: decisions about writes, and computed subresources.
+
+use std::future::Future;
+use std::pin::Pin;
+
+use bytes::Bytes;
+use deltaplane_api::identity::Identity;
+use http::{HeaderMap, Method, Response};
+use serde_json::Value;
+
+use crate::body::Body;
+use crate::error::Error;
+
+/// A boxed future, which keeps the seams usable as trait objects.
+pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+/// Decides about writes before they are stored, and may change what is stored.
+///
+/// Called after defaulting and before validation, for every attempt of a write (a write that
+/// meets another is tried again), so it must be repeatable. Also called for dry runs.
+pub trait Admission: Send + Sync {
+    /// Lets the write pass, perhaps with a changed object, or refuses it.
+    fn admit<'a>(&'a self, review: Review<'a>) -> BoxFuture<'a, Result<(), Error>>;
+}
+
+/// A write under review.
+pub struct Review<'a> {
+    /// Who writes.
+    pub user: &'a Identity,
+    /// What is done.
+    pub operation: Operation,
+    /// The kind and the object.
+    pub resource: Resource<'a>,
+    /// The object as it would be stored; null for a deletion. May be changed.
+    pub object: &'a mut Value,
+    /// The object as it is stored; none for a creation.
+    pub old: Option<&'a Value>,
+    /// Whether nothing will be stored.
+    pub dry_run: bool,
+    /// Texts for the `Warning` headers of the answer.
+    pub warnings: &'a mut Vec<String>,
+}
+
+/// What a write does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Operation {
+    /// An object comes to be.
+    Create,
+    /// An object changes.
+    Update,
+    /// An object is to be deleted.
+    Delete,
+}
+
+/// What a request is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Resource<'a> {
+    /// The API group.
+    pub group: &'a str,
+    /// The version that the request uses.
+    pub version: &'a str,
+    /// The plural.
+    pub plural: &'a str,
+    /// Empty for the object itself.
+    pub subresource: &'a str,
+    /// Empty for cluster-scoped objects.
+    pub namespace: &'a str,
+    /// The object's name.
+    pub name: &'a str,
+}
+
+/// A subresource that is computed, not stored, such as `…/_zones`.
+pub trait VirtualSubresource: Send + Sync {
+    /// The last part of the path. Must begin with `_`, so that it can never hide a real one.
+    fn name(&self) -> &str;
+
+    /// Answers a request that was authenticated and authorized already.
+    fn handle<'a>(&'a self, request: SubresourceRequest<'a>)
+    -> BoxFuture<'a, Result<Response<Body>, Error>>;
+}
+
+/// A request for a virtual subresource.
+pub struct SubresourceRequest<'a> {
+    /// Who asks.
+    pub user: &'a Identity,
+    /// The object.
+    pub resource: Resource<'a>,
+    /// The object as it is stored, in the version that the request uses.
+    pub object: &'a Value,
+    /// The method.
+    pub method: &'a Method,
+    /// The headers.
+    pub headers: &'a HeaderMap,
+    /// The query, undecoded.
+    pub query: &'a str,
+    /// The body.
+    pub body: &'a Bytes,
+}

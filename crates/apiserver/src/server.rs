@@ -1,0 +1,129 @@
+//! The state that all requests share.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
+
+use arc_swap::ArcSwap;
+use parking_lot::{Mutex, RwLock};
+use prometheus_client::registry::Registry as MetricsRegistry;
+use deltaplane_api::time::Time;
+use deltaplane_runtime::{Clock, Readiness, Stop};
+use deltaplane_store::{Collection, Key, Store};
+
+use crate::auth::rbac::Rbac;
+use crate::auth::tokens::Tokens;
+use crate::error::Error;
+use crate::flow::Flow;
+use crate::kinds::{Kind, Source};
+use crate::kinds::registry::Registry;
+use crate::metrics::Metrics;
+use crate::reach::Reach;
+use crate::seams::{Admission, VirtualSubresource};
+
+/// The tenant that everything belongs to until there are several.
+pub(crate) const TENANT: &str = "default";
+
+/// What a server is given at its start.
+pub struct Config {
+    /// Where clients reach the server; the `kubernetes` Service points there.
+    pub address: std::net::SocketAddr,
+    /// The certificate authority that clients trust, PEM.
+    pub ca: String,
+    /// The key that signs service accounts' tokens, PKCS#8 PEM, P-256.
+    pub service_account_key: String,
+    /// Limits on what clients may ask for.
+    pub limits: Limits,
+    /// Decides about writes, in this order.
+    pub admission: Vec<Arc<dyn Admission>>,
+    /// Subresources that others compute.
+    pub subresources: Vec<Arc<dyn VirtualSubresource>>,
+    /// The time.
+    pub clock: Clock,
+    /// Whether the process is ready; shown at `/readyz`.
+    pub readiness: Readiness,
+}
+
+/// Limits on what clients may ask for.
+#[derive(Clone, Debug)]
+pub struct Limits {
+    /// The largest body, in bytes.
+    pub body: usize,
+    /// Requests carried out at once, watches apart.
+    pub in_flight: usize,
+    /// Requests of one user that may wait for their turn.
+    pub queued_per_user: usize,
+    /// Watches at once.
+    pub watches: usize,
+    /// Watches of one user at once.
+    pub watches_per_user: usize,
+}
+
+/// The shared state.
+pub(crate) struct Inner {
+    pub(crate) store: Store,
+    pub(crate) registry: ArcSwap<Registry>,
+    pub(crate) rbac: RwLock<Rbac>,
+    /// How far the followers of some collections have come.
+    pub(crate) reaches: Vec<(&'static str, Reach)>,
+    pub(crate) tokens: Tokens,
+    pub(crate) flow: Flow,
+    pub(crate) metrics: Metrics,
+    pub(crate) metrics_registry: Mutex<MetricsRegistry>,
+    pub(crate) watches: AtomicUsize,
+    pub(crate) config: Config,
+    pub(crate) stop: Stop,
+}
+
+// === impl Limits ===
+
+impl Default for Limits {
+    /// 3 MiB is the real server's limit on bodies. The rest keeps two cores busy, and no more
+    /// memory than a few hundred large requests need.
+    fn default() -> Self {
+        Self {
+            body: 3 << 20,
+            in_flight: 256,
+            queued_per_user: 256,
+            watches: 50_000,
+            watches_per_user: 20_000,
+        }
+    }
+}
+
+// === impl Inner ===
+
+impl Inner {
+    pub(crate) fn now(&self) -> Time {
+        Time::from_system(self.config.clock.now())
+    }
+
+    /// The key of an object, if the names can be part of one.
+    pub(crate) fn key(&self, kind: &Kind, namespace: &str, name: &str) -> Result<Key, Error> {
+        let namespace = if kind.namespaced { namespace } else { "" };
+        Key::new(TENANT, &kind.collection, namespace, name)
+            .map_err(|_| Error::not_found(kind.about(name)))
+    }
+
+    /// How far the cache that follows this collection has come, if there is one.
+    pub(crate) fn reach(&self, collection: &str) -> Option<&Reach> {
+        self.reaches.iter().find(|(name, _)| *name == collection).map(|(_, reach)| reach)
+    }
+
+    /// Serves these kinds for a definition from now on; watches of what was served before end,
+    /// so that their clients begin anew with what is served now.
+    pub(crate) fn replace_definition(&self, name: &str, kinds: Vec<Arc<Kind>>) {
+        let before = self.registry.load_full();
+        self.registry.store(Arc::new(before.with_definition(name, kinds)));
+        for kind in before.all() {
+            if let Source::Custom(definition) = &kind.source
+                && definition.name == name
+            {
+                definition.retired.stop();
+            }
+        }
+    }
+
+    pub(crate) fn collection(&self, kind: &Kind) -> Result<Collection, Error> {
+        Collection::new(TENANT, &kind.collection).map_err(Error::internal)
+    }
+}

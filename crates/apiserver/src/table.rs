@@ -1,0 +1,164 @@
+//! Objects as rows for people: the Tables that `kubectl get` prints. Pure.
+
+use deltaplane_api::time::{Time, human_duration};
+use serde_json::{Map, Value, json};
+
+use crate::error::Error;
+use crate::kinds::custom::{Column, Definition};
+use crate::kinds::{Kind, Source};
+use crate::options::Query;
+use crate::{present, typepack, value};
+
+/// How much of each object a row carries beside its cells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Include {
+    None,
+    Metadata,
+    Object,
+}
+
+/// A Table under construction.
+pub(crate) struct Table<'a> {
+    kind: &'a Kind,
+    version: &'static str,
+    include: Include,
+    now: Time,
+    rows: Vec<Value>,
+}
+
+// === impl Include ===
+
+impl Include {
+    pub(crate) fn parse(query: &Query) -> Result<Self, Error> {
+        match query.get("includeObject") {
+            "" | "Metadata" => Ok(Self::Metadata),
+            "None" => Ok(Self::None),
+            "Object" => Ok(Self::Object),
+            other => Err(Error::bad_request(format!(
+                "Invalid value: {other:?}: includeObject: must be None, Metadata or Object"
+            ))),
+        }
+    }
+}
+
+// === impl Table ===
+
+impl<'a> Table<'a> {
+    pub(crate) fn new(
+        kind: &'a Kind,
+        version: &'static str,
+        include: Include,
+        now: Time,
+    ) -> Self {
+        Self { kind, version, include, now, rows: Vec::new() }
+    }
+
+    /// Adds an object as a row.
+    pub(crate) fn push(&mut self, object: &Value) {
+        let cells = match &self.kind.source {
+            Source::BuiltIn(row) => typepack::cells::cells(row, object, self.now),
+            Source::Custom(definition) => self.custom_cells(definition, object),
+        };
+        let mut row = Map::from_iter([("cells".to_owned(), Value::Array(cells))]);
+        match self.include {
+            Include::None => {}
+            Include::Metadata => {
+                row.insert("object".to_owned(), present::partial(object, self.version));
+            }
+            Include::Object => {
+                row.insert("object".to_owned(), object.clone());
+            }
+        }
+        self.rows.push(Value::Object(row));
+    }
+
+    /// The Table, with the metadata of the list that it stands for.
+    pub(crate) fn into_value(self, metadata: Value) -> Value {
+        let columns = match &self.kind.source {
+            Source::BuiltIn(row) => row.columns.iter().map(builtin_column).collect(),
+            Source::Custom(definition) => custom_columns(definition, &self.kind.version),
+        };
+        json!({
+            "kind": "Table",
+            "apiVersion": format!("meta.k8s.io/{}", self.version),
+            "metadata": metadata,
+            "columnDefinitions": Value::Array(columns),
+            "rows": Value::Array(self.rows),
+        })
+    }
+
+    fn custom_cells(&self, definition: &Definition, object: &Value) -> Vec<Value> {
+        let mut cells = vec![json!(value::text(object, "metadata.name"))];
+        match definition.columns.get(&self.kind.version).map(Vec::as_slice) {
+            Some([]) | None => {
+                let created = value::text(object, "metadata.creationTimestamp");
+                cells.push(age(created, self.now));
+            }
+            Some(columns) => {
+                cells.extend(columns.iter().map(|column| cell(column, object, self.now)));
+            }
+        }
+        cells
+    }
+}
+
+fn builtin_column(column: &typepack::Column) -> Value {
+    json!({
+        "name": column.name,
+        "type": column.r#type,
+        "format": column.format,
+        "description": "",
+        "priority": column.priority,
+    })
+}
+
+fn custom_columns(definition: &Definition, version: &str) -> Vec<Value> {
+    let name = json!({
+        "name": "Name", "type": "string", "format": "name", "description": "", "priority": 0,
+    });
+    let age = json!({
+        "name": "Age", "type": "date", "format": "", "description": "", "priority": 0,
+    });
+    match definition.columns.get(version).map(Vec::as_slice) {
+        Some([]) | None => vec![name, age],
+        Some(columns) => {
+            let column = |column: &Column| {
+                json!({
+                    "name": column.name,
+                    "type": column.kind,
+                    "format": column.format,
+                    "description": column.description,
+                    "priority": column.priority,
+                })
+            };
+            std::iter::once(name).chain(columns.iter().map(column)).collect()
+        }
+    }
+}
+
+fn cell(column: &Column, object: &Value, now: Time) -> Value {
+    let Some(found) = column.path.first(object).filter(|found| !found.is_null()) else {
+        return Value::Null;
+    };
+    match (column.kind.as_str(), found) {
+        ("date", Value::String(time)) => age(time, now),
+        ("integer", Value::Number(number)) => {
+            #[expect(clippy::cast_possible_truncation, reason = "a column shows what fits")]
+            let truncated = number.as_f64().map(|float| float as i64);
+            json!(number.as_i64().or(truncated))
+        }
+        ("number", Value::Number(_)) | ("boolean", Value::Bool(_)) | ("string", Value::String(_)) => {
+            found.clone()
+        }
+        ("string", other) => json!(other.to_string()),
+        _ => Value::Null,
+    }
+}
+
+fn age(time: &str, now: Time) -> Value {
+    match time.parse::<Time>() {
+        Ok(time) => json!(human_duration(now.seconds_since(time))),
+        Err(_) if time.is_empty() => json!("<unknown>"),
+        Err(_) => json!("<invalid>"),
+    }
+}

@@ -1,0 +1,92 @@
+//! Looking into and changing JSON values by path.
+
+use serde_json::{Map, Value};
+
+/// The value at `path` (`metadata.name`), or null.
+pub(crate) fn at<'a>(value: &'a Value, path: &str) -> &'a Value {
+    path.split('.').fold(value, |value, field| value.get(field).unwrap_or(&Value::Null))
+}
+
+/// The text at `path`, or empty.
+pub(crate) fn text<'a>(value: &'a Value, path: &str) -> &'a str {
+    at(value, path).as_str().unwrap_or_default()
+}
+
+/// The list at `path`, or empty.
+pub(crate) fn list<'a>(value: &'a Value, path: &str) -> &'a [Value] {
+    at(value, path).as_array().map(Vec::as_slice).unwrap_or_default()
+}
+
+/// The texts of the list at `path`.
+pub(crate) fn texts<'a>(value: &'a Value, path: &str) -> impl Iterator<Item = &'a str> {
+    list(value, path).iter().filter_map(Value::as_str)
+}
+
+/// The entries of the map at `path`.
+pub(crate) fn entries<'a>(value: &'a Value, path: &str) -> impl Iterator<Item = (&'a str, &'a Value)> {
+    let map = at(value, path).as_object();
+    map.into_iter().flatten().map(|(key, value)| (key.as_str(), value))
+}
+
+/// The map under `field`, made if it is not there. None if `value` is no object.
+pub(crate) fn map_mut<'a>(value: &'a mut Value, field: &str) -> Option<&'a mut Map<String, Value>> {
+    let slot = value.as_object_mut()?.entry(field).or_insert_with(|| Value::Object(Map::new()));
+    if !slot.is_object() {
+        *slot = Value::Object(Map::new());
+    }
+    slot.as_object_mut()
+}
+
+/// Takes the field out; null if it is not there.
+pub(crate) fn take(value: &mut Value, field: &str) -> Value {
+    value.as_object_mut().and_then(|map| map.remove(field)).unwrap_or(Value::Null)
+}
+
+/// Sets the field, or removes it when `new` is null.
+pub(crate) fn set(value: &mut Value, field: &str, new: Value) {
+    let Some(map) = value.as_object_mut() else { return };
+    match new {
+        Value::Null => {
+            map.remove(field);
+        }
+        new => {
+            map.insert(field.to_owned(), new);
+        }
+    }
+}
+
+/// Sets what is at `path`, making the objects on the way. False if something on the way is no
+/// object.
+pub(crate) fn set_at(value: &mut Value, path: &str, new: Value) -> bool {
+    let mut slot = value;
+    let mut fields = path.split('.').peekable();
+    while let Some(field) = fields.next() {
+        if slot.is_null() {
+            *slot = Value::Object(Map::new());
+        }
+        let Some(map) = slot.as_object_mut() else { return false };
+        if fields.peek().is_none() {
+            map.insert(field.to_owned(), new);
+            return true;
+        }
+        slot = map.entry(field).or_insert(Value::Null);
+    }
+    false
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn paths_are_made_on_the_way() {
+        let mut value = json!({"a": {"b": 1}, "s": "text"});
+        assert!(set_at(&mut value, "a.c.d", json!(2)));
+        assert!(!set_at(&mut value, "s.x", json!(2)));
+        assert_eq!(value, json!({"a": {"b": 1, "c": {"d": 2}}, "s": "text"}));
+        assert_eq!(at(&value, "a.c.d"), &json!(2));
+        assert_eq!(at(&value, "a.x.d"), &Value::Null);
+    }
+}

@@ -1,0 +1,132 @@
+//! POST: new objects.
+
+use std::sync::Arc;
+
+use deltaplane_schema::managed;
+use deltaplane_store::{CommitError, Expect, Op, Txn};
+use http::StatusCode;
+use serde_json::Value;
+
+use super::write::{self, Section, Written};
+use crate::context::{Answer, Cx, json};
+use crate::error::Error;
+use crate::meta::{self, Birth};
+use crate::options::WriteOptions;
+use crate::present::{self, Presented};
+use crate::seams::Operation;
+use crate::table::Include;
+use crate::{auth, decode, negotiate, value};
+
+pub(crate) async fn create(cx: &mut Cx) -> Result<Answer, Error> {
+    let options = WriteOptions::parse(&cx.query, cx.user_agent())?;
+    let parsed = decode::document(decode::media(cx.content_type())?, &cx.body)?;
+    let object = write::intake(cx, parsed, &options)?;
+    let written = store_new(cx, object, &options).await?;
+    respond(cx, &written, StatusCode::CREATED)
+}
+
+/// The answer to a write.
+pub(crate) fn respond(cx: &Cx, written: &Written, code: StatusCode) -> Result<Answer, Error> {
+    let form = negotiate::form(&cx.headers, false)?;
+    let presented = match written {
+        Written::Stored(object) => Presented::Stored(object),
+        Written::DryRun(value) => Presented::Value(value),
+    };
+    let now = cx.now;
+    let body = present::one(&cx.kind, presented, form, Include::parse(&cx.query), now)?;
+    Ok(json(code, body))
+}
+
+/// Stores an object that was checked to be of this kind, under a name of its own.
+pub(crate) async fn store_new(
+    cx: &mut Cx,
+    mut object: Value,
+    options: &WriteOptions,
+) -> Result<Written, Error> {
+    write::check_address(cx, &mut object)?;
+    if !value::text(&object, "metadata.resourceVersion").is_empty() {
+        return Err(Error::bad_request(
+            "resourceVersion should not be set on objects to be created",
+        ));
+    }
+    let generated = value::text(&object, "metadata.name").is_empty();
+    for _ in 0..write::MAX_ATTEMPTS {
+        match attempt(cx, object.clone(), options).await? {
+            Attempt::Done(written) => return Ok(written),
+            Attempt::Taken(name) if !generated => {
+                return Err(Error::already_exists(cx.kind.about(&name)));
+            }
+            Attempt::Taken(_) | Attempt::NamespaceChanged => {}
+        }
+    }
+    let prefix = value::text(&object, "metadata.generateName").to_owned();
+    Err(Error::generated_name_taken(cx.kind.about(&prefix)))
+}
+
+enum Attempt {
+    Done(Written),
+    Taken(String),
+    NamespaceChanged,
+}
+
+async fn attempt(cx: &mut Cx, mut object: Value, options: &WriteOptions) -> Result<Attempt, Error> {
+    let kind = Arc::clone(&cx.kind);
+    let namespace = cx.target.namespace.clone();
+    complete(cx, &mut object, options);
+    let name = value::text(&object, "metadata.name").to_owned();
+    let guard = write::namespace_guard(&cx.server, &kind, kind.about(&name), &namespace)?;
+    write::admit(cx, Operation::Create, &mut object, None, options.dry_run).await?;
+    write::validate(&kind, &object, None)?;
+    auth::escalation::check(cx, &object, None)?;
+    write::with_managed(cx, options, Section::Main, |managed| {
+        managed::track_update(managed, None, &mut object);
+    });
+    meta::tidy(&mut object);
+    let key = cx.server.key(&kind, &namespace, &name)?;
+    if options.dry_run {
+        return Ok(match cx.server.store.get(&key) {
+            Some(_) => Attempt::Taken(name),
+            None => Attempt::Done(Written::DryRun(object)),
+        });
+    }
+    let mut guards = vec![(key.clone(), Expect::Absent)];
+    guards.extend(guard);
+    let ops = vec![Op::Put(key.clone(), write::draft(&kind, &object))];
+    match write::commit(&cx.server, &kind, Txn { guards, ops }).await {
+        Ok(committed) => {
+            let stored = committed.objects.into_iter().next();
+            let stored = stored.ok_or_else(|| Error::internal("a write stored nothing"))?;
+            Ok(Attempt::Done(Written::Stored(stored)))
+        }
+        Err(CommitError::Conflict { key: failed, .. }) if failed == key => Ok(Attempt::Taken(name)),
+        Err(CommitError::Conflict { .. }) => Ok(Attempt::NamespaceChanged),
+        Err(error) => Err(write::storage_error(&error)),
+    }
+}
+
+/// What the server fills in: metadata, the kind's own fields, defaults.
+fn complete(cx: &Cx, object: &mut Value, _options: &WriteOptions) {
+    let kind = &cx.kind;
+    let uid = uuid::Uuid::new_v4();
+    let birth = Birth {
+        namespace: &cx.target.namespace,
+        uid: &uid.hyphenated().to_string(),
+        suffix: &suffix(uid),
+        now: cx.now,
+    };
+    meta::prepare_create(kind, object, &birth);
+    if kind.status {
+        value::take(object, "status");
+    }
+    if let Some(prepare) = kind.strategy.prepare_create {
+        prepare(object);
+    }
+    kind.default(object);
+}
+
+/// Five characters that spell no words.
+fn suffix(uid: uuid::Uuid) -> String {
+    const LETTERS: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
+    let bytes = uid.as_bytes().iter().take(5);
+    bytes.map(|byte| char::from(LETTERS[usize::from(*byte) % LETTERS.len()])).collect()
+}

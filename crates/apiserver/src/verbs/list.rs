@@ -1,0 +1,235 @@
+//! Lists: consistent, in pages, filtered.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use bytes::Bytes;
+use deltaplane_store::{ListQuery, Object, Page, ReadError, Revision};
+use http::StatusCode;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+
+use crate::body::Body;
+use crate::context::{Answer, Cx, json as answer};
+use crate::error::Error;
+use crate::filter::Filter;
+use crate::kinds::Kind;
+use crate::negotiate::{self, Form};
+use crate::options::{Freshness, ListOptions};
+use crate::present;
+use crate::table::{Include, Table};
+
+/// Where a list goes on. Opaque to clients.
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Continue {
+    v: String,
+    /// The revision of the first page; 0 once that is gone and the client goes on regardless.
+    rv: u64,
+    ns: String,
+    name: String,
+}
+
+const TOKEN_VERSION: &str = "deltaplane.io/v1";
+
+pub(crate) async fn list(cx: &Cx) -> Result<Answer, Error> {
+    let form = negotiate::form(&cx.headers, true)?;
+    let options = ListOptions::parse(&cx.query)?;
+    let freshness = options.list_freshness()?;
+    let filter = Filter::new(&cx.kind, &options)?;
+    let page = fetch(cx, &options, freshness, &filter).await?;
+    let metadata = list_meta(&options, &filter, &page);
+    let body = match form {
+        Form::Object => objects(&cx.kind, &page.items, &metadata),
+        Form::Metadata { version } => partials(&cx.kind, &page.items, metadata, version),
+        Form::Table { version } => {
+            let now = cx.now;
+            let mut table = Table::new(&cx.kind, version, Include::parse(&cx.query)?, now);
+            for object in &page.items {
+                table.push(&present::value(&cx.kind, object));
+            }
+            crate::encode::bytes(&table.into_value(Value::Object(metadata))).into()
+        }
+    };
+    Ok(answer(StatusCode::OK, body))
+}
+
+/// What matches, at the revision that the client may have.
+async fn fetch(
+    cx: &Cx,
+    options: &ListOptions,
+    freshness: Freshness,
+    filter: &Filter,
+) -> Result<Page, Error> {
+    let current = cx.server.store.revision().get();
+    let mut at = match freshness {
+        Freshness::Latest => None,
+        Freshness::NotOlderThan(wanted) | Freshness::Exactly(wanted) if wanted > current => {
+            return Err(Error::future_revision(wanted, current));
+        }
+        Freshness::NotOlderThan(_) => None,
+        Freshness::Exactly(wanted) => Some(wanted),
+    };
+    let mut query = query(cx, filter)?;
+    if options.limit > 0 {
+        query = query.limit(usize::try_from(options.limit).unwrap_or(usize::MAX));
+    }
+    if !options.continue_token.is_empty() {
+        let token = decode(&options.continue_token)?;
+        query = query.after(cx.server.key(&cx.kind, &token.ns, &token.name)?);
+        at = Some(token.rv).filter(|revision| *revision > 0);
+    }
+    if let Some(revision) = at {
+        query = query.at(Revision::new(revision));
+    }
+    read(cx, query, filter).await.map_err(|error| read_error(error, &options.continue_token))
+}
+
+async fn read(cx: &Cx, query: ListQuery, filter: &Filter) -> Result<Page, ReadError> {
+    match filter.is_empty() {
+        true => cx.server.store.list(&query).await,
+        false => {
+            let kind = &cx.kind;
+            cx.server.store.list_where(&query, &|object: &Object| filter.matches(kind, object)).await
+        }
+    }
+}
+
+/// The part of the collection that can match.
+pub(crate) fn query(cx: &Cx, filter: &Filter) -> Result<ListQuery, Error> {
+    let query = ListQuery::all(cx.server.collection(&cx.kind)?);
+    let namespace = match cx.target.namespace.as_str() {
+        "" => filter.namespace(),
+        namespace => Some(namespace),
+    };
+    Ok(match namespace.filter(|_| cx.kind.namespaced) {
+        Some(namespace) => query.in_namespace(namespace),
+        None => query,
+    })
+}
+
+/// What a client is told when history does not reach.
+fn read_error(error: ReadError, token: &str) -> Error {
+    match error {
+        ReadError::Compacted { requested, oldest } if token.is_empty() => Error::expired(format!(
+            "The resourceVersion for the provided list is too old: {} ({})",
+            requested.get(),
+            oldest.get()
+        )),
+        ReadError::Compacted { .. } => {
+            let fresh = decode(token).map(|token| encode(&Continue { rv: 0, ..token })).ok();
+            let message = "The provided continue parameter is too old to display a consistent list result. You can start a new list without the continue parameter, or use the continue token in this response to retrieve the remainder of the results. Continuing with the provided token results in an inconsistent list - objects that were created, modified, or deleted between the time the first chunk was returned and now may show up in the list.";
+            Error { continue_token: fresh, ..Error::expired(message) }
+        }
+        ReadError::Future { requested, newest } => {
+            Error::future_revision(requested.get(), newest.get())
+        }
+        ReadError::ForeignKey { .. } => Error::bad_request("continue key is not valid"),
+        ReadError::Storage { .. } | ReadError::Closed => Error::unavailable(error.to_string()),
+    }
+}
+
+fn decode(token: &str) -> Result<Continue, Error> {
+    let invalid = || Error::bad_request("continue key is not valid: it is not a token of this server");
+    let bytes = URL_SAFE_NO_PAD.decode(token).map_err(|_| invalid())?;
+    let token: Continue = serde_json::from_slice(&bytes).map_err(|_| invalid())?;
+    match token.v == TOKEN_VERSION {
+        true => Ok(token),
+        false => Err(invalid()),
+    }
+}
+
+fn encode(token: &Continue) -> String {
+    let text = serde_json::to_vec(token).expect("a struct of texts and numbers is always written");
+    URL_SAFE_NO_PAD.encode(text)
+}
+
+fn list_meta(options: &ListOptions, filter: &Filter, page: &Page) -> Map<String, Value> {
+    let mut metadata = Map::new();
+    let revision = page.revision.get();
+    metadata.insert("resourceVersion".to_owned(), json!(revision.to_string()));
+    let last = page.items.last().filter(|_| page.more && options.limit > 0);
+    if let Some(last) = last {
+        let token = Continue {
+            v: TOKEN_VERSION.to_owned(),
+            rv: revision,
+            ns: last.key().namespace().to_owned(),
+            name: last.key().name().to_owned(),
+        };
+        metadata.insert("continue".to_owned(), json!(encode(&token)));
+        if let Some(remaining) = page.remaining.filter(|_| filter.is_empty()) {
+            metadata.insert("remainingItemCount".to_owned(), json!(remaining));
+        }
+    }
+    metadata
+}
+
+/// The list around its objects' own bytes.
+fn objects(kind: &Kind, items: &[Arc<Object>], metadata: &Map<String, Value>) -> Body {
+    let head = format!(
+        "{{\"kind\":{},\"apiVersion\":{},\"metadata\":{},\"items\":[",
+        json!(kind.list_kind),
+        json!(kind.api_version),
+        Value::Object(metadata.clone()),
+    );
+    wrap(head, items.iter().map(|object| present::bytes(kind, object)))
+}
+
+fn partials(kind: &Kind, items: &[Arc<Object>], metadata: Map<String, Value>, version: &str) -> Body {
+    let head = format!(
+        "{{\"kind\":\"PartialObjectMetadataList\",\"apiVersion\":\"meta.k8s.io/{version}\",\"metadata\":{},\"items\":[",
+        Value::Object(metadata),
+    );
+    let partial = |object: &Arc<Object>| {
+        crate::encode::bytes(&present::partial(&present::value(kind, object), version))
+    };
+    wrap(head, items.iter().map(partial))
+}
+
+fn wrap(head: String, items: impl ExactSizeIterator<Item = Bytes>) -> Body {
+    let mut pieces = VecDeque::with_capacity(items.len() * 2 + 2);
+    pieces.push_back(Bytes::from(head));
+    for (index, item) in items.enumerate() {
+        if index > 0 {
+            pieces.push_back(Bytes::from_static(b","));
+        }
+        pieces.push_back(item);
+    }
+    pieces.push_back(Bytes::from_static(b"]}\n"));
+    Body::pieces(pieces)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tokens_round_trip_and_foreign_ones_are_refused() {
+        let token = Continue {
+            v: TOKEN_VERSION.to_owned(),
+            rv: 7,
+            ns: "a".to_owned(),
+            name: "b".to_owned(),
+        };
+        assert_eq!(decode(&encode(&token)).unwrap(), token);
+        for text in ["", "!", "e30", "bnVsbA", "eyJ2IjoibWV0YS5rOHMuaW8vdjEifQ"] {
+            assert_eq!(decode(text).unwrap_err().code.as_u16(), 400, "{text}");
+        }
+    }
+
+    #[test]
+    fn an_expired_token_comes_back_as_one_that_goes_on() {
+        let token = Continue {
+            v: TOKEN_VERSION.to_owned(),
+            rv: 7,
+            ns: String::new(),
+            name: "b".to_owned(),
+        };
+        let compacted =
+            ReadError::Compacted { requested: Revision::new(7), oldest: Revision::new(9) };
+        let error = read_error(compacted, &encode(&token));
+        assert_eq!((error.code.as_u16(), error.reason), (410, "Expired"));
+        assert_eq!(decode(&error.continue_token.unwrap()).unwrap().rv, 0);
+    }
+}

@@ -1,0 +1,280 @@
+//! PATCH: JSON patch, merge patch, strategic merge patch, and server-side apply.
+
+use deltaplane_api::field;
+use deltaplane_schema::{managed, strategic, too_deep};
+use http::StatusCode;
+use serde_json::{Value, json};
+
+use super::update::{self, Changed};
+use super::write::{self, Section};
+use super::create;
+use crate::context::{Answer, Cx};
+use crate::decode::{self, essence};
+use crate::error::{Cause, Error};
+use crate::options::{FieldValidation, WriteOptions};
+use crate::value;
+
+/// As many operations as one JSON patch may have.
+const MAX_OPERATIONS: usize = 10_000;
+/// As much as the copies of one JSON patch may add.
+const MAX_COPIED: usize = 3 << 20;
+
+const SUPPORTED: [&str; 4] = [
+    "application/json-patch+json",
+    "application/merge-patch+json",
+    "application/strategic-merge-patch+json",
+    "application/apply-patch+yaml",
+];
+const SUPPORTED_CUSTOM: [&str; 3] =
+    ["application/json-patch+json", "application/merge-patch+json", "application/apply-patch+yaml"];
+
+/// A parsed patch.
+enum Patch {
+    Json(json_patch::Patch),
+    Merge(Value),
+    Strategic(Value),
+}
+
+pub(crate) async fn patch(cx: &mut Cx, section: Section) -> Result<Answer, Error> {
+    let content_type = essence(cx.content_type()).to_owned();
+    if content_type == "application/apply-patch+yaml" {
+        return apply(cx, section).await;
+    }
+    let options = WriteOptions::parse(&cx.query, cx.user_agent())?;
+    if options.force.is_some() {
+        return Err(force_only_for_apply());
+    }
+    let (patch, duplicates) = parse(cx, &content_type)?;
+    let written = update::change(cx, section, &options, |cx, live| {
+        let mut object = patch.apply(cx, live)?;
+        finish(cx, &mut object, live, &duplicates, &options)?;
+        Ok(Changed { object, tracked: false })
+    })
+    .await?;
+    create::respond(cx, &written, StatusCode::OK)
+}
+
+fn force_only_for_apply() -> Error {
+    Error::unprocessable(
+        "PatchOptions.meta.k8s.io \"\" is invalid: force: Forbidden: may not be specified for non-apply patch",
+    )
+}
+
+fn parse(cx: &Cx, content_type: &str) -> Result<(Patch, Vec<String>), Error> {
+    let document = || {
+        let parsed = deltaplane_api::json::parse(&cx.body)
+            .map_err(|error| Error::bad_request(format!("error decoding patch: {error}")))?;
+        match parsed.value.is_object() {
+            true => Ok(parsed),
+            false => Err(Error::bad_request("error decoding patch: it is not an object")),
+        }
+    };
+    match content_type {
+        "application/json-patch+json" => {
+            let patch: json_patch::Patch = serde_json::from_slice(&cx.body)
+                .map_err(|error| Error::bad_request(format!("error decoding patch: {error}")))?;
+            check_operations(&patch)?;
+            Ok((Patch::Json(patch), Vec::new()))
+        }
+        "application/merge-patch+json" => {
+            document().map(|parsed| (Patch::Merge(parsed.value), parsed.duplicates))
+        }
+        "application/strategic-merge-patch+json" if !cx.kind.is_custom() => {
+            document().map(|parsed| (Patch::Strategic(parsed.value), parsed.duplicates))
+        }
+        _ if cx.kind.is_custom() => Err(Error::unsupported_media_type(&SUPPORTED_CUSTOM)),
+        _ => Err(Error::unsupported_media_type(&SUPPORTED)),
+    }
+}
+
+fn check_operations(patch: &json_patch::Patch) -> Result<(), Error> {
+    match patch.0.len() > MAX_OPERATIONS {
+        true => Err(Error::too_large_object(format!(
+            "The allowed maximum operations in a JSON patch is {MAX_OPERATIONS}, got {}",
+            patch.0.len()
+        ))),
+        false => Ok(()),
+    }
+}
+
+// === impl Patch ===
+
+impl Patch {
+    fn apply(&self, cx: &Cx, live: &Value) -> Result<Value, Error> {
+        let mut object = live.clone();
+        match self {
+            Self::Json(patch) => apply_json_patch(patch, &mut object)?,
+            Self::Merge(patch) => json_patch::merge(&mut object, patch),
+            Self::Strategic(patch) => {
+                object = strategic::apply(&cx.kind.schema, live, patch)
+                    .map_err(|error| Error::bad_request(error.to_string()))?;
+            }
+        }
+        match object.is_object() && !too_deep(&object) {
+            true => Ok(object),
+            false => Err(Error::unprocessable("the patched object is not an object, or too deep")),
+        }
+    }
+}
+
+/// RFC 6902, with bounds on what copies can add.
+pub fn apply_json_patch(patch: &json_patch::Patch, object: &mut Value) -> Result<(), Error> {
+    let refused = |error: &dyn std::fmt::Display| {
+        Error::unprocessable(format!("the server rejected our request due to an error in our request: {error}"))
+    };
+    let copies = patch.0.iter().any(|op| matches!(op, json_patch::PatchOperation::Copy(_)));
+    if !copies {
+        return json_patch::patch(object, patch).map_err(|error| refused(&error));
+    }
+    // Step by step, so that copies of copies cannot grow without end.
+    let limit = object.to_string().len() + MAX_COPIED;
+    for operation in &patch.0 {
+        json_patch::patch(object, std::slice::from_ref(operation)).map_err(|error| refused(&error))?;
+        let copied = matches!(operation, json_patch::PatchOperation::Copy(_));
+        if copied && object.to_string().len() > limit {
+            return Err(Error::too_large_object(format!(
+                "Unable to complete the copy, the accumulated size increase of copy is over {MAX_COPIED}"
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// What a patched object must still be: of this kind, at this address, with known fields.
+fn finish(
+    cx: &mut Cx,
+    object: &mut Value,
+    live: &Value,
+    duplicates: &[String],
+    options: &WriteOptions,
+) -> Result<(), Error> {
+    let invalid = |error: &dyn std::fmt::Display| {
+        let patch = String::from_utf8_lossy(&cx.body).chars().take(1024).collect::<String>();
+        let path = field::Path::new("patch");
+        let error = field::Error::invalid(path, patch, error.to_string());
+        Error::invalid("", "", "", &[error])
+    };
+    let identity = ["apiVersion", "kind"];
+    if identity.iter().any(|field| object[*field] != live[*field]) {
+        let message = "apiVersion and kind cannot be changed by a patch";
+        return Err(Error::bad_request(message));
+    }
+    cx.kind.schema.decode(object).map_err(|error| invalid(&error))?;
+    if let Err(faults) = write::strictness(cx, object, duplicates, options.field_validation) {
+        let patch = String::from_utf8_lossy(&cx.body).chars().take(1024).collect::<String>();
+        let detail = format!("strict decoding error: {faults}");
+        let error = field::Error::invalid(field::Path::new("patch"), patch, detail);
+        return Err(Error::invalid("", "", "", &[error]));
+    }
+    write::check_address(cx, object)
+}
+
+/// Server-side apply: the object is created if it is not there.
+async fn apply(cx: &mut Cx, section: Section) -> Result<Answer, Error> {
+    if cx.query.get("fieldManager").is_empty() {
+        return Err(Error::unprocessable(
+            "PatchOptions.meta.k8s.io \"\" is invalid: fieldManager: Required value: is required for apply patch",
+        ));
+    }
+    let options = WriteOptions::parse(&cx.query, cx.user_agent())?;
+    let parsed = decode::yaml(&cx.body)?;
+    if !parsed.duplicates.is_empty() {
+        duplicates_in_apply(cx, &parsed.duplicates, options.field_validation)?;
+    }
+    let mut config = parsed.value;
+    check_config(cx, &mut config)?;
+    let force = options.force.unwrap_or(false);
+    let key = cx.server.key(&cx.kind, &cx.target.namespace, &cx.target.name)?;
+    if cx.server.store.get(&key).is_none() {
+        return apply_new(cx, section, &config, &options).await;
+    }
+    let written = update::change(cx, section, &options, |cx, live| {
+        let applied = write::with_managed(cx, &options, section, |managed| {
+            managed::apply(managed, Some(live), &config, force)
+        });
+        let applied = applied.map_err(apply_error)?;
+        Ok(Changed { object: applied.object, tracked: true })
+    })
+    .await?;
+    create::respond(cx, &written, StatusCode::OK)
+}
+
+async fn apply_new(
+    cx: &mut Cx,
+    section: Section,
+    config: &Value,
+    options: &WriteOptions,
+) -> Result<Answer, Error> {
+    let named_uid = !value::text(config, "metadata.uid").is_empty();
+    if section != Section::Main || named_uid {
+        return Err(Error::not_found(cx.kind.about(&cx.target.name)));
+    }
+    crate::auth::authorize_create(cx)?;
+    let applied = write::with_managed(cx, options, section, |managed| {
+        managed::apply(managed, None, config, true)
+    });
+    let object = applied.map_err(apply_error)?.object;
+    let written = create::store_new(cx, object, options).await?;
+    create::respond(cx, &written, StatusCode::CREATED)
+}
+
+fn duplicates_in_apply(
+    cx: &mut Cx,
+    duplicates: &[String],
+    validation: FieldValidation,
+) -> Result<(), Error> {
+    let faults: Vec<String> =
+        duplicates.iter().map(|path| format!("duplicate field {path:?}")).collect();
+    match validation {
+        FieldValidation::Ignore => Ok(()),
+        FieldValidation::Warn => {
+            faults.into_iter().for_each(|fault| cx.warn(fault));
+            Ok(())
+        }
+        FieldValidation::Strict => Err(Error::bad_request(format!(
+            "error strict decoding YAML: {}",
+            faults.join(", ")
+        ))),
+    }
+}
+
+/// An applied configuration names its kind and is meant for this address.
+fn check_config(cx: &Cx, config: &mut Value) -> Result<(), Error> {
+    if !config.is_object() {
+        return Err(Error::bad_request("error decoding YAML: the configuration is not an object"));
+    }
+    let (api_version, kind) = (value::text(config, "apiVersion"), value::text(config, "kind"));
+    if api_version.is_empty() || kind.is_empty() {
+        return Err(Error::bad_request(
+            "invalid object type: apiVersion and kind must be set in an applied configuration",
+        ));
+    }
+    if api_version != cx.kind.api_version || kind != cx.kind.kind {
+        return Err(Error::bad_request(format!(
+            "invalid object type: {api_version}, Kind={kind} (expected {}, Kind={})",
+            cx.kind.api_version, cx.kind.kind
+        )));
+    }
+    if !value::list(config, "metadata.managedFields").is_empty() {
+        return Err(Error::bad_request("metadata.managedFields must be nil"));
+    }
+    if config["metadata"].is_null() {
+        config["metadata"] = json!({});
+    }
+    write::check_address(cx, config)
+}
+
+fn apply_error(error: managed::ApplyError) -> Error {
+    match error {
+        managed::ApplyError::BadRequest(message) => Error::bad_request(message),
+        managed::ApplyError::Invalid(message) => Error::unprocessable(message),
+        managed::ApplyError::Conflicts(conflicts) => {
+            let causes = conflicts.causes().map(|cause| Cause {
+                reason: "FieldManagerConflict".to_owned(),
+                message: cause.message,
+                field: cause.field,
+            });
+            Error::apply_conflict(conflicts.message(), causes.collect())
+        }
+    }
+}

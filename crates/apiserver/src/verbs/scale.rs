@@ -1,0 +1,195 @@
+//! The `scale` subresource: one shape for everything that has replicas.
+
+use deltaplane_api::field;
+use http::StatusCode;
+use serde_json::{Map, Value, json};
+
+use super::update::{self, Changed};
+use super::write::{Section, Written};
+use crate::context::{Answer, Cx, json as answer};
+use crate::decode::{self, essence};
+use crate::error::Error;
+use crate::kinds::{Kind, Scale, ScaleSelector};
+use crate::options::WriteOptions;
+use crate::request::Verb;
+use crate::{encode, negotiate, present, value};
+
+pub(crate) async fn scale(cx: &mut Cx, scale: Scale) -> Result<Answer, Error> {
+    negotiate::plain(&cx.headers)?;
+    let object = match cx.target.verb {
+        Verb::Get => current(cx, &scale)?,
+        Verb::Update => put(cx, &scale).await?,
+        Verb::Patch => patch(cx, &scale).await?,
+        verb @ (Verb::List
+        | Verb::Watch
+        | Verb::Create
+        | Verb::Delete
+        | Verb::DeleteCollection) => {
+            return Err(Error::method_not_allowed(cx.target.about(), verb.as_str()));
+        }
+    };
+    Ok(answer(StatusCode::OK, encode::bytes(&object)))
+}
+
+fn current(cx: &Cx, scale: &Scale) -> Result<Value, Error> {
+    let key = cx.server.key(&cx.kind, &cx.target.namespace, &cx.target.name)?;
+    let stored = cx.server.store.get(&key);
+    let stored = stored.ok_or_else(|| Error::not_found(cx.kind.about(&cx.target.name)))?;
+    show(&cx.kind, scale, &present::value(&cx.kind, &stored))
+}
+
+async fn put(cx: &mut Cx, scale: &Scale) -> Result<Value, Error> {
+    let parsed = decode::document(decode::media(cx.content_type())?, &cx.body)?;
+    let wanted = parsed.value;
+    store(cx, scale, move |_, _| Ok(wanted.clone())).await
+}
+
+async fn patch(cx: &mut Cx, scale: &Scale) -> Result<Value, Error> {
+    let content_type = essence(cx.content_type()).to_owned();
+    let body = cx.body.clone();
+    let unreadable = |error| Error::bad_request(format!("error decoding patch: {error}"));
+    match content_type.as_str() {
+        "application/json-patch+json" => {
+            let patch: json_patch::Patch = serde_json::from_slice(&body).map_err(unreadable)?;
+            store(cx, scale, move |_, current| {
+                let mut wanted = current.clone();
+                super::patch::apply_json_patch(&patch, &mut wanted)?;
+                Ok(wanted)
+            })
+            .await
+        }
+        "application/merge-patch+json" | "application/strategic-merge-patch+json" => {
+            let patch: Value = serde_json::from_slice(&body).map_err(unreadable)?;
+            store(cx, scale, move |_, current| {
+                let mut wanted = current.clone();
+                json_patch::merge(&mut wanted, &patch);
+                Ok(wanted)
+            })
+            .await
+        }
+        _ => Err(Error::unsupported_media_type(&[
+            "application/json-patch+json",
+            "application/merge-patch+json",
+            "application/strategic-merge-patch+json",
+        ])),
+    }
+}
+
+/// Stores the replicas of the scale that `make` computes from the current one.
+async fn store(
+    cx: &mut Cx,
+    scale: &Scale,
+    make: impl Fn(&Cx, &Value) -> Result<Value, Error>,
+) -> Result<Value, Error> {
+    let options = WriteOptions::parse(&cx.query, cx.user_agent())?;
+    let path = scale.spec_replicas.clone();
+    let written = update::change(cx, Section::Main, &options, |cx, live| {
+        let wanted = make(cx, &show(&cx.kind, scale, live)?)?;
+        let replicas = replicas(&wanted, &cx.target.name)?;
+        let mut object = live.clone();
+        value::set_at(&mut object, &path, json!(replicas));
+        let version = value::at(&wanted, "metadata.resourceVersion").clone();
+        if version.as_str().is_some_and(|version| !version.is_empty()) {
+            object["metadata"]["resourceVersion"] = version;
+        }
+        Ok(Changed { object, tracked: false })
+    })
+    .await?;
+    match written {
+        Written::Stored(object) => show(&cx.kind, scale, &present::value(&cx.kind, &object)),
+        Written::DryRun(object) => show(&cx.kind, scale, &object),
+    }
+}
+
+fn replicas(scale: &Value, name: &str) -> Result<i64, Error> {
+    let path = field::Path::new("spec").child("replicas");
+    let replicas = match value::at(scale, "spec.replicas") {
+        Value::Null => Some(0),
+        other => other.as_i64().filter(|count| i32::try_from(*count).is_ok()),
+    };
+    match replicas {
+        Some(replicas) if replicas >= 0 => Ok(replicas),
+        other => {
+            let detail = "must be greater than or equal to 0";
+            let error = field::Error::invalid(path, json!(other), detail);
+            Err(Error::invalid("autoscaling", "Scale", name, &[error]))
+        }
+    }
+}
+
+/// An object as a `Scale`.
+fn show(kind: &Kind, scale: &Scale, object: &Value) -> Result<Value, Error> {
+    let replicas = value::at(object, &scale.spec_replicas);
+    if replicas.is_null() && kind.is_custom() {
+        return Err(Error::internal(format!(
+            "the spec replicas field \".{}\" does not exist",
+            scale.spec_replicas
+        )));
+    }
+    let metadata = &object["metadata"];
+    let mut shown = Map::new();
+    for field in ["name", "namespace", "uid", "resourceVersion", "creationTimestamp"] {
+        if !metadata[field].is_null() {
+            shown.insert(field.to_owned(), metadata[field].clone());
+        }
+    }
+    let mut status = json!({"replicas": value::at(object, &scale.status_replicas).as_i64().unwrap_or(0)});
+    let selector = scale.selector.as_ref().map(|selector| selector_text(selector, object));
+    if let Some(text) = selector.filter(|text| !text.is_empty()) {
+        status["selector"] = json!(text);
+    }
+    Ok(json!({
+        "kind": "Scale",
+        "apiVersion": "autoscaling/v1",
+        "metadata": shown,
+        "spec": {"replicas": replicas.as_i64().unwrap_or(0)},
+        "status": status,
+    }))
+}
+
+fn selector_text(selector: &ScaleSelector, object: &Value) -> String {
+    match selector {
+        ScaleSelector::Text(path) => value::text(object, path).to_owned(),
+        ScaleSelector::Labels(path) => labels_text(value::at(object, path)).join(","),
+        ScaleSelector::Object(path) => {
+            let selector = value::at(object, path);
+            let mut terms = labels_text(&selector["matchLabels"]);
+            terms.extend(value::list(selector, "matchExpressions").iter().map(expression_text));
+            terms.join(",")
+        }
+    }
+}
+
+fn labels_text(labels: &Value) -> Vec<String> {
+    let labels = labels.as_object().into_iter().flatten();
+    labels.map(|(key, text)| format!("{key}={}", text.as_str().unwrap_or_default())).collect()
+}
+
+fn expression_text(expression: &Value) -> String {
+    let key = value::text(expression, "key");
+    let values: Vec<&str> = value::texts(expression, "values").collect();
+    match value::text(expression, "operator") {
+        "In" => format!("{key} in ({})", values.join(",")),
+        "NotIn" => format!("{key} notin ({})", values.join(",")),
+        "DoesNotExist" => format!("!{key}"),
+        _ => key.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn selectors_are_written_as_queries() {
+        let object = json!({"spec": {"selector": {
+            "matchLabels": {"app": "web"},
+            "matchExpressions": [
+                {"key": "tier", "operator": "In", "values": ["a", "b"]},
+                {"key": "old", "operator": "DoesNotExist"},
+            ],
+        }}});
+        let selector = ScaleSelector::Object("spec.selector".to_owned());
+        assert_eq!(selector_text(&selector, &object), "app=web,tier in (a,b),!old");
+    }
+}

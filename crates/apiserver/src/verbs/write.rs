@@ -1,0 +1,332 @@
+//! What all writes have in common: reading the body, filling in, checking, storing.
+
+use std::sync::Arc;
+
+use deltaplane_api::json::Parsed;
+use deltaplane_schema::fieldset::{Filter as FieldFilter, Set};
+use deltaplane_schema::managed;
+use deltaplane_store::{CommitError, Committed, Expect, Key, Object, Txn};
+use serde_json::Value;
+
+use crate::context::Cx;
+use crate::error::{About, Error};
+use crate::kinds::{Kind, KindVersions};
+use crate::options::{FieldValidation, WriteOptions};
+use crate::seams::{Operation, Review};
+use crate::server::{Inner, TENANT};
+use crate::{encode, meta, value};
+
+/// A write that meets others is tried again so often before the client hears of it.
+pub(crate) const MAX_ATTEMPTS: usize = 10;
+
+/// Which part of an object a request writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Section {
+    /// Everything but status.
+    Main,
+    /// Status alone.
+    Status,
+    /// The finalizers of a namespace's content.
+    Finalize,
+}
+
+/// The result of a write.
+pub(crate) enum Written {
+    /// Stored, or found to be stored already.
+    Stored(Arc<Object>),
+    /// What would have been stored.
+    DryRun(Value),
+}
+
+// === impl Section ===
+
+impl Section {
+    /// The section that a subresource of this kind stands for.
+    pub(crate) fn of(kind: &Kind, subresource: &str) -> Option<Self> {
+        match subresource {
+            "" => Some(Self::Main),
+            "status" if kind.status => Some(Self::Status),
+            "finalize" if kind.is("", "namespaces") => Some(Self::Finalize),
+            _ => None,
+        }
+    }
+
+    fn subresource(self) -> &'static str {
+        match self {
+            Self::Main => "",
+            Self::Status => "status",
+            Self::Finalize => "finalize",
+        }
+    }
+
+    /// The fields that a write of this section can own.
+    fn fields(self, kind: &Kind) -> FieldFilter {
+        let excluded: Vec<&str> = match self {
+            Self::Main if kind.status => vec!["status"],
+            Self::Main => return FieldFilter::All,
+            Self::Status => {
+                let foreign = |field: &&str| match *field {
+                    "status" => false,
+                    "metadata" => kind.is_custom(),
+                    _ => true,
+                };
+                kind.schema.root().properties().map(|(field, _)| field).filter(foreign).collect()
+            }
+            Self::Finalize => vec!["status", "metadata"],
+        };
+        let paths: Vec<[&str; 1]> = excluded.into_iter().map(|field| [field]).collect();
+        let paths: Vec<&[&str]> = paths.iter().map(<[&str; 1]>::as_slice).collect();
+        FieldFilter::Exclude(Set::of_fields(&paths))
+    }
+}
+
+/// The object in a request's body, in this kind's shape: its type checked, unknown and duplicate
+/// fields treated as the client asked.
+pub(crate) fn intake(cx: &mut Cx, parsed: Parsed, options: &WriteOptions) -> Result<Value, Error> {
+    let Parsed { value: mut object, duplicates } = parsed;
+    check_type(&cx.kind, &mut object)?;
+    let kind = Arc::clone(&cx.kind);
+    let unreadable = |error: &dyn std::fmt::Display| {
+        Error::bad_request(format!(
+            "{} in version {:?} cannot be handled as a {}: {error}",
+            kind.kind, kind.version, kind.kind
+        ))
+    };
+    kind.schema.decode(&mut object).map_err(|error| unreadable(&error))?;
+    match strictness(cx, &mut object, &duplicates, options.field_validation) {
+        Ok(()) => Ok(object),
+        Err(faults) => Err(unreadable(&format!("strict decoding error: {faults}"))),
+    }
+}
+
+/// Drops unknown fields; complains of them and of duplicates as strictly as asked.
+pub(crate) fn strictness(
+    cx: &mut Cx,
+    object: &mut Value,
+    duplicates: &[String],
+    validation: FieldValidation,
+) -> Result<(), String> {
+    if validation == FieldValidation::Ignore {
+        cx.kind.schema.prune(object);
+        return Ok(());
+    }
+    let unknown = cx.kind.schema.prune_reporting(object);
+    let unknown = unknown.iter().map(|path| format!("unknown field {path:?}"));
+    let mut faults: Vec<String> =
+        duplicates.iter().map(|path| format!("duplicate field {path:?}")).collect();
+    faults.extend(unknown);
+    if faults.is_empty() {
+        return Ok(());
+    }
+    match validation {
+        FieldValidation::Strict => Err(faults.join(", ")),
+        FieldValidation::Warn | FieldValidation::Ignore => {
+            faults.into_iter().for_each(|fault| cx.warn(fault));
+            Ok(())
+        }
+    }
+}
+
+/// The body must be of the kind that the path names.
+fn check_type(kind: &Kind, object: &mut Value) -> Result<(), Error> {
+    if !object.is_object() {
+        return Err(Error::bad_request(format!(
+            "the object provided is unrecognized (must be of type {}): expected an object",
+            kind.kind
+        )));
+    }
+    let (api_version, name) = (value::text(object, "apiVersion"), value::text(object, "kind"));
+    // Typed clients may leave out what the path says.
+    let implied = |field: &str| field.is_empty() && !kind.is_custom();
+    if name.is_empty() && !implied(name) {
+        return Err(Error::bad_request(format!(
+            "Object 'Kind' is missing in '{}'",
+            truncated(&object.to_string())
+        )));
+    }
+    if !implied(name) && name != kind.kind {
+        return Err(Error::bad_request(format!(
+            "{name} in version {:?} cannot be handled as a {}: no kind {name:?} is registered for version {:?} at this path",
+            kind.version, kind.kind, kind.api_version
+        )));
+    }
+    if !implied(api_version) && api_version != kind.api_version {
+        return Err(Error::bad_request(format!(
+            "the API version in the data ({api_version}) does not match the expected API version ({})",
+            kind.api_version
+        )));
+    }
+    kind.stamp(object);
+    Ok(())
+}
+
+fn truncated(text: &str) -> String {
+    text.chars().take(256).collect()
+}
+
+/// The names in the body must be those of the path, where both are given.
+pub(crate) fn check_address(cx: &Cx, object: &mut Value) -> Result<(), Error> {
+    let namespace = value::text(object, "metadata.namespace");
+    if cx.kind.namespaced && !namespace.is_empty() && namespace != cx.target.namespace {
+        return Err(Error::bad_request(
+            "the namespace of the provided object does not match the namespace sent on the request",
+        ));
+    }
+    let name = value::text(object, "metadata.name");
+    if cx.target.name.is_empty() {
+        return Ok(());
+    }
+    match name {
+        "" => {
+            let path = cx.target.name.clone();
+            value::set_at(object, "metadata.name", path.into());
+            Ok(())
+        }
+        name if name == cx.target.name => Ok(()),
+        name => Err(Error::bad_request(format!(
+            "the name of the object ({name}) does not match the name on the URL ({})",
+            cx.target.name
+        ))),
+    }
+}
+
+/// Asks everyone who decides about writes.
+pub(crate) async fn admit(
+    cx: &mut Cx,
+    operation: Operation,
+    object: &mut Value,
+    old: Option<&Value>,
+    dry_run: bool,
+) -> Result<(), Error> {
+    let deciders = cx.server.config.admission.clone();
+    let shown = if object.is_null() { old } else { Some(&*object) };
+    let name = shown.map(|one| value::text(one, "metadata.name")).unwrap_or_default().to_owned();
+    let namespace = shown.map(|one| value::text(one, "metadata.namespace")).unwrap_or_default();
+    let refused = cx.kind.strategy.refuse.and_then(|refuse| refuse(operation, namespace, &name));
+    if let Some(why) = refused.filter(|_| cx.user.name != crate::bootstrap::USER) {
+        return Err(Error::forbidden(cx.kind.about(&name), why));
+    }
+    let mut warnings = Vec::new();
+    for decider in &deciders {
+        let review = Review {
+            user: &cx.user,
+            operation,
+            resource: cx.resource(&name),
+            object,
+            old,
+            dry_run,
+            warnings: &mut warnings,
+        };
+        decider.admit(review).await?;
+    }
+    warnings.into_iter().for_each(|text| cx.warn(text));
+    Ok(())
+}
+
+/// All that is wrong with an object that is about to be stored.
+pub(crate) fn validate(kind: &Kind, object: &Value, old: Option<&Value>) -> Result<(), Error> {
+    let mut errors = meta::validate(kind, object, old);
+    errors.extend(managed::validate_managed_fields(object));
+    errors.extend(kind.schema.validate(object, old));
+    if let Some(validate) = kind.strategy.validate {
+        errors.extend(validate(object, old));
+    }
+    match errors.is_empty() {
+        true => Ok(()),
+        false => {
+            let name = value::text(object, "metadata.name");
+            Err(Error::invalid(&kind.group, &kind.kind, name, &errors))
+        }
+    }
+}
+
+/// Runs `act` with what tracking of managed fields needs to know.
+pub(crate) fn with_managed<T>(
+    cx: &Cx,
+    options: &WriteOptions,
+    section: Section,
+    act: impl FnOnce(&managed::Context<'_>) -> T,
+) -> T {
+    let fields = section.fields(&cx.kind);
+    act(&managed::Context {
+        versions: &KindVersions(&cx.kind),
+        api_version: &cx.kind.api_version,
+        kind: &cx.kind.kind,
+        subresource: section.subresource(),
+        manager: &options.field_manager,
+        fields: &fields,
+        now: cx.now,
+    })
+}
+
+/// The transaction's guard on the namespace of a new object, which must exist and go on existing.
+pub(crate) fn namespace_guard(
+    server: &Inner,
+    kind: &Kind,
+    about: About<'_>,
+    namespace: &str,
+) -> Result<Option<(Key, Expect)>, Error> {
+    if !kind.namespaced {
+        return Ok(None);
+    }
+    let missing = || {
+        Error::not_found(About { group: "", resource: "namespaces", name: namespace })
+    };
+    let key = Key::new(TENANT, "namespaces", "", namespace).map_err(|_| missing())?;
+    let found = server.store.get(&key).ok_or_else(missing)?;
+    if found.header().deleting() {
+        let why = format!(
+            "unable to create new content in namespace {namespace} because it is being terminated"
+        );
+        return Err(Error::forbidden(about, &why).with_cause(
+            "NamespaceTerminating",
+            &format!("namespace {namespace} is being terminated"),
+            "metadata.namespace",
+        ));
+    }
+    let expect = Expect::At(found.revision());
+    Ok(Some((key, expect)))
+}
+
+/// Stores, and waits until caches that decide about later requests show it.
+///
+/// Runs to its end even if the client goes away.
+pub(crate) async fn commit(server: &Arc<Inner>, kind: &Kind, txn: Txn) -> Result<Committed, CommitError> {
+    let committed = server.store.commit(txn).await?;
+    if let Some(reach) = server.reach(&kind.collection) {
+        reach.reached(committed.revision).await;
+    }
+    Ok(committed)
+}
+
+/// What the client hears when storing failed for a reason other than a guard.
+pub(crate) fn storage_error(error: &CommitError) -> Error {
+    match error {
+        CommitError::Conflict { .. } | CommitError::Missing { .. } => {
+            Error::unavailable("the object kept changing while the request was carried out")
+        }
+        CommitError::Invalid(error) => Error::too_large_object(error),
+        CommitError::Storage { .. } | CommitError::Unknown { .. } | CommitError::Closed => {
+            tracing::error!(%error, "a write could not be stored");
+            Error::unavailable(error.to_string())
+        }
+    }
+}
+
+/// The draft of an object for the store.
+pub(crate) fn draft(kind: &Kind, object: &Value) -> deltaplane_store::Draft {
+    if kind.api_version == kind.stored_as {
+        return encode::draft(object, kind.write_tag());
+    }
+    let mut stored = object.clone();
+    kind.to_stored(&mut stored);
+    encode::draft(&stored, stored_tag(kind))
+}
+
+/// Events have one stored form whatever group they come through, so its tag is the core kind's.
+fn stored_tag(kind: &Kind) -> u64 {
+    match kind.is_custom() {
+        true => kind.write_tag(),
+        false => crate::fingerprint(&[&kind.stored_as]),
+    }
+}
