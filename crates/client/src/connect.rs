@@ -1,0 +1,50 @@
+//! Clients: to a server in this process, or to one elsewhere.
+
+use std::path::Path;
+
+use bytes::Bytes;
+use http::{Request, Response};
+use kube::Client;
+use kube::client::Body;
+use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
+use tower::{BoxError, Service, ServiceExt};
+
+use deltaplane_api::identity::Identity;
+
+/// A remote client could not be made.
+#[derive(Debug, thiserror::Error)]
+pub enum ConnectError {
+    /// The kubeconfig is missing, or cannot be used.
+    #[error("failed to read the kubeconfig")]
+    Kubeconfig(#[from] KubeconfigError),
+    /// What it says does not make a client.
+    #[error("failed to make a client of the kubeconfig")]
+    Client(#[source] Box<kube::Error>),
+}
+
+/// A client of a server in this process, without sockets, as the given user.
+///
+/// The server trusts the identity that it finds in a request's extensions, which no request from
+/// outside the process can carry.
+pub fn in_process<S, B>(service: S, identity: Identity) -> Client
+where
+    S: Service<Request<Body>, Response = Response<B>> + Send + 'static,
+    S::Future: Send + 'static,
+    S::Error: Into<BoxError>,
+    B: http_body::Body<Data = Bytes> + Send + 'static,
+    B::Error: Into<BoxError>,
+{
+    let service = service.map_request(move |mut request: Request<Body>| {
+        request.extensions_mut().insert(identity.clone());
+        request
+    });
+    Client::new(service, "default")
+}
+
+/// A client of the current context of a kubeconfig.
+pub async fn remote(kubeconfig: &Path) -> Result<Client, ConnectError> {
+    let kubeconfig = Kubeconfig::read_from(kubeconfig)?;
+    let options = KubeConfigOptions::default();
+    let config = kube::Config::from_custom_kubeconfig(kubeconfig, &options).await?;
+    Client::try_from(config).map_err(|error| ConnectError::Client(Box::new(error)))
+}

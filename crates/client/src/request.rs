@@ -1,0 +1,302 @@
+//! Single requests, and what the server says when it refuses one.
+
+use bytes::Bytes;
+use http::{Method, Request, StatusCode};
+use kube::Client;
+use kube::client::Body;
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+
+use crate::header::null_as_default;
+
+/// A request did not lead to what was asked for.
+#[derive(Debug, thiserror::Error)]
+pub enum RequestError {
+    /// The server refused it.
+    #[error("{0}")]
+    Refused(Refusal),
+    /// No answer came.
+    #[error("failed to reach the server")]
+    Unreachable(#[source] Box<kube::Error>),
+    /// The answer is not what it should be.
+    #[error("failed to read the answer")]
+    Answer(#[from] serde_json::Error),
+    /// The request is not one.
+    #[error("failed to write the request")]
+    Request(#[from] http::Error),
+}
+
+/// Why the server refused.
+#[derive(Clone, Debug, Default, PartialEq, Eq, thiserror::Error)]
+#[error("{message} ({code} {reason})")]
+pub struct Refusal {
+    /// The HTTP status.
+    pub code: u16,
+    /// For programs, such as `AlreadyExists`; empty if there is none.
+    pub reason: String,
+    /// For people.
+    pub message: String,
+    /// When the server wants to be asked again, in seconds.
+    pub retry_after: Option<u32>,
+    /// The object that it is about; empty if it is not about one, such as an unknown kind.
+    pub name: String,
+    /// Details for programs, such as `NamespaceTerminating`.
+    pub causes: Vec<String>,
+}
+
+/// The format of a change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Patch {
+    /// RFC 7386.
+    Merge,
+    /// RFC 6902.
+    Json,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Status {
+    reason: String,
+    message: String,
+    #[serde(deserialize_with = "null_as_default")]
+    details: Details,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Details {
+    retry_after_seconds: Option<u32>,
+    name: String,
+    #[serde(deserialize_with = "null_as_default")]
+    causes: Vec<Cause>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Cause {
+    reason: String,
+}
+
+pub(crate) const JSON: &str = "application/json";
+
+// === impl Refusal ===
+
+impl Refusal {
+    /// The object is not there, although its kind is.
+    pub fn is_object_not_found(&self) -> bool {
+        self.code == 404 && !self.name.is_empty()
+    }
+
+    /// The object cannot be made because its namespace is going.
+    pub fn is_terminating(&self) -> bool {
+        self.code == 403
+            && self
+                .causes
+                .iter()
+                .any(|cause| cause == "NamespaceTerminating")
+    }
+}
+
+// === impl RequestError ===
+
+impl RequestError {
+    /// Why the server refused, if it was reached.
+    pub fn refusal(&self) -> Option<&Refusal> {
+        match self {
+            Self::Refused(refusal) => Some(refusal),
+            Self::Unreachable(_) | Self::Answer(_) | Self::Request(_) => None,
+        }
+    }
+
+    /// The status with which the server refused.
+    pub fn code(&self) -> Option<u16> {
+        self.refusal().map(|refusal| refusal.code)
+    }
+
+    /// The object, or the kind, is not there.
+    pub fn is_not_found(&self) -> bool {
+        self.code() == Some(404)
+    }
+
+    /// Somebody else was faster, or it exists already.
+    pub fn is_conflict(&self) -> bool {
+        self.code() == Some(409)
+    }
+}
+
+/// Reads an object, or whatever is at `path`.
+pub async fn get<T: DeserializeOwned>(client: &Client, path: &str) -> Result<T, RequestError> {
+    answer(client, Method::GET, path, None).await
+}
+
+/// Creates an object.
+pub async fn create<T: DeserializeOwned>(
+    client: &Client,
+    path: &str,
+    object: &serde_json::Value,
+) -> Result<T, RequestError> {
+    let body = (JSON, serde_json::to_vec(object)?);
+    answer(client, Method::POST, path, Some(body)).await
+}
+
+/// Replaces an object.
+pub async fn replace<T: DeserializeOwned>(
+    client: &Client,
+    path: &str,
+    object: &serde_json::Value,
+) -> Result<T, RequestError> {
+    let body = (JSON, serde_json::to_vec(object)?);
+    answer(client, Method::PUT, path, Some(body)).await
+}
+
+/// Changes an object.
+pub async fn patch<T: DeserializeOwned>(
+    client: &Client,
+    path: &str,
+    format: Patch,
+    change: &serde_json::Value,
+) -> Result<T, RequestError> {
+    let format = match format {
+        Patch::Merge => "application/merge-patch+json",
+        Patch::Json => "application/json-patch+json",
+    };
+    let body = (format, serde_json::to_vec(change)?);
+    answer(client, Method::PATCH, path, Some(body)).await
+}
+
+/// Deletes an object, or all of a collection, with these `DeleteOptions`.
+pub async fn delete(
+    client: &Client,
+    path: &str,
+    options: &serde_json::Value,
+) -> Result<(), RequestError> {
+    let body = (JSON, serde_json::to_vec(options)?);
+    let request = request(Method::DELETE, path, JSON, Some(body))?;
+    send(client, request).await?;
+    Ok(())
+}
+
+async fn answer<T: DeserializeOwned>(
+    client: &Client,
+    method: Method,
+    path: &str,
+    body: Option<(&str, Vec<u8>)>,
+) -> Result<T, RequestError> {
+    let bytes = send(client, request(method, path, JSON, body)?).await?;
+    Ok(serde_json::from_slice(&bytes)?)
+}
+
+pub(crate) fn request(
+    method: Method,
+    path: &str,
+    accept: &str,
+    body: Option<(&str, Vec<u8>)>,
+) -> Result<Request<Body>, http::Error> {
+    let builder = Request::builder()
+        .method(method)
+        .uri(path)
+        .header(http::header::ACCEPT, accept);
+    match body {
+        Some((content_type, body)) => builder
+            .header(http::header::CONTENT_TYPE, content_type)
+            .body(Body::from(body)),
+        None => builder.body(Body::empty()),
+    }
+}
+
+/// The whole answer.
+pub(crate) async fn send(client: &Client, request: Request<Body>) -> Result<Bytes, RequestError> {
+    collect(open(client, request).await?).await
+}
+
+/// The answer as it comes.
+pub(crate) async fn open(client: &Client, request: Request<Body>) -> Result<Body, RequestError> {
+    let response = client.send(request).await.map_err(unreachable)?;
+    let status = response.status();
+    if status.is_success() {
+        return Ok(response.into_body());
+    }
+    let body = collect(response.into_body()).await?;
+    Err(RequestError::Refused(refused(status, &body)))
+}
+
+async fn collect(body: Body) -> Result<Bytes, RequestError> {
+    body.collect_bytes().await.map_err(unreachable)
+}
+
+fn unreachable(error: kube::Error) -> RequestError {
+    RequestError::Unreachable(Box::new(error))
+}
+
+fn refused(code: StatusCode, body: &[u8]) -> Refusal {
+    let status: Status = serde_json::from_slice(body).unwrap_or_else(|_| Status {
+        message: String::from_utf8_lossy(body).trim().to_owned(),
+        ..Status::default()
+    });
+    Refusal {
+        code: code.as_u16(),
+        reason: status.reason,
+        message: status.message,
+        retry_after: status.details.retry_after_seconds,
+        name: status.details.name,
+        causes: status
+            .details
+            .causes
+            .into_iter()
+            .map(|cause| cause.reason)
+            .collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn refusals_are_read() {
+        let check = |body: &str, reason: &str, message: &str, retry_after| {
+            let expected = Refusal {
+                code: 429,
+                reason: reason.to_owned(),
+                message: message.to_owned(),
+                retry_after,
+                ..Refusal::default()
+            };
+            let code = StatusCode::TOO_MANY_REQUESTS;
+            assert_eq!(refused(code, body.as_bytes()), expected);
+        };
+        check(
+            r#"{"kind":"Status","reason":"TooManyRequests","message":"slow","details":{"retryAfterSeconds":2}}"#,
+            "TooManyRequests",
+            "slow",
+            Some(2),
+        );
+        check(r#"{"kind":"Status"}"#, "", "", None);
+        check("slow down\n", "", "slow down", None);
+    }
+
+    #[test]
+    fn refusals_say_what_they_are_about() {
+        let check = |code: u16, body: &str, object_not_found, terminating| {
+            let code = StatusCode::from_u16(code).expect("a status");
+            let refusal = refused(code, body.as_bytes());
+            let seen = (refusal.is_object_not_found(), refusal.is_terminating());
+            assert_eq!(seen, (object_not_found, terminating), "{body}");
+        };
+        check(
+            404,
+            r#"{"details":{"name":"a","kind":"pods"}}"#,
+            true,
+            false,
+        );
+        check(404, r#"{"details":{}}"#, false, false);
+        check(404, "404 page not found", false, false);
+        check(
+            403,
+            r#"{"details":{"causes":[{"reason":"NamespaceTerminating"}]}}"#,
+            false,
+            true,
+        );
+        check(403, r#"{"details":null}"#, false, false);
+    }
+}

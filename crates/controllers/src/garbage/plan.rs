@@ -1,0 +1,212 @@
+//! What a task leads to, from what is known. Pure.
+
+use deltaplane_client::discovery::Catalog;
+use deltaplane_client::header::OwnerReference;
+use deltaplane_client::{ObjectKey, Resource};
+
+use super::graph::{Deletion, FOREGROUND, Graph, Node, ORPHAN, OwnerState, Reference, Task, Uid};
+
+/// What to do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Plan {
+    /// Ask the API whether there is such an object.
+    Look {
+        reference: Reference,
+        resource: Resource,
+        key: ObjectKey,
+    },
+    /// There can be no such object: tell whoever made the dependent.
+    Misplaced {
+        reference: Reference,
+        dependent: Target,
+    },
+    /// Delete it.
+    Delete { target: Target, policy: Policy },
+    /// Give each of these other owners than it has.
+    Disown(Vec<(Target, Vec<OwnerReference>)>),
+    /// Remove this finalizer.
+    Release {
+        target: Target,
+        finalizers: Vec<String>,
+    },
+}
+
+/// An object in the state that was planned for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Target {
+    pub(super) resource: Resource,
+    pub(super) key: ObjectKey,
+    pub(super) uid: Uid,
+    pub(super) revision: String,
+}
+
+/// What a deletion does with dependents.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Policy {
+    Background,
+    Foreground,
+    Orphan,
+}
+
+pub(super) fn plan(graph: &Graph, catalog: &Catalog, task: &Task) -> Option<Plan> {
+    match task {
+        Task::Look(reference) => look(graph, catalog, reference),
+        Task::Collect(uid) => collect(graph, uid),
+        Task::Release(uid) => release(graph, uid),
+    }
+}
+
+fn look(graph: &Graph, catalog: &Catalog, reference: &Reference) -> Option<Plan> {
+    if graph.state(reference) != OwnerState::Unknown {
+        return None;
+    }
+    let (uid, dependent) = graph.example(reference)?;
+    // A kind that is not served may be soon; the catalog's next change leads here again.
+    let served = catalog.kind(&reference.api_version, &reference.kind)?;
+    let resource = served.resource.clone();
+    let reference = reference.clone();
+    if graph.is_telling(&resource) {
+        return None;
+    }
+    if resource.namespaced && reference.namespace.is_empty() {
+        let dependent = target(graph, uid, dependent)?;
+        return Some(Plan::Misplaced {
+            reference,
+            dependent,
+        });
+    }
+    let namespace = match resource.namespaced {
+        true => reference.namespace.as_str(),
+        false => "",
+    };
+    let key = ObjectKey::new(namespace, &reference.name);
+    Some(Plan::Look {
+        reference,
+        resource,
+        key,
+    })
+}
+
+fn collect(graph: &Graph, uid: &Uid) -> Option<Plan> {
+    let node = graph.node(uid)?;
+    let target = target(graph, uid, node)?;
+    if node.deletion != Deletion::No {
+        return None;
+    }
+    let states: Vec<(&OwnerReference, OwnerState)> = node
+        .owners
+        .iter()
+        .map(|owner| (owner, graph.state(&node.reference(owner))))
+        .collect();
+    let any = |wanted: OwnerState| states.iter().any(|(_, state)| *state == wanted);
+    if states.is_empty() || any(OwnerState::Unknown) || any(OwnerState::Misplaced) {
+        return None;
+    }
+    if any(OwnerState::Present) {
+        let kept = states
+            .iter()
+            .filter(|(_, state)| *state == OwnerState::Present);
+        let kept: Vec<OwnerReference> = kept.map(|(owner, _)| (*owner).clone()).collect();
+        // Those that wait for it must not wait for ever, since it stays.
+        let all_kept = kept.len() == node.owners.len();
+        return (!all_kept).then(|| Plan::Disown(vec![(target, kept)]));
+    }
+    let dependents = graph.dependents(uid);
+    if any(OwnerState::Waiting) && !dependents.is_empty() {
+        let circular = dependents
+            .values()
+            .any(|node| node.deletion == Deletion::Foreground);
+        let unblocked = unblocked(&node.owners);
+        return Some(match circular && unblocked != node.owners {
+            // Its owner waits for it, and its dependent perhaps for its owner.
+            true => Plan::Disown(vec![(target, unblocked)]),
+            false => Plan::Delete {
+                target,
+                policy: Policy::Foreground,
+            },
+        });
+    }
+    Some(Plan::Delete {
+        target,
+        policy: Policy::of(node),
+    })
+}
+
+fn release(graph: &Graph, uid: &Uid) -> Option<Plan> {
+    let node = graph.node(uid)?;
+    let target = target(graph, uid, node)?;
+    let dependents = graph.dependents(uid);
+    let finalizer = match node.deletion {
+        Deletion::Foreground => {
+            let blocks = |owner: &OwnerReference| {
+                *owner.uid == **uid && owner.block_owner_deletion == Some(true)
+            };
+            if dependents
+                .values()
+                .any(|node| node.owners.iter().any(blocks))
+            {
+                return None;
+            }
+            FOREGROUND
+        }
+        Deletion::Orphan if dependents.is_empty() => ORPHAN,
+        Deletion::Orphan => {
+            let disown = |(dependent, node): (&Uid, &Node)| {
+                let others = node.owners.iter().filter(|owner| *owner.uid != **uid);
+                Some((
+                    self::target(graph, dependent, node)?,
+                    others.cloned().collect(),
+                ))
+            };
+            let dependents = dependents.into_iter().filter_map(disown);
+            return Some(Plan::Disown(dependents.collect()));
+        }
+        Deletion::No | Deletion::Plain => return None,
+    };
+    // There may be dependents that nobody has told of yet.
+    if !graph.is_complete() {
+        return None;
+    }
+    let others = node.finalizers.iter().filter(|one| *one != finalizer);
+    let finalizers = others.cloned().collect();
+    Some(Plan::Release { target, finalizers })
+}
+
+fn target(graph: &Graph, uid: &Uid, node: &Node) -> Option<Target> {
+    Some(Target {
+        resource: graph.resource(node)?.clone(),
+        key: node.key.clone(),
+        uid: uid.clone(),
+        revision: node.revision.clone(),
+    })
+}
+
+fn unblocked(owners: &[OwnerReference]) -> Vec<OwnerReference> {
+    let unblocked = |owner: &OwnerReference| OwnerReference {
+        block_owner_deletion: owner.block_owner_deletion.map(|_| false),
+        ..owner.clone()
+    };
+    owners.iter().map(unblocked).collect()
+}
+
+// === impl Policy ===
+
+impl Policy {
+    /// What the object itself asks for.
+    fn of(node: &Node) -> Self {
+        let has = |name: &str| node.finalizers.iter().any(|finalizer| finalizer == name);
+        match (has(ORPHAN), has(FOREGROUND)) {
+            (true, _) => Self::Orphan,
+            (false, true) => Self::Foreground,
+            (false, false) => Self::Background,
+        }
+    }
+
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Background => "Background",
+            Self::Foreground => "Foreground",
+            Self::Orphan => "Orphan",
+        }
+    }
+}

@@ -1,0 +1,3 @@
+//! The wiring of a hub.
+mod certificate;
+mod listener;

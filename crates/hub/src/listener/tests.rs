@@ -1,0 +1,186 @@
+use std::sync::OnceLock;
+
+use http::StatusCode;
+use http_body_util::{BodyExt, Empty, Full};
+use hyper::client::conn::{http1, http2};
+use rustls_pki_types::pem::PemObject;
+use rustls_pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use tokio::io::AsyncReadExt;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
+
+use deltaplane_runtime::Tasks;
+use deltaplane_runtime::tls::{Leaf, Material};
+
+use super::*;
+
+const GRACE: Duration = Duration::from_secs(5);
+
+fn material() -> &'static Material {
+    static MATERIAL: OnceLock<Material> = OnceLock::new();
+    MATERIAL.get_or_init(|| {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let names = ["localhost".to_owned()];
+        let now = std::time::SystemTime::now();
+        Material::open(directory.path(), &names, now).expect("made")
+    })
+}
+
+/// A server that says who asks, and its address.
+fn start(limits: Limits) -> (Tasks, SocketAddr) {
+    let tls = ServerConfig::new(&material().server, &[&material().ca]).expect("usable");
+    let listener = Listener::bind(([127, 0, 0, 1], 0).into(), tls, limits).expect("bound");
+    let address = listener.address().expect("bound");
+    let tasks = Tasks::new();
+    let group = tasks.group("connection");
+    let whoami = tower::service_fn(|request: Request<Incoming>| async move {
+        let identity = request.extensions().get::<Identity>();
+        let name = identity.map_or("nobody", |identity| &identity.name);
+        Ok::<_, Infallible>(Response::new(Full::new(Bytes::from(name.to_owned()))))
+    });
+    tasks.spawn("listener", |stop| listener.serve(whoami, group, stop));
+    (tasks, address)
+}
+
+async fn connect(
+    address: SocketAddr,
+    user: Option<&Leaf>,
+    protocol: &[u8],
+) -> io::Result<TlsStream<TcpStream>> {
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    let mut roots = rustls::RootCertStore::empty();
+    let authority = CertificateDer::from_pem_slice(material().ca.as_bytes()).expect("PEM");
+    roots.add(authority).expect("an authority");
+    let builder = rustls::ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .expect("the provider's")
+        .with_root_certificates(roots);
+    let mut config = match user {
+        Some(leaf) => {
+            let chain = vec![CertificateDer::from_pem_slice(leaf.chain.as_bytes()).expect("PEM")];
+            let key = PrivateKeyDer::from_pem_slice(leaf.key.0.as_bytes()).expect("PEM");
+            builder.with_client_auth_cert(chain, key).expect("usable")
+        }
+        None => builder.with_no_client_auth(),
+    };
+    config.alpn_protocols = vec![protocol.to_vec()];
+    let stream = TcpStream::connect(address).await?;
+    let name = ServerName::try_from("localhost").expect("a name");
+    TlsConnector::from(Arc::new(config))
+        .connect(name, stream)
+        .await
+}
+
+fn request() -> Request<Empty<Bytes>> {
+    let request = Request::builder()
+        .uri("https://localhost/")
+        .header("host", "localhost");
+    request.body(Empty::new()).expect("well-formed")
+}
+
+async fn text(response: Response<Incoming>) -> String {
+    assert_eq!(response.status(), StatusCode::OK);
+    let body = response.into_body().collect().await.expect("complete");
+    String::from_utf8(body.to_bytes().to_vec()).expect("text")
+}
+
+async fn ask_http1(address: SocketAddr, user: Option<&Leaf>) -> String {
+    let stream = connect(address, user, b"http/1.1")
+        .await
+        .expect("connected");
+    let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.expect("HTTP");
+    let answer = async move { text(sender.send_request(request()).await.expect("answered")).await };
+    tokio::join!(answer, async { connection.await.expect("clean") }).0
+}
+
+#[tokio::test]
+async fn clients_are_known_by_their_certificate() {
+    let (tasks, address) = start(Limits::default());
+    assert_eq!(ask_http1(address, Some(&material().admin)).await, "admin");
+    assert_eq!(ask_http1(address, None).await, "nobody");
+    tasks.shutdown(GRACE).await.expect("clean");
+}
+
+#[tokio::test]
+async fn http2_runs_in_the_group() {
+    let (tasks, address) = start(Limits::default());
+    let stream = connect(address, Some(&material().admin), b"h2")
+        .await
+        .expect("connected");
+    let group = tasks.group("client");
+    let executor = Streams(group.clone());
+    let (mut sender, connection) = http2::handshake(executor, TokioIo::new(stream))
+        .await
+        .expect("HTTP");
+    group.spawn(async move { connection.await.expect("clean") });
+    let (one, two) = (
+        sender.send_request(request()),
+        sender.clone().send_request(request()),
+    );
+    let (one, two) = tokio::join!(one, two);
+    assert_eq!(text(one.expect("answered")).await, "admin");
+    assert_eq!(text(two.expect("answered")).await, "admin");
+    tasks
+        .shutdown(GRACE)
+        .await
+        .expect("clean, although the client keeps its connection");
+}
+
+#[tokio::test]
+async fn a_foreign_certificate_is_refused() {
+    let (tasks, address) = start(Limits::default());
+    let other = tempfile::tempdir().expect("a temporary directory");
+    let now = std::time::SystemTime::now();
+    let other = Material::open(other.path(), &["localhost".to_owned()], now).expect("made");
+    // In TLS 1.3 the client learns of it with the first read.
+    let refused = match connect(address, Some(&other.admin), b"http/1.1").await {
+        Ok(mut stream) => stream.read_u8().await.map(drop),
+        Err(error) => Err(error),
+    };
+    assert!(refused.is_err());
+    tasks.shutdown(GRACE).await.expect("clean");
+}
+
+#[tokio::test]
+async fn silence_is_cut_off() {
+    let short = Duration::from_millis(20);
+    let (tasks, address) = start(Limits {
+        handshake: short,
+        ..Limits::default()
+    });
+    let mut silent = TcpStream::connect(address).await.expect("connected");
+    assert_eq!(silent.read(&mut [0; 64]).await.expect("closed"), 0);
+    tasks.shutdown(GRACE).await.expect("clean");
+
+    let (tasks, address) = start(Limits {
+        headers: short,
+        keep_alive: short,
+        keep_alive_timeout: short,
+        ..Limits::default()
+    });
+    for protocol in [&b"http/1.1"[..], b"h2"] {
+        let connected = connect(address, None, protocol).await;
+        let mut stream = connected.expect("connected");
+        // However it ends: a server that cuts off does not say goodbye.
+        let _ = stream.read_to_end(&mut Vec::new()).await;
+    }
+    tasks.shutdown(GRACE).await.expect("clean");
+}
+
+#[tokio::test]
+async fn connections_beyond_the_limit_wait() {
+    let limits = Limits {
+        connections: 1,
+        ..Limits::default()
+    };
+    let (tasks, address) = start(limits);
+    let first = connect(address, None, b"http/1.1")
+        .await
+        .expect("connected");
+    let mut second = Box::pin(ask_http1(address, None));
+    let early = tokio::time::timeout(Duration::from_millis(50), &mut second).await;
+    assert!(early.is_err(), "served beyond the limit");
+    drop(first);
+    assert_eq!(second.await, "nobody");
+    tasks.shutdown(GRACE).await.expect("clean");
+}
