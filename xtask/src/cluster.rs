@@ -1,0 +1,204 @@
+//! A real kube-apiserver with its etcd, for comparing: no controllers, no nodes.
+//!
+//! Everything lives in a temporary directory and ends with the value.
+
+use std::fs;
+use std::net::{Ipv4Addr, TcpListener};
+use std::ops::Deref;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use tempfile::TempDir;
+
+use crate::peers;
+use crate::proxy::{JSON, Proxy};
+
+/// Time for a server to become ready on a busy machine.
+const READY: Duration = Duration::from_secs(120);
+
+/// A running kube-apiserver with etcd, reached through a proxy.
+pub(crate) struct Cluster {
+    // Dropped in this order: the clients first, the directory last.
+    proxy: Proxy,
+    _apiserver: Owned,
+    _etcd: Owned,
+    kubeconfig: PathBuf,
+    _dir: TempDir,
+}
+
+/// A child process that ends with the value.
+struct Owned(Child);
+
+/// What one start needs to know.
+struct Layout {
+    dir: PathBuf,
+    etcd_port: u16,
+    etcd_peer_port: u16,
+    port: u16,
+}
+
+const TOKEN: &str = "deltaplane-peer";
+
+// === impl Cluster ===
+
+impl Cluster {
+    pub(crate) fn start() -> Result<Self> {
+        let dir = tempfile::tempdir().context("making a temporary directory")?;
+        let [etcd_port, etcd_peer_port, port] = free_ports()?;
+        let layout = Layout {
+            dir: dir.path().to_path_buf(),
+            etcd_port,
+            etcd_peer_port,
+            port,
+        };
+        eprintln!("starting etcd and kube-apiserver");
+        let etcd = layout.etcd()?;
+        let mut apiserver = layout.apiserver()?;
+        let kubeconfig = layout.kubeconfig()?;
+        let proxy = Proxy::start(&kubeconfig)?;
+        await_ready(&proxy, &mut apiserver, &layout.dir)?;
+        Ok(Self {
+            proxy,
+            _apiserver: apiserver,
+            _etcd: etcd,
+            kubeconfig,
+            _dir: dir,
+        })
+    }
+
+    /// A kubeconfig of an administrator.
+    pub(crate) fn kubeconfig(&self) -> &Path {
+        &self.kubeconfig
+    }
+}
+
+impl Deref for Cluster {
+    type Target = Proxy;
+
+    fn deref(&self) -> &Proxy {
+        &self.proxy
+    }
+}
+
+fn await_ready(proxy: &Proxy, apiserver: &mut Owned, dir: &Path) -> Result<()> {
+    let deadline = Instant::now() + READY;
+    loop {
+        // The bootstrap of RBAC, priority classes and the like ends before this answers `ok`.
+        if let Ok((200, _)) = proxy.get_bytes("/readyz", JSON)
+            && let Ok((200, _)) = proxy.get_bytes("/api/v1/namespaces/default", JSON)
+        {
+            return Ok(());
+        }
+        let exited = apiserver
+            .0
+            .try_wait()
+            .context("looking after kube-apiserver")?
+            .is_some();
+        if exited || Instant::now() > deadline {
+            let log = fs::read_to_string(dir.join("kube-apiserver.log")).unwrap_or_default();
+            let tail: Vec<&str> = log.lines().rev().take(5).collect();
+            bail!(
+                "kube-apiserver did not become ready; its log ends with\n{}",
+                tail.join("\n")
+            );
+        }
+        thread::sleep(Duration::from_millis(100));
+    }
+}
+
+// === impl Layout ===
+
+impl Layout {
+    fn etcd(&self) -> Result<Owned> {
+        let client = format!("http://127.0.0.1:{}", self.etcd_port);
+        let peer = format!("http://127.0.0.1:{}", self.etcd_peer_port);
+        let args = [
+            "--name=peer".to_owned(),
+            format!("--data-dir={}", self.dir.join("etcd").display()),
+            format!("--listen-client-urls={client}"),
+            format!("--advertise-client-urls={client}"),
+            format!("--listen-peer-urls={peer}"),
+            format!("--initial-advertise-peer-urls={peer}"),
+            format!("--initial-cluster=peer={peer}"),
+        ];
+        self.spawn("etcd", &args)
+    }
+
+    fn apiserver(&self) -> Result<Owned> {
+        let key = self.dir.join("service-account.key");
+        let pair = rcgen::KeyPair::generate().context("making a key for service accounts")?;
+        fs::write(&key, pair.serialize_pem()).context("writing the key for service accounts")?;
+        let public = self.dir.join("service-account.pub");
+        fs::write(&public, pair.public_key_pem())
+            .context("writing the key for service accounts")?;
+        let tokens = self.dir.join("tokens.csv");
+        fs::write(&tokens, format!("{TOKEN},admin,admin,system:masters\n"))
+            .context("writing tokens")?;
+        let args = [
+            format!("--etcd-servers=http://127.0.0.1:{}", self.etcd_port),
+            format!("--cert-dir={}", self.dir.join("certs").display()),
+            "--bind-address=127.0.0.1".to_owned(),
+            format!("--secure-port={}", self.port),
+            format!("--token-auth-file={}", tokens.display()),
+            "--authorization-mode=RBAC".to_owned(),
+            "--service-cluster-ip-range=10.0.0.0/16".to_owned(),
+            "--service-account-issuer=https://kubernetes.default.svc".to_owned(),
+            format!("--service-account-key-file={}", public.display()),
+            format!("--service-account-signing-key-file={}", key.display()),
+            // Without controllers no service account would ever be made for a pod.
+            "--disable-admission-plugins=ServiceAccount".to_owned(),
+            "--allow-privileged=true".to_owned(),
+        ];
+        self.spawn("kube-apiserver", &args)
+    }
+
+    fn spawn(&self, peer: &str, args: &[String]) -> Result<Owned> {
+        let log = fs::File::create(self.dir.join(format!("{peer}.log")))
+            .context("creating a log file")?;
+        let child = Command::new(peers::path(peer)?)
+            .args(args)
+            .current_dir(&self.dir)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(log)
+            .spawn()
+            .with_context(|| format!("starting {peer}"))?;
+        Ok(Owned(child))
+    }
+
+    fn kubeconfig(&self) -> Result<PathBuf> {
+        let path = self.dir.join("kubeconfig");
+        let server = format!("https://127.0.0.1:{}", self.port);
+        let config = serde_json::json!({
+            "apiVersion": "v1", "kind": "Config", "current-context": "peer",
+            "clusters": [{"name": "peer", "cluster": {"server": server, "insecure-skip-tls-verify": true}}],
+            "users": [{"name": "peer", "user": {"token": TOKEN}}],
+            "contexts": [{"name": "peer", "context": {"cluster": "peer", "user": "peer"}}],
+        });
+        fs::write(&path, config.to_string()).context("writing a kubeconfig")?;
+        Ok(path)
+    }
+}
+
+impl Drop for Owned {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Ports that were free a moment ago; all are held until all are known, so they differ.
+fn free_ports<const N: usize>() -> Result<[u16; N]> {
+    let listeners = std::iter::repeat_with(|| TcpListener::bind((Ipv4Addr::LOCALHOST, 0)))
+        .take(N)
+        .collect::<Result<Vec<_>, _>>()
+        .context("looking for free ports")?;
+    let mut ports = [0; N];
+    for (port, listener) in ports.iter_mut().zip(&listeners) {
+        *port = listener.local_addr().context("reading a free port")?.port();
+    }
+    Ok(ports)
+}

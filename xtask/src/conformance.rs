@@ -1,0 +1,55 @@
+//! Our claims against outside suites: each verb fetches one, runs it and prints counts.
+//!
+//! What fails is listed; what is known to fail is listed with its reason and does not fail the
+//! verb; what cannot apply is skipped with a reason. Nothing that is fetched is kept in the tree.
+
+mod apply;
+mod defaults;
+mod jsonpatch;
+mod kubernetes;
+mod protobuf;
+mod report;
+mod samples;
+mod tables;
+
+use anyhow::Result;
+use clap::Subcommand;
+
+pub(crate) use report::Report;
+
+/// Which suite to run.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    suite: Suite,
+}
+
+#[derive(Subcommand)]
+enum Suite {
+    /// structured-merge-diff's operation sequences: server-side apply.
+    Apply,
+    /// Kubernetes' own samples of every kind, decoded from protobuf and encoded again.
+    Protobuf,
+    /// RFC 6902's test suite.
+    Jsonpatch,
+    /// Defaults of built-in kinds, compared with a real server's.
+    Defaults,
+    /// Kubernetes' end-to-end tests that need no nodes, one by one.
+    Kubernetes(kubernetes::Args),
+    /// Cells of Tables of built-in kinds, compared with a real server's.
+    Tables,
+}
+
+/// `cargo xtask conformance <suite>`: fails when something fails that is not a known exception.
+pub(crate) fn run(args: &Args) -> Result<()> {
+    let report = match &args.suite {
+        Suite::Apply => apply::run()?,
+        Suite::Protobuf => protobuf::run()?,
+        Suite::Jsonpatch => jsonpatch::run()?,
+        Suite::Defaults => defaults::run()?,
+        Suite::Kubernetes(args) => kubernetes::run(args)?,
+        Suite::Tables => tables::run()?,
+    };
+    report.print();
+    report.verdict()
+}

@@ -1,0 +1,52 @@
+//! The project's own tool: what a developer and the continuous integration run besides `cargo test`.
+//!
+//! Every verb is a module with one entry function; this file only parses and dispatches.
+//! Data goes to stdout, progress and explanations to stderr.
+//! Nothing that a verb fetches or builds is kept in the tree, except what `typepack` writes on purpose.
+#![expect(clippy::print_stdout, reason = "a command-line tool reports on stdout")]
+
+mod check;
+mod cluster;
+mod conformance;
+mod golang;
+mod hub;
+mod paths;
+mod peers;
+mod process;
+mod proxy;
+mod tidy;
+mod typepack;
+
+use clap::{Parser, Subcommand};
+
+/// Deltaplane's developer tool.
+#[derive(Parser)]
+#[command(name = "cargo xtask")]
+struct Cli {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Subcommand)]
+enum Verb {
+    /// Formatting, lints, documentation, tidiness and licences, as the continuous integration runs them.
+    Check,
+    /// Rules that compilers and linters do not know: crate edges, purity, file sizes, orphans, artefacts.
+    Tidy,
+    /// Build the programs that we are compared with (kubectl, kube-apiserver, etcd, e2e.test).
+    Peers(peers::Args),
+    /// Run an outside suite against our code and print counts.
+    Conformance(conformance::Args),
+    /// Make the data file with Kubernetes' own kinds from a published release.
+    Typepack(typepack::Args),
+}
+
+fn main() -> anyhow::Result<()> {
+    match Cli::parse().verb {
+        Verb::Check => check::run(),
+        Verb::Tidy => tidy::run(),
+        Verb::Peers(args) => peers::run(&args),
+        Verb::Conformance(args) => conformance::run(&args),
+        Verb::Typepack(args) => typepack::run(&args),
+    }
+}
