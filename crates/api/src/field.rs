@@ -187,11 +187,10 @@ impl Error {
         value: impl Into<Value>,
         supported: &[S],
     ) -> Self {
-        let mut quoted: Vec<String> = supported
+        let quoted: Vec<String> = supported
             .iter()
             .map(|one| Value::from(one.as_ref()).to_string())
             .collect();
-        quoted.sort();
         let detail = match quoted.is_empty() {
             true => String::new(),
             false => format!("supported values: {}", quoted.join(", ")),
@@ -278,7 +277,7 @@ mod tests {
         );
         check(
             Error::not_supported(path.clone(), "c", &["b", "a"]),
-            r#"spec.bars[0].name: Unsupported value: "c": supported values: "a", "b""#,
+            r#"spec.bars[0].name: Unsupported value: "c": supported values: "b", "a""#,
         );
         check(
             Error::duplicate(path, "x"),

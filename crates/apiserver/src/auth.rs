@@ -29,14 +29,18 @@ pub(crate) fn authenticate(
     if let Some(user) = known {
         return Ok(user.clone());
     }
-    let Some(header) = headers.get(AUTHORIZATION) else { return Ok(Identity::anonymous()) };
+    let Some(header) = headers.get(AUTHORIZATION) else {
+        return Ok(Identity::anonymous());
+    };
     let token = header.to_str().ok().and_then(|text| {
         let (scheme, token) = text.split_once(' ')?;
         scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
     });
     let token = token.ok_or_else(Error::unauthorized)?;
     let claims = verify_token(server, token, &[tokens::AUDIENCE]);
-    claims.map(|claims| claims.identity()).ok_or_else(Error::unauthorized)
+    claims
+        .map(|claims| claims.identity())
+        .ok_or_else(Error::unauthorized)
 }
 
 /// The claims of a token that holds now: signed here, in time, and what it is bound to exists.
@@ -64,7 +68,8 @@ pub(crate) fn authorize(server: &Inner, user: &Identity, target: &Target) -> Res
     match target {
         Target::Path { verb, path } => {
             let public = PUBLIC.iter().any(|open| {
-                path.strip_prefix(open).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+                path.strip_prefix(open)
+                    .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
             });
             if public {
                 return Ok(());
@@ -110,7 +115,12 @@ fn action_of<'a>(request: &'a ResourceRequest, verb: &'a str) -> ResourceAction<
 /// PUT and apply may create, if their user may.
 pub(crate) fn authorize_create(cx: &Cx) -> Result<(), Error> {
     let action = action_of(&cx.target, "create");
-    match cx.server.rbac.read().allows(&cx.user, Action::Resource(action)) {
+    match cx
+        .server
+        .rbac
+        .read()
+        .allows(&cx.user, Action::Resource(action))
+    {
         true => Ok(()),
         false => Err(forbidden(&cx.user, &action)),
     }
@@ -130,6 +140,10 @@ pub(crate) fn forbidden(user: &Identity, action: &ResourceAction<'_>) -> Error {
         "User {:?} cannot {} resource {resource:?} in API group {:?} {place}",
         user.name, action.verb, action.group
     );
-    let about = About { group: action.group, resource: action.resource, name: action.name };
+    let about = About {
+        group: action.group,
+        resource: action.resource,
+        name: action.name,
+    };
     Error::forbidden(about, &why)
 }

@@ -23,7 +23,10 @@ enum Content {
     /// Known in full; sent piece by piece.
     Pieces { pieces: VecDeque<Bytes>, left: u64 },
     /// The same, compressed on the way.
-    Gzip { pieces: VecDeque<Bytes>, encoder: Option<GzEncoder<Vec<u8>>> },
+    Gzip {
+        pieces: VecDeque<Bytes>,
+        encoder: Option<GzEncoder<Vec<u8>>>,
+    },
     /// Goes on until its end: a watch.
     Stream(Pin<Box<dyn Stream<Item = Bytes> + Send>>),
 }
@@ -48,7 +51,10 @@ impl Body {
         match self.0 {
             Content::Pieces { pieces, .. } => {
                 let encoder = GzEncoder::new(Vec::with_capacity(FRAME), Compression::fast());
-                Self(Content::Gzip { pieces, encoder: Some(encoder) })
+                Self(Content::Gzip {
+                    pieces,
+                    encoder: Some(encoder),
+                })
             }
             content @ (Content::Gzip { .. } | Content::Stream(_)) => Self(content),
         }
@@ -89,9 +95,10 @@ impl http_body::Body for Body {
             Content::Gzip { pieces, encoder } => {
                 Poll::Ready(next_compressed(pieces, encoder).map(|frame| Ok(Frame::data(frame))))
             }
-            Content::Stream(stream) => {
-                stream.as_mut().poll_next(cx).map(|next| next.map(|bytes| Ok(Frame::data(bytes))))
-            }
+            Content::Stream(stream) => stream
+                .as_mut()
+                .poll_next(cx)
+                .map(|next| next.map(|bytes| Ok(Frame::data(bytes)))),
         }
     }
 
@@ -130,12 +137,17 @@ fn next_compressed(
 ) -> Option<Bytes> {
     let writing = encoder.as_mut()?;
     while let Some(piece) = pieces.pop_front() {
-        writing.write_all(&piece).expect("writing to memory does not fail");
+        writing
+            .write_all(&piece)
+            .expect("writing to memory does not fail");
         if writing.get_ref().len() >= FRAME {
             return Some(std::mem::take(writing.get_mut()).into());
         }
     }
-    let rest = encoder.take()?.finish().expect("writing to memory does not fail");
+    let rest = encoder
+        .take()?
+        .finish()
+        .expect("writing to memory does not fail");
     Some(rest.into())
 }
 
@@ -160,7 +172,9 @@ mod tests {
         assert_eq!(collect(Body::pieces(pieces.clone())).await, expected);
         let compressed = collect(Body::pieces(pieces).gzip()).await;
         let mut plain = Vec::new();
-        flate2::read::GzDecoder::new(compressed.as_slice()).read_to_end(&mut plain).unwrap();
+        flate2::read::GzDecoder::new(compressed.as_slice())
+            .read_to_end(&mut plain)
+            .unwrap();
         assert_eq!(plain, expected);
     }
 }

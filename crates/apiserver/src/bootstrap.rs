@@ -20,7 +20,8 @@ const RBAC: &str = "/apis/rbac.authorization.k8s.io/v1";
 
 pub(crate) async fn run(server: &ApiServer) -> Result<(), StartError> {
     for name in NAMESPACES {
-        let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
+        let namespace =
+            json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
         ensure(server, "/api/v1/namespaces", namespace).await?;
     }
     for (name, labels, rules) in roles() {
@@ -51,9 +52,21 @@ fn object(kind: &str, name: &str) -> Value {
 
 const BINDINGS: [(&str, &str, &str); 4] = [
     ("cluster-admin", "cluster-admin", MASTERS),
-    ("system:discovery", "system:discovery", "system:authenticated"),
-    ("system:basic-user", "system:basic-user", "system:authenticated"),
-    ("system:public-info-viewer", "system:public-info-viewer", "system:authenticated"),
+    (
+        "system:discovery",
+        "system:discovery",
+        "system:authenticated",
+    ),
+    (
+        "system:basic-user",
+        "system:basic-user",
+        "system:authenticated",
+    ),
+    (
+        "system:public-info-viewer",
+        "system:public-info-viewer",
+        "system:authenticated",
+    ),
 ];
 
 type Role = (&'static str, Value, Value);
@@ -64,9 +77,19 @@ fn roles() -> Vec<Role> {
     let write = ["create", "delete", "deletecollection", "patch", "update"];
     let both: Vec<&str> = read.iter().chain(&write).copied().collect();
     let content = json!([
-        "bindings", "configmaps", "endpoints", "events", "persistentvolumeclaims", "pods",
-        "podtemplates", "replicationcontrollers", "replicationcontrollers/scale",
-        "replicationcontrollers/status", "serviceaccounts", "services", "services/status",
+        "bindings",
+        "configmaps",
+        "endpoints",
+        "events",
+        "persistentvolumeclaims",
+        "pods",
+        "podtemplates",
+        "replicationcontrollers",
+        "replicationcontrollers/scale",
+        "replicationcontrollers/status",
+        "serviceaccounts",
+        "services",
+        "services/status",
         "pods/status",
     ]);
     let groups = [
@@ -75,22 +98,40 @@ fn roles() -> Vec<Role> {
         ("batch", json!(["*"])),
         ("discovery.k8s.io", json!(["endpointslices"])),
         ("events.k8s.io", json!(["events"])),
-        ("networking.k8s.io", json!(["ingresses", "ingresses/status", "networkpolicies"])),
-        ("policy", json!(["poddisruptionbudgets", "poddisruptionbudgets/status"])),
+        (
+            "networking.k8s.io",
+            json!(["ingresses", "ingresses/status", "networkpolicies"]),
+        ),
+        (
+            "policy",
+            json!(["poddisruptionbudgets", "poddisruptionbudgets/status"]),
+        ),
     ];
     let workloads = |verbs: &[&str], secrets: bool| -> Vec<Value> {
         let mut rules = vec![rule("", content.clone(), verbs)];
         if secrets {
             rules.push(rule("", json!(["secrets"]), verbs));
         }
-        rules.extend(groups.iter().map(|(group, resources)| rule(group, resources.clone(), verbs)));
+        rules.extend(
+            groups
+                .iter()
+                .map(|(group, resources)| rule(group, resources.clone(), verbs)),
+        );
         rules.push(rule("coordination.k8s.io", json!(["leases"]), verbs));
         rules.push(rule("", json!(["namespaces"]), &["get", "list", "watch"]));
         rules
     };
     let mut admin = workloads(&both, true);
-    admin.push(rule("rbac.authorization.k8s.io", json!(["roles", "rolebindings"]), &both));
-    admin.push(rule("authorization.k8s.io", json!(["localsubjectaccessreviews"]), &["create"]));
+    admin.push(rule(
+        "rbac.authorization.k8s.io",
+        json!(["roles", "rolebindings"]),
+        &both,
+    ));
+    admin.push(rule(
+        "authorization.k8s.io",
+        json!(["localsubjectaccessreviews"]),
+        &["create"],
+    ));
     admin.push(rule("", json!(["serviceaccounts/token"]), &["create"]));
     admin.push(rule("", json!(["serviceaccounts"]), &["impersonate"]));
     let mut edit = workloads(&both, true);
@@ -109,8 +150,16 @@ fn roles() -> Vec<Role> {
         {"verbs": ["*"], "nonResourceURLs": ["*"]},
     ]);
     let questions = json!([
-        rule("authorization.k8s.io", json!(["selfsubjectaccessreviews", "selfsubjectrulesreviews"]), &["create"]),
-        rule("authentication.k8s.io", json!(["selfsubjectreviews"]), &["create"]),
+        rule(
+            "authorization.k8s.io",
+            json!(["selfsubjectaccessreviews", "selfsubjectrulesreviews"]),
+            &["create"]
+        ),
+        rule(
+            "authentication.k8s.io",
+            json!(["selfsubjectreviews"]),
+            &["create"]
+        ),
     ]);
     vec![
         ("cluster-admin", system.clone(), everything),
@@ -148,7 +197,14 @@ async fn ensure_service(server: &ApiServer) -> Result<(), StartError> {
     // The port may be another one than at the last start.
     let patch = json!({"spec": {"ports": service["spec"]["ports"]}});
     let path = format!("{path}/kubernetes");
-    let answer = send(server, Method::PATCH, &path, "application/merge-patch+json", &patch).await?;
+    let answer = send(
+        server,
+        Method::PATCH,
+        &path,
+        "application/merge-patch+json",
+        &patch,
+    )
+    .await?;
     accept(&path, answer, &[StatusCode::OK])
 }
 
@@ -176,7 +232,10 @@ async fn send(
     content_type: &str,
     body: &Value,
 ) -> Result<(StatusCode, Bytes), StartError> {
-    let failed = |message: String| StartError::Bootstrap { path: path.to_owned(), message };
+    let failed = |message: String| StartError::Bootstrap {
+        path: path.to_owned(),
+        message,
+    };
     let request = Request::builder()
         .method(method)
         .uri(path)

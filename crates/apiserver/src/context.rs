@@ -41,7 +41,10 @@ const MAX_WARNING: usize = 512;
 
 impl Cx {
     pub(crate) fn header(&self, name: http::header::HeaderName) -> &str {
-        self.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default()
+        self.headers
+            .get(name)
+            .and_then(|value| value.to_str().ok())
+            .unwrap_or_default()
     }
 
     pub(crate) fn content_type(&self) -> &str {
@@ -74,7 +77,11 @@ impl Cx {
     /// Adds what there is to warn of to an answer.
     pub(crate) fn finish(&self, mut answer: Answer) -> Answer {
         for text in &self.warnings {
-            let safe: String = text.chars().filter(|c| !c.is_control()).take(MAX_WARNING).collect();
+            let safe: String = text
+                .chars()
+                .filter(|c| !c.is_control())
+                .take(MAX_WARNING)
+                .collect();
             let quoted = safe.replace('\\', "\\\\").replace('"', "\\\"");
             if let Ok(value) = HeaderValue::from_bytes(format!("299 - \"{quoted}\"").as_bytes()) {
                 answer.headers_mut().append(WARNING, value);
@@ -88,7 +95,9 @@ impl Cx {
 pub(crate) fn json(code: StatusCode, body: impl Into<Body>) -> Answer {
     let mut answer = Response::new(body.into());
     *answer.status_mut() = code;
-    answer.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    answer
+        .headers_mut()
+        .insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     answer
 }
 
@@ -106,11 +115,15 @@ pub(crate) fn failure(error: &Error) -> Answer {
     let body = crate::encode::bytes(&error.to_status());
     let mut answer = json(error.code, body);
     if let Some(seconds) = error.retry_after {
-        answer.headers_mut().insert(http::header::RETRY_AFTER, HeaderValue::from(seconds));
+        answer
+            .headers_mut()
+            .insert(http::header::RETRY_AFTER, HeaderValue::from(seconds));
     }
     if error.code == StatusCode::UNAUTHORIZED {
         let realm = HeaderValue::from_static("Bearer realm=\"deltaplane\"");
-        answer.headers_mut().insert(http::header::WWW_AUTHENTICATE, realm);
+        answer
+            .headers_mut()
+            .insert(http::header::WWW_AUTHENTICATE, realm);
     }
     answer
 }

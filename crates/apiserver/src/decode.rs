@@ -12,8 +12,11 @@ use crate::protobuf;
 use crate::typepack;
 
 /// What objects may be sent in.
-const SUPPORTED: [&str; 3] =
-    ["application/json", "application/yaml", "application/vnd.kubernetes.protobuf"];
+const SUPPORTED: [&str; 3] = [
+    "application/json",
+    "application/yaml",
+    "application/vnd.kubernetes.protobuf",
+];
 
 /// The form of a body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,7 +35,9 @@ where
     match Limited::new(body, limit).collect().await {
         Ok(collected) => Ok(collected.to_bytes()),
         Err(error) if error.is::<LengthLimitError>() => Err(Error::too_large(limit)),
-        Err(error) => Err(Error::bad_request(format!("reading the body failed: {error}"))),
+        Err(error) => Err(Error::bad_request(format!(
+            "reading the body failed: {error}"
+        ))),
     }
 }
 
@@ -57,7 +62,10 @@ pub(crate) fn document(media: Media, body: &[u8]) -> Result<Parsed, Error> {
         Media::Json => json::parse(body).map_err(|error| unreadable(&error)),
         Media::Yaml => yaml(body),
         Media::Protobuf => protobuf::decode(typepack::load().tables(), body, None)
-            .map(|decoded| Parsed { value: decoded.value, duplicates: Vec::new() })
+            .map(|decoded| Parsed {
+                value: decoded.value,
+                duplicates: Vec::new(),
+            })
             .map_err(|error| unreadable(&error)),
     }
 }
@@ -85,7 +93,9 @@ impl<'de> Deserialize<'de> for Document {
 }
 
 fn unreadable(error: &dyn std::fmt::Display) -> Error {
-    Error::bad_request(format!("couldn't get version/kind; json parse error: {error}"))
+    Error::bad_request(format!(
+        "couldn't get version/kind; json parse error: {error}"
+    ))
 }
 
 /// An optional document, such as the options of a delete.
@@ -114,7 +124,12 @@ mod tests {
 
     #[test]
     fn unreadable_bodies_are_bad_requests() {
-        let bomb = format!("a: &a [x]\n{}", (0..40).map(|i| format!("b{i}: [*a,*a]\n")).collect::<String>());
+        let bomb = format!(
+            "a: &a [x]\n{}",
+            (0..40)
+                .map(|i| format!("b{i}: [*a,*a]\n"))
+                .collect::<String>()
+        );
         assert!(yaml(bomb.as_bytes()).is_ok());
         for (media, body) in [
             (Media::Json, &b"{"[..]),
@@ -126,6 +141,9 @@ mod tests {
             let error = document(media, body).unwrap_err();
             assert_eq!(error.code.as_u16(), 400, "{error}");
         }
-        assert_eq!(super::media("application/cbor").unwrap_err().code.as_u16(), 415);
+        assert_eq!(
+            super::media("application/cbor").unwrap_err().code.as_u16(),
+            415
+        );
     }
 }

@@ -12,12 +12,23 @@ use crate::kinds::registry::Registry;
 use crate::reviews;
 
 /// What every stored kind can do, in the order that Kubernetes lists it.
-const VERBS: [&str; 8] =
-    ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"];
+const VERBS: [&str; 8] = [
+    "create",
+    "delete",
+    "deletecollection",
+    "get",
+    "list",
+    "patch",
+    "update",
+    "watch",
+];
 
 /// The document at `path`, if there is one.
 pub(crate) fn document(registry: &Registry, path: &str, address: &str) -> Option<Bytes> {
-    let segments: Vec<&str> = path.split('/').filter(|segment| !segment.is_empty()).collect();
+    let segments: Vec<&str> = path
+        .split('/')
+        .filter(|segment| !segment.is_empty())
+        .collect();
     let value = match segments.as_slice() {
         ["api"] => versions(address),
         ["apis"] => groups(registry),
@@ -38,8 +49,10 @@ fn versions(address: &str) -> Value {
 }
 
 fn groups(registry: &Registry) -> Value {
-    let mut groups: Vec<Value> =
-        all_groups(registry).into_iter().map(|(name, versions)| group(&name, &versions)).collect();
+    let mut groups: Vec<Value> = all_groups(registry)
+        .into_iter()
+        .map(|(name, versions)| group(&name, &versions))
+        .collect();
     groups.sort_by_key(|group| rank(group["name"].as_str().unwrap_or_default()));
     json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": groups})
 }
@@ -57,7 +70,10 @@ fn all_groups(registry: &Registry) -> Vec<(String, Vec<String>)> {
         .groups()
         .filter(|(group, _)| !group.is_empty())
         .map(|(group, versions)| {
-            (group.to_owned(), versions.into_iter().map(str::to_owned).collect())
+            (
+                group.to_owned(),
+                versions.into_iter().map(str::to_owned).collect(),
+            )
         })
         .collect();
     for (name, version) in reviews::GROUPS {
@@ -69,7 +85,8 @@ fn all_groups(registry: &Registry) -> Vec<(String, Vec<String>)> {
 }
 
 fn group(name: &str, versions: &[String]) -> Value {
-    let version = |version: &String| json!({"groupVersion": format!("{name}/{version}"), "version": version});
+    let version =
+        |version: &String| json!({"groupVersion": format!("{name}/{version}"), "version": version});
     json!({
         "name": name,
         "versions": versions.iter().map(version).collect::<Vec<_>>(),
@@ -78,7 +95,9 @@ fn group(name: &str, versions: &[String]) -> Value {
 }
 
 fn group_document(registry: &Registry, name: &str) -> Option<Value> {
-    let (_, versions) = all_groups(registry).into_iter().find(|(group, _)| group == name)?;
+    let (_, versions) = all_groups(registry)
+        .into_iter()
+        .find(|(group, _)| group == name)?;
     let mut document = group(name, &versions);
     document["kind"] = json!("APIGroup");
     document["apiVersion"] = json!("v1");
@@ -87,8 +106,11 @@ fn group_document(registry: &Registry, name: &str) -> Option<Value> {
 
 fn resources(registry: &Registry, group: &str, version: &str) -> Option<Value> {
     let stored = registry.version(group, version);
-    let mut resources: Vec<Value> =
-        stored.into_iter().flat_map(|kinds| kinds.values()).flat_map(|kind| rows(kind)).collect();
+    let mut resources: Vec<Value> = stored
+        .into_iter()
+        .flat_map(|kinds| kinds.values())
+        .flat_map(|kind| rows(kind))
+        .collect();
     resources.extend(reviews::resources(group, version));
     if resources.is_empty() {
         return None;
@@ -158,7 +180,10 @@ mod tests {
     #[test]
     fn storage_hashes_are_those_of_kubernetes() {
         // As the real server shows them for these kinds.
-        assert_eq!(storage_version_hash("apps", "v1", "Deployment"), "8aSe+NMegvE=");
+        assert_eq!(
+            storage_version_hash("apps", "v1", "Deployment"),
+            "8aSe+NMegvE="
+        );
         assert_eq!(storage_version_hash("", "v1", "ConfigMap"), "qFsyl6wFWjQ=");
     }
 
@@ -166,6 +191,9 @@ mod tests {
     fn kubernetes_groups_come_first() {
         let mut groups = ["example.com", "apps", "rbac.authorization.k8s.io", "a.io"];
         groups.sort_by_key(|group| rank(group));
-        assert_eq!(groups, ["apps", "rbac.authorization.k8s.io", "a.io", "example.com"]);
+        assert_eq!(
+            groups,
+            ["apps", "rbac.authorization.k8s.io", "a.io", "example.com"]
+        );
     }
 }

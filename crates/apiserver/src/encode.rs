@@ -22,7 +22,11 @@ pub(crate) fn draft(object: &Value, tag: u64) -> Draft {
     }
     out.push(b'}');
     let revision_at = revision_at.and_then(|at| u32::try_from(at).ok());
-    Draft { bytes: out.into(), revision_at, tag }
+    Draft {
+        bytes: out.into(),
+        revision_at,
+        tag,
+    }
 }
 
 /// Writes metadata with an empty `resourceVersion`; gives the place between its quotes.

@@ -96,7 +96,10 @@ impl Error {
     }
 
     fn about(code: StatusCode, reason: &'static str, about: About<'_>, message: String) -> Self {
-        Self { details: about.details(), ..Self::new(code, reason, message) }
+        Self {
+            details: about.details(),
+            ..Self::new(code, reason, message)
+        }
     }
 
     /// There is no such object.
@@ -132,8 +135,11 @@ impl Error {
 
     /// The object is not as the caller believes.
     pub fn conflict(about: About<'_>, why: &str) -> Self {
-        let message =
-            format!("Operation cannot be fulfilled on {} {:?}: {why}", about.qualified(), about.name);
+        let message = format!(
+            "Operation cannot be fulfilled on {} {:?}: {why}",
+            about.qualified(),
+            about.name
+        );
         Self::about(StatusCode::CONFLICT, "Conflict", about, message)
     }
 
@@ -145,8 +151,14 @@ impl Error {
 
     /// Server-side apply met fields that others own.
     pub fn apply_conflict(message: String, causes: Vec<Cause>) -> Self {
-        let details = Details { causes, ..Details::default() };
-        Self { details, ..Self::new(StatusCode::CONFLICT, "Conflict", message) }
+        let details = Details {
+            causes,
+            ..Details::default()
+        };
+        Self {
+            details,
+            ..Self::new(StatusCode::CONFLICT, "Conflict", message)
+        }
     }
 
     /// The object breaks rules.
@@ -168,7 +180,10 @@ impl Error {
             causes: causes.collect(),
             ..Details::default()
         };
-        Self { details, ..Self::new(StatusCode::UNPROCESSABLE_ENTITY, "Invalid", message) }
+        Self {
+            details,
+            ..Self::new(StatusCode::UNPROCESSABLE_ENTITY, "Invalid", message)
+        }
     }
 
     /// The caller may not do this.
@@ -182,7 +197,11 @@ impl Error {
 
     /// The caller may not use this path.
     pub fn forbidden_path(path: &str, why: &str) -> Self {
-        Self::new(StatusCode::FORBIDDEN, "Forbidden", format!("forbidden: {why} path {path:?}"))
+        Self::new(
+            StatusCode::FORBIDDEN,
+            "Forbidden",
+            format!("forbidden: {why} path {path:?}"),
+        )
     }
 
     /// Nobody knows who the caller is.
@@ -204,7 +223,12 @@ impl Error {
     pub fn method_not_allowed(about: About<'_>, verb: &str) -> Self {
         let message = "the server does not allow this method on the requested resource";
         tracing::debug!(resource = about.resource, verb, "verb is not supported");
-        Self::about(StatusCode::METHOD_NOT_ALLOWED, "MethodNotAllowed", about, message.to_owned())
+        Self::about(
+            StatusCode::METHOD_NOT_ALLOWED,
+            "MethodNotAllowed",
+            about,
+            message.to_owned(),
+        )
     }
 
     /// None of the forms that the caller accepts can be had.
@@ -222,25 +246,40 @@ impl Error {
             "the body of the request was in an unknown format - accepted media types include: {}",
             supported.join(", ")
         );
-        Self::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "UnsupportedMediaType", message)
+        Self::new(
+            StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            "UnsupportedMediaType",
+            message,
+        )
     }
 
     /// The body is larger than the limit.
     pub fn too_large(limit: usize) -> Self {
         let message = format!("Request entity too large: limit is {limit}");
-        Self::new(StatusCode::PAYLOAD_TOO_LARGE, "RequestEntityTooLarge", message)
+        Self::new(
+            StatusCode::PAYLOAD_TOO_LARGE,
+            "RequestEntityTooLarge",
+            message,
+        )
     }
 
     /// The object is larger than the store takes.
     pub fn too_large_object(why: impl std::fmt::Display) -> Self {
         let message = format!("Request entity too large: {why}");
-        Self::new(StatusCode::PAYLOAD_TOO_LARGE, "RequestEntityTooLarge", message)
+        Self::new(
+            StatusCode::PAYLOAD_TOO_LARGE,
+            "RequestEntityTooLarge",
+            message,
+        )
     }
 
     /// The caller asks for more than its share.
     pub fn too_many_requests(message: impl Into<String>) -> Self {
         let error = Self::new(StatusCode::TOO_MANY_REQUESTS, "TooManyRequests", message);
-        Self { retry_after: Some(1), ..error }
+        Self {
+            retry_after: Some(1),
+            ..error
+        }
     }
 
     /// The revision asked for is gone.
@@ -256,15 +295,29 @@ impl Error {
             message: "Too large resource version".to_owned(),
             field: String::new(),
         };
-        let details = Details { causes: vec![cause], ..Details::default() };
+        let details = Details {
+            causes: vec![cause],
+            ..Details::default()
+        };
         let error = Self::new(StatusCode::GATEWAY_TIMEOUT, "Timeout", message);
-        Self { details, retry_after: Some(1), ..error }
+        Self {
+            details,
+            retry_after: Some(1),
+            ..error
+        }
     }
 
     /// It cannot be done now, but may be later.
     pub fn unavailable(message: impl Into<String>) -> Self {
-        let error = Self::new(StatusCode::SERVICE_UNAVAILABLE, "ServiceUnavailable", message);
-        Self { retry_after: Some(1), ..error }
+        let error = Self::new(
+            StatusCode::SERVICE_UNAVAILABLE,
+            "ServiceUnavailable",
+            message,
+        );
+        Self {
+            retry_after: Some(1),
+            ..error
+        }
     }
 
     /// A fault of ours.
@@ -340,7 +393,11 @@ impl std::error::Error for Error {}
 impl Cause {
     fn to_json(&self) -> Value {
         let mut map = Map::new();
-        let texts = [("reason", &self.reason), ("message", &self.message), ("field", &self.field)];
+        let texts = [
+            ("reason", &self.reason),
+            ("message", &self.message),
+            ("field", &self.field),
+        ];
         for (key, text) in texts.into_iter().filter(|(_, text)| !text.is_empty()) {
             map.insert(key.to_owned(), json!(text));
         }
@@ -369,7 +426,11 @@ mod tests {
 
     #[test]
     fn statuses_have_the_shape_that_clients_read() {
-        let about = About { group: "apps", resource: "deployments", name: "web" };
+        let about = About {
+            group: "apps",
+            resource: "deployments",
+            name: "web",
+        };
         assert_eq!(
             Error::not_found(about).to_status(),
             json!({

@@ -37,7 +37,11 @@ impl Filter {
                 }
             }
         }
-        Ok(Self { labels: options.labels.clone(), fields: options.fields.clone(), needs_body })
+        Ok(Self {
+            labels: options.labels.clone(),
+            fields: options.fields.clone(),
+            needs_body,
+        })
     }
 
     pub(crate) fn is_empty(&self) -> bool {

@@ -37,8 +37,14 @@ struct State {
 
 impl Flow {
     pub(crate) fn new(in_flight: usize, queued_per_user: usize) -> Self {
-        let state = State { free: in_flight.max(1), ..State::default() };
-        Self { state: Arc::new(Mutex::new(state)), queued_per_user }
+        let state = State {
+            free: in_flight.max(1),
+            ..State::default()
+        };
+        Self {
+            state: Arc::new(Mutex::new(state)),
+            queued_per_user,
+        }
     }
 
     /// A turn for those who go ahead of all queues: our own controllers and administrators.
@@ -57,11 +63,15 @@ impl Flow {
             state.enqueue(user, self.queued_per_user)?
         };
         // Every queued sender is either used or dropped with the server.
-        waiting.await.map_err(|_| Error::unavailable("the server is shutting down"))
+        waiting
+            .await
+            .map_err(|_| Error::unavailable("the server is shutting down"))
     }
 
     fn granted(&self) -> Turn {
-        Turn { state: Some(Arc::clone(&self.state)) }
+        Turn {
+            state: Some(Arc::clone(&self.state)),
+        }
     }
 
     /// Counts a watch of this user; gives how many it has now.
@@ -105,7 +115,9 @@ impl State {
     /// The next to be served: one request of the user whose turn it is.
     fn next(&mut self) -> Option<oneshot::Sender<Turn>> {
         while let Some(user) = self.order.pop_front() {
-            let Some(queue) = self.waiting.get_mut(&user) else { continue };
+            let Some(queue) = self.waiting.get_mut(&user) else {
+                continue;
+            };
             let waiter = queue.pop_front();
             match queue.is_empty() {
                 true => {
@@ -125,7 +137,9 @@ impl State {
 
 impl Drop for Turn {
     fn drop(&mut self) {
-        let Some(state) = self.state.take() else { return };
+        let Some(state) = self.state.take() else {
+            return;
+        };
         loop {
             let waiter = {
                 let mut locked = state.lock();
@@ -136,7 +150,9 @@ impl Drop for Turn {
                 waiter
             };
             // Sent outside the lock: a waiter that just gave up drops the turn right here.
-            match waiter.send(Self { state: Some(Arc::clone(&state)) }) {
+            match waiter.send(Self {
+                state: Some(Arc::clone(&state)),
+            }) {
                 Ok(()) => return,
                 Err(mut unused) => unused.state = None,
             }
@@ -161,9 +177,16 @@ mod tests {
         let mut quiet = Box::pin(flow.turn("quiet"));
         assert!(quiet.as_mut().now_or_never().is_none());
         drop(running);
-        let first = busy[0].as_mut().now_or_never().expect("it is busy's turn").unwrap();
+        let first = busy[0]
+            .as_mut()
+            .now_or_never()
+            .expect("it is busy's turn")
+            .unwrap();
         drop(first);
-        let second = quiet.as_mut().now_or_never().expect("then quiet's, before busy's second");
+        let second = quiet
+            .as_mut()
+            .now_or_never()
+            .expect("then quiet's, before busy's second");
         assert!(busy[1].as_mut().now_or_never().is_none());
         drop(second);
         assert!(busy[1].as_mut().now_or_never().is_some());
@@ -175,10 +198,16 @@ mod tests {
         let _running = flow.turn("a").await.unwrap();
         let mut waiting = Box::pin(flow.turn("a"));
         assert!(waiting.as_mut().now_or_never().is_none());
-        let refused = flow.turn("a").now_or_never().expect("it is refused at once");
+        let refused = flow
+            .turn("a")
+            .now_or_never()
+            .expect("it is refused at once");
         assert_eq!(refused.err().unwrap().code.as_u16(), 429);
         drop(waiting);
-        assert!(flow.turn("a").now_or_never().is_none(), "there is place in the queue again");
+        assert!(
+            flow.turn("a").now_or_never().is_none(),
+            "there is place in the queue again"
+        );
     }
 
     #[tokio::test]
@@ -189,6 +218,11 @@ mod tests {
         assert!(gone.as_mut().now_or_never().is_none());
         drop(gone);
         drop(running);
-        assert!(flow.turn("b").now_or_never().expect("the place is free").is_ok());
+        assert!(
+            flow.turn("b")
+                .now_or_never()
+                .expect("the place is free")
+                .is_ok()
+        );
     }
 }

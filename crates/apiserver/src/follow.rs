@@ -16,11 +16,23 @@ use crate::server::{Inner, TENANT};
 
 /// The collections that are followed.
 pub(crate) const FOLLOWED: [(&str, Follows); 5] = [
-    ("apiextensions.k8s.io/customresourcedefinitions", Follows::Definitions),
+    (
+        "apiextensions.k8s.io/customresourcedefinitions",
+        Follows::Definitions,
+    ),
     ("rbac.authorization.k8s.io/roles", Follows::Rbac(Part::Role)),
-    ("rbac.authorization.k8s.io/clusterroles", Follows::Rbac(Part::Role)),
-    ("rbac.authorization.k8s.io/rolebindings", Follows::Rbac(Part::Binding)),
-    ("rbac.authorization.k8s.io/clusterrolebindings", Follows::Rbac(Part::Binding)),
+    (
+        "rbac.authorization.k8s.io/clusterroles",
+        Follows::Rbac(Part::Role),
+    ),
+    (
+        "rbac.authorization.k8s.io/rolebindings",
+        Follows::Rbac(Part::Binding),
+    ),
+    (
+        "rbac.authorization.k8s.io/clusterrolebindings",
+        Follows::Rbac(Part::Binding),
+    ),
 ];
 
 /// What a collection's objects are taken into.
@@ -42,8 +54,12 @@ pub(crate) async fn start(server: &Arc<Inner>, tasks: &Tasks) -> Result<(), crat
     for (resource, follows) in FOLLOWED {
         let collection = Collection::new(TENANT, resource)
             .map_err(|error| crate::StartError::Store(error.to_string()))?;
-        let mut follower =
-            Follower { server: Arc::clone(server), collection, follows, known: BTreeSet::new() };
+        let mut follower = Follower {
+            server: Arc::clone(server),
+            collection,
+            follows,
+            known: BTreeSet::new(),
+        };
         let mut watch = follower.load().await.map_err(crate::StartError::Store)?;
         tasks.spawn(format!("follow {resource}"), move |stop: Stop| async move {
             loop {
@@ -54,7 +70,10 @@ pub(crate) async fn start(server: &Arc<Inner>, tasks: &Tasks) -> Result<(), crat
                 match batch {
                     Ok(batch) => {
                         for event in &batch.events {
-                            follower.apply(event.key(), Some(event.object()).filter(|_| !event.is_delete()));
+                            follower.apply(
+                                event.key(),
+                                Some(event.object()).filter(|_| !event.is_delete()),
+                            );
                         }
                         follower.reach(batch.revision);
                     }
@@ -84,7 +103,10 @@ impl Follower {
     async fn load(&mut self) -> Result<deltaplane_store::Watch, String> {
         let store = self.server.store.clone();
         let query = ListQuery::all(self.collection.clone());
-        let page = store.list(&query).await.map_err(|error| error.to_string())?;
+        let page = store
+            .list(&query)
+            .await
+            .map_err(|error| error.to_string())?;
         let present: BTreeSet<Key> = page.items.iter().map(|one| one.key().clone()).collect();
         let gone: Vec<Key> = self.known.difference(&present).cloned().collect();
         for key in gone {
@@ -95,7 +117,9 @@ impl Follower {
         }
         self.reach(page.revision);
         let scope = Scope::collection(&self.collection);
-        store.watch(scope, page.revision).map_err(|error| error.to_string())
+        store
+            .watch(scope, page.revision)
+            .map_err(|error| error.to_string())
     }
 
     fn apply(&mut self, key: &Key, object: Option<&Arc<Object>>) {

@@ -15,7 +15,11 @@ enum Step {
     Index(i64),
     All,
     /// Items whose field at the path equals the value, or differs from it.
-    Filter { path: JsonPath, equal: bool, value: Value },
+    Filter {
+        path: JsonPath,
+        equal: bool,
+        value: Value,
+    },
 }
 
 /// The path cannot be read.
@@ -32,7 +36,10 @@ impl JsonPath {
     /// Reads `.a.b[0]`, with or without braces around it.
     pub(crate) fn parse(text: &str) -> Result<Self, JsonPathError> {
         let text = text.trim();
-        let text = text.strip_prefix('{').and_then(|t| t.strip_suffix('}')).unwrap_or(text);
+        let text = text
+            .strip_prefix('{')
+            .and_then(|t| t.strip_suffix('}'))
+            .unwrap_or(text);
         let text = text.strip_prefix('$').unwrap_or(text);
         let (path, rest) = steps(text, false)?;
         match rest.is_empty() {
@@ -57,7 +64,9 @@ impl JsonPath {
 }
 
 fn find<'a>(steps: &[Step], value: &'a Value) -> Option<&'a Value> {
-    let Some((step, rest)) = steps.split_first() else { return Some(value) };
+    let Some((step, rest)) = steps.split_first() else {
+        return Some(value);
+    };
     match step {
         Step::Field(name) => find(rest, value.get(name)?),
         Step::Index(index) => {
@@ -67,7 +76,11 @@ fn find<'a>(steps: &[Step], value: &'a Value) -> Option<&'a Value> {
             find(rest, items.get(usize::try_from(index).ok()?)?)
         }
         Step::All => children(value).find_map(|child| find(rest, child)),
-        Step::Filter { path, equal, value: wanted } => children(value)
+        Step::Filter {
+            path,
+            equal,
+            value: wanted,
+        } => children(value)
             .filter(|child| (path.first(child) == Some(wanted)) == *equal)
             .find_map(|child| find(rest, child)),
     }
@@ -75,7 +88,12 @@ fn find<'a>(steps: &[Step], value: &'a Value) -> Option<&'a Value> {
 
 fn children(value: &Value) -> impl Iterator<Item = &Value> {
     let items = value.as_array().into_iter().flatten();
-    items.chain(value.as_object().into_iter().flat_map(serde_json::Map::values))
+    items.chain(
+        value
+            .as_object()
+            .into_iter()
+            .flat_map(serde_json::Map::values),
+    )
 }
 
 /// Steps up to the end, or inside a filter up to an operator.
@@ -135,16 +153,24 @@ fn bracket(text: &str, in_filter: bool) -> Result<(Step, &str), JsonPathError> {
     }
     for quote in ['\'', '"'] {
         if let Some(rest) = text.strip_prefix(&format!("[{quote}")) {
-            let (name, rest) = rest.split_once(quote).ok_or(JsonPathError("unclosed quote"))?;
-            let rest = rest.strip_prefix(']').ok_or(JsonPathError("unclosed bracket"))?;
+            let (name, rest) = rest
+                .split_once(quote)
+                .ok_or(JsonPathError("unclosed quote"))?;
+            let rest = rest
+                .strip_prefix(']')
+                .ok_or(JsonPathError("unclosed bracket"))?;
             return Ok((Step::Field(name.to_owned()), rest));
         }
     }
-    let (inside, rest) = text[1..].split_once(']').ok_or(JsonPathError("unclosed bracket"))?;
+    let (inside, rest) = text[1..]
+        .split_once(']')
+        .ok_or(JsonPathError("unclosed bracket"))?;
     match inside {
         "*" => Ok((Step::All, rest)),
         number => {
-            let index = number.parse().map_err(|_| JsonPathError("expected an index"))?;
+            let index = number
+                .parse()
+                .map_err(|_| JsonPathError("expected an index"))?;
             Ok((Step::Index(index), rest))
         }
     }
@@ -152,7 +178,9 @@ fn bracket(text: &str, in_filter: bool) -> Result<(Step, &str), JsonPathError> {
 
 fn parse_filter(text: &str) -> Result<(Step, &str), JsonPathError> {
     let text = text.trim_start();
-    let text = text.strip_prefix('@').ok_or(JsonPathError("a filter begins with '@'"))?;
+    let text = text
+        .strip_prefix('@')
+        .ok_or(JsonPathError("a filter begins with '@'"))?;
     let (path, rest) = steps(text, true)?;
     let rest = rest.trim_start();
     let (equal, rest) = match (rest.strip_prefix("=="), rest.strip_prefix("!=")) {
@@ -160,13 +188,17 @@ fn parse_filter(text: &str) -> Result<(Step, &str), JsonPathError> {
         (_, Some(rest)) => (false, rest),
         (None, None) => return Err(JsonPathError("expected '==' or '!='")),
     };
-    let (value, rest) = rest.split_once(")]").ok_or(JsonPathError("unclosed filter"))?;
+    let (value, rest) = rest
+        .split_once(")]")
+        .ok_or(JsonPathError("unclosed filter"))?;
     let value = literal(value.trim()).ok_or(JsonPathError("expected a text, number or boolean"))?;
     Ok((Step::Filter { path, equal, value }, rest))
 }
 
 fn literal(text: &str) -> Option<Value> {
-    let single = text.strip_prefix('\'').and_then(|text| text.strip_suffix('\''));
+    let single = text
+        .strip_prefix('\'')
+        .and_then(|text| text.strip_suffix('\''));
     match single {
         Some(inside) => Some(Value::from(inside)),
         None => serde_json::from_str(text).ok(),
@@ -188,7 +220,9 @@ mod tests {
                 {"type": "Ready", "status": "False"},
             ]},
         });
-        JsonPath::parse(path).ok().map(|path| path.first(&object).cloned().unwrap_or(Value::Null))
+        JsonPath::parse(path)
+            .ok()
+            .map(|path| path.first(&object).cloned().unwrap_or(Value::Null))
     }
 
     #[test]
@@ -202,9 +236,18 @@ mod tests {
             (".spec.items[9].name", Some(Value::Null)),
             (r".metadata.labels.a\.b/c", Some(json!("x"))),
             (".metadata.labels['a.b/c']", Some(json!("x"))),
-            (r#".status.conditions[?(@.type=="Ready")].status"#, Some(json!("False"))),
-            (".status.conditions[?(@.type == 'Ready')].status", Some(json!("False"))),
-            (".status.conditions[?(@.type!='Ready')].status", Some(json!("True"))),
+            (
+                r#".status.conditions[?(@.type=="Ready")].status"#,
+                Some(json!("False")),
+            ),
+            (
+                ".status.conditions[?(@.type == 'Ready')].status",
+                Some(json!("False")),
+            ),
+            (
+                ".status.conditions[?(@.type!='Ready')].status",
+                Some(json!("True")),
+            ),
             (".missing.deeply", Some(Value::Null)),
             ("", None),
             ("..name", None),

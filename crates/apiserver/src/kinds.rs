@@ -77,7 +77,11 @@ pub(crate) enum ScaleSelector {
 impl Kind {
     /// What errors about the object `name` of this kind say.
     pub(crate) fn about<'a>(&'a self, name: &'a str) -> About<'a> {
-        About { group: &self.group, resource: &self.plural, name }
+        About {
+            group: &self.group,
+            resource: &self.plural,
+            name,
+        }
     }
 
     pub(crate) fn is(&self, group: &str, plural: &str) -> bool {
@@ -151,7 +155,9 @@ impl deltaplane_schema::managed::Versions for KindVersions<'_> {
         if api_version == self.0.api_version {
             return Some(&self.0.schema);
         }
-        let Source::Custom(definition) = &self.0.source else { return None };
+        let Source::Custom(definition) = &self.0.source else {
+            return None;
+        };
         let version: ApiVersion = api_version.parse().ok()?;
         match version.group == self.0.group {
             true => definition.schemas.get(&version.version),

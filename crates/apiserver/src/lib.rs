@@ -107,7 +107,9 @@ impl ApiServer {
         let mut metrics_registry = MetricsRegistry::with_prefix("deltaplane");
         let metrics = Metrics::register(metrics_registry.sub_registry_with_prefix("apiserver"));
         let (trigger, stop) = Trigger::new();
-        let reaches = follow::FOLLOWED.iter().map(|(name, _)| (*name, Reach::new()));
+        let reaches = follow::FOLLOWED
+            .iter()
+            .map(|(name, _)| (*name, Reach::new()));
         let inner = Inner {
             registry: ArcSwap::from_pointee(Registry::built_in()),
             rbac: RwLock::default(),

@@ -24,8 +24,15 @@ pub(crate) struct Birth<'a> {
 
 /// Fills in the metadata of a new object.
 pub(crate) fn prepare_create(kind: &Kind, object: &mut Value, birth: &Birth<'_>) {
-    let Some(metadata) = value::map_mut(object, "metadata") else { return };
-    for field in ["resourceVersion", "selfLink", "deletionTimestamp", "deletionGracePeriodSeconds"] {
+    let Some(metadata) = value::map_mut(object, "metadata") else {
+        return;
+    };
+    for field in [
+        "resourceVersion",
+        "selfLink",
+        "deletionTimestamp",
+        "deletionGracePeriodSeconds",
+    ] {
         metadata.remove(field);
     }
     match kind.namespaced {
@@ -42,13 +49,21 @@ pub(crate) fn prepare_create(kind: &Kind, object: &mut Value, birth: &Birth<'_>)
 }
 
 fn generate_name(metadata: &mut Map<String, Value>, suffix: &str) {
-    let text = |field: &str| metadata.get(field).and_then(Value::as_str).unwrap_or_default();
+    let text = |field: &str| {
+        metadata
+            .get(field)
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+    };
     let prefix = text("generateName");
     if !text("name").is_empty() || prefix.is_empty() {
         return;
     }
     let cut = (0..=GENERATED_PREFIX_MAX.min(prefix.len())).rev();
-    let end = cut.into_iter().find(|&at| prefix.is_char_boundary(at)).unwrap_or(0);
+    let end = cut
+        .into_iter()
+        .find(|&at| prefix.is_char_boundary(at))
+        .unwrap_or(0);
     let name = format!("{}{suffix}", &prefix[..end]);
     metadata.insert("name".to_owned(), json!(name));
 }
@@ -56,7 +71,9 @@ fn generate_name(metadata: &mut Map<String, Value>, suffix: &str) {
 /// Metadata that a change cannot touch is taken from the stored object.
 pub(crate) fn prepare_update(object: &mut Value, old: &Value) {
     let old = &old["metadata"];
-    let Some(metadata) = value::map_mut(object, "metadata") else { return };
+    let Some(metadata) = value::map_mut(object, "metadata") else {
+        return;
+    };
     let fixed = [
         "uid",
         "creationTimestamp",
@@ -81,8 +98,16 @@ pub(crate) fn prepare_update(object: &mut Value, old: &Value) {
 
 /// Removes empty maps and lists that mean nothing, so that they are not stored.
 pub(crate) fn tidy(object: &mut Value) {
-    let Some(metadata) = object["metadata"].as_object_mut() else { return };
-    for field in ["labels", "annotations", "ownerReferences", "finalizers", "managedFields"] {
+    let Some(metadata) = object["metadata"].as_object_mut() else {
+        return;
+    };
+    for field in [
+        "labels",
+        "annotations",
+        "ownerReferences",
+        "finalizers",
+        "managedFields",
+    ] {
         let empty = match metadata.get(field) {
             Some(Value::Object(map)) => map.is_empty(),
             Some(Value::Array(list)) => list.is_empty(),
@@ -116,7 +141,10 @@ fn validate_name(kind: &Kind, metadata: &Value, path: &Path, errors: &mut Vec<Er
         errors.extend(faults.map(|fault| Error::invalid(path.clone(), prefix, fault)));
     }
     match value::text(metadata, "name") {
-        "" => errors.push(Error::required(path.child("name"), "name or generateName is required")),
+        "" => errors.push(Error::required(
+            path.child("name"),
+            "name or generateName is required",
+        )),
         name => {
             let faults = kind.strategy.name.check(name).into_iter();
             let path = path.child("name");
@@ -164,19 +192,32 @@ fn validate_owners(metadata: &Value, path: &Path, errors: &mut Vec<Error>) {
         for field in ["apiVersion", "kind", "name", "uid"] {
             if value::text(owner, field).is_empty() {
                 let detail = "must not be empty";
-                errors.push(Error::invalid(path.child(field), owner[field].clone(), detail));
+                errors.push(Error::invalid(
+                    path.child(field),
+                    owner[field].clone(),
+                    detail,
+                ));
             }
         }
         controllers += usize::from(owner["controller"] == true);
     }
     if controllers > 1 {
         let detail = "Only one reference can have Controller set to true";
-        errors.push(Error::invalid(path.clone(), metadata["ownerReferences"].clone(), detail));
+        errors.push(Error::invalid(
+            path.clone(),
+            metadata["ownerReferences"].clone(),
+            detail,
+        ));
     }
 }
 
 /// While an object is being deleted, finalizers can go but none can come.
-fn validate_finalizers(metadata: &Value, old: Option<&Value>, path: &Path, errors: &mut Vec<Error>) {
+fn validate_finalizers(
+    metadata: &Value,
+    old: Option<&Value>,
+    path: &Path,
+    errors: &mut Vec<Error>,
+) {
     for (index, name) in value::texts(metadata, "finalizers").enumerate() {
         let faults = names::qualified_name(name).into_iter();
         errors.extend(faults.map(|fault| Error::invalid(path.index(index), name, fault)));
@@ -191,8 +232,9 @@ fn validate_finalizers(metadata: &Value, old: Option<&Value>, path: &Path, error
         return;
     };
     let before: Vec<&str> = value::texts(old, "metadata.finalizers").collect();
-    let added: Vec<&str> =
-        value::texts(metadata, "finalizers").filter(|one| !before.contains(one)).collect();
+    let added: Vec<&str> = value::texts(metadata, "finalizers")
+        .filter(|one| !before.contains(one))
+        .collect();
     if !added.is_empty() {
         let detail = format!(
             "no new finalizers can be added if the object is being deleted, found new finalizers {added:?}"

@@ -34,7 +34,9 @@ impl Metrics {
         let metrics = Self {
             requests: Family::default(),
             // From 100 µs to 26 s.
-            seconds: Family::new_with_constructor(|| Histogram::new(exponential_buckets(0.0001, 4.0, 10))),
+            seconds: Family::new_with_constructor(|| {
+                Histogram::new(exponential_buckets(0.0001, 4.0, 10))
+            }),
             watches: Gauge::default(),
         };
         registry.register("requests", "Requests answered", metrics.requests.clone());
@@ -48,7 +50,11 @@ impl Metrics {
     }
 
     pub(crate) fn answered(&self, verb: &'static str, code: u16, seconds: f64) {
-        self.requests.get_or_create(&RequestLabels { verb, code }).inc();
-        self.seconds.get_or_create(&VerbLabels { verb }).observe(seconds);
+        self.requests
+            .get_or_create(&RequestLabels { verb, code })
+            .inc();
+        self.seconds
+            .get_or_create(&VerbLabels { verb })
+            .observe(seconds);
     }
 }

@@ -42,7 +42,10 @@ pub(crate) fn plain(headers: &HeaderMap) -> Result<(), Error> {
 
 /// Whether the client takes gzip.
 pub(crate) fn accepts_gzip(headers: &HeaderMap) -> bool {
-    let values = headers.get_all(ACCEPT_ENCODING).iter().filter_map(|value| value.to_str().ok());
+    let values = headers
+        .get_all(ACCEPT_ENCODING)
+        .iter()
+        .filter_map(|value| value.to_str().ok());
     values.flat_map(|value| value.split(',')).any(|one| {
         let mut parts = one.trim().split(';').map(str::trim);
         parts.next() == Some("gzip") && !parts.any(|part| matches!(part, "q=0" | "q=0.0"))
@@ -50,8 +53,14 @@ pub(crate) fn accepts_gzip(headers: &HeaderMap) -> bool {
 }
 
 fn ranges(headers: &HeaderMap) -> impl Iterator<Item = &str> {
-    let values = headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok());
-    values.flat_map(|value| value.split(',')).map(str::trim).filter(|range| !range.is_empty())
+    let values = headers
+        .get_all(ACCEPT)
+        .iter()
+        .filter_map(|value| value.to_str().ok());
+    values
+        .flat_map(|value| value.split(','))
+        .map(str::trim)
+        .filter(|range| !range.is_empty())
 }
 
 fn of_range(range: &str, list: bool) -> Option<Form> {
@@ -101,13 +110,25 @@ mod tests {
         let kubectl = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json;as=Table;v=v1beta1;g=meta.k8s.io,application/json";
         let cases = [
             (kubectl, true, Some(Form::Table { version: "v1" })),
-            ("application/vnd.kubernetes.protobuf,application/json", false, Some(Form::Object)),
+            (
+                "application/vnd.kubernetes.protobuf,application/json",
+                false,
+                Some(Form::Object),
+            ),
             ("application/vnd.kubernetes.protobuf", false, None),
-            ("application/vnd.kubernetes.protobuf;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json", true, Some(Form::Metadata { version: "v1" })),
+            (
+                "application/vnd.kubernetes.protobuf;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json",
+                true,
+                Some(Form::Metadata { version: "v1" }),
+            ),
             ("*/*", false, Some(Form::Object)),
             ("application/cbor", false, None),
             ("text/plain", false, None),
-            ("application/json;as=APIGroupDiscoveryList;v=v2;g=apidiscovery.k8s.io", false, None),
+            (
+                "application/json;as=APIGroupDiscoveryList;v=v2;g=apidiscovery.k8s.io",
+                false,
+                None,
+            ),
             ("application/json;q=0.9", false, Some(Form::Object)),
         ];
         for (accept, list, expected) in cases {

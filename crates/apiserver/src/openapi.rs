@@ -57,10 +57,17 @@ fn render(kinds: &[&Kind]) -> Bytes {
         add_paths(kind, &mut paths);
         match &kind.source {
             Source::BuiltIn(row) => {
-                roots.extend([row.definition, row.list_definition].iter().filter(|one| !one.is_empty()));
+                roots.extend(
+                    [row.definition, row.list_definition]
+                        .iter()
+                        .filter(|one| !one.is_empty()),
+                );
             }
             Source::Custom(definition) => {
-                let document = definition.documents.get(&kind.version).unwrap_or(&Value::Null);
+                let document = definition
+                    .documents
+                    .get(&kind.version)
+                    .unwrap_or(&Value::Null);
                 schemas.insert(schema_name(kind), custom_schema(kind, document));
                 schemas.insert(format!("{}List", schema_name(kind)), list_schema(kind));
             }
@@ -70,7 +77,10 @@ fn render(kinds: &[&Kind]) -> Bytes {
     let pack = typepack::load();
     for name in pack.reachable(&roots) {
         let text = pack.definition(name).unwrap_or("{}");
-        schemas.insert(name.to_owned(), serde_json::from_str(text).unwrap_or(Value::Null));
+        schemas.insert(
+            name.to_owned(),
+            serde_json::from_str(text).unwrap_or(Value::Null),
+        );
     }
     encode::bytes(&json!({
         "openapi": "3.0.0",
@@ -109,7 +119,10 @@ fn custom_schema(kind: &Kind, document: &Value) -> Value {
     if let Some(properties) = crate::value::map_mut(&mut schema, "properties") {
         properties.insert("apiVersion".to_owned(), text.clone());
         properties.insert("kind".to_owned(), text);
-        properties.insert("metadata".to_owned(), json!({"allOf": [reference(OBJECT_META)]}));
+        properties.insert(
+            "metadata".to_owned(),
+            json!({"allOf": [reference(OBJECT_META)]}),
+        );
     }
     schema["x-kubernetes-group-version-kind"] = json!([gvk(kind)]);
     schema
@@ -143,11 +156,23 @@ fn add_paths(kind: &Kind, paths: &mut Map<String, Value>) {
         let row = |(method, action): &(&str, &str)| ((*method).to_owned(), operation(kind, action));
         Value::Object(rows.iter().map(row).collect())
     };
-    let item = [("get", "get"), ("put", "put"), ("patch", "patch"), ("delete", "delete")];
-    let all = [("get", "list"), ("post", "post"), ("delete", "deletecollection")];
+    let item = [
+        ("get", "get"),
+        ("put", "put"),
+        ("patch", "patch"),
+        ("delete", "delete"),
+    ];
+    let all = [
+        ("get", "list"),
+        ("post", "post"),
+        ("delete", "deletecollection"),
+    ];
     paths.insert(format!("{collection}/{{name}}"), operations(&item));
     if kind.status {
-        paths.insert(format!("{collection}/{{name}}/status"), operations(&item[..3]));
+        paths.insert(
+            format!("{collection}/{{name}}/status"),
+            operations(&item[..3]),
+        );
     }
     paths.insert(collection, operations(&all));
     if kind.namespaced {
@@ -156,7 +181,8 @@ fn add_paths(kind: &Kind, paths: &mut Map<String, Value>) {
 }
 
 fn operation(kind: &Kind, action: &str) -> Value {
-    let parameter = |name: &str, of: &str| json!({"name": name, "in": "query", "schema": {"type": of}});
+    let parameter =
+        |name: &str, of: &str| json!({"name": name, "in": "query", "schema": {"type": of}});
     let mut parameters = vec![parameter("pretty", "string")];
     if matches!(action, "post" | "put" | "patch") {
         parameters.push(parameter("dryRun", "string"));

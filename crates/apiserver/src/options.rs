@@ -63,17 +63,27 @@ pub(crate) struct WriteOptions {
 
 impl Query {
     pub(crate) fn parse(text: &str) -> Self {
-        Self(form_urlencoded::parse(text.as_bytes()).into_owned().collect())
+        Self(
+            form_urlencoded::parse(text.as_bytes())
+                .into_owned()
+                .collect(),
+        )
     }
 
     /// The first value of `key`, or empty.
     pub(crate) fn get(&self, key: &str) -> &str {
-        self.0.iter().find(|(name, _)| name == key).map_or("", |(_, value)| value)
+        self.0
+            .iter()
+            .find(|(name, _)| name == key)
+            .map_or("", |(_, value)| value)
     }
 
     /// All values of `key`.
     pub(crate) fn all<'a>(&'a self, key: &'a str) -> impl Iterator<Item = &'a str> {
-        self.0.iter().filter(move |(name, _)| name == key).map(|(_, value)| value.as_str())
+        self.0
+            .iter()
+            .filter(move |(name, _)| name == key)
+            .map(|(_, value)| value.as_str())
     }
 
     fn has(&self, key: &str) -> bool {
@@ -184,7 +194,9 @@ impl ListOptions {
             (text, Some(Match::Exact)) => Ok(Freshness::Exactly(revision(text)?)),
             // A limit with a revision and no match means exactly that revision; this is old, and kept.
             (text, None) if self.limit > 0 => Ok(Freshness::Exactly(revision(text)?)),
-            (text, None | Some(Match::NotOlderThan)) => Ok(Freshness::NotOlderThan(revision(text)?)),
+            (text, None | Some(Match::NotOlderThan)) => {
+                Ok(Freshness::NotOlderThan(revision(text)?))
+            }
         }
     }
 
@@ -269,15 +281,24 @@ mod tests {
             ("resourceVersion=0", Ok(Freshness::Latest)),
             ("resourceVersion=7", Ok(Freshness::NotOlderThan(7))),
             ("resourceVersion=7&limit=5", Ok(Freshness::Exactly(7))),
-            ("resourceVersion=7&resourceVersionMatch=Exact", Ok(Freshness::Exactly(7))),
-            ("resourceVersion=7&resourceVersionMatch=NotOlderThan&limit=1", Ok(Freshness::NotOlderThan(7))),
+            (
+                "resourceVersion=7&resourceVersionMatch=Exact",
+                Ok(Freshness::Exactly(7)),
+            ),
+            (
+                "resourceVersion=7&resourceVersionMatch=NotOlderThan&limit=1",
+                Ok(Freshness::NotOlderThan(7)),
+            ),
             ("resourceVersion=0&resourceVersionMatch=Exact", Err(422)),
             ("resourceVersionMatch=Exact", Err(422)),
             ("resourceVersion=7&resourceVersionMatch=Nearly", Err(422)),
             ("resourceVersion=x", Err(400)),
             ("resourceVersion=-1", Err(400)),
             ("continue=abc&resourceVersion=7", Err(400)),
-            ("continue=abc&resourceVersion=0&resourceVersionMatch=Exact", Err(422)),
+            (
+                "continue=abc&resourceVersion=0&resourceVersionMatch=Exact",
+                Err(422),
+            ),
             ("sendInitialEvents=true", Err(422)),
             ("limit=x", Err(400)),
             ("labelSelector=a+in", Err(400)),
@@ -290,10 +311,15 @@ mod tests {
     #[test]
     fn watches_with_initial_events_must_say_so_twice() {
         let check = |query: &str| {
-            ListOptions::parse(&Query::parse(query)).unwrap().check_watch().is_ok()
+            ListOptions::parse(&Query::parse(query))
+                .unwrap()
+                .check_watch()
+                .is_ok()
         };
         assert!(check("watch=1"));
-        assert!(check("sendInitialEvents=true&resourceVersionMatch=NotOlderThan"));
+        assert!(check(
+            "sendInitialEvents=true&resourceVersionMatch=NotOlderThan"
+        ));
         assert!(!check("sendInitialEvents=true"));
         assert!(!check("resourceVersionMatch=NotOlderThan"));
     }

@@ -22,7 +22,11 @@ pub(crate) fn answer(
     query: &Query,
 ) -> Result<Answer, Error> {
     if method != Method::GET && method != Method::HEAD {
-        let about = crate::error::About { group: "", resource: "", name: "" };
+        let about = crate::error::About {
+            group: "",
+            resource: "",
+            name: "",
+        };
         return Err(Error::method_not_allowed(about, method.as_str()));
     }
     let trimmed = path.trim_end_matches('/');
@@ -47,20 +51,25 @@ pub(crate) fn answer(
 
 /// Which of the health paths this is, and which single check it asks for.
 fn health(path: &str) -> Option<(bool, &str)> {
-    ["/livez", "/healthz", "/readyz"].into_iter().find_map(|base| {
-        let rest = path.strip_prefix(base)?;
-        let check = match rest {
-            "" => "",
-            rest => rest.strip_prefix('/')?,
-        };
-        // Alive means that requests are answered; ready means that they are carried out.
-        Some((base == "/readyz", check))
-    })
+    ["/livez", "/healthz", "/readyz"]
+        .into_iter()
+        .find_map(|base| {
+            let rest = path.strip_prefix(base)?;
+            let check = match rest {
+                "" => "",
+                rest => rest.strip_prefix('/')?,
+            };
+            // Alive means that requests are answered; ready means that they are carried out.
+            Some((base == "/readyz", check))
+        })
 }
 
 fn check_health(server: &Inner, wanted: (bool, &str), query: &Query) -> Result<Answer, Error> {
     let (readiness, one) = wanted;
-    let mut checks = vec![Check { name: "ping".to_owned(), state: State::Ready }];
+    let mut checks = vec![Check {
+        name: "ping".to_owned(),
+        state: State::Ready,
+    }];
     if readiness {
         checks.extend(server.config.readiness.snapshot());
     }
@@ -74,7 +83,11 @@ fn check_health(server: &Inner, wanted: (bool, &str), query: &Query) -> Result<A
     checks.retain(|check| !excluded.contains(&check.name.as_str()));
     let failed = checks.iter().any(|check| check.state != State::Ready);
     let verbose = query.flag("verbose") || failed;
-    let code = if failed { StatusCode::INTERNAL_SERVER_ERROR } else { StatusCode::OK };
+    let code = if failed {
+        StatusCode::INTERNAL_SERVER_ERROR
+    } else {
+        StatusCode::OK
+    };
     let body = match verbose {
         false => "ok".to_owned(),
         true => {
@@ -97,11 +110,25 @@ fn root(server: &Inner) -> Answer {
     let mut paths: Vec<String> = vec!["/api".to_owned(), "/api/v1".to_owned(), "/apis".to_owned()];
     for (group, versions) in registry.groups().filter(|(group, _)| !group.is_empty()) {
         paths.push(format!("/apis/{group}"));
-        paths.extend(versions.iter().map(|version| format!("/apis/{group}/{version}")));
+        paths.extend(
+            versions
+                .iter()
+                .map(|version| format!("/apis/{group}/{version}")),
+        );
     }
-    let others = ["/healthz", "/livez", "/metrics", "/openapi/v3", "/readyz", "/version"];
+    let others = [
+        "/healthz",
+        "/livez",
+        "/metrics",
+        "/openapi/v3",
+        "/readyz",
+        "/version",
+    ];
     paths.extend(others.iter().map(|&path| path.to_owned()));
-    json(StatusCode::OK, crate::encode::bytes(&json!({ "paths": paths })))
+    json(
+        StatusCode::OK,
+        crate::encode::bytes(&json!({ "paths": paths })),
+    )
 }
 
 /// Charts and clients gate on the release of Kubernetes whose API this is.
@@ -128,7 +155,9 @@ fn metrics(server: &Inner) -> Result<Answer, Error> {
         .map_err(Error::internal)?;
     let mut answer = text(StatusCode::OK, out);
     let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-    answer.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(kind));
+    answer
+        .headers_mut()
+        .insert(CONTENT_TYPE, HeaderValue::from_static(kind));
     Ok(answer)
 }
 
@@ -152,8 +181,13 @@ fn document(
 /// A document that clients may keep: answered in full only if it changed.
 fn tagged(bytes: bytes::Bytes, headers: &HeaderMap) -> Result<Answer, Error> {
     negotiate::plain(headers)?;
-    let tag = format!("\"{:016X}\"", crate::fingerprint(&[&String::from_utf8_lossy(&bytes)]));
-    let known = headers.get(IF_NONE_MATCH).is_some_and(|sent| sent.as_bytes() == tag.as_bytes());
+    let tag = format!(
+        "\"{:016X}\"",
+        crate::fingerprint(&[&String::from_utf8_lossy(&bytes)])
+    );
+    let known = headers
+        .get(IF_NONE_MATCH)
+        .is_some_and(|sent| sent.as_bytes() == tag.as_bytes());
     let mut answer = match known {
         true => {
             let mut answer = http::Response::new(Body::empty());

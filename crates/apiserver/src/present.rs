@@ -80,9 +80,7 @@ impl Presented<'_> {
     fn revision(&self) -> String {
         match self {
             Self::Stored(object) => object.revision().get().to_string(),
-            Self::Value(value) => {
-                crate::value::text(value, "metadata.resourceVersion").to_owned()
-            }
+            Self::Value(value) => crate::value::text(value, "metadata.resourceVersion").to_owned(),
         }
     }
 }

@@ -88,13 +88,19 @@ impl Verb {
 impl Target {
     /// Reads method, path and whether the query says `watch`.
     pub(crate) fn parse(method: &Method, path: &str, watch: bool) -> Result<Self, BadTarget> {
-        let segments: Vec<&str> = path.split('/').filter(|segment| !segment.is_empty()).collect();
+        let segments: Vec<&str> = path
+            .split('/')
+            .filter(|segment| !segment.is_empty())
+            .collect();
         let (group, version, rest) = match segments.as_slice() {
             ["api", version, rest @ ..] if !rest.is_empty() => ("", *version, rest),
             ["apis", group, version, rest @ ..] if !rest.is_empty() => (*group, *version, rest),
             _ => return Self::of_path(method, path),
         };
-        let rest = rest.iter().map(|segment| decode(segment)).collect::<Result<Vec<_>, _>>()?;
+        let rest = rest
+            .iter()
+            .map(|segment| decode(segment))
+            .collect::<Result<Vec<_>, _>>()?;
         let parts = Parts::parse(&rest).ok_or(BadTarget::Encoding)?;
         let verb = Verb::of(method, !parts.name.is_empty(), watch).ok_or(BadTarget::Method)?;
         Ok(Self::Resource(ResourceRequest {
@@ -118,7 +124,10 @@ impl Target {
             "DELETE" => "delete",
             _ => return Err(BadTarget::Method),
         };
-        Ok(Self::Path { verb, path: decode(path)? })
+        Ok(Self::Path {
+            verb,
+            path: decode(path)?,
+        })
     }
 }
 
@@ -158,7 +167,11 @@ impl Parts {
 impl ResourceRequest {
     /// What errors say this request is about.
     pub(crate) fn about(&self) -> crate::error::About<'_> {
-        crate::error::About { group: &self.group, resource: &self.resource, name: &self.name }
+        crate::error::About {
+            group: &self.group,
+            resource: &self.resource,
+            name: &self.name,
+        }
     }
 }
 
@@ -180,7 +193,13 @@ mod tests {
         let text = match Target::parse(&method, path, watch) {
             Ok(Target::Resource(r)) => format!(
                 "{} {}/{} ns={} {}/{} name={}",
-                r.verb.as_str(), r.group, r.version, r.namespace, r.resource, r.subresource, r.name
+                r.verb.as_str(),
+                r.group,
+                r.version,
+                r.namespace,
+                r.resource,
+                r.subresource,
+                r.name
             ),
             Ok(Target::Path { verb, path }) => format!("{verb} {path}"),
             Err(error) => format!("{error:?}"),
@@ -190,16 +209,66 @@ mod tests {
 
     #[test]
     fn requests_are_read_off_their_paths() {
-        check("GET", "/api/v1/namespaces", false, "list /v1 ns= namespaces/ name=");
-        check("GET", "/api/v1/namespaces/a", false, "get /v1 ns=a namespaces/ name=a");
-        check("PUT", "/api/v1/namespaces/a/finalize", false, "update /v1 ns=a namespaces/finalize name=a");
-        check("GET", "/api/v1/namespaces/a/pods", true, "watch /v1 ns=a pods/ name=");
-        check("GET", "/api/v1/namespaces/a/pods/p/log", false, "get /v1 ns=a pods/log name=p");
-        check("PATCH", "/apis/apps/v1/namespaces/a/deployments/d/status", false, "patch apps/v1 ns=a deployments/status name=d");
-        check("DELETE", "/apis/apps/v1/namespaces/a/deployments", false, "deletecollection apps/v1 ns=a deployments/ name=");
-        check("POST", "/apis/g/v1/things", false, "create g/v1 ns= things/ name=");
-        check("POST", "/api/v1/namespaces/a/serviceaccounts/s/token", false, "create /v1 ns=a serviceaccounts/token name=s");
-        check("GET", "/apis/rbac.authorization.k8s.io/v1/clusterroles/system%3Aa", false, "get rbac.authorization.k8s.io/v1 ns= clusterroles/ name=system:a");
+        check(
+            "GET",
+            "/api/v1/namespaces",
+            false,
+            "list /v1 ns= namespaces/ name=",
+        );
+        check(
+            "GET",
+            "/api/v1/namespaces/a",
+            false,
+            "get /v1 ns=a namespaces/ name=a",
+        );
+        check(
+            "PUT",
+            "/api/v1/namespaces/a/finalize",
+            false,
+            "update /v1 ns=a namespaces/finalize name=a",
+        );
+        check(
+            "GET",
+            "/api/v1/namespaces/a/pods",
+            true,
+            "watch /v1 ns=a pods/ name=",
+        );
+        check(
+            "GET",
+            "/api/v1/namespaces/a/pods/p/log",
+            false,
+            "get /v1 ns=a pods/log name=p",
+        );
+        check(
+            "PATCH",
+            "/apis/apps/v1/namespaces/a/deployments/d/status",
+            false,
+            "patch apps/v1 ns=a deployments/status name=d",
+        );
+        check(
+            "DELETE",
+            "/apis/apps/v1/namespaces/a/deployments",
+            false,
+            "deletecollection apps/v1 ns=a deployments/ name=",
+        );
+        check(
+            "POST",
+            "/apis/g/v1/things",
+            false,
+            "create g/v1 ns= things/ name=",
+        );
+        check(
+            "POST",
+            "/api/v1/namespaces/a/serviceaccounts/s/token",
+            false,
+            "create /v1 ns=a serviceaccounts/token name=s",
+        );
+        check(
+            "GET",
+            "/apis/rbac.authorization.k8s.io/v1/clusterroles/system%3Aa",
+            false,
+            "get rbac.authorization.k8s.io/v1 ns= clusterroles/ name=system:a",
+        );
         check("PUT", "/api/v1/pods", false, "Method");
         check("BREW", "/api/v1/pods", false, "Method");
         check("GET", "/api/v1/pods/%ff", false, "Encoding");

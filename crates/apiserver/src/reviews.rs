@@ -16,8 +16,10 @@ use crate::server::Inner;
 use crate::value;
 
 /// The groups that answer questions.
-pub(crate) const GROUPS: [(&str, &str); 2] =
-    [("authentication.k8s.io", "v1"), ("authorization.k8s.io", "v1")];
+pub(crate) const GROUPS: [(&str, &str); 2] = [
+    ("authentication.k8s.io", "v1"),
+    ("authorization.k8s.io", "v1"),
+];
 
 /// Tokens hold for this long unless the client asks otherwise.
 const TOKEN_SECONDS: i64 = 3600;
@@ -28,12 +30,42 @@ const TOKEN_MAX_SECONDS: i64 = 1 << 32;
 
 /// A kind of question: group, plural, kind, namespaced.
 const QUESTIONS: [(&str, &str, &str, bool); 6] = [
-    ("authentication.k8s.io", "selfsubjectreviews", "SelfSubjectReview", false),
-    ("authentication.k8s.io", "tokenreviews", "TokenReview", false),
-    ("authorization.k8s.io", "localsubjectaccessreviews", "LocalSubjectAccessReview", true),
-    ("authorization.k8s.io", "selfsubjectaccessreviews", "SelfSubjectAccessReview", false),
-    ("authorization.k8s.io", "selfsubjectrulesreviews", "SelfSubjectRulesReview", false),
-    ("authorization.k8s.io", "subjectaccessreviews", "SubjectAccessReview", false),
+    (
+        "authentication.k8s.io",
+        "selfsubjectreviews",
+        "SelfSubjectReview",
+        false,
+    ),
+    (
+        "authentication.k8s.io",
+        "tokenreviews",
+        "TokenReview",
+        false,
+    ),
+    (
+        "authorization.k8s.io",
+        "localsubjectaccessreviews",
+        "LocalSubjectAccessReview",
+        true,
+    ),
+    (
+        "authorization.k8s.io",
+        "selfsubjectaccessreviews",
+        "SelfSubjectAccessReview",
+        false,
+    ),
+    (
+        "authorization.k8s.io",
+        "selfsubjectrulesreviews",
+        "SelfSubjectRulesReview",
+        false,
+    ),
+    (
+        "authorization.k8s.io",
+        "subjectaccessreviews",
+        "SubjectAccessReview",
+        false,
+    ),
 ];
 
 /// A question and who asks it.
@@ -47,7 +79,9 @@ pub(crate) struct Question<'a> {
 
 /// How discovery lists the questions of a group.
 pub(crate) fn resources(group: &str, version: &str) -> Vec<Value> {
-    let questions = QUESTIONS.iter().filter(|(of, ..)| *of == group && version == "v1");
+    let questions = QUESTIONS
+        .iter()
+        .filter(|(of, ..)| *of == group && version == "v1");
     let mut rows: Vec<Value> = questions
         .map(|(_, plural, kind, namespaced)| {
             json!({
@@ -98,7 +132,9 @@ impl Question<'_> {
             "selfsubjectreviews" => json!({"userInfo": user_info(self.user)}),
             "tokenreviews" => self.token_review(&question),
             "selfsubjectaccessreviews" => self.access(self.user, &question["spec"])?,
-            "subjectaccessreviews" => self.access(&subject(&question["spec"])?, &question["spec"])?,
+            "subjectaccessreviews" => {
+                self.access(&subject(&question["spec"])?, &question["spec"])?
+            }
             "localsubjectaccessreviews" => {
                 self.check_namespace(&question)?;
                 self.access(&subject(&question["spec"])?, &question["spec"])?
@@ -126,7 +162,9 @@ impl Question<'_> {
         };
         let said = value::text(&question, "kind");
         if !question.is_object() || (!said.is_empty() && said != kind) {
-            return Err(Error::bad_request(format!("the object provided must be of type {kind}")));
+            return Err(Error::bad_request(format!(
+                "the object provided must be of type {kind}"
+            )));
         }
         question["kind"] = json!(kind);
         question["apiVersion"] = json!(format!("{group}/v1"));
@@ -139,7 +177,11 @@ impl Question<'_> {
     fn token_review(&self, review: &Value) -> Value {
         let token = value::text(review, "spec.token");
         let asked: Vec<&str> = value::texts(review, "spec.audiences").collect();
-        let audiences = if asked.is_empty() { vec![AUDIENCE] } else { asked };
+        let audiences = if asked.is_empty() {
+            vec![AUDIENCE]
+        } else {
+            asked
+        };
         match verify_token(self.server, token, &audiences) {
             Some(claims) => json!({
                 "authenticated": true,
@@ -159,7 +201,10 @@ impl Question<'_> {
             ));
         }
         let action = match resource.is_null() {
-            true => Action::Path { verb: value::text(path, "verb"), path: value::text(path, "path") },
+            true => Action::Path {
+                verb: value::text(path, "verb"),
+                path: value::text(path, "path"),
+            },
             false => Action::Resource(ResourceAction {
                 verb: value::text(resource, "verb"),
                 group: value::text(resource, "group"),
@@ -207,7 +252,10 @@ impl Question<'_> {
         let (paths, resources): (Vec<_>, Vec<_>) =
             rules.into_iter().partition(|rule| !rule.urls.is_empty());
         let written = |rules: Vec<&crate::auth::rbac::Rule>| -> Vec<Value> {
-            rules.into_iter().map(crate::auth::rbac::Rule::to_value).collect()
+            rules
+                .into_iter()
+                .map(crate::auth::rbac::Rule::to_value)
+                .collect()
         };
         Ok(json!({
             "resourceRules": written(resources),
@@ -226,9 +274,14 @@ impl Question<'_> {
             false => Some(self.bound(&bound)?),
         };
         let seconds = expiration(request)?;
-        let asked: Vec<String> =
-            value::texts(request, "spec.audiences").map(str::to_owned).collect();
-        let audiences = if asked.is_empty() { vec![AUDIENCE.to_owned()] } else { asked };
+        let asked: Vec<String> = value::texts(request, "spec.audiences")
+            .map(str::to_owned)
+            .collect();
+        let audiences = if asked.is_empty() {
+            vec![AUDIENCE.to_owned()]
+        } else {
+            asked
+        };
         let now = self.server.now();
         let (secret, pod) = match value::text(&bound, "kind") {
             "Secret" => (reference, None),
@@ -242,7 +295,12 @@ impl Question<'_> {
             iat: Some(now.unix()),
             nbf: Some(now.unix()),
             jti: Some(uuid::Uuid::new_v4().to_string()),
-            account: Account { namespace: namespace.clone(), serviceaccount: account, secret, pod },
+            account: Account {
+                namespace: namespace.clone(),
+                serviceaccount: account,
+                secret,
+                pod,
+            },
         };
         let token = self.server.tokens.sign(&claims).map_err(Error::internal)?;
         value::set_at(request, "spec.audiences", json!(audiences));
@@ -267,7 +325,11 @@ impl Question<'_> {
         let reference = self.reference(collection, value::text(bound, "name"))?;
         let wanted = value::text(bound, "uid");
         if !wanted.is_empty() && wanted != reference.uid {
-            let about = About { group: "", resource: collection, name: &reference.name };
+            let about = About {
+                group: "",
+                resource: collection,
+                name: &reference.name,
+            };
             let why = "the UID in the bound object reference does not match the UID in record";
             return Err(Error::conflict(about, why));
         }
@@ -275,12 +337,25 @@ impl Question<'_> {
     }
 
     fn reference(&self, collection: &str, name: &str) -> Result<Reference, Error> {
-        let missing = || Error::not_found(About { group: "", resource: collection, name });
+        let missing = || {
+            Error::not_found(About {
+                group: "",
+                resource: collection,
+                name,
+            })
+        };
         let tenant = crate::server::TENANT;
         let key = deltaplane_store::Key::new(tenant, collection, &self.target.namespace, name);
-        let object = self.server.store.get(&key.map_err(|_| missing())?).ok_or_else(missing)?;
+        let object = self
+            .server
+            .store
+            .get(&key.map_err(|_| missing())?)
+            .ok_or_else(missing)?;
         let uid = object.header().uid().ok_or_else(missing)?;
-        Ok(Reference { name: name.to_owned(), uid: uid.to_string() })
+        Ok(Reference {
+            name: name.to_owned(),
+            uid: uid.to_string(),
+        })
     }
 }
 
@@ -296,7 +371,12 @@ fn expiration(request: &Value) -> Result<i64, Error> {
         seconds => return Ok(seconds),
     };
     let error = deltaplane_api::field::Error::invalid(path, seconds, detail);
-    Err(Error::invalid("authentication.k8s.io", "TokenRequest", "", &[error]))
+    Err(Error::invalid(
+        "authentication.k8s.io",
+        "TokenRequest",
+        "",
+        &[error],
+    ))
 }
 
 fn user_info(user: &Identity) -> Value {
@@ -319,5 +399,10 @@ fn subject(spec: &Value) -> Result<Identity, Error> {
             "spec.user: Invalid value: \"\": at least one of user or group must be specified",
         ));
     }
-    Ok(Identity { name, uid: value::text(spec, "uid").to_owned(), groups, ..Identity::default() })
+    Ok(Identity {
+        name,
+        uid: value::text(spec, "uid").to_owned(),
+        groups,
+        ..Identity::default()
+    })
 }

@@ -75,8 +75,10 @@ pub trait VirtualSubresource: Send + Sync {
     fn name(&self) -> &str;
 
     /// Answers a request that was authenticated and authorized already.
-    fn handle<'a>(&'a self, request: SubresourceRequest<'a>)
-    -> BoxFuture<'a, Result<Response<Body>, Error>>;
+    fn handle<'a>(
+        &'a self,
+        request: SubresourceRequest<'a>,
+    ) -> BoxFuture<'a, Result<Response<Body>, Error>>;
 }
 
 /// A request for a virtual subresource.

@@ -4,18 +4,18 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 
 use arc_swap::ArcSwap;
-use parking_lot::{Mutex, RwLock};
-use prometheus_client::registry::Registry as MetricsRegistry;
 use deltaplane_api::time::Time;
 use deltaplane_runtime::{Clock, Readiness, Stop};
 use deltaplane_store::{Collection, Key, Store};
+use parking_lot::{Mutex, RwLock};
+use prometheus_client::registry::Registry as MetricsRegistry;
 
 use crate::auth::rbac::Rbac;
 use crate::auth::tokens::Tokens;
 use crate::error::Error;
 use crate::flow::Flow;
-use crate::kinds::{Kind, Source};
 use crate::kinds::registry::Registry;
+use crate::kinds::{Kind, Source};
 use crate::metrics::Metrics;
 use crate::reach::Reach;
 use crate::seams::{Admission, VirtualSubresource};
@@ -106,14 +106,18 @@ impl Inner {
 
     /// How far the cache that follows this collection has come, if there is one.
     pub(crate) fn reach(&self, collection: &str) -> Option<&Reach> {
-        self.reaches.iter().find(|(name, _)| *name == collection).map(|(_, reach)| reach)
+        self.reaches
+            .iter()
+            .find(|(name, _)| *name == collection)
+            .map(|(_, reach)| reach)
     }
 
     /// Serves these kinds for a definition from now on; watches of what was served before end,
     /// so that their clients begin anew with what is served now.
     pub(crate) fn replace_definition(&self, name: &str, kinds: Vec<Arc<Kind>>) {
         let before = self.registry.load_full();
-        self.registry.store(Arc::new(before.with_definition(name, kinds)));
+        self.registry
+            .store(Arc::new(before.with_definition(name, kinds)));
         for kind in before.all() {
             if let Source::Custom(definition) = &kind.source
                 && definition.name == name

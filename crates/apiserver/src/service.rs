@@ -63,18 +63,33 @@ where
     let started = server.config.clock.now();
     let (parts, body) = request.into_parts();
     let gzip = negotiate::accepts_gzip(&parts.headers);
-    let watch = parts.uri.query().is_some_and(|query| query.contains("watch="));
+    let watch = parts
+        .uri
+        .query()
+        .is_some_and(|query| query.contains("watch="));
     let query = Query::parse(parts.uri.query().unwrap_or_default());
-    let target = Target::parse(&parts.method, parts.uri.path(), watch && query.flag("watch"));
+    let target = Target::parse(
+        &parts.method,
+        parts.uri.path(),
+        watch && query.flag("watch"),
+    );
     let mut answer = match &target {
         Ok(target) => {
-            let incoming = Incoming { server, parts: &parts, query };
+            let incoming = Incoming {
+                server,
+                parts: &parts,
+                query,
+            };
             let outcome = incoming.carry_out(target, body).await;
             outcome.unwrap_or_else(|error| failure(&error))
         }
         Err(BadTarget::Encoding) => failure(&Error::bad_request("the path is not valid")),
         Err(BadTarget::Method) => {
-            let about = crate::error::About { group: "", resource: "", name: "" };
+            let about = crate::error::About {
+                group: "",
+                resource: "",
+                name: "",
+            };
             failure(&Error::method_not_allowed(about, parts.method.as_str()))
         }
     };
@@ -82,7 +97,9 @@ where
     let headers = answer.headers_mut();
     let audit = headers_audit(&parts.headers);
     headers.insert(HeaderName::from_static("audit-id"), audit);
-    headers.entry(CACHE_CONTROL).or_insert(HeaderValue::from_static("no-cache, private"));
+    headers
+        .entry(CACHE_CONTROL)
+        .or_insert(HeaderValue::from_static("no-cache, private"));
     match gzip {
         true => compressed(answer),
         false => answer,
@@ -101,13 +118,21 @@ fn headers_audit(headers: &http::HeaderMap) -> HeaderValue {
 
 fn compressed(answer: Answer) -> Answer {
     use http_body::Body as _;
-    let large = answer.body().size_hint().exact().is_some_and(|size| size >= GZIP_FROM);
+    let large = answer
+        .body()
+        .size_hint()
+        .exact()
+        .is_some_and(|size| size >= GZIP_FROM);
     if !large {
         return answer;
     }
     let mut answer = answer.map(Body::gzip);
-    answer.headers_mut().insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
-    answer.headers_mut().insert(VARY, HeaderValue::from_static("Accept-Encoding"));
+    answer
+        .headers_mut()
+        .insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+    answer
+        .headers_mut()
+        .insert(VARY, HeaderValue::from_static("Accept-Encoding"));
     answer
 }
 
@@ -118,7 +143,10 @@ fn record(server: &Inner, target: Option<&Target>, status: StatusCode, started: 
         None => "invalid",
     };
     let now = server.config.clock.now();
-    let seconds = now.duration_since(started).unwrap_or_default().as_secs_f64();
+    let seconds = now
+        .duration_since(started)
+        .unwrap_or_default()
+        .as_secs_f64();
     server.metrics.answered(verb, status.as_u16(), seconds);
 }
 
@@ -143,9 +171,13 @@ impl Incoming<'_> {
         auth::authorize(self.server, &user, target)?;
         let _turn = self.turn(&user, target).await?;
         match target {
-            Target::Path { path, .. } => {
-                paths::answer(self.server, &self.parts.method, path, &self.parts.headers, &self.query)
-            }
+            Target::Path { path, .. } => paths::answer(
+                self.server,
+                &self.parts.method,
+                path,
+                &self.parts.headers,
+                &self.query,
+            ),
             Target::Resource(request) => {
                 let body = decode::read(body, self.server.config.limits.body).await?;
                 self.resource(user, request.clone(), body).await
@@ -174,9 +206,16 @@ impl Incoming<'_> {
         if reviews::is_question(&target) {
             negotiate::plain(&self.parts.headers)?;
             let content_type = self.parts.headers.get(http::header::CONTENT_TYPE);
-            let content_type = content_type.and_then(|one| one.to_str().ok()).unwrap_or_default();
-            let question =
-                Question { server: self.server, user: &user, target: &target, content_type, body: &body };
+            let content_type = content_type
+                .and_then(|one| one.to_str().ok())
+                .unwrap_or_default();
+            let question = Question {
+                server: self.server,
+                user: &user,
+                target: &target,
+                content_type,
+                body: &body,
+            };
             return question.answer();
         }
         let registry = self.server.registry.load();
@@ -238,8 +277,8 @@ async fn dispatch(cx: &mut Cx, method: &Method, query: Option<&str>) -> Result<A
 /// Objects of namespaced kinds are reached through their namespace, others are not.
 fn check_scope(cx: &Cx) -> Result<(), Error> {
     let in_namespace = !cx.target.namespace.is_empty() && !cx.kind.is("", "namespaces");
-    let all_namespaces = cx.target.name.is_empty()
-        && matches!(cx.target.verb, Verb::List | Verb::Watch);
+    let all_namespaces =
+        cx.target.name.is_empty() && matches!(cx.target.verb, Verb::List | Verb::Watch);
     match (cx.kind.namespaced, in_namespace) {
         (false, true) => Err(Error::no_such_path()),
         (true, false) if !all_namespaces => {
@@ -255,9 +294,13 @@ fn check_scope(cx: &Cx) -> Result<(), Error> {
 
 async fn virtual_subresource(cx: &Cx, method: &Method, query: &str) -> Result<Answer, Error> {
     let subresources = &cx.server.config.subresources;
-    let handler = subresources.iter().find(|one| one.name() == cx.target.subresource);
+    let handler = subresources
+        .iter()
+        .find(|one| one.name() == cx.target.subresource);
     let handler = Arc::clone(handler.ok_or_else(Error::no_such_path)?);
-    let key = cx.server.key(&cx.kind, &cx.target.namespace, &cx.target.name)?;
+    let key = cx
+        .server
+        .key(&cx.kind, &cx.target.namespace, &cx.target.name)?;
     let stored = cx.server.store.get(&key);
     let stored = stored.ok_or_else(|| Error::not_found(cx.kind.about(&cx.target.name)))?;
     let object = present::value(&cx.kind, &stored);

@@ -63,12 +63,21 @@ pub(crate) const GENERIC: Strategy = Strategy {
 };
 
 /// Custom resources.
-pub(crate) static CUSTOM: Strategy =
-    Strategy { generation: true, unconditional_update: false, ..GENERIC };
+pub(crate) static CUSTOM: Strategy = Strategy {
+    generation: true,
+    unconditional_update: false,
+    ..GENERIC
+};
 
 static PLAIN: Strategy = GENERIC;
-static COUNTED: Strategy = Strategy { generation: true, ..GENERIC };
-static RETURNED: Strategy = Strategy { returns_deleted: true, ..GENERIC };
+static COUNTED: Strategy = Strategy {
+    generation: true,
+    ..GENERIC
+};
+static RETURNED: Strategy = Strategy {
+    returns_deleted: true,
+    ..GENERIC
+};
 
 /// The hooks of a built-in kind.
 pub(crate) fn of(group: &str, plural: &str) -> &'static Strategy {
@@ -79,12 +88,15 @@ pub(crate) fn of(group: &str, plural: &str) -> &'static Strategy {
         ("", "events") | ("events.k8s.io", "events") => &events::STRATEGY,
         ("", "services") => &workloads::SERVICE,
         ("", "pods") => &workloads::POD,
-        ("", "serviceaccounts" | "persistentvolumes" | "persistentvolumeclaims" | "podtemplates") => {
-            &RETURNED
-        }
+        (
+            "",
+            "serviceaccounts" | "persistentvolumes" | "persistentvolumeclaims" | "podtemplates",
+        ) => &RETURNED,
         ("", "endpoints") => &workloads::ENDPOINTS,
         ("", "replicationcontrollers") => &COUNTED,
-        ("apps", "deployments" | "statefulsets" | "daemonsets" | "replicasets") => &workloads::WORKLOAD,
+        ("apps", "deployments" | "statefulsets" | "daemonsets" | "replicasets") => {
+            &workloads::WORKLOAD
+        }
         ("batch", "jobs") => &workloads::JOB,
         ("batch" | "networking.k8s.io" | "policy" | "scheduling.k8s.io", _) => &COUNTED,
         ("coordination.k8s.io", "leases") => &config::LEASE,

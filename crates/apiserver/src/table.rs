@@ -44,13 +44,14 @@ impl Include {
 // === impl Table ===
 
 impl<'a> Table<'a> {
-    pub(crate) fn new(
-        kind: &'a Kind,
-        version: &'static str,
-        include: Include,
-        now: Time,
-    ) -> Self {
-        Self { kind, version, include, now, rows: Vec::new() }
+    pub(crate) fn new(kind: &'a Kind, version: &'static str, include: Include, now: Time) -> Self {
+        Self {
+            kind,
+            version,
+            include,
+            now,
+            rows: Vec::new(),
+        }
     }
 
     /// Adds an object as a row.
@@ -89,7 +90,11 @@ impl<'a> Table<'a> {
 
     fn custom_cells(&self, definition: &Definition, object: &Value) -> Vec<Value> {
         let mut cells = vec![json!(value::text(object, "metadata.name"))];
-        match definition.columns.get(&self.kind.version).map(Vec::as_slice) {
+        match definition
+            .columns
+            .get(&self.kind.version)
+            .map(Vec::as_slice)
+        {
             Some([]) | None => {
                 let created = value::text(object, "metadata.creationTimestamp");
                 cells.push(age(created, self.now));
@@ -131,7 +136,9 @@ fn custom_columns(definition: &Definition, version: &str) -> Vec<Value> {
                     "priority": column.priority,
                 })
             };
-            std::iter::once(name).chain(columns.iter().map(column)).collect()
+            std::iter::once(name)
+                .chain(columns.iter().map(column))
+                .collect()
         }
     }
 }
@@ -147,9 +154,9 @@ fn cell(column: &Column, object: &Value, now: Time) -> Value {
             let truncated = number.as_f64().map(|float| float as i64);
             json!(number.as_i64().or(truncated))
         }
-        ("number", Value::Number(_)) | ("boolean", Value::Bool(_)) | ("string", Value::String(_)) => {
-            found.clone()
-        }
+        ("number", Value::Number(_))
+        | ("boolean", Value::Bool(_))
+        | ("string", Value::String(_)) => found.clone(),
         ("string", other) => json!(other.to_string()),
         _ => Value::Null,
     }

@@ -4,7 +4,9 @@ use serde_json::{Map, Value};
 
 /// The value at `path` (`metadata.name`), or null.
 pub(crate) fn at<'a>(value: &'a Value, path: &str) -> &'a Value {
-    path.split('.').fold(value, |value, field| value.get(field).unwrap_or(&Value::Null))
+    path.split('.').fold(value, |value, field| {
+        value.get(field).unwrap_or(&Value::Null)
+    })
 }
 
 /// The text at `path`, or empty.
@@ -14,7 +16,10 @@ pub(crate) fn text<'a>(value: &'a Value, path: &str) -> &'a str {
 
 /// The list at `path`, or empty.
 pub(crate) fn list<'a>(value: &'a Value, path: &str) -> &'a [Value] {
-    at(value, path).as_array().map(Vec::as_slice).unwrap_or_default()
+    at(value, path)
+        .as_array()
+        .map(Vec::as_slice)
+        .unwrap_or_default()
 }
 
 /// The texts of the list at `path`.
@@ -23,14 +28,22 @@ pub(crate) fn texts<'a>(value: &'a Value, path: &str) -> impl Iterator<Item = &'
 }
 
 /// The entries of the map at `path`.
-pub(crate) fn entries<'a>(value: &'a Value, path: &str) -> impl Iterator<Item = (&'a str, &'a Value)> {
+pub(crate) fn entries<'a>(
+    value: &'a Value,
+    path: &str,
+) -> impl Iterator<Item = (&'a str, &'a Value)> {
     let map = at(value, path).as_object();
-    map.into_iter().flatten().map(|(key, value)| (key.as_str(), value))
+    map.into_iter()
+        .flatten()
+        .map(|(key, value)| (key.as_str(), value))
 }
 
 /// The map under `field`, made if it is not there. None if `value` is no object.
 pub(crate) fn map_mut<'a>(value: &'a mut Value, field: &str) -> Option<&'a mut Map<String, Value>> {
-    let slot = value.as_object_mut()?.entry(field).or_insert_with(|| Value::Object(Map::new()));
+    let slot = value
+        .as_object_mut()?
+        .entry(field)
+        .or_insert_with(|| Value::Object(Map::new()));
     if !slot.is_object() {
         *slot = Value::Object(Map::new());
     }
@@ -39,12 +52,17 @@ pub(crate) fn map_mut<'a>(value: &'a mut Value, field: &str) -> Option<&'a mut M
 
 /// Takes the field out; null if it is not there.
 pub(crate) fn take(value: &mut Value, field: &str) -> Value {
-    value.as_object_mut().and_then(|map| map.remove(field)).unwrap_or(Value::Null)
+    value
+        .as_object_mut()
+        .and_then(|map| map.remove(field))
+        .unwrap_or(Value::Null)
 }
 
 /// Sets the field, or removes it when `new` is null.
 pub(crate) fn set(value: &mut Value, field: &str, new: Value) {
-    let Some(map) = value.as_object_mut() else { return };
+    let Some(map) = value.as_object_mut() else {
+        return;
+    };
     match new {
         Value::Null => {
             map.remove(field);
@@ -64,7 +82,9 @@ pub(crate) fn set_at(value: &mut Value, path: &str, new: Value) -> bool {
         if slot.is_null() {
             *slot = Value::Object(Map::new());
         }
-        let Some(map) = slot.as_object_mut() else { return false };
+        let Some(map) = slot.as_object_mut() else {
+            return false;
+        };
         if fields.peek().is_none() {
             map.insert(field.to_owned(), new);
             return true;

@@ -21,7 +21,16 @@ pub(crate) fn check(cx: &Cx, new: &Value, old: Option<&Value>) -> Result<(), Err
             if old.is_some_and(|old| old["rules"] == new["rules"]) {
                 return Ok(());
             }
-            (may(cx, &rbac, "escalate", &cx.kind.plural, value::text(new, "metadata.name")), Rule::all(new))
+            (
+                may(
+                    cx,
+                    &rbac,
+                    "escalate",
+                    &cx.kind.plural,
+                    value::text(new, "metadata.name"),
+                ),
+                Rule::all(new),
+            )
         }
         _ => {
             if old.is_some_and(|old| old["subjects"] == new["subjects"]) {
@@ -33,7 +42,11 @@ pub(crate) fn check(cx: &Cx, new: &Value, old: Option<&Value>) -> Result<(), Err
             };
             let name = value::text(new, "roleRef.name");
             let rules = rbac.role(namespace, name).ok_or_else(|| {
-                let about = crate::error::About { group: GROUP, resource: plural, name };
+                let about = crate::error::About {
+                    group: GROUP,
+                    resource: plural,
+                    name,
+                };
                 Error::not_found(about)
             })?;
             (may(cx, &rbac, "bind", plural, name), rules.to_vec())
@@ -57,7 +70,10 @@ pub(crate) fn check(cx: &Cx, new: &Value, old: Option<&Value>) -> Result<(), Err
                 cx.user.groups,
                 missing.join("\n")
             );
-            Err(Error::forbidden(cx.kind.about(value::text(new, "metadata.name")), &why))
+            Err(Error::forbidden(
+                cx.kind.about(value::text(new, "metadata.name")),
+                &why,
+            ))
         }
     }
 }

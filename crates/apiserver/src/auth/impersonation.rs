@@ -18,7 +18,9 @@ pub(crate) fn impersonate(
     user: Identity,
     headers: &HeaderMap,
 ) -> Result<Identity, Error> {
-    let Some(wanted) = parse(headers)? else { return Ok(user) };
+    let Some(wanted) = parse(headers)? else {
+        return Ok(user);
+    };
     for (group, resource, subresource, namespace, name) in rights(&wanted) {
         let action = ResourceAction {
             verb: "impersonate",
@@ -39,7 +41,10 @@ pub(crate) fn impersonate(
 fn parse(headers: &HeaderMap) -> Result<Option<Identity>, Error> {
     let texts = |name: &str| -> Vec<String> {
         let values = headers.get_all(name).iter();
-        values.filter_map(|value| value.to_str().ok()).map(str::to_owned).collect()
+        values
+            .filter_map(|value| value.to_str().ok())
+            .map(str::to_owned)
+            .collect()
     };
     let name = texts(USER).into_iter().next().unwrap_or_default();
     let mut wanted = Identity {
@@ -50,7 +55,9 @@ fn parse(headers: &HeaderMap) -> Result<Option<Identity>, Error> {
     };
     for header in headers.keys() {
         if let Some(key) = header.as_str().strip_prefix(EXTRA) {
-            let key = percent_encoding::percent_decode_str(key).decode_utf8_lossy().into_owned();
+            let key = percent_encoding::percent_decode_str(key)
+                .decode_utf8_lossy()
+                .into_owned();
             wanted.extra.insert(key, texts(header.as_str()));
         }
     }
@@ -71,9 +78,13 @@ fn rights(wanted: &Identity) -> Vec<Right> {
     const AUTHENTICATION: &str = "authentication.k8s.io";
     let none = String::new;
     let mut rights = vec![match service_account(&wanted.name) {
-        Some((namespace, name)) => {
-            ("", "serviceaccounts", none(), namespace.to_owned(), name.to_owned())
-        }
+        Some((namespace, name)) => (
+            "",
+            "serviceaccounts",
+            none(),
+            namespace.to_owned(),
+            name.to_owned(),
+        ),
         None => ("", "users", none(), none(), wanted.name.clone()),
     }];
     for group in &wanted.groups {
@@ -84,7 +95,13 @@ fn rights(wanted: &Identity) -> Vec<Right> {
     }
     for (key, values) in &wanted.extra {
         for value in values {
-            rights.push((AUTHENTICATION, "userextras", key.clone(), none(), value.clone()));
+            rights.push((
+                AUTHENTICATION,
+                "userextras",
+                key.clone(),
+                none(),
+                value.clone(),
+            ));
         }
     }
     rights
@@ -100,7 +117,8 @@ fn complete(mut user: Identity) -> Identity {
         && let Some((namespace, _)) = service_account(&user.name)
     {
         user.groups.push(identity::SERVICE_ACCOUNTS.to_owned());
-        user.groups.push(format!("{}:{namespace}", identity::SERVICE_ACCOUNTS));
+        user.groups
+            .push(format!("{}:{namespace}", identity::SERVICE_ACCOUNTS));
     }
     let group = match user.name == identity::ANONYMOUS {
         true => identity::UNAUTHENTICATED,
@@ -125,9 +143,18 @@ mod tests {
         let wanted = parse(&headers).unwrap().unwrap();
         let names: Vec<String> = rights(&wanted)
             .into_iter()
-            .map(|(_, resource, sub, namespace, name)| format!("{resource} {sub} {namespace} {name}"))
+            .map(|(_, resource, sub, namespace, name)| {
+                format!("{resource} {sub} {namespace} {name}")
+            })
             .collect();
-        assert_eq!(names, ["serviceaccounts  dev web", "groups   ops", "userextras scopes  a"]);
+        assert_eq!(
+            names,
+            [
+                "serviceaccounts  dev web",
+                "groups   ops",
+                "userextras scopes  a"
+            ]
+        );
     }
 
     #[test]

@@ -73,7 +73,13 @@ enum Subject {
 
 impl Rbac {
     /// Takes in a role or binding as it now is; none means that it is gone.
-    pub(crate) fn apply(&mut self, part: Part, namespace: &str, name: &str, object: Option<&Value>) {
+    pub(crate) fn apply(
+        &mut self,
+        part: Part,
+        namespace: &str,
+        name: &str,
+        object: Option<&Value>,
+    ) {
         let key = (namespace.to_owned(), name.to_owned());
         match part {
             Part::Role => {
@@ -92,9 +98,13 @@ impl Rbac {
     }
 
     fn unbind(&mut self, key: &BindingKey) {
-        let Some(binding) = self.bindings.remove(key) else { return };
+        let Some(binding) = self.bindings.remove(key) else {
+            return;
+        };
         for subject in binding.subjects {
-            let Some(keys) = self.by_subject.get_mut(&subject) else { continue };
+            let Some(keys) = self.by_subject.get_mut(&subject) else {
+                continue;
+            };
             keys.remove(key);
             if keys.is_empty() {
                 self.by_subject.remove(&subject);
@@ -104,7 +114,10 @@ impl Rbac {
 
     fn bind(&mut self, key: BindingKey, binding: Binding) {
         for subject in &binding.subjects {
-            self.by_subject.entry(subject.clone()).or_default().insert(key.clone());
+            self.by_subject
+                .entry(subject.clone())
+                .or_default()
+                .insert(key.clone());
         }
         self.bindings.insert(key, binding);
     }
@@ -124,7 +137,10 @@ impl Rbac {
         user: &'a Identity,
         namespace: &'a str,
     ) -> impl Iterator<Item = &'a Rule> {
-        let groups = user.groups.iter().map(|group| Subject::Group(group.clone()));
+        let groups = user
+            .groups
+            .iter()
+            .map(|group| Subject::Group(group.clone()));
         let subjects = std::iter::once(Subject::User(user.name.clone())).chain(groups);
         subjects
             .filter_map(|subject| self.by_subject.get(&subject))
@@ -137,7 +153,9 @@ impl Rbac {
 
     /// The rules of one role.
     pub(crate) fn role(&self, namespace: &str, name: &str) -> Option<&[Rule]> {
-        self.roles.get(&(namespace.to_owned(), name.to_owned())).map(Vec::as_slice)
+        self.roles
+            .get(&(namespace.to_owned(), name.to_owned()))
+            .map(Vec::as_slice)
     }
 }
 
@@ -151,8 +169,13 @@ impl Binding {
         };
         let subjects = value::list(object, "subjects").iter();
         Self {
-            subjects: subjects.filter_map(|one| Subject::parse(namespace, one)).collect(),
-            role: (role_namespace.to_owned(), value::text(object, "roleRef.name").to_owned()),
+            subjects: subjects
+                .filter_map(|one| Subject::parse(namespace, one))
+                .collect(),
+            role: (
+                role_namespace.to_owned(),
+                value::text(object, "roleRef.name").to_owned(),
+            ),
         }
     }
 }
@@ -214,18 +237,24 @@ impl Rule {
     }
 
     fn allows_kind(&self, resource: &str, subresource: &str) -> bool {
-        self.resources.iter().any(|allowed| match allowed.split_once('/') {
-            _ if allowed == "*" => true,
-            None => subresource.is_empty() && allowed == resource,
-            Some((of, sub)) => sub == subresource && (of == "*" || of == resource),
-        })
+        self.resources
+            .iter()
+            .any(|allowed| match allowed.split_once('/') {
+                _ if allowed == "*" => true,
+                None => subresource.is_empty() && allowed == resource,
+                Some((of, sub)) => sub == subresource && (of == "*" || of == resource),
+            })
     }
 
     /// Whether every single right of `wanted` is among these rules.
     pub(crate) fn cover(rules: &[&Self], wanted: &Self) -> bool {
         let covered_url = |verb: &str, url: &str| {
             rules.iter().any(|rule| {
-                has(&rule.verbs, verb) && rule.urls.iter().any(|own| own == url || url_covers(own, url))
+                has(&rule.verbs, verb)
+                    && rule
+                        .urls
+                        .iter()
+                        .any(|own| own == url || url_covers(own, url))
             })
         };
         let mut names: Vec<&str> = wanted.names.iter().map(String::as_str).collect();
@@ -237,7 +266,9 @@ impl Rule {
             let resources = wanted.groups.iter().all(|group| {
                 wanted.resources.iter().all(|resource| {
                     names.iter().all(|name| {
-                        rules.iter().any(|rule| rule.covers(verb, group, resource, name))
+                        rules
+                            .iter()
+                            .any(|rule| rule.covers(verb, group, resource, name))
                     })
                 })
             });
@@ -255,7 +286,8 @@ impl Rule {
                     _ => false,
                 }
         });
-        let names = self.names.is_empty() || (!name.is_empty() && self.names.iter().any(|own| own == name));
+        let names =
+            self.names.is_empty() || (!name.is_empty() && self.names.iter().any(|own| own == name));
         has(&self.verbs, verb) && has(&self.groups, group) && resources && names
     }
 
@@ -303,10 +335,15 @@ mod tests {
             "roleRef": {"kind": "ClusterRole", "name": "reader"},
             "subjects": [{"kind": "User", "name": "eve"}, {"kind": "ServiceAccount", "name": "robot"}],
         })));
-        rbac.apply(Part::Binding, "", "c", Some(&json!({
-            "roleRef": {"kind": "ClusterRole", "name": "reader"},
-            "subjects": [{"kind": "Group", "name": "ops"}],
-        })));
+        rbac.apply(
+            Part::Binding,
+            "",
+            "c",
+            Some(&json!({
+                "roleRef": {"kind": "ClusterRole", "name": "reader"},
+                "subjects": [{"kind": "Group", "name": "ops"}],
+            })),
+        );
         rbac
     }
 
@@ -318,11 +355,25 @@ mod tests {
                 let (resource, subresource) = resource.split_once('/').unwrap_or((resource, ""));
                 let dash = |text: &'static str| if text == "-" { "" } else { text };
                 let _ = dash;
-                let clean = |text: &&str| if *text == "-" { String::new() } else { (*text).to_owned() };
+                let clean = |text: &&str| {
+                    if *text == "-" {
+                        String::new()
+                    } else {
+                        (*text).to_owned()
+                    }
+                };
                 let (group, namespace, name) = (clean(group), clean(namespace), clean(name));
-                rbac.allows(user, Action::Resource(ResourceAction {
-                    verb, group: &group, resource, subresource, namespace: &namespace, name: &name,
-                }))
+                rbac.allows(
+                    user,
+                    Action::Resource(ResourceAction {
+                        verb,
+                        group: &group,
+                        resource,
+                        subresource,
+                        namespace: &namespace,
+                        name: &name,
+                    }),
+                )
             }
             _ => panic!("{line}"),
         }
@@ -372,20 +423,58 @@ mod tests {
     #[test]
     fn rules_cover_what_they_contain() {
         let rule = |value: Value| Rule::parse(&value);
-        let own = rule(json!({"verbs": ["get", "list"], "apiGroups": [""], "resources": ["pods", "*/status"]}));
+        let own = rule(
+            json!({"verbs": ["get", "list"], "apiGroups": [""], "resources": ["pods", "*/status"]}),
+        );
         let all = rule(json!({"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}));
         let cases = [
-            (&own, json!({"verbs": ["get"], "apiGroups": [""], "resources": ["pods"]}), true),
-            (&own, json!({"verbs": ["get"], "apiGroups": [""], "resources": ["pods"], "resourceNames": ["a"]}), true),
-            (&own, json!({"verbs": ["get", "watch"], "apiGroups": [""], "resources": ["pods"]}), false),
-            (&own, json!({"verbs": ["*"], "apiGroups": [""], "resources": ["pods"]}), false),
-            (&own, json!({"verbs": ["get"], "apiGroups": [""], "resources": ["nodes/status"]}), true),
-            (&own, json!({"verbs": ["get"], "apiGroups": [""], "resources": ["*"]}), false),
-            (&all, json!({"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}), true),
-            (&all, json!({"verbs": ["get"], "nonResourceURLs": ["/x"]}), false),
+            (
+                &own,
+                json!({"verbs": ["get"], "apiGroups": [""], "resources": ["pods"]}),
+                true,
+            ),
+            (
+                &own,
+                json!({"verbs": ["get"], "apiGroups": [""], "resources": ["pods"], "resourceNames": ["a"]}),
+                true,
+            ),
+            (
+                &own,
+                json!({"verbs": ["get", "watch"], "apiGroups": [""], "resources": ["pods"]}),
+                false,
+            ),
+            (
+                &own,
+                json!({"verbs": ["*"], "apiGroups": [""], "resources": ["pods"]}),
+                false,
+            ),
+            (
+                &own,
+                json!({"verbs": ["get"], "apiGroups": [""], "resources": ["nodes/status"]}),
+                true,
+            ),
+            (
+                &own,
+                json!({"verbs": ["get"], "apiGroups": [""], "resources": ["*"]}),
+                false,
+            ),
+            (
+                &all,
+                json!({"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}),
+                true,
+            ),
+            (
+                &all,
+                json!({"verbs": ["get"], "nonResourceURLs": ["/x"]}),
+                false,
+            ),
         ];
         for (own, wanted, expected) in cases {
-            assert_eq!(Rule::cover(&[own], &rule(wanted.clone())), expected, "{wanted}");
+            assert_eq!(
+                Rule::cover(&[own], &rule(wanted.clone())),
+                expected,
+                "{wanted}"
+            );
         }
     }
 }

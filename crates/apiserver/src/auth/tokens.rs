@@ -94,12 +94,19 @@ impl Tokens {
             .map_err(|_| KeyError::Kind)?;
         let public = pair.public_key().as_ref();
         let key_id = URL_SAFE_NO_PAD.encode(Sha256::digest(public));
-        Ok(Self { sign, verify: DecodingKey::from_ec_der(public), key_id })
+        Ok(Self {
+            sign,
+            verify: DecodingKey::from_ec_der(public),
+            key_id,
+        })
     }
 
     /// A token with these claims.
     pub fn sign(&self, claims: &Claims) -> Result<String, jsonwebtoken::errors::Error> {
-        let header = Header { kid: Some(self.key_id.clone()), ..Header::new(Algorithm::ES256) };
+        let header = Header {
+            kid: Some(self.key_id.clone()),
+            ..Header::new(Algorithm::ES256)
+        };
         jsonwebtoken::encode(&header, claims, &self.sign)
     }
 
@@ -110,18 +117,30 @@ impl Tokens {
         validation.validate_exp = false;
         validation.validate_aud = false;
         validation.required_spec_claims.clear();
-        let claims = jsonwebtoken::decode::<Claims>(token, &self.verify, &validation).ok()?.claims;
+        let claims = jsonwebtoken::decode::<Claims>(token, &self.verify, &validation)
+            .ok()?
+            .claims;
         let now = now.unix();
         let begun = claims.nbf.is_none_or(|nbf| nbf <= now.saturating_add(60));
         let lasts = claims.exp.is_none_or(|exp| now < exp);
-        let ours = claims.aud.is_empty() || claims.aud.iter().any(|one| audiences.contains(&one.as_str()));
+        let ours = claims.aud.is_empty()
+            || claims
+                .aud
+                .iter()
+                .any(|one| audiences.contains(&one.as_str()));
         (claims.iss == ISSUER && begun && lasts && ours).then_some(claims)
     }
 }
 
 fn pem_body(pem: &str) -> Option<Vec<u8>> {
-    let lines = pem.lines().map(str::trim).skip_while(|line| !line.starts_with("-----BEGIN"));
-    let body: String = lines.skip(1).take_while(|line| !line.starts_with("-----END")).collect();
+    let lines = pem
+        .lines()
+        .map(str::trim)
+        .skip_while(|line| !line.starts_with("-----BEGIN"));
+    let body: String = lines
+        .skip(1)
+        .take_while(|line| !line.starts_with("-----END"))
+        .collect();
     base64::engine::general_purpose::STANDARD.decode(body).ok()
 }
 
@@ -176,7 +195,10 @@ mod tests {
     }
 
     fn claims() -> Claims {
-        let account = Reference { name: "web".to_owned(), uid: "u".to_owned() };
+        let account = Reference {
+            name: "web".to_owned(),
+            uid: "u".to_owned(),
+        };
         Claims {
             aud: vec![AUDIENCE.to_owned()],
             exp: Some(2_000),
@@ -189,12 +211,17 @@ mod tests {
         let tokens = tokens();
         let token = tokens.sign(&claims()).unwrap();
         let verify = |audience: &str, now: i64| {
-            tokens.verify(&token, &[audience], Time::from_unix(now)).is_some()
+            tokens
+                .verify(&token, &[audience], Time::from_unix(now))
+                .is_some()
         };
         assert!(verify(AUDIENCE, 1_000));
         assert!(!verify(AUDIENCE, 2_000));
         assert!(!verify("someone-else", 1_000));
-        let user = tokens.verify(&token, &[AUDIENCE], Time::from_unix(0)).unwrap().identity();
+        let user = tokens
+            .verify(&token, &[AUDIENCE], Time::from_unix(0))
+            .unwrap()
+            .identity();
         assert_eq!(user.name, "system:serviceaccount:dev:web");
         assert!(user.is_in("system:serviceaccounts:dev"));
     }

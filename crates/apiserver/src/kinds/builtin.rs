@@ -27,7 +27,10 @@ pub(crate) fn definitions() -> &'static Definitions {
         let parsed: Vec<(&str, Value)> = typepack::load()
             .definitions()
             .map(|(name, text)| {
-                (name, serde_json::from_str(text).expect("the type pack is made by our own tool"))
+                (
+                    name,
+                    serde_json::from_str(text).expect("the type pack is made by our own tool"),
+                )
             })
             .collect();
         Definitions::from_openapi(parsed.iter().map(|(name, value)| (*name, value)))
@@ -38,7 +41,9 @@ pub(crate) fn definitions() -> &'static Definitions {
 
 /// The schema of one definition of the pack.
 pub(crate) fn schema(definition: &str) -> Schema {
-    definitions().get(definition).unwrap_or_else(Schema::deduced)
+    definitions()
+        .get(definition)
+        .unwrap_or_else(Schema::deduced)
 }
 
 /// Whether objects of this row are kept and served.
@@ -55,7 +60,8 @@ pub(crate) fn is_served(row: &typepack::Kind) -> bool {
 /// All built-in kinds that are served.
 pub(crate) fn kinds() -> Vec<Arc<Kind>> {
     let rows = typepack::load().kinds().iter().filter(|row| is_served(row));
-    rows.filter_map(|row| Some(Arc::new(kind(row, row.stored?)))).collect()
+    rows.filter_map(|row| Some(Arc::new(kind(row, row.stored?))))
+        .collect()
 }
 
 fn kind(row: &'static typepack::Kind, stored: typepack::Gvk) -> Kind {

@@ -39,9 +39,9 @@ pub(crate) struct Column {
 
 /// Whether objects of this kind can be written and read.
 pub(crate) fn is_established(definition: &Value) -> bool {
-    value::list(definition, "status.conditions").iter().any(|condition| {
-        condition["type"] == "Established" && condition["status"] == "True"
-    })
+    value::list(definition, "status.conditions")
+        .iter()
+        .any(|condition| condition["type"] == "Established" && condition["status"] == "True")
 }
 
 /// The rows of an established definition; none while it is not.
@@ -60,15 +60,22 @@ pub(crate) fn kinds(definition: &Value) -> Vec<Arc<Kind>> {
         }),
     });
     let served = versions.iter().filter(|version| version["served"] == true);
-    served.filter_map(|version| kind(definition, version, &shared).map(Arc::new)).collect()
+    served
+        .filter_map(|version| kind(definition, version, &shared).map(Arc::new))
+        .collect()
 }
 
 fn by_version<T>(versions: &[Value], make: impl Fn(&Value) -> T) -> BTreeMap<String, T> {
-    versions.iter().map(|one| (value::text(one, "name").to_owned(), make(one))).collect()
+    versions
+        .iter()
+        .map(|one| (value::text(one, "name").to_owned(), make(one)))
+        .collect()
 }
 
 fn schema(version: &Value) -> Schema {
-    let options = crd::Options { status_subresource: has_status(version) };
+    let options = crd::Options {
+        status_subresource: has_status(version),
+    };
     let text = value::at(version, "schema.openAPIV3Schema");
     // A definition whose schema does not compile is refused when it is written. One that was
     // accepted by an older release and no longer compiles is served without a schema.
@@ -96,8 +103,12 @@ fn kind(definition: &Value, version: &Value, shared: &Arc<Definition>) -> Option
         list_kind: value::text(names, "listKind").to_owned(),
         plural: plural.to_owned(),
         singular: value::text(names, "singular").to_owned(),
-        short_names: value::texts(names, "shortNames").map(str::to_owned).collect(),
-        categories: value::texts(names, "categories").map(str::to_owned).collect(),
+        short_names: value::texts(names, "shortNames")
+            .map(str::to_owned)
+            .collect(),
+        categories: value::texts(names, "categories")
+            .map(str::to_owned)
+            .collect(),
         namespaced: value::text(definition, "spec.scope") == "Namespaced",
         stored_as: format!("{group}/{storage}"),
         collection: builtin::collection(group, plural),
@@ -124,7 +135,9 @@ fn accepted_names(definition: &Value) -> &Value {
 /// The version that objects are stored in.
 pub(crate) fn storage_version(definition: &Value) -> Option<&str> {
     let versions = value::list(definition, "spec.versions").iter();
-    versions.filter(|version| version["storage"] == true).find_map(|one| one["name"].as_str())
+    versions
+        .filter(|version| version["storage"] == true)
+        .find_map(|one| one["name"].as_str())
 }
 
 fn scale(version: &Value) -> Option<Scale> {
@@ -141,7 +154,13 @@ fn scale(version: &Value) -> Option<Scale> {
 
 fn selectable(version: &Value) -> Vec<String> {
     let fields = value::list(version, "selectableFields").iter();
-    fields.map(|one| value::text(one, "jsonPath").trim_start_matches('.').to_owned()).collect()
+    fields
+        .map(|one| {
+            value::text(one, "jsonPath")
+                .trim_start_matches('.')
+                .to_owned()
+        })
+        .collect()
 }
 
 fn columns(version: &Value) -> Vec<Column> {

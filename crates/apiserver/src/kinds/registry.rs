@@ -60,12 +60,19 @@ impl Registry {
     }
 
     pub(crate) fn all(&self) -> impl Iterator<Item = &Arc<Kind>> {
-        self.kinds.values().flat_map(BTreeMap::values).flat_map(BTreeMap::values)
+        self.kinds
+            .values()
+            .flat_map(BTreeMap::values)
+            .flat_map(BTreeMap::values)
     }
 
     /// The kind called `kind` in this version.
     pub(crate) fn by_kind(&self, group: &str, version: &str, kind: &str) -> Option<&Arc<Kind>> {
-        self.kinds.get(group)?.get(version)?.values().find(|one| one.kind == kind)
+        self.kinds
+            .get(group)?
+            .get(version)?
+            .values()
+            .find(|one| one.kind == kind)
     }
 
     /// The groups, each with its versions, preferred first.
@@ -78,7 +85,11 @@ impl Registry {
     }
 
     /// The kinds of one version, by plural.
-    pub(crate) fn version(&self, group: &str, version: &str) -> Option<&BTreeMap<String, Arc<Kind>>> {
+    pub(crate) fn version(
+        &self,
+        group: &str,
+        version: &str,
+    ) -> Option<&BTreeMap<String, Arc<Kind>>> {
         self.kinds.get(group)?.get(version)
     }
 }

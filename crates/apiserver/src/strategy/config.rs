@@ -13,8 +13,10 @@ use crate::value;
 const MAX_SIZE: usize = 1 << 20;
 const IMMUTABLE: &str = "field is immutable when `immutable` is set";
 
-pub(crate) static CONFIG_MAP: Strategy =
-    Strategy { validate: Some(validate_config_map), ..GENERIC };
+pub(crate) static CONFIG_MAP: Strategy = Strategy {
+    validate: Some(validate_config_map),
+    ..GENERIC
+};
 
 pub(crate) static SECRET: Strategy = Strategy {
     prepare_create: Some(merge_string_data),
@@ -86,8 +88,12 @@ fn check_immutable(new: &Value, old: &Value, fields: &[&str], errors: &mut Vec<E
 /// `stringData` is for writing only: it becomes `data`.
 fn merge_string_data(secret: &mut Value) {
     let strings = value::take(secret, "stringData");
-    let Some(strings) = strings.as_object().filter(|strings| !strings.is_empty()) else { return };
-    let Some(data) = value::map_mut(secret, "data") else { return };
+    let Some(strings) = strings.as_object().filter(|strings| !strings.is_empty()) else {
+        return;
+    };
+    let Some(data) = value::map_mut(secret, "data") else {
+        return;
+    };
     for (key, text) in strings {
         let encoded = STANDARD.encode(text.as_str().unwrap_or_default());
         data.insert(key.clone(), json!(encoded));
@@ -99,7 +105,9 @@ fn validate_secret(new: &Value, old: Option<&Value>) -> Vec<Error> {
     let mut size = 0;
     for (key, content) in value::entries(new, "data") {
         check_key(&Path::new("data").key(key), key, &mut errors);
-        size += content.as_str().map_or(0, |text| content_size("binaryData", text));
+        size += content
+            .as_str()
+            .map_or(0, |text| content_size("binaryData", text));
     }
     if size > MAX_SIZE {
         errors.push(Error::too_long(Path::new("data"), MAX_SIZE));
@@ -123,7 +131,10 @@ fn check_secret_type(secret: &Value, errors: &mut Vec<Error>) {
     match value::text(secret, "type") {
         "kubernetes.io/service-account-token" => {
             let key = "kubernetes.io/service-account.name";
-            if value::at(secret, "metadata.annotations")[key].as_str().is_none_or(str::is_empty) {
+            if value::at(secret, "metadata.annotations")[key]
+                .as_str()
+                .is_none_or(str::is_empty)
+            {
                 let path = Path::new("metadata").child("annotations").key(key);
                 errors.push(Error::required(path, ""));
             }
@@ -133,9 +144,7 @@ fn check_secret_type(secret: &Value, errors: &mut Vec<Error>) {
             require("tls.key");
         }
         "kubernetes.io/ssh-auth" => require("ssh-privatekey"),
-        "kubernetes.io/basic-auth"
-            if data["username"].is_null() && data["password"].is_null() =>
-        {
+        "kubernetes.io/basic-auth" if data["username"].is_null() && data["password"].is_null() => {
             require("username");
             require("password");
         }
@@ -155,7 +164,11 @@ fn check_docker_config(data: &Value, errors: &mut Vec<Error>) {
     let decoded = STANDARD.decode(text).ok();
     let json = decoded.and_then(|bytes| serde_json::from_slice::<Value>(&bytes).ok());
     if json.is_none() {
-        errors.push(Error::invalid(path, "<secret contents redacted>", "not valid JSON"));
+        errors.push(Error::invalid(
+            path,
+            "<secret contents redacted>",
+            "not valid JSON",
+        ));
     }
 }
 
@@ -168,8 +181,18 @@ fn validate_lease(lease: &Value, _old: Option<&Value>) -> Vec<Error> {
             errors.push(Error::invalid(spec.child(field), number, words));
         }
     };
-    check("leaseDurationSeconds", 1, "must be greater than 0", &mut errors);
-    check("leaseTransitions", 0, "must be greater than or equal to 0", &mut errors);
+    check(
+        "leaseDurationSeconds",
+        1,
+        "must be greater than 0",
+        &mut errors,
+    );
+    check(
+        "leaseTransitions",
+        0,
+        "must be greater than or equal to 0",
+        &mut errors,
+    );
     errors
 }
 
@@ -209,7 +232,10 @@ mod tests {
         let map = json!({"data": {"a": "1", "b c": "2"}, "binaryData": {"a": "eA=="}});
         let errors = texts(&validate_config_map(&map, None));
         assert_eq!(errors.len(), 2);
-        assert!(errors[0].starts_with("data[b c]: Invalid value: \"b c\""), "{errors:?}");
+        assert!(
+            errors[0].starts_with("data[b c]: Invalid value: \"b c\""),
+            "{errors:?}"
+        );
         assert!(errors[1].starts_with("binaryData[a]: Invalid value: \"a\": duplicate"));
     }
 }

@@ -40,7 +40,9 @@ fn prepare_create(definition: &mut Value) {
 /// Whoever changes the storage version leaves objects behind in the old one: remember both.
 fn prepare_update(definition: &mut Value, _old: &Value) {
     default(definition);
-    let Some(storage) = custom::storage_version(definition).map(str::to_owned) else { return };
+    let Some(storage) = custom::storage_version(definition).map(str::to_owned) else {
+        return;
+    };
     let mut stored = value::list(definition, "status.storedVersions").to_vec();
     if !stored.iter().any(|version| *version == storage.as_str()) {
         stored.push(json!(storage));
@@ -85,12 +87,18 @@ fn validate(new: &Value, old: Option<&Value>) -> Vec<Error> {
 
 fn validate_names(definition: &Value, errors: &mut Vec<Error>) {
     let spec = Path::new("spec");
-    let (group, plural) =
-        (value::text(definition, "spec.group"), value::text(definition, "spec.names.plural"));
+    let (group, plural) = (
+        value::text(definition, "spec.group"),
+        value::text(definition, "spec.names.plural"),
+    );
     let name = value::text(definition, "metadata.name");
     if name != format!("{plural}.{group}") {
         let detail = "must be spec.names.plural+\".\"+spec.group";
-        errors.push(Error::invalid(Path::new("metadata").child("name"), name, detail));
+        errors.push(Error::invalid(
+            Path::new("metadata").child("name"),
+            name,
+            detail,
+        ));
     }
     let path = spec.child("group");
     match group {
@@ -115,9 +123,17 @@ fn validate_names(definition: &Value, errors: &mut Vec<Error>) {
     }
     if value::at(definition, "spec.preserveUnknownFields") == &json!(true) {
         let detail = "must be false in order to use defaults in the schema";
-        errors.push(Error::invalid(spec.child("preserveUnknownFields"), true, detail));
+        errors.push(Error::invalid(
+            spec.child("preserveUnknownFields"),
+            true,
+            detail,
+        ));
     }
-    validate_spec_names(value::at(definition, "spec.names"), &spec.child("names"), errors);
+    validate_spec_names(
+        value::at(definition, "spec.names"),
+        &spec.child("names"),
+        errors,
+    );
 }
 
 fn validate_spec_names(spec: &Value, path: &Path, errors: &mut Vec<Error>) {
@@ -147,7 +163,11 @@ fn validate_spec_names(spec: &Value, path: &Path, errors: &mut Vec<Error>) {
     }
     if !value::text(spec, "kind").is_empty() && spec["kind"] == spec["listKind"] {
         let detail = "kind and listKind may not be the same";
-        errors.push(Error::invalid(path.child("listKind"), spec["listKind"].clone(), detail));
+        errors.push(Error::invalid(
+            path.child("listKind"),
+            spec["listKind"].clone(),
+            detail,
+        ));
     }
 }
 
@@ -155,7 +175,10 @@ fn validate_versions(definition: &Value, errors: &mut Vec<Error>) {
     let path = Path::new("spec").child("versions");
     let versions = value::list(definition, "spec.versions");
     if versions.is_empty() {
-        errors.push(Error::required(path.clone(), "must have at least one version"));
+        errors.push(Error::required(
+            path.clone(),
+            "must have at least one version",
+        ));
     }
     let mut seen = BTreeSet::new();
     for (index, version) in versions.iter().enumerate() {
@@ -171,10 +194,17 @@ fn validate_versions(definition: &Value, errors: &mut Vec<Error>) {
         }
         validate_version(version, &path, errors);
     }
-    let storage = versions.iter().filter(|version| version["storage"] == true).count();
+    let storage = versions
+        .iter()
+        .filter(|version| version["storage"] == true)
+        .count();
     if storage != 1 && !versions.is_empty() {
         let detail = "must have exactly one version marked as storage version";
-        errors.push(Error::invalid(path, Value::Array(versions.to_vec()), detail));
+        errors.push(Error::invalid(
+            path,
+            Value::Array(versions.to_vec()),
+            detail,
+        ));
     }
 }
 
@@ -198,7 +228,10 @@ fn validate_version(version: &Value, path: &Path, errors: &mut Vec<Error>) {
 
 fn validate_columns(version: &Value, path: &Path, errors: &mut Vec<Error>) {
     const TYPES: [&str; 5] = ["boolean", "date", "integer", "number", "string"];
-    for (index, column) in value::list(version, "additionalPrinterColumns").iter().enumerate() {
+    for (index, column) in value::list(version, "additionalPrinterColumns")
+        .iter()
+        .enumerate()
+    {
         let path = path.index(index);
         if value::text(column, "name").is_empty() {
             errors.push(Error::required(path.child("name"), ""));
@@ -219,7 +252,11 @@ fn validate_columns(version: &Value, path: &Path, errors: &mut Vec<Error>) {
             text => {
                 if let Err(fault) = JsonPath::parse(text) {
                     let path = path.child("jsonPath");
-                    errors.push(Error::invalid(path, text, format!("is an invalid JSON path: {fault}")));
+                    errors.push(Error::invalid(
+                        path,
+                        text,
+                        format!("is an invalid JSON path: {fault}"),
+                    ));
                 }
             }
         }
@@ -247,7 +284,10 @@ fn validate_scale(version: &Value, path: &Path, errors: &mut Vec<Error>) {
                 errors.push(Error::invalid(path.child(field), text, detail));
             }
             text if !text.starts_with(prefix) => {
-                let detail = format!("should be a json path under {}", prefix.trim_end_matches('.'));
+                let detail = format!(
+                    "should be a json path under {}",
+                    prefix.trim_end_matches('.')
+                );
                 errors.push(Error::invalid(path.child(field), text, detail));
             }
             _ => {}
@@ -310,13 +350,20 @@ fn validate_conversion(definition: &Value, errors: &mut Vec<Error>) {
 
 fn validate_change(new: &Value, old: &Value, errors: &mut Vec<Error>) {
     if custom::is_established(old) {
-        for path in ["spec.group", "spec.scope", "spec.names.plural", "spec.names.kind"] {
+        for path in [
+            "spec.group",
+            "spec.scope",
+            "spec.names.plural",
+            "spec.names.kind",
+        ] {
             immutable(path, new, old, errors);
         }
     }
     let path = Path::new("status").child("storedVersions");
-    let versions: Vec<&str> =
-        value::list(new, "spec.versions").iter().map(|one| value::text(one, "name")).collect();
+    let versions: Vec<&str> = value::list(new, "spec.versions")
+        .iter()
+        .map(|one| value::text(one, "name"))
+        .collect();
     for (index, stored) in value::texts(new, "status.storedVersions").enumerate() {
         if !versions.contains(&stored) {
             let detail = "must appear in spec.versions";
@@ -358,7 +405,10 @@ mod tests {
             Some(field) => definition["spec"]["versions"][0][field] = new,
             None => assert!(value::set_at(&mut definition, path, new)),
         }
-        let texts: Vec<String> = validate(&definition, None).iter().map(Error::to_string).collect();
+        let texts: Vec<String> = validate(&definition, None)
+            .iter()
+            .map(Error::to_string)
+            .collect();
         assert_eq!(texts, expected, "{path}");
     }
 
@@ -366,37 +416,74 @@ mod tests {
     fn a_plain_definition_gets_defaults_and_is_valid() {
         let definition = definition();
         assert_eq!(validate(&definition, None), []);
-        assert_eq!(value::text(&definition, "spec.names.listKind"), "WidgetList");
+        assert_eq!(
+            value::text(&definition, "spec.names.listKind"),
+            "WidgetList"
+        );
         assert_eq!(value::text(&definition, "spec.names.singular"), "widget");
         assert_eq!(definition["status"]["storedVersions"], json!(["v1"]));
     }
 
     #[test]
     fn broken_definitions_are_refused_field_by_field() {
-        check("spec.names.plural", json!("gadgets"), &[
-            "metadata.name: Invalid value: \"widgets.example.com\": must be spec.names.plural+\".\"+spec.group",
-        ]);
-        check("spec.scope", json!("Galaxy"), &[
-            "spec.scope: Unsupported value: \"Galaxy\": supported values: \"Cluster\", \"Namespaced\"",
-        ]);
-        check("spec.versions", json!([]), &["spec.versions: Required value: must have at least one version"]);
-        check("version.schema", Value::Null, &[
-            "spec.versions[0].schema.openAPIV3Schema: Required value: schemas are required",
-        ]);
-        check("version.selectableFields", json!([{"jsonPath": ".spec.color"}]), &[]);
-        check("version.selectableFields", json!([{"jsonPath": ".spec.size"}]), &[
-            "spec.versions[0].selectableFields[0].jsonPath: Invalid value: \".spec.size\": is an invalid path: does not refer to a valid field",
-        ]);
-        check("version.additionalPrinterColumns", json!([{"name": "A", "type": "string", "jsonPath": ".a["}]), &[
-            "spec.versions[0].additionalPrinterColumns[0].jsonPath: Invalid value: \".a[\": is an invalid JSON path: unclosed bracket",
-        ]);
-        check("version.subresources", json!({"scale": {"specReplicasPath": ".replicas", "statusReplicasPath": ".status.x[0]"}}), &[
-            "spec.versions[0].subresources.scale.specReplicasPath: Invalid value: \".replicas\": should be a json path under .spec",
-            "spec.versions[0].subresources.scale.statusReplicasPath: Invalid value: \".status.x[0]\": should be a valid JSON path without array notation",
-        ]);
-        check("spec.conversion.strategy", json!("Webhook"), &[
-            "spec.conversion.strategy: Invalid value: \"Webhook\": conversion webhooks are not supported by this server: use None",
-        ]);
+        check(
+            "spec.names.plural",
+            json!("gadgets"),
+            &[
+                "metadata.name: Invalid value: \"widgets.example.com\": must be spec.names.plural+\".\"+spec.group",
+            ],
+        );
+        check(
+            "spec.scope",
+            json!("Galaxy"),
+            &[
+                "spec.scope: Unsupported value: \"Galaxy\": supported values: \"Cluster\", \"Namespaced\"",
+            ],
+        );
+        check(
+            "spec.versions",
+            json!([]),
+            &["spec.versions: Required value: must have at least one version"],
+        );
+        check(
+            "version.schema",
+            Value::Null,
+            &["spec.versions[0].schema.openAPIV3Schema: Required value: schemas are required"],
+        );
+        check(
+            "version.selectableFields",
+            json!([{"jsonPath": ".spec.color"}]),
+            &[],
+        );
+        check(
+            "version.selectableFields",
+            json!([{"jsonPath": ".spec.size"}]),
+            &[
+                "spec.versions[0].selectableFields[0].jsonPath: Invalid value: \".spec.size\": is an invalid path: does not refer to a valid field",
+            ],
+        );
+        check(
+            "version.additionalPrinterColumns",
+            json!([{"name": "A", "type": "string", "jsonPath": ".a["}]),
+            &[
+                "spec.versions[0].additionalPrinterColumns[0].jsonPath: Invalid value: \".a[\": is an invalid JSON path: unclosed bracket",
+            ],
+        );
+        check(
+            "version.subresources",
+            json!({"scale": {"specReplicasPath": ".replicas", "statusReplicasPath": ".status.x[0]"}}),
+            &[
+                "spec.versions[0].subresources.scale.specReplicasPath: Invalid value: \".replicas\": should be a json path under .spec",
+                "spec.versions[0].subresources.scale.statusReplicasPath: Invalid value: \".status.x[0]\": should be a valid JSON path without array notation",
+            ],
+        );
+        check(
+            "spec.conversion.strategy",
+            json!("Webhook"),
+            &[
+                "spec.conversion.strategy: Invalid value: \"Webhook\": conversion webhooks are not supported by this server: use None",
+            ],
+        );
     }
 
     #[test]
@@ -406,7 +493,13 @@ mod tests {
         new["spec"]["versions"][0]["name"] = json!("v2");
         prepare_update(&mut new, &old);
         assert_eq!(new["status"]["storedVersions"], json!(["v1", "v2"]));
-        let texts: Vec<String> = validate(&new, Some(&old)).iter().map(Error::to_string).collect();
-        assert_eq!(texts, ["status.storedVersions[0]: Invalid value: \"v1\": must appear in spec.versions"]);
+        let texts: Vec<String> = validate(&new, Some(&old))
+            .iter()
+            .map(Error::to_string)
+            .collect();
+        assert_eq!(
+            texts,
+            ["status.storedVersions[0]: Invalid value: \"v1\": must appear in spec.versions"]
+        );
     }
 }

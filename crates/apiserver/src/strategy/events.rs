@@ -64,7 +64,11 @@ fn validate(event: &Value) -> Vec<Error> {
     match fits {
         true => Vec::new(),
         false => {
-            vec![Error::invalid(path, about, "does not match event.namespace")]
+            vec![Error::invalid(
+                path,
+                about,
+                "does not match event.namespace",
+            )]
         }
     }
 }
@@ -77,7 +81,8 @@ mod tests {
 
     #[test]
     fn the_groups_names_are_translated_both_ways() {
-        let core = json!({"involvedObject": {"name": "a"}, "message": "m", "reason": "R", "count": 2});
+        let core =
+            json!({"involvedObject": {"name": "a"}, "message": "m", "reason": "R", "count": 2});
         let mut event = core.clone();
         rename(&mut event, |(core, modern)| (core, modern));
         assert_eq!(

@@ -27,7 +27,12 @@ fn validate_role(role: &Value) -> Vec<Error> {
     let namespaced = value::text(role, "kind") == "Role";
     let mut errors = Vec::new();
     for (index, rule) in value::list(role, "rules").iter().enumerate() {
-        validate_rule(&Path::new("rules").index(index), rule, namespaced, &mut errors);
+        validate_rule(
+            &Path::new("rules").index(index),
+            rule,
+            namespaced,
+            &mut errors,
+        );
     }
     errors
 }
@@ -66,11 +71,20 @@ fn validate_binding(new: &Value, old: Option<&Value>) -> Vec<Error> {
     let mut errors = Vec::new();
     validate_role_ref(&new["roleRef"], namespaced, &mut errors);
     for (index, subject) in value::list(new, "subjects").iter().enumerate() {
-        validate_subject(&Path::new("subjects").index(index), subject, namespaced, &mut errors);
+        validate_subject(
+            &Path::new("subjects").index(index),
+            subject,
+            namespaced,
+            &mut errors,
+        );
     }
     if old.is_some_and(|old| old["roleRef"] != new["roleRef"]) {
         let detail = "cannot change roleRef";
-        errors.push(Error::invalid(Path::new("roleRef"), new["roleRef"].clone(), detail));
+        errors.push(Error::invalid(
+            Path::new("roleRef"),
+            new["roleRef"].clone(),
+            detail,
+        ));
     }
     errors
 }
@@ -79,7 +93,11 @@ fn validate_role_ref(reference: &Value, namespaced: bool, errors: &mut Vec<Error
     let path = Path::new("roleRef");
     if value::text(reference, "apiGroup") != GROUP {
         let group = reference["apiGroup"].clone();
-        errors.push(Error::not_supported(path.child("apiGroup"), group, &[GROUP]));
+        errors.push(Error::not_supported(
+            path.child("apiGroup"),
+            group,
+            &[GROUP],
+        ));
     }
     let kinds: &[&str] = match namespaced {
         true => &["Role", "ClusterRole"],
@@ -99,7 +117,10 @@ fn validate_role_ref(reference: &Value, namespaced: bool, errors: &mut Vec<Error
 }
 
 fn validate_subject(path: &Path, subject: &Value, namespaced: bool, errors: &mut Vec<Error>) {
-    let (kind, group) = (value::text(subject, "kind"), value::text(subject, "apiGroup"));
+    let (kind, group) = (
+        value::text(subject, "kind"),
+        value::text(subject, "apiGroup"),
+    );
     if value::text(subject, "name").is_empty() {
         errors.push(Error::required(path.child("name"), ""));
     }
@@ -113,7 +134,11 @@ fn validate_subject(path: &Path, subject: &Value, namespaced: bool, errors: &mut
         }
     };
     if group != expected {
-        errors.push(Error::not_supported(path.child("apiGroup"), group, &[expected]));
+        errors.push(Error::not_supported(
+            path.child("apiGroup"),
+            group,
+            &[expected],
+        ));
     }
     if kind == "ServiceAccount" && !namespaced && value::text(subject, "namespace").is_empty() {
         errors.push(Error::required(path.child("namespace"), ""));
@@ -132,12 +157,28 @@ mod tests {
             let role = json!({"kind": kind, "rules": [rule]});
             assert_eq!(validate_role(&role).len(), faults, "{role}");
         };
-        check("Role", json!({"verbs": ["get"], "apiGroups": [""], "resources": ["pods"]}), 0);
+        check(
+            "Role",
+            json!({"verbs": ["get"], "apiGroups": [""], "resources": ["pods"]}),
+            0,
+        );
         check("Role", json!({"apiGroups": [""], "resources": ["pods"]}), 1);
         check("Role", json!({"verbs": ["get"]}), 2);
-        check("Role", json!({"verbs": ["get"], "nonResourceURLs": ["/x"]}), 1);
-        check("ClusterRole", json!({"verbs": ["get"], "nonResourceURLs": ["/x"]}), 0);
-        check("ClusterRole", json!({"verbs": ["get"], "nonResourceURLs": ["/x"], "resources": ["a"]}), 1);
+        check(
+            "Role",
+            json!({"verbs": ["get"], "nonResourceURLs": ["/x"]}),
+            1,
+        );
+        check(
+            "ClusterRole",
+            json!({"verbs": ["get"], "nonResourceURLs": ["/x"]}),
+            0,
+        );
+        check(
+            "ClusterRole",
+            json!({"verbs": ["get"], "nonResourceURLs": ["/x"], "resources": ["a"]}),
+            1,
+        );
     }
 
     #[test]
@@ -150,9 +191,13 @@ mod tests {
             })
         };
         assert_eq!(validate_binding(&binding("a"), Some(&binding("a"))), []);
-        assert_eq!(validate_binding(&binding("b"), Some(&binding("a"))).len(), 1);
+        assert_eq!(
+            validate_binding(&binding("b"), Some(&binding("a"))).len(),
+            1
+        );
         let mut account = binding("a");
-        account["subjects"] = json!([{"kind": "ServiceAccount", "name": "x"}, {"kind": "Robot", "name": ""}]);
+        account["subjects"] =
+            json!([{"kind": "ServiceAccount", "name": "x"}, {"kind": "Robot", "name": ""}]);
         assert_eq!(validate_binding(&account, None).len(), 3);
     }
 }

@@ -7,8 +7,8 @@
 //! - **Defaults.** Fixed values for absent fields ([`fixed`]), and rules that look at other fields
 //!   ([`rules`]), outer objects before inner ones.
 //!
-//! Zero values of required fields are not filled in, except inside `status`: validation must still
-//! see that a name is missing. Unknown fields stay: dropping or reporting them is the schema's job.
+//! Zero values of required fields are not filled in, except inside `status`, and an empty string in
+//! one is taken out: validation must still see that a name is missing. Unknown fields stay: dropping or reporting them is the schema's job.
 //!
 //! Not here: what the real server allocates or admits (cluster IPs, tolerations, priorities), and
 //! validation. `applying twice` changes nothing, which a test asserts.
@@ -177,7 +177,7 @@ fn shallow(field: &FieldType, object: &mut Object, place: Place) {
         Some(Value::Null) if field.item != Item::Special(Special::Json) => {
             object.remove(name);
         }
-        Some(value) if is_omitted(field, value) => {
+        Some(value) if is_omitted(field, value) || is_missing(field, value, place) => {
             object.remove(name);
         }
         Some(_) | None => {}
@@ -203,6 +203,13 @@ fn is_omitted(field: &FieldType, value: &Value) -> bool {
             Item::Bool | Item::Int32 | Item::Int64 | Item::Double | Item::String | Item::Bytes,
         ) => is_zero(value),
     }
+}
+
+/// Go cannot tell an empty string from a missing one, and neither may validation: a client that
+/// sends protobuf always sends it.
+fn is_missing(field: &FieldType, value: &Value, place: Place) -> bool {
+    let required = field.presence == Presence::Always && field.shape == Shape::One;
+    required && field.item == Item::String && place != Place::Status && is_zero(value)
 }
 
 /// What Go prints for an absent field. Zeros of required fields only where nobody validates them.

@@ -21,7 +21,15 @@ pub(crate) async fn create(cx: &mut Cx) -> Result<Answer, Error> {
     let options = WriteOptions::parse(&cx.query, cx.user_agent())?;
     let parsed = decode::document(decode::media(cx.content_type())?, &cx.body)?;
     let object = write::intake(cx, parsed, &options)?;
-    let written = store_new(cx, object, &options).await?;
+    let written = store_new(
+        cx,
+        New {
+            object,
+            tracked: false,
+        },
+        &options,
+    )
+    .await?;
     respond(cx, &written, StatusCode::CREATED)
 }
 
@@ -37,10 +45,21 @@ pub(crate) fn respond(cx: &Cx, written: &Written, code: StatusCode) -> Result<An
     Ok(json(code, body))
 }
 
+/// An object to be.
+#[derive(Clone)]
+pub(crate) struct New {
+    pub(crate) object: Value,
+    /// Whether managed fields are up to date already (server-side apply does that itself).
+    pub(crate) tracked: bool,
+}
+
 /// Stores an object that was checked to be of this kind, under a name of its own.
 pub(crate) async fn store_new(
     cx: &mut Cx,
-    mut object: Value,
+    New {
+        mut object,
+        tracked,
+    }: New,
     options: &WriteOptions,
 ) -> Result<Written, Error> {
     write::check_address(cx, &mut object)?;
@@ -51,7 +70,16 @@ pub(crate) async fn store_new(
     }
     let generated = value::text(&object, "metadata.name").is_empty();
     for _ in 0..write::MAX_ATTEMPTS {
-        match attempt(cx, object.clone(), options).await? {
+        match attempt(
+            cx,
+            New {
+                object: object.clone(),
+                tracked,
+            },
+            options,
+        )
+        .await?
+        {
             Attempt::Done(written) => return Ok(written),
             Attempt::Taken(name) if !generated => {
                 return Err(Error::already_exists(cx.kind.about(&name)));
@@ -69,18 +97,24 @@ enum Attempt {
     NamespaceChanged,
 }
 
-async fn attempt(cx: &mut Cx, mut object: Value, options: &WriteOptions) -> Result<Attempt, Error> {
+async fn attempt(cx: &mut Cx, new: New, options: &WriteOptions) -> Result<Attempt, Error> {
+    let New {
+        mut object,
+        tracked,
+    } = new;
     let kind = Arc::clone(&cx.kind);
     let namespace = cx.target.namespace.clone();
-    complete(cx, &mut object, options);
+    complete(cx, &mut object);
     let name = value::text(&object, "metadata.name").to_owned();
     let guard = write::namespace_guard(&cx.server, &kind, kind.about(&name), &namespace)?;
     write::admit(cx, Operation::Create, &mut object, None, options.dry_run).await?;
     write::validate(&kind, &object, None)?;
     auth::escalation::check(cx, &object, None)?;
-    write::with_managed(cx, options, Section::Main, |managed| {
-        managed::track_update(managed, None, &mut object);
-    });
+    if !tracked {
+        write::with_managed(cx, options, Section::Main, |managed| {
+            managed::track_update(managed, None, &mut object);
+        });
+    }
     meta::tidy(&mut object);
     let key = cx.server.key(&kind, &namespace, &name)?;
     if options.dry_run {
@@ -105,7 +139,7 @@ async fn attempt(cx: &mut Cx, mut object: Value, options: &WriteOptions) -> Resu
 }
 
 /// What the server fills in: metadata, the kind's own fields, defaults.
-fn complete(cx: &Cx, object: &mut Value, _options: &WriteOptions) {
+fn complete(cx: &Cx, object: &mut Value) {
     let kind = &cx.kind;
     let uid = uuid::Uuid::new_v4();
     let birth = Birth {
@@ -128,5 +162,7 @@ fn complete(cx: &Cx, object: &mut Value, _options: &WriteOptions) {
 fn suffix(uid: uuid::Uuid) -> String {
     const LETTERS: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
     let bytes = uid.as_bytes().iter().take(5);
-    bytes.map(|byte| char::from(LETTERS[usize::from(*byte) % LETTERS.len()])).collect()
+    bytes
+        .map(|byte| char::from(LETTERS[usize::from(*byte) % LETTERS.len()]))
+        .collect()
 }

@@ -123,7 +123,14 @@ async fn delete_one(
         let stored = stored.ok_or_else(|| Error::not_found(kind.about(name)))?;
         let live = present::value(&kind, &stored);
         options.check(&kind, name, &live)?;
-        write::admit(cx, Operation::Delete, &mut Value::Null, Some(&live), options.dry_run).await?;
+        write::admit(
+            cx,
+            Operation::Delete,
+            &mut Value::Null,
+            Some(&live),
+            options.dry_run,
+        )
+        .await?;
         let step = step(cx, &live, options);
         if let Some(deleted) = carry_out(cx, &key, stored, step, options.dry_run).await? {
             return Ok(deleted);
@@ -162,7 +169,10 @@ fn step(cx: &Cx, live: &Value, options: &DeleteOptions) -> Step {
     if object == *live {
         return Step::Wait;
     }
-    if let Some(generation) = value::at(live, "metadata.generation").as_i64().filter(|_| !marked) {
+    if let Some(generation) = value::at(live, "metadata.generation")
+        .as_i64()
+        .filter(|_| !marked)
+    {
         object["metadata"]["generation"] = json!(generation + 1);
     }
     Step::Mark(object)
@@ -201,16 +211,30 @@ async fn carry_out(
         Step::Mark(object) if dry_run => return Ok(Some(Deleted::Marked(Written::DryRun(object)))),
         Step::Remove(object) if dry_run => return Ok(Some(Deleted::Gone(Written::DryRun(object)))),
         Step::Mark(object) => (Op::Put(key.clone(), write::draft(kind, &object)), false),
-        Step::Remove(object) => {
-            (Op::Delete(key.clone(), Some(write::draft(kind, &object))), true)
-        }
+        Step::Remove(object) => (
+            Op::Delete(key.clone(), Some(write::draft(kind, &object))),
+            true,
+        ),
     };
     let guards = vec![(key.clone(), Expect::At(stored.revision()))];
-    match write::commit(&cx.server, kind, Txn { guards, ops: vec![op] }).await {
-        Ok(committed) => Ok(committed.objects.into_iter().next().map(|object| match gone {
-            true => Deleted::Gone(Written::Stored(object)),
-            false => Deleted::Marked(Written::Stored(object)),
-        })),
+    match write::commit(
+        &cx.server,
+        kind,
+        Txn {
+            guards,
+            ops: vec![op],
+        },
+    )
+    .await
+    {
+        Ok(committed) => Ok(committed
+            .objects
+            .into_iter()
+            .next()
+            .map(|object| match gone {
+                true => Deleted::Gone(Written::Stored(object)),
+                false => Deleted::Marked(Written::Stored(object)),
+            })),
         Err(CommitError::Conflict { .. } | CommitError::Missing { .. }) => Ok(None),
         Err(error) => Err(write::storage_error(&error)),
     }
@@ -258,11 +282,17 @@ impl DeleteOptions {
     fn check(&self, kind: &Kind, name: &str, live: &Value) -> Result<(), Error> {
         let uid = value::text(live, "metadata.uid");
         if let Some(wanted) = self.uid.as_deref().filter(|wanted| *wanted != uid) {
-            let why = format!("Precondition failed: UID in precondition: {wanted}, UID in object meta: {uid}");
+            let why = format!(
+                "Precondition failed: UID in precondition: {wanted}, UID in object meta: {uid}"
+            );
             return Err(Error::conflict(kind.about(name), &why));
         }
         let version = value::text(live, "metadata.resourceVersion");
-        if let Some(wanted) = self.resource_version.as_deref().filter(|one| *one != version) {
+        if let Some(wanted) = self
+            .resource_version
+            .as_deref()
+            .filter(|one| *one != version)
+        {
             let why = format!(
                 "Precondition failed: ResourceVersion in precondition: {wanted}, ResourceVersion in object meta: {version}"
             );

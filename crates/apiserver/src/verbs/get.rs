@@ -21,14 +21,21 @@ pub(crate) fn get(cx: &Cx) -> Result<Answer, Error> {
             }
         }
     }
-    let key = cx.server.key(&cx.kind, &cx.target.namespace, &cx.target.name)?;
+    let key = cx
+        .server
+        .key(&cx.kind, &cx.target.namespace, &cx.target.name)?;
     let object = cx
         .server
         .store
         .get(&key)
         .ok_or_else(|| Error::not_found(cx.kind.about(&cx.target.name)))?;
     let now = cx.now;
-    let body =
-        present::one(&cx.kind, Presented::Stored(&object), form, Include::parse(&cx.query), now)?;
+    let body = present::one(
+        &cx.kind,
+        Presented::Stored(&object),
+        form,
+        Include::parse(&cx.query),
+        now,
+    )?;
     Ok(json(StatusCode::OK, body))
 }

@@ -83,7 +83,9 @@ async fn fetch(
     if let Some(revision) = at {
         query = query.at(Revision::new(revision));
     }
-    read(cx, query, filter).await.map_err(|error| read_error(error, &options.continue_token))
+    read(cx, query, filter)
+        .await
+        .map_err(|error| read_error(error, &options.continue_token))
 }
 
 async fn read(cx: &Cx, query: ListQuery, filter: &Filter) -> Result<Page, ReadError> {
@@ -91,7 +93,10 @@ async fn read(cx: &Cx, query: ListQuery, filter: &Filter) -> Result<Page, ReadEr
         true => cx.server.store.list(&query).await,
         false => {
             let kind = &cx.kind;
-            cx.server.store.list_where(&query, &|object: &Object| filter.matches(kind, object)).await
+            cx.server
+                .store
+                .list_where(&query, &|object: &Object| filter.matches(kind, object))
+                .await
         }
     }
 }
@@ -118,9 +123,14 @@ fn read_error(error: ReadError, token: &str) -> Error {
             oldest.get()
         )),
         ReadError::Compacted { .. } => {
-            let fresh = decode(token).map(|token| encode(&Continue { rv: 0, ..token })).ok();
+            let fresh = decode(token)
+                .map(|token| encode(&Continue { rv: 0, ..token }))
+                .ok();
             let message = "The provided continue parameter is too old to display a consistent list result. You can start a new list without the continue parameter, or use the continue token in this response to retrieve the remainder of the results. Continuing with the provided token results in an inconsistent list - objects that were created, modified, or deleted between the time the first chunk was returned and now may show up in the list.";
-            Error { continue_token: fresh, ..Error::expired(message) }
+            Error {
+                continue_token: fresh,
+                ..Error::expired(message)
+            }
         }
         ReadError::Future { requested, newest } => {
             Error::future_revision(requested.get(), newest.get())
@@ -131,7 +141,8 @@ fn read_error(error: ReadError, token: &str) -> Error {
 }
 
 fn decode(token: &str) -> Result<Continue, Error> {
-    let invalid = || Error::bad_request("continue key is not valid: it is not a token of this server");
+    let invalid =
+        || Error::bad_request("continue key is not valid: it is not a token of this server");
     let bytes = URL_SAFE_NO_PAD.decode(token).map_err(|_| invalid())?;
     let token: Continue = serde_json::from_slice(&bytes).map_err(|_| invalid())?;
     match token.v == TOKEN_VERSION {
@@ -173,10 +184,18 @@ fn objects(kind: &Kind, items: &[Arc<Object>], metadata: &Map<String, Value>) ->
         json!(kind.api_version),
         Value::Object(metadata.clone()),
     );
-    wrap(head, items.iter().map(|object| present::bytes(kind, object)))
+    wrap(
+        head,
+        items.iter().map(|object| present::bytes(kind, object)),
+    )
 }
 
-fn partials(kind: &Kind, items: &[Arc<Object>], metadata: Map<String, Value>, version: &str) -> Body {
+fn partials(
+    kind: &Kind,
+    items: &[Arc<Object>],
+    metadata: Map<String, Value>,
+    version: &str,
+) -> Body {
     let head = format!(
         "{{\"kind\":\"PartialObjectMetadataList\",\"apiVersion\":\"meta.k8s.io/{version}\",\"metadata\":{},\"items\":[",
         Value::Object(metadata),
@@ -226,8 +245,10 @@ mod tests {
             ns: String::new(),
             name: "b".to_owned(),
         };
-        let compacted =
-            ReadError::Compacted { requested: Revision::new(7), oldest: Revision::new(9) };
+        let compacted = ReadError::Compacted {
+            requested: Revision::new(7),
+            oldest: Revision::new(9),
+        };
         let error = read_error(compacted, &encode(&token));
         assert_eq!((error.code.as_u16(), error.reason), (410, "Expired"));
         assert_eq!(decode(&error.continue_token.unwrap()).unwrap().rv, 0);

@@ -5,9 +5,9 @@ use deltaplane_schema::{managed, strategic, too_deep};
 use http::StatusCode;
 use serde_json::{Value, json};
 
+use super::create::{self, New};
 use super::update::{self, Changed};
 use super::write::{self, Section};
-use super::create;
 use crate::context::{Answer, Cx};
 use crate::decode::{self, essence};
 use crate::error::{Cause, Error};
@@ -25,8 +25,11 @@ const SUPPORTED: [&str; 4] = [
     "application/strategic-merge-patch+json",
     "application/apply-patch+yaml",
 ];
-const SUPPORTED_CUSTOM: [&str; 3] =
-    ["application/json-patch+json", "application/merge-patch+json", "application/apply-patch+yaml"];
+const SUPPORTED_CUSTOM: [&str; 3] = [
+    "application/json-patch+json",
+    "application/merge-patch+json",
+    "application/apply-patch+yaml",
+];
 
 /// A parsed patch.
 enum Patch {
@@ -48,7 +51,10 @@ pub(crate) async fn patch(cx: &mut Cx, section: Section) -> Result<Answer, Error
     let written = update::change(cx, section, &options, |cx, live| {
         let mut object = patch.apply(cx, live)?;
         finish(cx, &mut object, live, &duplicates, &options)?;
-        Ok(Changed { object, tracked: false })
+        Ok(Changed {
+            object,
+            tracked: false,
+        })
     })
     .await?;
     create::respond(cx, &written, StatusCode::OK)
@@ -66,7 +72,9 @@ fn parse(cx: &Cx, content_type: &str) -> Result<(Patch, Vec<String>), Error> {
             .map_err(|error| Error::bad_request(format!("error decoding patch: {error}")))?;
         match parsed.value.is_object() {
             true => Ok(parsed),
-            false => Err(Error::bad_request("error decoding patch: it is not an object")),
+            false => Err(Error::bad_request(
+                "error decoding patch: it is not an object",
+            )),
         }
     };
     match content_type {
@@ -112,7 +120,9 @@ impl Patch {
         }
         match object.is_object() && !too_deep(&object) {
             true => Ok(object),
-            false => Err(Error::unprocessable("the patched object is not an object, or too deep")),
+            false => Err(Error::unprocessable(
+                "the patched object is not an object, or too deep",
+            )),
         }
     }
 }
@@ -120,16 +130,22 @@ impl Patch {
 /// RFC 6902, with bounds on what copies can add.
 pub fn apply_json_patch(patch: &json_patch::Patch, object: &mut Value) -> Result<(), Error> {
     let refused = |error: &dyn std::fmt::Display| {
-        Error::unprocessable(format!("the server rejected our request due to an error in our request: {error}"))
+        Error::unprocessable(format!(
+            "the server rejected our request due to an error in our request: {error}"
+        ))
     };
-    let copies = patch.0.iter().any(|op| matches!(op, json_patch::PatchOperation::Copy(_)));
+    let copies = patch
+        .0
+        .iter()
+        .any(|op| matches!(op, json_patch::PatchOperation::Copy(_)));
     if !copies {
         return json_patch::patch(object, patch).map_err(|error| refused(&error));
     }
     // Step by step, so that copies of copies cannot grow without end.
     let limit = object.to_string().len() + MAX_COPIED;
     for operation in &patch.0 {
-        json_patch::patch(object, std::slice::from_ref(operation)).map_err(|error| refused(&error))?;
+        json_patch::patch(object, std::slice::from_ref(operation))
+            .map_err(|error| refused(&error))?;
         let copied = matches!(operation, json_patch::PatchOperation::Copy(_));
         if copied && object.to_string().len() > limit {
             return Err(Error::too_large_object(format!(
@@ -149,7 +165,10 @@ fn finish(
     options: &WriteOptions,
 ) -> Result<(), Error> {
     let invalid = |error: &dyn std::fmt::Display| {
-        let patch = String::from_utf8_lossy(&cx.body).chars().take(1024).collect::<String>();
+        let patch = String::from_utf8_lossy(&cx.body)
+            .chars()
+            .take(1024)
+            .collect::<String>();
         let path = field::Path::new("patch");
         let error = field::Error::invalid(path, patch, error.to_string());
         Error::invalid("", "", "", &[error])
@@ -159,9 +178,15 @@ fn finish(
         let message = "apiVersion and kind cannot be changed by a patch";
         return Err(Error::bad_request(message));
     }
-    cx.kind.schema.decode(object).map_err(|error| invalid(&error))?;
+    cx.kind
+        .schema
+        .decode(object)
+        .map_err(|error| invalid(&error))?;
     if let Err(faults) = write::strictness(cx, object, duplicates, options.field_validation) {
-        let patch = String::from_utf8_lossy(&cx.body).chars().take(1024).collect::<String>();
+        let patch = String::from_utf8_lossy(&cx.body)
+            .chars()
+            .take(1024)
+            .collect::<String>();
         let detail = format!("strict decoding error: {faults}");
         let error = field::Error::invalid(field::Path::new("patch"), patch, detail);
         return Err(Error::invalid("", "", "", &[error]));
@@ -184,7 +209,9 @@ async fn apply(cx: &mut Cx, section: Section) -> Result<Answer, Error> {
     let mut config = parsed.value;
     check_config(cx, &mut config)?;
     let force = options.force.unwrap_or(false);
-    let key = cx.server.key(&cx.kind, &cx.target.namespace, &cx.target.name)?;
+    let key = cx
+        .server
+        .key(&cx.kind, &cx.target.namespace, &cx.target.name)?;
     if cx.server.store.get(&key).is_none() {
         return apply_new(cx, section, &config, &options).await;
     }
@@ -193,7 +220,10 @@ async fn apply(cx: &mut Cx, section: Section) -> Result<Answer, Error> {
             managed::apply(managed, Some(live), &config, force)
         });
         let applied = applied.map_err(apply_error)?;
-        Ok(Changed { object: applied.object, tracked: true })
+        Ok(Changed {
+            object: applied.object,
+            tracked: true,
+        })
     })
     .await?;
     create::respond(cx, &written, StatusCode::OK)
@@ -214,7 +244,15 @@ async fn apply_new(
         managed::apply(managed, None, config, true)
     });
     let object = applied.map_err(apply_error)?.object;
-    let written = create::store_new(cx, object, options).await?;
+    let written = create::store_new(
+        cx,
+        New {
+            object,
+            tracked: true,
+        },
+        options,
+    )
+    .await?;
     create::respond(cx, &written, StatusCode::CREATED)
 }
 
@@ -223,8 +261,10 @@ fn duplicates_in_apply(
     duplicates: &[String],
     validation: FieldValidation,
 ) -> Result<(), Error> {
-    let faults: Vec<String> =
-        duplicates.iter().map(|path| format!("duplicate field {path:?}")).collect();
+    let faults: Vec<String> = duplicates
+        .iter()
+        .map(|path| format!("duplicate field {path:?}"))
+        .collect();
     match validation {
         FieldValidation::Ignore => Ok(()),
         FieldValidation::Warn => {
@@ -241,9 +281,14 @@ fn duplicates_in_apply(
 /// An applied configuration names its kind and is meant for this address.
 fn check_config(cx: &Cx, config: &mut Value) -> Result<(), Error> {
     if !config.is_object() {
-        return Err(Error::bad_request("error decoding YAML: the configuration is not an object"));
+        return Err(Error::bad_request(
+            "error decoding YAML: the configuration is not an object",
+        ));
     }
-    let (api_version, kind) = (value::text(config, "apiVersion"), value::text(config, "kind"));
+    let (api_version, kind) = (
+        value::text(config, "apiVersion"),
+        value::text(config, "kind"),
+    );
     if api_version.is_empty() || kind.is_empty() {
         return Err(Error::bad_request(
             "invalid object type: apiVersion and kind must be set in an applied configuration",

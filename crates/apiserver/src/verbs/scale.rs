@@ -20,11 +20,8 @@ pub(crate) async fn scale(cx: &mut Cx, scale: Scale) -> Result<Answer, Error> {
         Verb::Get => current(cx, &scale)?,
         Verb::Update => put(cx, &scale).await?,
         Verb::Patch => patch(cx, &scale).await?,
-        verb @ (Verb::List
-        | Verb::Watch
-        | Verb::Create
-        | Verb::Delete
-        | Verb::DeleteCollection) => {
+        verb
+        @ (Verb::List | Verb::Watch | Verb::Create | Verb::Delete | Verb::DeleteCollection) => {
             return Err(Error::method_not_allowed(cx.target.about(), verb.as_str()));
         }
     };
@@ -32,7 +29,9 @@ pub(crate) async fn scale(cx: &mut Cx, scale: Scale) -> Result<Answer, Error> {
 }
 
 fn current(cx: &Cx, scale: &Scale) -> Result<Value, Error> {
-    let key = cx.server.key(&cx.kind, &cx.target.namespace, &cx.target.name)?;
+    let key = cx
+        .server
+        .key(&cx.kind, &cx.target.namespace, &cx.target.name)?;
     let stored = cx.server.store.get(&key);
     let stored = stored.ok_or_else(|| Error::not_found(cx.kind.about(&cx.target.name)))?;
     show(&cx.kind, scale, &present::value(&cx.kind, &stored))
@@ -92,7 +91,10 @@ async fn store(
         if version.as_str().is_some_and(|version| !version.is_empty()) {
             object["metadata"]["resourceVersion"] = version;
         }
-        Ok(Changed { object, tracked: false })
+        Ok(Changed {
+            object,
+            tracked: false,
+        })
     })
     .await?;
     match written {
@@ -128,13 +130,23 @@ fn show(kind: &Kind, scale: &Scale, object: &Value) -> Result<Value, Error> {
     }
     let metadata = &object["metadata"];
     let mut shown = Map::new();
-    for field in ["name", "namespace", "uid", "resourceVersion", "creationTimestamp"] {
+    for field in [
+        "name",
+        "namespace",
+        "uid",
+        "resourceVersion",
+        "creationTimestamp",
+    ] {
         if !metadata[field].is_null() {
             shown.insert(field.to_owned(), metadata[field].clone());
         }
     }
-    let mut status = json!({"replicas": value::at(object, &scale.status_replicas).as_i64().unwrap_or(0)});
-    let selector = scale.selector.as_ref().map(|selector| selector_text(selector, object));
+    let mut status =
+        json!({"replicas": value::at(object, &scale.status_replicas).as_i64().unwrap_or(0)});
+    let selector = scale
+        .selector
+        .as_ref()
+        .map(|selector| selector_text(selector, object));
     if let Some(text) = selector.filter(|text| !text.is_empty()) {
         status["selector"] = json!(text);
     }
@@ -154,7 +166,11 @@ fn selector_text(selector: &ScaleSelector, object: &Value) -> String {
         ScaleSelector::Object(path) => {
             let selector = value::at(object, path);
             let mut terms = labels_text(&selector["matchLabels"]);
-            terms.extend(value::list(selector, "matchExpressions").iter().map(expression_text));
+            terms.extend(
+                value::list(selector, "matchExpressions")
+                    .iter()
+                    .map(expression_text),
+            );
             terms.join(",")
         }
     }
@@ -162,7 +178,9 @@ fn selector_text(selector: &ScaleSelector, object: &Value) -> String {
 
 fn labels_text(labels: &Value) -> Vec<String> {
     let labels = labels.as_object().into_iter().flatten();
-    labels.map(|(key, text)| format!("{key}={}", text.as_str().unwrap_or_default())).collect()
+    labels
+        .map(|(key, text)| format!("{key}={}", text.as_str().unwrap_or_default()))
+        .collect()
 }
 
 fn expression_text(expression: &Value) -> String {
@@ -190,6 +208,9 @@ mod tests {
             ],
         }}});
         let selector = ScaleSelector::Object("spec.selector".to_owned());
-        assert_eq!(selector_text(&selector, &object), "app=web,tier in (a,b),!old");
+        assert_eq!(
+            selector_text(&selector, &object),
+            "app=web,tier in (a,b),!old"
+        );
     }
 }

@@ -7,7 +7,7 @@ use deltaplane_store::{CommitError, Expect, Key, Object, Op, Txn};
 use http::StatusCode;
 use serde_json::{Value, json};
 
-use super::create;
+use super::create::{self, New};
 use super::write::{self, Section, Written};
 use crate::context::{Answer, Cx};
 use crate::error::Error;
@@ -21,16 +21,29 @@ pub(crate) async fn update(cx: &mut Cx, section: Section) -> Result<Answer, Erro
     let parsed = decode::document(decode::media(cx.content_type())?, &cx.body)?;
     let mut object = write::intake(cx, parsed, &options)?;
     write::check_address(cx, &mut object)?;
-    let key = cx.server.key(&cx.kind, &cx.target.namespace, &cx.target.name)?;
+    let key = cx
+        .server
+        .key(&cx.kind, &cx.target.namespace, &cx.target.name)?;
     let absent = cx.server.store.get(&key).is_none();
     if absent && section == Section::Main && cx.kind.strategy.create_on_update {
         auth::authorize_create(cx)?;
         value::take(&mut object["metadata"], "resourceVersion");
-        let written = create::store_new(cx, object, &options).await?;
+        let written = create::store_new(
+            cx,
+            New {
+                object,
+                tracked: false,
+            },
+            &options,
+        )
+        .await?;
         return create::respond(cx, &written, StatusCode::CREATED);
     }
     let written = change(cx, section, &options, |_cx, _live| {
-        Ok(Changed { object: object.clone(), tracked: false })
+        Ok(Changed {
+            object: object.clone(),
+            tracked: false,
+        })
     })
     .await?;
     create::respond(cx, &written, StatusCode::OK)
@@ -51,14 +64,21 @@ pub(crate) async fn change(
     options: &WriteOptions,
     make: impl Fn(&mut Cx, &Value) -> Result<Changed, Error>,
 ) -> Result<Written, Error> {
-    let key = cx.server.key(&cx.kind, &cx.target.namespace, &cx.target.name)?;
+    let key = cx
+        .server
+        .key(&cx.kind, &cx.target.namespace, &cx.target.name)?;
     for _ in 0..write::MAX_ATTEMPTS {
         let stored = cx.server.store.get(&key);
         let stored = stored.ok_or_else(|| Error::not_found(cx.kind.about(&cx.target.name)))?;
         let live = present::value(&cx.kind, &stored);
         let changed = make(cx, &live)?;
         let conditional = precondition(&cx.kind, section, &changed.object, &live, &cx.target.name)?;
-        let attempt = Attempt { key: &key, stored, live, section };
+        let attempt = Attempt {
+            key: &key,
+            stored,
+            live,
+            section,
+        };
         match attempt.run(cx, changed, options).await? {
             Some(written) => return Ok(written),
             None if conditional => return Err(Error::modified(cx.kind.about(&cx.target.name))),
@@ -77,9 +97,14 @@ fn precondition(
     name: &str,
 ) -> Result<bool, Error> {
     let about = kind.about(name);
-    let (uid, live_uid) = (value::text(new, "metadata.uid"), value::text(live, "metadata.uid"));
+    let (uid, live_uid) = (
+        value::text(new, "metadata.uid"),
+        value::text(live, "metadata.uid"),
+    );
     if !uid.is_empty() && uid != live_uid {
-        let why = format!("Precondition failed: UID in precondition: {uid}, UID in object meta: {live_uid}");
+        let why = format!(
+            "Precondition failed: UID in precondition: {uid}, UID in object meta: {live_uid}"
+        );
         return Err(Error::conflict(about, &why));
     }
     match value::text(new, "metadata.resourceVersion") {
@@ -116,10 +141,20 @@ impl Attempt<'_> {
         options: &WriteOptions,
     ) -> Result<Option<Written>, Error> {
         let kind = Arc::clone(&cx.kind);
-        let Changed { mut object, tracked } = changed;
+        let Changed {
+            mut object,
+            tracked,
+        } = changed;
         merge_section(&kind, self.section, &mut object, &self.live);
         kind.default(&mut object);
-        write::admit(cx, Operation::Update, &mut object, Some(&self.live), options.dry_run).await?;
+        write::admit(
+            cx,
+            Operation::Update,
+            &mut object,
+            Some(&self.live),
+            options.dry_run,
+        )
+        .await?;
         write::validate(&kind, &object, Some(&self.live))?;
         auth::escalation::check(cx, &object, Some(&self.live))?;
         if !tracked {
@@ -147,7 +182,16 @@ impl Attempt<'_> {
             false => Op::Put(self.key.clone(), draft),
         };
         let guards = vec![(self.key.clone(), Expect::At(self.stored.revision()))];
-        match write::commit(&cx.server, kind, Txn { guards, ops: vec![op] }).await {
+        match write::commit(
+            &cx.server,
+            kind,
+            Txn {
+                guards,
+                ops: vec![op],
+            },
+        )
+        .await
+        {
             Ok(committed) => Ok(committed.objects.into_iter().next().map(Written::Stored)),
             Err(CommitError::Conflict { .. } | CommitError::Missing { .. }) => Ok(None),
             Err(error) => Err(write::storage_error(&error)),
@@ -158,7 +202,9 @@ impl Attempt<'_> {
 /// Whether a deleted object has nothing left to wait for.
 pub(crate) fn is_gone(kind: &Kind, object: &Value) -> bool {
     let deleting = !value::at(object, "metadata.deletionTimestamp").is_null();
-    let grace = value::at(object, "metadata.deletionGracePeriodSeconds").as_i64().unwrap_or(0);
+    let grace = value::at(object, "metadata.deletionGracePeriodSeconds")
+        .as_i64()
+        .unwrap_or(0);
     deleting
         && grace == 0
         && value::list(object, "metadata.finalizers").is_empty()
@@ -205,7 +251,9 @@ fn count_generation(kind: &Kind, object: &mut Value, live: &Value) {
     let counts = |field: &str| field != "metadata" && !(kind.status && field == "status");
     let differs = |one: &Value, other: &Value| {
         let fields = one.as_object().into_iter().flatten();
-        fields.filter(|(field, _)| counts(field)).any(|(field, content)| other[field] != *content)
+        fields
+            .filter(|(field, _)| counts(field))
+            .any(|(field, content)| other[field] != *content)
     };
     if differs(object, live) || differs(live, object) {
         let generation = value::at(live, "metadata.generation").as_i64().unwrap_or(0) + 1;

@@ -56,7 +56,9 @@ struct Stream {
 
 enum Phase {
     /// Objects that exist are still to be sent; then a bookmark that says so, if asked for.
-    Initial { announce_end: bool },
+    Initial {
+        announce_end: bool,
+    },
     Live,
     Done,
 }
@@ -85,7 +87,11 @@ pub(crate) async fn watch(cx: &Cx) -> Result<Answer, Error> {
     let slot = Slot::take(cx)?;
     let start = start(cx, &options, &filter).await?;
     let (initial, phase, watch) = match start {
-        Start::At { initial, phase, watch } => (initial, phase, *watch),
+        Start::At {
+            initial,
+            phase,
+            watch,
+        } => (initial, phase, *watch),
         Start::TooOld(error) => {
             let frame = error_frame(&error);
             return Ok(answer(StatusCode::OK, Body::stream(stream::iter([frame]))));
@@ -114,7 +120,10 @@ pub(crate) async fn watch(cx: &Cx) -> Result<Answer, Error> {
         retired: cx.kind.retired(),
         _slot: slot,
     };
-    Ok(answer(StatusCode::OK, Body::stream(stream::unfold(stream, Stream::next))))
+    Ok(answer(
+        StatusCode::OK,
+        Body::stream(stream::unfold(stream, Stream::next)),
+    ))
 }
 
 /// So that watches that began together do not end together.
@@ -131,7 +140,11 @@ async fn over(retired: Option<&Stop>) {
 }
 
 enum Start {
-    At { initial: VecDeque<Arc<Object>>, phase: Phase, watch: Box<Watch> },
+    At {
+        initial: VecDeque<Arc<Object>>,
+        phase: Phase,
+        watch: Box<Watch>,
+    },
     TooOld(Error),
 }
 
@@ -156,13 +169,21 @@ async fn start(cx: &Cx, options: &ListOptions, filter: &Filter) -> Result<Start,
                 .await
                 .map_err(|error| Error::unavailable(error.to_string()))?;
             let announce_end = options.send_initial_events == Some(true) && options.bookmarks;
-            (page.items.into(), page.revision, Phase::Initial { announce_end })
+            (
+                page.items.into(),
+                page.revision,
+                Phase::Initial { announce_end },
+            )
         }
         false if wanted == 0 => (VecDeque::new(), current, Phase::Live),
         false => (VecDeque::new(), Revision::new(wanted), Phase::Live),
     };
     match store.watch(scope(cx, filter)?, from) {
-        Ok(watch) => Ok(Start::At { initial, phase, watch: Box::new(watch) }),
+        Ok(watch) => Ok(Start::At {
+            initial,
+            phase,
+            watch: Box::new(watch),
+        }),
         Err(WatchError::Future { requested, newest }) => {
             Err(Error::future_revision(requested.get(), newest.get()))
         }
@@ -187,9 +208,9 @@ fn scope(cx: &Cx, filter: &Filter) -> Result<Scope, Error> {
     let bad = |_| Error::bad_request("a selector names what cannot be a name");
     match (cx.kind.namespaced, namespace, name) {
         (false, _, Some(name)) => collection.key("", name).map(|key| Scope::object(&key)),
-        (true, namespace, Some(name)) if !namespace.is_empty() => {
-            collection.key(namespace, name).map(|key| Scope::object(&key))
-        }
+        (true, namespace, Some(name)) if !namespace.is_empty() => collection
+            .key(namespace, name)
+            .map(|key| Scope::object(&key)),
         (true, namespace, _) if !namespace.is_empty() => Scope::namespace(&collection, namespace),
         _ => Ok(Scope::collection(&collection)),
     }
@@ -198,9 +219,11 @@ fn scope(cx: &Cx, filter: &Filter) -> Result<Scope, Error> {
 
 fn watch_error(error: &WatchError) -> Error {
     match error {
-        WatchError::Resync { after, oldest } => {
-            Error::expired(format!("too old resource version: {} ({})", after.get(), oldest.get()))
-        }
+        WatchError::Resync { after, oldest } => Error::expired(format!(
+            "too old resource version: {} ({})",
+            after.get(),
+            oldest.get()
+        )),
         WatchError::Future { requested, newest } => {
             Error::future_revision(requested.get(), newest.get())
         }
@@ -352,7 +375,9 @@ impl Encoder {
     /// An object that changed so that it no longer matches is deleted to this client: shown as
     /// it was, at the revision of the change.
     fn left(&mut self, event: &Arc<Event>) -> Bytes {
-        let Some(previous) = event.previous() else { return Bytes::new() };
+        let Some(previous) = event.previous() else {
+            return Bytes::new();
+        };
         let mut value = present::value(&self.kind, previous);
         value["metadata"]["resourceVersion"] = json!(event.revision().get().to_string());
         self.formed("DELETED", value)
@@ -401,7 +426,9 @@ impl Encoder {
 
     /// A Table's bookmark carries the object in a row without cells' content.
     fn bookmark_row(&mut self, object: &Value) -> Bytes {
-        let Form::Table { version } = self.form else { return Bytes::new() };
+        let Form::Table { version } = self.form else {
+            return Bytes::new();
+        };
         let mut table = Table::new(&self.kind, version, Include::Object, self.now);
         table.push(object);
         let revision = object["metadata"]["resourceVersion"].clone();
@@ -433,13 +460,21 @@ fn error_frame(error: &Error) -> Bytes {
 impl Slot {
     fn take(cx: &Cx) -> Result<Self, Error> {
         let limits = &cx.server.config.limits;
-        let slot = Self { server: Arc::clone(&cx.server), user: cx.user.name.clone() };
+        let slot = Self {
+            server: Arc::clone(&cx.server),
+            user: cx.user.name.clone(),
+        };
         let total = cx.server.watches.fetch_add(1, Ordering::Relaxed) + 1;
         let own = cx.server.flow.watch_begins(&cx.user.name);
-        cx.server.metrics.watches.set(i64::try_from(total).unwrap_or(i64::MAX));
+        cx.server
+            .metrics
+            .watches
+            .set(i64::try_from(total).unwrap_or(i64::MAX));
         match total > limits.watches || own > limits.watches_per_user {
             // Dropping the slot gives it back.
-            true => Err(Error::too_many_requests("too many watches are open, please try again later")),
+            true => Err(Error::too_many_requests(
+                "too many watches are open, please try again later",
+            )),
             false => Ok(slot),
         }
     }
@@ -448,7 +483,10 @@ impl Slot {
 impl Drop for Slot {
     fn drop(&mut self) {
         let before = self.server.watches.fetch_sub(1, Ordering::Relaxed);
-        self.server.metrics.watches.set(i64::try_from(before.saturating_sub(1)).unwrap_or(0));
+        self.server
+            .metrics
+            .watches
+            .set(i64::try_from(before.saturating_sub(1)).unwrap_or(0));
         self.server.flow.watch_ends(&self.user);
     }
 }

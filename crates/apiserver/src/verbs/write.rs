@@ -70,7 +70,12 @@ impl Section {
                     "metadata" => kind.is_custom(),
                     _ => true,
                 };
-                kind.schema.root().properties().map(|(field, _)| field).filter(foreign).collect()
+                kind.schema
+                    .root()
+                    .properties()
+                    .map(|(field, _)| field)
+                    .filter(foreign)
+                    .collect()
             }
             Self::Finalize => vec!["status", "metadata"],
         };
@@ -83,7 +88,10 @@ impl Section {
 /// The object in a request's body, in this kind's shape: its type checked, unknown and duplicate
 /// fields treated as the client asked.
 pub(crate) fn intake(cx: &mut Cx, parsed: Parsed, options: &WriteOptions) -> Result<Value, Error> {
-    let Parsed { value: mut object, duplicates } = parsed;
+    let Parsed {
+        value: mut object,
+        duplicates,
+    } = parsed;
     check_type(&cx.kind, &mut object)?;
     let kind = Arc::clone(&cx.kind);
     let unreadable = |error: &dyn std::fmt::Display| {
@@ -92,7 +100,9 @@ pub(crate) fn intake(cx: &mut Cx, parsed: Parsed, options: &WriteOptions) -> Res
             kind.kind, kind.version, kind.kind
         ))
     };
-    kind.schema.decode(&mut object).map_err(|error| unreadable(&error))?;
+    kind.schema
+        .decode(&mut object)
+        .map_err(|error| unreadable(&error))?;
     match strictness(cx, &mut object, &duplicates, options.field_validation) {
         Ok(()) => Ok(object),
         Err(faults) => Err(unreadable(&format!("strict decoding error: {faults}"))),
@@ -112,8 +122,10 @@ pub(crate) fn strictness(
     }
     let unknown = cx.kind.schema.prune_reporting(object);
     let unknown = unknown.iter().map(|path| format!("unknown field {path:?}"));
-    let mut faults: Vec<String> =
-        duplicates.iter().map(|path| format!("duplicate field {path:?}")).collect();
+    let mut faults: Vec<String> = duplicates
+        .iter()
+        .map(|path| format!("duplicate field {path:?}"))
+        .collect();
     faults.extend(unknown);
     if faults.is_empty() {
         return Ok(());
@@ -135,7 +147,10 @@ fn check_type(kind: &Kind, object: &mut Value) -> Result<(), Error> {
             kind.kind
         )));
     }
-    let (api_version, name) = (value::text(object, "apiVersion"), value::text(object, "kind"));
+    let (api_version, name) = (
+        value::text(object, "apiVersion"),
+        value::text(object, "kind"),
+    );
     // Typed clients may leave out what the path says.
     let implied = |field: &str| field.is_empty() && !kind.is_custom();
     if name.is_empty() && !implied(name) {
@@ -199,10 +214,23 @@ pub(crate) async fn admit(
     dry_run: bool,
 ) -> Result<(), Error> {
     let deciders = cx.server.config.admission.clone();
-    let shown = if object.is_null() { old } else { Some(&*object) };
-    let name = shown.map(|one| value::text(one, "metadata.name")).unwrap_or_default().to_owned();
-    let namespace = shown.map(|one| value::text(one, "metadata.namespace")).unwrap_or_default();
-    let refused = cx.kind.strategy.refuse.and_then(|refuse| refuse(operation, namespace, &name));
+    let shown = if object.is_null() {
+        old
+    } else {
+        Some(&*object)
+    };
+    let name = shown
+        .map(|one| value::text(one, "metadata.name"))
+        .unwrap_or_default()
+        .to_owned();
+    let namespace = shown
+        .map(|one| value::text(one, "metadata.namespace"))
+        .unwrap_or_default();
+    let refused = cx
+        .kind
+        .strategy
+        .refuse
+        .and_then(|refuse| refuse(operation, namespace, &name));
     if let Some(why) = refused.filter(|_| cx.user.name != crate::bootstrap::USER) {
         return Err(Error::forbidden(cx.kind.about(&name), why));
     }
@@ -270,7 +298,11 @@ pub(crate) fn namespace_guard(
         return Ok(None);
     }
     let missing = || {
-        Error::not_found(About { group: "", resource: "namespaces", name: namespace })
+        Error::not_found(About {
+            group: "",
+            resource: "namespaces",
+            name: namespace,
+        })
     };
     let key = Key::new(TENANT, "namespaces", "", namespace).map_err(|_| missing())?;
     let found = server.store.get(&key).ok_or_else(missing)?;
@@ -291,7 +323,11 @@ pub(crate) fn namespace_guard(
 /// Stores, and waits until caches that decide about later requests show it.
 ///
 /// Runs to its end even if the client goes away.
-pub(crate) async fn commit(server: &Arc<Inner>, kind: &Kind, txn: Txn) -> Result<Committed, CommitError> {
+pub(crate) async fn commit(
+    server: &Arc<Inner>,
+    kind: &Kind,
+    txn: Txn,
+) -> Result<Committed, CommitError> {
     let committed = server.store.commit(txn).await?;
     if let Some(reach) = server.reach(&kind.collection) {
         reach.reached(committed.revision).await;

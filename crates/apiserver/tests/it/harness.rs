@@ -56,15 +56,27 @@ impl Server {
             clock: Clock::system(),
             readiness: Readiness::new(),
         };
-        let api = ApiServer::start(config, store.clone(), &tasks).await.expect("the server starts");
+        let api = ApiServer::start(config, store.clone(), &tasks)
+            .await
+            .expect("the server starts");
         let user = Identity::authenticated("admin", &["system:masters"]);
-        Self { api, store, tasks, directory: Some(directory), user, key }
+        Self {
+            api,
+            store,
+            tasks,
+            directory: Some(directory),
+            user,
+            key,
+        }
     }
 
     /// Ends the server and starts it again on the same data.
     pub(crate) async fn restart(mut self) -> Self {
         self.api.drain();
-        self.tasks.shutdown(Duration::from_secs(5)).await.expect("tasks end");
+        self.tasks
+            .shutdown(Duration::from_secs(5))
+            .await
+            .expect("tasks end");
         self.store.close().await.expect("the store closes");
         let directory = self.directory.take().expect("it is taken once");
         let key = self.key.clone();
@@ -84,7 +96,13 @@ impl Server {
         }
     }
 
-    pub(crate) async fn send(&self, method: Method, path: &str, content_type: &str, body: &[u8]) -> Reply {
+    pub(crate) async fn send(
+        &self,
+        method: Method,
+        path: &str,
+        content_type: &str,
+        body: &[u8],
+    ) -> Reply {
         let request = Request::builder()
             .method(method)
             .uri(path)
@@ -97,22 +115,57 @@ impl Server {
     }
 
     pub(crate) async fn raw(&self, request: Request<Full<Bytes>>) -> Reply {
-        let answer = self.api.clone().oneshot(request).await.expect("it never fails");
+        let answer = self
+            .api
+            .clone()
+            .oneshot(request)
+            .await
+            .expect("it never fails");
         let (parts, body) = answer.into_parts();
         let bytes = body.collect().await.expect("it never fails").to_bytes();
-        Reply { code: parts.status, headers: parts.headers, bytes }
+        Reply {
+            code: parts.status,
+            headers: parts.headers,
+            bytes,
+        }
     }
 
     pub(crate) async fn get(&self, path: &str) -> Reply {
         self.send(Method::GET, path, "", b"").await
     }
 
+    /// GET in another form.
+    pub(crate) async fn accept(&self, path: &str, accept: &str) -> Reply {
+        let request = Request::get(path)
+            .header("accept", accept)
+            .extension(self.user.clone())
+            .body(Full::new(Bytes::new()))
+            .expect("a request");
+        self.raw(request).await
+    }
+
+    pub(crate) fn user(&self) -> &Identity {
+        &self.user
+    }
+
     pub(crate) async fn post(&self, path: &str, object: &Value) -> Reply {
-        self.send(Method::POST, path, "application/json", object.to_string().as_bytes()).await
+        self.send(
+            Method::POST,
+            path,
+            "application/json",
+            object.to_string().as_bytes(),
+        )
+        .await
     }
 
     pub(crate) async fn put(&self, path: &str, object: &Value) -> Reply {
-        self.send(Method::PUT, path, "application/json", object.to_string().as_bytes()).await
+        self.send(
+            Method::PUT,
+            path,
+            "application/json",
+            object.to_string().as_bytes(),
+        )
+        .await
     }
 
     pub(crate) async fn patch(&self, path: &str, kind: &str, patch: &Value) -> Reply {
@@ -120,19 +173,31 @@ impl Server {
             "apply" => "application/apply-patch+yaml".to_owned(),
             kind => format!("application/{kind}-patch+json"),
         };
-        self.send(Method::PATCH, path, &kind, patch.to_string().as_bytes()).await
+        self.send(Method::PATCH, path, &kind, patch.to_string().as_bytes())
+            .await
     }
 
     pub(crate) async fn delete(&self, path: &str, options: &Value) -> Reply {
-        self.send(Method::DELETE, path, "application/json", options.to_string().as_bytes()).await
+        self.send(
+            Method::DELETE,
+            path,
+            "application/json",
+            options.to_string().as_bytes(),
+        )
+        .await
     }
 
     pub(crate) async fn watch(&self, path: &str) -> Watching {
-        let request = Request::get(path).extension(self.user.clone()).body(Full::new(Bytes::new()));
+        let request = Request::get(path)
+            .extension(self.user.clone())
+            .body(Full::new(Bytes::new()));
         let answer = self.api.clone().oneshot(request.expect("a request")).await;
         let answer = answer.expect("it never fails");
         assert_eq!(answer.status(), StatusCode::OK, "{path}");
-        Watching { body: answer.into_body(), buffer: Vec::new() }
+        Watching {
+            body: answer.into_body(),
+            buffer: Vec::new(),
+        }
     }
 }
 
@@ -146,7 +211,12 @@ impl Reply {
 
     #[track_caller]
     pub(crate) fn expect(&self, code: u16) -> Value {
-        assert_eq!(self.code.as_u16(), code, "{}", String::from_utf8_lossy(&self.bytes));
+        assert_eq!(
+            self.code.as_u16(),
+            code,
+            "{}",
+            String::from_utf8_lossy(&self.bytes)
+        );
         self.json()
     }
 
@@ -170,13 +240,17 @@ impl Watching {
                 return Some(serde_json::from_slice(&line).expect("an event is JSON"));
             }
             let frame = self.body.frame().await?.expect("it never fails");
-            self.buffer.extend_from_slice(&frame.into_data().expect("data"));
+            self.buffer
+                .extend_from_slice(&frame.into_data().expect("data"));
         }
     }
 
     pub(crate) async fn brief(&mut self) -> String {
         let event = self.next().await.expect("the watch goes on");
-        let name = event["object"]["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+        let name = event["object"]["metadata"]["name"]
+            .as_str()
+            .unwrap_or_default()
+            .to_owned();
         format!("{} {name}", event["type"].as_str().unwrap_or_default())
     }
 }

@@ -1,4 +1,10 @@
 //! The server through its front door: real requests, the real store, no sockets.
 
+mod access;
+mod apply;
+mod bad_input;
 mod crud;
+mod custom;
 mod harness;
+mod lists;
+mod shapes;

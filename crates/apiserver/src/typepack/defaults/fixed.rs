@@ -1,4 +1,8 @@
 //! Values for absent fields that depend on nothing else.
+//!
+//! Beside real defaults these are the zeros that Go prints and that the real server accepts
+//! although the published schema requires the field: what the schema still misses after this, the
+//! real server misses too.
 
 use serde_json::Value;
 
@@ -10,9 +14,11 @@ enum Fixed {
     Flag(bool),
     /// An empty object, which its own defaults then fill.
     Empty,
+    /// An empty list, where the published schema requires one but the real server does not.
+    EmptyList,
 }
 
-use Fixed::{Empty, Flag, Number, Text};
+use Fixed::{Empty, EmptyList, Flag, Number, Text};
 
 /// Message (without `k8s.io.api.`), then fields and their values. One line per message where it fits.
 #[rustfmt::skip]
@@ -32,6 +38,7 @@ const FIXED: &[(&str, &[(&str, Fixed)])] = &[
         ("failurePolicy", Text("Fail")), ("matchPolicy", Text("Equivalent")), ("namespaceSelector", Empty),
         ("objectSelector", Empty), ("timeoutSeconds", Number(10)),
     ]),
+    ("apps.v1.ControllerRevision", &[("revision", Number(0))]),
     ("apps.v1.DaemonSetSpec", &[("revisionHistoryLimit", Number(10))]),
     ("apps.v1.DaemonSetUpdateStrategy", &[("type", Text("RollingUpdate"))]),
     ("apps.v1.DeploymentSpec", &[
@@ -54,6 +61,7 @@ const FIXED: &[(&str, &[(&str, Fixed)])] = &[
         ("concurrencyPolicy", Text("Allow")), ("suspend", Flag(false)), ("successfulJobsHistoryLimit", Number(3)),
         ("failedJobsHistoryLimit", Number(1)),
     ]),
+    ("batch.v1.PodFailurePolicy", &[("rules", EmptyList)]),
     ("batch.v1.PodFailurePolicyOnPodConditionsPattern", &[("status", Text("True"))]),
     ("core.v1.AzureDiskVolumeSource", &[
         ("cachingMode", Text("ReadWrite")), ("fsType", Text("ext4")), ("kind", Text("Shared")), ("readOnly", Flag(false)),
@@ -73,8 +81,9 @@ const FIXED: &[(&str, &[(&str, Fixed)])] = &[
     ("core.v1.GRPCAction", &[("service", Text(""))]),
     ("core.v1.HTTPGetAction", &[("path", Text("/")), ("scheme", Text("HTTP"))]),
     ("core.v1.HostPathVolumeSource", &[("type", Text(""))]),
-    ("core.v1.ISCSIPersistentVolumeSource", &[("iscsiInterface", Text("default"))]),
-    ("core.v1.ISCSIVolumeSource", &[("iscsiInterface", Text("default"))]),
+    ("core.v1.ISCSIPersistentVolumeSource", &[("iscsiInterface", Text("default")), ("lun", Number(0))]),
+    ("core.v1.ISCSIVolumeSource", &[("iscsiInterface", Text("default")), ("lun", Number(0))]),
+    ("core.v1.LimitRangeSpec", &[("limits", EmptyList)]),
     ("core.v1.NamespaceStatus", &[("phase", Text("Active"))]),
     ("core.v1.ObjectFieldSelector", &[("apiVersion", Text("v1"))]),
     ("core.v1.PersistentVolumeClaimSpec", &[("volumeMode", Text("Filesystem"))]),
@@ -123,19 +132,26 @@ const FIXED: &[(&str, &[(&str, Fixed)])] = &[
     ("resource.v1.DeviceSubRequest", &[("allocationMode", Text("ExactCount"))]),
     ("resource.v1.DeviceToleration", &[("operator", Text("Equal"))]),
     ("resource.v1.ExactDeviceRequest", &[("allocationMode", Text("ExactCount"))]),
+    ("resource.v1.ResourcePool", &[("generation", Number(0))]),
     ("scheduling.v1.PriorityClass", &[("preemptionPolicy", Text("PreemptLowerPriority")), ("value", Number(0))]),
     ("storage.v1.CSIDriverSpec", &[
         ("attachRequired", Flag(true)), ("podInfoOnMount", Flag(false)), ("storageCapacity", Flag(false)),
         ("fsGroupPolicy", Text("ReadWriteOnceWithFSType")), ("requiresRepublish", Flag(false)),
         ("seLinuxMount", Flag(false)),
     ]),
+    ("storage.v1.CSINodeSpec", &[("drivers", EmptyList)]),
     ("storage.v1.StorageClass", &[("reclaimPolicy", Text("Delete")), ("volumeBindingMode", Text("Immediate"))]),
+    ("storage.v1.TokenRequest", &[("audience", Text(""))]),
 ];
 
 /// The same for the kinds of `apiextensions.k8s.io`, which live in another package.
 const DEFINITIONS: &[(&str, &[(&str, Fixed)])] = &[
     ("CustomResourceConversion", &[("strategy", Text("None"))]),
     ("CustomResourceDefinitionSpec", &[("conversion", Empty)]),
+    (
+        "CustomResourceDefinitionVersion",
+        &[("served", Flag(false))],
+    ),
     ("ServiceReference", &[("port", Number(443))]),
 ];
 
@@ -180,6 +196,7 @@ impl Fixed {
             Number(number) => Value::from(number),
             Flag(flag) => Value::Bool(flag),
             Empty => Value::Object(serde_json::Map::new()),
+            EmptyList => Value::Array(Vec::new()),
         }
     }
 }

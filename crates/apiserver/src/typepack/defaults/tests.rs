@@ -116,6 +116,22 @@ fn text_becomes_data_and_quantities_become_canonical() {
 }
 
 #[test]
+fn an_empty_string_is_a_missing_one() {
+    check(
+        "rbac.authorization.k8s.io/v1",
+        "RoleBinding",
+        json!({"metadata": {}, "roleRef": {"apiGroup": "", "kind": "Role", "name": ""}}),
+        json!({"metadata": {}, "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role"}}),
+    );
+    check(
+        "storage.k8s.io/v1",
+        "CSINode",
+        json!({"metadata": {}, "spec": {}}),
+        json!({"metadata": {}, "spec": {"drivers": []}}),
+    );
+}
+
+#[test]
 fn objects_of_any_shape_are_survived() {
     let pack = typepack::load();
     for kind in pack.kinds() {

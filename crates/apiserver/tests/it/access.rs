@@ -1,0 +1,218 @@
+//! Who may do what.
+
+use serde_json::{Value, json};
+
+use crate::harness::Server;
+
+const RBAC: &str = "/apis/rbac.authorization.k8s.io/v1";
+const MAPS: &str = "/api/v1/namespaces/default/configmaps";
+
+fn role(rules: Value) -> Value {
+    json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role",
+        "metadata": {"name": "r"}, "rules": rules,
+    })
+}
+
+fn binding(user: &str) -> Value {
+    json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding",
+        "metadata": {"name": "b"},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "r"},
+        "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": user}],
+    })
+}
+
+#[tokio::test]
+async fn rights_begin_and_end_with_the_answer_that_grants_them() {
+    let server = Server::start().await;
+    let eve = server.as_user("eve", &[]);
+    assert_eq!(
+        eve.get(MAPS).await.refused(403),
+        "configmaps is forbidden: User \"eve\" cannot list resource \"configmaps\" in API group \"\" in the namespace \"default\""
+    );
+    let rules =
+        json!([{"apiGroups": [""], "resources": ["configmaps"], "verbs": ["list", "watch"]}]);
+    server
+        .post(&format!("{RBAC}/namespaces/default/roles"), &role(rules))
+        .await
+        .expect(201);
+    server
+        .post(
+            &format!("{RBAC}/namespaces/default/rolebindings"),
+            &binding("eve"),
+        )
+        .await
+        .expect(201);
+    eve.get(MAPS).await.expect(200);
+    eve.watch(&format!("{MAPS}?watch=1")).await;
+    eve.get("/api/v1/configmaps").await.refused(403);
+    eve.get("/api/v1/namespaces/default/secrets")
+        .await
+        .refused(403);
+    server
+        .delete(
+            &format!("{RBAC}/namespaces/default/rolebindings/b"),
+            &json!({}),
+        )
+        .await
+        .expect(200);
+    eve.get(MAPS).await.refused(403);
+}
+
+#[tokio::test]
+async fn nobody_grants_what_they_do_not_have() {
+    let server = Server::start().await;
+    let rules = json!([
+        {"apiGroups": ["rbac.authorization.k8s.io"], "resources": ["roles", "rolebindings"], "verbs": ["create"]},
+        {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get"]},
+    ]);
+    let roles = format!("{RBAC}/namespaces/default/roles");
+    server.post(&roles, &role(rules)).await.expect(201);
+    server
+        .post(
+            &format!("{RBAC}/namespaces/default/rolebindings"),
+            &binding("eve"),
+        )
+        .await
+        .expect(201);
+    let eve = server.as_user("eve", &[]);
+    let named = |name: &str, rules: Value| {
+        let mut role = role(rules);
+        role["metadata"]["name"] = json!(name);
+        role
+    };
+    let secrets = json!([{"apiGroups": [""], "resources": ["secrets"], "verbs": ["get"]}]);
+    let refused = eve
+        .post(&roles, &named("more", secrets.clone()))
+        .await
+        .refused(403);
+    assert!(
+        refused.contains("attempting to grant RBAC permissions not currently held"),
+        "{refused}"
+    );
+    let own = json!([{"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get"]}]);
+    eve.post(&roles, &named("own", own)).await.expect(201);
+    server
+        .post(&roles, &named("secrets", secrets))
+        .await
+        .expect(201);
+    let mut greedy = binding("eve");
+    greedy["metadata"]["name"] = json!("greedy");
+    greedy["roleRef"]["name"] = json!("secrets");
+    eve.post(&format!("{RBAC}/namespaces/default/rolebindings"), &greedy)
+        .await
+        .refused(403);
+}
+
+#[tokio::test]
+async fn the_anonymous_see_health_and_version_only() {
+    let server = Server::start().await;
+    let ask = |path: &'static str| {
+        let request = http::Request::get(path)
+            .body(Default::default())
+            .expect("a request");
+        server.raw(request)
+    };
+    for path in ["/livez", "/readyz", "/healthz", "/version", "/livez/ping"] {
+        assert_eq!(ask(path).await.code.as_u16(), 200, "{path}");
+    }
+    for path in [
+        "/api",
+        "/apis",
+        "/metrics",
+        "/openapi/v3",
+        "/api/v1/namespaces",
+        "/",
+    ] {
+        assert_eq!(ask(path).await.code.as_u16(), 401, "{path}");
+    }
+}
+
+#[tokio::test]
+async fn tokens_are_good_while_their_account_is() {
+    let server = Server::start().await;
+    let accounts = "/api/v1/namespaces/default/serviceaccounts";
+    let account =
+        json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "web"}});
+    server.post(accounts, &account).await.expect(201);
+    let issued = server
+        .post(&format!("{accounts}/web/token"), &json!({"spec": {}}))
+        .await
+        .expect(201);
+    let token = issued["status"]["token"]
+        .as_str()
+        .expect("a token")
+        .to_owned();
+    let whoami = || {
+        let request = http::Request::post("/apis/authentication.k8s.io/v1/selfsubjectreviews")
+            .header("authorization", format!("Bearer {token}"))
+            .body(Default::default())
+            .expect("a request");
+        server.raw(request)
+    };
+    let user = whoami().await.expect(201)["status"]["userInfo"].clone();
+    assert_eq!(user["username"], "system:serviceaccount:default:web");
+    let review = json!({"spec": {"token": token}});
+    let reviewed = server
+        .post("/apis/authentication.k8s.io/v1/tokenreviews", &review)
+        .await
+        .expect(201);
+    assert_eq!(reviewed["status"]["authenticated"], true);
+    server
+        .delete(&format!("{accounts}/web"), &json!({}))
+        .await
+        .expect(200);
+    whoami().await.refused(401);
+    let reviewed = server
+        .post("/apis/authentication.k8s.io/v1/tokenreviews", &review)
+        .await
+        .expect(201);
+    assert_ne!(reviewed["status"]["authenticated"], true);
+}
+
+#[tokio::test]
+async fn acting_as_someone_takes_the_right_to_and_gives_no_more() {
+    let server = Server::start().await;
+    let ask = |user: &Server, as_user: &str| {
+        let request = http::Request::get("/api/v1/namespaces")
+            .header("impersonate-user", as_user)
+            .extension(user.user().clone())
+            .body(Default::default())
+            .expect("a request");
+        server.raw(request)
+    };
+    let refused = ask(&server, "eve").await.refused(403);
+    assert!(refused.contains("User \"eve\" cannot list"), "{refused}");
+    let eve = server.as_user("eve", &[]);
+    let refused = ask(&eve, "admin").await.refused(403);
+    assert!(
+        refused.contains("User \"eve\" cannot impersonate resource \"users\""),
+        "{refused}"
+    );
+}
+
+#[tokio::test]
+async fn questions_about_rights_are_answered() {
+    let server = Server::start().await;
+    let eve = server.as_user("eve", &[]);
+    let path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
+    let ask = json!({"spec": {"resourceAttributes": {"verb": "get", "resource": "pods", "namespace": "default"}}});
+    assert_eq!(
+        eve.post(path, &ask).await.expect(201)["status"]["allowed"],
+        false
+    );
+    assert_eq!(
+        server.post(path, &ask).await.expect(201)["status"]["allowed"],
+        true
+    );
+    let rules = json!({"spec": {"namespace": "default"}});
+    let path = "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews";
+    let answer = eve.post(path, &rules).await.expect(201);
+    assert!(
+        answer["status"]["resourceRules"]
+            .to_string()
+            .contains("selfsubjectaccessreviews")
+    );
+    assert_eq!(answer["status"]["incomplete"], false);
+}

@@ -1,0 +1,210 @@
+//! The shapes of answers: Tables, metadata alone, discovery, protobuf in, gzip out.
+
+use serde_json::{Value, json};
+
+use crate::harness::Server;
+
+const MAPS: &str = "/api/v1/namespaces/default/configmaps";
+
+#[tokio::test]
+async fn tables_show_rows_and_metadata_alone_is_enough_for_some() {
+    let server = Server::start().await;
+    let map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "data": {"k": "v"}});
+    server.post(MAPS, &map).await.expect(201);
+    let table = server
+        .accept(MAPS, "application/json;as=Table;v=v1;g=meta.k8s.io")
+        .await
+        .expect(200);
+    assert_eq!(table["kind"], "Table");
+    assert_eq!(table["rows"][0]["cells"][0], "a");
+    assert_eq!(
+        table["rows"][0]["cells"][1].to_string().trim_matches('"'),
+        "1"
+    );
+    assert_eq!(table["rows"][0]["object"]["kind"], "PartialObjectMetadata");
+    let accept = "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io";
+    let partial = server.accept(MAPS, accept).await.expect(200);
+    assert_eq!(partial["items"][0]["kind"], "PartialObjectMetadata");
+    assert!(partial["items"][0].get("data").is_none());
+    server
+        .accept(MAPS, "application/vnd.kubernetes.protobuf")
+        .await
+        .refused(406);
+}
+
+#[tokio::test]
+async fn discovery_lists_what_can_be_done() {
+    let server = Server::start().await;
+    let core = server.get("/api/v1").await.expect(200);
+    let resources = core["resources"].as_array().expect("a list");
+    let find = |name: &str| resources.iter().find(|one| one["name"] == name);
+    let pods = find("pods").expect("pods are served");
+    assert_eq!(
+        (&pods["shortNames"], &pods["namespaced"]),
+        (&json!(["po"]), &json!(true))
+    );
+    assert!(find("serviceaccounts/token").is_some());
+    assert!(
+        find("resourcequotas").is_none(),
+        "what nobody enforces is not offered"
+    );
+    let groups = server.get("/apis").await.expect(200);
+    let names: Vec<&str> = groups["groups"]
+        .as_array()
+        .expect("a list")
+        .iter()
+        .filter_map(|one| one["name"].as_str())
+        .collect();
+    for group in [
+        "apps",
+        "batch",
+        "authentication.k8s.io",
+        "authorization.k8s.io",
+        "apiextensions.k8s.io",
+    ] {
+        assert!(names.contains(&group), "{group} in {names:?}");
+    }
+    for (group, version) in [("apps", "v1"), ("authorization.k8s.io", "v1")] {
+        server
+            .get(&format!("/apis/{group}/{version}"))
+            .await
+            .expect(200);
+    }
+    server.get("/apis/nothing.example").await.refused(404);
+}
+
+#[tokio::test]
+async fn documents_are_sent_again_only_when_they_changed() {
+    let server = Server::start().await;
+    let index = server.get("/openapi/v3").await;
+    let tag = index.headers["etag"].clone();
+    let url = index.expect(200)["paths"]["apis/apps/v1"]["serverRelativeURL"].clone();
+    let document = server.get(url.as_str().expect("a url")).await;
+    assert!(
+        document.headers["cache-control"]
+            .to_str()
+            .expect("text")
+            .contains("immutable")
+    );
+    let document = document.expect(200);
+    let patch =
+        &document["paths"]["/apis/apps/v1/namespaces/{namespace}/deployments/{name}"]["patch"];
+    assert_eq!(
+        patch["x-kubernetes-group-version-kind"]["kind"],
+        "Deployment"
+    );
+    let parameters = patch["parameters"].as_array().expect("a list");
+    assert!(
+        parameters
+            .iter()
+            .any(|one| one["name"] == "fieldValidation")
+    );
+    let request = http::Request::get("/openapi/v3")
+        .header("if-none-match", tag)
+        .extension(server.user().clone())
+        .body(Default::default())
+        .expect("a request");
+    assert_eq!(server.raw(request).await.code.as_u16(), 304);
+}
+
+#[tokio::test]
+async fn protobuf_bodies_are_read() {
+    let server = Server::start().await;
+    // A ConfigMap as client-go writes it: the envelope, and in it name `p` and data {"k":"v"}.
+    let metadata = [b"\x0a\x01p".as_slice()].concat();
+    let entry = b"\x0a\x01k\x12\x01v";
+    let object = [
+        &[0x0a, metadata.len() as u8][..],
+        &metadata,
+        &[0x12, entry.len() as u8],
+        entry,
+    ]
+    .concat();
+    let type_meta = b"\x0a\x02v1\x12\x09ConfigMap";
+    let body = [
+        b"k8s\0".as_slice(),
+        &[0x0a, type_meta.len() as u8],
+        type_meta,
+        &[0x12, object.len() as u8],
+        &object,
+    ]
+    .concat();
+    let reply = server
+        .send(
+            http::Method::POST,
+            MAPS,
+            "application/vnd.kubernetes.protobuf",
+            &body,
+        )
+        .await;
+    let created = reply.expect(201);
+    assert_eq!(
+        (&created["metadata"]["name"], &created["data"]),
+        (&json!("p"), &json!({"k": "v"}))
+    );
+}
+
+#[tokio::test]
+async fn large_answers_are_compressed_for_those_who_ask() {
+    use std::io::Read;
+    let server = Server::start().await;
+    let map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "data": {"k": "v".repeat(200_000)}});
+    server.post(MAPS, &map).await.expect(201);
+    let request = http::Request::get(MAPS)
+        .header("accept-encoding", "gzip")
+        .extension(server.user().clone())
+        .body(Default::default())
+        .expect("a request");
+    let reply = server.raw(request).await;
+    assert_eq!(reply.headers["content-encoding"], "gzip");
+    let mut plain = Vec::new();
+    flate2::read::GzDecoder::new(&reply.bytes[..])
+        .read_to_end(&mut plain)
+        .expect("it is gzip");
+    let list: Value = serde_json::from_slice(&plain).expect("it is JSON");
+    assert_eq!(
+        list["items"][0]["data"]["k"].as_str().map(str::len),
+        Some(200_000)
+    );
+}
+
+#[tokio::test]
+async fn both_groups_of_events_show_the_same_event() {
+    let server = Server::start().await;
+    let event = json!({
+        "apiVersion": "v1", "kind": "Event", "metadata": {"name": "e"},
+        "involvedObject": {"kind": "Pod", "name": "p", "namespace": "default"},
+        "reason": "Started", "message": "it began", "type": "Normal",
+    });
+    server
+        .post("/api/v1/namespaces/default/events", &event)
+        .await
+        .expect(201);
+    let path = "/apis/events.k8s.io/v1/namespaces/default/events";
+    let other = server.get(&format!("{path}/e")).await.expect(200);
+    assert_eq!(
+        (&other["regarding"]["name"], &other["note"]),
+        (&json!("p"), &json!("it began"))
+    );
+    assert_eq!(other["apiVersion"], "events.k8s.io/v1");
+    let modern = json!({
+        "apiVersion": "events.k8s.io/v1", "kind": "Event", "metadata": {"name": "f"},
+        "regarding": {"kind": "Pod", "name": "p", "namespace": "default"},
+        "reason": "Stopped", "note": "it ended", "type": "Normal", "action": "Stop",
+        "reportingController": "test", "reportingInstance": "t", "eventTime": "2026-01-01T00:00:00.000000Z",
+    });
+    server.post(path, &modern).await.expect(201);
+    let core = server
+        .get("/api/v1/namespaces/default/events/f")
+        .await
+        .expect(200);
+    assert_eq!(
+        (&core["involvedObject"]["name"], &core["message"]),
+        (&json!("p"), &json!("it ended"))
+    );
+    let selected = server
+        .get("/api/v1/namespaces/default/events?fieldSelector=reason%3DStopped,involvedObject.name%3Dp")
+        .await
+        .expect(200);
+    assert_eq!(selected["items"].as_array().map(Vec::len), Some(1));
+}
