@@ -247,15 +247,12 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
-/// A value as Kubernetes prints it in an error: strings quoted, the rest as JSON.
+/// A value as Kubernetes prints it in an error: as JSON.
 struct Shown<'a>(&'a Value);
 
 impl fmt::Display for Shown<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.0 {
-            Value::Null => f.write_str("null"),
-            other => write!(f, "{other}"),
-        }
+        write!(f, "{}", self.0)
     }
 }
 

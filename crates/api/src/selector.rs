@@ -1,7 +1,6 @@
 //! Label and field selectors: the query grammar of `?labelSelector=` and `?fieldSelector=`.
 
 use std::collections::BTreeSet;
-use std::fmt;
 use std::str::FromStr;
 
 use crate::names;
@@ -97,23 +96,20 @@ impl FromStr for LabelSelector {
     type Err = ParseError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let mut parser = Parser {
-            tokens: tokens(text),
-            next: 0,
-        };
+        let mut parser = Parser { tokens: tokens(text), next: 0 };
         let mut requirements = Vec::new();
-        if matches!(parser.peek(), Token::End) {
+        if parser.peek() == Token::END {
             return Ok(Self::default());
         }
         loop {
             requirements.push(parser.requirement()?);
-            match parser.take() {
-                Token::End => break,
-                Token::Comma if matches!(parser.peek(), Token::End) => {
+            match parser.take().mark() {
+                Some("") => break,
+                Some(",") if parser.peek() == Token::END => {
                     return Err(found("", "identifier after ','"));
                 }
-                Token::Comma => {}
-                other => return Err(found(&other.to_string(), "',' or 'end of string'")),
+                Some(",") => {}
+                _ => return Err(parser.unexpected("',' or 'end of string'")),
             }
         }
         requirements.sort_by(|left, right| left.key.cmp(&right.key));
@@ -122,78 +118,77 @@ impl FromStr for LabelSelector {
 }
 
 fn found(what: &str, expected: &str) -> ParseError {
-    ParseError(format!(
-        "unable to parse requirement: found '{what}', expected: {expected}"
-    ))
+    ParseError(format!("unable to parse requirement: found '{what}', expected: {expected}"))
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum Token {
-    Word(String),
-    Comma,
-    Open,
-    Close,
-    Bang,
-    Equals,
-    NotEquals,
-    Greater,
-    Less,
-    End,
+/// A word, or a mark such as `,` or `!=`; the end is an empty mark.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Token<'a> {
+    text: &'a str,
+    is_word: bool,
 }
 
-struct Parser {
-    tokens: Vec<Token>,
+struct Parser<'a> {
+    tokens: Vec<Token<'a>>,
     next: usize,
 }
 
-fn tokens(text: &str) -> Vec<Token> {
+fn tokens(text: &str) -> Vec<Token<'_>> {
     let mut tokens = Vec::new();
     let mut rest = text.trim_start();
     while let Some(first) = rest.chars().next() {
-        let (token, length) = match first {
-            ',' => (Token::Comma, 1),
-            '(' => (Token::Open, 1),
-            ')' => (Token::Close, 1),
-            '>' => (Token::Greater, 1),
-            '<' => (Token::Less, 1),
-            '!' if rest[1..].starts_with('=') => (Token::NotEquals, 2),
-            '!' => (Token::Bang, 1),
-            '=' if rest[1..].starts_with('=') => (Token::Equals, 2),
-            '=' => (Token::Equals, 1),
+        let (is_word, length) = match first {
+            '!' | '=' if rest[1..].starts_with('=') => (false, 2),
+            ',' | '(' | ')' | '>' | '<' | '!' | '=' => (false, 1),
             _ => {
                 let special = |c: char| c.is_whitespace() || ",()><!=".contains(c);
-                let length = rest.find(special).unwrap_or(rest.len());
-                (Token::Word(rest[..length].to_owned()), length)
+                (true, rest.find(special).unwrap_or(rest.len()))
             }
         };
-        tokens.push(token);
+        tokens.push(Token { text: &rest[..length], is_word });
         rest = rest[length..].trim_start();
     }
-    tokens.push(Token::End);
     tokens
+}
+
+// === impl Token ===
+
+impl<'a> Token<'a> {
+    const END: Self = Self { text: "", is_word: false };
+
+    fn mark(self) -> Option<&'a str> {
+        (!self.is_word).then_some(self.text)
+    }
+
+    fn word(self) -> Option<&'a str> {
+        self.is_word.then_some(self.text)
+    }
 }
 
 // === impl Parser ===
 
-impl Parser {
-    fn peek(&self) -> &Token {
-        self.tokens.get(self.next).unwrap_or(&Token::End)
+impl<'a> Parser<'a> {
+    fn peek(&self) -> Token<'a> {
+        self.tokens.get(self.next).copied().unwrap_or(Token::END)
     }
 
-    fn take(&mut self) -> Token {
-        let token = self.peek().clone();
+    fn take(&mut self) -> Token<'a> {
+        let token = self.peek();
         self.next += 1;
         token
     }
 
+    /// The token that was taken last is not what it should be.
+    fn unexpected(&self, expected: &str) -> ParseError {
+        let token = self.tokens.get(self.next.saturating_sub(1)).copied().unwrap_or(Token::END);
+        found(token.text, expected)
+    }
+
     fn requirement(&mut self) -> Result<Requirement, ParseError> {
-        if matches!(self.peek(), Token::Bang) {
+        if self.peek().mark() == Some("!") {
             self.take();
             let key = self.key()?;
-            return Ok(Requirement {
-                key,
-                operator: Operator::Absent,
-            });
+            return Ok(Requirement { key, operator: Operator::Absent });
         }
         let key = self.key()?;
         let operator = self.operator(&key)?;
@@ -201,66 +196,66 @@ impl Parser {
     }
 
     fn operator(&mut self, key: &str) -> Result<Operator, ParseError> {
-        if matches!(self.peek(), Token::End | Token::Comma) {
+        if self.at_end_of_requirement() {
             return Ok(Operator::Exists);
         }
-        match self.take() {
-            Token::Equals => Ok(Operator::In(BTreeSet::from([self.exact_value(key)?]))),
-            Token::NotEquals => Ok(Operator::NotIn(BTreeSet::from([self.exact_value(key)?]))),
-            Token::Word(word) if word == "in" => Ok(Operator::In(self.values(key)?)),
-            Token::Word(word) if word == "notin" => Ok(Operator::NotIn(self.values(key)?)),
-            Token::Greater => Ok(Operator::GreaterThan(self.number(key)?)),
-            Token::Less => Ok(Operator::LessThan(self.number(key)?)),
-            other => Err(found(&other.to_string(), "in, notin, =, ==, !=, gt, lt")),
+        match self.take().text {
+            "=" | "==" => Ok(Operator::In(BTreeSet::from([self.exact_value(key)?]))),
+            "!=" => Ok(Operator::NotIn(BTreeSet::from([self.exact_value(key)?]))),
+            "in" => Ok(Operator::In(self.values(key)?)),
+            "notin" => Ok(Operator::NotIn(self.values(key)?)),
+            ">" => Ok(Operator::GreaterThan(self.number(key)?)),
+            "<" => Ok(Operator::LessThan(self.number(key)?)),
+            _ => Err(self.unexpected("in, notin, =, ==, !=, gt, lt")),
         }
     }
 
+    fn at_end_of_requirement(&self) -> bool {
+        matches!(self.peek().mark(), Some("" | ","))
+    }
+
     fn key(&mut self) -> Result<String, ParseError> {
-        match self.take() {
-            Token::Word(key) => match names::qualified_name(&key).as_slice() {
-                [] => Ok(key),
-                errors => Err(invalid("key", &key, errors)),
-            },
-            other => Err(found(
-                &other.to_string(),
-                "!, identifier, or 'end of string'",
-            )),
+        let Some(key) = self.take().word() else {
+            return Err(self.unexpected("!, identifier, or 'end of string'"));
+        };
+        match names::qualified_name(key).as_slice() {
+            [] => Ok(key.to_owned()),
+            errors => Err(invalid("key", key, errors)),
         }
     }
 
     /// After `=` a value may be missing: then it is empty.
     fn exact_value(&mut self, key: &str) -> Result<String, ParseError> {
-        match self.peek() {
-            Token::End | Token::Comma => Ok(String::new()),
-            _ => self.value(key),
+        match self.at_end_of_requirement() {
+            true => Ok(String::new()),
+            false => self.value(key),
         }
     }
 
     fn value(&mut self, key: &str) -> Result<String, ParseError> {
-        match self.take() {
-            Token::Word(value) => match names::label_value(&value).as_slice() {
-                [] => Ok(value),
-                errors => Err(invalid(&format!("values[0][{key}]"), &value, errors)),
-            },
-            other => Err(found(&other.to_string(), "identifier")),
+        let Some(value) = self.take().word() else {
+            return Err(self.unexpected("identifier"));
+        };
+        match names::label_value(value).as_slice() {
+            [] => Ok(value.to_owned()),
+            errors => Err(invalid(&format!("values[0][{key}]"), value, errors)),
         }
     }
 
     fn values(&mut self, key: &str) -> Result<BTreeSet<String>, ParseError> {
-        match self.take() {
-            Token::Open => {}
-            other => return Err(found(&other.to_string(), "'('")),
+        if self.take().mark() != Some("(") {
+            return Err(self.unexpected("'('"));
         }
         let mut values = BTreeSet::new();
         loop {
-            match self.peek() {
-                Token::Comma | Token::Close => values.insert(String::new()),
+            match self.peek().mark() {
+                Some("," | ")") => values.insert(String::new()),
                 _ => values.insert(self.value(key)?),
             };
-            match self.take() {
-                Token::Comma => {}
-                Token::Close => return Ok(values),
-                other => return Err(found(&other.to_string(), "',' or ')'")),
+            match self.take().mark() {
+                Some(",") => {}
+                Some(")") => return Ok(values),
+                _ => return Err(self.unexpected("',' or ')'")),
             }
         }
     }
@@ -279,23 +274,6 @@ fn invalid(what: &str, value: &str, errors: &[String]) -> ParseError {
         "unable to parse requirement: {what}: Invalid value: {value:?}: {}",
         errors.join("; ")
     ))
-}
-
-impl fmt::Display for Token {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Word(word) => word,
-            Self::Comma => ",",
-            Self::Open => "(",
-            Self::Close => ")",
-            Self::Bang => "!",
-            Self::Equals => "=",
-            Self::NotEquals => "!=",
-            Self::Greater => ">",
-            Self::Less => "<",
-            Self::End => "",
-        })
-    }
 }
 
 // === impl FieldSelector ===

@@ -17,7 +17,7 @@ pub struct Error {
     /// The text for people.
     pub message: String,
     /// What the error is about.
-    pub details: Details,
+    pub details: Box<Details>,
     /// When to try again, in seconds.
     pub retry_after: Option<u32>,
     /// A token to go on with an expired list, inconsistently.
@@ -89,7 +89,7 @@ impl Error {
             code,
             reason,
             message: message.into(),
-            details: Details::default(),
+            details: Box::default(),
             retry_after: None,
             continue_token: None,
         }
@@ -97,7 +97,7 @@ impl Error {
 
     fn about(code: StatusCode, reason: &'static str, about: About<'_>, message: String) -> Self {
         Self {
-            details: about.details(),
+            details: Box::new(about.details()),
             ..Self::new(code, reason, message)
         }
     }
@@ -151,10 +151,10 @@ impl Error {
 
     /// Server-side apply met fields that others own.
     pub fn apply_conflict(message: String, causes: Vec<Cause>) -> Self {
-        let details = Details {
+        let details = Box::new(Details {
             causes,
             ..Details::default()
-        };
+        });
         Self {
             details,
             ..Self::new(StatusCode::CONFLICT, "Conflict", message)
@@ -173,13 +173,13 @@ impl Error {
             message: error.body(),
             field: error.path.to_string(),
         });
-        let details = Details {
+        let details = Box::new(Details {
             name: name.to_owned(),
             group: group.to_owned(),
             kind: kind.to_owned(),
             causes: causes.collect(),
             ..Details::default()
-        };
+        });
         Self {
             details,
             ..Self::new(StatusCode::UNPROCESSABLE_ENTITY, "Invalid", message)
@@ -295,10 +295,10 @@ impl Error {
             message: "Too large resource version".to_owned(),
             field: String::new(),
         };
-        let details = Details {
+        let details = Box::new(Details {
             causes: vec![cause],
             ..Details::default()
-        };
+        });
         let error = Self::new(StatusCode::GATEWAY_TIMEOUT, "Timeout", message);
         Self {
             details,

@@ -84,10 +84,10 @@ fn body_field(body: &Value, field: &str) -> String {
         "source" => value::at(body, "source.component"),
         field => value::at(body, field),
     };
-    match found {
-        Value::Null => default_of(field).to_owned(),
-        Value::String(text) => text.clone(),
-        other => other.to_string(),
+    match found.as_str() {
+        Some(text) => text.to_owned(),
+        None if found.is_null() => default_of(field).to_owned(),
+        None => found.to_string(),
     }
 }
 

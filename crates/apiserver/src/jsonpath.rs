@@ -54,10 +54,10 @@ impl JsonPath {
     }
 
     /// The fields of a path that is nothing but fields, such as `spec.replicas`.
-    pub(crate) fn fields(&self) -> Option<Vec<&str>> {
-        let field = |step| match step {
-            &Step::Field(ref name) => Some(name.as_str()),
-            &(Step::Index(_) | Step::All | Step::Filter { .. }) => None,
+    pub(crate) fn fields<'a>(&'a self) -> Option<Vec<&'a str>> {
+        let field = |step: &'a Step| match step {
+            Step::Field(name) => Some(name.as_str()),
+            Step::Index(_) | Step::All | Step::Filter { .. } => None,
         };
         self.0.iter().map(field).collect()
     }
@@ -99,7 +99,8 @@ fn children(value: &Value) -> impl Iterator<Item = &Value> {
 /// Steps up to the end, or inside a filter up to an operator.
 fn steps(mut text: &str, in_filter: bool) -> Result<(JsonPath, &str), JsonPathError> {
     let mut steps = Vec::new();
-    while !text.is_empty() && !(in_filter && text.starts_with(['=', '!', ' '])) {
+    let ends = |text: &str| text.is_empty() || in_filter && text.starts_with(['=', '!', ' ']);
+    while !ends(text) {
         if steps.len() >= MAX_STEPS {
             return Err(JsonPathError("path is too long"));
         }

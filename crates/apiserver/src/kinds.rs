@@ -115,7 +115,7 @@ impl Kind {
     }
 
     /// From the form that is stored to the form that this kind serves.
-    pub(crate) fn from_stored(&self, mut object: Value) -> Value {
+    pub(crate) fn serve_stored(&self, mut object: Value) -> Value {
         if let Some(convert) = self.strategy.from_stored {
             convert(self, &mut object);
         }
@@ -128,7 +128,7 @@ impl Kind {
     }
 
     /// From the form that this kind serves to the form that is stored.
-    pub(crate) fn to_stored(&self, object: &mut Value) {
+    pub(crate) fn make_stored(&self, object: &mut Value) {
         if let Some(convert) = self.strategy.to_stored {
             convert(self, object);
         }

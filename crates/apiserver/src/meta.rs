@@ -86,9 +86,9 @@ pub(crate) fn prepare_update(object: &mut Value, old: &Value) {
     ];
     metadata.remove("selfLink");
     for field in fixed {
-        match &old[field] {
-            Value::Null => metadata.remove(field),
-            before => metadata.insert(field.to_owned(), before.clone()),
+        match old[field].is_null() {
+            true => metadata.remove(field),
+            false => metadata.insert(field.to_owned(), old[field].clone()),
         };
     }
     if metadata.get("generateName").is_none() && !old["generateName"].is_null() {

@@ -31,7 +31,7 @@ pub(crate) fn value(kind: &Kind, object: &Object) -> Value {
     });
     match object.tag() == kind.tag {
         true => stored,
-        false => kind.from_stored(stored),
+        false => kind.serve_stored(stored),
     }
 }
 

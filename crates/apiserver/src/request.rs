@@ -64,10 +64,6 @@ impl Verb {
         }
     }
 
-    pub(crate) fn is_read(self) -> bool {
-        matches!(self, Self::Get | Self::List | Self::Watch)
-    }
-
     fn of(method: &Method, named: bool, watch: bool) -> Option<Self> {
         Some(match (method.as_str(), named) {
             ("GET" | "HEAD", _) if watch => Self::Watch,

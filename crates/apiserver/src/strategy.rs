@@ -17,6 +17,9 @@ pub(crate) mod namespaces;
 pub(crate) mod rbac;
 pub(crate) mod workloads;
 
+type Validate = fn(&Value, Option<&Value>) -> Vec<field::Error>;
+type Refuse = fn(Operation, &str, &str) -> Option<&'static str>;
+
 /// How one kind differs from the generic path.
 pub(crate) struct Strategy {
     pub(crate) name: NameRule,
@@ -33,9 +36,9 @@ pub(crate) struct Strategy {
     /// The same for a change; the second is the stored object.
     pub(crate) prepare_update: Option<fn(&mut Value, &Value)>,
     /// All that is wrong with the object; the second is the stored one, on a change.
-    pub(crate) validate: Option<fn(&Value, Option<&Value>) -> Vec<field::Error>>,
+    pub(crate) validate: Option<Validate>,
     /// Why nobody but the server itself may do this to the object of this namespace and name.
-    pub(crate) refuse: Option<fn(Operation, &str, &str) -> Option<&'static str>>,
+    pub(crate) refuse: Option<Refuse>,
     /// Marks an object that begins to be deleted.
     pub(crate) mark_deleted: Option<fn(&mut Value)>,
     /// Why the object may not go away yet, besides `metadata.finalizers`.

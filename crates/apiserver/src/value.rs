@@ -63,13 +63,10 @@ pub(crate) fn set(value: &mut Value, field: &str, new: Value) {
     let Some(map) = value.as_object_mut() else {
         return;
     };
-    match new {
-        Value::Null => {
-            map.remove(field);
-        }
-        new => {
-            map.insert(field.to_owned(), new);
-        }
+    if new.is_null() {
+        map.remove(field);
+    } else {
+        map.insert(field.to_owned(), new);
     }
 }
 

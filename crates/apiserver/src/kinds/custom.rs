@@ -53,8 +53,8 @@ pub(crate) fn kinds(definition: &Value) -> Vec<Arc<Kind>> {
     let shared = Arc::new(Definition {
         name: value::text(definition, "metadata.name").to_owned(),
         retired: Trigger::new().0,
-        schemas: by_version(versions, |version| schema(version)),
-        columns: by_version(versions, |version| columns(version)),
+        schemas: by_version(versions, schema),
+        columns: by_version(versions, columns),
         documents: by_version(versions, |version| {
             value::at(version, "schema.openAPIV3Schema").clone()
         }),

@@ -66,15 +66,6 @@ impl Registry {
             .flat_map(BTreeMap::values)
     }
 
-    /// The kind called `kind` in this version.
-    pub(crate) fn by_kind(&self, group: &str, version: &str, kind: &str) -> Option<&Arc<Kind>> {
-        self.kinds
-            .get(group)?
-            .get(version)?
-            .values()
-            .find(|one| one.kind == kind)
-    }
-
     /// The groups, each with its versions, preferred first.
     pub(crate) fn groups(&self) -> impl Iterator<Item = (&str, Vec<&str>)> {
         self.kinds.iter().map(|(group, versions)| {

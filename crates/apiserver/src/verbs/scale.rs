@@ -105,9 +105,12 @@ async fn store(
 
 fn replicas(scale: &Value, name: &str) -> Result<i64, Error> {
     let path = field::Path::new("spec").child("replicas");
-    let replicas = match value::at(scale, "spec.replicas") {
-        Value::Null => Some(0),
-        other => other.as_i64().filter(|count| i32::try_from(*count).is_ok()),
+    let wanted = value::at(scale, "spec.replicas");
+    let replicas = match wanted.is_null() {
+        true => Some(0),
+        false => wanted
+            .as_i64()
+            .filter(|count| i32::try_from(*count).is_ok()),
     };
     match replicas {
         Some(replicas) if replicas >= 0 => Ok(replicas),

@@ -355,7 +355,7 @@ pub(crate) fn draft(kind: &Kind, object: &Value) -> deltaplane_store::Draft {
         return encode::draft(object, kind.write_tag());
     }
     let mut stored = object.clone();
-    kind.to_stored(&mut stored);
+    kind.make_stored(&mut stored);
     encode::draft(&stored, stored_tag(kind))
 }
 

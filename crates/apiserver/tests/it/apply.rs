@@ -55,10 +55,7 @@ async fn owners_are_asked_and_can_be_overruled() {
         .await
         .expect(200);
     assert_eq!(forced["spec"]["replicas"], 5);
-    server
-        .patch(&format!("{path}"), "apply", &config)
-        .await
-        .refused(422);
+    server.patch(&path, "apply", &config).await.refused(422);
 }
 
 #[tokio::test]
