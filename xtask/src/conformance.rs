@@ -9,6 +9,7 @@ mod jsonpatch;
 mod kubernetes;
 mod protobuf;
 mod report;
+mod required;
 mod samples;
 mod tables;
 
@@ -28,12 +29,23 @@ pub(crate) struct Args {
 enum Suite {
     /// structured-merge-diff's operation sequences: server-side apply.
     Apply,
+    /// Random schemas, patches and applies, answered by Kubernetes' own Go code and by ours.
+    Fuzz {
+        /// How many cases of each kind.
+        #[arg(long, default_value_t = 2_000)]
+        cases: u64,
+        /// Where the randomness starts: the same seed gives the same cases.
+        #[arg(long, default_value_t = 1)]
+        seed: u64,
+    },
     /// Kubernetes' own samples of every kind, decoded from protobuf and encoded again.
     Protobuf,
     /// RFC 6902's test suite.
     Jsonpatch,
     /// Defaults of built-in kinds, compared with a real server's.
     Defaults,
+    /// Required fields of built-in kinds, compared with what a real server refuses.
+    Required,
     /// Kubernetes' end-to-end tests that need no nodes, one by one.
     Kubernetes(kubernetes::Args),
     /// Cells of Tables of built-in kinds, compared with a real server's.
@@ -44,9 +56,11 @@ enum Suite {
 pub(crate) fn run(args: &Args) -> Result<()> {
     let report = match &args.suite {
         Suite::Apply => apply::run()?,
+        Suite::Fuzz { cases, seed } => apply::fuzz::run(*cases, *seed)?,
         Suite::Protobuf => protobuf::run()?,
         Suite::Jsonpatch => jsonpatch::run()?,
         Suite::Defaults => defaults::run()?,
+        Suite::Required => required::run()?,
         Suite::Kubernetes(args) => kubernetes::run(args)?,
         Suite::Tables => tables::run()?,
     };

@@ -19,7 +19,7 @@ const READY: Duration = Duration::from_secs(60);
 pub(crate) struct Hub {
     child: Child,
     kubeconfig: PathBuf,
-    _dir: TempDir,
+    dir: TempDir,
 }
 
 /// The release binary, built first.
@@ -54,7 +54,7 @@ impl Hub {
         let mut hub = Self {
             child,
             kubeconfig: data.join("kubeconfig"),
-            _dir: dir,
+            dir,
         };
         hub.await_ready()?;
         Ok(hub)
@@ -74,7 +74,7 @@ impl Hub {
                 .context("looking after the hub")?
                 .is_some();
             if exited || Instant::now() > deadline {
-                let log = fs::read_to_string(self._dir.path().join("hub.log")).unwrap_or_default();
+                let log = fs::read_to_string(self.dir.path().join("hub.log")).unwrap_or_default();
                 bail!("the hub did not become ready; its log is\n{log}");
             }
             thread::sleep(Duration::from_millis(20));

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use bytes::Bytes;
+use http::header::{HeaderValue, USER_AGENT};
 use http::{Request, Response};
 use kube::Client;
 use kube::client::Body;
@@ -22,6 +23,9 @@ pub enum ConnectError {
     Client(#[source] Box<kube::Error>),
 }
 
+/// What the server writes down as the manager of the fields that we set.
+const OUR_NAME: HeaderValue = HeaderValue::from_static("deltaplane");
+
 /// A client of a server in this process, without sockets, as the given user.
 ///
 /// The server trusts the identity that it finds in a request's extensions, which no request from
@@ -36,6 +40,8 @@ where
 {
     let service = service.map_request(move |mut request: Request<Body>| {
         request.extensions_mut().insert(identity.clone());
+        let headers = request.headers_mut();
+        headers.entry(USER_AGENT).or_insert(OUR_NAME);
         request
     });
     Client::new(service, "default")

@@ -215,22 +215,25 @@ impl Catalog {
 impl Discovery {
     /// The newest catalog, once there is one.
     pub async fn current(&mut self) -> Arc<Catalog> {
-        match self.catalog.wait_for(Option::is_some).await {
-            Ok(catalog) => catalog.clone().expect("waited for"),
-            // Its follower has ended, which only happens when all is ending.
-            Err(_) => std::future::pending().await,
+        loop {
+            if let Some(catalog) = self.catalog.borrow_and_update().clone() {
+                return catalog;
+            }
+            self.wait().await;
         }
     }
 
-    /// The newest catalog, when it is another than the last one that was asked for.
+    /// The newest catalog, when it is another than the last one that was given.
     pub async fn changed(&mut self) -> Arc<Catalog> {
+        self.wait().await;
+        self.current().await
+    }
+
+    async fn wait(&mut self) {
         if self.catalog.changed().await.is_err() {
+            // Its follower has ended, which only happens when all is ending.
             std::future::pending::<()>().await;
         }
-        self.catalog.mark_changed();
-        let catalog = self.current().await;
-        self.catalog.mark_unchanged();
-        catalog
     }
 }
 

@@ -320,8 +320,12 @@ impl Feed {
 
     fn lost(&self, error: &RequestError, state: State) -> Next {
         if self.failures == 0 {
-            let error = error as &dyn std::error::Error;
-            tracing::warn!(query = %self.query, error, "feed lost touch");
+            let (query, cause) = (&self.query, error as &dyn std::error::Error);
+            // Kinds come and go; whoever follows one that went will notice by other means.
+            match error.is_not_found() {
+                true => tracing::debug!(%query, error = cause, "kind is not served"),
+                false => tracing::warn!(%query, error = cause, "feed lost touch"),
+            }
         }
         Next::rest(state)
     }

@@ -17,6 +17,7 @@ use kube::Client;
 
 use deltaplane_client::{Cache, Event, Feed, ObjectKey, Query, Resource};
 use deltaplane_runtime::Stop;
+use deltaplane_runtime::readiness::Guard;
 
 use crate::Context;
 use crate::queue::Work;
@@ -46,6 +47,8 @@ pub struct LegacyToken {
     pub account_uid: String,
     /// The Secret that will hold it.
     pub secret: String,
+    /// Which Secret of that name.
+    pub secret_uid: String,
 }
 
 /// No token could be made.
@@ -83,15 +86,26 @@ const ROOT_CA: &str = "kube-root-ca.crt";
 const AT_ONCE: usize = 16;
 
 /// Keeps them, until told to stop.
-pub async fn run(context: Context, config: Config, stop: Stop) {
-    stop.unless(keep(context, config)).await;
+///
+/// The guard is told when every namespace has what it should have.
+pub async fn run(context: Context, config: Config, ready: Guard, stop: Stop) {
+    stop.unless(keep(context, config, ready)).await;
 }
 
-async fn keep(context: Context, config: Config) {
+async fn keep(context: Context, config: Config, ready: Guard) {
     let config = Arc::new(config);
     let mut feeds = feeds(&context);
     let mut observed = Observed::default();
     let mut work = Work::new(AT_ONCE, context.pace.clone());
+    while !observed.is_complete() {
+        if let Some((source, event)) = feeds.next().await {
+            observed.apply(source, event, &config.ca);
+        }
+    }
+    for key in first_pass(&context.client, &config, &observed).await {
+        work.add(key);
+    }
+    ready.ready();
     loop {
         tokio::select! {
             Some((source, event)) = feeds.next() => {
@@ -99,19 +113,26 @@ async fn keep(context: Context, config: Config) {
                     work.add(key);
                 }
             }
-            key = work.next() => {
-                let plan = match observed.is_complete() {
-                    true => observed.plan(&key),
-                    // Every key comes again when the last picture is complete.
-                    false => Vec::new(),
-                };
-                match plan.is_empty() {
-                    true => work.skip(key),
-                    false => work.start(key, act::all(context.client.clone(), config.clone(), plan)),
-                }
-            }
+            key = work.next() => match observed.plan(&key) {
+                plan if plan.is_empty() => work.skip(key),
+                plan => work.start(key, act::all(context.client.clone(), config.clone(), plan)),
+            },
         }
     }
+}
+
+/// Does what the first complete picture leads to; returns what failed, to try again.
+async fn first_pass(client: &Client, config: &Arc<Config>, observed: &Observed) -> Vec<Key> {
+    let planned = observed
+        .all_keys()
+        .into_iter()
+        .map(|key| (observed.plan(&key), key));
+    let act = |(plan, key): (Vec<plan::Action>, Key)| async move {
+        let done = act::all(client.clone(), config.clone(), plan).await;
+        done.is_err().then_some(key)
+    };
+    let acts = stream::iter(planned).map(act).buffer_unordered(AT_ONCE);
+    acts.filter_map(std::future::ready).collect().await
 }
 
 fn feeds(context: &Context) -> stream::SelectAll<BoxStream<'static, (Source, Event)>> {
@@ -163,8 +184,7 @@ impl Observed {
 
     /// Takes an event, and says what to look at because of it.
     fn apply(&mut self, source: Source, event: Event, ca: &str) -> Vec<Key> {
-        let complete_before = self.is_complete();
-        let keys = match source {
+        match source {
             Source::Namespaces => {
                 let changed = self
                     .namespaces
@@ -189,10 +209,6 @@ impl Observed {
                 let changed = self.secrets.apply(event, |item| TokenSecret::of(&item, ca));
                 changed.into_iter().map(Key::Secret).collect()
             }
-        };
-        match self.is_complete() && !complete_before {
-            true => self.all_keys(),
-            false => keys,
         }
     }
 

@@ -21,6 +21,7 @@ use deltaplane_api::time::Time;
 use deltaplane_client::request::{self, Patch};
 use deltaplane_client::{Cache, Feed, ObjectKey, Query, RequestError, Resource};
 use deltaplane_runtime::Stop;
+use deltaplane_runtime::readiness::Guard;
 
 use crate::Context;
 use crate::content;
@@ -32,11 +33,14 @@ use plan::{Definition, Names, Plan};
 const AT_ONCE: usize = 256;
 
 /// Keeps the status of definitions, until told to stop.
-pub async fn run(context: Context, stop: Stop) {
-    stop.unless(keep(context)).await;
+///
+/// The guard is told when all that exists has been seen.
+pub async fn run(context: Context, ready: Guard, stop: Stop) {
+    stop.unless(keep(context, ready)).await;
 }
 
-async fn keep(context: Context) {
+async fn keep(context: Context, ready: Guard) {
+    let mut ready = Some(ready);
     let Context { client, pace } = &context;
     let mut feed = Feed::new(client.clone(), Query::all(resource()), pace.clone()).events();
     let mut cache = Cache::new();
@@ -55,6 +59,9 @@ async fn keep(context: Context) {
                         work.add(other);
                     }
                     work.add(key);
+                }
+                if let Some(guard) = ready.take_if(|_| cache.is_synced()) {
+                    guard.ready();
                 }
             }
             key = work.next() => {

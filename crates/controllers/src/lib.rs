@@ -1,4 +1,30 @@
-//! controllers
+//! Controllers: each observes, plans, and acts, as a client of the API like any other.
+//!
+//! - [`accounts`]: what every namespace has
+//! - [`definitions`]: custom kinds
+//! - [`events`]: the end of events
+//! - [`garbage`]: objects and their owners
+//! - [`namespaces`]: the end of namespaces
+//!
+//! Not here: serving the API, deciding who may do what.
+//!
+//! Invariants: what a controller does depends on the present state alone, whatever led to it, and
+//! can be repeated; nothing is written when nothing is to be changed; nothing is done while nothing
+//! happens; what is deleted is deleted by uid, and never because something could not be seen.
+//!
+//! ```
+//! use deltaplane_client::Pace;
+//! use deltaplane_controllers::{Context, events};
+//! use deltaplane_runtime::Tasks;
+//! use std::time::Duration;
+//!
+//! /// Events of the API behind `client` live for an hour.
+//! fn start(client: kube::Client, tasks: &Tasks) {
+//!     let context = Context { client, pace: Pace::system() };
+//!     tasks.spawn("events", |stop| events::run(context, Duration::from_secs(3600), stop));
+//! }
+//! ```
+
 pub mod accounts;
 mod condition;
 mod content;

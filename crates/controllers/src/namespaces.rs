@@ -20,6 +20,7 @@ use deltaplane_client::discovery::{self, Catalog};
 use deltaplane_client::request::{self, Patch};
 use deltaplane_client::{Cache, Feed, ObjectKey, Query, RequestError, Resource};
 use deltaplane_runtime::Stop;
+use deltaplane_runtime::readiness::Guard;
 
 use crate::Context;
 use crate::content::{self, Left};
@@ -31,11 +32,14 @@ use plan::{Namespace, Outcome};
 const AT_ONCE: usize = 256;
 
 /// Empties them, until told to stop.
-pub async fn run(context: Context, stop: Stop) {
-    stop.unless(empty(context)).await;
+///
+/// The guard is told when all that exists has been seen.
+pub async fn run(context: Context, ready: Guard, stop: Stop) {
+    stop.unless(empty(context, ready)).await;
 }
 
-async fn empty(context: Context) {
+async fn empty(context: Context, ready: Guard) {
+    let mut ready = Some(ready);
     let Context { client, pace } = &context;
     let mut feed = Feed::new(client.clone(), Query::all(resource()), pace.clone()).events();
     // Whether it is going, which is all that is looked at before the namespace is read anew.
@@ -47,6 +51,9 @@ async fn empty(context: Context) {
                 let going = |item: deltaplane_client::Item| Some(item.header.is_deleting());
                 for key in cache.apply(event, going) {
                     work.add(key);
+                }
+                if let Some(guard) = ready.take_if(|_| cache.is_synced()) {
+                    guard.ready();
                 }
             }
             key = work.next() => match cache.get(&key) {

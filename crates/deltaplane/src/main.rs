@@ -1,1 +1,134 @@
-fn main() {}
+//! The binary: reads the command line, runs what it asks for, and says how it went.
+//!
+//! Data goes to stdout, everything else to stderr; an error ends with what to do about it.
+
+mod args;
+mod greeting;
+
+use std::error::Error;
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+use clap::Parser;
+use mimalloc::MiMalloc;
+
+use deltaplane_hub::{Hub, HubError, Sort};
+use deltaplane_runtime::Trigger;
+use deltaplane_runtime::signals::{Signals, Supervised};
+use deltaplane_runtime::telemetry::TelemetryError;
+
+use args::{Cli, Command, Environment, Settings, SettingsError};
+
+#[global_allocator]
+static ALLOCATOR: MiMalloc = MiMalloc;
+
+/// Why the process ends other than as asked.
+#[derive(Debug, thiserror::Error)]
+enum Failure {
+    #[error(transparent)]
+    Settings(#[from] SettingsError),
+    #[error(transparent)]
+    Telemetry(#[from] TelemetryError),
+    #[error("failed to start the runtime")]
+    Runtime(#[source] io::Error),
+    #[error(transparent)]
+    Hub(#[from] HubError),
+}
+
+/// What is printed once the hub is ready.
+type Greeting = fn(&Hub) -> String;
+
+fn main() -> ExitCode {
+    // Every part names the provider itself; this is for libraries that ask for the process's.
+    // It fails only if there is one already.
+    let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
+    let environment = Environment::read();
+    let ended = match Cli::parse().command {
+        Command::Up(up) => up
+            .settings(&environment)
+            .map_err(Failure::from)
+            .and_then(|settings| serve(settings, greeting::up)),
+        Command::Hub(hub) => hub
+            .settings(&environment)
+            .map_err(Failure::from)
+            .and_then(|settings| serve(settings, |_| String::new())),
+        Command::Version => {
+            print(&format!("deltaplane {}\n", env!("CARGO_PKG_VERSION")));
+            Ok(ExitCode::SUCCESS)
+        }
+    };
+    ended.unwrap_or_else(|failure| {
+        explain(&failure);
+        ExitCode::from(failure.exit_code())
+    })
+}
+
+fn serve(settings: Settings, greet: Greeting) -> Result<ExitCode, Failure> {
+    let Settings { hub, telemetry } = settings;
+    telemetry.install()?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .map_err(Failure::Runtime)?;
+    let ended = runtime.block_on(async {
+        let mut signals = Signals::install().map_err(Failure::Runtime)?;
+        let (trigger, stop) = Trigger::new();
+        let run = async {
+            let hub = Hub::start(hub).await?;
+            print(&greet(&hub));
+            hub.run(stop).await
+        };
+        match signals.supervise(&trigger, run).await {
+            Supervised::Ended(ended) => Ok(ended.map(|()| ExitCode::SUCCESS)?),
+            Supervised::Forced(signal) => Ok(ExitCode::from(signal.exit_code())),
+        }
+    });
+    // Whatever still runs has had its time.
+    runtime.shutdown_background();
+    ended
+}
+
+fn print(text: &str) {
+    // Whoever closed our output does not want to read it.
+    let mut out = io::stdout().lock();
+    let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+}
+
+fn explain(failure: &Failure) {
+    let mut text = format!("error: {failure}\n");
+    let mut source = failure.source();
+    while let Some(cause) = source {
+        text.push_str(&format!("  because: {cause}\n"));
+        source = cause.source();
+    }
+    text.push_str(&format!("hint: {}\n", failure.hint()));
+    let _ = io::stderr().lock().write_all(text.as_bytes());
+}
+
+// === impl Failure ===
+
+impl Failure {
+    fn hint(&self) -> String {
+        match self {
+            Self::Settings(error) => error.hint().to_owned(),
+            Self::Hub(error) => error.hint(),
+            Self::Telemetry(_) | Self::Runtime(_) => {
+                "this should not happen; please report it".to_owned()
+            }
+        }
+    }
+
+    /// As the help text lists them.
+    fn exit_code(&self) -> u8 {
+        match self {
+            Self::Settings(_) => 2,
+            Self::Telemetry(_) | Self::Runtime(_) => 1,
+            Self::Hub(error) => match error.sort() {
+                Sort::Data => 3,
+                Sort::Address => 4,
+                Sort::Certificates => 5,
+                Sort::Other => 1,
+            },
+        }
+    }
+}

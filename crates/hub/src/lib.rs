@@ -1,3 +1,205 @@
-//! The wiring of a hub.
+//! The wiring of a hub: a data directory, a store, the API server, its controllers, and a TLS
+//! listener in front of it.
+//!
+//! Not here: decisions of any sort; everything that is wired is its own crate.
+//!
+//! Invariants: nothing is written to a data directory that is not ours, is damaged, or is in use;
+//! the kubeconfig is there only after everything was ready; when a part breaks, the whole stops,
+//! naming it; stopping closes the store last.
+//!
+//! ```
+//! use deltaplane_hub::{Hub, HubConfig};
+//! use deltaplane_runtime::Trigger;
+//!
+//! # #[tokio::main]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let directory = tempfile::tempdir()?;
+//! let config = HubConfig::new(directory.path().join("data"), "127.0.0.1:0".parse()?);
+//! let hub = Hub::start(config).await?;
+//! assert!(hub.kubeconfig().exists());
+//!
+//! let (trigger, stop) = Trigger::new();
+//! trigger.stop();
+//! hub.run(stop).await?;
+//! # Ok(())
+//! # }
+//! ```
+
 mod certificate;
+mod certificates;
+mod config;
+mod error;
+mod layout;
 mod listener;
+mod parts;
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use deltaplane_apiserver::ApiServer;
+use deltaplane_runtime::tasks::TaskError;
+use deltaplane_runtime::tls::ServerConfig;
+use deltaplane_runtime::{Clock, Readiness, Stop, Tasks, files};
+use deltaplane_store::{Embedded, Options, Store};
+
+pub use config::{Certificates, HubConfig};
+pub use error::{HubError, Sort};
+pub use listener::Limits;
+
+use certificates::{Loaded, Renewal};
+use layout::Layout;
+use listener::Listener;
+
+/// A hub that is ready.
+pub struct Hub {
+    /// What is in front of the API server, and its clients: stopped first.
+    front: Tasks,
+    /// What requests need until the last one is answered.
+    back: Tasks,
+    api: ApiServer,
+    store: Store,
+    readiness: Readiness,
+    address: SocketAddr,
+    url: String,
+    kubeconfig: PathBuf,
+    drain: Duration,
+}
+
+/// How long what is behind the API server has to end, after the last request.
+const LAST_GRACE: Duration = Duration::from_secs(5);
+
+// === impl Hub ===
+
+impl Hub {
+    /// Starts a hub; it is ready when this returns, and its kubeconfig is written.
+    pub async fn start(config: HubConfig) -> Result<Self, HubError> {
+        let clock = Clock::system();
+        let readiness = Readiness::new();
+        let guard = readiness.guard("hub");
+        let layout = Layout::open(&config.data_dir)?;
+        let store = open_store(layout.store.clone()).await?;
+        // Only now: before, it may have been a running hub's.
+        files::remove_if_exists(&layout.kubeconfig).map_err(HubError::Kubeconfig)?;
+        let listener = listen(&config)?;
+        let address = listener.address().map_err(failed_on(config.listen))?;
+        let loaded = certificates::load(&config, &layout, clock.now())?;
+        let tls = server_config(&config, &loaded)?;
+        let url = config.url(address.port());
+
+        let (front, back) = (Tasks::new(), Tasks::new());
+        let api_config = parts::api_config(&config, &loaded, address.port(), &clock, &readiness);
+        let api = ApiServer::start(api_config, store.clone(), &back).await?;
+        parts::spawn_retention(&back, store.clone(), config.retention);
+        parts::spawn_controllers(&front, &api, &config, &loaded, &readiness);
+        let group = front.group("connection");
+        let (service, limits, serving) = (api.clone(), config.connections.clone(), tls.clone());
+        front.spawn("listener", move |stop| {
+            listener.serve(serving, limits, service, group, stop)
+        });
+        guard.ready();
+        let failure = tokio::select! {
+            () = readiness.wait() => None,
+            failure = front.failed() => Some(failure),
+            failure = back.failed() => Some(failure),
+        };
+        if let Some(failure) = failure {
+            return Err(TaskError::from(failure).into());
+        }
+        certificates::write_kubeconfig(&layout, &url, &loaded)?;
+        let hub = Self {
+            front,
+            back,
+            api,
+            store,
+            readiness,
+            address,
+            url: url.clone(),
+            kubeconfig: layout.kubeconfig.clone(),
+            drain: config.drain,
+        };
+        let again_at = loaded.again_at;
+        let renewal = Renewal {
+            config,
+            layout,
+            tls,
+            url,
+            clock,
+            again_at,
+        };
+        hub.back.spawn("certificates", |stop| renewal.run(stop));
+        tracing::info!(address = %hub.address, "ready");
+        Ok(hub)
+    }
+
+    /// The address that is listened on.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Where clients find it.
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// The administrator's kubeconfig.
+    pub fn kubeconfig(&self) -> &Path {
+        &self.kubeconfig
+    }
+
+    /// Runs until `stop` or until something breaks; then answers what was asked, and ends.
+    pub async fn run(self, stop: Stop) -> Result<(), HubError> {
+        let failure = tokio::select! {
+            () = stop.wait() => None,
+            failure = self.front.failed() => Some(failure),
+            failure = self.back.failed() => Some(failure),
+        };
+        tracing::info!("stopping");
+        self.readiness.drain();
+        self.front.request_stop();
+        self.api.drain();
+        let front = self.front.shutdown(self.drain).await;
+        let back = self.back.shutdown(LAST_GRACE).await;
+        drop(self.api);
+        self.store.close().await?;
+        if let Some(failure) = failure {
+            return Err(TaskError::from(failure).into());
+        }
+        for ended in [front, back] {
+            match ended {
+                Ok(()) => {}
+                // They had their time; that they are cut off is no failure of ours.
+                Err(stuck @ TaskError::Stuck(_)) => tracing::warn!(%stuck, "gave up waiting"),
+                Err(failed @ TaskError::Failed(_)) => return Err(failed.into()),
+            }
+        }
+        tracing::info!("stopped");
+        Ok(())
+    }
+}
+
+async fn open_store(path: PathBuf) -> Result<Store, HubError> {
+    let open = move || Embedded::open(&path, Options::default());
+    Ok(tokio::task::spawn_blocking(open).await??)
+}
+
+fn server_config(config: &HubConfig, loaded: &Loaded) -> Result<ServerConfig, HubError> {
+    let further = config
+        .client_ca
+        .as_deref()
+        .map(certificates::read)
+        .transpose()?;
+    let authorities: Vec<&str> = [Some(loaded.material.ca.as_str()), further.as_deref()]
+        .into_iter()
+        .flatten()
+        .collect();
+    Ok(ServerConfig::new(&loaded.server, &authorities)?)
+}
+
+fn listen(config: &HubConfig) -> Result<Listener, HubError> {
+    Listener::bind(config.listen).map_err(failed_on(config.listen))
+}
+
+fn failed_on(address: SocketAddr) -> impl FnOnce(std::io::Error) -> HubError {
+    move |source| HubError::Listen { address, source }
+}

@@ -52,8 +52,6 @@ pub struct Limits {
 /// A bound address that is not yet served.
 pub(crate) struct Listener {
     socket: TcpListener,
-    tls: ServerConfig,
-    limits: Limits,
 }
 
 /// What every connection needs.
@@ -108,18 +106,15 @@ impl Default for Limits {
 // === impl Listener ===
 
 impl Listener {
-    pub(crate) fn bind(address: SocketAddr, tls: ServerConfig, limits: Limits) -> io::Result<Self> {
+    pub(crate) fn bind(address: SocketAddr) -> io::Result<Self> {
         let socket = match address {
             SocketAddr::V4(_) => TcpSocket::new_v4()?,
             SocketAddr::V6(_) => TcpSocket::new_v6()?,
         };
         socket.set_reuseaddr(true)?;
         socket.bind(address)?;
-        Ok(Self {
-            socket: socket.listen(BACKLOG)?,
-            tls,
-            limits,
-        })
+        let socket = socket.listen(BACKLOG)?;
+        Ok(Self { socket })
     }
 
     /// The address, with the port that was chosen.
@@ -129,8 +124,14 @@ impl Listener {
 
     /// Serves connections as tasks of `group` until `stop`; then those that exist finish what
     /// they are doing, as tasks of the group still.
-    pub(crate) async fn serve<S, B>(self, service: S, group: TaskGroup, stop: Stop)
-    where
+    pub(crate) async fn serve<S, B>(
+        self,
+        tls: ServerConfig,
+        limits: Limits,
+        service: S,
+        group: TaskGroup,
+        stop: Stop,
+    ) where
         S: Service<Request<Incoming>, Response = Response<B>, Error = Infallible>
             + Clone
             + Send
@@ -140,11 +141,7 @@ impl Listener {
         B: http_body::Body<Data = Bytes> + Send + 'static,
         B::Error: Into<Box<dyn Error + Send + Sync>>,
     {
-        let Self {
-            socket,
-            tls,
-            limits,
-        } = self;
+        let Self { socket } = self;
         let front = Arc::new(Front {
             acceptor: TlsAcceptor::from(tls.rustls()),
             protocols: Protocols::new(&limits, &group),

@@ -17,6 +17,15 @@ pub struct FileError {
     pub source: io::Error,
 }
 
+// === impl FileError ===
+
+impl FileError {
+    /// What is at `path` could not be read.
+    pub fn reading(path: &Path, source: io::Error) -> Self {
+        failed("read", path)(source)
+    }
+}
+
 /// Readable and writable by the owner only.
 const PRIVATE: u32 = 0o600;
 

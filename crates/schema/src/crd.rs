@@ -19,6 +19,7 @@ use serde_json::Value;
 use crate::depth;
 use crate::node::{NodeData, NodeId, Schema};
 use crate::parse::{Flavor, MAX_SCHEMA_DEPTH, ReadError, Reader, Scope};
+use crate::validate::show_as_go;
 use props::Props;
 
 /// What the definition says around the schema.
@@ -60,7 +61,10 @@ pub fn compile(raw: &Value, path: &Path, options: Options) -> Result<Schema, Vec
     }
     match schema {
         Some(schema) if errors.is_empty() => Ok(schema),
-        Some(_) | None => Err(errors),
+        Some(_) | None => {
+            show_as_go(&mut errors);
+            Err(errors)
+        }
     }
 }
 

@@ -12,6 +12,11 @@ impl Schema {
         prune(object, Some(self.root()), false, &mut Quiet);
     }
 
+    /// Drops undeclared fields, but none of metadata, whose fields are not for schemas to declare.
+    pub(crate) fn prune_values(&self, value: &mut Value) {
+        prune(value, Some(self.root()), false, &mut Values);
+    }
+
     /// Drops undeclared fields and says which: sorted paths such as `spec.ports[0].foo`.
     pub fn prune_reporting(&self, object: &mut Value) -> Vec<String> {
         let mut report = Report::default();
@@ -21,8 +26,11 @@ impl Schema {
     }
 }
 
-/// Who follows the walk. Two implementations, so that the plain walk builds no paths.
+/// Who follows the walk, so that the plain walk builds no paths.
 trait Trail {
+    /// Whether typed metadata is left alone.
+    const SKIPS_METADATA: bool = false;
+
     fn enter_field(&mut self, name: &str) -> usize;
     fn enter_item(&mut self, index: usize) -> usize;
     fn leave(&mut self, mark: usize);
@@ -30,6 +38,8 @@ trait Trail {
 }
 
 struct Quiet;
+
+struct Values;
 
 #[derive(Default)]
 struct Report {
@@ -40,6 +50,24 @@ struct Report {
 // === impl Quiet ===
 
 impl Trail for Quiet {
+    fn enter_field(&mut self, _: &str) -> usize {
+        0
+    }
+
+    fn enter_item(&mut self, _: usize) -> usize {
+        0
+    }
+
+    fn leave(&mut self, _: usize) {}
+
+    fn dropped(&mut self, _: &str) {}
+}
+
+// === impl Values ===
+
+impl Trail for Values {
+    const SKIPS_METADATA: bool = true;
+
     fn enter_field(&mut self, _: &str) -> usize {
         0
     }
@@ -85,8 +113,9 @@ impl Trail for Report {
 
 /// `keep`: undeclared fields of `value` itself are kept, whatever its own schema says, because it
 /// is an item of a list that preserves them.
-fn prune(value: &mut Value, node: Option<Node<'_>>, keep: bool, trail: &mut impl Trail) {
-    if node.is_some_and(Node::is_untyped) {
+fn prune<T: Trail>(value: &mut Value, node: Option<Node<'_>>, keep: bool, trail: &mut T) {
+    let skipped = |node: Node<'_>| node.is_untyped() || (T::SKIPS_METADATA && node.flags().decoded);
+    if node.is_some_and(skipped) {
         return;
     }
     let keep = keep || node.is_some_and(Node::preserves_unknown);

@@ -325,6 +325,8 @@ impl<'a> Updater<'a> {
         manager: &str,
         last: &Owned,
     ) -> Result<Versioned<'o>, UpdateError> {
+        // Where nothing is given up, nothing goes. (Kubernetes goes on, and loses an object field
+        // that was applied empty and has come to hold an empty keyed list.)
         let current = &managers[manager];
         let given_up = || last.set.difference(&current.set);
         if last.set.is_empty() || (last.api_version == current.api_version && given_up().is_empty())

@@ -42,17 +42,31 @@ impl Schema {
             errors.append(&mut duplicates);
         }
         errors.truncate(MAX_ERRORS);
+        show_as_go(&mut errors);
         errors
     }
 
     /// The value checks alone, for a value that is at `path` in a larger one.
-    pub(crate) fn validate_at(&self, value: &Value, old: Option<&Value>, path: Path) -> Vec<Error> {
+    fn validate_at(&self, value: &Value, old: Option<&Value>, path: Path) -> Vec<Error> {
         let mut walk = Walk {
             base: path,
             path: String::new(),
             errors: Vec::new(),
+            form: Form::OpenApi,
         };
         walk.ratcheted(value, old, self.root());
+        walk.errors
+    }
+
+    /// The value checks for a default, which stands at `path`.
+    pub(crate) fn validate_default(&self, default: &Value, path: Path) -> Vec<Error> {
+        let mut walk = Walk {
+            base: path,
+            path: String::new(),
+            errors: Vec::new(),
+            form: Form::Structural,
+        };
+        walk.node(default, None, self.root());
         walk.errors
     }
 }
@@ -65,6 +79,16 @@ struct Walk {
     /// Where it is, from there.
     path: String,
     errors: Vec<Error>,
+    form: Form,
+}
+
+/// The form of the schema that is checked against. Kubernetes turns schemas into one for objects
+/// and into another for defaults, and the two do not say quite the same.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Form {
+    OpenApi,
+    /// "Integer or string" is untyped, and all formats count as formats.
+    Structural,
 }
 
 // === impl Walk ===
@@ -73,7 +97,7 @@ impl Walk {
     fn ratcheted(&mut self, value: &Value, old: Option<&Value>, node: Node<'_>) -> usize {
         let before = self.errors.len();
         let fit = self.node(value, old, node);
-        if self.errors.len() > before && old.is_some_and(|old| order::equal(old, value)) {
+        if self.errors.len() > before && old == Some(value) {
             self.errors.truncate(before);
         }
         fit
@@ -118,7 +142,9 @@ impl Walk {
     fn here(&self) -> Path {
         match self.path.is_empty() {
             true => self.base.clone(),
-            false => self.base.child(&self.path),
+            false => self
+                .base
+                .child(self.path.strip_prefix('.').unwrap_or(&self.path)),
         }
     }
 
@@ -144,17 +170,25 @@ impl Walk {
     }
 
     fn null(&mut self, node: Node<'_>) -> usize {
-        if node.nullable() || node.kind() == Kind::Any {
+        let types = self.types(node.kind());
+        if node.nullable() || types.is_empty() {
             return 1;
         }
-        self.wrong_type(&type_names(node.kind()).join(","), "null");
+        self.wrong_type(&types.join(","), "null");
         0
     }
 
+    fn types(&self, kind: Kind) -> &'static [&'static str] {
+        match (kind, self.form) {
+            (Kind::IntOrString, Form::Structural) => &[],
+            (kind, _) => type_names(kind),
+        }
+    }
+
     fn kind(&mut self, value: &Value, node: Node<'_>, checks: Option<&Checks>) -> usize {
-        let types = type_names(node.kind());
+        let types = self.types(node.kind());
         let format = checks
-            .filter(|checks| checks.format.is_some())
+            .filter(|checks| checks.format.is_some() || self.form == Form::Structural)
             .and_then(|one| one.format_name.as_deref());
         if types.is_empty() && format.is_none() {
             return 0;
@@ -214,6 +248,7 @@ impl Walk {
             base: self.base.clone(),
             path: self.path.clone(),
             errors: Vec::new(),
+            form: self.form,
         };
         let fit = walk.node(value, old, node);
         Branch {
@@ -326,7 +361,9 @@ impl Walk {
             .filter(|&max| text.len() as u64 > max && length() > max)
         {
             let error = Error::too_long(self.here(), usize::try_from(max).unwrap_or(usize::MAX));
-            self.push(error);
+            let bytes = if max == 1 { "byte" } else { "bytes" };
+            let detail = format!("may not be more than {max} {bytes}");
+            self.push(Error { detail, ..error });
         } else if let Some(min) = checks.min_length.filter(|&min| length() < min) {
             self.invalid(text.into(), &format!("should be at least {min} chars long"));
         } else if let Some(pattern) = checks
@@ -355,10 +392,19 @@ impl Walk {
             ));
         }
         if let Some(checks) = checks {
+            if checks
+                .multiple_of
+                .is_some_and(|factor| number::is_senseless(value, factor))
+            {
+                let words = "must be positive: 0";
+                let detail = format!("factor MultipleOf declared for {} {words}", self.path);
+                let error = Error::invalid(self.here(), 0, detail);
+                self.push(error);
+            }
             let faults = [
                 checks
                     .multiple_of
-                    .and_then(|factor| number::not_multiple(value, factor, &self.path)),
+                    .and_then(|factor| number::not_multiple(value, factor)),
                 checks.minimum.and_then(|bound| number::below(value, bound)),
                 checks.maximum.and_then(|bound| number::above(value, bound)),
             ];
@@ -409,7 +455,9 @@ impl Walk {
                 actual,
                 usize::try_from(max).unwrap_or(usize::MAX),
             );
-            self.push(error);
+            let items = if max == 1 { "item" } else { "items" };
+            let detail = format!("must have at most {max} {items}");
+            self.push(Error { detail, ..error });
         }
     }
 
@@ -417,7 +465,11 @@ impl Walk {
         let Some(checks) = checks.filter(|checks| !checks.enumeration.is_empty()) else {
             return;
         };
-        let listed = |one: &Value| !value.is_null() && order::equal(one, value);
+        let listed = |one: &Value| match one.as_i64() {
+            // Whole numbers are compared after cutting off a fraction.
+            Some(one) => value.as_f64().is_some_and(|value| value as i64 == one),
+            None => !value.is_null() && order::equal(one, value),
+        };
         if !checks.enumeration.iter().any(listed) {
             let error = not_supported(self.here(), value, &checks.enumeration);
             self.push(error);
@@ -447,8 +499,10 @@ impl Walk {
         let old = old.and_then(Value::as_object);
         let mut fit = 0;
         for (name, value) in map {
-            let child = match (node.property(name), node.additional()) {
-                (Some(child), _) | (None, Additional::Schema(child)) => child,
+            // An undeclared field of the root has a dot in front, which only texts show.
+            let (child, dot) = match (node.property(name), node.additional()) {
+                (Some(child), _) => (child, !at_root),
+                (None, Additional::Schema(child)) => (child, true),
                 (None, Additional::Denied) => {
                     let detail = format!("{}.{name} in body is a forbidden property", self.path);
                     let error = Error::invalid(self.here(), name.as_str(), detail);
@@ -461,7 +515,7 @@ impl Walk {
             // What makes an object of another kind is never unchanged enough.
             let old = old.filter(|_| !(at_root && matches!(name.as_str(), "apiVersion" | "kind")));
             let mark = self.path.len();
-            if !at_root {
+            if dot {
                 self.path.push('.');
             }
             self.path.push_str(name);
@@ -506,7 +560,7 @@ fn correlate<'o>(item: &Value, old: &'o [Value], list: Node<'_>) -> Option<&'o V
     let item = item.as_object()?;
     old.iter().find(|old| {
         let same = |key: &str| match (old.get(key), item.get(key)) {
-            (Some(old), Some(new)) => order::equal(old, new),
+            (Some(old), Some(new)) => old == new,
             (None, None) => keys.len() > 1,
             (Some(_), None) | (None, Some(_)) => false,
         };
@@ -518,7 +572,7 @@ fn correlate<'o>(item: &Value, old: &'o [Value], list: Node<'_>) -> Option<&'o V
 pub(crate) fn not_supported(path: Path, value: &Value, supported: &[Value]) -> Error {
     let shown = supported.iter().map(|one| match one.is_string() {
         true => one.to_string(),
-        false => Value::from(one.to_string()).to_string(),
+        false => Value::from(go_json(one).to_string()).to_string(),
     });
     let detail = format!("supported values: {}", shown.collect::<Vec<_>>().join(", "));
     Error {
@@ -526,6 +580,29 @@ pub(crate) fn not_supported(path: Path, value: &Value, supported: &[Value]) -> E
         path,
         value: Some(value.clone()),
         detail,
+    }
+}
+
+/// Gives the values that errors show the form in which Go prints them.
+pub(crate) fn show_as_go(errors: &mut [Error]) {
+    for error in errors {
+        error.value = error.value.take().map(|value| go_json(&value));
+    }
+}
+
+/// Floats without a fraction are printed without one.
+fn go_json(value: &Value) -> Value {
+    match value {
+        Value::Number(number) if number.is_f64() => match number.as_f64() {
+            Some(float) if float.fract() == 0.0 && float.abs() < 1e15 => Value::from(float as i64),
+            Some(_) | None => value.clone(),
+        },
+        Value::Array(list) => list.iter().map(go_json).collect(),
+        Value::Object(map) => {
+            let entries = map.iter().map(|(key, value)| (key.clone(), go_json(value)));
+            Value::Object(entries.collect())
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => value.clone(),
     }
 }
 

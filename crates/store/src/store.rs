@@ -1,6 +1,6 @@
 //! The store as its users see it: a driver, and the memory in front of it.
 
-use std::{collections::HashMap, sync::Arc};
+use std::{collections::HashMap, fmt, sync::Arc};
 
 use crate::{
     driver::{CloseError, CompactError, Driver, Epoch, Version},
@@ -250,7 +250,26 @@ impl Store {
     }
 }
 
+impl fmt::Debug for Store {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Store")
+            .field("epoch", &self.epoch())
+            .field("revision", &self.revision().get())
+            .finish_non_exhaustive()
+    }
+}
+
 // === impl Snapshot ===
+
+impl fmt::Debug for Snapshot {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Snapshot")
+            .field("collection", &self.collection)
+            .field("revision", &self.revision.get())
+            .field("len", &self.len())
+            .finish_non_exhaustive()
+    }
+}
 
 impl Snapshot {
     /// The revision at which the collection was like this.

@@ -1,7 +1,7 @@
 //! A watch: every change of a scope after a revision, in order, exactly once,
 //! or the word to start over.
 
-use std::sync::Arc;
+use std::{fmt, sync::Arc};
 
 use tokio::sync::watch;
 
@@ -16,7 +16,7 @@ use crate::{
 
 /// A cursor in the store's history. It holds no events: those are shared, in
 /// memory or in the log, so that a slow watcher costs nothing and slows
-/// nobody.
+/// nobody. A watch keeps its store open until [`Store::close`](crate::Store::close).
 pub struct Watch {
     driver: Arc<dyn Driver>,
     scope: Scope,
@@ -183,6 +183,15 @@ impl Watch {
 
     fn feed(&self) -> &Feed {
         self.driver.memory().feed()
+    }
+}
+
+impl fmt::Debug for Watch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Watch")
+            .field("scope", &self.scope)
+            .field("cursor", &self.cursor.get())
+            .finish_non_exhaustive()
     }
 }
 

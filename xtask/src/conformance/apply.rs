@@ -6,6 +6,7 @@
 //!
 //! A case is an operation sequence, or one kind of call of one test function.
 
+pub(crate) mod fuzz;
 mod replay;
 mod schema;
 mod source;

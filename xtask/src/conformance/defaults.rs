@@ -8,8 +8,9 @@ use anyhow::Result;
 use deltaplane_apiserver::typepack;
 use serde_json::Value;
 
+use super::Report;
 use super::protobuf::difference;
-use super::{Report, samples};
+use super::samples::{self, Sample};
 
 /// (kind, pointer, why): not a default of the type, but something that the server decides.
 /// A `*` stands for every item of a list.
@@ -70,18 +71,7 @@ pub(crate) fn run() -> Result<Report> {
             );
             continue;
         }
-        let mut ours = sample.object.clone();
-        if let Value::Object(object) = &mut ours
-            && sample.kind.kind != "Node"
-            && sample
-                .kind
-                .subresources
-                .iter()
-                .any(|sub| sub.name == "status")
-        {
-            // The registry drops a status on creation, except that nodes register with one.
-            object.remove("status");
-        }
+        let mut ours = without_status(&sample);
         typepack::defaults::apply(typepack::load(), sample.kind, &mut ours);
         let (expected, ours) = (
             comparable(sample.kind.kind, reply.body),
@@ -93,6 +83,23 @@ pub(crate) fn run() -> Result<Report> {
         );
     }
     Ok(report)
+}
+
+/// What the registry starts from: it drops a status on creation, except that nodes register with one.
+pub(super) fn without_status(sample: &Sample) -> Value {
+    let mut object = sample.object.clone();
+    let has_status = sample
+        .kind
+        .subresources
+        .iter()
+        .any(|one| one.name == "status");
+    if let Value::Object(object) = &mut object
+        && has_status
+        && sample.kind.kind != "Node"
+    {
+        object.remove("status");
+    }
+    object
 }
 
 /// The object without what is not a default. Nulls and empty lists do not count: the real server

@@ -71,10 +71,18 @@ struct DepKind {
 }
 
 pub(super) fn read(root: &Path) -> Result<Metadata> {
+    // For this platform only: nobody has fetched what others need.
+    let version = process::text(Command::new("rustc").arg("-vV"))?;
+    let host = version.lines().find_map(|line| line.strip_prefix("host: "));
+    let host = host.context("rustc does not say which platform this is")?;
     let mut command = Command::new("cargo");
-    command
-        .current_dir(root)
-        .args(["metadata", "--format-version", "1", "--offline"]);
+    command.current_dir(root).args([
+        "metadata",
+        "--format-version",
+        "1",
+        "--filter-platform",
+        host,
+    ]);
     let raw: Raw = serde_json::from_slice(&process::output(&mut command)?)
         .context("reading cargo's metadata")?;
     Ok(raw.reduce(root))

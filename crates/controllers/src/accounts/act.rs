@@ -80,6 +80,7 @@ async fn fill_secret(client: &Client, config: &Config, fill: Fill) -> Result<(),
             account: secret.account.clone(),
             account_uid: account_uid.clone(),
             secret: key.name.clone(),
+            secret_uid: secret.uid.clone(),
         });
         add("token", &token.map_err(Failure::to("make a token"))?);
     }

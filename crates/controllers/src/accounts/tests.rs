@@ -160,17 +160,21 @@ fn secrets_are_filled_once_and_checked_when_their_account_is_gone() {
 }
 
 #[test]
-fn the_last_complete_picture_leads_to_everything() {
+fn the_first_complete_picture_leads_to_everything() {
     let mut observed = Observed::default();
-    let mut apply = |source, event| observed.apply(source, event, "CA");
-    for source in [Source::Namespaces, Source::Accounts, Source::ConfigMaps] {
-        apply(source, Event::Restarted);
+    for source in [
+        Source::Namespaces,
+        Source::Accounts,
+        Source::ConfigMaps,
+        Source::Secrets,
+    ] {
+        assert!(!observed.is_complete());
+        observed.apply(source, Event::Restarted, "CA");
         if let Source::Namespaces = source {
-            apply(source, namespace("a"));
+            observed.apply(source, namespace("a"), "CA");
         }
-        apply(source, Event::InSync);
+        observed.apply(source, Event::InSync, "CA");
     }
-    apply(Source::Secrets, Event::Restarted);
-    let keys = apply(Source::Secrets, Event::InSync);
-    assert_eq!(keys, [Key::Namespace("a".to_owned())]);
+    assert!(observed.is_complete());
+    assert_eq!(observed.all_keys(), [Key::Namespace("a".to_owned())]);
 }

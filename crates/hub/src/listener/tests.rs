@@ -29,7 +29,7 @@ fn material() -> &'static Material {
 /// A server that says who asks, and its address.
 fn start(limits: Limits) -> (Tasks, SocketAddr) {
     let tls = ServerConfig::new(&material().server, &[&material().ca]).expect("usable");
-    let listener = Listener::bind(([127, 0, 0, 1], 0).into(), tls, limits).expect("bound");
+    let listener = Listener::bind(([127, 0, 0, 1], 0).into()).expect("bound");
     let address = listener.address().expect("bound");
     let tasks = Tasks::new();
     let group = tasks.group("connection");
@@ -38,7 +38,9 @@ fn start(limits: Limits) -> (Tasks, SocketAddr) {
         let name = identity.map_or("nobody", |identity| &identity.name);
         Ok::<_, Infallible>(Response::new(Full::new(Bytes::from(name.to_owned()))))
     });
-    tasks.spawn("listener", |stop| listener.serve(whoami, group, stop));
+    tasks.spawn("listener", |stop| {
+        listener.serve(tls, limits, whoami, group, stop)
+    });
     (tasks, address)
 }
 

@@ -70,7 +70,7 @@ impl<'s> Walk<'s> {
         if let Some(default) = props.get("default") {
             let found = match place.inside_meta {
                 true => self.meta_default(default, node, &path.child("default")),
-                false => self.default(default, node, &path.child("default")),
+                false => self.default(default, node, place, &path.child("default")),
             };
             errors.extend(found);
         }
@@ -114,10 +114,10 @@ impl<'s> Walk<'s> {
         }
     }
 
-    fn default(&self, default: &Value, node: Node<'s>, path: &Path) -> Vec<Error> {
+    fn default(&self, default: &Value, node: Node<'s>, place: Place, path: &Path) -> Vec<Error> {
         let schema = self.schema.rooted_at(node);
         let mut pruned = default.clone();
-        schema.prune(&mut pruned);
+        schema.prune_values(&mut pruned);
         let mut errors = Vec::new();
         if pruned != *default {
             errors.push(Error::invalid(
@@ -135,9 +135,15 @@ impl<'s> Walk<'s> {
             return errors;
         }
         let before = errors.len();
+        if let Some(map) = default
+            .as_object()
+            .filter(|_| place.resource && !node.is_embedded_resource())
+        {
+            embedded::resource(map, path, &mut errors);
+        }
         embedded::check(default, node, path, &mut errors);
         if errors.len() == before {
-            errors.extend(schema.validate_at(default, None, path.clone()));
+            errors.extend(schema.validate_default(default, path.clone()));
         }
         errors
     }
@@ -171,6 +177,6 @@ impl<'s> Walk<'s> {
         if let Err(error) = schema.decode(&mut default.clone()) {
             return words(&error.to_string());
         }
-        schema.validate_at(default, None, path.clone())
+        schema.validate_default(default, path.clone())
     }
 }

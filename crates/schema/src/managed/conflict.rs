@@ -1,11 +1,9 @@
 //! Conflicts in Kubernetes' words.
 
-use std::collections::BTreeMap;
-
 use super::entries::{Infos, ManagerInfo, Operation};
 use crate::updater::Conflict;
 
-/// Fields that others own, sorted by owner.
+/// Owners and the fields that they own, sorted by what identifies the owner.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Conflicts(Vec<(String, String)>);
 
@@ -38,14 +36,10 @@ impl Conflicts {
         if let [(owner, path)] = self.0.as_slice() {
             return format!("Apply failed with 1 conflict: conflict with {owner}: {path}");
         }
-        let mut by_owner: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
-        for (owner, path) in &self.0 {
-            by_owner.entry(owner).or_default().push(path);
-        }
         let mut lines = Vec::new();
-        for (owner, paths) in by_owner {
-            lines.push(format!("conflicts with {owner}:"));
-            lines.extend(paths.iter().map(|path| format!("- {path}")));
+        for conflicts in self.0.chunk_by(|(a, _), (b, _)| a == b) {
+            lines.push(format!("conflicts with {}:", conflicts[0].0));
+            lines.extend(conflicts.iter().map(|(_, path)| format!("- {path}")));
         }
         format!(
             "Apply failed with {} conflicts: {}",

@@ -77,7 +77,8 @@ impl MergedList<'_> {
             new.as_deref().unwrap_or_default(),
         )?;
         let kind = kind.ok_or(StrategicError::NoElements)?;
-        let merged = match (old.clone(), new) {
+        let places = places(old.as_deref(), new.as_deref(), strategy);
+        let merged = match (old, new) {
             (Some(old), None) => old,
             (None, Some(new)) => new.into_iter().filter_map(without_directives).collect(),
             (Some(old), Some(new)) => match strategy.merge {
@@ -86,14 +87,48 @@ impl MergedList<'_> {
             },
             (None, None) => Vec::new(),
         };
-        arrange(
-            merged,
-            &order,
-            &old.unwrap_or_default(),
-            strategy.merge_key,
-            kind,
-        )
+        arrange(merged, &order, &places, strategy.merge_key, kind)
     }
+}
+
+/// The old list as Kubernetes has it when it comes to the order. It merges in place: items move up
+/// where others are deleted, and new ones take the room at the end.
+fn places(old: Option<&[Value]>, new: Option<&[Value]>, strategy: Strategy<'_>) -> Vec<Value> {
+    let Some(old) = old else { return Vec::new() };
+    let mut places = old.to_vec();
+    let (Some(new), Some(key), true) = (new, strategy.merge_key, strategy.merge) else {
+        return places;
+    };
+    let directive = |item: &Value| item.get(PATCH).and_then(Value::as_str).map(str::to_owned);
+    if new
+        .iter()
+        .any(|item| directive(item).as_deref() == Some("replace"))
+    {
+        return places;
+    }
+    let mut used = places.len();
+    for gone in new.iter().filter(|item| directive(item).is_some()) {
+        while let Some(index) = places[..used]
+            .iter()
+            .position(|item| item.get(key) == gone.get(key))
+        {
+            // What was last stays where it was, too.
+            let last = places[used - 1].clone();
+            places[index..used].rotate_left(1);
+            used -= 1;
+            places[used] = last;
+        }
+    }
+    for added in new.iter().filter(|item| directive(item).is_none()) {
+        let known = places[..used]
+            .iter()
+            .any(|item| item.get(key) == added.get(key));
+        if !known && used < places.len() {
+            places[used] = added.clone();
+            used += 1;
+        }
+    }
+    places
 }
 
 /// What the items of both lists are; nothing if there are none.
@@ -269,16 +304,28 @@ fn check_order(
     if new.is_empty() || order.is_empty() {
         return Ok(());
     }
-    let mut order_items = order.iter();
-    for item in new.iter().filter(|item| item.get(PATCH).is_none()) {
+    let deletes = |item: &Value| item.get(PATCH).and_then(Value::as_str) == Some("delete");
+    let mut items = new.iter().filter(|item| !deletes(item)).peekable();
+    let mut order = order.iter().peekable();
+    while let (Some(item), Some(due)) = (items.peek(), order.peek()) {
+        if item.get(PATCH).is_some() {
+            items.next();
+            continue;
+        }
         let wanted = text(item, merge_key);
         if let (None, Some(key)) = (&wanted, merge_key) {
             return Err(no_merge_key(item, key));
         }
-        if !order_items.any(|one| text(one, merge_key) == wanted) {
+        if text(due, merge_key) == wanted {
+            items.next();
+        }
+        order.next();
+    }
+    match items.peek() {
+        None => Ok(()),
+        Some(_) => {
             let shown = Value::Array(new.to_vec()).to_string();
-            return Err(StrategicError::OrderMismatch(shown));
+            Err(StrategicError::OrderMismatch(shown))
         }
     }
-    Ok(())
 }

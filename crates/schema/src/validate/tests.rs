@@ -33,7 +33,10 @@ fn types() {
     check(
         object(json!({"type": "integer"})),
         json!({"x": 1.5}),
-        &[r#"spec.x: Invalid value: "number": spec.x in body must be of type integer: "number""#],
+        &[
+            r#"spec.x: Invalid value: "number": spec.x in body must be of type integer: "number""#,
+            r#"<nil>: Invalid value: "": Checked value must be of type integer (default format) in spec.x"#,
+        ],
     );
     check(
         object(json!({"type": "string"})),
@@ -121,7 +124,7 @@ fn texts_numbers_and_sizes() {
         &[
             r#"spec.list[1]: Invalid value: "string": spec.list[1] in body must be of type integer: "string""#,
             "spec.list: Too many: 3: must have at most 2 items",
-            "spec.map: Too many: 2: must have at most 1 items",
+            "spec.map: Too many: 2: must have at most 1 item",
             r#"spec.map.c: Invalid value: "integer": spec.map.c in body must be of type string: "integer""#,
             "spec.number: Invalid value: -1: spec.number in body should be a multiple of 2",
             "spec.number: Invalid value: -1: spec.number in body should be greater than or equal to 1",
@@ -217,7 +220,7 @@ fn unchanged_parts_are_not_reported() {
         texts(spec, new, Some(old)),
         [
             "spec.list[0].v: Invalid value: 2: spec.list[0].v in body should be less than or equal to 1",
-            "spec.y: Too long: may not be more than 1 bytes",
+            "spec.y: Too long: may not be more than 1 byte",
         ]
     );
 }

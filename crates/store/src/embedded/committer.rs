@@ -207,7 +207,7 @@ impl Committer {
             return Ok(());
         }
         let recovery = match self.engine.retry() {
-            Recovery::Down => self.engine.recover(),
+            Recovery::Down => self.recover(),
             recovery @ (Recovery::Live | Recovery::ReadOnly) => recovery,
         };
         match recovery {
@@ -248,7 +248,7 @@ impl Committer {
     ) -> Vec<Result<Committed, CommitError>> {
         tracing::error!(reason = %fault, "a write failed; opening the storage again");
         self.wary = true;
-        let recovery = self.engine.recover();
+        let recovery = self.recover();
         match (recovery, self.engine.contains(end)) {
             (_, Ok(false)) => refused(fault, answers.len()),
             (Recovery::Live, Ok(true)) => {
@@ -259,6 +259,12 @@ impl Committer {
                 unknown(fault, answers.len())
             }
         }
+    }
+
+    fn recover(&self) -> Recovery {
+        let (epoch, revision) = (self.meta.epoch, self.memory.revision());
+        self.engine
+            .recover(|database| log::verify(database, epoch, revision))
     }
 
     /// Shows what is on disk and not in memory: writes whose outcome was not
@@ -338,7 +344,7 @@ impl Committer {
             }
             Err(fault) => {
                 tracing::error!(reason = %fault, "a compaction failed; opening the storage again");
-                self.engine.recover();
+                self.recover();
                 Err(fault)
             }
         }

@@ -171,16 +171,23 @@ impl Engine {
         matches!(&*self.state.read(), State::Closed)
     }
 
-    /// Opens the database again after a failed write.
-    pub(super) fn recover(&self) -> Recovery {
+    /// Opens the database again after a failed write. `verify` decides whether
+    /// it is still the store that memory knows.
+    pub(super) fn recover(&self, verify: impl FnOnce(&Database) -> Result<(), Fault>) -> Recovery {
         let mut state = self.state.write();
         // The old database goes first: it holds the file.
         *state = State::Down(Fault::new("the storage is being opened again"));
         *state = match open(&self.disk, self.cache) {
-            Ok(Some(opened)) => State::Held(opened.database, opened.gate),
+            Ok(Some(opened)) => match verify(&opened.database) {
+                Ok(()) => State::Held(opened.database, opened.gate),
+                Err(fault) => State::Down(fault),
+            },
             Ok(None) => State::Down(Fault::new("the storage has been removed")),
             Err(fault) => State::Down(fault),
         };
+        if let State::Down(fault) = &*state {
+            tracing::error!(reason = %fault, "the storage cannot be used");
+        }
         drop(state);
         self.retry()
     }

@@ -154,6 +154,25 @@ impl Load {
     }
 }
 
+/// Checks that a database is the store of an epoch and holds what was
+/// acknowledged up to a revision.
+pub(super) fn verify(database: &Database, epoch: Epoch, revision: Revision) -> Result<(), Fault> {
+    let meta = read_meta(database).map_err(|bad| Fault::new(bad.to_string()))?;
+    if meta.epoch != epoch {
+        return Err(Fault::new("another store has taken its place"));
+    }
+    let txn = database.begin_read().map_err(fault)?;
+    let log = txn.open_table(LOG).map_err(fault)?;
+    let rows = Row::new(revision, 0).to_bits()..Row::after(revision);
+    let there = log.range(rows).map_err(fault)?.next().is_some();
+    if !there && revision > meta.compacted {
+        return Err(Fault::new(
+            "it has lost acknowledged writes; restart to look at it anew",
+        ));
+    }
+    Ok(())
+}
+
 /// Reads versions, in the order of `wanted`. What is not there is left out.
 pub(super) fn versions(
     database: &Database,

@@ -75,12 +75,8 @@ impl MemoryDisk {
     #[must_use]
     pub fn with_content(content: Vec<u8>) -> Self {
         let disk = Self::new();
-        {
-            let mut state = disk.0.lock();
-            state.allocated = (0..content.len().div_ceil(SECTOR)).collect();
-            state.durable.clone_from(&content);
-            state.cache = content;
-        }
+        disk.0.lock().allocated = (0..content.len().div_ceil(SECTOR)).collect();
+        disk.replace(content);
         disk
     }
 
@@ -88,6 +84,14 @@ impl MemoryDisk {
     #[must_use]
     pub fn content(&self) -> Vec<u8> {
         self.0.lock().cache.clone()
+    }
+
+    /// Somebody puts another content in its place.
+    pub fn replace(&self, content: Vec<u8>) {
+        let mut state = self.0.lock();
+        state.durable.clone_from(&content);
+        state.cache = content;
+        state.dirty.clear();
     }
 
     /// From now on the disk has no more room than it uses, and `bytes`.
@@ -170,8 +174,9 @@ impl Medium for MemoryDisk {
     }
 
     fn probe(&self, bytes: usize) -> io::Result<()> {
-        let state = self.0.lock();
-        if state.writes_until_fault == Some(0) || !state.sync_faults.is_empty() {
+        let mut state = self.0.lock();
+        // What is probed is synced, too.
+        if state.writes_until_fault == Some(0) || state.sync_faults.pop().is_some() {
             return Err(io::ErrorKind::Other.into());
         }
         let needed = state.allocated.len() + bytes.div_ceil(SECTOR);

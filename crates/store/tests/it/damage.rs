@@ -27,7 +27,7 @@ fn kind(error: &OpenError) -> &'static str {
 fn check_refused(content: &[u8], expected: &str) {
     let disk = MemoryDisk::with_content(content.to_vec());
     let error = Embedded::open_on(Box::new(disk.clone()), Options::default());
-    let error = error.err().expect("it is refused");
+    let error = error.expect_err("it is refused");
     assert_eq!(kind(&error), expected, "{error}");
     assert!(disk.content() == content, "the disk was written to");
     assert_eq!(disk.writes(), 0);
@@ -151,7 +151,7 @@ fn a_store_on_disk_is_created_locked_and_found_again() {
     let dir = tempfile::tempdir().unwrap();
     let data = dir.path().join("a/b");
     let store = Embedded::open(&data, Options::default()).unwrap();
-    let second = Embedded::open(&data, Options::default()).err().unwrap();
+    let second = Embedded::open(&data, Options::default()).unwrap_err();
     let expected = format!("in use by process {}", std::process::id());
     assert_eq!(kind(&second), "locked");
     assert!(second.to_string().contains(&expected), "{second}");
@@ -168,7 +168,7 @@ fn a_store_on_disk_is_created_locked_and_found_again() {
         store.close().await.unwrap();
     });
     fs::write(data.join("store.redb"), "").unwrap();
-    let empty = Embedded::open(&data, Options::default()).err().unwrap();
+    let empty = Embedded::open(&data, Options::default()).unwrap_err();
     assert_eq!(kind(&empty), "foreign");
     assert_eq!(fs::read(data.join("store.redb")).unwrap(), b"");
 }

@@ -187,6 +187,30 @@ fn a_write_of_unknown_outcome_appears_or_does_not() {
     }
 }
 
+/// A store never goes on where acknowledged writes are missing.
+#[test]
+fn a_storage_that_went_back_in_time_is_not_written_to() {
+    block_on(async {
+        let other = MemoryDisk::new();
+        put(&open(&other, ring(2)), 0, 1000).await.unwrap();
+        let disk = MemoryDisk::new();
+        let store = open(&disk, ring(2));
+        put(&store, 0, 1000).await.unwrap();
+        let old = disk.content();
+        put(&store, 1, 1000).await.unwrap();
+        for content in [old, other.content()] {
+            disk.replace(content.clone());
+            disk.fail_writes_after(Some(0));
+            put(&store, 2, 1000).await.unwrap_err();
+            disk.fail_writes_after(None);
+            put(&store, 3, 1000).await.unwrap_err();
+            assert!(disk.content() == content);
+            assert_eq!(store.revision(), Revision::new(2));
+            assert_eq!(store.get(&key(1)).map(|object| object.tag()), Some(1));
+        }
+    });
+}
+
 #[test]
 fn a_compaction_that_fails_is_finished_later() {
     block_on(async {

@@ -1,5 +1,7 @@
 //! How the embedded driver is made for tests.
 
+use std::time::Duration;
+
 use deltaplane_store::{
     Embedded, Epoch, Options, RingLimits, Store,
     driver::BoxFuture,
@@ -53,10 +55,15 @@ impl Harness for Embeddeds {
     }
 }
 
-/// Runs a test's future. `current_thread` keeps it deterministic.
+/// Longer than any test takes, on a busy machine too.
+const PATIENCE: Duration = Duration::from_secs(100);
+
+/// Runs a test's future, on one thread so that it is deterministic. A test
+/// that waits for what never comes fails.
 pub(crate) fn block_on<T>(future: impl Future<Output = T>) -> T {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build();
-    runtime.unwrap().block_on(future)
+    let patient = async { tokio::time::timeout(PATIENCE, future).await };
+    runtime.unwrap().block_on(patient).expect("the test hangs")
 }

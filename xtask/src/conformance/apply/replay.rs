@@ -158,7 +158,7 @@ fn same_value(ours: &Value, theirs: &Value) -> Result<(), String> {
 }
 
 /// Numbers as floats, because the recording does not tell `1` from `1.0`.
-fn plain(value: &Value) -> Value {
+pub(super) fn plain(value: &Value) -> Value {
     match value {
         Value::Number(number) => number.as_f64().into(),
         Value::Array(list) => list.iter().map(plain).collect(),

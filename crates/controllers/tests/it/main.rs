@@ -1,0 +1,9 @@
+//! The controllers against a real API server, in process.
+
+mod accounts;
+mod definitions;
+mod events;
+mod garbage;
+mod namespaces;
+mod steady;
+mod world;

@@ -1,0 +1,281 @@
+//! What the command line and the environment say, as types. Nothing else reads either.
+
+use std::ffi::OsString;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+use deltaplane_hub::{Certificates, HubConfig};
+use deltaplane_runtime::telemetry::{Filter, Format, Telemetry};
+
+/// A control plane for fleets that speaks the Kubernetes API
+#[derive(Debug, Parser)]
+#[command(name = "deltaplane", version, propagate_version = true, after_help = EXIT_CODES)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+const EXIT_CODES: &str = "\
+Exit codes:
+  0    stopped as asked (Ctrl-C or SIGTERM)
+  1    broke down while running
+  2    the command line is wrong
+  3    the data directory cannot be used (in use, damaged, not writable, not ours)
+  4    the address cannot be listened on
+  5    the certificates cannot be used
+  130  interrupted twice; 143: terminated twice";
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Start a hub to try things out: prints how to reach it, and what to do next
+    Up(Up),
+    /// Start a hub for production
+    Hub(Box<Hub>),
+    /// Print the version
+    Version,
+}
+
+/// For `up`.
+#[derive(Debug, Args)]
+pub(crate) struct Up {
+    #[command(flatten)]
+    common: Common,
+}
+
+/// For `hub`.
+#[derive(Debug, Args)]
+pub(crate) struct Hub {
+    #[command(flatten)]
+    common: Common,
+    /// The server's certificate and those of its chain (PEM), instead of one made here
+    #[arg(long, value_name = "FILE", requires = "tls_key")]
+    tls_cert: Option<PathBuf>,
+    /// The key of --tls-cert (PEM)
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    tls_key: Option<PathBuf>,
+    /// The authority that signed --tls-cert (PEM), for the kubeconfig and for programs in
+    /// namespaces; leave it out if clients know it anyway
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    tls_ca: Option<PathBuf>,
+    /// A further authority whose client certificates are believed (PEM)
+    #[arg(long, value_name = "FILE")]
+    client_ca: Option<PathBuf>,
+    /// The name or address under which clients elsewhere reach the hub
+    #[arg(long, value_name = "HOST")]
+    advertise_address: Option<String>,
+    /// How long events live after their last write
+    #[arg(long, value_name = "DURATION", default_value = "1h", value_parser = duration)]
+    event_ttl: Duration,
+    /// How long requests have to finish when the hub is stopped
+    #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = duration)]
+    drain_timeout: Duration,
+}
+
+#[derive(Debug, Args)]
+struct Common {
+    /// Where everything is kept [default: deltaplane in the user's data directory]
+    #[arg(long, value_name = "DIR")]
+    data_dir: Option<PathBuf>,
+    /// Where to listen; port 0 takes a free one
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:7443")]
+    listen: SocketAddr,
+    /// How log lines look
+    #[arg(long, value_enum, default_value_t = LogFormat::Human)]
+    log_format: LogFormat,
+    /// What is logged: error, warn, info, debug, trace, or target=level,… [default: $RUST_LOG,
+    /// or else info (hub), warn (up)]
+    #[arg(long, value_name = "LEVEL")]
+    log_level: Option<Filter>,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum LogFormat {
+    Human,
+    Json,
+}
+
+/// What was read of the environment.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Environment {
+    pub(crate) data_home: Option<OsString>,
+    pub(crate) home: Option<OsString>,
+    pub(crate) log: Option<String>,
+}
+
+/// A hub to run, and how to log.
+#[derive(Debug)]
+pub(crate) struct Settings {
+    pub(crate) hub: HubConfig,
+    pub(crate) telemetry: Telemetry,
+}
+
+/// The command line is well-formed, but not enough.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum SettingsError {
+    #[error("there is no home directory to keep data in")]
+    NoHome,
+    #[error("RUST_LOG cannot be used")]
+    Log(#[source] deltaplane_runtime::telemetry::TelemetryError),
+}
+
+// === impl Environment ===
+
+impl Environment {
+    pub(crate) fn read() -> Self {
+        Self {
+            data_home: std::env::var_os("XDG_DATA_HOME"),
+            home: std::env::var_os("HOME"),
+            log: std::env::var("RUST_LOG").ok(),
+        }
+    }
+
+    /// As the XDG base directory specification has it.
+    fn data_dir(&self) -> Option<PathBuf> {
+        let filled = |value: &Option<OsString>| {
+            let value = value.as_ref().filter(|value| !value.is_empty());
+            value.map(PathBuf::from)
+        };
+        let data_home = filled(&self.data_home).filter(|path| path.is_absolute());
+        let fallback = || Some(filled(&self.home)?.join(".local/share"));
+        Some(data_home.or_else(fallback)?.join("deltaplane"))
+    }
+}
+
+// === impl Up ===
+
+impl Up {
+    pub(crate) fn settings(self, environment: &Environment) -> Result<Settings, SettingsError> {
+        // What matters is printed; the rest would hide it.
+        self.common.settings(environment, "warn")
+    }
+}
+
+// === impl Hub ===
+
+impl Hub {
+    pub(crate) fn settings(self, environment: &Environment) -> Result<Settings, SettingsError> {
+        let Self {
+            common,
+            tls_cert,
+            tls_key,
+            tls_ca,
+            client_ca,
+            advertise_address,
+            event_ttl,
+            drain_timeout,
+        } = self;
+        let Settings { hub, telemetry } = common.settings(environment, "info")?;
+        let certificates = match (tls_cert, tls_key) {
+            (Some(certificate), Some(key)) => Certificates::Given {
+                certificate,
+                key,
+                ca: tls_ca,
+            },
+            // Each requires the other.
+            (Some(_) | None, None) | (None, Some(_)) => Certificates::Made,
+        };
+        let hub = HubConfig {
+            advertise: advertise_address,
+            certificates,
+            client_ca,
+            event_lifetime: event_ttl,
+            drain: drain_timeout,
+            ..hub
+        };
+        Ok(Settings { hub, telemetry })
+    }
+}
+
+// === impl Common ===
+
+impl Common {
+    fn settings(
+        self,
+        environment: &Environment,
+        usual_level: &str,
+    ) -> Result<Settings, SettingsError> {
+        let Self {
+            data_dir,
+            listen,
+            log_format,
+            log_level,
+        } = self;
+        let data_dir = match data_dir {
+            Some(data_dir) => data_dir,
+            None => environment.data_dir().ok_or(SettingsError::NoHome)?,
+        };
+        let filter = match log_level {
+            Some(filter) => filter,
+            None => {
+                let text = environment.log.as_deref().filter(|text| !text.is_empty());
+                text.unwrap_or(usual_level)
+                    .parse()
+                    .map_err(SettingsError::Log)?
+            }
+        };
+        let format = match log_format {
+            LogFormat::Human => Format::Human,
+            LogFormat::Json => Format::Json,
+        };
+        Ok(Settings {
+            hub: HubConfig::new(data_dir, listen),
+            telemetry: Telemetry { format, filter },
+        })
+    }
+}
+
+// === impl SettingsError ===
+
+impl SettingsError {
+    pub(crate) fn hint(&self) -> &'static str {
+        match self {
+            Self::NoHome => "say where with --data-dir",
+            Self::Log(_) => "set it to a level such as debug, or use --log-level",
+        }
+    }
+}
+
+/// A duration as people write it: `90s`, `15m`, `1h`, `2d`, or several of these: `1h30m`.
+fn duration(text: &str) -> Result<Duration, String> {
+    let mut rest = text;
+    let mut total = Duration::ZERO;
+    while !rest.is_empty() {
+        let digits = rest
+            .find(|c: char| !c.is_ascii_digit())
+            .unwrap_or(rest.len());
+        let (number, unit) = rest.split_at(digits);
+        let unit_end = unit
+            .find(|c: char| c.is_ascii_digit())
+            .unwrap_or(unit.len());
+        let (unit, tail) = unit.split_at(unit_end);
+        let seconds: u64 = match unit {
+            "s" => 1,
+            "m" => 60,
+            "h" => 3600,
+            "d" => 86400,
+            _ => return Err("write it as 90s, 15m, 1h or 1h30m".to_owned()),
+        };
+        let part = number
+            .parse::<u64>()
+            .ok()
+            .and_then(|number| number.checked_mul(seconds));
+        let part = part.ok_or("write it as 90s, 15m, 1h or 1h30m")?;
+        let sum = total.checked_add(Duration::from_secs(part));
+        total = sum
+            .filter(|sum| *sum <= LONGEST)
+            .ok_or("more than ten years")?;
+        rest = tail;
+    }
+    match total.is_zero() {
+        true => Err("must be more than nothing".to_owned()),
+        false => Ok(total),
+    }
+}
+
+const LONGEST: Duration = Duration::from_secs(10 * 366 * 86400);
+
+#[cfg(test)]
+mod tests;

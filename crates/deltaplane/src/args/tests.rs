@@ -1,0 +1,126 @@
+use clap::CommandFactory;
+
+use super::*;
+
+fn environment(data_home: &str, home: &str, log: &str) -> Environment {
+    let some = |text: &str| (!text.is_empty()).then(|| OsString::from(text));
+    Environment {
+        data_home: some(data_home),
+        home: some(home),
+        log: (!log.is_empty()).then(|| log.to_owned()),
+    }
+}
+
+fn settings(line: &str, environment: &Environment) -> Result<Settings, String> {
+    let words = std::iter::once("deltaplane").chain(line.split_whitespace());
+    let cli = Cli::try_parse_from(words).map_err(|error| error.kind().to_string())?;
+    let settings = match cli.command {
+        Command::Up(up) => up.settings(environment),
+        Command::Hub(hub) => hub.settings(environment),
+        Command::Version => panic!("{line}"),
+    };
+    settings.map_err(|error| error.to_string())
+}
+
+#[test]
+fn the_command_line_is_well_formed() {
+    Cli::command().debug_assert();
+}
+
+#[test]
+fn where_data_is_kept() {
+    let check = |line: &str, data_home: &str, home: &str, expected: Result<&str, &str>| {
+        let settings = settings(line, &environment(data_home, home, ""));
+        let found = settings.map(|settings| settings.hub.data_dir);
+        let expected = expected.map(PathBuf::from).map_err(str::to_owned);
+        assert_eq!(found, expected, "{line}");
+    };
+    check(
+        "up",
+        "",
+        "/home/eve",
+        Ok("/home/eve/.local/share/deltaplane"),
+    );
+    check("up", "/data", "/home/eve", Ok("/data/deltaplane"));
+    check(
+        "hub",
+        "relative",
+        "/home/eve",
+        Ok("/home/eve/.local/share/deltaplane"),
+    );
+    check(
+        "up",
+        "",
+        "",
+        Err("there is no home directory to keep data in"),
+    );
+    check("up --data-dir here", "", "", Ok("here"));
+}
+
+#[test]
+fn what_is_logged() {
+    let check = |line: &str, log: &str, expected: Result<&str, &str>| {
+        let settings = settings(line, &environment("", "/home/eve", log));
+        let found = settings.map(|settings| settings.telemetry.filter.to_string());
+        let expected = expected.map(str::to_owned).map_err(str::to_owned);
+        assert_eq!(found, expected, "{line} {log}");
+    };
+    check("up", "", Ok("warn"));
+    check("hub", "", Ok("info"));
+    check("hub", "debug", Ok("debug"));
+    check("hub --log-level trace", "debug", Ok("trace"));
+    check("hub", "a=loud", Err("RUST_LOG cannot be used"));
+    check(
+        "hub --log-level a=loud",
+        "",
+        Err("invalid value for one of the arguments"),
+    );
+}
+
+#[test]
+fn certificates_come_together() {
+    let check = |line: &str, expected: Result<Certificates, &str>| {
+        let settings = settings(line, &environment("", "/home/eve", ""));
+        let found = settings.map(|settings| settings.hub.certificates);
+        assert_eq!(found, expected.map_err(str::to_owned), "{line}");
+    };
+    let missing = "one or more required arguments were not provided";
+    check("hub", Ok(Certificates::Made));
+    check("hub --tls-cert a", Err(missing));
+    check("hub --tls-key a", Err(missing));
+    check("hub --tls-ca a", Err(missing));
+    let given = Certificates::Given {
+        certificate: PathBuf::from("a"),
+        key: PathBuf::from("b"),
+        ca: None,
+    };
+    check("hub --tls-cert a --tls-key b", Ok(given));
+    check("up --tls-cert a", Err("unexpected argument found"));
+}
+
+#[test]
+fn durations() {
+    let check = |text: &str, seconds: Option<u64>| {
+        assert_eq!(
+            duration(text).ok(),
+            seconds.map(Duration::from_secs),
+            "{text}"
+        );
+    };
+    check("90s", Some(90));
+    check("1h30m", Some(5400));
+    check("2d", Some(172_800));
+    for wrong in [
+        "",
+        "0s",
+        "h",
+        "1",
+        "-1s",
+        "1w",
+        "99999999999999999999s",
+        "9999999999d",
+        "1 h",
+    ] {
+        check(wrong, None);
+    }
+}

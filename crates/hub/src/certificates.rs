@@ -1,0 +1,127 @@
+//! What the server shows to clients, kept valid while it runs.
+
+use std::error::Error;
+use std::path::Path;
+use std::time::{Duration, SystemTime};
+
+use deltaplane_runtime::files::{self, FileError};
+use deltaplane_runtime::kubeconfig::Kubeconfig;
+use deltaplane_runtime::tls::{Leaf, Material, SecretPem, ServerConfig};
+use deltaplane_runtime::{Clock, Stop};
+
+use crate::config::{Certificates, HubConfig};
+use crate::error::HubError;
+use crate::layout::Layout;
+
+/// What was loaded.
+pub(crate) struct Loaded {
+    /// The hub's own material.
+    pub(crate) material: Material,
+    /// What the listener shows.
+    pub(crate) server: Leaf,
+    /// The authority that signed that, if clients do not know it anyway.
+    pub(crate) ca: Option<String>,
+    /// When to load again.
+    pub(crate) again_at: SystemTime,
+}
+
+/// Loads again when it is time, and gives the result to all who use it.
+pub(crate) struct Renewal {
+    pub(crate) config: HubConfig,
+    pub(crate) layout: Layout,
+    pub(crate) tls: ServerConfig,
+    pub(crate) url: String,
+    pub(crate) clock: Clock,
+    pub(crate) again_at: SystemTime,
+}
+
+/// How often the operator's files are read again: whoever replaces them gets no event to us.
+const REREAD: Duration = Duration::from_secs(600);
+/// How long to wait after a failure; there is much time left when renewal is due.
+const RETRY: Duration = Duration::from_secs(3600);
+
+/// Loads the certificates, making or renewing what is due. Blocking.
+pub(crate) fn load(
+    config: &HubConfig,
+    layout: &Layout,
+    now: SystemTime,
+) -> Result<Loaded, HubError> {
+    let material = Material::open(&layout.pki, &config.names(), now)?;
+    match &config.certificates {
+        Certificates::Made => Ok(Loaded {
+            server: material.server.clone(),
+            ca: Some(material.ca.clone()),
+            again_at: material.renew_at,
+            material,
+        }),
+        Certificates::Given {
+            certificate,
+            key,
+            ca,
+        } => Ok(Loaded {
+            server: Leaf {
+                chain: read(certificate)?,
+                key: SecretPem(read(key)?),
+            },
+            ca: ca.as_deref().map(read).transpose()?,
+            again_at: material.renew_at.min(now + REREAD),
+            material,
+        }),
+    }
+}
+
+/// A file of the operator's.
+pub(crate) fn read(path: &Path) -> Result<String, HubError> {
+    let content = files::read_if_exists(path).map_err(HubError::CertificateFile)?;
+    content.ok_or_else(|| {
+        let missing = std::io::Error::from(std::io::ErrorKind::NotFound);
+        HubError::CertificateFile(FileError::reading(path, missing))
+    })
+}
+
+pub(crate) fn write_kubeconfig(
+    layout: &Layout,
+    url: &str,
+    loaded: &Loaded,
+) -> Result<(), HubError> {
+    let kubeconfig = Kubeconfig {
+        context: "hub",
+        server: url,
+        ca: loaded.ca.as_deref(),
+        user: &loaded.material.admin,
+    };
+    kubeconfig
+        .write(&layout.kubeconfig)
+        .map_err(HubError::Kubeconfig)
+}
+
+// === impl Renewal ===
+
+impl Renewal {
+    /// Renews, until told to stop.
+    pub(crate) async fn run(mut self, stop: Stop) {
+        while stop
+            .unless(self.clock.sleep_until(self.again_at))
+            .await
+            .is_some()
+        {
+            let now = self.clock.now();
+            self.again_at = match self.renew(now) {
+                Ok(again_at) => again_at,
+                Err(error) => {
+                    let error = &error as &dyn Error;
+                    tracing::error!(error, "failed to renew certificates; will try again");
+                    now + RETRY
+                }
+            };
+        }
+    }
+
+    /// A few small files, rarely: not worth another thread.
+    fn renew(&self, now: SystemTime) -> Result<SystemTime, HubError> {
+        let loaded = load(&self.config, &self.layout, now)?;
+        self.tls.replace(&loaded.server)?;
+        write_kubeconfig(&self.layout, &self.url, &loaded)?;
+        Ok(loaded.again_at)
+    }
+}

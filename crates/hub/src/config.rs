@@ -1,0 +1,193 @@
+//! What a hub is told, as types.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use deltaplane_apiserver::Limits as ApiLimits;
+use deltaplane_store::RetentionPolicy;
+
+use crate::listener::Limits;
+
+/// Everything that a hub is told.
+#[derive(Clone, Debug)]
+pub struct HubConfig {
+    /// Where everything is kept.
+    pub data_dir: PathBuf,
+    /// Where to listen; port 0 takes a free one.
+    pub listen: SocketAddr,
+    /// Under which name or address clients elsewhere reach it, if it is not the one above.
+    pub advertise: Option<String>,
+    /// What the server shows to clients.
+    pub certificates: Certificates,
+    /// A further authority whose client certificates are believed, a PEM file.
+    pub client_ca: Option<PathBuf>,
+    /// How long an event lives after its last write.
+    pub event_lifetime: Duration,
+    /// How much history the store keeps.
+    pub retention: RetentionPolicy,
+    /// Limits on connections.
+    pub connections: Limits,
+    /// Limits on requests.
+    pub requests: ApiLimits,
+    /// How long requests have to finish when the hub stops.
+    pub drain: Duration,
+}
+
+/// What the server shows to clients.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Certificates {
+    /// A certificate of its own authority, made at the first start and renewed in time.
+    Made,
+    /// The operator's, PEM files; read again now and then.
+    Given {
+        /// The certificate, and those of its chain.
+        certificate: PathBuf,
+        /// Its key.
+        key: PathBuf,
+        /// The authority that signed it; those that clients know anyway if absent.
+        ca: Option<PathBuf>,
+    },
+}
+
+/// Names under which programs in a cluster look for its API.
+const WELL_KNOWN: [&str; 5] = [
+    "localhost",
+    "kubernetes",
+    "kubernetes.default",
+    "kubernetes.default.svc",
+    "kubernetes.default.svc.cluster.local",
+];
+
+// === impl HubConfig ===
+
+impl HubConfig {
+    /// A hub with all its data in this directory, on this address, and the rest as usual.
+    pub fn new(data_dir: PathBuf, listen: SocketAddr) -> Self {
+        Self {
+            data_dir,
+            listen,
+            advertise: None,
+            certificates: Certificates::Made,
+            client_ca: None,
+            event_lifetime: Duration::from_secs(3600),
+            retention: RetentionPolicy::default(),
+            connections: Limits::default(),
+            requests: ApiLimits::default(),
+            drain: Duration::from_secs(10),
+        }
+    }
+
+    /// The names and addresses that the server's certificate must be for.
+    pub(crate) fn names(&self) -> Vec<String> {
+        let mut names: Vec<String> = WELL_KNOWN.iter().map(|&name| name.to_owned()).collect();
+        let mut add = |name: String| {
+            if !names.contains(&name) {
+                names.push(name);
+            }
+        };
+        add(IpAddr::from(Ipv4Addr::LOCALHOST).to_string());
+        add(IpAddr::from(Ipv6Addr::LOCALHOST).to_string());
+        add(self.reachable().to_string());
+        if let Some(name) = &self.advertise {
+            add(name.clone());
+        }
+        names
+    }
+
+    /// The URL for the kubeconfig, given the port that is listened on.
+    pub(crate) fn url(&self, port: u16) -> String {
+        let ip = match self.listen.ip() {
+            // Whoever reads the kubeconfig is on this machine.
+            ip if ip.is_unspecified() => IpAddr::from(Ipv4Addr::LOCALHOST),
+            ip => ip,
+        };
+        match &self.advertise {
+            Some(name) => match name.parse::<Ipv6Addr>() {
+                Ok(ip) => format!("https://[{ip}]:{port}"),
+                Err(_) => format!("https://{name}:{port}"),
+            },
+            None => format!("https://{}", SocketAddr::new(ip, port)),
+        }
+    }
+
+    /// The address for clients elsewhere, given the port that is listened on.
+    pub(crate) fn public(&self, port: u16) -> SocketAddr {
+        let advertised = self.advertise.as_ref().and_then(|name| name.parse().ok());
+        SocketAddr::new(advertised.unwrap_or_else(|| self.reachable()), port)
+    }
+
+    /// An address of this machine that others may reach: the one that is listened on, or if that
+    /// is all of them, the one that packets to elsewhere leave from.
+    fn reachable(&self) -> IpAddr {
+        match self.listen.ip() {
+            ip if ip.is_unspecified() => outward().unwrap_or(Ipv4Addr::LOCALHOST.into()),
+            ip => ip,
+        }
+    }
+}
+
+/// Connecting a datagram socket sends nothing, but chooses the address to send from.
+fn outward() -> Option<IpAddr> {
+    let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).ok()?;
+    // An address for documentation, which nobody has.
+    socket.connect((Ipv4Addr::new(192, 0, 2, 1), 9)).ok()?;
+    let ip = socket.local_addr().ok()?.ip();
+    (!ip.is_unspecified()).then_some(ip)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn config(listen: &str, advertise: Option<&str>) -> HubConfig {
+        let listen = listen.parse().expect("an address");
+        HubConfig {
+            advertise: advertise.map(str::to_owned),
+            ..HubConfig::new(PathBuf::from("data"), listen)
+        }
+    }
+
+    #[test]
+    fn where_clients_find_it() {
+        let check = |listen, advertise, url: &str| {
+            assert_eq!(config(listen, advertise).url(7443), url);
+        };
+        check("127.0.0.1:0", None, "https://127.0.0.1:7443");
+        check("[::1]:0", None, "https://[::1]:7443");
+        check("0.0.0.0:0", None, "https://127.0.0.1:7443");
+        check(
+            "10.0.0.1:0",
+            Some("hub.example.com"),
+            "https://hub.example.com:7443",
+        );
+        check(
+            "10.0.0.1:0",
+            Some("2001:db8::1"),
+            "https://[2001:db8::1]:7443",
+        );
+        let public = config("0.0.0.0:0", Some("10.0.0.7")).public(7443);
+        assert_eq!(public.to_string(), "10.0.0.7:7443");
+        let named = config("10.0.0.1:0", Some("hub.example.com")).public(7443);
+        assert_eq!(named.to_string(), "10.0.0.1:7443");
+    }
+
+    #[test]
+    fn names_for_the_certificate() {
+        let names = config("10.0.0.1:7443", Some("hub.example.com")).names();
+        for name in [
+            "localhost",
+            "127.0.0.1",
+            "::1",
+            "10.0.0.1",
+            "hub.example.com",
+        ] {
+            assert!(names.iter().any(|one| one == name), "{name}");
+        }
+        let all = config("0.0.0.0:7443", None).names();
+        assert!(!all.iter().any(|one| one == "0.0.0.0"));
+        let local = config("127.0.0.1:7443", None).names();
+        let twice = local.iter().filter(|one| *one == "127.0.0.1").count();
+        assert_eq!(twice, 1);
+    }
+}

@@ -1,0 +1,164 @@
+//! Why a hub did not start or went down, and what the operator can do about it.
+
+use std::io;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use deltaplane_apiserver::StartError;
+use deltaplane_runtime::files::FileError;
+use deltaplane_runtime::tasks::TaskError;
+use deltaplane_runtime::tls::{ConfigError, MaterialError};
+use deltaplane_store::{CloseError, OpenError};
+
+/// Why a hub did not start, or went down.
+#[derive(Debug, thiserror::Error)]
+pub enum HubError {
+    /// The data directory cannot be used.
+    #[error("cannot use the data directory {path:?}")]
+    DataDir {
+        /// Which one.
+        path: PathBuf,
+        /// Why.
+        source: FileError,
+    },
+    /// The data directory holds something else.
+    #[error("{path:?} is not empty, and not a data directory of deltaplane (there is {found:?})")]
+    ForeignDir {
+        /// Which one.
+        path: PathBuf,
+        /// Something in it.
+        found: String,
+    },
+    /// The store in it cannot be used.
+    #[error("cannot open the store")]
+    Store(#[from] OpenError),
+    /// The address cannot be listened on.
+    #[error("cannot listen on {address}")]
+    Listen {
+        /// Which one.
+        address: SocketAddr,
+        /// Why.
+        source: io::Error,
+    },
+    /// The hub's own certificates cannot be used.
+    #[error("cannot use the certificates of the data directory")]
+    Material(#[from] MaterialError),
+    /// The operator's certificates cannot be read.
+    #[error("cannot read a certificate file")]
+    CertificateFile(#[source] FileError),
+    /// They can be read, but not used.
+    #[error("cannot serve TLS with these certificates")]
+    Certificates(#[from] ConfigError),
+    /// The API server did not start.
+    #[error("cannot start the API server")]
+    Api(#[from] StartError),
+    /// The kubeconfig cannot be written.
+    #[error("cannot write the kubeconfig")]
+    Kubeconfig(#[source] FileError),
+    /// A part of the hub broke while it ran.
+    #[error("the hub broke down")]
+    Task(#[from] TaskError),
+    /// The store was not closed as it should.
+    #[error("the store was not closed cleanly")]
+    Close(#[from] CloseError),
+    /// The runtime gave up a blocking task.
+    #[error("a start-up step was lost")]
+    Lost(#[from] tokio::task::JoinError),
+}
+
+/// What sort of failure it is, for exit codes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sort {
+    /// The data directory, or what is in it.
+    Data,
+    /// The address.
+    Address,
+    /// Certificates.
+    Certificates,
+    /// Anything else.
+    Other,
+}
+
+// === impl HubError ===
+
+impl HubError {
+    /// What sort of failure it is.
+    pub fn sort(&self) -> Sort {
+        match self {
+            Self::DataDir { .. } | Self::ForeignDir { .. } | Self::Store(_) => Sort::Data,
+            Self::Listen { .. } => Sort::Address,
+            Self::Material(_) | Self::CertificateFile(_) | Self::Certificates(_) => {
+                Sort::Certificates
+            }
+            Self::Api(_) | Self::Kubeconfig(_) | Self::Task(_) | Self::Close(_) | Self::Lost(_) => {
+                Sort::Other
+            }
+        }
+    }
+
+    /// What the operator can do about it.
+    pub fn hint(&self) -> String {
+        match self {
+            Self::DataDir { path, .. } => format!(
+                "check that this user may write to {}, or choose another with --data-dir",
+                path.display()
+            ),
+            Self::ForeignDir { .. } => {
+                "choose an empty or a new directory with --data-dir".to_owned()
+            }
+            Self::Store(error) => store_hint(error),
+            Self::Listen { address, source } => listen_hint(*address, source),
+            Self::Material(error) => error.hint(),
+            Self::CertificateFile(error) => {
+                format!("check that this user may read {}", error.path.display())
+            }
+            Self::Certificates(_) => {
+                "check --tls-cert, --tls-key and --client-ca: PEM, and the key to the certificate"
+                    .to_owned()
+            }
+            Self::Kubeconfig(error) => {
+                format!("check that this user may write {}", error.path.display())
+            }
+            Self::Api(_) | Self::Task(_) | Self::Close(_) | Self::Lost(_) => {
+                "start it again; what was acknowledged is kept. If it happens again, run with \
+                 --log-level debug and report what it says"
+                    .to_owned()
+            }
+        }
+    }
+}
+
+fn store_hint(error: &OpenError) -> String {
+    match error {
+        OpenError::Locked { .. } => "a hub is running on this data directory: use it, stop it, \
+            or choose another with --data-dir"
+            .to_owned(),
+        OpenError::Foreign { .. } => {
+            "choose another directory with --data-dir, or move the file away".to_owned()
+        }
+        OpenError::Newer { .. } => "use the newer version of deltaplane".to_owned(),
+        OpenError::Corrupt { .. } => {
+            "restore it from a backup, or move it away to start empty".to_owned()
+        }
+        OpenError::Io { path, .. } => {
+            format!("check that this user may read and write {path}, and that the disk is not full")
+        }
+    }
+}
+
+fn listen_hint(address: SocketAddr, error: &io::Error) -> String {
+    let is = |kind: io::ErrorKind| error.kind() == kind;
+    if is(io::ErrorKind::AddrInUse) {
+        format!(
+            "another program listens there: stop it, or choose another address with --listen, \
+             such as --listen {} for a free port",
+            SocketAddr::new(address.ip(), 0)
+        )
+    } else if is(io::ErrorKind::AddrNotAvailable) {
+        "this machine does not have that address: choose another with --listen".to_owned()
+    } else if is(io::ErrorKind::PermissionDenied) {
+        "ports below 1024 need privileges: choose another with --listen".to_owned()
+    } else {
+        "choose another address with --listen".to_owned()
+    }
+}

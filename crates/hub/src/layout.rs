@@ -1,0 +1,105 @@
+//! What is where in the data directory.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use deltaplane_runtime::files::{self, FileError};
+
+use crate::error::HubError;
+
+/// The parts of a data directory.
+#[derive(Clone, Debug)]
+pub(crate) struct Layout {
+    /// Objects and their history.
+    pub(crate) store: PathBuf,
+    /// Keys and certificates.
+    pub(crate) pki: PathBuf,
+    /// For clients; there while the hub is, or was, ready.
+    pub(crate) kubeconfig: PathBuf,
+}
+
+const STORE: &str = "store";
+const PKI: &str = "pki";
+const KUBECONFIG: &str = "kubeconfig";
+/// What file systems put into directories by themselves.
+const HARMLESS: &str = "lost+found";
+
+// === impl Layout ===
+
+impl Layout {
+    /// The directory, made if it is not there; refused, and left as it is, if it holds other
+    /// things.
+    pub(crate) fn open(path: &Path) -> Result<Self, HubError> {
+        if let Some(found) = foreign(path).map_err(unusable(path))? {
+            let path = path.to_owned();
+            return Err(HubError::ForeignDir { path, found });
+        }
+        files::create_private_dir(path).map_err(unusable(path))?;
+        Ok(Self {
+            store: path.join(STORE),
+            pki: path.join(PKI),
+            kubeconfig: path.join(KUBECONFIG),
+        })
+    }
+}
+
+fn unusable(path: &Path) -> impl FnOnce(FileError) -> HubError {
+    let path = path.to_owned();
+    move |source| HubError::DataDir { path, source }
+}
+
+/// Something that is not ours, in a directory where nothing is.
+fn foreign(path: &Path) -> Result<Option<String>, FileError> {
+    let entries = match fs::read_dir(path) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(FileError::reading(path, error)),
+    };
+    let mut found = None;
+    for entry in entries {
+        let entry = entry.map_err(|error| FileError::reading(path, error))?;
+        let name = entry.file_name().to_string_lossy().into_owned();
+        match name.as_str() {
+            STORE | PKI | KUBECONFIG => return Ok(None),
+            HARMLESS => {}
+            hidden if hidden.starts_with('.') => {}
+            _ => found = Some(name),
+        }
+    }
+    Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn foreign_directories_are_refused() {
+        let check = |content: &[&str], expected: Option<&str>| {
+            let directory = tempfile::tempdir().expect("a temporary directory");
+            for name in content {
+                fs::write(directory.path().join(name), "").expect("written");
+            }
+            let found = foreign(directory.path()).expect("readable");
+            assert_eq!(found.as_deref(), expected, "{content:?}");
+            let opened = Layout::open(directory.path()).map(drop);
+            assert_eq!(opened.is_ok(), expected.is_none(), "{content:?}");
+        };
+        check(&[], None);
+        check(&["lost+found", ".hidden"], None);
+        check(&["photos"], Some("photos"));
+        check(&["store", "photos"], None);
+    }
+
+    #[test]
+    fn a_new_directory_is_made() {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let path = directory.path().join("a/b");
+        Layout::open(&path).expect("made");
+        assert!(path.is_dir());
+        fs::write(directory.path().join("file"), "").expect("written");
+        let error = Layout::open(&directory.path().join("file/c")).expect_err("a file");
+        assert!(matches!(error, HubError::DataDir { .. }), "{error:?}");
+    }
+}

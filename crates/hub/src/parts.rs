@@ -1,0 +1,137 @@
+//! The parts that run beside the listener.
+
+use std::error::Error;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use deltaplane_api::identity::{Identity, MASTERS};
+use deltaplane_apiserver::auth::tokens::{Account, Claims, Reference};
+use deltaplane_apiserver::{ApiServer, Config as ApiConfig};
+use deltaplane_client::{Pace, discovery, in_process};
+use deltaplane_controllers::accounts::{LegacyToken, Mint, MintError};
+use deltaplane_controllers::{Context, accounts, definitions, events, garbage, namespaces};
+use deltaplane_runtime::{Clock, Readiness, Stop, Tasks};
+use deltaplane_store::{Retention, RetentionPolicy, Store};
+
+use crate::certificates::Loaded;
+use crate::config::HubConfig;
+
+/// Whose tokens the API server believes: its own.
+const ISSUER: &str = "https://kubernetes.default.svc";
+/// Who our own controllers are.
+const CONTROLLERS: &str = "system:deltaplane:controllers";
+/// How often it is looked whether history can be dropped; nothing happens if nothing was written.
+const RETENTION_TICK: Duration = Duration::from_secs(10);
+
+pub(crate) fn api_config(
+    config: &HubConfig,
+    loaded: &Loaded,
+    port: u16,
+    clock: &Clock,
+    readiness: &Readiness,
+) -> ApiConfig {
+    ApiConfig {
+        address: config.public(port),
+        ca: root_ca(loaded),
+        service_account_key: loaded.material.service_account_key.0.clone(),
+        limits: config.requests.clone(),
+        admission: Vec::new(),
+        subresources: Vec::new(),
+        clock: clock.clone(),
+        readiness: readiness.clone(),
+    }
+}
+
+/// What programs are told to trust.
+fn root_ca(loaded: &Loaded) -> String {
+    loaded
+        .ca
+        .clone()
+        .unwrap_or_else(|| loaded.material.ca.clone())
+}
+
+pub(crate) fn spawn_controllers(
+    tasks: &Tasks,
+    api: &ApiServer,
+    config: &HubConfig,
+    loaded: &Loaded,
+    readiness: &Readiness,
+) {
+    let identity = Identity::authenticated(CONTROLLERS, &[MASTERS]);
+    let context = Context {
+        client: in_process(api.clone(), identity),
+        pace: Pace::system(),
+    };
+    let (discovery, follower) = discovery::follow(context.client.clone(), context.pace.clone());
+    tasks.spawn("discovery", |stop| follower.run(stop));
+    let one = context.clone();
+    tasks.spawn("garbage", |stop| garbage::run(one, discovery, stop));
+    let (one, guard) = (context.clone(), readiness.guard("namespaces"));
+    tasks.spawn("namespaces", |stop| namespaces::run(one, guard, stop));
+    let (one, guard) = (context.clone(), readiness.guard("definitions"));
+    tasks.spawn("definitions", |stop| definitions::run(one, guard, stop));
+    let (one, lifetime) = (context.clone(), config.event_lifetime);
+    tasks.spawn("events", move |stop| events::run(one, lifetime, stop));
+    let accounts = accounts::Config {
+        ca: root_ca(loaded),
+        mint: mint(api.clone()),
+    };
+    let guard = readiness.guard("accounts");
+    tasks.spawn("accounts", |stop| {
+        accounts::run(context, accounts, guard, stop)
+    });
+}
+
+fn mint(api: ApiServer) -> Mint {
+    Arc::new(move |token: &LegacyToken| {
+        let LegacyToken {
+            namespace,
+            account,
+            account_uid,
+            secret,
+            secret_uid,
+        } = token;
+        let reference = |name: &str, uid: &str| Reference {
+            name: name.to_owned(),
+            uid: uid.to_owned(),
+        };
+        let claims = Claims {
+            iss: ISSUER.to_owned(),
+            sub: format!("system:serviceaccount:{namespace}:{account}"),
+            aud: Vec::new(),
+            exp: None,
+            iat: None,
+            nbf: None,
+            jti: None,
+            account: Account {
+                namespace: namespace.clone(),
+                serviceaccount: reference(account, account_uid),
+                secret: Some(reference(secret, secret_uid)),
+                pod: None,
+            },
+        };
+        let signed = api.legacy_token(&claims);
+        signed.map_err(|error| MintError(error.to_string().into()))
+    })
+}
+
+pub(crate) fn spawn_retention(tasks: &Tasks, store: Store, policy: RetentionPolicy) {
+    tasks.spawn("retention", move |stop| retain(store, policy, stop));
+}
+
+async fn retain(store: Store, policy: RetentionPolicy, stop: Stop) {
+    let mut retention = Retention::new(policy);
+    while stop
+        .unless(tokio::time::sleep(RETENTION_TICK))
+        .await
+        .is_some()
+    {
+        let due = retention.tick(Instant::now(), store.revision(), store.oldest());
+        if let Some(revision) = due
+            && let Err(error) = store.compact(revision).await
+        {
+            let error = &error as &dyn Error;
+            tracing::warn!(error, %revision, "failed to drop history");
+        }
+    }
+}

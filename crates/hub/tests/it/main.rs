@@ -1,0 +1,211 @@
+//! Whole hubs, reached over TLS as users reach them.
+
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+
+use deltaplane_client::{Event, Feed, ObjectKey, Pace, Query, Resource, remote, request};
+use deltaplane_hub::{Certificates, Hub, HubConfig, HubError, Sort};
+use deltaplane_runtime::tls::Material;
+use deltaplane_runtime::{Tasks, Trigger};
+use futures::StreamExt;
+use kube::Client;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// A hub that runs until it is told to stop.
+struct Running {
+    tasks: Tasks,
+    trigger: Trigger,
+    client: Client,
+    url: String,
+}
+
+fn directory() -> TempDir {
+    // For libraries that ask for the process's provider, as the binary does it.
+    let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
+    tempfile::tempdir().expect("a temporary directory")
+}
+
+fn config(data: &Path) -> HubConfig {
+    HubConfig::new(data.to_owned(), ([127, 0, 0, 1], 0).into())
+}
+
+async fn start(config: HubConfig) -> Running {
+    let hub = Hub::start(config).await.expect("started");
+    let client = remote(hub.kubeconfig()).await.expect("a usable kubeconfig");
+    let url = hub.url().to_owned();
+    let (trigger, stop) = Trigger::new();
+    let tasks = Tasks::new();
+    let ended = tasks.group("hub");
+    ended.spawn(async move { hub.run(stop).await.expect("a clean end") });
+    Running {
+        tasks,
+        trigger,
+        client,
+        url,
+    }
+}
+
+impl Running {
+    async fn stop(self) {
+        self.trigger.stop();
+        self.tasks.shutdown(PATIENCE).await.expect("ended in time");
+    }
+}
+
+fn maps() -> Resource {
+    Resource::namespaced("", "v1", "configmaps", "ConfigMap")
+}
+
+async fn create(client: &Client, name: &str) -> Value {
+    let object = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}});
+    let path = maps().collection_path(Some("default"));
+    request::create(client, &path, &object)
+        .await
+        .expect("created")
+}
+
+async fn get(client: &Client, name: &str) -> Option<Value> {
+    let path = maps().object_path(&ObjectKey::new("default", name));
+    request::get(client, &path).await.ok()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_acknowledged_is_kept_and_watches_resume() {
+    let directory = directory();
+    let data = directory.path().join("data");
+    let first = start(config(&data)).await;
+    create(&first.client, "one").await;
+    first.stop().await;
+
+    let config = config(&data);
+    let kubeconfig = data.join("kubeconfig");
+    fs::write(&kubeconfig, "stale").expect("written");
+    let second = start(config).await;
+    assert!(get(&second.client, "one").await.is_some());
+    let query = Query::all(maps())
+        .in_namespace("default")
+        .with_fields("metadata.name=two");
+    let mut events = Feed::new(second.client.clone(), query, Pace::system()).events();
+    let mut told = Vec::new();
+    while !matches!(told.last(), Some(Event::Applied(_))) {
+        let next = tokio::time::timeout(PATIENCE, events.next())
+            .await
+            .expect("in time");
+        told.push(next.expect("a feed never ends"));
+        if told.last() == Some(&Event::InSync) {
+            create(&second.client, "two").await;
+        }
+    }
+    // With the watch still open.
+    second.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_data_directory_is_for_one_hub() {
+    let directory = directory();
+    let data = directory.path().join("data");
+    let first = start(config(&data)).await;
+    let before = fs::read(data.join("kubeconfig")).expect("written");
+    let Err(error) = Hub::start(config(&data)).await else {
+        panic!("it is in use");
+    };
+    assert_eq!(error.sort(), Sort::Data);
+    assert!(
+        error.hint().starts_with("a hub is running"),
+        "{}",
+        error.hint()
+    );
+    assert_eq!(fs::read(data.join("kubeconfig")).expect("kept"), before);
+    create(&first.client, "still-there").await;
+    first.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_address_is_for_one_hub() {
+    let directory = directory();
+    let first = start(config(&directory.path().join("a"))).await;
+    let address = first
+        .url
+        .trim_start_matches("https://")
+        .parse()
+        .expect("an address");
+    let data = directory.path().join("b");
+    let Err(error) = Hub::start(HubConfig::new(data.clone(), address)).await else {
+        panic!("it is in use");
+    };
+    assert_eq!(error.sort(), Sort::Address);
+    assert!(
+        error.hint().contains("--listen 127.0.0.1:0"),
+        "{}",
+        error.hint()
+    );
+    assert!(!data.join("kubeconfig").exists());
+    first.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn damaged_certificates_are_refused() {
+    let directory = directory();
+    let data = directory.path().join("data");
+    start(config(&data)).await.stop().await;
+    fs::write(data.join("pki/ca.key"), "nonsense").expect("written");
+    let Err(error) = Hub::start(config(&data)).await else {
+        panic!("its key is damaged");
+    };
+    assert!(matches!(error, HubError::Material(_)), "{error:?}");
+    assert!(error.hint().contains("restore"), "{}", error.hint());
+    assert!(!data.join("kubeconfig").exists());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_operators_certificates_are_shown() {
+    let directory = directory();
+    let names = ["hub.example.com".to_owned(), "127.0.0.1".to_owned()];
+    let now = std::time::SystemTime::now();
+    let own = Material::open(&directory.path().join("own"), &names, now).expect("made");
+    let file = |name: &str, content: &str| {
+        let path = directory.path().join(name);
+        fs::write(&path, content).expect("written");
+        path
+    };
+    let config = HubConfig {
+        certificates: Certificates::Given {
+            certificate: file("tls.crt", &own.server.chain),
+            key: file("tls.key", &own.server.key.0),
+            ca: Some(file("ca.crt", &own.ca)),
+        },
+        client_ca: Some(file("clients.crt", &own.ca)),
+        ..config(&directory.path().join("data"))
+    };
+    let hub = start(config).await;
+    // The kubeconfig trusts the operator's authority; the hub's own would not do.
+    create(&hub.client, "over-it").await;
+    let root = maps().object_path(&ObjectKey::new("default", "kube-root-ca.crt"));
+    let root: Value = request::get(&hub.client, &root).await.expect("made");
+    assert_eq!(root["data"]["ca.crt"], json!(own.ca));
+    hub.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn strangers_see_health_and_version_only() {
+    let directory = directory();
+    let data = directory.path().join("data");
+    let hub = start(config(&data)).await;
+    let mut stranger = kube::Config::new(hub.url.parse().expect("a URL"));
+    let ca = fs::read_to_string(data.join("pki/ca.crt")).expect("made");
+    use rustls_pki_types::pem::PemObject;
+    let ca = rustls_pki_types::CertificateDer::from_pem_slice(ca.as_bytes()).expect("PEM");
+    stranger.root_cert = Some(vec![ca.to_vec()]);
+    let stranger = Client::try_from(stranger).expect("a client");
+    let code = async |path: &str| {
+        let answer = request::get::<Value>(&stranger, path).await;
+        answer.err().and_then(|error| error.code())
+    };
+    assert_eq!(code("/version").await, None);
+    assert_eq!(code("/api/v1/namespaces").await, Some(401));
+    hub.stop().await;
+}

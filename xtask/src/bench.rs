@@ -1,0 +1,109 @@
+//! `cargo xtask bench api`: the hub and kube-apiserver with etcd under the same load, in one run.
+//!
+//! Both are durable, both speak TLS and HTTP/1.1, both share this machine with the load. The
+//! numbers are ratios of one run: absolute ones differ between machines and minutes.
+
+mod cpu;
+mod load;
+mod target;
+mod workloads;
+
+use std::path::PathBuf;
+use std::process::Command;
+
+use anyhow::{Context, Result};
+use clap::Subcommand;
+
+use crate::cluster::Cluster;
+use crate::{hub, process};
+use target::Target;
+use workloads::{Figures, Size};
+
+/// What to measure.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Subcommand)]
+enum What {
+    /// The API server: creates, gets, lists, watch events, memory, time to ready.
+    Api(ApiArgs),
+}
+
+#[derive(clap::Args, Clone, Debug)]
+struct ApiArgs {
+    /// Measure the hub alone.
+    #[arg(long)]
+    without_peer: bool,
+    /// A tenth of the load, to see that the benchmark works.
+    #[arg(long)]
+    short: bool,
+    /// Measure a server that runs already, by its kubeconfig and process id.
+    #[arg(long, requires = "pid")]
+    kubeconfig: Option<PathBuf>,
+    /// The process id of that server.
+    #[arg(long)]
+    pid: Option<u32>,
+}
+
+pub(crate) fn run(args: &Args) -> Result<()> {
+    let What::Api(api) = &args.what;
+    if cfg!(debug_assertions) {
+        return again_in_release();
+    }
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .context("starting the load")?;
+    runtime.block_on(measure(api))
+}
+
+/// A load that is built without optimisation measures itself.
+fn again_in_release() -> Result<()> {
+    let arguments = std::env::args_os().skip(1);
+    let mut command = Command::new("cargo");
+    command.args(["run", "--quiet", "--release", "--package", "xtask", "--"]).args(arguments);
+    process::run(&mut command)
+}
+
+async fn measure(args: &ApiArgs) -> Result<()> {
+    let size = if args.short { Size::short() } else { Size::full() };
+    if let (Some(kubeconfig), Some(pid)) = (&args.kubeconfig, args.pid) {
+        let figures = workloads::run(&Target::load(kubeconfig, vec![pid])?, size).await?;
+        print(&[("server", figures)]);
+        return Ok(());
+    }
+    let mut rows = Vec::new();
+    let binary = hub::binary()?;
+    let hub = hub::Hub::start(&binary)?;
+    let mut figures = workloads::run(&Target::load(hub.kubeconfig(), vec![hub.pid()])?, size).await?;
+    figures.restart = Some(hub.restart(&binary)?);
+    rows.push(("deltaplane", figures));
+    if !args.without_peer {
+        let cluster = tokio::task::block_in_place(Cluster::start)?;
+        let target = Target::load(cluster.kubeconfig(), cluster.pids())?;
+        rows.push(("kube-apiserver + etcd", workloads::run(&target, size).await?));
+    }
+    print(&rows);
+    Ok(())
+}
+
+/// A table for `docs/benchmarks.md`.
+fn print(rows: &[(&str, Figures)]) {
+    let names: Vec<&str> = rows.iter().map(|(name, _)| *name).collect();
+    let ratio = if rows.len() == 2 { " ratio |" } else { "" };
+    println!("| what | {} |{ratio}", names.join(" | "));
+    println!("|---|{}{}", "---|".repeat(rows.len()), if ratio.is_empty() { "" } else { "---|" });
+    let all: Vec<Vec<workloads::Line>> = rows.iter().map(|(_, figures)| figures.lines()).collect();
+    for index in 0..all[0].len() {
+        let cells: Vec<String> = all.iter().map(|lines| lines[index].text()).collect();
+        let ratio = match all.as_slice() {
+            [ours, theirs] => format!(" {} |", ours[index].ratio(&theirs[index])),
+            _ => String::new(),
+        };
+        println!("| {} | {} |{ratio}", all[0][index].name, cells.join(" | "));
+    }
+}
