@@ -78,7 +78,7 @@ async fn measure(args: &ApiArgs) -> Result<()> {
     }
     let mut rows = Vec::new();
     let binary = hub::binary()?;
-    let hub = hub::Hub::start(&binary)?;
+    let mut hub = hub::Hub::start(&binary)?;
     let mut figures = workloads::run(&Target::load(hub.kubeconfig(), vec![hub.pid()])?, size).await?;
     figures.restart = Some(hub.restart(&binary)?);
     rows.push(("deltaplane", figures));

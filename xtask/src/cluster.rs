@@ -23,8 +23,8 @@ const READY: Duration = Duration::from_secs(120);
 pub(crate) struct Cluster {
     // Dropped in this order: the clients first, the directory last.
     proxy: Proxy,
-    _apiserver: Owned,
-    _etcd: Owned,
+    apiserver: Owned,
+    etcd: Owned,
     kubeconfig: PathBuf,
     _dir: TempDir,
 }
@@ -62,11 +62,16 @@ impl Cluster {
         await_ready(&proxy, &mut apiserver, &layout.dir)?;
         Ok(Self {
             proxy,
-            _apiserver: apiserver,
-            _etcd: etcd,
+            apiserver,
+            etcd,
             kubeconfig,
             _dir: dir,
         })
+    }
+
+    /// The processes of kube-apiserver and etcd.
+    pub(crate) fn pids(&self) -> Vec<u32> {
+        vec![self.apiserver.0.id(), self.etcd.0.id()]
     }
 
     /// A kubeconfig of an administrator.

@@ -41,23 +41,29 @@ impl Hub {
     /// Starts the binary on a free port; returns when its kubeconfig appears, which it does last.
     pub(crate) fn start(binary: &Path) -> Result<Self> {
         let dir = tempfile::tempdir().context("making a temporary directory")?;
-        let log = fs::File::create(dir.path().join("hub.log")).context("creating a log file")?;
-        let data = dir.path().join("data");
-        let child = Command::new(binary)
-            .args(["hub", "--listen", "127.0.0.1:0", "--data-dir"])
-            .arg(&data)
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(log)
-            .spawn()
-            .with_context(|| format!("starting {}", binary.display()))?;
         let mut hub = Self {
-            child,
-            kubeconfig: data.join("kubeconfig"),
+            child: spawn(binary, dir.path())?,
+            kubeconfig: dir.path().join("data/kubeconfig"),
             dir,
         };
         hub.await_ready()?;
         Ok(hub)
+    }
+
+    /// Its process.
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Kills it and starts it again on the same data; gives the time until it is ready.
+    pub(crate) fn restart(&mut self, binary: &Path) -> Result<Duration> {
+        self.child.kill().context("killing the hub")?;
+        self.child.wait().context("waiting for the hub's end")?;
+        fs::remove_file(&self.kubeconfig).context("removing a kubeconfig")?;
+        let started = Instant::now();
+        self.child = spawn(binary, self.dir.path())?;
+        self.await_ready()?;
+        Ok(started.elapsed())
     }
 
     /// A kubeconfig of an administrator.
@@ -77,10 +83,22 @@ impl Hub {
                 let log = fs::read_to_string(self.dir.path().join("hub.log")).unwrap_or_default();
                 bail!("the hub did not become ready; its log is\n{log}");
             }
-            thread::sleep(Duration::from_millis(20));
+            thread::sleep(Duration::from_millis(2));
         }
         Ok(())
     }
+}
+
+fn spawn(binary: &Path, dir: &Path) -> Result<Child> {
+    let log = fs::File::create(dir.join("hub.log")).context("creating a log file")?;
+    Command::new(binary)
+        .args(["hub", "--listen", "127.0.0.1:0", "--data-dir"])
+        .arg(dir.join("data"))
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(log)
+        .spawn()
+        .with_context(|| format!("starting {}", binary.display()))
 }
 
 impl Drop for Hub {

@@ -5,6 +5,7 @@
 //! Nothing that a verb fetches or builds is kept in the tree, except what `typepack` writes on purpose.
 #![expect(clippy::print_stdout, reason = "a command-line tool reports on stdout")]
 
+mod bench;
 mod check;
 mod cluster;
 mod conformance;
@@ -29,6 +30,8 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Verb {
+    /// Measure the hub beside its peers, as ratios of one run.
+    Bench(bench::Args),
     /// Formatting, lints, documentation, tidiness and licences, as the continuous integration runs them.
     Check,
     /// Rules that compilers and linters do not know: crate edges, purity, file sizes, orphans, artefacts.
@@ -43,6 +46,7 @@ enum Verb {
 
 fn main() -> anyhow::Result<()> {
     match Cli::parse().verb {
+        Verb::Bench(args) => bench::run(&args),
         Verb::Check => check::run(),
         Verb::Tidy => tidy::run(),
         Verb::Peers(args) => peers::run(&args),

@@ -13,9 +13,9 @@ use clap::Parser;
 use mimalloc::MiMalloc;
 
 use deltaplane_hub::{Hub, HubError, Sort};
-use deltaplane_runtime::Trigger;
 use deltaplane_runtime::signals::{Signals, Supervised};
 use deltaplane_runtime::telemetry::TelemetryError;
+use deltaplane_runtime::{Trigger, limits};
 
 use args::{Cli, Command, Environment, Settings, SettingsError};
 
@@ -34,6 +34,9 @@ enum Failure {
     #[error(transparent)]
     Hub(#[from] HubError),
 }
+
+/// Open files that are not connections: the store, the runtime, output.
+const OTHER_FILES: usize = 64;
 
 /// What is printed once the hub is ready.
 type Greeting = fn(&Hub) -> String;
@@ -64,8 +67,14 @@ fn main() -> ExitCode {
 }
 
 fn serve(settings: Settings, greet: Greeting) -> Result<ExitCode, Failure> {
-    let Settings { hub, telemetry } = settings;
+    let Settings { mut hub, telemetry } = settings;
     telemetry.install()?;
+    if let Some(files) = limits::raise_open_files() {
+        let left = usize::try_from(files)
+            .unwrap_or(usize::MAX)
+            .saturating_sub(OTHER_FILES);
+        hub.connections.connections = hub.connections.connections.min(left.max(1));
+    }
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()

@@ -125,3 +125,38 @@ impl Renewal {
         Ok(loaded.again_at)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_due_is_renewed_everywhere() {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let config = HubConfig::new(directory.path().join("data"), ([127, 0, 0, 1], 0).into());
+        let layout = Layout::open(&config.data_dir).expect("made");
+        let now = SystemTime::now();
+        let loaded = load(&config, &layout, now).expect("made");
+        let url = "https://127.0.0.1:7443".to_owned();
+        write_kubeconfig(&layout, &url, &loaded).expect("written");
+        let read = || files::read_if_exists(&layout.kubeconfig).expect("readable");
+        let before = read();
+        let renewal = Renewal {
+            tls: ServerConfig::new(&loaded.server, &[&loaded.material.ca]).expect("usable"),
+            again_at: loaded.again_at,
+            layout: layout.clone(),
+            clock: Clock::system(),
+            config,
+            url,
+        };
+        let day = Duration::from_secs(24 * 3600);
+        assert_eq!(
+            renewal.renew(now + day).expect("nothing is due"),
+            loaded.again_at
+        );
+        assert_eq!(read(), before);
+        let again_at = renewal.renew(loaded.again_at).expect("renewed");
+        assert!(again_at > loaded.again_at + 200 * day);
+        assert_ne!(read(), before);
+    }
+}

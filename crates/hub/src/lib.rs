@@ -74,6 +74,18 @@ const LAST_GRACE: Duration = Duration::from_secs(5);
 impl Hub {
     /// Starts a hub; it is ready when this returns, and its kubeconfig is written.
     pub async fn start(config: HubConfig) -> Result<Self, HubError> {
+        let (front, back) = (Tasks::new(), Tasks::new());
+        let started = Self::assemble(config, front.clone(), back.clone()).await;
+        if started.is_err() {
+            for tasks in [front, back] {
+                // What failed is told already.
+                let _ = tasks.shutdown(LAST_GRACE).await;
+            }
+        }
+        started
+    }
+
+    async fn assemble(config: HubConfig, front: Tasks, back: Tasks) -> Result<Self, HubError> {
         let clock = Clock::system();
         let readiness = Readiness::new();
         let guard = readiness.guard("hub");
@@ -85,9 +97,7 @@ impl Hub {
         let address = listener.address().map_err(failed_on(config.listen))?;
         let loaded = certificates::load(&config, &layout, clock.now())?;
         let tls = server_config(&config, &loaded)?;
-        let url = config.url(address.port());
 
-        let (front, back) = (Tasks::new(), Tasks::new());
         let api_config = parts::api_config(&config, &loaded, address.port(), &clock, &readiness);
         let api = ApiServer::start(api_config, store.clone(), &back).await?;
         parts::spawn_retention(&back, store.clone(), config.retention);
@@ -98,15 +108,6 @@ impl Hub {
             listener.serve(serving, limits, service, group, stop)
         });
         guard.ready();
-        let failure = tokio::select! {
-            () = readiness.wait() => None,
-            failure = front.failed() => Some(failure),
-            failure = back.failed() => Some(failure),
-        };
-        if let Some(failure) = failure {
-            return Err(TaskError::from(failure).into());
-        }
-        certificates::write_kubeconfig(&layout, &url, &loaded)?;
         let hub = Self {
             front,
             back,
@@ -114,22 +115,32 @@ impl Hub {
             store,
             readiness,
             address,
-            url: url.clone(),
+            url: config.url(address.port()),
             kubeconfig: layout.kubeconfig.clone(),
             drain: config.drain,
         };
-        let again_at = loaded.again_at;
+        hub.wait_ready().await?;
+        certificates::write_kubeconfig(&layout, &hub.url, &loaded)?;
         let renewal = Renewal {
             config,
             layout,
             tls,
-            url,
+            url: hub.url.clone(),
             clock,
-            again_at,
+            again_at: loaded.again_at,
         };
         hub.back.spawn("certificates", |stop| renewal.run(stop));
-        tracing::info!(address = %hub.address, "ready");
+        tracing::info!(%address, "ready");
         Ok(hub)
+    }
+
+    async fn wait_ready(&self) -> Result<(), HubError> {
+        let failure = tokio::select! {
+            () = self.readiness.wait() => return Ok(()),
+            failure = self.front.failed() => failure,
+            failure = self.back.failed() => failure,
+        };
+        Err(TaskError::from(failure).into())
     }
 
     /// The address that is listened on.

@@ -30,6 +30,7 @@
 pub mod clock;
 pub mod files;
 pub mod kubeconfig;
+pub mod limits;
 pub mod readiness;
 pub mod signals;
 pub mod stop;

@@ -97,7 +97,7 @@ impl Walk {
     fn ratcheted(&mut self, value: &Value, old: Option<&Value>, node: Node<'_>) -> usize {
         let before = self.errors.len();
         let fit = self.node(value, old, node);
-        if self.errors.len() > before && old == Some(value) {
+        if self.errors.len() > before && old.is_some_and(|old| is_unchanged(value, old, node)) {
             self.errors.truncate(before);
         }
         fit
@@ -568,6 +568,30 @@ fn correlate<'o>(item: &Value, old: &'o [Value], list: Node<'_>) -> Option<&'o V
     })
 }
 
+/// Whether a value and all in it is what it was. What cannot be correlated, because the schema does
+/// not describe it or it has no key, counts as changed.
+fn is_unchanged(new: &Value, old: &Value, node: Node<'_>) -> bool {
+    match (new, old) {
+        (Value::Object(new), Value::Object(old)) => {
+            let same = |(name, new): (&String, &Value)| match (node.child(name), old.get(name)) {
+                (Some(child), Some(old)) => !child.flags().decoded && is_unchanged(new, old, child),
+                (None, _) | (_, None) => false,
+            };
+            new.len() == old.len() && new.iter().all(same)
+        }
+        (Value::Array(new), Value::Array(old)) => match (node.list_type(), node.items()) {
+            (ListType::Map(_), Some(items)) => {
+                let same = |new: &Value| {
+                    correlate(new, old, node).is_some_and(|old| is_unchanged(new, old, items))
+                };
+                new.len() == old.len() && new.iter().all(same)
+            }
+            (_, _) => new == old,
+        },
+        (new, old) => new == old,
+    }
+}
+
 /// `Unsupported value`, with the values in the order in which the schema lists them.
 pub(crate) fn not_supported(path: Path, value: &Value, supported: &[Value]) -> Error {
     let shown = supported.iter().map(|one| match one.is_string() {
@@ -591,7 +615,7 @@ pub(crate) fn show_as_go(errors: &mut [Error]) {
 }
 
 /// Floats without a fraction are printed without one.
-fn go_json(value: &Value) -> Value {
+pub(crate) fn go_json(value: &Value) -> Value {
     match value {
         Value::Number(number) if number.is_f64() => match number.as_f64() {
             Some(float) if float.fract() == 0.0 && float.abs() < 1e15 => Value::from(float as i64),

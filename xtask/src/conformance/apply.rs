@@ -82,25 +82,28 @@ fn sequences(report: &mut Report, replayer: &Replayer<'_>, lines: &[Value]) {
         let count = numbers.entry(sequence.test.clone()).or_default();
         *count += 1;
         let name = format!("sequence {}#{count}", sequence.test);
-        let outcomes =
-            sequence
-                .calls
-                .iter()
-                .enumerate()
-                .map(|(index, call)| match replayer.replay(call) {
-                    Outcome::Same => Ok(()),
-                    Outcome::Differs(why) => Err(format!("operation {index}: {why}")),
-                    Outcome::Unusable(why) => {
-                        Err(format!("operation {index} cannot be replayed: {why}"))
-                    }
-                });
-        report.case(&name, outcomes.collect());
+        match replay(replayer, &sequence.calls) {
+            Outcome::Same => report.case(&name, Ok(())),
+            Outcome::Differs(why) => report.case(&name, Err(why)),
+            Outcome::Unusable(why) => report.skip(&why),
+        }
     }
     println!(
         "apply: {} different operation sequences in {} tests",
         seen.len(),
         numbers.len()
     );
+}
+
+fn replay(replayer: &Replayer<'_>, calls: &[Value]) -> Outcome {
+    for (index, call) in calls.iter().enumerate() {
+        match replayer.replay(call) {
+            Outcome::Same => {}
+            Outcome::Differs(why) => return Outcome::Differs(format!("operation {index}: {why}")),
+            unusable @ Outcome::Unusable(_) => return unusable,
+        }
+    }
+    Outcome::Same
 }
 
 // === impl Sequence ===

@@ -211,8 +211,7 @@ impl Graph {
         let key = header.key();
         let deletion = Deletion::of(&header);
         let mut tasks = self.update_owner(id, &uid, &key, deletion);
-        let relevant = !header.owner_references.is_empty()
-            || matches!(deletion, Deletion::Foreground | Deletion::Orphan);
+        let relevant = !header.owner_references.is_empty() || deletion.release(&uid).is_some();
         if relevant {
             let node = Node {
                 kind: id,
@@ -278,12 +277,9 @@ impl Graph {
         if !self.is_complete() {
             return Vec::new();
         }
-        let special = self
-            .nodes
+        self.nodes
             .iter()
-            .filter(|(_, node)| node.deletion.is_special());
-        special
-            .map(|(uid, _)| (Task::Release(uid.clone()), When::Settled))
+            .filter_map(|(uid, node)| node.deletion.release(uid))
             .collect()
     }
 
@@ -340,11 +336,7 @@ impl Graph {
         for reference in &after {
             tasks.extend(self.link(reference, uid));
         }
-        match node.deletion {
-            Deletion::Foreground => tasks.push((Task::Release(uid.clone()), When::Now)),
-            Deletion::Orphan => tasks.push((Task::Release(uid.clone()), When::Settled)),
-            Deletion::No | Deletion::Plain => {}
-        }
+        tasks.extend(node.deletion.release(uid));
         self.nodes.insert(uid.clone(), node);
         tasks
     }
@@ -394,10 +386,7 @@ impl Graph {
 
     /// An owner that waits for its dependents is looked at when one of them changes.
     fn release(&self, owner: &Uid) -> Option<(Task, When)> {
-        let node = self.nodes.get(owner)?;
-        node.deletion
-            .is_special()
-            .then(|| (Task::Release(owner.clone()), When::Now))
+        self.nodes.get(owner)?.deletion.release(owner)
     }
 }
 
@@ -526,11 +515,14 @@ impl Deletion {
         }
     }
 
-    fn is_special(self) -> bool {
-        match self {
-            Self::Foreground | Self::Orphan => true,
-            Self::No | Self::Plain => false,
-        }
+    /// Whether to look if the object can be released, and when.
+    fn release(self, uid: &Uid) -> Option<(Task, When)> {
+        let when = match self {
+            Self::No | Self::Plain => return None,
+            Self::Foreground => When::Now,
+            Self::Orphan => When::Settled,
+        };
+        Some((Task::Release(uid.clone()), when))
     }
 }
 

@@ -78,28 +78,44 @@ async fn what_is_acknowledged_is_kept_and_watches_resume() {
     let directory = directory();
     let data = directory.path().join("data");
     let first = start(config(&data)).await;
+    let address = first
+        .url
+        .trim_start_matches("https://")
+        .parse()
+        .expect("an address");
     create(&first.client, "one").await;
-    first.stop().await;
-
-    let config = config(&data);
-    let kubeconfig = data.join("kubeconfig");
-    fs::write(&kubeconfig, "stale").expect("written");
-    let second = start(config).await;
-    assert!(get(&second.client, "one").await.is_some());
     let query = Query::all(maps())
         .in_namespace("default")
-        .with_fields("metadata.name=two");
-    let mut events = Feed::new(second.client.clone(), query, Pace::system()).events();
+        .with_labels("!other");
+    let mut events = Feed::new(first.client.clone(), query, Pace::system()).events();
     let mut told = Vec::new();
-    while !matches!(told.last(), Some(Event::Applied(_))) {
-        let next = tokio::time::timeout(PATIENCE, events.next())
-            .await
-            .expect("in time");
-        told.push(next.expect("a feed never ends"));
-        if told.last() == Some(&Event::InSync) {
-            create(&second.client, "two").await;
+    let mut until = async |wanted: Option<&str>| {
+        loop {
+            let next = tokio::time::timeout(PATIENCE, events.next())
+                .await
+                .expect("in time");
+            let shown = match next.expect("a feed never ends") {
+                Event::Restarted => "restart".to_owned(),
+                Event::Applied(item) => item.header.name,
+                Event::Deleted(item) => format!("-{}", item.header.name),
+                Event::InSync => "sync".to_owned(),
+            };
+            told.push(shown);
+            let last = told.last().map(String::as_str);
+            if last == wanted.or(Some("sync")) {
+                return;
+            }
         }
-    }
+    };
+    until(None).await;
+    first.stop().await;
+
+    fs::write(data.join("kubeconfig"), "stale").expect("written");
+    let second = start(HubConfig::new(data, address)).await;
+    assert!(get(&second.client, "one").await.is_some());
+    create(&second.client, "two").await;
+    until(Some("two")).await;
+    assert_eq!(told, ["restart", "kube-root-ca.crt", "one", "sync", "two"]);
     // With the watch still open.
     second.stop().await;
 }

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use deltaplane_api::field::{Error, Path};
 use serde_json::{Map, Value};
 
+use super::go_json;
 use crate::node::{ListType, Node};
 
 /// The second occurrence of every item that occurs more than once.
@@ -52,7 +53,7 @@ fn walk(value: &Value, node: Node<'_>, path: &Path, errors: &mut Vec<Error>) {
 }
 
 fn set(list: &[Value], path: &Path, errors: &mut Vec<Error>) {
-    for index in repeated(list.iter().map(Value::to_string)) {
+    for index in repeated(list.iter().map(identity)) {
         errors.push(Error::duplicate(path.index(index), list[index].clone()));
     }
 }
@@ -76,9 +77,22 @@ fn map(list: &[Value], keys: &[Box<str>], path: &Path, errors: &mut Vec<Error>) 
             .filter_map(|key| Some((key.to_string(), item.get(&**key)?.clone())));
         Value::Object(fields.collect::<Map<_, _>>())
     };
-    let keys: Vec<Value> = list.iter().map(key).collect();
-    for index in repeated(keys.iter().map(Value::to_string)) {
-        errors.push(Error::duplicate(path.index(index), keys[index].clone()));
+    let found: Vec<Value> = list.iter().map(key).collect();
+    let same = |found: &Value| match (keys, found) {
+        ([key], Value::Object(found)) => found.get(&**key).map(identity).unwrap_or_default(),
+        (_, found) => identity(found),
+    };
+    for index in repeated(found.iter().map(same)) {
+        errors.push(Error::duplicate(path.index(index), found[index].clone()));
+    }
+}
+
+/// A text that equal values share. Scalars are compared as they are, `1` is not `1.0`; everything
+/// else as it is printed.
+fn identity(value: &Value) -> String {
+    match value.is_object() || value.is_array() {
+        true => go_json(value).to_string(),
+        false => value.to_string(),
     }
 }
 

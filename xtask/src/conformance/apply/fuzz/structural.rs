@@ -260,6 +260,10 @@ fn logic(random: &mut Random, schema: &mut Value, wild: bool) {
         }
         if wild && random.chance(20) {
             spoil(random, &mut branch, 0);
+            if let Some(branch) = branch.as_object_mut().filter(|one| one.get("additionalProperties") == Some(&json!(false))) {
+                // Kept for objects, forgotten for defaults.
+                branch.remove("additionalProperties");
+            }
         }
         branch
     };
