@@ -1,5 +1,7 @@
 //! Bodies of requests: from JSON, YAML or protobuf to a value, within limits.
 
+mod duplicates;
+
 use bytes::Bytes;
 use deltaplane_api::json::{self, Parsed};
 use http_body::Body;
@@ -72,16 +74,30 @@ pub(crate) fn document(media: Media, body: &[u8]) -> Result<Parsed, Error> {
 
 /// YAML as kubectl reads it; JSON is YAML too.
 pub(crate) fn yaml(body: &[u8]) -> Result<Parsed, Error> {
-    if body.first() == Some(&b'{') {
-        return json::parse(body).map_err(|error| unreadable(&error));
+    // Most of it is JSON, which is read faster as such. What looks like JSON and is none, for a
+    // trailing comma, may still be YAML.
+    if body.first() == Some(&b'{')
+        && let Ok(parsed) = json::parse(body)
+    {
+        return Ok(parsed);
     }
-    let options = serde_saphyr::options! {
-        legacy_octal_numbers: true,
-        duplicate_keys: serde_saphyr::DuplicateKeyPolicy::LastWins,
-    };
-    serde_saphyr::from_slice_with_options::<Document>(body, options)
+    serde_saphyr::from_slice_with_options::<Document>(body, yaml_options())
         .map(|document| document.0)
         .map_err(|error| Error::bad_request(format!("error decoding YAML: {error}")))
+}
+
+fn yaml_options() -> serde_saphyr::Options {
+    serde_saphyr::options! {
+        legacy_octal_numbers: true,
+        duplicate_keys: serde_saphyr::DuplicateKeyPolicy::LastWins,
+    }
+}
+
+/// The keys that occur twice in a YAML (or JSON) document: `line 9: key "foo" already set in map`.
+pub(crate) fn duplicate_lines(body: &[u8]) -> Vec<String> {
+    serde_saphyr::from_slice_with_options::<duplicates::Found>(body, yaml_options())
+        .map(|found| found.0)
+        .unwrap_or_default()
 }
 
 struct Document(Parsed);
@@ -119,6 +135,23 @@ mod tests {
         assert_eq!(
             parsed.value,
             json!({"mode": 420, "on": true, "list": [1000, 1], "key": "b"}),
+        );
+    }
+
+    #[test]
+    fn duplicate_keys_are_found_by_line() {
+        let text = b"a: 1\nspec:\n  foo: 1\n  list:\n  - {x: 1}\n  foo: 2\na: 2\n";
+        assert_eq!(
+            duplicate_lines(text),
+            [
+                "line 6: key \"foo\" already set in map",
+                "line 7: key \"a\" already set in map"
+            ]
+        );
+        assert!(duplicate_lines(b"a: 1\nb: 2\n").is_empty());
+        assert_eq!(
+            yaml(b"{\"a\": [1, 2,],}").unwrap().value,
+            json!({"a": [1, 2]})
         );
     }
 

@@ -28,13 +28,7 @@ impl Filter {
                 "metadata.name" => {}
                 "metadata.namespace" if kind.namespaced => {}
                 field if kind.selectable.iter().any(|one| one == field) => needs_body = true,
-                field => {
-                    return Err(Error::bad_request(format!(
-                        "Unable to find {:?} that match label selector \"\", field selector {:?}: field label not supported: {field}",
-                        crate::kinds::qualified(&kind.group, &kind.plural),
-                        format!("{}={}", term.field, term.value),
-                    )));
-                }
+                field => return Err(unsupported(kind, field)),
             }
         }
         Ok(Self {
@@ -77,10 +71,23 @@ impl Filter {
     }
 }
 
+/// The words depend on whether the kind has fields of its own to select by.
+fn unsupported(kind: &Kind, field: &str) -> Error {
+    Error::bad_request(match kind.selectable.is_empty() {
+        true => format!(
+            "{field:?} is not a known field selector: only \"metadata.name\", \"metadata.namespace\""
+        ),
+        false => format!("field label not supported: {field}"),
+    })
+}
+
 /// A field's value as selectors compare it.
 fn body_field(body: &Value, field: &str) -> String {
     let found = match field {
         "name" => value::at(body, "metadata.name"),
+        "source" if value::text(body, "source.component").is_empty() => {
+            value::at(body, "reportingComponent")
+        }
         "source" => value::at(body, "source.component"),
         field => value::at(body, field),
     };

@@ -221,11 +221,6 @@ fn validate_finalizers(
     for (index, name) in value::texts(metadata, "finalizers").enumerate() {
         let faults = names::qualified_name(name).into_iter();
         errors.extend(faults.map(|fault| Error::invalid(path.index(index), name, fault)));
-        let builtin = ["orphan", "foregroundDeletion", "kubernetes"].contains(&name);
-        if !name.contains('/') && !builtin && !name.contains('.') {
-            let detail = "name is neither a standard finalizer name nor is it fully qualified";
-            errors.push(Error::invalid(path.index(index), name, detail));
-        }
     }
     let Some(old) = old.filter(|old| !value::at(old, "metadata.deletionTimestamp").is_null())
     else {

@@ -207,6 +207,8 @@ impl Common {
             Some(data_dir) => data_dir,
             None => environment.data_dir().ok_or(SettingsError::NoHome)?,
         };
+        // What is printed of it must do in another directory too.
+        let data_dir = std::path::absolute(&data_dir).unwrap_or(data_dir);
         let filter = match log_level {
             Some(filter) => filter,
             None => {

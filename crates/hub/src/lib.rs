@@ -31,12 +31,14 @@ mod config;
 mod error;
 mod layout;
 mod listener;
+mod metrics;
 mod parts;
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use deltaplane_api::identity::Identity;
 use deltaplane_apiserver::ApiServer;
 use deltaplane_runtime::tasks::TaskError;
 use deltaplane_runtime::tls::ServerConfig;
@@ -49,7 +51,8 @@ pub use listener::Limits;
 
 use certificates::{Loaded, Renewal};
 use layout::Layout;
-use listener::Listener;
+use listener::{Listener, Setup};
+use metrics::Metrics;
 
 /// A hub that is ready.
 pub struct Hub {
@@ -103,9 +106,15 @@ impl Hub {
         parts::spawn_retention(&back, store.clone(), config.retention);
         parts::spawn_controllers(&front, &api, &config, &loaded, &readiness);
         let group = front.group("connection");
-        let (service, limits, serving) = (api.clone(), config.connections.clone(), tls.clone());
+        let service = api.clone();
+        let setup = Setup {
+            tls: tls.clone(),
+            limits: config.connections.clone(),
+            metrics: Metrics::default(),
+        };
+        api.register_metrics(|registry| setup.metrics.register(registry));
         front.spawn("listener", move |stop| {
-            listener.serve(serving, limits, service, group, stop)
+            listener.serve(setup, service, group, stop)
         });
         guard.ready();
         let hub = Self {
@@ -151,6 +160,11 @@ impl Hub {
     /// Where clients find it.
     pub fn url(&self) -> &str {
         &self.url
+    }
+
+    /// A client of this hub in this process, without sockets, as the given user.
+    pub fn client(&self, identity: Identity) -> kube::Client {
+        deltaplane_client::in_process(self.api.clone(), identity)
     }
 
     /// The administrator's kubeconfig.

@@ -31,6 +31,7 @@ use deltaplane_runtime::tls::ServerConfig;
 use deltaplane_runtime::{Stop, TaskGroup};
 
 use crate::certificate;
+use crate::metrics::Metrics;
 
 /// What a client may take before it is cut off.
 #[derive(Clone, Debug)]
@@ -54,12 +55,20 @@ pub(crate) struct Listener {
     socket: TcpListener,
 }
 
+/// How connections are served.
+pub(crate) struct Setup {
+    pub(crate) tls: ServerConfig,
+    pub(crate) limits: Limits,
+    pub(crate) metrics: Metrics,
+}
+
 /// What every connection needs.
 struct Front {
     acceptor: TlsAcceptor,
     protocols: Protocols,
     limits: Limits,
     stop: Stop,
+    metrics: Metrics,
 }
 
 /// Who is at the other end.
@@ -86,7 +95,8 @@ const BACKLOG: u32 = 1024;
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 /// What a client may send on one HTTP/2 stream before we read it: enough for most bodies.
 const WINDOW: u32 = 1 << 20;
-const HEADER_BYTES: u32 = 64 << 10;
+/// For the headers of one request.
+const HEADER_BYTES: u32 = 128 << 10;
 
 // === impl Limits ===
 
@@ -124,14 +134,8 @@ impl Listener {
 
     /// Serves connections as tasks of `group` until `stop`; then those that exist finish what
     /// they are doing, as tasks of the group still.
-    pub(crate) async fn serve<S, B>(
-        self,
-        tls: ServerConfig,
-        limits: Limits,
-        service: S,
-        group: TaskGroup,
-        stop: Stop,
-    ) where
+    pub(crate) async fn serve<S, B>(self, setup: Setup, service: S, group: TaskGroup, stop: Stop)
+    where
         S: Service<Request<Incoming>, Response = Response<B>, Error = Infallible>
             + Clone
             + Send
@@ -142,17 +146,24 @@ impl Listener {
         B::Error: Into<Box<dyn Error + Send + Sync>>,
     {
         let Self { socket } = self;
+        let Setup {
+            tls,
+            limits,
+            metrics,
+        } = setup;
         let front = Arc::new(Front {
             acceptor: TlsAcceptor::from(tls.rustls()),
             protocols: Protocols::new(&limits, &group),
             limits,
             stop: stop.clone(),
+            metrics,
         });
         let places = Arc::new(Semaphore::new(front.limits.connections));
         while let Some((stream, peer, place)) = stop.unless(accept(&socket, &places)).await {
             let (front, service) = (front.clone(), service.clone());
             group.spawn(async move {
                 let _place = place;
+                let _open = front.metrics.connection();
                 if let Err(error) = front.connection(stream, peer, service).await {
                     tracing::debug!(%peer, error = &*error, "connection lost");
                 }
@@ -178,7 +189,13 @@ impl Front {
         B::Error: Into<Box<dyn Error + Send + Sync>>,
     {
         let accept = self.acceptor.accept(stream);
-        let stream = tokio::time::timeout(self.limits.handshake, accept).await??;
+        let accepted = tokio::time::timeout(self.limits.handshake, accept).await;
+        let stream = accepted
+            .map_err(io::Error::from)
+            .flatten()
+            .inspect_err(|_| {
+                self.metrics.handshake_failures.inc();
+            })?;
         let (_, session) = stream.get_ref();
         let shown = session.peer_certificates().and_then(|chain| chain.first());
         let identity = shown.and_then(|leaf| certificate::identity(leaf));

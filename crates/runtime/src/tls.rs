@@ -126,6 +126,7 @@ impl Material {
         names: &[String],
         now: SystemTime,
     ) -> Result<Self, MaterialError> {
+        let now = whole_seconds(now);
         files::create_private_dir(directory)?;
         let authority = open_authority(directory, now)?;
         let (server, server_due) = open_leaf(
@@ -144,6 +145,14 @@ impl Material {
             renew_at: server_due.min(admin_due),
         })
     }
+}
+
+/// Certificates know no fractions.
+fn whole_seconds(time: SystemTime) -> SystemTime {
+    let since = time
+        .duration_since(SystemTime::UNIX_EPOCH)
+        .unwrap_or_default();
+    SystemTime::UNIX_EPOCH + Duration::from_secs(since.as_secs())
 }
 
 fn open_authority(directory: &Path, now: SystemTime) -> Result<issue::Authority, MaterialError> {

@@ -139,6 +139,8 @@ fn fill_null(value: &mut Value, node: Node<'_>) {
             Kind::Any => return,
             Kind::Object => Value::Object(Map::new()),
             Kind::Array => Value::Array(Vec::new()),
+            // The zero time is written as null again.
+            Kind::String if node.format() == Some("date-time") => return,
             Kind::String => Value::String(String::new()),
             Kind::Integer | Kind::Number | Kind::IntOrString => Value::from(0),
             Kind::Boolean => Value::Bool(false),
@@ -236,5 +238,96 @@ fn wrong_type(value: &Value, node: Node<'_>, path: &Path) -> DecodeError {
         path: path.clone(),
         expected: Expected(node.kind()),
         found,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::Definitions;
+
+    fn schema() -> Schema {
+        let thing = json!({"type": "object", "properties": {
+            "count": {"type": "integer", "format": "int32"},
+            "when": {"type": "string", "format": "date-time"},
+            "data": {"type": "object", "additionalProperties": {"type": "string", "format": "byte"}},
+            "port": {"$ref": "#/components/schemas/IntOrString"},
+            "size": {"$ref": "#/components/schemas/Quantity"},
+            "raw": {"$ref": "#/components/schemas/RawExtension"},
+            "list": {"type": "array", "items": {"type": "boolean"}},
+        }});
+        let any = json!({"type": "object"});
+        let port =
+            json!({"format": "int-or-string", "oneOf": [{"type": "integer"}, {"type": "string"}]});
+        let schemas = [
+            ("Thing", &thing),
+            ("IntOrString", &port),
+            ("Quantity", &any),
+            ("RawExtension", &any),
+        ];
+        Definitions::from_openapi(schemas)
+            .unwrap()
+            .get("Thing")
+            .unwrap()
+    }
+
+    fn check(mut value: Value, expected: Result<Value, &str>) {
+        let outcome = schema()
+            .decode(&mut value)
+            .map(|()| value)
+            .map_err(|error| error.to_string());
+        assert_eq!(outcome, expected.map_err(str::to_owned));
+    }
+
+    #[test]
+    fn wrong_types_are_refused() {
+        check(json!([]), Err("<nil>: expected object, found array"));
+        check(
+            json!({"count": "1"}),
+            Err("count: expected integer, found string"),
+        );
+        check(
+            json!({"count": 1.5}),
+            Err("count: expected integer, found number"),
+        );
+        check(
+            json!({"count": 3_000_000_000_i64}),
+            Err("count: 3000000000 does not fit int32"),
+        );
+        check(
+            json!({"when": "now"}),
+            Err("when: \"now\" is not an RFC 3339 time"),
+        );
+        check(
+            json!({"data": {"k": "??"}}),
+            Err("data[k]: \"??\" is not base64"),
+        );
+        check(
+            json!({"port": true}),
+            Err("port: expected integer or string, found boolean"),
+        );
+        check(
+            json!({"size": []}),
+            Err("size: expected quantity (string or number), found array"),
+        );
+        check(
+            json!({"list": [true, "x"]}),
+            Err("list[1]: expected boolean, found string"),
+        );
+    }
+
+    #[test]
+    fn right_types_and_nulls_pass() {
+        let fine = json!({
+            "count": 1, "when": "2024-01-01T00:00:00Z", "data": {"k": "aGk=", "l": ""}, "port": "http",
+            "size": 1.5, "raw": {"a": [null]}, "list": [], "unknown": 1,
+        });
+        check(fine.clone(), Ok(fine));
+        check(
+            json!({"count": null, "data": {"k": null}, "list": [null], "raw": {"a": null}}),
+            Ok(json!({"data": {"k": ""}, "list": [false], "raw": {"a": null}})),
+        );
     }
 }

@@ -71,3 +71,50 @@ fn replace_null(value: &mut Value, node: Node<'_>) {
 fn written(node: Node<'_>) -> Option<&Value> {
     node.default().filter(|_| !node.flags().zero_default)
 }
+
+#[cfg(test)]
+mod tests {
+    use deltaplane_api::field::Path;
+    use serde_json::json;
+
+    use super::*;
+    use crate::{Definitions, crd};
+
+    #[test]
+    fn defaults_are_nested_and_replace_nulls() {
+        let spec = json!({"type": "object", "default": {}, "properties": {
+            "count": {"type": "integer", "default": 1},
+            "name": {"type": "string"},
+            "maybe": {"type": "string", "nullable": true, "default": "x"},
+            "list": {"type": "array", "items": {"type": "object", "properties": {"port": {"type": "integer", "default": 80}}}},
+            "map": {"type": "object", "additionalProperties": {"type": "string"}},
+        }});
+        let schema = json!({"type": "object", "properties": {"spec": spec}});
+        let schema = crd::compile(&schema, &Path::root(), crd::Options::default()).unwrap();
+        let check = |mut object: Value, expected: Value| {
+            schema.default(&mut object);
+            assert_eq!(object, expected);
+        };
+        check(json!({}), json!({"spec": {"count": 1, "maybe": "x"}}));
+        check(
+            json!({"spec": {"count": null, "name": null, "maybe": null, "list": [{}, null], "map": {"a": null, "b": "c"}}}),
+            json!({"spec": {"count": 1, "maybe": null, "list": [{"port": 80}, null], "map": {"b": "c"}}}),
+        );
+    }
+
+    #[test]
+    fn zero_values_of_built_in_types_are_not_written() {
+        let thing = json!({"type": "object", "properties": {
+            "protocol": {"type": "string", "default": "TCP"},
+            "name": {"type": "string", "default": ""},
+            "status": {"type": "object", "default": {}, "properties": {"x": {"type": "string", "default": "y"}}},
+        }});
+        let schema = Definitions::from_openapi([("Thing", &thing)])
+            .unwrap()
+            .get("Thing")
+            .unwrap();
+        let mut object = json!({});
+        schema.default(&mut object);
+        assert_eq!(object, json!({"protocol": "TCP"}));
+    }
+}

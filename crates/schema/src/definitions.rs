@@ -63,3 +63,80 @@ impl Definitions {
         self.names.keys().map(|name| &**name)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::{Additional, Kind, ListType, MapType};
+
+    #[test]
+    fn references_may_be_shared_changed_and_recursive() {
+        let props = json!({"type": "object", "properties": {
+            "not": {"$ref": "#/components/schemas/Props"},
+            "properties": {"type": "object", "additionalProperties": {"$ref": "#/components/schemas/Props"}},
+            "selector": {"allOf": [{"$ref": "#/components/schemas/Selector"}], "x-kubernetes-map-type": "atomic", "default": {}},
+            "plain": {"$ref": "#/components/schemas/Selector"},
+            "ports": {"type": "array", "items": {"type": "string"}, "x-kubernetes-patch-strategy": "merge", "x-kubernetes-patch-merge-key": "port"},
+        }});
+        let selector = json!({"type": "object", "properties": {"a": {"type": "string"}}});
+        let alias = json!({"$ref": "#/components/schemas/Selector"});
+        let schemas = [
+            ("Props", &props),
+            ("Selector", &selector),
+            ("Alias", &alias),
+        ];
+        let definitions = Definitions::from_openapi(schemas).unwrap();
+        assert_eq!(
+            definitions.names().collect::<Vec<_>>(),
+            ["Alias", "Props", "Selector"]
+        );
+        let schema = definitions.get("Props").unwrap();
+        let root = schema.root();
+        assert_eq!(
+            root.at("not.not.properties.x.not.selector.a")
+                .unwrap()
+                .kind(),
+            Kind::String
+        );
+        assert_eq!(root.at("selector").unwrap().map_type(), MapType::Atomic);
+        assert_eq!(root.at("plain").unwrap().map_type(), MapType::Granular);
+        assert_eq!(root.at("selector").unwrap().default(), Some(&json!({})));
+        assert_eq!(
+            root.at("ports").unwrap().list_type(),
+            ListType::Map(&["port".into()])
+        );
+        assert!(matches!(
+            root.at("properties").unwrap().additional(),
+            Additional::Schema(_)
+        ));
+        assert_eq!(root.at("ports[0]").unwrap().kind(), Kind::String);
+        assert!(root.at("ports.x").is_none() && root.at("nope").is_none());
+        assert!(
+            definitions
+                .get("Alias")
+                .unwrap()
+                .root()
+                .property("a")
+                .is_some()
+        );
+    }
+
+    #[test]
+    fn what_leads_nowhere_is_refused() {
+        let error = |schema: Value| {
+            Definitions::from_openapi([("A", &schema)])
+                .err()
+                .map(|error| error.to_string())
+        };
+        assert_eq!(
+            error(json!({"properties": {"x": {"$ref": "#/components/schemas/B"}}})).unwrap(),
+            r#"cannot read the schema "A": reference to the undefined schema "B""#
+        );
+        assert_eq!(
+            error(json!({"$ref": "#/components/schemas/A"})).unwrap(),
+            r#"cannot read the schema "*": reference to itself: "A""#
+        );
+    }
+}

@@ -170,3 +170,64 @@ fn field<'a>(node: Option<Node<'a>>, name: &str, keep: bool) -> Field<'a> {
         Additional::Unspecified => Field::Unknown,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use deltaplane_api::field::Path;
+    use serde_json::json;
+
+    use super::*;
+    use crate::crd;
+
+    fn check(spec: Value, value: Value, expected: Value, unknown: &[&str]) {
+        let schema = json!({"type": "object", "properties": {"spec": spec}});
+        let schema = crd::compile(&schema, &Path::root(), crd::Options::default()).unwrap();
+        let mut object = json!({"metadata": {"name": "a"}, "spec": value});
+        assert_eq!(schema.prune_reporting(&mut object), unknown);
+        assert_eq!(object["spec"], expected);
+    }
+
+    #[test]
+    fn paths_are_worded_as_kubernetes_does() {
+        let ports = json!({"type": "object", "properties": {"ports": {
+            "type": "array", "items": {"type": "object", "properties": {"name": {"type": "string"}}}}}});
+        check(
+            ports,
+            json!({"ports": [{"name": "a", "foo": 1}, {"bar": {}}], "x": {"y": 1}}),
+            json!({"ports": [{"name": "a"}, {}]}),
+            &["spec.ports[0].foo", "spec.ports[1].bar", "spec.x"],
+        );
+    }
+
+    #[test]
+    fn what_is_preserved_is_pruned_where_it_is_declared() {
+        let open = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true, "properties": {
+            "declared": {"type": "object", "properties": {"a": {"type": "string"}}}}});
+        check(
+            open,
+            json!({"any": {"x": 1}, "declared": {"a": "b", "x": 1}}),
+            json!({"any": {"x": 1}, "declared": {"a": "b"}}),
+            &["spec.declared.x"],
+        );
+        // Without a schema for the values, there is nothing to keep in them.
+        let any = json!({"type": "object", "additionalProperties": true});
+        check(
+            any,
+            json!({"a": 1, "b": {"x": 1}}),
+            json!({"a": 1, "b": {}}),
+            &["spec.b.x"],
+        );
+    }
+
+    #[test]
+    fn metadata_is_that_of_every_object() {
+        let embedded = json!({"type": "object", "x-kubernetes-embedded-resource": true,
+            "x-kubernetes-preserve-unknown-fields": true});
+        check(
+            embedded,
+            json!({"apiVersion": "v1", "kind": "X", "metadata": {"labels": {"a": "b"}, "foo": 1}, "data": {}}),
+            json!({"apiVersion": "v1", "kind": "X", "metadata": {"labels": {"a": "b"}}, "data": {}}),
+            &["spec.metadata.foo"],
+        );
+    }
+}

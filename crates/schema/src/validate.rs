@@ -561,8 +561,7 @@ fn correlate<'o>(item: &Value, old: &'o [Value], list: Node<'_>) -> Option<&'o V
     old.iter().find(|old| {
         let same = |key: &str| match (old.get(key), item.get(key)) {
             (Some(old), Some(new)) => old == new,
-            (None, None) => keys.len() > 1,
-            (Some(_), None) | (None, Some(_)) => false,
+            (None, _) | (_, None) => false,
         };
         old.is_object() && keys.iter().all(|key| same(key))
     })

@@ -255,12 +255,20 @@ impl Embedded {
         let read = move || engine.read(|database| read(database, header));
         let done = tokio::task::spawn_blocking(read).await;
         let done = done.unwrap_or_else(|error| Err(Fault::new(error.to_string())));
-        done.map_err(|fault| match self.engine.is_closed() {
-            true => ReadError::Closed,
-            false => ReadError::Storage {
-                reason: fault.reason(),
-            },
-        })
+        done.map_err(|fault| self.read_failed(&fault))
+    }
+
+    fn read_failed(&self, fault: &Fault) -> ReadError {
+        if self.engine.is_closed() {
+            return ReadError::Closed;
+        }
+        if self.engine.is_tainted() {
+            // A full queue has a write in it, which does the same.
+            let _ = self.sender().try_send(Request::Heal);
+        }
+        ReadError::Storage {
+            reason: fault.reason(),
+        }
     }
 
     fn sender(&self) -> &mpsc::Sender<Request> {

@@ -1,6 +1,6 @@
 //! Questions about one collection, and their answers.
 
-use std::{collections::HashMap, sync::Arc};
+use std::sync::Arc;
 
 use crate::{
     key::{Collection, Key},
@@ -133,18 +133,6 @@ impl ListQuery {
         Self {
             after: Some(key),
             ..self
-        }
-    }
-}
-
-// === impl Slot ===
-
-impl Slot {
-    /// The object, given those that the driver loaded.
-    pub(crate) fn resolve(self, loaded: &HashMap<u64, Arc<Object>>) -> Option<Arc<Object>> {
-        match self {
-            Self::Here(object) => Some(object),
-            Self::Stored(version) => loaded.get(&version.row.to_bits()).cloned(),
         }
     }
 }

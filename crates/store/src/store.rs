@@ -44,8 +44,7 @@ impl Store {
 
     /// Applies a transaction, and returns when it is durable and visible.
     ///
-    /// Once the future has been polled, dropping it does not undo the
-    /// transaction.
+    /// Dropping the future leaves open whether the transaction is applied.
     pub async fn commit(&self, txn: Txn) -> Result<Committed, CommitError> {
         let prepared = Prepared::new(txn, self.memory().header())?;
         self.driver.commit(prepared).await
@@ -239,10 +238,16 @@ impl Store {
                 .map(|object| (object.row().to_bits(), object))
                 .collect();
         }
-        Ok(slots
-            .into_iter()
-            .filter_map(|slot| slot.resolve(&loaded))
-            .collect())
+        let objects = slots.into_iter().map(|slot| match slot {
+            Slot::Here(object) => Ok(object),
+            Slot::Stored(version) => {
+                let found = loaded.get(&version.row.to_bits()).cloned();
+                found.ok_or_else(|| ReadError::Storage {
+                    reason: format!("{} of revision {} is missing", version.key, at).into(),
+                })
+            }
+        });
+        objects.collect()
     }
 
     fn memory(&self) -> &Memory {

@@ -261,20 +261,20 @@ fn duplicates_in_apply(
     duplicates: &[String],
     validation: FieldValidation,
 ) -> Result<(), Error> {
-    let faults: Vec<String> = duplicates
+    let fields = duplicates
         .iter()
-        .map(|path| format!("duplicate field {path:?}"))
-        .collect();
+        .map(|path| format!("duplicate field {path:?}"));
     match validation {
         FieldValidation::Ignore => Ok(()),
         FieldValidation::Warn => {
-            faults.into_iter().for_each(|fault| cx.warn(fault));
+            fields.for_each(|fault| cx.warn(fault));
             Ok(())
         }
-        FieldValidation::Strict => Err(Error::bad_request(format!(
-            "error strict decoding YAML: {}",
-            faults.join(", ")
-        ))),
+        FieldValidation::Strict => {
+            let lines = decode::duplicate_lines(&cx.body).join("\n  ");
+            let message = format!("error strict decoding YAML: yaml: unmarshal errors:\n  {lines}");
+            Err(Error::bad_request(message))
+        }
     }
 }
 

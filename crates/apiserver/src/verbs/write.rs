@@ -122,11 +122,14 @@ pub(crate) fn strictness(
     }
     let unknown = cx.kind.schema.prune_reporting(object);
     let unknown = unknown.iter().map(|path| format!("unknown field {path:?}"));
-    let mut faults: Vec<String> = duplicates
+    let duplicates = duplicates
         .iter()
-        .map(|path| format!("duplicate field {path:?}"))
-        .collect();
-    faults.extend(unknown);
+        .map(|path| format!("duplicate field {path:?}"));
+    // The order in which the real server finds them.
+    let faults: Vec<String> = match cx.kind.is_custom() {
+        true => duplicates.chain(unknown).collect(),
+        false => unknown.chain(duplicates).collect(),
+    };
     if faults.is_empty() {
         return Ok(());
     }

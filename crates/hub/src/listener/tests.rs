@@ -38,8 +38,14 @@ fn start(limits: Limits) -> (Tasks, SocketAddr) {
         let name = identity.map_or("nobody", |identity| &identity.name);
         Ok::<_, Infallible>(Response::new(Full::new(Bytes::from(name.to_owned()))))
     });
+    let metrics = Metrics::default();
+    let setup = Setup {
+        tls,
+        limits,
+        metrics,
+    };
     tasks.spawn("listener", |stop| {
-        listener.serve(tls, limits, whoami, group, stop)
+        listener.serve(setup, whoami, group, stop)
     });
     (tasks, address)
 }

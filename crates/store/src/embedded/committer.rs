@@ -13,7 +13,7 @@ use std::{collections::VecDeque, sync::Arc};
 use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
 
 use super::{
-    engine::{Engine, Entry, Fault, Meta, Recovery},
+    engine::{Engine, Entry, Fault, Meta},
     lock::Lock,
     log,
     plan::{Plan, plan},
@@ -41,6 +41,8 @@ const SWEEP_ROWS: usize = 1024;
 pub(super) enum Request {
     Commit(Waiting),
     Compact(Revision, oneshot::Sender<Result<Revision, CompactError>>),
+    /// A read found that the engine has to be recovered.
+    Heal,
     Close,
 }
 
@@ -66,6 +68,8 @@ pub(super) struct Committer {
     /// The last append failed: the disk is probed before the next one, because
     /// coming back from a failure costs far more than a probe.
     wary: bool,
+    /// A batch whose append failed may be on disk and not in memory.
+    behind: bool,
     /// Held until the database is closed.
     lock: Option<Lock>,
 }
@@ -98,6 +102,7 @@ impl Committer {
             garbage: start.leftovers.into(),
             compacting: Vec::new(),
             wary: false,
+            behind: false,
             lock: start.lock,
         }
     }
@@ -144,6 +149,10 @@ impl Committer {
                 taken.waiting.push(waiting);
             }
             Request::Compact(to, answer) => self.begin_compaction(to, answer),
+            Request::Heal => {
+                // Whoever reads or writes next will see whether it worked.
+                let _ = self.ready(0);
+            }
             Request::Close => taken.closing = true,
         }
     }
@@ -200,21 +209,19 @@ impl Committer {
     /// Makes sure that the engine accepts writes and that memory shows what is
     /// on disk.
     fn ready(&mut self, bytes: usize) -> Result<(), Fault> {
+        if self.engine.is_tainted() {
+            // For those who read; whether it writes is looked at below.
+            let _ = self.recover();
+        }
         if self.wary {
             self.engine.probe(PROBE_BYTES + PROBE_FACTOR * bytes)?;
         }
-        if self.engine.is_live() {
-            return Ok(());
+        // Asked first, because it does not wait for readers of the log.
+        if !self.engine.is_live() {
+            self.wary = true;
+            self.engine.release().or_else(|_| self.recover())?;
         }
-        let recovery = match self.engine.retry() {
-            Recovery::Down => self.recover(),
-            recovery @ (Recovery::Live | Recovery::ReadOnly) => recovery,
-        };
-        match recovery {
-            Recovery::Live => self.catch_up(),
-            Recovery::ReadOnly => Err(Fault::new("the disk does not accept writes")),
-            Recovery::Down => Err(Fault::new("the storage cannot be opened")),
-        }
+        self.catch_up()
     }
 
     fn decide(&mut self, txns: Vec<Prepared>) -> Vec<Result<Committed, CommitError>> {
@@ -229,7 +236,7 @@ impl Committer {
                 self.show(entries);
                 answers
             }
-            Err(fault) => self.failed(&fault, end, entries, answers),
+            Err(fault) => self.failed(&fault, end, answers),
         }
     }
 
@@ -238,40 +245,35 @@ impl Committer {
         self.memory.apply(&events);
     }
 
-    /// Finds out whether a batch whose append failed is on disk.
+    /// Finds out whether a batch whose append failed is on disk, and answers.
     fn failed(
         &mut self,
         fault: &Fault,
         end: Row,
-        entries: Vec<Entry>,
         answers: Vec<Result<Committed, CommitError>>,
     ) -> Vec<Result<Committed, CommitError>> {
         tracing::error!(reason = %fault, "a write failed; opening the storage again");
         self.wary = true;
-        let recovery = self.recover();
-        match (recovery, self.engine.contains(end)) {
-            (_, Ok(false)) => refused(fault, answers.len()),
-            (Recovery::Live, Ok(true)) => {
-                self.show(entries);
-                answers
-            }
-            (Recovery::ReadOnly | Recovery::Down, Ok(true)) | (_, Err(_)) => {
-                unknown(fault, answers.len())
-            }
+        self.behind = true;
+        let recovered = self.recover();
+        match self.engine.contains(end) {
+            Ok(false) => refused(fault, answers.len()),
+            Ok(true) if recovered.is_ok() && self.catch_up().is_ok() => answers,
+            Ok(true) | Err(_) => unknown(fault, answers.len()),
         }
     }
 
-    fn recover(&self) -> Recovery {
+    fn recover(&self) -> Result<(), Fault> {
         let (epoch, revision) = (self.meta.epoch, self.memory.revision());
         self.engine
             .recover(|database| log::verify(database, epoch, revision))
     }
 
-    /// Shows what is on disk and not in memory: writes whose outcome was not
-    /// known when they were answered.
+    /// Shows what is durable and not in memory: a batch whose append failed
+    /// and that is there all the same.
     fn catch_up(&mut self) -> Result<(), Fault> {
-        let (memory, header) = (&self.memory, self.memory.header());
-        loop {
+        while self.behind {
+            let (memory, header) = (&self.memory, self.memory.header());
             let request = Replay {
                 scope: Scope::everything(),
                 after: memory.revision(),
@@ -279,14 +281,11 @@ impl Committer {
                 max: BATCH_TXNS,
             };
             let replayed = self.engine.read(|db| log::replay(db, header, &request))?;
-            let events = replayed
-                .map_err(|error| Fault::new(error.to_string()))?
-                .events;
-            if events.is_empty() {
-                return Ok(());
-            }
-            memory.apply(&events);
+            let replayed = replayed.map_err(|error| Fault::new(error.to_string()))?;
+            self.behind = !replayed.events.is_empty();
+            memory.apply(&replayed.events);
         }
+        Ok(())
     }
 
     fn begin_compaction(
@@ -344,7 +343,9 @@ impl Committer {
             }
             Err(fault) => {
                 tracing::error!(reason = %fault, "a compaction failed; opening the storage again");
-                self.recover();
+                self.wary = true;
+                // If it fails, the next one who needs it tries again.
+                let _ = self.recover();
                 Err(fault)
             }
         }

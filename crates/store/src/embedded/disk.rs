@@ -162,6 +162,11 @@ impl Disk {
         )?)))
     }
 
+    /// Whether a failed sync left open what is durable.
+    pub(super) fn is_suspect(&self) -> bool {
+        self.writes.lock().suspect
+    }
+
     /// Makes durable, or finds undone, what a failed sync left open. Only
     /// while no gate is open.
     pub(super) fn settle(&self) -> io::Result<()> {

@@ -5,7 +5,14 @@
 //! engine opens it again, held behind a gate, so that reads go on while the
 //! disk takes no writes; the gate is released when it does.
 
-use std::{any::Any, io, panic, sync::Arc};
+use std::{
+    any::Any,
+    io, panic,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+};
 
 use parking_lot::RwLock;
 use redb::{Database, ReadableDatabase};
@@ -24,6 +31,8 @@ pub(super) struct Engine {
     disk: Disk,
     cache: usize,
     state: RwLock<State>,
+    /// A read failed in the library, which then refuses writes too.
+    tainted: AtomicBool,
 }
 
 enum State {
@@ -33,31 +42,26 @@ enum State {
     Held(Database, Arc<Gate>),
     /// Nothing works; the reason is the last failure.
     Down(Fault),
+    /// What is there is not what memory knows, so that nothing may be written.
+    Lost(Fault),
     /// Nothing works any more.
     Closed,
 }
 
 /// Something that the storage refused to do.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub(super) struct Fault(Arc<str>);
+#[error("{reason}")]
+pub(super) struct Fault {
+    reason: Arc<str>,
+    /// Whether redb said so, rather than what was read.
+    of_library: bool,
+}
 
 /// One operation to append.
 pub(super) struct Entry {
     pub(super) event: Arc<Event>,
     /// A deletion that brought no content: what its event shows is not stored.
     pub(super) as_is: bool,
-}
-
-/// What the engine came back with after a failure.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Recovery {
-    /// It works again.
-    Live,
-    /// It reads, but the disk does not take writes yet.
-    ReadOnly,
-    /// It neither reads nor writes.
-    Down,
 }
 
 /// An opened database, and the gate that holds its writes.
@@ -77,11 +81,14 @@ pub(super) struct Meta {
 
 impl Fault {
     pub(super) fn new(reason: impl Into<Arc<str>>) -> Self {
-        Self(reason.into())
+        Self {
+            reason: reason.into(),
+            of_library: false,
+        }
     }
 
     pub(super) fn reason(&self) -> Arc<str> {
-        Arc::clone(&self.0)
+        Arc::clone(&self.reason)
     }
 }
 
@@ -94,8 +101,11 @@ impl Engine {
             disk,
             cache,
             state: RwLock::new(State::Held(opened.database, opened.gate)),
+            tainted: AtomicBool::new(false),
         };
-        engine.retry();
+        if let Err(fault) = engine.release() {
+            tracing::warn!(reason = %fault, "the disk does not accept writes");
+        }
         engine
     }
 
@@ -104,11 +114,15 @@ impl Engine {
         &self,
         read: impl FnOnce(&Database) -> Result<T, Fault>,
     ) -> Result<T, Fault> {
-        match &*self.state.read() {
-            State::Live(database) | State::Held(database, _) => read(database),
-            State::Down(fault) => Err(fault.clone()),
-            State::Closed => Err(Fault::new("the store is closed")),
+        let done = match &*self.state.read() {
+            State::Live(database) | State::Held(database, _) => catch(|| read(database)),
+            State::Down(fault) | State::Lost(fault) => return Err(fault.clone()),
+            State::Closed => return Err(Fault::new("the store is closed")),
+        };
+        if done.as_ref().is_err_and(|fault| fault.of_library) {
+            self.tainted.store(true, Ordering::Release);
         }
+        done
     }
 
     /// Appends operations durably, all or none. After an error it is open
@@ -152,7 +166,7 @@ impl Engine {
         match &*self.state.read() {
             State::Live(database) => catch(|| write(database)),
             State::Held(..) => Err(Fault::new("the disk does not accept writes yet")),
-            State::Down(fault) => Err(fault.clone()),
+            State::Down(fault) | State::Lost(fault) => Err(fault.clone()),
             State::Closed => Err(Fault::new("the store is closed")),
         }
     }
@@ -163,55 +177,74 @@ impl Engine {
         self.disk.medium().probe(bytes).map_err(fault)
     }
 
+    /// Whether it reads and writes.
     pub(super) fn is_live(&self) -> bool {
-        matches!(&*self.state.read(), State::Live(_))
+        !self.is_tainted() && matches!(&*self.state.read(), State::Live(_))
+    }
+
+    /// Whether it has to be recovered before it can read.
+    pub(super) fn is_tainted(&self) -> bool {
+        self.tainted.load(Ordering::Acquire)
     }
 
     pub(super) fn is_closed(&self) -> bool {
         matches!(&*self.state.read(), State::Closed)
     }
 
-    /// Opens the database again after a failed write. `verify` decides whether
-    /// it is still the store that memory knows.
-    pub(super) fn recover(&self, verify: impl FnOnce(&Database) -> Result<(), Fault>) -> Recovery {
+    /// Opens the database again after a failure, and lets it write if it can.
+    /// `verify` decides whether it is still the store that memory knows.
+    pub(super) fn recover(
+        &self,
+        verify: impl FnOnce(&Database) -> Result<(), Fault>,
+    ) -> Result<(), Fault> {
         let mut state = self.state.write();
+        if let State::Lost(fault) = &*state {
+            return Err(fault.clone());
+        }
         // The old database goes first: it holds the file.
         *state = State::Down(Fault::new("the storage is being opened again"));
+        // Before anything is read: until then it may still change. If it
+        // fails, what is there can be read but not built upon.
+        if let Err(error) = self.disk.settle() {
+            let error = &error as &dyn std::error::Error;
+            tracing::warn!(error, "it is not settled what the disk holds");
+        }
         *state = match open(&self.disk, self.cache) {
-            Ok(Some(opened)) => match verify(&opened.database) {
+            Ok(Some(opened)) => match catch(|| verify(&opened.database)) {
                 Ok(()) => State::Held(opened.database, opened.gate),
-                Err(fault) => State::Down(fault),
+                Err(fault) if fault.of_library => State::Down(fault),
+                Err(fault) => State::Lost(fault),
             },
             Ok(None) => State::Down(Fault::new("the storage has been removed")),
             Err(fault) => State::Down(fault),
         };
-        if let State::Down(fault) = &*state {
+        if let State::Down(fault) | State::Lost(fault) = &*state {
             tracing::error!(reason = %fault, "the storage cannot be used");
         }
+        self.tainted.store(false, Ordering::Release);
         drop(state);
-        self.retry()
+        self.release()
     }
 
-    /// Tries to accept writes again, if it does not.
-    pub(super) fn retry(&self) -> Recovery {
+    /// Lets an opened database write, if it does not. After an error it may
+    /// have to be recovered first.
+    pub(super) fn release(&self) -> Result<(), Fault> {
         let mut state = self.state.write();
         let gate = match &*state {
-            State::Live(_) => return Recovery::Live,
-            State::Down(_) | State::Closed => return Recovery::Down,
+            State::Live(_) => return Ok(()),
             State::Held(_, gate) => Arc::clone(gate),
+            State::Down(fault) | State::Lost(fault) => return Err(fault.clone()),
+            State::Closed => return Err(Fault::new("the store is closed")),
         };
-        if let Err(error) = self.disk.settle().and_then(|()| gate.release()) {
-            tracing::warn!(
-                error = &error as &dyn std::error::Error,
-                "the disk does not accept writes"
-            );
-            return Recovery::ReadOnly;
+        if self.disk.is_suspect() {
+            return Err(Fault::new("it is not settled what the disk holds"));
         }
-        let held = std::mem::replace(&mut *state, State::Down(Fault::new("switching")));
+        gate.release().map_err(fault)?;
+        let held = std::mem::replace(&mut *state, State::Closed);
         if let State::Held(database, _) = held {
             *state = State::Live(database);
         }
-        Recovery::Live
+        Ok(())
     }
 
     /// Whether a row is in the log.
@@ -277,7 +310,10 @@ fn initialize(backend: Gated, epoch: Epoch) -> Result<(), redb::Error> {
 pub(super) fn catch<T>(work: impl FnOnce() -> Result<T, Fault>) -> Result<T, Fault> {
     panic::catch_unwind(panic::AssertUnwindSafe(work)).unwrap_or_else(|panic| {
         let reason = panic_message(&*panic);
-        Err(Fault::new(format!("the storage library gave up: {reason}")))
+        Err(Fault {
+            reason: format!("the storage library gave up: {reason}").into(),
+            of_library: true,
+        })
     })
 }
 
@@ -307,5 +343,8 @@ fn record(entry: &Entry) -> Record<'_> {
 }
 
 pub(super) fn fault(error: impl Into<redb::Error>) -> Fault {
-    Fault::new(error.into().to_string())
+    Fault {
+        reason: error.into().to_string().into(),
+        of_library: true,
+    }
 }

@@ -157,20 +157,26 @@ impl Load {
 /// Checks that a database is the store of an epoch and holds what was
 /// acknowledged up to a revision.
 pub(super) fn verify(database: &Database, epoch: Epoch, revision: Revision) -> Result<(), Fault> {
-    let meta = read_meta(database).map_err(|bad| Fault::new(bad.to_string()))?;
-    if meta.epoch != epoch {
+    let txn = database.begin_read().map_err(fault)?;
+    let meta = txn.open_table(META).map_err(fault)?;
+    let found = number(meta.get(format::META_EPOCH).map_err(fault)?);
+    if found.map(u128::from_le_bytes) != Some(epoch.get()) {
         return Err(Fault::new("another store has taken its place"));
     }
-    let txn = database.begin_read().map_err(fault)?;
     let log = txn.open_table(LOG).map_err(fault)?;
     let rows = Row::new(revision, 0).to_bits()..Row::after(revision);
     let there = log.range(rows).map_err(fault)?.next().is_some();
-    if !there && revision > meta.compacted {
+    if !there && revision > compacted(&meta)? {
         return Err(Fault::new(
             "it has lost acknowledged writes; restart to look at it anew",
         ));
     }
     Ok(())
+}
+
+fn compacted(meta: &ReadOnlyTable<&'static str, &'static [u8]>) -> Result<Revision, Fault> {
+    let compacted = number(meta.get(format::META_COMPACTED).map_err(fault)?);
+    Ok(Revision::new(compacted.map_or(0, u64::from_le_bytes)))
 }
 
 /// Reads versions, in the order of `wanted`. What is not there is left out.
@@ -194,14 +200,13 @@ pub(super) fn replay(
     header: HeaderFn,
     request: &Replay,
 ) -> Result<Result<Replayed, ReadError>, Fault> {
-    let meta = read_meta(database).map_err(|bad| Fault::new(bad.to_string()))?;
-    if request.after < meta.compacted {
-        return Ok(Err(ReadError::Compacted {
-            requested: request.after,
-            oldest: meta.compacted,
-        }));
-    }
     let txn = database.begin_read().map_err(fault)?;
+    let meta = txn.open_table(META).map_err(fault)?;
+    let oldest = compacted(&meta)?;
+    if request.after < oldest {
+        let requested = request.after;
+        return Ok(Err(ReadError::Compacted { requested, oldest }));
+    }
     let log = txn.open_table(LOG).map_err(fault)?;
     let mut replayed = Replayed {
         events: Vec::new(),

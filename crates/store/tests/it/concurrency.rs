@@ -1,6 +1,6 @@
 //! Many writers, readers and watchers at once, on real threads.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use deltaplane_store::{
     CommitError, Draft, Event, Expect, Key, ListQuery, Op, Revision, Row, Scope, Store, Txn, Watch,
@@ -142,6 +142,17 @@ async fn read(store: Store) {
     }
 }
 
+/// Every change follows the one before it of the same object.
+fn assert_chained(log: &[Arc<Event>]) {
+    let mut last = HashMap::new();
+    for event in log {
+        let previous = event.previous().map(|previous| previous.row());
+        let row = (!event.is_delete()).then(|| event.object().row());
+        let expected = last.insert(event.key().clone(), row).flatten();
+        assert_eq!(previous, expected, "{event:?}");
+    }
+}
+
 async fn check(ring_events: usize) {
     let store = open(&MemoryDisk::new(), ring(ring_events));
     let mut followers = JoinSet::new();
@@ -178,6 +189,8 @@ async fn check(ring_events: usize) {
         "each acknowledged write is one revision of the log"
     );
 
+    assert_chained(&all);
+
     for (number, followed) in followers.join_all().await {
         let scope = scope(number, number / 4);
         let seen: Vec<_> = followed.iter().map(identity).collect();
@@ -200,6 +213,42 @@ fn on_threads(test: impl Future<Output = ()>) {
         .enable_time()
         .build();
     runtime.unwrap().block_on(test);
+}
+
+/// Adds one to a counter, as often as it takes.
+async fn count(store: Store, key: Key) {
+    for _ in 0..WRITES {
+        loop {
+            let current = store.get(&key);
+            let (expect, value) = match &current {
+                None => (Expect::Absent, 0),
+                Some(object) => (Expect::At(object.revision()), object.tag()),
+            };
+            let txn = Txn {
+                guards: vec![(key.clone(), expect)],
+                ops: vec![Op::Put(key.clone(), Draft::opaque("").tagged(value + 1))],
+            };
+            match store.commit(txn).await {
+                Ok(_) => break,
+                Err(CommitError::Conflict { .. }) => {}
+                Err(error) => panic!("{error}"),
+            }
+        }
+    }
+}
+
+#[test]
+fn no_update_is_lost() {
+    on_threads(async {
+        let store = open(&MemoryDisk::new(), ring(10));
+        let key = name(0).key();
+        let counters: JoinSet<_> = (0..WRITERS)
+            .map(|_| count(store.clone(), key.clone()))
+            .collect();
+        counters.join_all().await;
+        let counted = store.get(&key).map(|object| object.tag());
+        assert_eq!(counted, Some(WRITERS * WRITES));
+    });
 }
 
 #[test]

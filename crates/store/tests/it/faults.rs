@@ -7,12 +7,13 @@
 use std::sync::Arc;
 
 use deltaplane_store::{
-    Collection, CommitError, Draft, Event, Key, ListQuery, Revision, Scope, Store, Txn,
+    Collection, CommitError, Draft, Embedded, Event, Key, ListQuery, Options, Revision, Scope,
+    Store, Txn, Watch, WatchError,
     testing::disk::{MemoryDisk, SyncFault},
 };
 use proptest::{collection::vec, prelude::*};
 
-use crate::support::{block_on, open, ring};
+use crate::support::{block_on, open, options, ring};
 
 fn maps() -> Collection {
     Collection::new("t", "maps").unwrap()
@@ -138,21 +139,23 @@ fn a_store_opens_on_a_full_disk() {
 #[test]
 fn a_failed_sync_is_settled() {
     for fault in [SyncFault::Keeps, SyncFault::Forgets, SyncFault::Lies] {
-        block_on(async {
-            let disk = MemoryDisk::new();
-            let store = open(&disk, ring(2));
-            put(&store, 0, 1000).await.unwrap();
-            disk.fail_syncs(&[fault]);
-            let result = put(&store, 1, 1000).await;
-            assert!(!unknown(&result), "{fault:?}: {result:?}");
-            let after = put(&store, 2, 1000).await.unwrap();
-            disk.lose_power(|_| false);
-            let expected = match &result {
-                Ok(revision) => vec![(1, 0), (revision.get(), 1), (after.get(), 2)],
-                Err(_) => vec![(1, 0), (after.get(), 2)],
-            };
-            assert_eq!(log(&open(&disk, ring(2))).await, expected, "{fault:?}");
-        });
+        for more in [0, 1] {
+            block_on(async {
+                let disk = MemoryDisk::new();
+                let store = open(&disk, ring(2));
+                put(&store, 0, 1000).await.unwrap();
+                disk.fail_syncs(&[fault]);
+                let result = put(&store, 1, 1000).await;
+                assert!(!unknown(&result), "{fault:?}: {result:?}");
+                for tag in 2..2 + more {
+                    put(&store, tag, 1000).await.unwrap();
+                }
+                let expected = log(&store).await;
+                assert_eq!(expected.contains(&(2, 1)), result.is_ok());
+                disk.lose_power(|_| false);
+                assert_eq!(log(&open(&disk, ring(2))).await, expected, "{fault:?}");
+            });
+        }
     }
 }
 
@@ -208,6 +211,40 @@ fn a_storage_that_went_back_in_time_is_not_written_to() {
             assert_eq!(store.revision(), Revision::new(2));
             assert_eq!(store.get(&key(1)).map(|object| object.tag()), Some(1));
         }
+    });
+}
+
+/// redb refuses everything after one failed read; the store does not.
+#[test]
+fn a_failed_read_is_not_the_end() {
+    block_on(async {
+        let disk = MemoryDisk::new();
+        let uncached = Options {
+            cache_bytes: 0,
+            ..options(ring(0))
+        };
+        let store = Embedded::open_on(Box::new(disk.clone()), uncached).unwrap();
+        for tag in 0..200 {
+            put(&store, tag, 1000).await.unwrap();
+        }
+        disk.fail_reads(true);
+        let mut watch = store.watch(Scope::everything(), Revision::ZERO).unwrap();
+        let failed = async |watch: &mut Watch| {
+            let error = watch.next_batch(1000).await.unwrap_err();
+            assert!(matches!(error, WatchError::Storage { .. }), "{error}");
+        };
+        failed(&mut watch).await;
+        assert_eq!(store.get(&key(4)).map(|object| object.tag()), Some(199));
+        disk.fail_reads(false);
+        // The engine recovers behind the reads, without a write.
+        while watch.next_batch(1000).await.is_err() {
+            tokio::task::yield_now().await;
+        }
+        disk.fail_reads(true);
+        failed(&mut store.watch(Scope::everything(), Revision::ZERO).unwrap()).await;
+        disk.fail_reads(false);
+        put(&store, 200, 1000).await.unwrap();
+        assert_eq!(log(&store).await.len(), 201);
     });
 }
 
