@@ -10,8 +10,14 @@ use serde_json::{Map, Value};
 pub(crate) fn draft(object: &Value, tag: u64) -> Draft {
     let mut out = Vec::with_capacity(1024);
     let mut revision_at = None;
+    let fields = || object.as_object().into_iter().flatten();
     out.push(b'{');
-    for (key, value) in object.as_object().into_iter().flatten() {
+    // The type comes first, so that lists can leave it out without reading the object.
+    for (key, value) in fields().filter(|(key, _)| is_type(key)) {
+        write_key(&mut out, key);
+        write(&mut out, value);
+    }
+    for (key, value) in fields().filter(|(key, _)| !is_type(key)) {
         write_key(&mut out, key);
         match (key.as_str(), value) {
             ("metadata", Value::Object(metadata)) => {
@@ -27,6 +33,21 @@ pub(crate) fn draft(object: &Value, tag: u64) -> Draft {
         revision_at,
         tag,
     }
+}
+
+fn is_type(field: &str) -> bool {
+    matches!(field, "apiVersion" | "kind")
+}
+
+/// What stored objects of this type begin with.
+pub(crate) fn type_prefix(api_version: &str, kind: &str) -> Vec<u8> {
+    let mut out = vec![b'{'];
+    write_key(&mut out, "apiVersion");
+    write(&mut out, &api_version.into());
+    write_key(&mut out, "kind");
+    write(&mut out, &kind.into());
+    out.push(b',');
+    out
 }
 
 /// Writes metadata with an empty `resourceVersion`; gives the place between its quotes.
@@ -86,6 +107,13 @@ mod tests {
         let mut expected = object;
         expected["metadata"]["resourceVersion"] = json!("42");
         assert_eq!(serde_json::from_slice::<Value>(&text).unwrap(), expected);
+    }
+
+    #[test]
+    fn the_type_comes_first() {
+        let object = json!({"apiVersion": "v1", "data": {}, "kind": "ConfigMap", "metadata": {}});
+        let draft = draft(&object, 0);
+        assert!(draft.bytes.starts_with(&type_prefix("v1", "ConfigMap")));
     }
 
     #[test]

@@ -165,11 +165,3 @@ impl deltaplane_schema::managed::Versions for KindVersions<'_> {
         }
     }
 }
-
-/// Text such as `configmaps` or `deployments.apps`.
-pub(crate) fn qualified(group: &str, plural: &str) -> String {
-    match group {
-        "" => plural.to_owned(),
-        group => format!("{plural}.{group}"),
-    }
-}

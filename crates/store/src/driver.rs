@@ -42,7 +42,7 @@ pub trait Driver: Send + Sync + 'static {
     /// before the call.
     fn barrier(&self) -> BoxFuture<'_, Result<Revision, ReadError>>;
 
-    /// Reads older versions from the storage, in the order of `wanted`.
+    /// Reads older versions from the storage. What is not there is left out.
     fn load(&self, wanted: Vec<Version>) -> BoxFuture<'_, Result<Vec<Arc<Object>>, ReadError>>;
 
     /// Reads a part of the log from the storage.

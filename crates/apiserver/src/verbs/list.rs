@@ -184,10 +184,20 @@ fn objects(kind: &Kind, items: &[Arc<Object>], metadata: &Map<String, Value>) ->
         json!(kind.api_version),
         Value::Object(metadata.clone()),
     );
-    wrap(
-        head,
-        items.iter().map(|object| present::bytes(kind, object)),
-    )
+    // Items of built-in kinds do not repeat the list's type, as with the real server: typed
+    // clients compare them with objects that have none.
+    let prefix = match kind.is_custom() {
+        true => None,
+        false => Some(crate::encode::type_prefix(&kind.api_version, &kind.kind)),
+    };
+    let item = |object: &Arc<Object>| {
+        let bytes = present::bytes(kind, object);
+        match &prefix {
+            Some(prefix) if bytes.starts_with(prefix) => (&b"{"[..], bytes.slice(prefix.len()..)),
+            Some(_) | None => (&b""[..], bytes),
+        }
+    };
+    wrap(head, items.iter().map(item))
 }
 
 fn partials(
@@ -201,19 +211,25 @@ fn partials(
         Value::Object(metadata),
     );
     let partial = |object: &Arc<Object>| {
-        crate::encode::bytes(&present::partial(&present::value(kind, object), version))
+        let metadata = present::value(kind, object)["metadata"].take();
+        (
+            &b""[..],
+            crate::encode::bytes(&json!({ "metadata": metadata })),
+        )
     };
     wrap(head, items.iter().map(partial))
 }
 
-fn wrap(head: String, items: impl ExactSizeIterator<Item = Bytes>) -> Body {
-    let mut pieces = VecDeque::with_capacity(items.len() * 2 + 2);
+/// Each item is its first bytes and the rest.
+fn wrap(head: String, items: impl ExactSizeIterator<Item = (&'static [u8], Bytes)>) -> Body {
+    let mut pieces = VecDeque::with_capacity(items.len() * 3 + 2);
     pieces.push_back(Bytes::from(head));
-    for (index, item) in items.enumerate() {
+    for (index, (start, rest)) in items.enumerate() {
         if index > 0 {
             pieces.push_back(Bytes::from_static(b","));
         }
-        pieces.push_back(item);
+        pieces.push_back(Bytes::from_static(start));
+        pieces.push_back(rest);
     }
     pieces.push_back(Bytes::from_static(b"]}\n"));
     Body::pieces(pieces)

@@ -24,7 +24,16 @@ async fn tables_show_rows_and_metadata_alone_is_enough_for_some() {
     assert_eq!(table["rows"][0]["object"]["kind"], "PartialObjectMetadata");
     let accept = "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io";
     let partial = server.accept(MAPS, accept).await.expect(200);
-    assert_eq!(partial["items"][0]["kind"], "PartialObjectMetadata");
+    assert_eq!(partial["kind"], "PartialObjectMetadataList");
+    assert!(
+        partial["items"][0].get("kind").is_none(),
+        "items do not repeat the type"
+    );
+    assert!(
+        server.get(MAPS).await.expect(200)["items"][0]
+            .get("kind")
+            .is_none()
+    );
     assert!(partial["items"][0].get("data").is_none());
     server
         .accept(MAPS, "application/vnd.kubernetes.protobuf")

@@ -419,12 +419,11 @@ impl Graph {
         owner.map_or(OwnerState::Unknown, |owner| owner.state)
     }
 
-    /// The objects that name this one as an owner.
-    pub(super) fn dependents(&self, uid: &Uid) -> BTreeMap<&Uid, &Node> {
+    /// The objects that name this one as an owner; some of them perhaps twice.
+    pub(super) fn dependents(&self, uid: &Uid) -> impl Iterator<Item = (&Uid, &Node)> {
         self.references(uid)
             .flat_map(|(_, owner)| &owner.dependents)
             .filter_map(|dependent| self.nodes.get_key_value(dependent))
-            .collect()
     }
 
     /// An object that has this reference.

@@ -1,5 +1,7 @@
 //! What a task leads to, from what is known. Pure.
 
+use std::collections::BTreeMap;
+
 use deltaplane_client::discovery::Catalog;
 use deltaplane_client::header::OwnerReference;
 use deltaplane_client::{ObjectKey, Resource};
@@ -111,11 +113,10 @@ fn collect(graph: &Graph, uid: &Uid) -> Option<Plan> {
         let all_kept = kept.len() == node.owners.len();
         return (!all_kept).then(|| Plan::Disown(vec![(target, kept)]));
     }
-    let dependents = graph.dependents(uid);
-    if any(OwnerState::Waiting) && !dependents.is_empty() {
-        let circular = dependents
-            .values()
-            .any(|node| node.deletion == Deletion::Foreground);
+    if any(OwnerState::Waiting) && graph.dependents(uid).next().is_some() {
+        let circular = graph
+            .dependents(uid)
+            .any(|(_, node)| node.deletion == Deletion::Foreground);
         let unblocked = unblocked(&node.owners);
         return Some(match circular && unblocked != node.owners {
             // Its owner waits for it, and its dependent perhaps for its owner.
@@ -135,21 +136,17 @@ fn collect(graph: &Graph, uid: &Uid) -> Option<Plan> {
 fn release(graph: &Graph, uid: &Uid) -> Option<Plan> {
     let node = graph.node(uid)?;
     let target = target(graph, uid, node)?;
-    let dependents = graph.dependents(uid);
+    let mut dependents = graph.dependents(uid);
     let finalizer = match node.deletion {
         Deletion::Foreground => {
             let blocks = |owner: &OwnerReference| {
                 *owner.uid == **uid && owner.block_owner_deletion == Some(true)
             };
-            if dependents
-                .values()
-                .any(|node| node.owners.iter().any(blocks))
-            {
+            if dependents.any(|(_, node)| node.owners.iter().any(blocks)) {
                 return None;
             }
             FOREGROUND
         }
-        Deletion::Orphan if dependents.is_empty() => ORPHAN,
         Deletion::Orphan => {
             let disown = |(dependent, node): (&Uid, &Node)| {
                 let others = node.owners.iter().filter(|owner| *owner.uid != **uid);
@@ -158,8 +155,13 @@ fn release(graph: &Graph, uid: &Uid) -> Option<Plan> {
                     others.cloned().collect(),
                 ))
             };
-            let dependents = dependents.into_iter().filter_map(disown);
-            return Some(Plan::Disown(dependents.collect()));
+            // By uid: one with two references to it is told twice.
+            let dependents: BTreeMap<&Uid, &Node> = dependents.collect();
+            if !dependents.is_empty() {
+                let plans = dependents.into_iter().filter_map(disown);
+                return Some(Plan::Disown(plans.collect()));
+            }
+            ORPHAN
         }
         Deletion::No | Deletion::Plain => return None,
     };

@@ -6,4 +6,5 @@ mod events;
 mod garbage;
 mod namespaces;
 mod steady;
+mod tmp_scale;
 mod world;

@@ -179,7 +179,7 @@ fn compacted(meta: &ReadOnlyTable<&'static str, &'static [u8]>) -> Result<Revisi
     Ok(Revision::new(compacted.map_or(0, u64::from_le_bytes)))
 }
 
-/// Reads versions, in the order of `wanted`. What is not there is left out.
+/// Reads versions. What is not there is left out.
 pub(super) fn versions(
     database: &Database,
     header: HeaderFn,
