@@ -65,12 +65,18 @@ pub(crate) fn run(args: &Args) -> Result<()> {
 fn again_in_release() -> Result<()> {
     let arguments = std::env::args_os().skip(1);
     let mut command = Command::new("cargo");
-    command.args(["run", "--quiet", "--release", "--package", "xtask", "--"]).args(arguments);
+    command
+        .args(["run", "--quiet", "--release", "--package", "xtask", "--"])
+        .args(arguments);
     process::run(&mut command)
 }
 
 async fn measure(args: &ApiArgs) -> Result<()> {
-    let size = if args.short { Size::short() } else { Size::full() };
+    let size = if args.short {
+        Size::short()
+    } else {
+        Size::full()
+    };
     if let (Some(kubeconfig), Some(pid)) = (&args.kubeconfig, args.pid) {
         let figures = workloads::run(&Target::load(kubeconfig, vec![pid])?, size).await?;
         print(&[("server", figures)]);
@@ -79,13 +85,17 @@ async fn measure(args: &ApiArgs) -> Result<()> {
     let mut rows = Vec::new();
     let binary = hub::binary()?;
     let mut hub = hub::Hub::start(&binary)?;
-    let mut figures = workloads::run(&Target::load(hub.kubeconfig(), vec![hub.pid()])?, size).await?;
+    let mut figures =
+        workloads::run(&Target::load(hub.kubeconfig(), vec![hub.pid()])?, size).await?;
     figures.restart = Some(hub.restart(&binary)?);
     rows.push(("deltaplane", figures));
     if !args.without_peer {
         let cluster = tokio::task::block_in_place(Cluster::start)?;
         let target = Target::load(cluster.kubeconfig(), cluster.pids())?;
-        rows.push(("kube-apiserver + etcd", workloads::run(&target, size).await?));
+        rows.push((
+            "kube-apiserver + etcd",
+            workloads::run(&target, size).await?,
+        ));
     }
     print(&rows);
     Ok(())
@@ -96,7 +106,11 @@ fn print(rows: &[(&str, Figures)]) {
     let names: Vec<&str> = rows.iter().map(|(name, _)| *name).collect();
     let ratio = if rows.len() == 2 { " ratio |" } else { "" };
     println!("| what | {} |{ratio}", names.join(" | "));
-    println!("|---|{}{}", "---|".repeat(rows.len()), if ratio.is_empty() { "" } else { "---|" });
+    println!(
+        "|---|{}{}",
+        "---|".repeat(rows.len()),
+        if ratio.is_empty() { "" } else { "---|" }
+    );
     let all: Vec<Vec<workloads::Line>> = rows.iter().map(|(_, figures)| figures.lines()).collect();
     for index in 0..all[0].len() {
         let cells: Vec<String> = all.iter().map(|lines| lines[index].text()).collect();

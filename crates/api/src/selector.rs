@@ -96,7 +96,10 @@ impl FromStr for LabelSelector {
     type Err = ParseError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let mut parser = Parser { tokens: tokens(text), next: 0 };
+        let mut parser = Parser {
+            tokens: tokens(text),
+            next: 0,
+        };
         let mut requirements = Vec::new();
         if parser.peek() == Token::END {
             return Ok(Self::default());
@@ -118,7 +121,9 @@ impl FromStr for LabelSelector {
 }
 
 fn found(what: &str, expected: &str) -> ParseError {
-    ParseError(format!("unable to parse requirement: found '{what}', expected: {expected}"))
+    ParseError(format!(
+        "unable to parse requirement: found '{what}', expected: {expected}"
+    ))
 }
 
 /// A word, or a mark such as `,` or `!=`; the end is an empty mark.
@@ -145,7 +150,10 @@ fn tokens(text: &str) -> Vec<Token<'_>> {
                 (true, rest.find(special).unwrap_or(rest.len()))
             }
         };
-        tokens.push(Token { text: &rest[..length], is_word });
+        tokens.push(Token {
+            text: &rest[..length],
+            is_word,
+        });
         rest = rest[length..].trim_start();
     }
     tokens
@@ -154,7 +162,10 @@ fn tokens(text: &str) -> Vec<Token<'_>> {
 // === impl Token ===
 
 impl<'a> Token<'a> {
-    const END: Self = Self { text: "", is_word: false };
+    const END: Self = Self {
+        text: "",
+        is_word: false,
+    };
 
     fn mark(self) -> Option<&'a str> {
         (!self.is_word).then_some(self.text)
@@ -180,7 +191,11 @@ impl<'a> Parser<'a> {
 
     /// The token that was taken last is not what it should be.
     fn unexpected(&self, expected: &str) -> ParseError {
-        let token = self.tokens.get(self.next.saturating_sub(1)).copied().unwrap_or(Token::END);
+        let token = self
+            .tokens
+            .get(self.next.saturating_sub(1))
+            .copied()
+            .unwrap_or(Token::END);
         found(token.text, expected)
     }
 
@@ -188,7 +203,10 @@ impl<'a> Parser<'a> {
         if self.peek().mark() == Some("!") {
             self.take();
             let key = self.key()?;
-            return Ok(Requirement { key, operator: Operator::Absent });
+            return Ok(Requirement {
+                key,
+                operator: Operator::Absent,
+            });
         }
         let key = self.key()?;
         let operator = self.operator(&key)?;

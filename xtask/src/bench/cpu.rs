@@ -14,8 +14,12 @@ pub(crate) fn time(pids: &[u32]) -> Result<Duration> {
         let path = format!("/proc/{pid}/stat");
         let text = std::fs::read_to_string(&path).with_context(|| format!("reading {path}"))?;
         // The name may hold anything, and ends with the last parenthesis.
-        let fields: Vec<&str> =
-            text.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
+        let fields: Vec<&str> = text
+            .rsplit(')')
+            .next()
+            .unwrap_or_default()
+            .split_whitespace()
+            .collect();
         for index in [11, 12] {
             let field = fields.get(index).context("a short line in /proc")?;
             ticks += field.parse::<u64>().context("a number in /proc")?;
@@ -30,8 +34,14 @@ pub(crate) fn memory(pids: &[u32]) -> Result<u64> {
     for pid in pids {
         let path = format!("/proc/{pid}/status");
         let text = std::fs::read_to_string(&path).with_context(|| format!("reading {path}"))?;
-        let line = text.lines().find(|line| line.starts_with("VmRSS:")).context("no VmRSS")?;
-        let kilobytes = line.split_whitespace().nth(1).context("a short line in /proc")?;
+        let line = text
+            .lines()
+            .find(|line| line.starts_with("VmRSS:"))
+            .context("no VmRSS")?;
+        let kilobytes = line
+            .split_whitespace()
+            .nth(1)
+            .context("a short line in /proc")?;
         bytes += kilobytes.parse::<u64>().context("a number in /proc")? * 1024;
     }
     Ok(bytes)

@@ -21,16 +21,26 @@ pub(crate) struct Client {
 impl Client {
     pub(crate) async fn connect(target: &Target) -> Result<Self> {
         let stream = target.connect().await?;
-        let (sender, connection) = handshake(TokioIo::new(stream)).await.context("starting HTTP")?;
+        let (sender, connection) = handshake(TokioIo::new(stream))
+            .await
+            .context("starting HTTP")?;
         #[expect(clippy::disallowed_methods, reason = "the load ends with the process")]
         tokio::spawn(async move {
             // An error here shows as a failed request.
             let _ = connection.await;
         });
-        Ok(Self { sender, authorization: target.authorization.clone() })
+        Ok(Self {
+            sender,
+            authorization: target.authorization.clone(),
+        })
     }
 
-    async fn send(&mut self, method: Method, path: &str, body: Bytes) -> Result<http::Response<Incoming>> {
+    async fn send(
+        &mut self,
+        method: Method,
+        path: &str,
+        body: Bytes,
+    ) -> Result<http::Response<Incoming>> {
         let mut request = Request::builder()
             .method(method)
             .uri(path)
@@ -42,8 +52,13 @@ impl Client {
             request = request.header("authorization", authorization);
         }
         self.sender.ready().await.context("the connection ended")?;
-        let request = request.body(Full::new(body)).context("building a request")?;
-        self.sender.send_request(request).await.context("sending a request")
+        let request = request
+            .body(Full::new(body))
+            .context("building a request")?;
+        self.sender
+            .send_request(request)
+            .await
+            .context("sending a request")
     }
 
     /// A request whose answer is read and thrown away; gives the answer's size.
@@ -77,7 +92,12 @@ impl Client {
     /// The whole answer.
     pub(crate) async fn get(&mut self, path: &str) -> Result<Bytes> {
         let answer = self.send(Method::GET, path, Bytes::new()).await?;
-        Ok(answer.into_body().collect().await.context("reading an answer")?.to_bytes())
+        Ok(answer
+            .into_body()
+            .collect()
+            .await
+            .context("reading an answer")?
+            .to_bytes())
     }
 
     /// The body of a watch, read as it comes.

@@ -32,7 +32,9 @@ impl Target {
         let config: Value = serde_saphyr::from_str(&text).context("reading a kubeconfig")?;
         let cluster = &config["clusters"][0]["cluster"];
         let user = &config["users"][0]["user"];
-        let server = cluster["server"].as_str().context("a kubeconfig without a server")?;
+        let server = cluster["server"]
+            .as_str()
+            .context("a kubeconfig without a server")?;
         let address = server.trim_start_matches("https://").to_owned();
         let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
         let builder = rustls::ClientConfig::builder_with_provider(provider)
@@ -43,26 +45,45 @@ impl Target {
             Some(certificate) => {
                 let chain = CertificateDer::pem_slice_iter(&decode(certificate)?)
                     .collect::<Result<Vec<_>, _>>()?;
-                let key = user["client-key-data"].as_str().context("a certificate without a key")?;
-                builder.with_client_auth_cert(chain, PrivateKeyDer::from_pem_slice(&decode(key)?)?)?
+                let key = user["client-key-data"]
+                    .as_str()
+                    .context("a certificate without a key")?;
+                builder
+                    .with_client_auth_cert(chain, PrivateKeyDer::from_pem_slice(&decode(key)?)?)?
             }
             None => builder.with_no_client_auth(),
         };
         tls.alpn_protocols = vec![b"http/1.1".to_vec()];
-        let authorization = user["token"].as_str().map(|token| format!("Bearer {token}"));
-        Ok(Self { address, connector: TlsConnector::from(Arc::new(tls)), authorization, pids })
+        let authorization = user["token"]
+            .as_str()
+            .map(|token| format!("Bearer {token}"));
+        Ok(Self {
+            address,
+            connector: TlsConnector::from(Arc::new(tls)),
+            authorization,
+            pids,
+        })
     }
 
     pub(crate) async fn connect(&self) -> Result<TlsStream<TcpStream>> {
-        let stream = TcpStream::connect(&self.address).await.context("connecting")?;
-        stream.set_nodelay(true).context("setting up a connection")?;
+        let stream = TcpStream::connect(&self.address)
+            .await
+            .context("connecting")?;
+        stream
+            .set_nodelay(true)
+            .context("setting up a connection")?;
         let name = ServerName::try_from("127.0.0.1").map_err(|error| anyhow!(error))?;
-        self.connector.connect(name, stream).await.context("shaking hands")
+        self.connector
+            .connect(name, stream)
+            .await
+            .context("shaking hands")
     }
 }
 
 fn decode(text: &str) -> Result<Vec<u8>> {
-    STANDARD.decode(text).context("reading a kubeconfig's certificates")
+    STANDARD
+        .decode(text)
+        .context("reading a kubeconfig's certificates")
 }
 
 mod trust {

@@ -76,7 +76,14 @@ impl Size {
     }
 
     pub(crate) fn short() -> Self {
-        Self { creates: 6_000, gets: 4_000, lists: 10, events: 30, objects: 10_000, ..Self::full() }
+        Self {
+            creates: 6_000,
+            gets: 4_000,
+            lists: 10,
+            events: 30,
+            objects: 10_000,
+            ..Self::full()
+        }
     }
 }
 
@@ -111,19 +118,43 @@ impl Figures {
             ("get, 64 clients", "get, server CPU", self.get),
             ("list of 500", "list of 500, server CPU", self.list_500),
             ("list of 5,000", "list of 5,000, server CPU", self.list_5000),
-            ("events delivered to 500 watchers", "event, server CPU per delivery", self.event),
+            (
+                "events delivered to 500 watchers",
+                "event, server CPU per delivery",
+                self.event,
+            ),
         ];
         for (rate, cpu, cost) in costs {
-            lines.push(Line { name: rate, value: Some(cost.per_second), unit: "/s", more: true });
-            lines.push(Line { name: cpu, value: Some(cost.cpu_micros), unit: "µs", more: false });
+            lines.push(Line {
+                name: rate,
+                value: Some(cost.per_second),
+                unit: "/s",
+                more: true,
+            });
+            lines.push(Line {
+                name: cpu,
+                value: Some(cost.cpu_micros),
+                unit: "µs",
+                more: false,
+            });
         }
         #[expect(clippy::cast_precision_loss, reason = "a figure for people")]
         let memory = self.memory as f64 / 1e6;
         let name = "memory with 100,000 ConfigMaps";
-        lines.push(Line { name, value: Some(memory), unit: "MB", more: false });
+        lines.push(Line {
+            name,
+            value: Some(memory),
+            unit: "MB",
+            more: false,
+        });
         let restart = self.restart.map(|time| time.as_secs_f64() * 1e3);
         let name = "start to ready with 100,000 ConfigMaps";
-        lines.push(Line { name, value: restart, unit: "ms", more: false });
+        lines.push(Line {
+            name,
+            value: restart,
+            unit: "ms",
+            more: false,
+        });
         lines
     }
 }
@@ -133,7 +164,14 @@ pub(crate) async fn run(target: &Target, size: Size) -> Result<Figures> {
     let mut first = Client::connect(target).await?;
     let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "bench"}});
     let body = Bytes::from(namespace.to_string());
-    first.call(Method::POST, "/api/v1/namespaces", body, StatusCode::CREATED).await?;
+    first
+        .call(
+            Method::POST,
+            "/api/v1/namespaces",
+            body,
+            StatusCode::CREATED,
+        )
+        .await?;
     let mut figures = Figures::default();
     let next = Arc::new(AtomicUsize::new(0));
     eprintln!("creating {} ConfigMaps", size.creates);
@@ -164,20 +202,32 @@ fn config_map(name: &str) -> Bytes {
 }
 
 /// Runs `work` and says what one of `count` operations took.
-async fn cost(target: &Target, count: usize, work: impl Future<Output = Result<()>>) -> Result<Cost> {
+async fn cost(
+    target: &Target,
+    count: usize,
+    work: impl Future<Output = Result<()>>,
+) -> Result<Cost> {
     let (cpu, started) = (cpu::time(&target.pids)?, Instant::now());
     work.await?;
     let (took, cpu) = (started.elapsed(), cpu::time(&target.pids)? - cpu);
     #[expect(clippy::cast_precision_loss, reason = "a figure for people")]
     let count = count as f64;
-    Ok(Cost { per_second: count / took.as_secs_f64(), cpu_micros: cpu.as_secs_f64() * 1e6 / count })
+    Ok(Cost {
+        per_second: count / took.as_secs_f64(),
+        cpu_micros: cpu.as_secs_f64() * 1e6 / count,
+    })
 }
 
 async fn clients(target: &Target, count: usize) -> Result<Vec<Client>> {
     try_join_all((0..count).map(|_| Client::connect(target))).await
 }
 
-async fn create(target: &Target, size: Size, count: usize, next: &Arc<AtomicUsize>) -> Result<Cost> {
+async fn create(
+    target: &Target,
+    size: Size,
+    count: usize,
+    next: &Arc<AtomicUsize>,
+) -> Result<Cost> {
     let clients = clients(target, size.clients).await?;
     let end = next.load(Ordering::Relaxed) + count;
     let work = clients.into_iter().map(|mut client| {
@@ -189,7 +239,9 @@ async fn create(target: &Target, size: Size, count: usize, next: &Arc<AtomicUsiz
                     return Ok(());
                 }
                 let body = config_map(&format!("map-{index:06}"));
-                client.call(Method::POST, PATH, body, StatusCode::CREATED).await?;
+                client
+                    .call(Method::POST, PATH, body, StatusCode::CREATED)
+                    .await?;
             }
         })
     });
@@ -208,12 +260,17 @@ async fn get(target: &Target, size: Size) -> Result<Cost> {
                 // Spread over all objects, the same ones in every run.
                 let index = (number * 7_919 + turn * 104_729) % names;
                 let path = format!("{PATH}/map-{index:06}");
-                client.call(Method::GET, &path, Bytes::new(), StatusCode::OK).await?;
+                client
+                    .call(Method::GET, &path, Bytes::new(), StatusCode::OK)
+                    .await?;
             }
             Ok(())
         })
     });
-    cost(target, each * size.clients, async { join(work.collect()).await }).await
+    cost(target, each * size.clients, async {
+        join(work.collect()).await
+    })
+    .await
 }
 
 async fn list(target: &Target, page: usize, count: usize) -> Result<Cost> {
@@ -225,7 +282,9 @@ async fn list(target: &Target, page: usize, count: usize) -> Result<Cost> {
         let path = path.clone();
         spawn(async move {
             for _ in 0..each {
-                client.call(Method::GET, &path, Bytes::new(), StatusCode::OK).await?;
+                client
+                    .call(Method::GET, &path, Bytes::new(), StatusCode::OK)
+                    .await?;
             }
             Ok(())
         })
@@ -238,7 +297,9 @@ async fn events(target: &Target, size: Size) -> Result<Cost> {
     let mut writer = Client::connect(target).await?;
     let listed = writer.get(&format!("{PATH}?limit=1")).await?;
     let listed: Value = serde_json::from_slice(&listed).context("reading a list")?;
-    let from = listed["metadata"]["resourceVersion"].as_str().context("a list's revision")?;
+    let from = listed["metadata"]["resourceVersion"]
+        .as_str()
+        .context("a list's revision")?;
     let path = format!("{PATH}?watch=1&resourceVersion={from}");
     let seen = Arc::new(AtomicUsize::new(0));
     let mut watching = Vec::new();
@@ -249,7 +310,11 @@ async fn events(target: &Target, size: Size) -> Result<Cost> {
         watching.push(spawn(async move {
             let mut own = 0;
             while own < wanted {
-                let frame = body.frame().await.context("a watch ended")?.context("a watch broke")?;
+                let frame = body
+                    .frame()
+                    .await
+                    .context("a watch ended")?
+                    .context("a watch broke")?;
                 let lines = frame.data_ref().map_or(0, |data| count_lines(data));
                 own += lines;
                 seen.fetch_add(lines, Ordering::Relaxed);
@@ -261,7 +326,9 @@ async fn events(target: &Target, size: Size) -> Result<Cost> {
     let work = async {
         for index in 0..size.events {
             let body = config_map(&format!("event-{index:06}"));
-            writer.call(Method::POST, PATH, body, StatusCode::CREATED).await?;
+            writer
+                .call(Method::POST, PATH, body, StatusCode::CREATED)
+                .await?;
         }
         join(watching).await
     };
@@ -279,7 +346,10 @@ fn spawn(work: impl Future<Output = Result<()>> + Send + 'static) -> JoinHandle<
 }
 
 async fn join(parts: Vec<JoinHandle<Result<()>>>) -> Result<()> {
-    for part in try_join_all(parts).await.context("a part of the load ended early")? {
+    for part in try_join_all(parts)
+        .await
+        .context("a part of the load ended early")?
+    {
         part?;
     }
     Ok(())
