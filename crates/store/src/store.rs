@@ -145,7 +145,10 @@ impl Store {
 
     /// Watches a scope for everything after `from`.
     pub fn watch(&self, scope: Scope, from: Revision) -> Result<Watch, WatchError> {
-        match self.memory().index().readable(from) {
+        // Let go of the index first: subscribing reads it again, and a second read behind a
+        // waiting writer would wait for ever.
+        let readable = self.memory().index().readable(from);
+        match readable {
             Err(ReadError::Compacted { requested, oldest }) => Err(WatchError::Resync {
                 after: requested,
                 oldest,

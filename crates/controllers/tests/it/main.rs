@@ -6,5 +6,4 @@ mod events;
 mod garbage;
 mod namespaces;
 mod steady;
-mod tmp_scale;
 mod world;

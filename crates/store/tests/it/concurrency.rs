@@ -260,3 +260,30 @@ fn watches_are_ordered_gapless_and_unique() {
 fn watches_that_fall_behind_are_too() {
     on_threads(check(16));
 }
+
+/// A watch that begins reads the index; it must not do so twice with a writer waiting between.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn watches_begin_while_others_write() {
+    let store = open(&MemoryDisk::new(), ring(64));
+    let mut tasks = JoinSet::new();
+    for writer in 0..2 {
+        let store = store.clone();
+        tasks.spawn(async move {
+            write(store, writer).await;
+        });
+    }
+    for watcher in 0..4 {
+        let store = store.clone();
+        tasks.spawn(async move {
+            for turn in 0..3_000 {
+                let key = Key::new("t", "c", "n", &format!("{watcher}-{turn}")).unwrap();
+                store.watch(Scope::object(&key), store.revision()).unwrap();
+                tokio::task::yield_now().await;
+            }
+        });
+    }
+    let all = async { while tasks.join_next().await.transpose().unwrap().is_some() {} };
+    tokio::time::timeout(PATIENCE, all)
+        .await
+        .expect("the store stands still");
+}
