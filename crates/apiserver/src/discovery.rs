@@ -124,6 +124,13 @@ fn resources(registry: &Registry, group: &str, version: &str) -> Option<Value> {
     }))
 }
 
+/// Namespaces go one by one: nobody means to delete them all.
+pub(crate) fn verbs(kind: &Kind) -> Vec<&'static str> {
+    let all = VERBS.into_iter();
+    all.filter(|verb| !(kind.is("", "namespaces") && *verb == "deletecollection"))
+        .collect()
+}
+
 /// A kind and its subresources.
 fn rows(kind: &Kind) -> Vec<Value> {
     let mut main = json!({
@@ -131,7 +138,7 @@ fn rows(kind: &Kind) -> Vec<Value> {
         "singularName": kind.singular,
         "namespaced": kind.namespaced,
         "kind": kind.kind,
-        "verbs": VERBS,
+        "verbs": verbs(kind),
     });
     if !kind.short_names.is_empty() {
         main["shortNames"] = json!(kind.short_names);

@@ -260,7 +260,11 @@ async fn dispatch(cx: &mut Cx, method: &Method, query: Option<&str>) -> Result<A
         (Verb::Watch, Section::Main) => watch::watch(cx).await,
         (Verb::Create, Section::Main) if cx.target.name.is_empty() => create::create(cx).await,
         (Verb::Delete, Section::Main) => delete::delete(cx).await,
-        (Verb::DeleteCollection, Section::Main) => delete::delete_collection(cx).await,
+        (Verb::DeleteCollection, Section::Main)
+            if crate::discovery::verbs(&cx.kind).contains(&"deletecollection") =>
+        {
+            delete::delete_collection(cx).await
+        }
         (
             Verb::Get
             | Verb::Patch

@@ -24,6 +24,7 @@ const MALFORMED: &str = r#"
 404 POST v1/namespaces/default/nothings {}
 404 POST v9/namespaces/default/configmaps {}
 405 PUT v1/namespaces/default/configmaps {}
+405 DELETE v1/namespaces {}
 415 PATCH v1/namespaces/default/configmaps/x {}
 400 DELETE v1/namespaces/default/configmaps/x {
 422 DELETE v1/namespaces/default/configmaps/x {"propagationPolicy":"Maybe"}
