@@ -57,7 +57,11 @@ impl Kubectl {
     pub fn in_new_namespace(kubeconfig: &Path, namespace: &str) -> Self {
         let kubectl = Self::new(kubeconfig, namespace);
         let made = kubectl.run(&["create", "namespace", namespace]);
-        assert_eq!(made.stdout, format!("namespace/{namespace} created\n"), "{made:?}");
+        assert_eq!(
+            made.stdout,
+            format!("namespace/{namespace} created\n"),
+            "{made:?}"
+        );
         // Every namespace gets these, a moment later.
         let usual = ["serviceaccount/default", "configmap/kube-root-ca.crt"];
         kubectl.ok(&["wait", usual[0], usual[1], "--for=create", "--timeout=60s"]);
@@ -160,11 +164,14 @@ impl Kubectl {
         // It reads all of it before it says anything, or fails without.
         let _ = pipe.write_all(stdin.unwrap_or_default().as_bytes());
         drop(pipe);
-        let output = child.wait_with_output().expect("kubectl ends");
+        let stdout = server::lines(child.stdout.take().expect("piped"));
+        let stderr = server::lines(child.stderr.take().expect("piped"));
+        let running = Running { child, stdout };
+        let (stdout, code) = running.rest();
         Answer {
-            code: output.status.code().unwrap_or(-1),
-            stdout: String::from_utf8(output.stdout).expect("UTF-8"),
-            stderr: String::from_utf8(output.stderr).expect("UTF-8"),
+            code,
+            stdout,
+            stderr: stderr.iter().collect(),
         }
     }
 

@@ -7,11 +7,12 @@
 //! everything is on loopback, on free ports; waiting is for an event with a limit, never a sleep.
 //!
 //! ```
-//! use deltaplane_e2e::script::{Step, parse};
+//! use deltaplane_e2e::script::{Output, Step, parse};
 //!
 //! let steps = parse("$ get cm -o name\nconfigmap/a\n");
 //! let words = ["get", "cm", "-o", "name"].map(str::to_owned).to_vec();
-//! let expected = Step { line: "get cm -o name".to_owned(), env: vec![], words, stdin: None };
+//! let line = "get cm -o name".to_owned();
+//! let expected = Step { output: Output::Shown, line, env: vec![], words, stdin: None };
 //! assert_eq!(steps, Ok(vec![expected]));
 //! ```
 

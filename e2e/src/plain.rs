@@ -17,7 +17,10 @@ const RULES: [(&str, &str); 15] = [
         "UID",
     ),
     (r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z", "TIME"),
-    (r"[A-Z][a-z]{2}, \d\d [A-Z][a-z]{2} \d{4} [\d:]{8} \+0000", "TIME"),
+    (
+        r"[A-Z][a-z]{2}, \d\d [A-Z][a-z]{2} \d{4} [\d:]{8} \+0000",
+        "TIME",
+    ),
     (r#"(resourceVersion"?: ?)"\d+""#, r#"$1"RV""#),
     (r"(Resource Version: +)\d+", "${1}RV"),
     (r"(current: )\d+", "${1}RV"),
@@ -36,9 +39,11 @@ pub fn text(said: &str) -> String {
         let compile = |(pattern, with)| (Regex::new(pattern).expect("a valid pattern"), with);
         RULES.map(compile).to_vec()
     });
-    COMPILED.iter().fold(said.to_owned(), |text, (pattern, with)| {
-        pattern.replace_all(&text, *with).into_owned()
-    })
+    COMPILED
+        .iter()
+        .fold(said.to_owned(), |text, (pattern, with)| {
+            pattern.replace_all(&text, *with).into_owned()
+        })
 }
 
 #[cfg(test)]

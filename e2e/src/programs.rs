@@ -43,9 +43,16 @@ fn built() -> &'static Built {
             .args(["--package", "xtask"])
             .args(["--profile", profile(&profile_dir)])
             .arg("--target-dir")
-            .arg(profile_dir.parent().expect("a profile is in a target directory"))
+            .arg(
+                profile_dir
+                    .parent()
+                    .expect("a profile is in a target directory"),
+            )
             .current_dir(root());
-        run(&mut command, "the tests need the binary of this tree; see why it does not build");
+        run(
+            &mut command,
+            "the tests need the binary of this tree; see why it does not build",
+        );
         Built {
             deltaplane: profile_dir.join("deltaplane"),
             xtask: profile_dir.join("xtask"),
@@ -57,7 +64,8 @@ fn built() -> &'static Built {
 fn profile_dir() -> PathBuf {
     let test = std::env::current_exe().expect("the path of this program");
     let dir = test.ancestors().nth(2);
-    dir.expect("a test is two below its profile's directory").to_owned()
+    dir.expect("a test is two below its profile's directory")
+        .to_owned()
 }
 
 fn profile(dir: &Path) -> &str {
@@ -80,6 +88,10 @@ fn run(command: &mut Command, hint: &str) -> String {
         .stderr(Stdio::inherit())
         .output()
         .unwrap_or_else(|error| panic!("cannot run {command:?}: {error}\nhint: {hint}"));
-    assert!(output.status.success(), "{command:?}: {}\nhint: {hint}", output.status);
+    assert!(
+        output.status.success(),
+        "{command:?}: {}\nhint: {hint}",
+        output.status
+    );
     String::from_utf8(output.stdout).expect("UTF-8")
 }

@@ -4,12 +4,24 @@
 //! verb are environment. `< text` lines after it are what it reads.
 //! Then comes what it says: standard output as it is, standard error behind `! `, and the exit
 //! code as `[1]` if it is not 0. Lines in front of the first step are remarks.
+//! `~ words` is the same, but what it says depends on timing and is left out; the code is not.
 
 use crate::kubectl::Answer;
+
+/// Whether what a step says is part of the script.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Output {
+    /// It is.
+    Shown,
+    /// It depends on timing.
+    LeftOut,
+}
 
 /// One run of kubectl.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Step {
+    /// Whether what it says is part of the script.
+    pub output: Output,
     /// As it was written.
     pub line: String,
     /// Further environment.
@@ -28,20 +40,23 @@ pub struct Step {
 pub fn parse(script: &str) -> Result<Vec<Step>, String> {
     let mut steps: Vec<Step> = Vec::new();
     for line in script.lines() {
-        if let Some(line) = line.strip_prefix("$ ") {
+        if let Some((output, line)) = command(line) {
             let mut words = split(line).ok_or_else(|| format!("quote not closed: {line}"))?;
             let verb = words.iter().position(|word| !is_setting(word));
             let words_after = words.split_off(verb.unwrap_or(words.len()));
             let env = words.iter().filter_map(|word| word.split_once('='));
             steps.push(Step {
+                output,
                 line: line.to_owned(),
-                env: env.map(|(name, value)| (name.to_owned(), value.to_owned())).collect(),
+                env: env
+                    .map(|(name, value)| (name.to_owned(), value.to_owned()))
+                    .collect(),
                 words: words_after,
                 stdin: None,
             });
-        } else if let (Some(text), Some(step)) = (line.strip_prefix('<'), steps.last_mut()) {
+        } else if let (Some(text), Some(step)) = (input(line), steps.last_mut()) {
             let stdin = step.stdin.get_or_insert_default();
-            stdin.push_str(text.strip_prefix(' ').unwrap_or(text));
+            stdin.push_str(text);
             stdin.push('\n');
         }
     }
@@ -50,16 +65,35 @@ pub fn parse(script: &str) -> Result<Vec<Step>, String> {
 
 /// What is in front of the first step.
 pub(crate) fn preface(script: &str) -> &str {
-    let end = match script.starts_with("$ ") {
-        true => Some(0),
-        false => script.find("\n$ ").map(|at| at + 1),
-    };
-    script[..end.unwrap_or(script.len())].trim_end()
+    let mut end = 0;
+    for line in script.split_inclusive('\n') {
+        if command(line).is_some() {
+            break;
+        }
+        end += line.len();
+    }
+    script[..end].trim_end()
+}
+
+fn command(line: &str) -> Option<(Output, &str)> {
+    let shown = line.strip_prefix("$ ").map(|line| (Output::Shown, line));
+    shown.or_else(|| Some((Output::LeftOut, line.strip_prefix("~ ")?)))
+}
+
+fn input(line: &str) -> Option<&str> {
+    match line {
+        "<" => Some(""),
+        // Not `<none>` or the like, which something may have said.
+        line => line.strip_prefix("< "),
+    }
 }
 
 /// A step and its answer, as a script has them.
 pub(crate) fn render(step: &Step, answer: &Answer) -> String {
-    let mut text = format!("$ {}\n", step.line);
+    let mut text = match step.output {
+        Output::Shown => format!("$ {}\n", step.line),
+        Output::LeftOut => format!("~ {}\n", step.line),
+    };
     let mut add = |prefix: &str, lines: &str| {
         for line in lines.lines() {
             text.push_str(format!("{prefix}{line}").trim_end());
@@ -67,8 +101,13 @@ pub(crate) fn render(step: &Step, answer: &Answer) -> String {
         }
     };
     add("< ", step.stdin.as_deref().unwrap_or_default());
-    add("", &answer.stdout);
-    add("! ", &answer.stderr);
+    match step.output {
+        Output::Shown => {
+            add("", &answer.stdout);
+            add("! ", &answer.stderr);
+        }
+        Output::LeftOut => {}
+    }
     if answer.code != 0 {
         add("", &format!("[{}]", answer.code));
     }
@@ -77,7 +116,8 @@ pub(crate) fn render(step: &Step, answer: &Answer) -> String {
 
 fn is_setting(word: &str) -> bool {
     let upper = |c: char| c.is_ascii_uppercase() || c == '_';
-    word.split_once('=').is_some_and(|(name, _)| !name.is_empty() && name.chars().all(upper))
+    word.split_once('=')
+        .is_some_and(|(name, _)| !name.is_empty() && name.chars().all(upper))
 }
 
 /// Words as a shell splits them; quotes take everything but their like literally.
@@ -112,15 +152,19 @@ mod tests {
             assert_eq!(split(line), words, "{line}");
         };
         check("get  cm", Some(&["get", "cm"]));
-        check(r#"-p '{"a": "b c"}' ''"#, Some(&["-p", r#"{"a": "b c"}"#, ""]));
+        check(
+            r#"-p '{"a": "b c"}' ''"#,
+            Some(&["-p", r#"{"a": "b c"}"#, ""]),
+        );
         check(r#"a'b c'"d 'e""#, Some(&["ab cd 'e"]));
         check("a 'b", None);
     }
 
     #[test]
     fn steps_have_environment_and_input() {
-        let script = "About this.\n\n$ A='b c' edit x=y\n< one\n<\n<   two\nsaid\n";
+        let script = "About this.\n\n$ A='b c' edit x=y\n< one\n<\n<   two\n<none> said\n";
         let step = Step {
+            output: Output::Shown,
             line: "A='b c' edit x=y".to_owned(),
             env: vec![("A".to_owned(), "b c".to_owned())],
             words: vec!["edit".to_owned(), "x=y".to_owned()],
@@ -135,5 +179,7 @@ mod tests {
         };
         let expected = "$ A='b c' edit x=y\n< one\n<\n<   two\nout\n\n! err\n[3]\n";
         assert_eq!(render(&step, &answer), expected);
+        let steps = parse("~ wait a\na condition met\n").expect("a script");
+        assert_eq!(render(&steps[0], &answer), "~ wait a\n[3]\n");
     }
 }

@@ -14,7 +14,8 @@ use crate::{PATIENCE, programs};
 #[derive(Debug)]
 pub struct Server {
     child: Child,
-    lines: Receiver<Line>,
+    /// Locked for sharing only: it is listened to by whoever owns the server.
+    lines: Mutex<Receiver<Line>>,
     stdout: String,
     stderr: String,
     kubeconfig: PathBuf,
@@ -88,11 +89,15 @@ impl Server {
             .spawn()
             .expect("started");
         let (sender, lines) = channel();
-        forward(child.stdout.take().expect("piped"), sender.clone(), Line::Stdout);
+        forward(
+            child.stdout.take().expect("piped"),
+            sender.clone(),
+            Line::Stdout,
+        );
         forward(child.stderr.take().expect("piped"), sender, Line::Stderr);
         let mut server = Self {
             child,
-            lines,
+            lines: Mutex::new(lines),
             stdout: String::new(),
             stderr: String::new(),
             kubeconfig: data_dir.join("kubeconfig"),
@@ -112,6 +117,11 @@ impl Server {
     /// The administrator's kubeconfig.
     pub fn kubeconfig(&self) -> &Path {
         &self.kubeconfig
+    }
+
+    /// Its process.
+    pub fn id(&self) -> u32 {
+        self.child.id()
     }
 
     /// Kills it with no warning, and waits until it is gone.
@@ -141,7 +151,8 @@ impl Server {
     /// If neither happens in time.
     fn listen(&mut self, until: impl Fn(&Line) -> bool) -> bool {
         loop {
-            let line = match self.lines.recv_timeout(PATIENCE) {
+            let lines = self.lines.get_mut().unwrap_or_else(PoisonError::into_inner);
+            let line = match lines.recv_timeout(PATIENCE) {
                 Ok(line) => line,
                 Err(RecvTimeoutError::Disconnected) => return false,
                 Err(RecvTimeoutError::Timeout) => panic!("too slow: {}", self.stderr),

@@ -25,7 +25,7 @@ use deltaplane_runtime::readiness::Guard;
 
 use crate::Context;
 use crate::content;
-use crate::queue::{Failure, Next, Work};
+use crate::queue::{Failure, Next, Work, settled};
 
 use plan::{Definition, Names, Plan};
 
@@ -168,13 +168,4 @@ async fn finish(context: Context, end: End, status: Option<Value>) -> Result<Nex
     let change = json!({"metadata": definition.without_finalizer()});
     let written = request::patch::<IgnoredAny>(client, &path, Patch::Merge, &change).await;
     settled(written, "let the definition go")
-}
-
-/// What was written meanwhile, or is gone, comes by the feed.
-fn settled<T>(written: Result<T, RequestError>, doing: &'static str) -> Result<Next, Failure> {
-    match written {
-        Ok(_) => Ok(Next::Rest),
-        Err(error) if error.is_conflict() || error.is_not_found() => Ok(Next::Rest),
-        Err(error) => Err(Failure::to(doing)(error)),
-    }
 }

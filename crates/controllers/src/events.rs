@@ -15,11 +15,11 @@ use serde_json::json;
 
 use deltaplane_api::time::Time;
 use deltaplane_client::header::null_as_default;
-use deltaplane_client::{Cache, Feed, Item, ObjectKey, Query, RequestError, Resource, request};
+use deltaplane_client::{Cache, Feed, Item, ObjectKey, Query, Resource, request};
 use deltaplane_runtime::Stop;
 
 use crate::Context;
-use crate::queue::{Failure, Next, Work};
+use crate::queue::{Failure, Next, Work, settled};
 
 /// What is kept of an event.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -111,12 +111,10 @@ async fn remove(client: Client, path: String, expiry: Expiry) -> Result<Next, Fa
         "uid": expiry.uid,
         "resourceVersion": expiry.revision,
     }});
-    match request::delete(&client, &path, &options).await {
-        Ok(()) => Ok(Next::Rest),
-        // Gone, or written again: the feed tells.
-        Err(error) if error.is_not_found() || error.is_conflict() => Ok(Next::Rest),
-        Err(error) => Err(Failure::to::<RequestError>("remove an event")(error)),
-    }
+    settled(
+        request::delete(&client, &path, &options).await,
+        "remove an event",
+    )
 }
 
 /// When the event's time is over. Pure.

@@ -16,13 +16,16 @@ use futures::StreamExt;
 use futures::future::BoxFuture;
 use futures::stream::FuturesUnordered;
 
-use deltaplane_client::Pace;
+use deltaplane_client::{Pace, RequestError};
 
-/// How a key goes on after it was worked on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// How a key goes on after it was worked on; of several, the greatest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Next {
     /// Not before something changes.
     Rest,
+    /// A little later, since it was overtaken by another write: the feed may have told of that
+    /// already, and then nothing would change.
+    Later,
     /// At once.
     Again,
 }
@@ -81,6 +84,20 @@ impl Failure {
             doing,
             source: source.into(),
         }
+    }
+}
+
+/// How a key goes on after a write that was made for a state which may be over: if it exists
+/// already or was changed, that is looked at again; if it is gone, nothing is left to do.
+pub(crate) fn settled<T>(
+    written: Result<T, RequestError>,
+    doing: &'static str,
+) -> Result<Next, Failure> {
+    match written {
+        Ok(_) => Ok(Next::Rest),
+        Err(error) if error.is_conflict() => Ok(Next::Later),
+        Err(error) if error.is_not_found() => Ok(Next::Rest),
+        Err(error) => Err(Failure::to(doing)(error)),
     }
 }
 
@@ -159,8 +176,8 @@ impl<K: Ord + Clone> Book<K> {
         let outdated = entry.state == State::Outdated;
         entry.state = State::Idle;
         entry.failures = match succeeded {
-            Some(_) => 0,
-            None => entry.failures.saturating_add(1),
+            Some(Next::Rest | Next::Again) => 0,
+            Some(Next::Later) | None => entry.failures.saturating_add(1),
         };
         let failures = entry.failures;
         if outdated || succeeded == Some(Next::Again) {
@@ -283,19 +300,18 @@ where
     }
 
     fn finish(&mut self, key: K, result: Result<Next, Failure>) {
-        match result {
-            Ok(next) => {
-                self.book.finish(key, Some(next));
-            }
+        let succeeded = match &result {
+            Ok(next) => Some(*next),
             Err(failure) => {
-                let failures = self.book.finish(key.clone(), None);
-                let error = &failure as &dyn Error;
-                tracing::warn!(?key, failures, error, "failed; will try again");
-                if !self.book.is_waiting(&key) {
-                    let delay = self.pace.delay(failures);
-                    self.book.add_at(key, self.pace.clock.now() + delay);
-                }
+                let error = failure as &dyn Error;
+                tracing::warn!(?key, error, "failed; will try again");
+                None
             }
+        };
+        let failures = self.book.finish(key.clone(), succeeded);
+        if failures > 0 && !self.book.is_waiting(&key) {
+            let delay = self.pace.delay(failures);
+            self.book.add_at(key, self.pace.clock.now() + delay);
         }
     }
 }

@@ -22,7 +22,9 @@ async fn over_tls<F: Future>(program: impl FnOnce(Client) -> F) {
     let shared = tokio::task::spawn_blocking(|| SERVER.get());
     let shared = shared.await.expect("started");
     let kubeconfig = shared.server.kubeconfig();
-    let client = deltaplane_client::remote(kubeconfig).await.expect("a usable kubeconfig");
+    let client = deltaplane_client::remote(kubeconfig)
+        .await
+        .expect("a usable kubeconfig");
     in_time(program(client)).await;
 }
 
@@ -43,7 +45,9 @@ async fn in_process<F: Future>(program: impl FnOnce(Client) -> F) {
 }
 
 async fn in_time<F: Future>(future: F) -> F::Output {
-    tokio::time::timeout(2 * PATIENCE, future).await.expect("in time")
+    tokio::time::timeout(2 * PATIENCE, future)
+        .await
+        .expect("in time")
 }
 
 /// How long to wait before something is tried again that failed for a reason that passes.

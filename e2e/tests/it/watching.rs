@@ -6,7 +6,12 @@ use serde_json::Value;
 
 static SERVER: Shared = Shared::new();
 
-fn kubectl(namespace: &str) -> (std::sync::Arc<deltaplane_e2e::server::SharedServer>, Kubectl) {
+fn kubectl(
+    namespace: &str,
+) -> (
+    std::sync::Arc<deltaplane_e2e::server::SharedServer>,
+    Kubectl,
+) {
     let shared = SERVER.get();
     let kubectl = Kubectl::in_new_namespace(shared.server.kubeconfig(), namespace);
     (shared, kubectl)
@@ -28,33 +33,67 @@ fn a_watch_shows_what_changes() {
 }
 
 #[test]
-fn a_watch_of_names_is_told_of_kinds_of_events() {
-    let (_server, kubectl) = kubectl("watch-events");
+fn a_watch_by_label_is_told_who_comes_and_goes() {
+    let (_server, kubectl) = kubectl("watch-labels");
     kubectl.ok(&["create", "configmap", "old"]);
     kubectl.ok(&["label", "configmap", "old", "mine=yes"]);
-    let watch = kubectl.start(&[
-        "get", "configmaps", "-l", "mine", "--watch", "--output-watch-events", "-o", "name",
-    ]);
-    // Such an output names objects only.
-    assert_eq!(watch.line(), "configmap/old");
+    let events = ["--watch", "--output-watch-events", "-o"];
+    let template = "jsonpath={.type} {.object.metadata.name}{'\\n'}";
+    let words = [
+        &["get", "configmaps", "-l", "mine"],
+        &events[..],
+        &[template],
+    ]
+    .concat();
+    let watch = kubectl.start(&words);
+    assert_eq!(watch.line(), "ADDED old");
     kubectl.ok(&["create", "configmap", "new"]);
     kubectl.ok(&["label", "configmap", "new", "mine=yes"]);
-    assert_eq!(watch.line(), "configmap/new");
-    let watch = kubectl.start(&[
-        "get", "configmaps", "-l", "mine", "--watch-only", "--output-watch-events",
-        "-o", "jsonpath={.type} {.object.metadata.name}{'\\n'}",
-    ]);
-    kubectl.ok(&["wait", "configmap/new", "--for=create", "--timeout=10s"]);
-    // Before the watch started or after: it either is told of it or not; of the last it is.
+    assert_eq!(watch.line(), "ADDED new");
     kubectl.ok(&["label", "configmap", "old", "mine-"]);
     assert_eq!(watch.line(), "DELETED old");
+    kubectl.ok(&["annotate", "configmap", "new", "a=b"]);
+    assert_eq!(watch.line(), "MODIFIED new");
+}
+
+#[test]
+fn a_new_default_shows_in_what_is_stored_already() {
+    let (_server, kubectl) = kubectl("defaults");
+    let definition = r#"{"apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition", "metadata": {"name": "cogs.defaults.example.com"},
+        "spec": {"group": "defaults.example.com", "scope": "Namespaced",
+        "names": {"plural": "cogs", "kind": "Cog"}, "versions": [{"name": "v1", "served": true,
+        "storage": true, "schema": {"openAPIV3Schema": {"type": "object",
+        "properties": {"metal": {"type": "string"}}}}}]}}"#;
+    let made = kubectl.run_reading(&["create", "-f", "-"], definition);
+    assert_eq!(made.code, 0, "{made:?}");
+    let crd = "crd/cogs.defaults.example.com";
+    kubectl.ok(&["wait", crd, "--for=condition=Established", "--timeout=60s"]);
+    let cog =
+        r#"{"apiVersion": "defaults.example.com/v1", "kind": "Cog", "metadata": {"name": "c"}}"#;
+    let made = kubectl.run_reading(&["create", "-f", "-"], cog);
+    assert_eq!(made.code, 0, "{made:?}");
+    let metal = "/spec/versions/0/schema/openAPIV3Schema/properties/metal/default";
+    let patch = format!(r#"[{{"op": "add", "path": "{metal}", "value": "iron"}}]"#);
+    kubectl.ok(&["patch", crd, "--type=json", "-p", &patch]);
+    // The change takes a moment, and nothing says when it is over.
+    let get = || kubectl.ok(&["get", "cog", "c", "-o", "jsonpath={.metal}"]);
+    let seen = (0..100).map(|_| get()).find(|metal| !metal.is_empty());
+    assert_eq!(seen.as_deref(), Some("iron"));
+    kubectl.ok(&["delete", crd]);
 }
 
 #[test]
 fn a_raw_watch_resumes_from_a_version() {
     let (_server, kubectl) = kubectl("watch-raw");
     kubectl.ok(&["create", "configmap", "a"]);
-    let version = kubectl.ok(&["get", "configmap", "a", "-o", "jsonpath={.metadata.resourceVersion}"]);
+    let version = kubectl.ok(&[
+        "get",
+        "configmap",
+        "a",
+        "-o",
+        "jsonpath={.metadata.resourceVersion}",
+    ]);
     kubectl.ok(&["label", "configmap", "a", "n=1"]);
     kubectl.ok(&["label", "configmap", "a", "n=2", "--overwrite"]);
     kubectl.ok(&["delete", "configmap", "a"]);
@@ -66,9 +105,16 @@ fn a_raw_watch_resumes_from_a_version() {
     let next = || {
         let event: Value = serde_json::from_str(&watch.line()).expect("an event");
         let label = &event["object"]["metadata"]["labels"]["n"];
-        format!("{} {}", event["type"].as_str().unwrap_or("?"), label.as_str().unwrap_or("-"))
+        format!(
+            "{} {}",
+            event["type"].as_str().unwrap_or("?"),
+            label.as_str().unwrap_or("-")
+        )
     };
-    assert_eq!([next(), next(), next()], ["MODIFIED 1", "MODIFIED 2", "DELETED 2"]);
+    assert_eq!(
+        [next(), next(), next()],
+        ["MODIFIED 1", "MODIFIED 2", "DELETED 2"]
+    );
 }
 
 #[test]
@@ -76,15 +122,27 @@ fn a_wait_ends_when_it_comes_true() {
     let (_server, kubectl) = kubectl("waiting");
     kubectl.ok(&["create", "configmap", "a", "--from-literal=phase=New"]);
     let done = kubectl.start(&[
-        "wait", "configmap/a", "--for=jsonpath={.data.phase}=Done", "--timeout=60s",
+        "wait",
+        "configmap/a",
+        "--for=jsonpath={.data.phase}=Done",
+        "--timeout=60s",
     ]);
     let gone = kubectl.start(&["wait", "configmap/a", "--for=delete", "--timeout=60s"]);
     let made = kubectl.start(&["wait", "configmap/b", "--for=create", "--timeout=60s"]);
-    kubectl.ok(&["patch", "configmap", "a", "-p", r#"{"data":{"phase":"Done"}}"#]);
+    kubectl.ok(&[
+        "patch",
+        "configmap",
+        "a",
+        "-p",
+        r#"{"data":{"phase":"Done"}}"#,
+    ]);
     assert_eq!(done.rest(), ("configmap/a condition met\n".to_owned(), 0));
     kubectl.ok(&["delete", "configmap", "a"]);
     let (said, code) = gone.rest();
-    assert!(["", "configmap/a condition met\n"].contains(&said.as_str()), "{said}");
+    assert!(
+        ["", "configmap/a condition met\n"].contains(&said.as_str()),
+        "{said}"
+    );
     assert_eq!(code, 0);
     kubectl.ok(&["create", "configmap", "b"]);
     assert_eq!(made.rest(), ("configmap/b condition met\n".to_owned(), 0));
@@ -112,7 +170,10 @@ fn every_served_group_version_is_listed() {
         "storage.k8s.io/v1",
         "v1",
     ] {
-        assert!(versions.contains(&version), "{version} is not in {versions:?}");
+        assert!(
+            versions.contains(&version),
+            "{version} is not in {versions:?}"
+        );
     }
 }
 
@@ -120,7 +181,13 @@ fn every_served_group_version_is_listed() {
 fn a_token_is_its_service_account() {
     let (_server, kubectl) = kubectl("tokens");
     kubectl.ok(&["create", "serviceaccount", "bot"]);
-    kubectl.ok(&["create", "rolebinding", "view", "--clusterrole=view", "--serviceaccount=tokens:bot"]);
+    kubectl.ok(&[
+        "create",
+        "rolebinding",
+        "view",
+        "--clusterrole=view",
+        "--serviceaccount=tokens:bot",
+    ]);
     let token = kubectl.ok(&["create", "token", "bot", "--duration=10m"]);
     // The administrator's certificate would win over a token: a kubeconfig without it.
     let config = kubectl.ok(&["config", "view", "--raw", "-o", "json", "--minify"]);
@@ -130,9 +197,17 @@ fn a_token_is_its_service_account() {
     let path = dir.path().join("kubeconfig");
     std::fs::write(&path, config.to_string()).expect("written");
     let bot = Kubectl::new(&path, "tokens");
-    let who = bot.ok(&["auth", "whoami", "-o", "jsonpath={.status.userInfo.username}"]);
+    let who = bot.ok(&[
+        "auth",
+        "whoami",
+        "-o",
+        "jsonpath={.status.userInfo.username}",
+    ]);
     assert_eq!(who, "system:serviceaccount:tokens:bot");
-    assert_eq!(bot.ok(&["get", "configmaps", "-o", "name"]), "configmap/kube-root-ca.crt\n");
+    assert_eq!(
+        bot.ok(&["get", "configmaps", "-o", "name"]),
+        "configmap/kube-root-ca.crt\n"
+    );
     let refused = bot.run(&["create", "configmap", "mine"]);
     let message = "error: failed to create configmap: configmaps is forbidden: \
                    User \"system:serviceaccount:tokens:bot\" cannot create resource \

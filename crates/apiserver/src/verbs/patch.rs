@@ -127,23 +127,20 @@ impl Patch {
     }
 }
 
-/// RFC 6902, with bounds on what copies can add.
+/// RFC 6902 as Kubernetes reads it: testing for null finds what is not there, and there are bounds
+/// on what copies can add.
 pub fn apply_json_patch(patch: &json_patch::Patch, object: &mut Value) -> Result<(), Error> {
     let refused = |error: &dyn std::fmt::Display| {
         Error::unprocessable(format!(
             "the server rejected our request due to an error in our request: {error}"
         ))
     };
-    let copies = patch
-        .0
-        .iter()
-        .any(|op| matches!(op, json_patch::PatchOperation::Copy(_)));
-    if !copies {
-        return json_patch::patch(object, patch).map_err(|error| refused(&error));
-    }
     // Step by step, so that copies of copies cannot grow without end.
     let limit = object.to_string().len() + MAX_COPIED;
     for operation in &patch.0 {
+        if tests_for_absence(operation, object) {
+            continue;
+        }
         json_patch::patch(object, std::slice::from_ref(operation))
             .map_err(|error| refused(&error))?;
         let copied = matches!(operation, json_patch::PatchOperation::Copy(_));
@@ -154,6 +151,18 @@ pub fn apply_json_patch(patch: &json_patch::Patch, object: &mut Value) -> Result
         }
     }
     Ok(())
+}
+
+/// Whether this tests for null a field that its object does not have.
+fn tests_for_absence(operation: &json_patch::PatchOperation, object: &Value) -> bool {
+    let json_patch::PatchOperation::Test(test) = operation else {
+        return false;
+    };
+    let parent = test.path.split_back().map(|(parent, _)| parent);
+    let holder = parent.and_then(|parent| object.pointer(parent.as_str()));
+    test.value.is_null()
+        && object.pointer(test.path.as_str()).is_none()
+        && holder.is_some_and(Value::is_object)
 }
 
 /// What a patched object must still be: of this kind, at this address, with known fields.

@@ -99,6 +99,25 @@ async fn strategic_patches_merge_lists_by_key() {
 }
 
 #[tokio::test]
+async fn a_json_patch_can_test_that_a_field_is_absent() {
+    let server = Server::start().await;
+    server
+        .post(DEPLOYMENTS, &deployment(1, "nginx:1"))
+        .await
+        .expect(201);
+    let path = format!("{DEPLOYMENTS}/web");
+    let claim = json!([
+        {"op": "test", "path": "/metadata/finalizers", "value": null},
+        {"op": "add", "path": "/metadata/finalizers", "value": ["example.com/x"]},
+    ]);
+    let claimed = server.patch(&path, "json", &claim).await.expect(200);
+    assert_eq!(claimed["metadata"]["finalizers"], json!(["example.com/x"]));
+    server.patch(&path, "json", &claim).await.refused(422);
+    let nowhere = json!([{"op": "test", "path": "/nowhere/at/all", "value": null}]);
+    server.patch(&path, "json", &nowhere).await.refused(422);
+}
+
+#[tokio::test]
 async fn json_patches_test_and_change() {
     let server = Server::start().await;
     server

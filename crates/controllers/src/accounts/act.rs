@@ -9,10 +9,10 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::{Map, Value, json};
 
-use deltaplane_client::request::{self, Patch};
+use deltaplane_client::request::{self, Patch, Refusal};
 use deltaplane_client::{ObjectKey, RequestError};
 
-use crate::queue::{Failure, Next};
+use crate::queue::{Failure, Next, settled};
 
 use super::plan::{ACCOUNT_UID, Action, CA_KEY, Check, Fill};
 use super::{Config, DEFAULT_ACCOUNT, LegacyToken, ROOT_CA, accounts, config_maps, secrets};
@@ -22,20 +22,21 @@ pub(super) async fn all(
     config: Arc<Config>,
     plan: Vec<Action>,
 ) -> Result<Next, Failure> {
+    let mut next = Next::Rest;
     for action in plan {
-        one(&client, &config, action).await?;
+        next = next.max(one(&client, &config, action).await?);
     }
-    Ok(Next::Rest)
+    Ok(next)
 }
 
-async fn one(client: &Client, config: &Config, action: Action) -> Result<(), Failure> {
+async fn one(client: &Client, config: &Config, action: Action) -> Result<Next, Failure> {
     match action {
         Action::CreateAccount { namespace } => {
             let path = accounts().collection_path(Some(&namespace));
             let object = json!({"apiVersion": "v1", "kind": "ServiceAccount",
                 "metadata": {"name": DEFAULT_ACCOUNT}});
             let created = request::create::<IgnoredAny>(client, &path, &object).await;
-            settled(created, "create the default service account")
+            made(created, "create the default service account")
         }
         Action::CreateRootCa { namespace } => {
             let path = config_maps().collection_path(Some(&namespace));
@@ -44,7 +45,7 @@ async fn one(client: &Client, config: &Config, action: Action) -> Result<(), Fai
                     "The certificate authority of this API server; kept as it is by the server."}},
                 "data": {CA_KEY: config.ca}});
             let created = request::create::<IgnoredAny>(client, &path, &object).await;
-            settled(created, "create the root certificate")
+            made(created, "create the root certificate")
         }
         Action::RepairRootCa { namespace } => {
             let path = config_maps().object_path(&ObjectKey::new(&namespace, ROOT_CA));
@@ -58,7 +59,7 @@ async fn one(client: &Client, config: &Config, action: Action) -> Result<(), Fai
     }
 }
 
-async fn fill_secret(client: &Client, config: &Config, fill: Fill) -> Result<(), Failure> {
+async fn fill_secret(client: &Client, config: &Config, fill: Fill) -> Result<Next, Failure> {
     let Fill {
         key,
         secret,
@@ -97,7 +98,7 @@ async fn fill_secret(client: &Client, config: &Config, fill: Fill) -> Result<(),
     settled(patched, "fill a token secret")
 }
 
-async fn check_secret(client: &Client, check: Check) -> Result<(), Failure> {
+async fn check_secret(client: &Client, check: Check) -> Result<Next, Failure> {
     #[derive(Deserialize)]
     struct Found {
         metadata: Metadata,
@@ -116,7 +117,7 @@ async fn check_secret(client: &Client, check: Check) -> Result<(), Failure> {
                 .as_ref()
                 .is_none_or(|uid| *uid == found.metadata.uid) =>
         {
-            return Ok(());
+            return Ok(Next::Rest);
         }
         Ok(_) => {}
         Err(error) if error.is_not_found() => {}
@@ -130,19 +131,10 @@ async fn check_secret(client: &Client, check: Check) -> Result<(), Failure> {
     settled(deleted, "delete a token secret without account")
 }
 
-/// Whether the write is done, or pointless: it exists, is gone, has changed (the feeds tell), or
-/// its namespace is going.
-fn settled<T>(result: Result<T, RequestError>, doing: &'static str) -> Result<(), Failure> {
-    match result {
-        Ok(_) => Ok(()),
-        Err(error) if error.is_conflict() || error.is_not_found() => Ok(()),
-        Err(error)
-            if error
-                .refusal()
-                .is_some_and(|refusal| refusal.is_terminating()) =>
-        {
-            Ok(())
-        }
-        Err(error) => Err(Failure::to(doing)(error)),
+/// What cannot be made in a namespace that is going need not be made.
+fn made<T>(created: Result<T, RequestError>, doing: &'static str) -> Result<Next, Failure> {
+    match created {
+        Err(error) if error.refusal().is_some_and(Refusal::is_terminating) => Ok(Next::Rest),
+        created => settled(created, doing),
     }
 }

@@ -9,11 +9,11 @@ use tokio::sync::mpsc;
 
 use deltaplane_client::header::{Header, OwnerReference};
 use deltaplane_client::request::{self, Patch};
-use deltaplane_client::{ObjectKey, RequestError, Resource};
+use deltaplane_client::{ObjectKey, Resource};
 
-use crate::queue::{Failure, Next};
+use crate::queue::{Failure, Next, settled};
 
-use super::graph::{Deletion, Fact, Finding, Reference};
+use super::graph::{Deletion, Fact, Finding, Question, Reference};
 use super::plan::{Plan, Policy, Target};
 
 /// What an act needs.
@@ -31,21 +31,23 @@ impl Act {
     pub(super) async fn run(self, plan: Plan) -> Result<Next, Failure> {
         match plan {
             Plan::Look {
-                reference,
+                question,
                 resource,
                 key,
             } => {
-                let finding = self.look(&reference, &resource, &key).await?;
-                self.tell(reference, finding).await;
+                let finding = self.look(&question.reference, &resource, &key).await?;
+                self.tell(question, finding).await;
+                Ok(Next::Rest)
             }
             Plan::Misplaced {
-                reference,
+                question,
                 dependent,
             } => {
-                self.report(&reference, &dependent).await?;
-                self.tell(reference, Finding::Misplaced).await;
+                self.report(&question.reference, &dependent).await?;
+                self.tell(question, Finding::Misplaced).await;
+                Ok(Next::Rest)
             }
-            Plan::Delete { target, policy } => self.delete(&target, policy).await?,
+            Plan::Delete { target, policy } => self.delete(&target, policy).await,
             Plan::Disown(dependents) => {
                 let act = &self;
                 let disown = |(target, owners): (Target, Vec<OwnerReference>)| async move {
@@ -54,19 +56,19 @@ impl Act {
                 let all = stream::iter(dependents)
                     .map(disown)
                     .buffer_unordered(AT_ONCE);
-                all.try_collect::<()>().await?;
+                let worst = |one: Next, other: Next| std::future::ready(Ok(one.max(other)));
+                all.try_fold(Next::Rest, worst).await
             }
             Plan::Release { target, finalizers } => {
                 let metadata = json!({"finalizers": finalizers});
-                self.patch(&target, metadata, "remove a finalizer").await?;
+                self.patch(&target, metadata, "remove a finalizer").await
             }
         }
-        Ok(Next::Rest)
     }
 
-    async fn tell(&self, reference: Reference, finding: Finding) {
+    async fn tell(&self, question: Question, finding: Finding) {
         // Nobody listens only when all is ending.
-        let _ = self.facts.send(Fact { reference, finding }).await;
+        let _ = self.facts.send(Fact { question, finding }).await;
     }
 
     async fn look(
@@ -93,7 +95,7 @@ impl Act {
         }
     }
 
-    async fn delete(&self, target: &Target, policy: Policy) -> Result<(), Failure> {
+    async fn delete(&self, target: &Target, policy: Policy) -> Result<Next, Failure> {
         let options = json!({
             "propagationPolicy": policy.name(),
             "preconditions": {"uid": *target.uid, "resourceVersion": target.revision},
@@ -107,7 +109,11 @@ impl Act {
         settled(deleted, "delete what lost its owners")
     }
 
-    async fn set_owners(&self, target: &Target, owners: &[OwnerReference]) -> Result<(), Failure> {
+    async fn set_owners(
+        &self,
+        target: &Target,
+        owners: &[OwnerReference],
+    ) -> Result<Next, Failure> {
         let owner = |owner: &OwnerReference| {
             let mut value = json!({
                 "apiVersion": owner.api_version,
@@ -137,7 +143,7 @@ impl Act {
         target: &Target,
         mut metadata: Value,
         doing: &'static str,
-    ) -> Result<(), Failure> {
+    ) -> Result<Next, Failure> {
         metadata["uid"] = json!(*target.uid);
         metadata["resourceVersion"] = json!(target.revision);
         let path = target.resource.object_path(&target.key);
@@ -147,7 +153,7 @@ impl Act {
     }
 
     /// An event at the dependent, as Kubernetes reports it.
-    async fn report(&self, reference: &Reference, dependent: &Target) -> Result<(), Failure> {
+    async fn report(&self, reference: &Reference, dependent: &Target) -> Result<Next, Failure> {
         let Reference {
             uid,
             api_version,
@@ -190,14 +196,5 @@ impl Act {
             Resource::namespaced("", "v1", "events", "Event").collection_path(Some(namespace));
         let created = request::create::<IgnoredAny>(&self.client, &path, &event).await;
         settled(created, "report an owner that cannot be")
-    }
-}
-
-/// What was written meanwhile, or is gone, comes by the feeds.
-fn settled<T>(result: Result<T, RequestError>, doing: &'static str) -> Result<(), Failure> {
-    match result {
-        Ok(_) => Ok(()),
-        Err(error) if error.is_conflict() || error.is_not_found() => Ok(()),
-        Err(error) => Err(Failure::to(doing)(error)),
     }
 }

@@ -23,7 +23,16 @@ pub(super) struct Graph {
     owners: BTreeMap<Reference, Owner>,
     kinds: BTreeMap<KindId, Kind>,
     next_kind: usize,
+    doubts: Doubts,
 }
+
+/// One time at which nothing was known for sure of a reference. What the API said before it, or
+/// what was asked of it before it, is not an answer to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Doubt(u64);
+
+#[derive(Debug, Default)]
+struct Doubts(u64);
 
 /// An object with owners, or in a deletion that concerns its dependents.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -70,7 +79,7 @@ struct Owner {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum OwnerState {
     /// Nothing is known for sure.
-    Unknown,
+    Unknown(Doubt),
     /// It exists.
     Present,
     /// It exists, and waits for its dependents to go.
@@ -81,10 +90,17 @@ pub(super) enum OwnerState {
     Misplaced,
 }
 
-/// What the API said about a reference.
+/// What is asked of the API: the object, and when it was in doubt.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Question {
+    pub(super) reference: Reference,
+    pub(super) doubt: Doubt,
+}
+
+/// What the API said.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Fact {
-    pub(super) reference: Reference,
+    pub(super) question: Question,
     pub(super) finding: Finding,
 }
 
@@ -158,7 +174,7 @@ impl Graph {
         }
         for (reference, owner) in &mut self.owners {
             if reference.is_of(&kind.resource) && owner.state != OwnerState::Absent {
-                owner.state = OwnerState::Unknown;
+                owner.state = OwnerState::Unknown(self.doubts.next());
             }
         }
     }
@@ -182,15 +198,20 @@ impl Graph {
 
     /// Takes what the API said, and says what to look at because of it.
     pub(super) fn learn(&mut self, fact: Fact) -> Vec<(Task, When)> {
-        let Fact { reference, finding } = fact;
+        let Fact { question, finding } = fact;
+        let Question { reference, doubt } = question;
         let Some(owner) = self.owners.get_mut(&reference) else {
             return Vec::new();
         };
+        // Otherwise it was overtaken by what a watch told.
+        if owner.state != OwnerState::Unknown(doubt) {
+            return Vec::new();
+        }
         let state = match finding {
             Finding::Found(deletion) => OwnerState::of(deletion),
             Finding::NotFound => OwnerState::Absent,
             Finding::NoKind if owner.told_gone => OwnerState::Absent,
-            Finding::NoKind => OwnerState::Unknown,
+            Finding::NoKind => OwnerState::Unknown(doubt),
             Finding::Misplaced => OwnerState::Misplaced,
         };
         owner.set(state)
@@ -201,9 +222,9 @@ impl Graph {
         let unknown = self
             .owners
             .iter()
-            .filter(|(_, owner)| owner.state == OwnerState::Unknown);
+            .filter(|(_, owner)| matches!(owner.state, OwnerState::Unknown(_)));
         let look = unknown.map(|(reference, _)| (Task::Look(reference.clone()), When::Now));
-        look.chain(self.releasable()).collect()
+        look.chain(self.decidable()).collect()
     }
 
     fn exists(&mut self, id: KindId, header: Header) -> Vec<(Task, When)> {
@@ -257,30 +278,39 @@ impl Graph {
         for uid in self.nodes_of(id).iter().filter(|uid| !told.contains(*uid)) {
             tasks.extend(self.remove_node(uid));
         }
-        let of_kind = self
-            .owners
-            .keys()
-            .filter(|reference| reference.is_of(&resource));
-        let unseen: BTreeSet<Uid> = of_kind
-            .map(|reference| reference.uid.clone())
-            .filter(|uid| !told.contains(uid))
-            .collect();
+        let of_kind = self.owners.iter().filter(|(one, _)| one.is_of(&resource));
+        let mut unseen = BTreeSet::new();
+        for (reference, owner) in of_kind {
+            if !told.contains(&reference.uid) {
+                unseen.insert(reference.uid.clone());
+            } else if let OwnerState::Unknown(_) = owner.state {
+                // An object of that uid was told, but not one that the reference names.
+                tasks.push((Task::Look(reference.clone()), When::Now));
+            }
+        }
         for uid in unseen {
             tasks.extend(self.doubt(&uid, false));
         }
-        tasks.extend(self.releasable());
+        tasks.extend(self.decidable());
         tasks
     }
 
-    /// Owners that wait for their dependents, once all of those have been told.
-    fn releasable(&self) -> Vec<(Task, When)> {
+    /// What could not be decided before all dependents had been told.
+    fn decidable(&self) -> Vec<(Task, When)> {
         if !self.is_complete() {
             return Vec::new();
         }
-        self.nodes
+        let waiting = self
+            .owners
+            .values()
+            .filter(|owner| owner.state == OwnerState::Waiting);
+        let collect = waiting.flat_map(|owner| &owner.dependents);
+        let collect = collect.map(|uid| (Task::Collect(uid.clone()), When::Now));
+        let release = self
+            .nodes
             .iter()
-            .filter_map(|(uid, node)| node.deletion.release(uid))
-            .collect()
+            .filter_map(|(uid, node)| node.deletion.release(uid));
+        collect.chain(release).collect()
     }
 
     /// Perhaps these owners are gone.
@@ -292,7 +322,7 @@ impl Graph {
             }
             owner.told_gone |= told_gone;
             if owner.state != OwnerState::Absent {
-                owner.state = OwnerState::Unknown;
+                owner.state = OwnerState::Unknown(self.doubts.next());
                 tasks.push((Task::Look(reference.clone()), When::Now));
             }
         }
@@ -353,17 +383,18 @@ impl Graph {
     }
 
     fn link(&mut self, reference: &Reference, dependent: &Uid) -> Vec<(Task, When)> {
+        let known = self.known(reference);
         let owner = self
             .owners
             .entry(reference.clone())
             .or_insert_with(|| Owner {
-                state: OwnerState::Unknown,
+                state: known.unwrap_or_else(|| OwnerState::Unknown(self.doubts.next())),
                 told_gone: false,
                 dependents: BTreeSet::new(),
             });
         owner.dependents.insert(dependent.clone());
         let task = match owner.state {
-            OwnerState::Unknown => Some((Task::Look(reference.clone()), When::Now)),
+            OwnerState::Unknown(_) => Some((Task::Look(reference.clone()), When::Now)),
             OwnerState::Absent | OwnerState::Waiting => {
                 Some((Task::Collect(dependent.clone()), When::Now))
             }
@@ -372,6 +403,13 @@ impl Graph {
         task.into_iter()
             .chain(self.release(&reference.uid))
             .collect()
+    }
+
+    /// What is known of an owner that is itself remembered.
+    fn known(&self, reference: &Reference) -> Option<OwnerState> {
+        let node = self.nodes.get(&reference.uid)?;
+        let named = reference.names(self.resource(node)?, &node.key);
+        named.then(|| OwnerState::of(node.deletion))
     }
 
     fn unlink(&mut self, reference: &Reference, dependent: &Uid) -> Vec<(Task, When)> {
@@ -414,9 +452,8 @@ impl Graph {
         self.kinds.get(&node.kind).map(|kind| &kind.resource)
     }
 
-    pub(super) fn state(&self, reference: &Reference) -> OwnerState {
-        let owner = self.owners.get(reference);
-        owner.map_or(OwnerState::Unknown, |owner| owner.state)
+    pub(super) fn state(&self, reference: &Reference) -> Option<OwnerState> {
+        self.owners.get(reference).map(|owner| owner.state)
     }
 
     /// The objects that name this one as an owner; some of them perhaps twice.
@@ -452,6 +489,15 @@ impl Graph {
     #[cfg(test)]
     pub(super) fn size(&self) -> (usize, usize) {
         (self.nodes.len(), self.owners.len())
+    }
+}
+
+// === impl Doubts ===
+
+impl Doubts {
+    fn next(&mut self) -> Doubt {
+        self.0 += 1;
+        Doubt(self.0)
     }
 }
 

@@ -6,20 +6,22 @@ use deltaplane_client::discovery::Catalog;
 use deltaplane_client::header::OwnerReference;
 use deltaplane_client::{ObjectKey, Resource};
 
-use super::graph::{Deletion, FOREGROUND, Graph, Node, ORPHAN, OwnerState, Reference, Task, Uid};
+use super::graph::{
+    Deletion, FOREGROUND, Graph, Node, ORPHAN, OwnerState, Question, Reference, Task, Uid,
+};
 
 /// What to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Plan {
     /// Ask the API whether there is such an object.
     Look {
-        reference: Reference,
+        question: Question,
         resource: Resource,
         key: ObjectKey,
     },
     /// There can be no such object: tell whoever made the dependent.
     Misplaced {
-        reference: Reference,
+        question: Question,
         dependent: Target,
     },
     /// Delete it.
@@ -59,9 +61,9 @@ pub(super) fn plan(graph: &Graph, catalog: &Catalog, task: &Task) -> Option<Plan
 }
 
 fn look(graph: &Graph, catalog: &Catalog, reference: &Reference) -> Option<Plan> {
-    if graph.state(reference) != OwnerState::Unknown {
+    let Some(OwnerState::Unknown(doubt)) = graph.state(reference) else {
         return None;
-    }
+    };
     let (uid, dependent) = graph.example(reference)?;
     // A kind that is not served may be soon; the catalog's next change leads here again.
     let served = catalog.kind(&reference.api_version, &reference.kind)?;
@@ -72,8 +74,9 @@ fn look(graph: &Graph, catalog: &Catalog, reference: &Reference) -> Option<Plan>
     }
     if resource.namespaced && reference.namespace.is_empty() {
         let dependent = target(graph, uid, dependent)?;
+        let question = Question { reference, doubt };
         return Some(Plan::Misplaced {
-            reference,
+            question,
             dependent,
         });
     }
@@ -83,7 +86,7 @@ fn look(graph: &Graph, catalog: &Catalog, reference: &Reference) -> Option<Plan>
     };
     let key = ObjectKey::new(namespace, &reference.name);
     Some(Plan::Look {
-        reference,
+        question: Question { reference, doubt },
         resource,
         key,
     })
@@ -98,12 +101,16 @@ fn collect(graph: &Graph, uid: &Uid) -> Option<Plan> {
     let states: Vec<(&OwnerReference, OwnerState)> = node
         .owners
         .iter()
-        .map(|owner| (owner, graph.state(&node.reference(owner))))
-        .collect();
-    let any = |wanted: OwnerState| states.iter().any(|(_, state)| *state == wanted);
-    if states.is_empty() || any(OwnerState::Unknown) || any(OwnerState::Misplaced) {
+        .map(|owner| Some((owner, graph.state(&node.reference(owner))?)))
+        .collect::<Option<_>>()?;
+    let known = |state: &OwnerState| match state {
+        OwnerState::Present | OwnerState::Waiting | OwnerState::Absent => true,
+        OwnerState::Unknown(_) | OwnerState::Misplaced => false,
+    };
+    if states.is_empty() || !states.iter().all(|(_, state)| known(state)) {
         return None;
     }
+    let any = |wanted: OwnerState| states.iter().any(|(_, state)| *state == wanted);
     if any(OwnerState::Present) {
         let kept = states
             .iter()
@@ -112,6 +119,10 @@ fn collect(graph: &Graph, uid: &Uid) -> Option<Plan> {
         // Those that wait for it must not wait for ever, since it stays.
         let all_kept = kept.len() == node.owners.len();
         return (!all_kept).then(|| Plan::Disown(vec![(target, kept)]));
+    }
+    // Whether it has dependents of its own is not known before all have been told.
+    if any(OwnerState::Waiting) && !graph.is_complete() {
+        return None;
     }
     if any(OwnerState::Waiting) && graph.dependents(uid).next().is_some() {
         let circular = graph

@@ -7,7 +7,7 @@ use deltaplane_client::discovery::Served;
 use expect_test::{Expect, expect};
 use serde_json::{Value, json};
 
-use super::graph::{Deletion, Finding};
+use super::graph::{Deletion, Finding, OwnerState, Question};
 use super::plan::{Plan, Target};
 use super::*;
 
@@ -17,6 +17,7 @@ struct Scenario {
     catalog: Catalog,
     kinds: BTreeMap<&'static str, KindId>,
     revision: u64,
+    asked: Vec<Question>,
     out: String,
 }
 
@@ -51,13 +52,15 @@ impl Scenario {
             catalog: catalog(&["cm", "rs", "zone"]),
             kinds,
             revision: 0,
+            asked: Vec::new(),
             out: String::new(),
         }
     }
 
     /// One line: `+kind/name option…`, `-kind/name`, `restart kind`, `sync kind`, `drop kind`,
     /// `serve kind…`, or what the API answers for a uid: `found uid`, `waiting uid`,
-    /// `notfound uid`, `nokind uid`. The uid of an object is its name.
+    /// `notfound uid`, `nokind uid`; `ask uid` and `late found`, if it takes its time. The uid of
+    /// an object is its name.
     fn step(&mut self, line: &str) {
         let words: Vec<&str> = line.split_whitespace().collect();
         let tasks = match words.as_slice() {
@@ -75,6 +78,12 @@ impl Scenario {
             ["waiting", uid] => self.learn(uid, Finding::Found(Deletion::Foreground)),
             ["notfound", uid] => self.learn(uid, Finding::NotFound),
             ["nokind", uid] => self.learn(uid, Finding::NoKind),
+            ["ask", uid] => {
+                self.asked = self.questions(uid);
+                Vec::new()
+            }
+            ["late", "found"] => self.late(Finding::Found(Deletion::No)),
+            ["late", "notfound"] => self.late(Finding::NotFound),
             ["misplaced", uid] => self.learn(uid, Finding::Misplaced),
             [object, options @ ..] => self.object(object, options),
             [] => return,
@@ -83,16 +92,36 @@ impl Scenario {
         self.run(tasks);
     }
 
-    fn learn(&mut self, uid: &str, finding: Finding) -> Vec<(Task, When)> {
+    /// The questions that are open about this uid.
+    fn questions(&self, uid: &str) -> Vec<Question> {
         let references = self.graph.all_references();
         let of = references
             .into_iter()
             .filter(|reference| *reference.uid == *uid);
-        let facts: Vec<_> = of.map(|reference| Fact { reference, finding }).collect();
+        let open = of.filter_map(|reference| match self.graph.state(&reference) {
+            Some(OwnerState::Unknown(doubt)) => Some(Question { reference, doubt }),
+            _ => None,
+        });
+        open.collect()
+    }
+
+    fn learn(&mut self, uid: &str, finding: Finding) -> Vec<(Task, When)> {
+        let facts = self
+            .questions(uid)
+            .into_iter()
+            .map(|question| Fact { question, finding });
+        let facts: Vec<_> = facts.collect();
         facts
             .into_iter()
             .flat_map(|fact| self.graph.learn(fact))
             .collect()
+    }
+
+    /// An answer to what was asked at the time of `ask`.
+    fn late(&mut self, finding: Finding) -> Vec<(Task, When)> {
+        let asked = std::mem::take(&mut self.asked);
+        let facts = asked.into_iter().map(|question| Fact { question, finding });
+        facts.flat_map(|fact| self.graph.learn(fact)).collect()
     }
 
     fn object(&mut self, object: &str, options: &[&str]) -> Vec<(Task, When)> {
@@ -314,7 +343,6 @@ fn foreground_goes_down() {
                 look configmaps n/top
             found top
             +cm/leaf owner=rs/middle!
-                look replicasets.apps n/middle
             found middle
             +cm/top del=1 fin=foregroundDeletion
                 delete n/middle@2 Foreground
@@ -345,9 +373,7 @@ fn a_circle_does_not_block_itself() {
             +cm/a owner=cm/c!
                 look configmaps n/c
             +cm/b owner=cm/a!
-                look configmaps n/a
             +cm/c owner=cm/b!
-                look configmaps n/b
             found a
             found b
             found c
@@ -505,6 +531,47 @@ fn owners_are_known_by_name_and_place_too() {
 }
 
 #[test]
+fn an_answer_that_was_overtaken_is_none() {
+    check(
+        "+cm/owner
+         +rs/a owner=cm/owner
+         ask owner
+         +cm/owner del=1 fin=foregroundDeletion
+         late found
+         -rs/a
+         -cm/owner
+         +cm/top
+         +rs/b owner=cm/top
+         ask top
+         -cm/top
+         late found
+         notfound top",
+        expect![[r#"
+            +cm/owner
+            +rs/a owner=cm/owner
+                look configmaps n/owner
+            ask owner
+            +cm/owner del=1 fin=foregroundDeletion
+                delete n/a@2 Background
+                release n/owner@3 []
+            late found
+            -rs/a
+                release n/owner@3 []
+            -cm/owner
+            +cm/top
+            +rs/b owner=cm/top
+                look configmaps n/top
+            ask top
+            -cm/top
+                look configmaps n/top
+            late found
+            notfound top
+                delete n/b@7 Background
+        "#]],
+    );
+}
+
+#[test]
 fn nothing_is_decided_while_dependents_may_be_untold() {
     let mut scenario = Scenario::new();
     for line in [
@@ -526,16 +593,43 @@ fn nothing_is_decided_while_dependents_may_be_untold() {
         +cm/waiting del=1 fin=foregroundDeletion
         sync zone
         +rs/a owner=cm/waiting!
-            look configmaps n/waiting
         sync rs
+            delete n/a@3 Background
             release n/orphaning@1 []
         restart rs
         +rs/b owner=cm/orphaning
-            look configmaps n/orphaning
             disown n/b@4 to []
         sync rs
             release n/waiting@2 []
             disown n/b@4 to []
+    "#]]
+    .assert_eq(&scenario.out);
+}
+
+#[test]
+fn every_reference_is_looked_at_once_all_is_told() {
+    let mut scenario = Scenario::new();
+    for line in [
+        "sync rs",
+        "sync zone",
+        "+cm/a owner=cm/c! del=1 fin=foregroundDeletion",
+        "+cm/b owner=cm/a!",
+        "+cm/c owner=cm/b!",
+        "+cm/misnaming owner=cm/a:wrong",
+        "sync cm",
+    ] {
+        scenario.step(line);
+    }
+    expect![[r#"
+        sync rs
+        sync zone
+        +cm/a owner=cm/c! del=1 fin=foregroundDeletion
+        +cm/b owner=cm/a!
+        +cm/c owner=cm/b!
+        +cm/misnaming owner=cm/a:wrong
+        sync cm
+            look configmaps n/wrong
+            delete n/b@2 Foreground
     "#]]
     .assert_eq(&scenario.out);
 }

@@ -10,7 +10,7 @@ fn at(seconds: u64) -> SystemTime {
 }
 
 /// Each word is a step: `+a` add, `+a@5` add at a time, `-a` cancel, `@5` the time, `a` finish,
-/// `a!` fail, `a.` again, `?` take; shown is what each take gave.
+/// `a!` fail, `a~` later, `a.` again, `?` take; shown is what each take gave.
 fn check(steps: &str, expected: &str) {
     let mut book = Book::new();
     let mut now = at(0);
@@ -30,9 +30,10 @@ fn check(steps: &str, expected: &str) {
             (.., Some(key)) => book.cancel(&key.to_owned()),
             _ if step == "?" => taken.push(book.take(now).unwrap_or_else(|| ".".to_owned())),
             _ => {
-                let (key, how) = match (step.strip_suffix('!'), step.strip_suffix('.')) {
-                    (Some(key), _) => (key, None),
-                    (_, Some(key)) => (key, Some(Next::Again)),
+                let (key, how) = match step.split_at(step.len() - 1) {
+                    (key, "!") => (key, None),
+                    (key, "~") => (key, Some(Next::Later)),
+                    (key, ".") => (key, Some(Next::Again)),
                     _ => (step, Some(Next::Rest)),
                 };
                 book.finish(key.to_owned(), how);
@@ -54,6 +55,7 @@ fn a_key_that_is_added_while_it_runs_runs_again() {
     check("+a ? +a ? a ? a ?", "a . a .");
     check("+a ? a. ? a ?", "a a .");
     check("+a ? +a a! ? a ?", "a a .");
+    check("+a ? +a a~ ? a ?", "a a .");
 }
 
 #[test]
@@ -82,6 +84,9 @@ fn a_key_without_work_is_forgotten() {
         book.add_at(2, at(9));
         assert_eq!(book.take(at(0)), Some(1));
         assert_eq!(book.finish(1, None), 1, "{round}");
+        book.add(1);
+        assert_eq!(book.take(at(0)), Some(1));
+        assert_eq!(book.finish(1, Some(Next::Later)), 2);
         book.add(1);
         assert_eq!(book.take(at(0)), Some(1));
         assert_eq!(book.finish(1, Some(Next::Rest)), 0);

@@ -15,7 +15,10 @@ const NAME: &str = "leader";
 
 pub(super) async fn scenario(client: Client) {
     let leases: Api<Lease> = Api::namespaced(client, "kube-system");
-    let (first, other) = (pin!(acquire(&leases, "first")), pin!(acquire(&leases, "second")));
+    let (first, other) = (
+        pin!(acquire(&leases, "first")),
+        pin!(acquire(&leases, "second")),
+    );
     // Both want it at once; one gets it.
     let (won, waiting) = match select(first, other).await {
         Either::Left((won, waiting)) => (won, Either::Left(waiting)),
@@ -26,18 +29,29 @@ pub(super) async fn scenario(client: Client) {
     assert_eq!(holder(&current), Some(winner.as_str()));
 
     // The winner goes on; whoever read the lease before cannot take it any more.
-    let renewed = leases.replace(NAME, &PostParams::default(), &taken(won.clone(), &winner));
-    let renewed = renewed.await.expect("renewed");
-    let stale = leases.replace(NAME, &PostParams::default(), &taken(won, "usurper")).await;
+    let params = PostParams::default();
+    let renewal = taken(won.clone(), &winner);
+    let renewed = leases
+        .replace(NAME, &params, &renewal)
+        .await
+        .expect("renewed");
+    let stale = leases.replace(NAME, &params, &taken(won, "usurper")).await;
     let Err(Error::Api(status)) = stale else {
         panic!("taken with an old version: {stale:?}");
     };
-    assert_eq!((status.code, status.reason.as_str()), (409, "Conflict"), "{status:?}");
+    assert_eq!(
+        (status.code, status.reason.as_str()),
+        (409, "Conflict"),
+        "{status:?}"
+    );
 
     let mut released = renewed;
     let spec = released.spec.as_mut().expect("it has one");
     spec.holder_identity = None;
-    leases.replace(NAME, &PostParams::default(), &released).await.expect("released");
+    leases
+        .replace(NAME, &params, &released)
+        .await
+        .expect("released");
     let next = tokio::time::timeout(PATIENCE, async {
         match waiting {
             Either::Left(waiting) => waiting.await,
@@ -48,19 +62,30 @@ pub(super) async fn scenario(client: Client) {
     assert_ne!(holder(&next), Some(winner.as_str()));
     let spec = next.spec.expect("it has one");
     assert_eq!(spec.lease_transitions, Some(2));
-    leases.delete(NAME, &Default::default()).await.expect("deleted");
+    leases
+        .delete(NAME, &Default::default())
+        .await
+        .expect("deleted");
 }
 
 async fn acquire(leases: &Api<Lease>, me: &str) -> Lease {
     loop {
         let attempt = match leases.get_opt(NAME).await.expect("an answer") {
-            None => leases.create(&PostParams::default(), &taken(unheld(), me)).await,
+            None => {
+                leases
+                    .create(&PostParams::default(), &taken(unheld(), me))
+                    .await
+            }
             Some(lease) if holder(&lease).is_none() => {
-                leases.replace(NAME, &PostParams::default(), &taken(lease, me)).await
+                leases
+                    .replace(NAME, &PostParams::default(), &taken(lease, me))
+                    .await
             }
             Some(_) => {
                 let free = |lease: Option<&Lease>| lease.is_none_or(|it| holder(it).is_none());
-                await_condition(leases.clone(), NAME, free).await.expect("an answer");
+                await_condition(leases.clone(), NAME, free)
+                    .await
+                    .expect("an answer");
                 continue;
             }
         };
@@ -95,7 +120,11 @@ fn taken(lease: Lease, by: &str) -> Lease {
     let spec = LeaseSpec {
         holder_identity: Some(by.to_owned()),
         lease_duration_seconds: Some(15),
-        acquire_time: if passes { Some(now.clone()) } else { before.acquire_time },
+        acquire_time: if passes {
+            Some(now.clone())
+        } else {
+            before.acquire_time
+        },
         renew_time: Some(now),
         lease_transitions: Some(before.lease_transitions.unwrap_or(0) + i32::from(passes)),
         ..before
