@@ -1,6 +1,6 @@
 //! The Kubernetes API as a tower service, over a revisioned store.
 //!
-//! One generic path for every kind: a kind is a row ([`kinds`]) of names, a schema and a few
+//! One generic path for every kind: a kind is a row (`kinds`) of names, a schema and a few
 //! hooks; custom kinds become rows when their definitions are established. `verbs` carries
 //! requests out; `auth` says who may; `paths` is everything that is not an object.
 //!

@@ -4,8 +4,8 @@
 //! - **Normal form.** Go reads JSON into structs and prints them again. Nulls vanish; empty strings,
 //!   zeros, `false`, empty lists and maps vanish where the type says `omitempty`; structs that are
 //!   not pointers appear as `{}`; times are in UTC and whole seconds; quantities are canonical.
-//! - **Defaults.** Fixed values for absent fields ([`fixed`]), and rules that look at other fields
-//!   ([`rules`]), outer objects before inner ones.
+//! - **Defaults.** Fixed values for absent fields (`fixed`), and rules that look at other fields
+//!   (`rules`), outer objects before inner ones.
 //!
 //! Zero values of required fields are not filled in, except inside `status`, and an empty string in
 //! one is taken out: validation must still see that a name is missing. Unknown fields stay: dropping or reporting them is the schema's job.
