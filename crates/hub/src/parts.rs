@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use deltaplane_api::identity::{Identity, MASTERS};
-use deltaplane_apiserver::auth::tokens::{Account, Claims, Reference};
+use deltaplane_apiserver::auth::tokens::{Claims, Reference};
 use deltaplane_apiserver::{ApiServer, Config as ApiConfig};
 use deltaplane_client::{Pace, discovery, in_process};
 use deltaplane_controllers::accounts::{LegacyToken, Mint, MintError};
@@ -16,8 +16,6 @@ use deltaplane_store::{Retention, RetentionPolicy, Store};
 use crate::certificates::Loaded;
 use crate::config::HubConfig;
 
-/// Whose tokens the API server believes: its own.
-const ISSUER: &str = "https://kubernetes.default.svc";
 /// Who our own controllers are.
 const CONTROLLERS: &str = "system:deltaplane:controllers";
 /// How often it is looked whether history can be dropped; nothing happens if nothing was written.
@@ -95,21 +93,11 @@ fn mint(api: ApiServer) -> Mint {
             name: name.to_owned(),
             uid: uid.to_owned(),
         };
-        let claims = Claims {
-            iss: ISSUER.to_owned(),
-            sub: format!("system:serviceaccount:{namespace}:{account}"),
-            aud: Vec::new(),
-            exp: None,
-            iat: None,
-            nbf: None,
-            jti: None,
-            account: Account {
-                namespace: namespace.clone(),
-                serviceaccount: reference(account, account_uid),
-                secret: Some(reference(secret, secret_uid)),
-                pod: None,
-            },
-        };
+        let claims = Claims::legacy(
+            namespace,
+            reference(account, account_uid),
+            reference(secret, secret_uid),
+        );
         let signed = api.legacy_token(&claims);
         signed.map_err(|error| MintError(error.to_string().into()))
     })

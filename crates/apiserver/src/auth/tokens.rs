@@ -12,7 +12,7 @@ use sha2::{Digest, Sha256};
 /// Who tokens are for, when they do not say.
 pub(crate) const AUDIENCE: &str = "https://kubernetes.default.svc";
 /// Who makes tokens.
-pub const ISSUER: &str = "https://kubernetes.default.svc";
+pub(crate) const ISSUER: &str = "https://kubernetes.default.svc";
 
 /// Signs and verifies.
 pub struct Tokens {
