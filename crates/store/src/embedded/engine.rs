@@ -116,7 +116,13 @@ impl Engine {
     ) -> Result<T, Fault> {
         let done = match &*self.state.read() {
             State::Live(database) | State::Held(database, _) => catch(|| read(database)),
-            State::Down(fault) | State::Lost(fault) => return Err(fault.clone()),
+            State::Down(fault) => {
+                // An attempt to recover failed; whoever needs it asks for the next one. Set under
+                // the lock, or the end of a recovery could undo it.
+                self.tainted.store(true, Ordering::Release);
+                return Err(fault.clone());
+            }
+            State::Lost(fault) => return Err(fault.clone()),
             State::Closed => return Err(Fault::new("the store is closed")),
         };
         if done.as_ref().is_err_and(|fault| fault.of_library) {

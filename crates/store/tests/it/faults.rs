@@ -248,6 +248,30 @@ fn a_failed_read_is_not_the_end() {
     });
 }
 
+/// A disk that was still failing when the engine tried to recover must not leave reads broken
+/// until somebody writes.
+#[test]
+fn reads_recover_after_a_recovery_that_failed() {
+    block_on(async {
+        let disk = MemoryDisk::new();
+        let uncached = Options {
+            cache_bytes: 0,
+            ..options(ring(0))
+        };
+        let store = Embedded::open_on(Box::new(disk.clone()), uncached).unwrap();
+        put(&store, 0, 1000).await.unwrap();
+        disk.fail_reads(true);
+        let mut watch = store.watch(Scope::everything(), Revision::ZERO).unwrap();
+        watch.next_batch(1000).await.unwrap_err();
+        // Answered after the attempt to recover.
+        put(&store, 1, 1000).await.unwrap_err();
+        disk.fail_reads(false);
+        while watch.next_batch(1000).await.is_err() {
+            tokio::task::yield_now().await;
+        }
+    });
+}
+
 #[test]
 fn a_compaction_that_fails_is_finished_later() {
     block_on(async {
