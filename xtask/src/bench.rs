@@ -17,7 +17,7 @@ use clap::Subcommand;
 use crate::cluster::Cluster;
 use crate::{hub, process};
 use target::Target;
-use workloads::{Figures, Size};
+use workloads::{Figures, Load, Size};
 
 /// What to measure.
 #[derive(clap::Args)]
@@ -40,6 +40,9 @@ struct ApiArgs {
     /// A tenth of the load, to see that the benchmark works.
     #[arg(long)]
     short: bool,
+    /// Measure these loads alone; the objects that they need are made first.
+    #[arg(long, value_delimiter = ',')]
+    only: Vec<Load>,
     /// Measure a server that runs already, by its kubeconfig and process id.
     #[arg(long, requires = "pid")]
     kubeconfig: Option<PathBuf>,
@@ -77,16 +80,21 @@ async fn measure(args: &ApiArgs) -> Result<()> {
     } else {
         Size::full()
     };
+    let only = &args.only;
     if let (Some(kubeconfig), Some(pid)) = (&args.kubeconfig, args.pid) {
-        let figures = workloads::run(&Target::load(kubeconfig, vec![pid])?, size).await?;
+        let figures = workloads::run(&Target::load(kubeconfig, vec![pid])?, size, only).await?;
         print(&[("server", figures)]);
         return Ok(());
     }
     let mut rows = Vec::new();
     let binary = hub::binary()?;
     let mut hub = hub::Hub::start(&binary)?;
-    let mut figures =
-        workloads::run(&Target::load(hub.kubeconfig(), vec![hub.pid()])?, size).await?;
+    let mut figures = workloads::run(
+        &Target::load(hub.kubeconfig(), vec![hub.pid()])?,
+        size,
+        only,
+    )
+    .await?;
     figures.restart = Some(hub.restart(&binary)?);
     rows.push(("deltaplane", figures));
     if !args.without_peer {
@@ -94,7 +102,7 @@ async fn measure(args: &ApiArgs) -> Result<()> {
         let target = Target::load(cluster.kubeconfig(), cluster.pids())?;
         rows.push((
             "kube-apiserver + etcd",
-            workloads::run(&target, size).await?,
+            workloads::run(&target, size, only).await?,
         ));
     }
     print(&rows);

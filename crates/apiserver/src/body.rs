@@ -1,34 +1,36 @@
 //! Bodies of responses: bytes that are shared, never copied per client, and streams of them.
 
-use std::collections::VecDeque;
+mod pieces;
+
 use std::convert::Infallible;
 use std::io::Write;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-use bytes::Bytes;
+use bytes::{Buf, Bytes};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use futures::Stream;
 use http_body::{Frame, SizeHint};
 
-/// Small pieces are sent together, in frames of about this size: copying a kilobyte is cheaper
-/// than a frame of its own.
+pub use self::pieces::Pieces;
+
+/// Compressed bytes are sent in frames of about this size.
 const FRAME: usize = 64 << 10;
 
 /// The body of a response.
 pub struct Body(Content);
 
 enum Content {
-    /// Known in full; sent piece by piece.
-    Pieces { pieces: VecDeque<Bytes>, left: u64 },
+    /// Known in full.
+    Whole(Pieces),
     /// The same, compressed on the way.
     Gzip {
-        pieces: VecDeque<Bytes>,
+        pieces: Pieces,
         encoder: Option<GzEncoder<Vec<u8>>>,
     },
     /// Goes on until its end: a watch.
-    Stream(Pin<Box<dyn Stream<Item = Bytes> + Send>>),
+    Stream(Pin<Box<dyn Stream<Item = Pieces> + Send>>),
 }
 
 // === impl Body ===
@@ -36,20 +38,14 @@ enum Content {
 impl Body {
     /// No content.
     pub fn empty() -> Self {
-        Self::pieces(VecDeque::new())
-    }
-
-    /// These pieces, one after the other.
-    pub fn pieces(pieces: VecDeque<Bytes>) -> Self {
-        let left = pieces.iter().map(|piece| piece.len() as u64).sum();
-        Self(Content::Pieces { pieces, left })
+        Self(Content::Whole(Pieces::default()))
     }
 
     /// The same content, compressed; a stream stays as it is.
     #[must_use]
     pub fn gzip(self) -> Self {
         match self.0 {
-            Content::Pieces { pieces, .. } => {
+            Content::Whole(pieces) => {
                 let encoder = GzEncoder::new(Vec::with_capacity(FRAME), Compression::fast());
                 Self(Content::Gzip {
                     pieces,
@@ -61,14 +57,20 @@ impl Body {
     }
 
     /// Whatever the stream yields.
-    pub fn stream(stream: impl Stream<Item = Bytes> + Send + 'static) -> Self {
+    pub fn stream(stream: impl Stream<Item = Pieces> + Send + 'static) -> Self {
         Self(Content::Stream(Box::pin(stream)))
+    }
+}
+
+impl From<Pieces> for Body {
+    fn from(pieces: Pieces) -> Self {
+        Self(Content::Whole(pieces))
     }
 }
 
 impl From<Bytes> for Body {
     fn from(bytes: Bytes) -> Self {
-        Self::pieces(VecDeque::from([bytes]))
+        Pieces::from(bytes).into()
     }
 }
 
@@ -79,67 +81,50 @@ impl From<Vec<u8>> for Body {
 }
 
 impl http_body::Body for Body {
-    type Data = Bytes;
+    type Data = Pieces;
     type Error = Infallible;
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        match &mut self.0 {
-            Content::Pieces { pieces, left } => {
-                let frame = next_frame(pieces);
-                *left -= frame.as_ref().map_or(0, |frame| frame.len() as u64);
-                Poll::Ready(frame.map(|frame| Ok(Frame::data(frame))))
-            }
-            Content::Gzip { pieces, encoder } => {
-                Poll::Ready(next_compressed(pieces, encoder).map(|frame| Ok(Frame::data(frame))))
-            }
-            Content::Stream(stream) => stream
-                .as_mut()
-                .poll_next(cx)
-                .map(|next| next.map(|bytes| Ok(Frame::data(bytes)))),
-        }
+    ) -> Poll<Option<Result<Frame<Pieces>, Infallible>>> {
+        let next = match &mut self.0 {
+            // In one frame: what it holds is shared, so nothing is gained by parts of it.
+            Content::Whole(pieces) => match pieces.has_remaining() {
+                true => Some(std::mem::take(pieces)),
+                false => None,
+            },
+            Content::Gzip { pieces, encoder } => next_compressed(pieces, encoder).map(Pieces::from),
+            Content::Stream(stream) => match stream.as_mut().poll_next(cx) {
+                Poll::Ready(next) => next,
+                Poll::Pending => return Poll::Pending,
+            },
+        };
+        Poll::Ready(next.map(|pieces| Ok(Frame::data(pieces))))
     }
 
     fn is_end_stream(&self) -> bool {
-        matches!(&self.0, Content::Pieces { pieces, .. } if pieces.is_empty())
+        matches!(&self.0, Content::Whole(pieces) if !pieces.has_remaining())
     }
 
     fn size_hint(&self) -> SizeHint {
         match &self.0 {
-            Content::Pieces { left, .. } => SizeHint::with_exact(*left),
+            Content::Whole(pieces) => SizeHint::with_exact(pieces.remaining() as u64),
             Content::Gzip { .. } | Content::Stream(_) => SizeHint::default(),
         }
     }
 }
 
-/// The next pieces as one frame.
-fn next_frame(pieces: &mut VecDeque<Bytes>) -> Option<Bytes> {
-    let first = pieces.pop_front()?;
-    if first.len() >= FRAME || pieces.is_empty() {
-        return Some(first);
-    }
-    let mut frame = Vec::with_capacity(FRAME + first.len());
-    frame.extend_from_slice(&first);
-    while frame.len() < FRAME
-        && let Some(piece) = pieces.pop_front()
-    {
-        frame.extend_from_slice(&piece);
-    }
-    Some(frame.into())
-}
-
 /// The next compressed bytes; none when all is sent.
-fn next_compressed(
-    pieces: &mut VecDeque<Bytes>,
-    encoder: &mut Option<GzEncoder<Vec<u8>>>,
-) -> Option<Bytes> {
+fn next_compressed(pieces: &mut Pieces, encoder: &mut Option<GzEncoder<Vec<u8>>>) -> Option<Bytes> {
     let writing = encoder.as_mut()?;
-    while let Some(piece) = pieces.pop_front() {
+    while pieces.has_remaining() {
+        let chunk = pieces.chunk();
         writing
-            .write_all(&piece)
+            .write_all(chunk)
             .expect("writing to memory does not fail");
+        let size = chunk.len();
+        pieces.advance(size);
         if writing.get_ref().len() >= FRAME {
             return Some(std::mem::take(writing.get_mut()).into());
         }
@@ -167,10 +152,17 @@ mod tests {
     #[tokio::test]
     async fn pieces_arrive_whole_plain_and_compressed() {
         use std::io::Read;
-        let pieces: VecDeque<Bytes> = (0..5_000).map(|i| Bytes::from(format!("{i},"))).collect();
-        let expected: Vec<u8> = pieces.iter().flatten().copied().collect();
-        assert_eq!(collect(Body::pieces(pieces.clone())).await, expected);
-        let compressed = collect(Body::pieces(pieces).gzip()).await;
+        let texts: Vec<String> = (0..5_000).map(|i| format!("{i},")).collect();
+        let expected: Vec<u8> = texts.concat().into_bytes();
+        let pieces = || {
+            let mut pieces = Pieces::default();
+            for text in &texts {
+                pieces.push(Bytes::from(text.clone()));
+            }
+            Body::from(pieces)
+        };
+        assert_eq!(collect(pieces()).await, expected);
+        let compressed = collect(pieces().gzip()).await;
         let mut plain = Vec::new();
         flate2::read::GzDecoder::new(compressed.as_slice())
             .read_to_end(&mut plain)

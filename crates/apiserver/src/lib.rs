@@ -71,7 +71,7 @@ pub mod typepack;
 mod value;
 mod verbs;
 
-pub use body::Body;
+pub use body::{Body, Pieces};
 pub use error::Error;
 pub use server::{Config, Limits};
 pub use verbs::patch::apply_json_patch;

@@ -5,6 +5,8 @@ use std::sync::Arc;
 use bytes::Bytes;
 use deltaplane_api::time::Time;
 use deltaplane_store::Object;
+use serde::Deserialize;
+use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use crate::encode;
@@ -45,7 +47,10 @@ pub(crate) fn one(
 ) -> Result<Bytes, Error> {
     Ok(match form {
         Form::Object => object.bytes(kind),
-        Form::Metadata { version } => encode::bytes(&partial(&object.value(kind), version)),
+        Form::Metadata { version } => match object {
+            Presented::Stored(stored) => partial_bytes(kind, stored, version),
+            Presented::Value(value) => encode::bytes(&partial(value, version)),
+        },
         Form::Table { version } => {
             let mut table = Table::new(kind, version, include?, now);
             table.push(&object.value(kind));
@@ -83,6 +88,31 @@ impl Presented<'_> {
             Self::Value(value) => crate::value::text(value, "metadata.resourceVersion").to_owned(),
         }
     }
+}
+
+/// A stored object's metadata as an object of its own; the rest is not parsed if it need not be.
+pub(crate) fn partial_bytes(kind: &Kind, object: &Arc<Object>, version: &str) -> Bytes {
+    match raw_metadata(kind, object) {
+        Some(metadata) => format!(
+            "{{\"kind\":\"PartialObjectMetadata\",\"apiVersion\":\"meta.k8s.io/{version}\",\"metadata\":{metadata}}}"
+        )
+        .into(),
+        None => encode::bytes(&partial(&value(kind, object), version)),
+    }
+}
+
+/// The text of `metadata`, if the object is served as it is stored.
+pub(crate) fn raw_metadata<'a>(kind: &Kind, object: &'a Object) -> Option<&'a str> {
+    #[derive(Deserialize)]
+    struct Parts<'a> {
+        #[serde(borrow)]
+        metadata: &'a RawValue,
+    }
+    let parts: Parts<'a> = match object.tag() == kind.tag {
+        true => serde_json::from_slice(object.bytes()).ok()?,
+        false => return None,
+    };
+    Some(parts.metadata.get())
 }
 
 /// An object's metadata as an object of its own.

@@ -1,8 +1,9 @@
 //! Clients: to a server in this process, or to one elsewhere.
 
+mod chunks;
+
 use std::path::Path;
 
-use bytes::Bytes;
 use http::header::{HeaderValue, USER_AGENT};
 use http::{Request, Response};
 use kube::Client;
@@ -11,6 +12,8 @@ use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
 use tower::{BoxError, Service, ServiceExt};
 
 use deltaplane_api::identity::Identity;
+
+use self::chunks::Chunks;
 
 /// A remote client could not be made.
 #[derive(Debug, thiserror::Error)]
@@ -35,7 +38,7 @@ where
     S: Service<Request<Body>, Response = Response<B>> + Send + 'static,
     S::Future: Send + 'static,
     S::Error: Into<BoxError>,
-    B: http_body::Body<Data = Bytes> + Send + 'static,
+    B: http_body::Body<Data: Send> + Send + 'static,
     B::Error: Into<BoxError>,
 {
     let service = service.map_request(move |mut request: Request<Body>| {
@@ -44,6 +47,7 @@ where
         headers.entry(USER_AGENT).or_insert(OUR_NAME);
         request
     });
+    let service = service.map_response(|response| response.map(Chunks::new));
     Client::new(service, "default")
 }
 

@@ -15,7 +15,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use bytes::Bytes;
 use http::{Request, Response};
 use hyper::body::Incoming;
 use hyper::service::service_fn;
@@ -142,7 +141,7 @@ impl Listener {
             + Sync
             + 'static,
         S::Future: Send + 'static,
-        B: http_body::Body<Data = Bytes> + Send + 'static,
+        B: http_body::Body<Data: Send> + Send + 'static,
         B::Error: Into<Box<dyn Error + Send + Sync>>,
     {
         let Self { socket } = self;
@@ -185,7 +184,7 @@ impl Front {
         S: Service<Request<Incoming>, Response = Response<B>, Error = Infallible> + Clone,
         S: Send + 'static,
         S::Future: Send + 'static,
-        B: http_body::Body<Data = Bytes> + Send + 'static,
+        B: http_body::Body<Data: Send> + Send + 'static,
         B::Error: Into<Box<dyn Error + Send + Sync>>,
     {
         let accept = self.acceptor.accept(stream);

@@ -20,6 +20,7 @@ use std::{
         Arc,
         atomic::{AtomicBool, AtomicU64, Ordering},
     },
+    time::Instant,
 };
 
 use parking_lot::{Mutex, RwLock};
@@ -62,6 +63,8 @@ pub(crate) struct Topic {
     signal: watch::Sender<Signal>,
     /// Whether the notifier has yet to announce something.
     queued: AtomicBool,
+    /// Until when the notifier leaves the watchers alone.
+    rest_until: Mutex<Option<Instant>>,
 }
 
 /// What a topic's watchers are told.
@@ -241,6 +244,30 @@ impl Feed {
     }
 }
 
+// === impl Ring ===
+
+impl Ring {
+    /// The place of the first event after `cursor`, found from the end, where most cursors are.
+    fn after(&self, cursor: Revision) -> usize {
+        let seen = |event: &Arc<Event>| event.revision() <= cursor;
+        let len = self.events.len();
+        let mut step = 1;
+        while step <= len && !seen(&self.events[len - step]) {
+            step *= 2;
+        }
+        let from = len.saturating_sub(step);
+        let (mut low, mut high) = (from, len - step / 2);
+        while low < high {
+            let middle = low.midpoint(high);
+            match seen(&self.events[middle]) {
+                true => low = middle + 1,
+                false => high = middle,
+            }
+        }
+        low
+    }
+}
+
 /// The topics that contain a key.
 fn topics_of<'a>(
     topics: &'a HashMap<Box<str>, Arc<Topic>>,
@@ -277,6 +304,7 @@ impl Topic {
             ring: RwLock::new(Ring { events, floor }),
             signal: watch::Sender::new(Signal::Open),
             queued: AtomicBool::new(false),
+            rest_until: Mutex::new(None),
         }
     }
 
@@ -307,9 +335,7 @@ impl Topic {
         if cursor < ring.floor {
             return Next::Behind;
         }
-        let start = ring
-            .events
-            .partition_point(|event| event.revision() <= cursor);
+        let start = ring.after(cursor);
         let mut end = start.saturating_add(max.max(1)).min(ring.events.len());
         if start == end {
             return Next::Nothing;
@@ -333,5 +359,45 @@ impl Topic {
             .back()
             .map_or(ring.floor, |event| event.revision());
         newest <= cursor
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        event::Change,
+        header::Header,
+        key::Collection,
+        object::{Identity, Object},
+    };
+
+    fn event(revision: u64) -> Arc<Event> {
+        let collection = Collection::new("t", "g/things").expect("legal");
+        let identity = Identity {
+            key: collection.key("", "one").expect("legal"),
+            row: Row::new(Revision::new(revision), 0),
+            created: Revision::new(1),
+            tag: 0,
+        };
+        let object = Object::new(identity, Header::default(), Box::default());
+        Arc::new(Event::new(Change::Put {
+            object: Arc::new(object),
+            previous: None,
+        }))
+    }
+
+    #[test]
+    fn a_cursor_is_found_wherever_it_is() {
+        for len in 0..20 {
+            // Two events of each even revision.
+            let events: VecDeque<_> = (0..len).map(|place| event(place / 2 * 2)).collect();
+            let floor = Revision::new(0);
+            let ring = Ring { events, floor };
+            for cursor in (0..22).map(Revision::new) {
+                let expected = ring.events.partition_point(|one| one.revision() <= cursor);
+                assert_eq!(ring.after(cursor), expected, "{len} {cursor}");
+            }
+        }
     }
 }

@@ -29,6 +29,16 @@ pub(crate) struct Size {
     objects: usize,
 }
 
+/// One of the loads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Load {
+    Create,
+    Get,
+    List,
+    Events,
+    Memory,
+}
+
 /// What was measured.
 #[derive(Default)]
 pub(crate) struct Figures {
@@ -160,7 +170,7 @@ impl Figures {
 }
 
 /// Puts a server under all loads.
-pub(crate) async fn run(target: &Target, size: Size) -> Result<Figures> {
+pub(crate) async fn run(target: &Target, size: Size, only: &[Load]) -> Result<Figures> {
     let mut first = Client::connect(target).await?;
     let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "bench"}});
     let body = Bytes::from(namespace.to_string());
@@ -176,16 +186,25 @@ pub(crate) async fn run(target: &Target, size: Size) -> Result<Figures> {
     let next = Arc::new(AtomicUsize::new(0));
     eprintln!("creating {} ConfigMaps", size.creates);
     figures.create = create(target, size, size.creates, &next).await?;
-    eprintln!("getting them {} times", size.gets);
-    figures.get = get(target, size).await?;
-    eprintln!("listing 500 and 5,000 of them");
-    figures.list_500 = list(target, 500, size.lists * 5).await?;
-    figures.list_5000 = list(target, 5_000, size.lists / 2).await?;
-    eprintln!("{} events to {} watchers", size.events, size.watchers);
-    figures.event = events(target, size).await?;
-    let more = size.objects.saturating_sub(size.creates);
-    eprintln!("creating {more} more");
-    create(target, size, more, &next).await?;
+    let wanted = |load| only.is_empty() || only.contains(&load);
+    if wanted(Load::Get) {
+        eprintln!("getting them {} times", size.gets);
+        figures.get = get(target, size).await?;
+    }
+    if wanted(Load::List) {
+        eprintln!("listing 500 and 5,000 of them");
+        figures.list_500 = list(target, 500, size.lists * 5).await?;
+        figures.list_5000 = list(target, 5_000, size.lists / 2).await?;
+    }
+    if wanted(Load::Events) {
+        eprintln!("{} events to {} watchers", size.events, size.watchers);
+        figures.event = events(target, size).await?;
+    }
+    if wanted(Load::Memory) {
+        let more = size.objects.saturating_sub(size.creates);
+        eprintln!("creating {more} more");
+        create(target, size, more, &next).await?;
+    }
     figures.memory = cpu::memory(&target.pids)?;
     Ok(figures)
 }

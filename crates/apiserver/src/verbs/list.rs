@@ -1,6 +1,5 @@
 //! Lists: consistent, in pages, filtered.
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 
 use base64::Engine as _;
@@ -11,7 +10,7 @@ use http::StatusCode;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use crate::body::Body;
+use crate::body::{Body, Pieces};
 use crate::context::{Answer, Cx, json as answer};
 use crate::error::Error;
 use crate::filter::Filter;
@@ -29,6 +28,12 @@ struct Continue {
     rv: u64,
     ns: String,
     name: String,
+}
+
+/// A list in the making: its head, and items with commas between them.
+struct List {
+    pieces: Pieces,
+    started: bool,
 }
 
 const TOKEN_VERSION: &str = "deltaplane.io/v1";
@@ -187,17 +192,26 @@ fn objects(kind: &Kind, items: &[Arc<Object>], metadata: &Map<String, Value>) ->
     // Items of built-in kinds do not repeat the list's type, as with the real server: typed
     // clients compare them with objects that have none.
     let prefix = match kind.is_custom() {
-        true => None,
-        false => Some(crate::encode::type_prefix(&kind.api_version, &kind.kind)),
+        true => Vec::new(),
+        false => crate::encode::type_prefix(&kind.api_version, &kind.kind),
     };
-    let item = |object: &Arc<Object>| {
-        let bytes = present::bytes(kind, object);
-        match &prefix {
-            Some(prefix) if bytes.starts_with(prefix) => (&b"{"[..], bytes.slice(prefix.len()..)),
-            Some(_) | None => (&b""[..], bytes),
+    let untyped = |bytes: &[u8]| !prefix.is_empty() && bytes.starts_with(&prefix);
+    let mut list = List::new(head, items.len());
+    for object in items {
+        if object.tag() == kind.tag {
+            match untyped(object.bytes()) {
+                true => list.rest_of_item().push_object(object, prefix.len()),
+                false => list.item().push_object(object, 0),
+            }
+            continue;
         }
-    };
-    wrap(head, items.iter().map(item))
+        let bytes = present::bytes(kind, object);
+        match untyped(&bytes) {
+            true => list.rest_of_item().push(bytes.slice(prefix.len()..)),
+            false => list.item().push(bytes),
+        }
+    }
+    list.end()
 }
 
 fn partials(
@@ -210,29 +224,51 @@ fn partials(
         "{{\"kind\":\"PartialObjectMetadataList\",\"apiVersion\":\"meta.k8s.io/{version}\",\"metadata\":{},\"items\":[",
         Value::Object(metadata),
     );
-    let partial = |object: &Arc<Object>| {
-        let metadata = present::value(kind, object)["metadata"].take();
-        (
-            &b""[..],
-            crate::encode::bytes(&json!({ "metadata": metadata })),
-        )
-    };
-    wrap(head, items.iter().map(partial))
+    let mut list = List::new(head, items.len());
+    for object in items {
+        let partial = match present::raw_metadata(kind, object) {
+            Some(metadata) => format!("{{\"metadata\":{metadata}}}"),
+            None => json!({ "metadata": present::value(kind, object)["metadata"] }).to_string(),
+        };
+        list.item().push(partial.into());
+    }
+    list.end()
 }
 
-/// Each item is its first bytes and the rest.
-fn wrap(head: String, items: impl ExactSizeIterator<Item = (&'static [u8], Bytes)>) -> Body {
-    let mut pieces = VecDeque::with_capacity(items.len() * 3 + 2);
-    pieces.push_back(Bytes::from(head));
-    for (index, (start, rest)) in items.enumerate() {
-        if index > 0 {
-            pieces.push_back(Bytes::from_static(b","));
+// === impl List ===
+
+impl List {
+    fn new(head: String, items: usize) -> Self {
+        let mut pieces = Pieces::with_capacity(items * 2 + 2);
+        pieces.push(Bytes::from(head));
+        Self {
+            pieces,
+            started: false,
         }
-        pieces.push_back(Bytes::from_static(start));
-        pieces.push_back(rest);
     }
-    pieces.push_back(Bytes::from_static(b"]}\n"));
-    Body::pieces(pieces)
+
+    /// Where the next item goes.
+    fn item(&mut self) -> &mut Pieces {
+        if std::mem::replace(&mut self.started, true) {
+            self.pieces.push_static(b",");
+        }
+        &mut self.pieces
+    }
+
+    /// Where the next item goes that has lost its opening brace.
+    fn rest_of_item(&mut self) -> &mut Pieces {
+        let opening: &[u8] = match std::mem::replace(&mut self.started, true) {
+            true => b",{",
+            false => b"{",
+        };
+        self.pieces.push_static(opening);
+        &mut self.pieces
+    }
+
+    fn end(mut self) -> Body {
+        self.pieces.push_static(b"]}\n");
+        self.pieces.into()
+    }
 }
 
 #[cfg(test)]

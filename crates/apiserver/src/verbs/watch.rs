@@ -6,17 +6,17 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
-use bytes::{Bytes, BytesMut};
+use bytes::{Buf, Bytes};
 use deltaplane_api::time::Time;
-use deltaplane_runtime::Stop;
+use deltaplane_runtime::{Clock, Stop};
 use deltaplane_store::{Event, Object, Revision, Scope, Watch, WatchError};
 use futures::stream;
 use http::StatusCode;
 use serde_json::{Value, json};
 
-use crate::body::Body;
+use crate::body::{Body, Pieces};
 use crate::context::{Answer, Cx, json as answer};
 use crate::encode;
 use crate::error::Error;
@@ -25,6 +25,7 @@ use crate::kinds::Kind;
 use crate::negotiate::{self, Form};
 use crate::options::{ListOptions, revision};
 use crate::present;
+use crate::seams::BoxFuture;
 use crate::server::Inner;
 use crate::table::{Include, Table};
 
@@ -38,20 +39,40 @@ const BATCH: usize = 128;
 const INITIAL_BATCH: usize = 64;
 
 struct Stream {
-    server: Arc<Inner>,
     encoder: Encoder,
     filter: Filter,
     /// What existed when the watch began, to be sent first.
     initial: VecDeque<Arc<Object>>,
     phase: Phase,
     watch: Watch,
-    deadline: std::time::SystemTime,
-    bookmark_at: std::time::SystemTime,
-    bookmarks: bool,
-    /// Pulled when the server drains, and when the kind is not served like this any more.
+    times: Times,
+    ends: Ends,
+    /// Kept between wakes: most wakes are for events, and a timer is not free.
+    alarm: BoxFuture<'static, Alarm>,
+    _slot: Slot,
+}
+
+/// When something is due, events or not.
+struct Times {
+    clock: Clock,
+    deadline: SystemTime,
+    /// None if the client wants no bookmarks.
+    bookmark_at: Option<SystemTime>,
+}
+
+/// What ends a watch from outside: the server drains, or the kind is not served like this any
+/// more.
+struct Ends {
     stop: Stop,
     retired: Option<Stop>,
-    _slot: Slot,
+}
+
+/// What a watch waits for besides events.
+enum Alarm {
+    /// A bookmark is due, or the end.
+    Time,
+    /// One of its [`Ends`].
+    End,
 }
 
 enum Phase {
@@ -93,15 +114,24 @@ pub(crate) async fn watch(cx: &Cx) -> Result<Answer, Error> {
             watch,
         } => (initial, phase, *watch),
         Start::TooOld(error) => {
-            let frame = error_frame(&error);
+            let frame = Pieces::from(error_frame(&error));
             return Ok(answer(StatusCode::OK, Body::stream(stream::iter([frame]))));
         }
     };
     let now = cx.server.config.clock.now();
     let timeout = options.timeout_seconds.filter(|seconds| *seconds > 0);
     let timeout = timeout.unwrap_or_else(|| DEFAULT_TIMEOUT + spread());
+    let ends = Ends {
+        stop: cx.server.stop.clone(),
+        retired: cx.kind.retired(),
+    };
+    let times = Times {
+        clock: cx.server.config.clock.clone(),
+        deadline: now + Duration::from_secs(timeout.min(86_400)),
+        bookmark_at: options.bookmarks.then_some(now + BOOKMARK_EVERY),
+    };
     let stream = Stream {
-        server: Arc::clone(&cx.server),
+        alarm: times.alarm(&ends),
         encoder: Encoder {
             kind: Arc::clone(&cx.kind),
             form,
@@ -113,30 +143,18 @@ pub(crate) async fn watch(cx: &Cx) -> Result<Answer, Error> {
         initial,
         phase,
         watch,
-        deadline: now + Duration::from_secs(timeout.min(86_400)),
-        bookmark_at: now + BOOKMARK_EVERY,
-        bookmarks: options.bookmarks,
-        stop: cx.server.stop.clone(),
-        retired: cx.kind.retired(),
+        times,
+        ends,
         _slot: slot,
     };
-    Ok(answer(
-        StatusCode::OK,
-        Body::stream(stream::unfold(stream, Stream::next)),
-    ))
+    // Boxed, because it is passed on with every event.
+    let stream = stream::unfold(Box::new(stream), Stream::next);
+    Ok(answer(StatusCode::OK, Body::stream(stream)))
 }
 
 /// So that watches that began together do not end together.
 fn spread() -> u64 {
     uuid::Uuid::new_v4().as_u64_pair().0 % DEFAULT_TIMEOUT
-}
-
-/// Waits until the kind is retired; for ever if it never is.
-async fn over(retired: Option<&Stop>) {
-    match retired {
-        Some(retired) => retired.wait().await,
-        None => std::future::pending().await,
-    }
 }
 
 enum Start {
@@ -235,39 +253,35 @@ fn watch_error(error: &WatchError) -> Error {
 
 impl Stream {
     /// The next bytes for the client, or the end.
-    async fn next(mut self) -> Option<(Bytes, Self)> {
+    async fn next(mut self: Box<Self>) -> Option<(Pieces, Box<Self>)> {
         loop {
-            let bytes = match self.phase {
+            let pieces = match self.phase {
                 Phase::Initial { announce_end } => self.next_initial(announce_end),
                 Phase::Live => self.next_live().await,
                 Phase::Done => return None,
             };
-            if !bytes.is_empty() {
-                return Some((bytes, self));
+            if pieces.has_remaining() {
+                return Some((pieces, self));
             }
         }
     }
 
-    fn next_initial(&mut self, announce_end: bool) -> Bytes {
-        let mut out = BytesMut::new();
+    fn next_initial(&mut self, announce_end: bool) -> Pieces {
+        let mut out = Pieces::with_capacity(INITIAL_BATCH);
         for _ in 0..INITIAL_BATCH {
             let Some(object) = self.initial.pop_front() else {
                 if announce_end {
-                    out.extend_from_slice(&self.bookmark(true));
+                    out.push(self.bookmark(true));
                 }
                 self.phase = Phase::Live;
                 break;
             };
-            out.extend_from_slice(&self.encoder.initial(&object));
+            out.push(self.encoder.plain("ADDED", &object));
         }
-        out.freeze()
+        out
     }
 
-    async fn next_live(&mut self) -> Bytes {
-        let wake_at = match self.bookmarks {
-            true => self.deadline.min(self.bookmark_at),
-            false => self.deadline,
-        };
+    async fn next_live(&mut self) -> Pieces {
         tokio::select! {
             biased;
             batch = self.watch.next_batch(BATCH) => match batch {
@@ -275,40 +289,41 @@ impl Stream {
                 Err(WatchError::Closed) => self.end(Bytes::new()),
                 Err(error) => self.end(error_frame(&watch_error(&error))),
             },
-            () = self.stop.wait() => self.end(Bytes::new()),
-            () = over(self.retired.as_ref()) => self.end(Bytes::new()),
-            () = self.server.config.clock.sleep_until(wake_at) => self.timer(),
+            alarm = &mut self.alarm => match alarm {
+                Alarm::End => self.end(Bytes::new()),
+                Alarm::Time => self.timer(),
+            },
         }
     }
 
-    fn encode_all(&mut self, events: &[Arc<Event>]) -> Bytes {
-        if let [event] = events {
-            return self.encoder.event(&self.filter, event);
-        }
-        let mut out = BytesMut::new();
+    fn encode_all(&mut self, events: &[Arc<Event>]) -> Pieces {
+        let mut out = Pieces::with_capacity(events.len());
         for event in events {
-            out.extend_from_slice(&self.encoder.event(&self.filter, event));
+            out.push(self.encoder.event(&self.filter, event));
         }
-        out.freeze()
+        out
     }
 
     /// A bookmark is due, or the end.
-    fn timer(&mut self) -> Bytes {
-        let now = self.server.config.clock.now();
-        self.bookmark_at = now + BOOKMARK_EVERY;
-        let bookmark = match self.bookmarks {
-            true => self.bookmark(false),
-            false => Bytes::new(),
+    fn timer(&mut self) -> Pieces {
+        let now = self.times.clock.now();
+        let bookmark = match self.times.bookmark_at.as_mut() {
+            Some(at) => {
+                *at = now + BOOKMARK_EVERY;
+                self.bookmark(false)
+            }
+            None => Bytes::new(),
         };
-        match now >= self.deadline {
-            true => self.end(bookmark),
-            false => bookmark,
+        if now >= self.times.deadline {
+            return self.end(bookmark);
         }
+        self.alarm = self.times.alarm(&self.ends);
+        bookmark.into()
     }
 
-    fn end(&mut self, last: Bytes) -> Bytes {
+    fn end(&mut self, last: Bytes) -> Pieces {
         self.phase = Phase::Done;
-        last
+        last.into()
     }
 
     fn bookmark(&mut self, end_of_initial: bool) -> Bytes {
@@ -316,19 +331,35 @@ impl Stream {
     }
 }
 
+// === impl Times ===
+
+impl Times {
+    /// Ends when the next thing is due, or when the watch must end.
+    fn alarm(&self, ends: &Ends) -> BoxFuture<'static, Alarm> {
+        let (clock, stop, retired) = (self.clock.clone(), ends.stop.clone(), ends.retired.clone());
+        let at = self
+            .bookmark_at
+            .map_or(self.deadline, |at| at.min(self.deadline));
+        let over = async move {
+            match retired {
+                Some(retired) => retired.wait().await,
+                None => std::future::pending().await,
+            }
+        };
+        Box::pin(async move {
+            tokio::select! {
+                biased;
+                () = stop.wait() => Alarm::End,
+                () = over => Alarm::End,
+                () = clock.sleep_until(at) => Alarm::Time,
+            }
+        })
+    }
+}
+
 // === impl Encoder ===
 
 impl Encoder {
-    fn initial(&mut self, object: &Arc<Object>) -> Bytes {
-        match self.form {
-            Form::Object => frame("ADDED", &present::bytes(&self.kind, object)),
-            Form::Table { .. } | Form::Metadata { .. } => {
-                let value = present::value(&self.kind, object);
-                self.formed("ADDED", value)
-            }
-        }
-    }
-
     /// The event as this client sees it; nothing if it does not concern the client.
     fn event(&mut self, filter: &Filter, event: &Arc<Event>) -> Bytes {
         let (object, previous) = (event.object(), event.previous());
@@ -365,7 +396,10 @@ impl Encoder {
     fn plain(&mut self, kind: &'static str, object: &Arc<Object>) -> Bytes {
         match self.form {
             Form::Object => frame(kind, &present::bytes(&self.kind, object)),
-            Form::Table { .. } | Form::Metadata { .. } => {
+            Form::Metadata { version } => {
+                frame(kind, &present::partial_bytes(&self.kind, object, version))
+            }
+            Form::Table { .. } => {
                 let value = present::value(&self.kind, object);
                 self.formed(kind, value)
             }

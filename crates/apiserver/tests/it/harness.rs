@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use bytes::Bytes;
+use bytes::{Buf as _, Bytes};
 use deltaplane_api::identity::Identity;
 use deltaplane_apiserver::{ApiServer, Body, Config, Limits};
 use deltaplane_runtime::{Clock, Readiness, Tasks};
@@ -240,8 +240,9 @@ impl Watching {
                 return Some(serde_json::from_slice(&line).expect("an event is JSON"));
             }
             let frame = self.body.frame().await?.expect("it never fails");
+            let mut data = frame.into_data().ok().expect("data");
             self.buffer
-                .extend_from_slice(&frame.into_data().expect("data"));
+                .extend_from_slice(&data.copy_to_bytes(data.remaining()));
         }
     }
 

@@ -1,5 +1,6 @@
 use std::sync::OnceLock;
 
+use bytes::Bytes;
 use http::StatusCode;
 use http_body_util::{BodyExt, Empty, Full};
 use hyper::client::conn::{http1, http2};

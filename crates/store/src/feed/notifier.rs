@@ -1,8 +1,14 @@
-//! Wakes the watchers of crowded topics, on a thread of its own.
+//! Wakes the watchers of crowded topics, on a thread of its own, no faster than they can be
+//! served.
 //!
 //! Waking a task is cheap, but what it wakes competes with the waker for the
 //! processor. A few are woken in place, which is the fastest for them; many
 //! are left to this thread, so that the committer can go on.
+//!
+//! Most of the cost of an event is that of a write to each watcher's connection, and one write
+//! can carry many events. So a crowd that has just been woken is left alone for about the time
+//! that serving it takes; what changes meanwhile reaches it together. The first change after a
+//! pause is announced at once.
 //!
 //! A topic waits here at most once, so that the backlog is bounded by the
 //! number of topics.
@@ -11,6 +17,7 @@ use std::{
     io,
     sync::{Arc, OnceLock, atomic::Ordering},
     thread,
+    time::{Duration, Instant},
 };
 
 use parking_lot::{Condvar, Mutex};
@@ -19,6 +26,10 @@ use super::Topic;
 
 /// A topic with more watchers than this is left to the thread.
 const CROWD: usize = 8;
+/// About what it takes to serve one watcher.
+const PER_WATCHER: Duration = Duration::from_micros(50);
+/// No crowd is left alone for longer.
+const LONGEST_REST: Duration = Duration::from_millis(50);
 
 #[derive(Default)]
 pub(super) struct Notifier {
@@ -38,6 +49,15 @@ struct Shared {
 struct Backlog {
     topics: Vec<Arc<Topic>>,
     closed: bool,
+}
+
+/// What is to be done about a backlog at some time.
+#[derive(Default)]
+struct Plan {
+    /// Those to be woken now.
+    due: Vec<Arc<Topic>>,
+    /// When the next one is due.
+    next: Option<Instant>,
 }
 
 impl Notifier {
@@ -81,22 +101,114 @@ impl Drop for Notifier {
 
 impl Shared {
     fn run(&self) {
-        loop {
-            let topics = {
-                let mut backlog = self.backlog.lock();
-                while backlog.topics.is_empty() && !backlog.closed {
-                    self.wake.wait(&mut backlog);
-                }
-                if backlog.topics.is_empty() {
-                    return;
-                }
-                std::mem::take(&mut backlog.topics)
-            };
+        while let Some(topics) = self.next_due() {
             for topic in topics {
                 // First, so that what is published from now on queues it again.
                 topic.queued.store(false, Ordering::Release);
                 topic.announce();
+                *topic.rest_until.lock() =
+                    Some(Instant::now() + rest(topic.signal.receiver_count()));
             }
         }
+    }
+
+    /// Waits for topics whose rest is over; none at the end.
+    fn next_due(&self) -> Option<Vec<Arc<Topic>>> {
+        let mut backlog = self.backlog.lock();
+        loop {
+            let plan = backlog.plan(Instant::now());
+            match plan.next {
+                _ if !plan.due.is_empty() => return Some(plan.due),
+                _ if backlog.closed => return None,
+                Some(next) => {
+                    self.wake.wait_until(&mut backlog, next);
+                }
+                None => self.wake.wait(&mut backlog),
+            }
+        }
+    }
+}
+
+impl Backlog {
+    /// Takes out what is due; at the end nobody rests.
+    fn plan(&mut self, now: Instant) -> Plan {
+        let mut plan = Plan::default();
+        for topic in std::mem::take(&mut self.topics) {
+            let until = topic
+                .rest_until
+                .lock()
+                .filter(|until| *until > now && !self.closed);
+            match until {
+                None => plan.due.push(topic),
+                Some(until) => {
+                    plan.next = Some(plan.next.map_or(until, |next| next.min(until)));
+                    self.topics.push(topic);
+                }
+            }
+        }
+        plan
+    }
+}
+
+/// How long a crowd is left alone after it was woken.
+fn rest(watchers: usize) -> Duration {
+    let watchers = u32::try_from(watchers).unwrap_or(u32::MAX);
+    PER_WATCHER.saturating_mul(watchers).min(LONGEST_REST)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::VecDeque;
+
+    use super::*;
+    use crate::{Scope, revision::Revision};
+
+    fn topic(rest_until: Option<Instant>) -> Arc<Topic> {
+        let topic = Topic::new(Scope::everything(), VecDeque::new(), Revision::new(0));
+        *topic.rest_until.lock() = rest_until;
+        Arc::new(topic)
+    }
+
+    #[test]
+    fn a_crowd_that_rests_waits_for_its_time_and_is_not_lost() {
+        let now = Instant::now();
+        let (soon, later) = (
+            now + Duration::from_millis(1),
+            now + Duration::from_millis(5),
+        );
+        let mut backlog = Backlog {
+            topics: vec![
+                topic(None),
+                topic(Some(later)),
+                topic(Some(soon)),
+                topic(Some(now)),
+            ],
+            closed: false,
+        };
+        let mut check = |at, due, next, left| {
+            let plan = backlog.plan(at);
+            let seen = (plan.due.len(), plan.next, backlog.topics.len());
+            assert_eq!(seen, (due, next, left));
+        };
+        check(now, 2, Some(soon), 2);
+        check(soon, 1, Some(later), 1);
+        check(soon, 0, Some(later), 1);
+        check(later, 1, None, 0);
+    }
+
+    #[test]
+    fn at_the_end_nobody_waits() {
+        let now = Instant::now();
+        let mut backlog = Backlog {
+            topics: vec![topic(Some(now + LONGEST_REST))],
+            closed: true,
+        };
+        assert_eq!(backlog.plan(now).due.len(), 1);
+    }
+
+    #[test]
+    fn rest_grows_with_the_crowd_within_a_bound() {
+        assert_eq!(rest(500), Duration::from_millis(25));
+        assert_eq!(rest(usize::MAX), LONGEST_REST);
     }
 }
