@@ -3,31 +3,30 @@
 //! A watch holds no queue. It is a cursor in the store's history, and a stream that the
 //! connection polls: a client that reads slowly is read for slowly.
 
+mod alarm;
+mod encoder;
+mod slot;
+
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use bytes::{Buf, Bytes};
-use deltaplane_api::time::Time;
-use deltaplane_runtime::{Clock, Stop};
 use deltaplane_store::{Event, Object, Revision, Scope, Watch, WatchError};
 use futures::stream;
 use http::StatusCode;
-use serde_json::{Value, json};
 
+use self::alarm::{Alarm, Ends, Times};
+use self::encoder::{Encoder, error_frame};
+use self::slot::Slot;
 use crate::body::{Body, Pieces};
 use crate::context::{Answer, Cx, json as answer};
-use crate::encode;
 use crate::error::Error;
 use crate::filter::Filter;
-use crate::kinds::Kind;
-use crate::negotiate::{self, Form};
+use crate::negotiate;
 use crate::options::{ListOptions, revision};
-use crate::present;
 use crate::seams::BoxFuture;
-use crate::server::Inner;
-use crate::table::{Include, Table};
+use crate::table::Include;
 
 /// Bookmarks at least this often, so that an idle client's revision stays recent.
 const BOOKMARK_EVERY: Duration = Duration::from_secs(50);
@@ -52,29 +51,6 @@ struct Stream {
     _slot: Slot,
 }
 
-/// When something is due, events or not.
-struct Times {
-    clock: Clock,
-    deadline: SystemTime,
-    /// None if the client wants no bookmarks.
-    bookmark_at: Option<SystemTime>,
-}
-
-/// What ends a watch from outside: the server drains, or the kind is not served like this any
-/// more.
-struct Ends {
-    stop: Stop,
-    retired: Option<Stop>,
-}
-
-/// What a watch waits for besides events.
-enum Alarm {
-    /// A bookmark is due, or the end.
-    Time,
-    /// One of its [`Ends`].
-    End,
-}
-
 enum Phase {
     /// Objects that exist are still to be sent; then a bookmark that says so, if asked for.
     Initial {
@@ -82,21 +58,6 @@ enum Phase {
     },
     Live,
     Done,
-}
-
-/// Turns events into the client's form.
-struct Encoder {
-    kind: Arc<Kind>,
-    form: Form,
-    include: Include,
-    columns_sent: bool,
-    now: Time,
-}
-
-/// One of the watches that are allowed at once.
-struct Slot {
-    server: Arc<Inner>,
-    user: String,
 }
 
 pub(crate) async fn watch(cx: &Cx) -> Result<Answer, Error> {
@@ -328,199 +289,5 @@ impl Stream {
 
     fn bookmark(&mut self, end_of_initial: bool) -> Bytes {
         self.encoder.bookmark(self.watch.progress(), end_of_initial)
-    }
-}
-
-// === impl Times ===
-
-impl Times {
-    /// Ends when the next thing is due, or when the watch must end.
-    fn alarm(&self, ends: &Ends) -> BoxFuture<'static, Alarm> {
-        let (clock, stop, retired) = (self.clock.clone(), ends.stop.clone(), ends.retired.clone());
-        let at = self
-            .bookmark_at
-            .map_or(self.deadline, |at| at.min(self.deadline));
-        let over = async move {
-            match retired {
-                Some(retired) => retired.wait().await,
-                None => std::future::pending().await,
-            }
-        };
-        Box::pin(async move {
-            tokio::select! {
-                biased;
-                () = stop.wait() => Alarm::End,
-                () = over => Alarm::End,
-                () = clock.sleep_until(at) => Alarm::Time,
-            }
-        })
-    }
-}
-
-// === impl Encoder ===
-
-impl Encoder {
-    /// The event as this client sees it; nothing if it does not concern the client.
-    fn event(&mut self, filter: &Filter, event: &Arc<Event>) -> Bytes {
-        let (object, previous) = (event.object(), event.previous());
-        if filter.is_empty() {
-            let kind = match (event.is_delete(), previous) {
-                (true, _) => "DELETED",
-                (false, None) => "ADDED",
-                (false, Some(_)) => "MODIFIED",
-            };
-            return self.shared(kind, event);
-        }
-        let now = !event.is_delete() && filter.matches(&self.kind, object);
-        let before = previous.is_some_and(|previous| filter.matches(&self.kind, previous));
-        match (before, now) {
-            (false, false) => Bytes::new(),
-            (false, true) => self.plain("ADDED", object),
-            (true, true) => self.shared("MODIFIED", event),
-            (true, false) if event.is_delete() => self.shared("DELETED", event),
-            (true, false) => self.left(event),
-        }
-    }
-
-    /// Encoded once for all clients that want it in the common form.
-    fn shared(&mut self, kind: &'static str, event: &Arc<Event>) -> Bytes {
-        let object = event.object();
-        match self.form {
-            Form::Object if object.tag() == self.kind.tag => {
-                event.encoded(|event| frame(kind, event.object().bytes()))
-            }
-            Form::Object | Form::Table { .. } | Form::Metadata { .. } => self.plain(kind, object),
-        }
-    }
-
-    fn plain(&mut self, kind: &'static str, object: &Arc<Object>) -> Bytes {
-        match self.form {
-            Form::Object => frame(kind, &present::bytes(&self.kind, object)),
-            Form::Metadata { version } => {
-                frame(kind, &present::partial_bytes(&self.kind, object, version))
-            }
-            Form::Table { .. } => {
-                let value = present::value(&self.kind, object);
-                self.formed(kind, value)
-            }
-        }
-    }
-
-    /// An object that changed so that it no longer matches is deleted to this client: shown as
-    /// it was, at the revision of the change.
-    fn left(&mut self, event: &Arc<Event>) -> Bytes {
-        let Some(previous) = event.previous() else {
-            return Bytes::new();
-        };
-        let mut value = present::value(&self.kind, previous);
-        value["metadata"]["resourceVersion"] = json!(event.revision().get().to_string());
-        self.formed("DELETED", value)
-    }
-
-    fn formed(&mut self, kind: &'static str, value: Value) -> Bytes {
-        let object = match self.form {
-            Form::Object => value,
-            Form::Metadata { version } => present::partial(&value, version),
-            Form::Table { version } => {
-                let mut table = Table::new(&self.kind, version, self.include, self.now);
-                table.push(&value);
-                let revision = value["metadata"]["resourceVersion"].clone();
-                let mut table = table.into_value(json!({ "resourceVersion": revision }));
-                if std::mem::replace(&mut self.columns_sent, true) {
-                    table["columnDefinitions"] = Value::Null;
-                }
-                table
-            }
-        };
-        frame(kind, &encode::bytes(&object))
-    }
-
-    fn bookmark(&mut self, revision: Revision, end_of_initial: bool) -> Bytes {
-        let mut metadata = json!({
-            "resourceVersion": revision.get().to_string(),
-            "creationTimestamp": null,
-        });
-        if end_of_initial {
-            metadata["annotations"] = json!({"k8s.io/initial-events-end": "true"});
-        }
-        let (kind, api_version) = match self.form {
-            Form::Object | Form::Table { .. } => {
-                (self.kind.kind.as_str(), self.kind.api_version.clone())
-            }
-            Form::Metadata { version } => {
-                ("PartialObjectMetadata", format!("meta.k8s.io/{version}"))
-            }
-        };
-        let object = json!({"kind": kind, "apiVersion": api_version, "metadata": metadata});
-        match self.form {
-            Form::Table { .. } => self.bookmark_row(&object),
-            Form::Object | Form::Metadata { .. } => frame("BOOKMARK", &encode::bytes(&object)),
-        }
-    }
-
-    /// A Table's bookmark carries the object in a row without cells' content.
-    fn bookmark_row(&mut self, object: &Value) -> Bytes {
-        let Form::Table { version } = self.form else {
-            return Bytes::new();
-        };
-        let mut table = Table::new(&self.kind, version, Include::Object, self.now);
-        table.push(object);
-        let revision = object["metadata"]["resourceVersion"].clone();
-        let mut table = table.into_value(json!({ "resourceVersion": revision }));
-        if self.columns_sent {
-            table["columnDefinitions"] = Value::Null;
-        }
-        frame("BOOKMARK", &encode::bytes(&table))
-    }
-}
-
-/// One event on the wire.
-fn frame(kind: &str, object: &[u8]) -> Bytes {
-    let mut out = Vec::with_capacity(object.len() + 40);
-    out.extend_from_slice(b"{\"type\":\"");
-    out.extend_from_slice(kind.as_bytes());
-    out.extend_from_slice(b"\",\"object\":");
-    out.extend_from_slice(object);
-    out.extend_from_slice(b"}\n");
-    out.into()
-}
-
-fn error_frame(error: &Error) -> Bytes {
-    frame("ERROR", &encode::bytes(&error.to_status()))
-}
-
-// === impl Slot ===
-
-impl Slot {
-    fn take(cx: &Cx) -> Result<Self, Error> {
-        let limits = &cx.server.config.limits;
-        let slot = Self {
-            server: Arc::clone(&cx.server),
-            user: cx.user.name.clone(),
-        };
-        let total = cx.server.watches.fetch_add(1, Ordering::Relaxed) + 1;
-        let own = cx.server.flow.watch_begins(&cx.user.name);
-        cx.server
-            .metrics
-            .watches
-            .set(i64::try_from(total).unwrap_or(i64::MAX));
-        match total > limits.watches || own > limits.watches_per_user {
-            // Dropping the slot gives it back.
-            true => Err(Error::too_many_requests(
-                "too many watches are open, please try again later",
-            )),
-            false => Ok(slot),
-        }
-    }
-}
-
-impl Drop for Slot {
-    fn drop(&mut self) {
-        let before = self.server.watches.fetch_sub(1, Ordering::Relaxed);
-        self.server
-            .metrics
-            .watches
-            .set(i64::try_from(before.saturating_sub(1)).unwrap_or(0));
-        self.server.flow.watch_ends(&self.user);
     }
 }

@@ -1,0 +1,50 @@
+//! How many watches there may be, in all and for one user.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use crate::context::Cx;
+use crate::error::Error;
+use crate::server::Inner;
+
+/// One of the watches that are allowed at once.
+pub(super) struct Slot {
+    server: Arc<Inner>,
+    user: String,
+}
+
+// === impl Slot ===
+
+impl Slot {
+    pub(super) fn take(cx: &Cx) -> Result<Self, Error> {
+        let limits = &cx.server.config.limits;
+        let slot = Self {
+            server: Arc::clone(&cx.server),
+            user: cx.user.name.clone(),
+        };
+        let total = cx.server.watches.fetch_add(1, Ordering::Relaxed) + 1;
+        let own = cx.server.flow.watch_begins(&cx.user.name);
+        cx.server
+            .metrics
+            .watches
+            .set(i64::try_from(total).unwrap_or(i64::MAX));
+        match total > limits.watches || own > limits.watches_per_user {
+            // Dropping the slot gives it back.
+            true => Err(Error::too_many_requests(
+                "too many watches are open, please try again later",
+            )),
+            false => Ok(slot),
+        }
+    }
+}
+
+impl Drop for Slot {
+    fn drop(&mut self) {
+        let before = self.server.watches.fetch_sub(1, Ordering::Relaxed);
+        self.server
+            .metrics
+            .watches
+            .set(i64::try_from(before.saturating_sub(1)).unwrap_or(0));
+        self.server.flow.watch_ends(&self.user);
+    }
+}
