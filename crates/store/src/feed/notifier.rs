@@ -1,13 +1,13 @@
 //! Wakes the watchers of crowded topics, on a thread of its own, no faster than they can be
-//! served.
+//! served well.
 //!
 //! Waking a task is cheap, but what it wakes competes with the waker for the
 //! processor. A few are woken in place, which is the fastest for them; many
 //! are left to this thread, so that the committer can go on.
 //!
 //! Most of the cost of an event is that of a write to each watcher's connection, and one write
-//! can carry many events. So a crowd that has just been woken is left alone for about the time
-//! that serving it takes; what changes meanwhile reaches it together. The first change after a
+//! can carry many events. So a crowd that has just been woken is left alone for a while, longer
+//! the larger it is; what changes meanwhile reaches it together. The first change after a
 //! pause is announced at once.
 //!
 //! A topic waits here at most once, so that the backlog is bounded by the
@@ -26,8 +26,9 @@ use super::Topic;
 
 /// A topic with more watchers than this is left to the thread.
 const CROWD: usize = 8;
-/// About what it takes to serve one watcher.
-const PER_WATCHER: Duration = Duration::from_micros(50);
+/// A few times what it takes to serve one watcher, so that no burst of changes can make a crowd
+/// take all processors.
+const PER_WATCHER: Duration = Duration::from_micros(100);
 /// No crowd is left alone for longer.
 const LONGEST_REST: Duration = Duration::from_millis(50);
 
@@ -208,7 +209,7 @@ mod tests {
 
     #[test]
     fn rest_grows_with_the_crowd_within_a_bound() {
-        assert_eq!(rest(500), Duration::from_millis(25));
+        assert_eq!(rest(100), Duration::from_millis(10));
         assert_eq!(rest(usize::MAX), LONGEST_REST);
     }
 }
