@@ -63,8 +63,14 @@ pub(crate) fn verify_token(server: &Inner, token: &str, audiences: &[&str]) -> O
     Some(claims)
 }
 
-/// Refuses what the user may not do.
-pub(crate) fn authorize(server: &Inner, user: &Identity, target: &Target) -> Result<(), Error> {
+/// Refuses what the user may not do. `selected` is the one name that a collection is asked for by
+/// its field selector, if it is: who may use that object may list it.
+pub(crate) fn authorize(
+    server: &Inner,
+    user: &Identity,
+    target: &Target,
+    selected: &str,
+) -> Result<(), Error> {
     match target {
         Target::Path { verb, path } => {
             let public = PUBLIC.iter().any(|open| {
@@ -85,7 +91,10 @@ pub(crate) fn authorize(server: &Inner, user: &Identity, target: &Target) -> Res
         }
         Target::Resource(request) => {
             known(user)?;
-            let action = action_of(request, request.verb.as_str());
+            let mut action = action_of(request, request.verb.as_str());
+            if action.name.is_empty() {
+                action.name = selected;
+            }
             match server.rbac.read().allows(user, Action::Resource(action)) {
                 true => Ok(()),
                 false => Err(forbidden(user, &action)),

@@ -29,15 +29,18 @@ pub(crate) fn document(registry: &Registry, path: &str, address: &str) -> Option
         .split('/')
         .filter(|segment| !segment.is_empty())
         .collect();
-    let value = match segments.as_slice() {
-        ["api"] => versions(address),
-        ["apis"] => groups(registry),
-        ["api", version] => resources(registry, "", version)?,
-        ["apis", group] => group_document(registry, group)?,
-        ["apis", group, version] => resources(registry, group, version)?,
-        _ => return None,
-    };
-    Some(registry.documents.get(path, || encode::bytes(&value)))
+    // By what it is and not by how it was written, of which there is no end.
+    registry.documents.get(&segments.join("/"), || {
+        let value = match segments.as_slice() {
+            ["api"] => versions(address),
+            ["apis"] => groups(registry),
+            ["api", version] => resources(registry, "", version)?,
+            ["apis", group] => group_document(registry, group)?,
+            ["apis", group, version] => resources(registry, group, version)?,
+            _ => return None,
+        };
+        Some(encode::bytes(&value))
+    })
 }
 
 fn versions(address: &str) -> Value {

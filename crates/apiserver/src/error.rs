@@ -273,6 +273,12 @@ impl Error {
         )
     }
 
+    /// The body did not come within its time.
+    pub fn body_too_slow() -> Self {
+        let message = "the request's body did not arrive in time";
+        Self::new(StatusCode::REQUEST_TIMEOUT, "Timeout", message)
+    }
+
     /// The caller asks for more than its share.
     pub fn too_many_requests(message: impl Into<String>) -> Self {
         let error = Self::new(StatusCode::TOO_MANY_REQUESTS, "TooManyRequests", message);

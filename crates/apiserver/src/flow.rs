@@ -1,6 +1,7 @@
 //! Fairness: everyone gets a turn, and nobody's flood starves others.
 //!
-//! A bounded number of requests is carried out at once. When all places are taken, requests wait
+//! A bounded number of requests is carried out at once, and one user has at most half of the
+//! places, so that slow requests of one leave places to all others. Requests without a place wait
 //! in a queue per user, and the next place goes to the users in turn. A user whose queue is full
 //! is told to come back later.
 
@@ -19,17 +20,23 @@ pub(crate) struct Flow {
 }
 
 /// The right to be carried out; dropping it makes place for the next.
-pub(crate) struct Turn {
-    /// None for those who need not queue.
-    state: Option<Arc<Mutex<State>>>,
+pub(crate) struct Turn(Option<Held>);
+
+/// A place that a user has. None for those who need not queue.
+struct Held {
+    state: Arc<Mutex<State>>,
+    user: Arc<str>,
 }
 
-#[derive(Default)]
 struct State {
     free: usize,
-    waiting: BTreeMap<String, VecDeque<oneshot::Sender<Turn>>>,
+    /// How many places one user may have.
+    share: usize,
+    /// How many places each user has.
+    held: BTreeMap<Arc<str>, usize>,
+    waiting: BTreeMap<Arc<str>, VecDeque<oneshot::Sender<Turn>>>,
     /// Users with waiting requests, in the order of their turns.
-    order: VecDeque<String>,
+    order: VecDeque<Arc<str>>,
     watches: BTreeMap<String, usize>,
 }
 
@@ -37,9 +44,14 @@ struct State {
 
 impl Flow {
     pub(crate) fn new(in_flight: usize, queued_per_user: usize) -> Self {
+        let free = in_flight.max(1);
         let state = State {
-            free: in_flight.max(1),
-            ..State::default()
+            free,
+            share: free.div_ceil(2),
+            held: BTreeMap::new(),
+            waiting: BTreeMap::new(),
+            order: VecDeque::new(),
+            watches: BTreeMap::new(),
         };
         Self {
             state: Arc::new(Mutex::new(state)),
@@ -49,16 +61,18 @@ impl Flow {
 
     /// A turn for those who go ahead of all queues: our own controllers and administrators.
     pub(crate) fn exempt() -> Turn {
-        Turn { state: None }
+        Turn(None)
     }
 
     /// Waits for a turn, or is refused because too many of this user's requests wait already.
     pub(crate) async fn turn(&self, user: &str) -> Result<Turn, Error> {
         let waiting = {
             let mut state = self.state.lock();
-            if state.free > 0 {
-                state.free -= 1;
-                return Ok(self.granted());
+            let user: Arc<str> = user.into();
+            if state.free > 0 && state.may_hold(&user) {
+                state.take(&user);
+                let state = Arc::clone(&self.state);
+                return Ok(Turn(Some(Held { state, user })));
             }
             state.enqueue(user, self.queued_per_user)?
         };
@@ -66,12 +80,6 @@ impl Flow {
         waiting
             .await
             .map_err(|_| Error::unavailable("the server is shutting down"))
-    }
-
-    fn granted(&self) -> Turn {
-        Turn {
-            state: Some(Arc::clone(&self.state)),
-        }
     }
 
     /// Counts a watch of this user; gives how many it has now.
@@ -96,40 +104,74 @@ impl Flow {
 // === impl State ===
 
 impl State {
-    fn enqueue(&mut self, user: &str, limit: usize) -> Result<oneshot::Receiver<Turn>, Error> {
-        let queue = self.waiting.entry(user.to_owned()).or_default();
+    fn may_hold(&self, user: &str) -> bool {
+        self.held.get(user).is_none_or(|held| *held < self.share)
+    }
+
+    fn take(&mut self, user: &Arc<str>) {
+        self.free -= 1;
+        *self.held.entry(Arc::clone(user)).or_default() += 1;
+    }
+
+    fn give_back(&mut self, user: &Arc<str>) {
+        self.free += 1;
+        if let Some(held) = self.held.get_mut(user) {
+            *held -= 1;
+            if *held == 0 {
+                self.held.remove(user);
+            }
+        }
+    }
+
+    fn enqueue(&mut self, user: Arc<str>, limit: usize) -> Result<oneshot::Receiver<Turn>, Error> {
+        let queue = self.waiting.entry(Arc::clone(&user)).or_default();
         // Those who gave up waiting do not count.
         queue.retain(|waiter| !waiter.is_closed());
         if queue.len() >= limit {
             let message = "too many requests, please try again later";
             return Err(Error::too_many_requests(message));
         }
-        if queue.is_empty() && !self.order.iter().any(|one| one == user) {
-            self.order.push_back(user.to_owned());
-        }
         let (sender, receiver) = oneshot::channel();
         queue.push_back(sender);
+        if !self.order.contains(&user) {
+            self.order.push_back(user);
+        }
         Ok(receiver)
     }
 
-    /// The next to be served: one request of the user whose turn it is.
-    fn next(&mut self) -> Option<oneshot::Sender<Turn>> {
-        while let Some(user) = self.order.pop_front() {
+    /// The next to be served, who has the place from now on: one request of the first user in
+    /// turn who has not all of its share.
+    fn next(&mut self) -> Option<(Arc<str>, oneshot::Sender<Turn>)> {
+        let mut passed_over = Vec::new();
+        let mut found = None;
+        while self.free > 0
+            && found.is_none()
+            && let Some(user) = self.order.pop_front()
+        {
+            if !self.may_hold(&user) {
+                passed_over.push(user);
+                continue;
+            }
             let Some(queue) = self.waiting.get_mut(&user) else {
                 continue;
             };
-            let waiter = queue.pop_front();
+            let waiter = queue.pop_front().filter(|waiter| !waiter.is_closed());
             match queue.is_empty() {
                 true => {
                     self.waiting.remove(&user);
                 }
-                false => self.order.push_back(user),
+                false => self.order.push_back(Arc::clone(&user)),
             }
-            if let Some(waiter) = waiter.filter(|waiter| !waiter.is_closed()) {
-                return Some(waiter);
+            if let Some(waiter) = waiter {
+                self.take(&user);
+                found = Some((user, waiter));
             }
         }
-        None
+        // They keep their places in the order.
+        for user in passed_over.into_iter().rev() {
+            self.order.push_front(user);
+        }
+        found
     }
 }
 
@@ -137,24 +179,26 @@ impl State {
 
 impl Drop for Turn {
     fn drop(&mut self) {
-        let Some(state) = self.state.take() else {
+        let Some(Held { state, user }) = self.0.take() else {
             return;
         };
+        state.lock().give_back(&user);
         loop {
-            let waiter = {
-                let mut locked = state.lock();
-                let Some(waiter) = locked.next() else {
-                    locked.free += 1;
-                    return;
-                };
-                waiter
+            let Some((user, waiter)) = state.lock().next() else {
+                return;
             };
-            // Sent outside the lock: a waiter that just gave up drops the turn right here.
-            match waiter.send(Self {
-                state: Some(Arc::clone(&state)),
-            }) {
+            let held = Held {
+                state: Arc::clone(&state),
+                user,
+            };
+            // Sent outside the lock. A waiter that just gave up hands the turn back.
+            match waiter.send(Self(Some(held))) {
                 Ok(()) => return,
-                Err(mut unused) => unused.state = None,
+                Err(mut unused) => {
+                    if let Some(held) = unused.0.take() {
+                        state.lock().give_back(&held.user);
+                    }
+                }
             }
         }
     }
@@ -224,5 +268,23 @@ mod tests {
                 .expect("the place is free")
                 .is_ok()
         );
+    }
+
+    #[tokio::test]
+    async fn one_user_has_at_most_half_of_the_places() {
+        let flow = Flow::new(4, 10);
+        let mut held = [flow.turn("slow").await, flow.turn("slow").await];
+        let mut third = Box::pin(flow.turn("slow"));
+        assert!(third.as_mut().now_or_never().is_none());
+        let others = [flow.turn("a").await, flow.turn("b").await];
+        assert!(others.iter().all(Result::is_ok));
+        let mut waiting = Box::pin(flow.turn("a"));
+        assert!(waiting.as_mut().now_or_never().is_none(), "all are taken");
+        drop(others);
+        // Slow is first in turn but has its share; a is served, and slow keeps its place.
+        assert!(waiting.as_mut().now_or_never().is_some());
+        assert!(third.as_mut().now_or_never().is_none());
+        held[0] = Err(Error::unauthorized());
+        assert!(third.as_mut().now_or_never().is_some());
     }
 }

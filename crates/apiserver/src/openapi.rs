@@ -17,7 +17,7 @@ const LIST_META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ListMeta";
 
 /// The index of all documents, each with a hash that changes when it does.
 pub(crate) fn index(registry: &Registry) -> Bytes {
-    registry.documents.get("/openapi/v3", || {
+    let index = registry.documents.get("/openapi/v3", || {
         let mut paths = Map::new();
         for (group, versions) in registry.groups() {
             for version in versions {
@@ -28,8 +28,9 @@ pub(crate) fn index(registry: &Registry) -> Bytes {
                 paths.insert(name, json!({ "serverRelativeURL": url }));
             }
         }
-        encode::bytes(&json!({ "paths": paths }))
-    })
+        Some(encode::bytes(&json!({ "paths": paths })))
+    });
+    index.unwrap_or_default()
 }
 
 fn name(group: &str, version: &str) -> String {
@@ -43,10 +44,10 @@ fn name(group: &str, version: &str) -> String {
 pub(crate) fn document(registry: &Registry, group: &str, version: &str) -> Option<Bytes> {
     let kinds = registry.version(group, version)?;
     let path = format!("/openapi/v3/{}", name(group, version));
-    Some(registry.documents.get(&path, || {
+    registry.documents.get(&path, || {
         let kinds: Vec<&Kind> = kinds.values().map(AsRef::as_ref).collect();
-        render(&kinds)
-    }))
+        Some(render(&kinds))
+    })
 }
 
 fn render(kinds: &[&Kind]) -> Bytes {

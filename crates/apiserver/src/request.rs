@@ -66,8 +66,10 @@ impl Verb {
 
     fn of(method: &Method, named: bool, watch: bool) -> Option<Self> {
         Some(match (method.as_str(), named) {
-            ("GET" | "HEAD", _) if watch => Self::Watch,
+            // One object is never watched by its path, whatever the query says: who may get it
+            // may not therefore watch.
             ("GET" | "HEAD", true) => Self::Get,
+            ("GET" | "HEAD", false) if watch => Self::Watch,
             ("GET" | "HEAD", false) => Self::List,
             ("POST", _) => Self::Create,
             ("PUT", true) => Self::Update,

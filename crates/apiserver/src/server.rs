@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
+use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use deltaplane_api::time::Time;
@@ -48,7 +49,9 @@ pub struct Config {
 pub struct Limits {
     /// The largest body, in bytes.
     pub body: usize,
-    /// Requests carried out at once, watches apart.
+    /// How long a body may take to arrive.
+    pub body_time: Duration,
+    /// Requests carried out at once, watches apart. One user has at most half of these places.
     pub in_flight: usize,
     /// Requests of one user that may wait for their turn.
     pub queued_per_user: usize,
@@ -82,6 +85,7 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             body: 3 << 20,
+            body_time: Duration::from_secs(30),
             in_flight: 256,
             queued_per_user: 256,
             watches: 50_000,

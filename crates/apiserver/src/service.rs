@@ -9,6 +9,7 @@ use std::time::SystemTime;
 
 use bytes::Bytes;
 use deltaplane_api::identity::{Identity, MASTERS};
+use deltaplane_api::selector::FieldSelector;
 use http::header::{CACHE_CONTROL, CONTENT_ENCODING, HeaderName, HeaderValue, VARY};
 use http::{Method, Request, Response, StatusCode};
 
@@ -63,16 +64,8 @@ where
     let started = server.config.clock.now();
     let (parts, body) = request.into_parts();
     let gzip = negotiate::accepts_gzip(&parts.headers);
-    let watch = parts
-        .uri
-        .query()
-        .is_some_and(|query| query.contains("watch="));
     let query = Query::parse(parts.uri.query().unwrap_or_default());
-    let target = Target::parse(
-        &parts.method,
-        parts.uri.path(),
-        watch && query.flag("watch"),
-    );
+    let target = Target::parse(&parts.method, parts.uri.path(), query.flag("watch"));
     let mut answer = match &target {
         Ok(target) => {
             let incoming = Incoming {
@@ -168,7 +161,8 @@ impl Incoming<'_> {
         let known = self.parts.extensions.get::<Identity>();
         let user = auth::authenticate(self.server, known, &self.parts.headers)?;
         let user = auth::impersonation::impersonate(self.server, user, &self.parts.headers)?;
-        auth::authorize(self.server, &user, target)?;
+        let selected = self.selected_name(target);
+        auth::authorize(self.server, &user, target, &selected)?;
         let _turn = self.turn(&user, target).await?;
         match target {
             Target::Path { path, .. } => paths::answer(
@@ -179,18 +173,41 @@ impl Incoming<'_> {
                 &self.query,
             ),
             Target::Resource(request) => {
-                let body = decode::read(body, self.server.config.limits.body).await?;
+                let body = self.read(body).await?;
                 self.resource(user, request.clone(), body).await
             }
         }
     }
 
-    /// Health is asked for when there are no turns left; watches wait for hours.
-    async fn turn(&self, user: &Identity, target: &Target) -> Result<Turn, Error> {
-        let waits = match target {
-            Target::Path { .. } => false,
-            Target::Resource(request) => request.verb != Verb::Watch,
+    /// The whole body, which holds a turn while it comes and therefore may not take for ever.
+    async fn read<B>(&self, body: B) -> Result<Bytes, Error>
+    where
+        B: http_body::Body<Data = Bytes> + Send,
+        B::Error: Into<BoxError>,
+    {
+        let config = &self.server.config;
+        tokio::select! {
+            read = decode::read(body, config.limits.body) => read,
+            () = config.clock.sleep(config.limits.body_time) => Err(Error::body_too_slow()),
+        }
+    }
+
+    /// The name that the field selector of a collection names, if it is one.
+    fn selected_name(&self, target: &Target) -> String {
+        let fields = match target {
+            Target::Resource(request) if request.name.is_empty() => self.query.get("fieldSelector"),
+            Target::Resource(_) | Target::Path { .. } => "",
         };
+        let selector = fields.parse::<FieldSelector>().unwrap_or_default();
+        selector
+            .exact("metadata.name")
+            .unwrap_or_default()
+            .to_owned()
+    }
+
+    /// Health is asked for when there are no turns left. A watch holds its turn until it begins.
+    async fn turn(&self, user: &Identity, target: &Target) -> Result<Turn, Error> {
+        let waits = matches!(target, Target::Resource(_));
         match waits && !user.is_in(MASTERS) {
             true => self.server.flow.turn(&user.name).await,
             false => Ok(Flow::exempt()),

@@ -39,18 +39,10 @@ pub(crate) fn impersonate(
 
 /// Whom the headers name. Groups without a user make no sense.
 fn parse(headers: &HeaderMap) -> Result<Option<Identity>, Error> {
-    let texts = |name: &str| -> Vec<String> {
-        let values = headers.get_all(name).iter();
-        values
-            .filter_map(|value| value.to_str().ok())
-            .map(str::to_owned)
-            .collect()
-    };
-    let name = texts(USER).into_iter().next().unwrap_or_default();
     let mut wanted = Identity {
-        name,
-        uid: texts(UID).into_iter().next().unwrap_or_default(),
-        groups: texts(GROUP),
+        name: texts(headers, USER)?.into_iter().next().unwrap_or_default(),
+        uid: texts(headers, UID)?.into_iter().next().unwrap_or_default(),
+        groups: texts(headers, GROUP)?,
         extra: Default::default(),
     };
     for header in headers.keys() {
@@ -58,7 +50,7 @@ fn parse(headers: &HeaderMap) -> Result<Option<Identity>, Error> {
             let key = percent_encoding::percent_decode_str(key)
                 .decode_utf8_lossy()
                 .into_owned();
-            wanted.extra.insert(key, texts(header.as_str()));
+            wanted.extra.insert(key, texts(headers, header.as_str())?);
         }
     }
     let others = !wanted.groups.is_empty() || !wanted.uid.is_empty() || !wanted.extra.is_empty();
@@ -69,6 +61,14 @@ fn parse(headers: &HeaderMap) -> Result<Option<Identity>, Error> {
         (true, false) => Ok(None),
         (false, _) => Ok(Some(wanted)),
     }
+}
+
+/// All values of a header. One that cannot be read is refused: without it the request would be
+/// carried out as somebody else.
+fn texts(headers: &HeaderMap, name: &str) -> Result<Vec<String>, Error> {
+    let text = |value: &http::HeaderValue| str::from_utf8(value.as_bytes()).map(str::to_owned);
+    let texts: Result<Vec<String>, _> = headers.get_all(name).iter().map(text).collect();
+    texts.map_err(|_| Error::bad_request(format!("the header {name} is not valid UTF-8")))
 }
 
 type Right = (&'static str, &'static str, String, String, String);

@@ -123,11 +123,7 @@ impl Tokens {
         let now = now.unix();
         let begun = claims.nbf.is_none_or(|nbf| nbf <= now.saturating_add(60));
         let lasts = claims.exp.is_none_or(|exp| now < exp);
-        let ours = claims.aud.is_empty()
-            || claims
-                .aud
-                .iter()
-                .any(|one| audiences.contains(&one.as_str()));
+        let ours = !claims.audiences_among(audiences).is_empty();
         (claims.iss == ISSUER && begun && lasts && ours).then_some(claims)
     }
 }
@@ -169,6 +165,15 @@ impl Claims {
                 pod: None,
             },
         }
+    }
+
+    /// Those of `asked` that the token is for. One that names none is for this server.
+    pub(crate) fn audiences_among<'a>(&self, asked: &[&'a str]) -> Vec<&'a str> {
+        let named = |one: &&str| match self.aud.is_empty() {
+            true => *one == AUDIENCE,
+            false => self.aud.iter().any(|aud| aud == one),
+        };
+        asked.iter().copied().filter(named).collect()
     }
 
     /// Who a verified token is of.

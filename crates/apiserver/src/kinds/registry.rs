@@ -1,7 +1,7 @@
 //! All kinds that are served right now: a snapshot that is replaced, never changed.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use bytes::Bytes;
 use deltaplane_api::kind::compare_versions;
@@ -20,7 +20,7 @@ pub(crate) struct Registry {
 /// Rendered documents of one snapshot.
 #[derive(Default)]
 pub(crate) struct Documents {
-    by_path: parking_lot::Mutex<BTreeMap<String, Arc<OnceLock<Bytes>>>>,
+    by_name: parking_lot::Mutex<BTreeMap<String, Bytes>>,
 }
 
 // === impl Registry ===
@@ -88,12 +88,16 @@ impl Registry {
 // === impl Documents ===
 
 impl Documents {
-    /// The document at `path`, made by `make` if this snapshot has not made it yet.
-    pub(crate) fn get(&self, path: &str, make: impl FnOnce() -> Bytes) -> Bytes {
-        let slot = {
-            let mut slots = self.by_path.lock();
-            Arc::clone(slots.entry(path.to_owned()).or_default())
-        };
-        slot.get_or_init(make).clone()
+    /// The document of this name, made by `make` if this snapshot has not made it yet. One that
+    /// does not exist leaves nothing behind.
+    pub(crate) fn get(&self, name: &str, make: impl FnOnce() -> Option<Bytes>) -> Option<Bytes> {
+        let known = self.by_name.lock().get(name).cloned();
+        if known.is_some() {
+            return known;
+        }
+        // Outside the lock: two who ask at once make the same.
+        let made = make()?;
+        self.by_name.lock().insert(name.to_owned(), made.clone());
+        Some(made)
     }
 }

@@ -98,7 +98,7 @@ pub(crate) async fn watch(cx: &Cx) -> Result<Answer, Error> {
             form,
             include,
             columns_sent: false,
-            now: cx.now,
+            clock: cx.server.config.clock.clone(),
         },
         filter,
         initial,

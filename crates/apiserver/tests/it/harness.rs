@@ -38,22 +38,26 @@ pub(crate) struct Watching {
 
 impl Server {
     pub(crate) async fn start() -> Self {
-        let directory = tempfile::tempdir().expect("a temporary directory");
-        let key = rcgen::KeyPair::generate().expect("a key").serialize_pem();
-        Self::open(directory, key).await
+        Self::start_with(Limits::default(), Clock::system()).await
     }
 
-    async fn open(directory: tempfile::TempDir, key: String) -> Self {
+    pub(crate) async fn start_with(limits: Limits, clock: Clock) -> Self {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let key = rcgen::KeyPair::generate().expect("a key").serialize_pem();
+        Self::open(directory, key, limits, clock).await
+    }
+
+    async fn open(directory: tempfile::TempDir, key: String, limits: Limits, clock: Clock) -> Self {
         let store = Embedded::open(directory.path(), Options::default()).expect("the store opens");
         let tasks = Tasks::new();
         let config = Config {
             address: "127.0.0.1:7443".parse().expect("an address"),
             ca: String::new(),
             service_account_key: key.clone(),
-            limits: Limits::default(),
+            limits,
             admission: Vec::new(),
             subresources: Vec::new(),
-            clock: Clock::system(),
+            clock,
             readiness: Readiness::new(),
         };
         let api = ApiServer::start(config, store.clone(), &tasks)
@@ -81,7 +85,7 @@ impl Server {
         let directory = self.directory.take().expect("it is taken once");
         let key = self.key.clone();
         drop(self);
-        Self::open(directory, key).await
+        Self::open(directory, key, Limits::default(), Clock::system()).await
     }
 
     /// The same server as another user sees it.

@@ -6,5 +6,6 @@ mod bad_input;
 mod crud;
 mod custom;
 mod harness;
+mod hostile;
 mod lists;
 mod shapes;

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use deltaplane_api::time::Time;
+use deltaplane_runtime::Clock;
 use deltaplane_store::{Event, Object, Revision};
 use serde_json::{Value, json};
 
@@ -21,12 +22,17 @@ pub(super) struct Encoder {
     pub(super) form: Form,
     pub(super) include: Include,
     pub(super) columns_sent: bool,
-    pub(super) now: Time,
+    /// For ages, which are those of the moment an event is sent.
+    pub(super) clock: Clock,
 }
 
 // === impl Encoder ===
 
 impl Encoder {
+    fn now(&self) -> Time {
+        Time::from_system(self.clock.now())
+    }
+
     /// The event as this client sees it; nothing if it does not concern the client.
     pub(super) fn event(&mut self, filter: &Filter, event: &Arc<Event>) -> Bytes {
         let (object, previous) = (event.object(), event.previous());
@@ -89,7 +95,7 @@ impl Encoder {
             Form::Object => value,
             Form::Metadata { version } => present::partial(&value, version),
             Form::Table { version } => {
-                let mut table = Table::new(&self.kind, version, self.include, self.now);
+                let mut table = Table::new(&self.kind, version, self.include, self.now());
                 table.push(&value);
                 let revision = value["metadata"]["resourceVersion"].clone();
                 let mut table = table.into_value(json!({ "resourceVersion": revision }));
@@ -130,7 +136,7 @@ impl Encoder {
         let Form::Table { version } = self.form else {
             return Bytes::new();
         };
-        let mut table = Table::new(&self.kind, version, Include::Object, self.now);
+        let mut table = Table::new(&self.kind, version, Include::Object, self.now());
         table.push(object);
         let revision = object["metadata"]["resourceVersion"].clone();
         let mut table = table.into_value(json!({ "resourceVersion": revision }));

@@ -1,0 +1,120 @@
+//! Requests that try to get more than they may.
+
+use std::convert::Infallible;
+use std::time::{Duration, UNIX_EPOCH};
+
+use bytes::Bytes;
+use deltaplane_apiserver::Limits;
+use deltaplane_runtime::Clock;
+use futures::FutureExt;
+use http::{HeaderValue, Request};
+use http_body_util::{Full, StreamBody};
+use serde_json::{Value, json};
+use tower::ServiceExt;
+
+use crate::harness::Server;
+
+const RBAC: &str = "/apis/rbac.authorization.k8s.io/v1";
+const MAPS: &str = "/api/v1/namespaces/default/configmaps";
+
+/// Gives a user these rights in the default namespace.
+async fn grant(server: &Server, user: &str, rules: Value) {
+    let group = "rbac.authorization.k8s.io";
+    let meta = json!({"name": user});
+    let role = json!({"apiVersion": format!("{group}/v1"), "kind": "Role", "metadata": meta,
+        "rules": rules});
+    let binding = json!({"apiVersion": format!("{group}/v1"), "kind": "RoleBinding",
+        "metadata": meta, "roleRef": {"apiGroup": group, "kind": "Role", "name": user},
+        "subjects": [{"apiGroup": group, "kind": "User", "name": user}]});
+    for (plural, object) in [("roles", role), ("rolebindings", binding)] {
+        let path = format!("{RBAC}/namespaces/default/{plural}");
+        server.post(&path, &object).await.expect(201);
+    }
+}
+
+async fn make_maps(server: &Server, names: &[&str]) {
+    for name in names {
+        let map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}});
+        server.post(MAPS, &map).await.expect(201);
+    }
+}
+
+#[tokio::test]
+async fn one_object_is_got_and_not_watched_whatever_the_query_says() {
+    let server = Server::start().await;
+    make_maps(&server, &["mine", "other"]).await;
+    let rules = json!([{"apiGroups": [""], "resources": ["configmaps"],
+        "resourceNames": ["mine"], "verbs": ["get", "watch"]}]);
+    grant(&server, "eve", rules).await;
+    let eve = server.as_user("eve", &[]);
+    let map = eve.get(&format!("{MAPS}/mine?watch=1")).await.expect(200);
+    assert_eq!(map["metadata"]["name"], "mine");
+}
+
+#[tokio::test]
+async fn a_name_in_the_field_selector_is_the_name_that_rights_are_about() {
+    let server = Server::start().await;
+    make_maps(&server, &["mine", "other"]).await;
+    let rules = json!([{"apiGroups": [""], "resources": ["configmaps"],
+        "resourceNames": ["mine"], "verbs": ["list"]}]);
+    grant(&server, "eve", rules).await;
+    let eve = server.as_user("eve", &[]);
+    let list = |selector: &str| format!("{MAPS}?fieldSelector={selector}");
+    let listed = eve.get(&list("metadata.name%3Dmine")).await.expect(200);
+    assert_eq!(listed["items"].as_array().map(Vec::len), Some(1));
+    for selector in ["", "metadata.name%3Dother", "metadata.name!%3Dmine"] {
+        eve.get(&list(selector)).await.refused(403);
+    }
+}
+
+#[tokio::test]
+async fn an_impersonation_that_cannot_be_read_is_refused() {
+    let server = Server::start().await;
+    let whoami = async |value: &[u8]| {
+        let question = json!({"apiVersion": "authentication.k8s.io/v1",
+            "kind": "SelfSubjectReview"});
+        let request = Request::post("/apis/authentication.k8s.io/v1/selfsubjectreviews")
+            .header("impersonate-user", HeaderValue::from_bytes(value).unwrap())
+            .extension(server.user().clone())
+            .body(Full::new(Bytes::from(question.to_string())));
+        server.raw(request.unwrap()).await
+    };
+    whoami(b"j\xfcrgen").await.refused(400);
+    let review = whoami("j\u{fc}rgen".as_bytes()).await.expect(201);
+    assert_eq!(review["status"]["userInfo"]["username"], "j\u{fc}rgen");
+}
+
+/// A body that never comes.
+type Never = StreamBody<futures::stream::Pending<Result<http_body::Frame<Bytes>, Infallible>>>;
+
+fn endless() -> Request<Never> {
+    let body = StreamBody::new(futures::stream::pending());
+    Request::post(MAPS)
+        .header("content-type", "application/json")
+        .body(body)
+        .expect("a request")
+}
+
+#[tokio::test]
+async fn bodies_that_never_come_starve_nobody_and_end() {
+    let (clock, hand) = Clock::manual(UNIX_EPOCH + Duration::from_secs(1_700_000_000));
+    let limits = Limits {
+        in_flight: 2,
+        ..Limits::default()
+    };
+    let server = Server::start_with(limits, clock).await;
+    let rules = json!([{"apiGroups": [""], "resources": ["configmaps"], "verbs": ["*"]}]);
+    for user in ["slow", "quick"] {
+        grant(&server, user, rules.clone()).await;
+    }
+    let (slow, quick) = (server.as_user("slow", &[]), server.as_user("quick", &[]));
+    let mut request = endless();
+    request.extensions_mut().insert(slow.user().clone());
+    let mut waiting = Box::pin(server.api.clone().oneshot(request));
+    assert!(waiting.as_mut().now_or_never().is_none());
+    assert!(slow.get(MAPS).now_or_never().is_none(), "it has its share");
+    quick.get(MAPS).await.expect(200);
+    hand.advance(Limits::default().body_time);
+    assert_eq!(waiting.await.unwrap().status(), 408);
+    slow.get(MAPS).await.expect(200);
+}
