@@ -25,12 +25,12 @@ use deltaplane_runtime::readiness::Guard;
 
 use crate::Context;
 use crate::content;
-use crate::queue::{Failure, Next, Work, settled};
+use crate::queue::{Failure, Next, Outcome, Work, settled};
 
 use plan::{Definition, Names, Plan};
 
-/// Names are given one after the other; the ends of definitions wait beside each other.
-const AT_ONCE: usize = 256;
+/// Names are given one after the other; definitions end beside each other.
+const AT_ONCE: usize = 16;
 
 /// Keeps the status of definitions, until told to stop.
 ///
@@ -138,7 +138,7 @@ struct End {
     objects: Option<Resource>,
 }
 
-async fn finish(context: Context, end: End, status: Option<Value>) -> Result<Next, Failure> {
+async fn finish(context: Context, end: End, status: Option<Value>) -> Result<Outcome, Failure> {
     let End {
         key,
         definition,
@@ -147,7 +147,7 @@ async fn finish(context: Context, end: End, status: Option<Value>) -> Result<Nex
     let client = &context.client;
     if let Some(status) = status {
         // What the feed then tells leads here again, with the revision that the rest needs.
-        return write(client.clone(), key, status).await;
+        return write(client.clone(), key, status).await.map(Outcome::from);
     }
     if let Some(objects) = objects {
         let failed = || Failure::to::<RequestError>("delete the definition's objects");
@@ -160,12 +160,13 @@ async fn finish(context: Context, end: End, status: Option<Value>) -> Result<Nex
                     .await
                     .map_err(failed())?;
             }
-            content::fewer(&context, None, vec![(objects, left)]).await;
-            return Ok(Next::Again);
+            let left = vec![(objects, left)];
+            let fewer = async move { content::fewer(&context, None, left).await };
+            return Ok(Outcome::Wait(Box::pin(fewer)));
         }
     }
     let path = resource().object_path(&key);
     let change = json!({"metadata": definition.without_finalizer()});
     let written = request::patch::<IgnoredAny>(client, &path, Patch::Merge, &change).await;
-    settled(written, "let the definition go")
+    settled(written, "let the definition go").map(Outcome::from)
 }

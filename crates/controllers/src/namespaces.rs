@@ -24,12 +24,12 @@ use deltaplane_runtime::readiness::Guard;
 
 use crate::Context;
 use crate::content::{self, Left};
-use crate::queue::{Failure, Next, Work};
+use crate::queue::{Failure, Next, Outcome, Work};
 
-use plan::{Namespace, Outcome};
+use plan::{Emptied, Namespace};
 
-/// Namespaces emptied at one time; most of the time they wait.
-const AT_ONCE: usize = 256;
+/// Namespaces emptied at one time, those apart that wait for others.
+const AT_ONCE: usize = 16;
 
 /// Empties them, until told to stop.
 ///
@@ -68,60 +68,60 @@ fn resource() -> Resource {
     Resource::cluster("", "v1", "namespaces", "Namespace")
 }
 
-async fn reconcile(context: Context, key: ObjectKey) -> Result<Next, Failure> {
+async fn reconcile(context: Context, key: ObjectKey) -> Result<Outcome, Failure> {
     let Context { client, pace } = &context;
     let path = resource().object_path(&key);
     let namespace: Namespace = match request::get(client, &path).await {
         Ok(namespace) => namespace,
-        Err(error) if error.is_not_found() => return Ok(Next::Rest),
+        Err(error) if error.is_not_found() => return Ok(Next::Rest.into()),
         Err(error) => return Err(Failure::to("read the namespace")(error)),
     };
     if !namespace.is_to_be_emptied() {
-        return Ok(Next::Rest);
+        return Ok(Next::Rest.into());
     }
-    let outcome = delete_content(client, &key.name).await?;
-    if outcome.is_empty() {
-        return let_go(client, &path, &namespace).await;
+    let emptied = delete_content(client, &key.name).await?;
+    if emptied.is_empty() {
+        return let_go(client, &path, &namespace).await.map(Outcome::from);
     }
     let now = Time::from_system(pace.clock.now());
-    if let Some(status) = plan::status(&namespace, &outcome, now) {
+    if let Some(status) = plan::status(&namespace, &emptied, now) {
         let change = json!({"metadata": namespace.precondition(), "status": status});
         let path = format!("{path}/status");
         let written = request::patch::<IgnoredAny>(client, &path, Patch::Merge, &change).await;
         if let Some(next) = overtaken(&written) {
-            return Ok(next);
+            return Ok(next.into());
         }
         written.map_err(Failure::to("write the namespace's status"))?;
     }
-    if let Some(failure) = outcome.failure() {
+    if let Some(failure) = emptied.failure() {
         return Err(Failure::to("empty the namespace")(failure));
     }
-    content::fewer(&context, Some(&key.name), outcome.left).await;
-    Ok(Next::Again)
+    let fewer = async move { content::fewer(&context, Some(&key.name), emptied.left).await };
+    Ok(Outcome::Wait(Box::pin(fewer)))
 }
 
 /// Asks for the deletion of everything, and looks what is left.
-async fn delete_content(client: &Client, namespace: &str) -> Result<Outcome, Failure> {
+async fn delete_content(client: &Client, namespace: &str) -> Result<Emptied, Failure> {
     let catalog: Catalog = discovery::discover(client)
         .await
         .map_err(Failure::to("ask which kinds there are"))?;
-    let mut outcome = Outcome {
+    let mut emptied = Emptied {
         undiscovered: catalog.failures.clone(),
-        ..Outcome::default()
+        ..Emptied::default()
     };
     let kinds = catalog.with_verbs(&["list", "delete"]);
     for kind in kinds.filter(|kind| kind.namespaced) {
         match delete_kind(client, kind, namespace).await {
             Ok(left) if left.objects.is_empty() => {}
-            Ok(left) => outcome.left.push((kind.clone(), left)),
+            Ok(left) => emptied.left.push((kind.clone(), left)),
             Err(error) => {
                 let source = (&error as &dyn Error).source().map(ToString::to_string);
                 let text = source.unwrap_or_else(|| error.to_string());
-                outcome.failures.push(format!("{kind}: {text}"));
+                emptied.failures.push(format!("{kind}: {text}"));
             }
         }
     }
-    Ok(outcome)
+    Ok(emptied)
 }
 
 async fn delete_kind(

@@ -30,6 +30,14 @@ pub(crate) enum Next {
     Again,
 }
 
+/// What an act led to.
+pub(crate) enum Outcome {
+    /// It is done.
+    Next(Next),
+    /// It goes on at once when this is over. Waiting takes nobody's place, however many wait.
+    Wait(BoxFuture<'static, ()>),
+}
+
 /// Why work on a key failed; it is tried again later.
 #[derive(Debug, thiserror::Error)]
 #[error("{doing}")]
@@ -67,9 +75,19 @@ enum State {
 /// Runs the work that is due.
 pub(crate) struct Work<K> {
     book: Book<K>,
-    running: FuturesUnordered<BoxFuture<'static, (K, Result<Next, Failure>)>>,
+    running: FuturesUnordered<BoxFuture<'static, (K, Result<Outcome, Failure>)>>,
+    /// Keys that are worked on, and wait.
+    waiting: FuturesUnordered<BoxFuture<'static, K>>,
     at_once: usize,
     pace: Pace,
+}
+
+// === impl Outcome ===
+
+impl From<Next> for Outcome {
+    fn from(next: Next) -> Self {
+        Self::Next(next)
+    }
 }
 
 // === impl Failure ===
@@ -240,6 +258,7 @@ where
         Self {
             book: Book::new(),
             running: FuturesUnordered::new(),
+            waiting: FuturesUnordered::new(),
             at_once,
             pace,
         }
@@ -277,7 +296,10 @@ where
             let clock = self.pace.clock.clone();
             tokio::select! {
                 Some((key, result)) = self.running.next(), if !self.running.is_empty() => {
-                    self.finish(key, result);
+                    self.ended(key, result);
+                }
+                Some(key) = self.waiting.next(), if !self.waiting.is_empty() => {
+                    self.finish(key, Ok(Next::Again));
                 }
                 () = clock.sleep_until(due.unwrap_or(SystemTime::UNIX_EPOCH)), if due.is_some() => {}
                 else => std::future::pending().await,
@@ -286,17 +308,29 @@ where
     }
 
     /// Runs the act that the key led to.
-    pub(crate) fn start(
+    pub(crate) fn start<O: Into<Outcome>>(
         &mut self,
         key: K,
-        act: impl Future<Output = Result<Next, Failure>> + Send + 'static,
+        act: impl Future<Output = Result<O, Failure>> + Send + 'static,
     ) {
-        self.running.push(Box::pin(async move { (key, act.await) }));
+        self.running
+            .push(Box::pin(async move { (key, act.await.map(O::into)) }));
     }
 
     /// The key led to nothing.
     pub(crate) fn skip(&mut self, key: K) {
         self.book.finish(key, Some(Next::Rest));
+    }
+
+    fn ended(&mut self, key: K, result: Result<Outcome, Failure>) {
+        match result {
+            Ok(Outcome::Next(next)) => self.finish(key, Ok(next)),
+            Ok(Outcome::Wait(over)) => self.waiting.push(Box::pin(async move {
+                over.await;
+                key
+            })),
+            Err(failure) => self.finish(key, Err(failure)),
+        }
     }
 
     fn finish(&mut self, key: K, result: Result<Next, Failure>) {

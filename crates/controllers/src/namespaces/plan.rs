@@ -39,7 +39,7 @@ struct Status {
 
 /// How far the content is deleted.
 #[derive(Debug, Default)]
-pub(super) struct Outcome {
+pub(super) struct Emptied {
     /// Groups that could not be asked for their kinds, and why.
     pub(super) undiscovered: BTreeMap<String, String>,
     /// What could not be deleted, and why.
@@ -53,7 +53,7 @@ const FINALIZER: &str = "kubernetes";
 const TERMINATING: &str = "Terminating";
 
 /// The status that the outcome leads to, if it is another than the present one.
-pub(super) fn status(namespace: &Namespace, outcome: &Outcome, now: Time) -> Option<Value> {
+pub(super) fn status(namespace: &Namespace, outcome: &Emptied, now: Time) -> Option<Value> {
     let mut conditions = namespace.status.conditions.clone();
     for wanted in outcome.conditions() {
         condition::set(&mut conditions, wanted, now);
@@ -100,9 +100,9 @@ impl Namespace {
     }
 }
 
-// === impl Outcome ===
+// === impl Emptied ===
 
-impl Outcome {
+impl Emptied {
     pub(super) fn is_empty(&self) -> bool {
         self.undiscovered.is_empty() && self.failures.is_empty() && self.left.is_empty()
     }

@@ -132,7 +132,7 @@ async fn failures_are_tried_again_less_and_less_often() {
         };
         runs.lock().expect("sound").push((key, clock.now()));
         work.start(key, async {
-            Err(Failure::to("fail")("as the test wants it"))
+            Err::<Next, _>(Failure::to("fail")("as the test wants it"))
         });
     }
     let runs = runs.lock().expect("sound").clone();
@@ -155,7 +155,7 @@ async fn no_more_at_once_than_allowed() {
         Ok(Next::Rest)
     });
     let second = work.next().await;
-    work.start(second, std::future::pending());
+    work.start(second, std::future::pending::<Result<Next, Failure>>());
     let third = async {
         end.send(()).expect("waited for");
         std::future::pending::<()>().await;
@@ -166,4 +166,21 @@ async fn no_more_at_once_than_allowed() {
         () = third => unreachable!("it never ends"),
     };
     assert_eq!((first, second, third), (0, 1, 2));
+}
+
+#[tokio::test]
+async fn those_who_wait_take_no_place() {
+    let mut work = Work::new(1, Pace::system());
+    let (over, wait) = tokio::sync::oneshot::channel::<()>();
+    work.add(1);
+    let first = work.next().await;
+    let wait = Box::pin(async move {
+        let _ = wait.await;
+    });
+    work.start(first, async move { Ok(Outcome::Wait(wait)) });
+    work.add(2);
+    assert_eq!(work.next().await, 2, "the only place is free");
+    work.skip(2);
+    over.send(()).unwrap();
+    assert_eq!(work.next().await, 1, "it goes on");
 }

@@ -31,7 +31,7 @@ fn left(
     (Resource::namespaced(group, "v1", plural, "Any"), left)
 }
 
-fn check(outcome: &Outcome, expected: Expect) {
+fn check(outcome: &Emptied, expected: Expect) {
     let now = Time::from_unix(0);
     let written = status(&namespace(json!({"phase": "Active"})), outcome, now).expect("changed");
     let conditions = written["conditions"].as_array().expect("a list");
@@ -57,7 +57,7 @@ fn check(outcome: &Outcome, expected: Expect) {
 
 #[test]
 fn it_says_what_is_left() {
-    let outcome = Outcome {
+    let outcome = Emptied {
         left: vec![
             left("", "pods", 2, &[]),
             left(
@@ -68,7 +68,7 @@ fn it_says_what_is_left() {
             ),
             left("", "configmaps", 3, &[("example.com/b", 3)]),
         ],
-        ..Outcome::default()
+        ..Emptied::default()
     };
     check(
         &outcome,
@@ -85,7 +85,7 @@ fn it_says_what_is_left() {
 #[test]
 fn it_says_what_failed() {
     let undiscovered = BTreeMap::from([("example.com/v1".to_owned(), "away".to_owned())]);
-    let outcome = Outcome {
+    let outcome = Emptied {
         undiscovered,
         failures: vec!["pods: full".to_owned()],
         left: Vec::new(),
@@ -112,5 +112,5 @@ fn only_our_finalizer_is_removed() {
     let mut after = namespace;
     after.spec.finalizers.remove(0);
     assert!(!after.is_to_be_emptied());
-    assert!(Outcome::default().is_empty());
+    assert!(Emptied::default().is_empty());
 }
