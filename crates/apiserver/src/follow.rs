@@ -77,11 +77,9 @@ pub(crate) async fn start(server: &Arc<Inner>, tasks: &Tasks) -> Result<(), crat
                         }
                         follower.reach(batch.revision);
                     }
-                    Err(WatchError::Closed) => {
-                        // The store is closed last, after everyone was told to stop.
-                        stop.wait().await;
-                        return;
-                    }
+                    // The store is closed last, after everyone was told to stop. If nobody was,
+                    // it broke, and a task that ends by itself ends the process.
+                    Err(WatchError::Closed) => return,
                     Err(error) => {
                         tracing::warn!(%error, "a cache fell behind and starts over");
                         match follower.load().await {
