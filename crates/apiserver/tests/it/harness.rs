@@ -1,9 +1,11 @@
 //! A server on a store in a directory of its own, and requests to it.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use deltaplane_api::identity::Identity;
+use deltaplane_apiserver::seams::Admission;
 use deltaplane_apiserver::{ApiServer, Body, Config, Limits};
 use deltaplane_runtime::{Clock, Readiness, Tasks};
 use deltaplane_store::{Embedded, Options, Store};
@@ -40,10 +42,21 @@ impl Server {
     pub(crate) async fn start() -> Self {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let key = rcgen::KeyPair::generate().expect("a key").serialize_pem();
-        Self::open(directory, key).await
+        Self::open(directory, key, Vec::new()).await
     }
 
-    async fn open(directory: tempfile::TempDir, key: String) -> Self {
+    /// A server whose writes this decides about.
+    pub(crate) async fn with_admission(admission: Arc<dyn Admission>) -> Self {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let key = rcgen::KeyPair::generate().expect("a key").serialize_pem();
+        Self::open(directory, key, vec![admission]).await
+    }
+
+    async fn open(
+        directory: tempfile::TempDir,
+        key: String,
+        admission: Vec<Arc<dyn Admission>>,
+    ) -> Self {
         let store = Embedded::open(directory.path(), Options::default()).expect("the store opens");
         let tasks = Tasks::new();
         let config = Config {
@@ -51,7 +64,7 @@ impl Server {
             ca: String::new(),
             service_account_key: key.clone(),
             limits: Limits::default(),
-            admission: Vec::new(),
+            admission,
             subresources: Vec::new(),
             clock: Clock::system(),
             readiness: Readiness::new(),
@@ -81,7 +94,7 @@ impl Server {
         let directory = self.directory.take().expect("it is taken once");
         let key = self.key.clone();
         drop(self);
-        Self::open(directory, key).await
+        Self::open(directory, key, Vec::new()).await
     }
 
     /// The same server as another user sees it.
@@ -218,6 +231,14 @@ impl Reply {
             String::from_utf8_lossy(&self.bytes)
         );
         self.json()
+    }
+
+    /// The texts that the client is warned of.
+    pub(crate) fn warnings(&self) -> Vec<String> {
+        let warnings = self.headers.get_all("warning").iter();
+        warnings
+            .map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned())
+            .collect()
     }
 
     /// The message of a refusal.

@@ -7,4 +7,6 @@ mod crud;
 mod custom;
 mod harness;
 mod lists;
+mod meetings;
 mod shapes;
+mod words;
