@@ -2,12 +2,13 @@
 //! kinds, from one published release.
 //!
 //! Inputs: discovery and OpenAPI v3 documents (inside the Go module `k8s.io/kubernetes`), the Go
-//! types with their struct tags, the `.proto` files they must agree with, and, for Table columns,
-//! a kube-apiserver of the same release. The output is JSON with one entry per line, sorted, so
+//! types with their struct tags, the `.proto` files they must agree with, and, for Table columns
+//! and the values of enumerations, a kube-apiserver of the same release. The output is JSON with one entry per line, sorted, so
 //! that a new release is a readable diff; what reads it is `typepack` in the API server.
 
 mod columns;
 mod discovery;
+mod enums;
 mod messages;
 mod openapi;
 mod proto;
@@ -19,6 +20,7 @@ use std::path::PathBuf;
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
 
+use crate::cluster::Cluster;
 use crate::golang::{self, KUBERNETES};
 use crate::paths;
 
@@ -95,7 +97,9 @@ fn generate() -> Result<String> {
     let release = golang::download(&format!("k8s.io/kubernetes@v{KUBERNETES}"))?.join("api");
     let mut definitions = openapi::definitions(&release.join("openapi-spec/v3"))?;
     let mut kinds = discovery::kinds(&release.join("discovery"), &definitions)?;
-    let columns = columns::read(&kinds)?;
+    let cluster = Cluster::start()?;
+    enums::add(&mut definitions, &cluster)?;
+    let columns = columns::read(&kinds, &cluster)?;
     for kind in &mut kinds {
         kind.columns = columns.get(&kind.key()).cloned().unwrap_or_default();
     }

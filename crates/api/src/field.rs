@@ -205,7 +205,7 @@ impl Error {
 
     /// The value is longer than `max` bytes.
     pub fn too_long(path: Path, max: usize) -> Self {
-        let detail = format!("may not be more than {max} bytes");
+        let detail = format!("may not be more than {}", counted(max, "byte"));
         Self {
             kind: ErrorKind::TooLong,
             path,
@@ -216,7 +216,7 @@ impl Error {
 
     /// The list or map has more than `max` entries.
     pub fn too_many(path: Path, actual: usize, max: usize) -> Self {
-        let detail = format!("must have at most {max} items");
+        let detail = format!("must have at most {}", counted(max, "item"));
         Self {
             kind: ErrorKind::TooMany,
             path,
@@ -246,6 +246,29 @@ impl fmt::Display for Error {
 }
 
 impl std::error::Error for Error {}
+
+/// `1 byte`, `2 bytes`.
+fn counted(count: usize, what: &str) -> String {
+    match count {
+        1 => format!("1 {what}"),
+        count => format!("{count} {what}s"),
+    }
+}
+
+/// Several errors in one line, each text once, as Kubernetes writes them.
+pub fn aggregate(errors: &[Error]) -> String {
+    let mut texts: Vec<String> = Vec::new();
+    for error in errors {
+        let text = error.to_string();
+        if !texts.contains(&text) {
+            texts.push(text);
+        }
+    }
+    match texts.as_slice() {
+        [one] => one.clone(),
+        many => format!("[{}]", many.join(", ")),
+    }
+}
 
 /// A value as Kubernetes prints it in an error: as JSON.
 struct Shown<'a>(&'a Value);
@@ -279,6 +302,23 @@ mod tests {
         check(
             Error::duplicate(path, "x"),
             r#"spec.bars[0].name: Duplicate value: "x""#,
+        );
+        let data = Path::new("data");
+        check(
+            Error::too_long(data.clone(), 1),
+            "data: Too long: may not be more than 1 byte",
+        );
+        check(
+            Error::too_long(data.clone(), 2),
+            "data: Too long: may not be more than 2 bytes",
+        );
+        check(
+            Error::too_many(data.clone(), 2, 1),
+            "data: Too many: 2: must have at most 1 item",
+        );
+        check(
+            Error::too_many(data, 3, 2),
+            "data: Too many: 3: must have at most 2 items",
         );
     }
 }

@@ -1,10 +1,14 @@
 //! JSON as clients send it: parsed once, with the duplicate fields that strict validation reports.
 
+mod fault;
+
 use std::cell::RefCell;
 use std::fmt;
 
 use serde::de::{DeserializeSeed, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
+
+pub use fault::fault;
 
 /// A document and what was odd about it.
 #[derive(Debug, PartialEq)]

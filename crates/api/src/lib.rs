@@ -1,5 +1,5 @@
-//! The object model that every other crate speaks: kinds, names, selectors, identities, time,
-//! and the errors about fields that users see.
+//! The object model that every other crate speaks: kinds, names, selectors, quantities,
+//! identities, time, and the errors about fields that users see.
 //!
 //! It is not a client and not a server, and it knows nothing of schemas; it is PURE: no clock,
 //! environment, files or network.
@@ -20,5 +20,6 @@ pub mod identity;
 pub mod json;
 pub mod kind;
 pub mod names;
+pub mod quantity;
 pub mod selector;
 pub mod time;

@@ -74,6 +74,10 @@ impl Cx {
         }
     }
 
+    pub(crate) fn warn_all(&mut self, texts: Vec<String>) {
+        texts.into_iter().for_each(|text| self.warn(text));
+    }
+
     /// Adds what there is to warn of to an answer.
     pub(crate) fn finish(&self, mut answer: Answer) -> Answer {
         for text in &self.warnings {

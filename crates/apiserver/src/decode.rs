@@ -10,8 +10,7 @@ use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
 use crate::error::Error;
-use crate::protobuf;
-use crate::typepack;
+use crate::{protobuf, typepack, value};
 
 /// What objects may be sent in.
 const SUPPORTED: [&str; 3] = [
@@ -58,22 +57,96 @@ pub(crate) fn essence(content_type: &str) -> &str {
     content_type.split(';').next().unwrap_or_default().trim()
 }
 
+/// The object in a body, of which nothing is known but that it should be of this kind.
+pub(crate) fn object(content_type: &str, body: &[u8], kind: &str) -> Result<Parsed, Error> {
+    let parsed = document(media(content_type)?, body).and_then(identified);
+    parsed.map_err(|why| unrecognized(kind, body, &why))
+}
+
+/// The error about a body in which no object of this kind can be seen.
+pub(crate) fn unrecognized(kind: &str, body: &[u8], why: &dyn std::fmt::Display) -> Error {
+    let summary = summary(body);
+    Error::bad_request(format!(
+        "the object provided is unrecognized (must be of type {kind}): {why} ({summary})"
+    ))
+}
+
+/// The first bytes of a body: as they are if it looks like JSON, else in hexadecimal.
+fn summary(body: &[u8]) -> String {
+    const SHOWN: usize = 30;
+    let shown = &body[..body.len().min(SHOWN)];
+    let more = if body.len() > SHOWN { " ..." } else { "" };
+    match shown.first() {
+        None => "<empty>".to_owned(),
+        Some(b'{') => format!("{}{more}", String::from_utf8_lossy(shown)),
+        Some(_) => {
+            let hexadecimal: String = shown.iter().map(|byte| format!("{byte:02x}")).collect();
+            format!("{hexadecimal}{more}")
+        }
+    }
+}
+
+/// A body that cannot be read, and why.
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+#[error("{0}")]
+pub(crate) struct Unreadable(String);
+
 /// The document in a body.
-pub(crate) fn document(media: Media, body: &[u8]) -> Result<Parsed, Error> {
+fn document(media: Media, body: &[u8]) -> Result<Parsed, Unreadable> {
     match media {
-        Media::Json => json::parse(body).map_err(|error| unreadable(&error)),
+        Media::Json => json::parse(body).map_err(|error| parse_error(&json_fault(body, &error))),
         Media::Yaml => yaml(body),
         Media::Protobuf => protobuf::decode(typepack::load().tables(), body, None)
             .map(|decoded| Parsed {
                 value: decoded.value,
                 duplicates: Vec::new(),
             })
-            .map_err(|error| unreadable(&error)),
+            .map_err(|error| Unreadable(error.to_string())),
+    }
+}
+
+/// What is wrong with JSON that could not be read, in the words that clients know if there are
+/// some: not for what only we refuse, such as documents that are too deep.
+pub(crate) fn json_fault(body: &[u8], error: &serde_json::Error) -> String {
+    json::fault(body).unwrap_or_else(|| error.to_string())
+}
+
+fn parse_error(fault: &str) -> Unreadable {
+    Unreadable(format!(
+        "couldn't get version/kind; json parse error: {fault}"
+    ))
+}
+
+/// What is read first is what the object says that it is. Null is an empty object.
+fn identified(mut parsed: Parsed) -> Result<Parsed, Unreadable> {
+    if parsed.value.is_null() {
+        parsed.value = Value::Object(serde_json::Map::new());
+    }
+    let Value::Object(object) = &parsed.value else {
+        let found = value::type_name(&parsed.value);
+        return Err(parse_error(&format!(
+            "json: cannot unmarshal {found} into Go value of type struct {{ APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; Kind string \"json:\\\"kind,omitempty\\\"\" }}"
+        )));
+    };
+    for field in ["apiVersion", "kind"] {
+        let found = object.get(field).map_or("null", value::type_name);
+        if !matches!(found, "string" | "null") {
+            return Err(parse_error(&format!(
+                "json: cannot unmarshal {found} into Go struct field .{field} of type string"
+            )));
+        }
+    }
+    let version = value::text(&parsed.value, "apiVersion");
+    match version.matches('/').count() > 1 {
+        true => Err(Unreadable(format!(
+            "unexpected GroupVersion string: {version}"
+        ))),
+        false => Ok(parsed),
     }
 }
 
 /// YAML as kubectl reads it; JSON is YAML too.
-pub(crate) fn yaml(body: &[u8]) -> Result<Parsed, Error> {
+pub(crate) fn yaml(body: &[u8]) -> Result<Parsed, Unreadable> {
     // Most of it is JSON, which is read faster as such. What looks like JSON and is none, for a
     // trailing comma, may still be YAML.
     if body.first() == Some(&b'{')
@@ -83,7 +156,12 @@ pub(crate) fn yaml(body: &[u8]) -> Result<Parsed, Error> {
     }
     serde_saphyr::from_slice_with_options::<Document>(body, yaml_options())
         .map(|document| document.0)
-        .map_err(|error| Error::bad_request(format!("error decoding YAML: {error}")))
+        .map_err(|error| {
+            // Behind the first line it shows the place in the text.
+            let text = error.to_string();
+            let first = text.lines().next().unwrap_or_default();
+            Unreadable(format!("yaml: {}", first.trim_start_matches("error: ")))
+        })
 }
 
 fn yaml_options() -> serde_saphyr::Options {
@@ -108,18 +186,14 @@ impl<'de> Deserialize<'de> for Document {
     }
 }
 
-fn unreadable(error: &dyn std::fmt::Display) -> Error {
-    Error::bad_request(format!(
-        "couldn't get version/kind; json parse error: {error}"
-    ))
-}
-
 /// An optional document, such as the options of a delete.
 pub(crate) fn optional(content_type: &str, body: &[u8]) -> Result<Option<Value>, Error> {
-    match body.is_empty() {
-        true => Ok(None),
-        false => document(media(content_type)?, body).map(|parsed| Some(parsed.value)),
+    if body.is_empty() {
+        return Ok(None);
     }
+    let parsed = document(media(content_type)?, body).and_then(identified);
+    let parsed = parsed.map_err(|why| Error::bad_request(why.to_string()))?;
+    Ok(Some(parsed.value))
 }
 
 #[cfg(test)]
@@ -171,12 +245,62 @@ mod tests {
             (Media::Protobuf, b"nope"),
             (Media::Protobuf, b"k8s\0\xff\xff\xff"),
         ] {
-            let error = document(media, body).unwrap_err();
-            assert_eq!(error.code.as_u16(), 400, "{error}");
+            assert!(document(media, body).is_err(), "{media:?} {body:?}");
         }
         assert_eq!(
             super::media("application/cbor").unwrap_err().code.as_u16(),
             415
         );
+    }
+
+    #[test]
+    fn faults_are_told_as_kubernetes_tells_them() {
+        let check = |content_type: &str, body: &str, expected: &str| {
+            let error = object(content_type, body.as_bytes(), "ConfigMap").unwrap_err();
+            let expected = format!(
+                "the object provided is unrecognized (must be of type ConfigMap): {expected}"
+            );
+            assert_eq!(
+                (error.code.as_u16(), error.message),
+                (400, expected),
+                "{body}"
+            );
+        };
+        let json = |body: &str, why: &str, summary: &str| {
+            let expected =
+                format!("couldn't get version/kind; json parse error: {why} ({summary})");
+            check("application/json", body, &expected);
+        };
+        json("", "unexpected end of JSON input", "<empty>");
+        json(
+            "this is not json",
+            "invalid character 'h' in literal true (expecting 'r')",
+            "74686973206973206e6f74206a736f6e",
+        );
+        json("{\"a\"", "unexpected end of JSON input", "{\"a\"");
+        let long = format!("{{{}", " ".repeat(50));
+        let summary = format!("{{{} ...", " ".repeat(29));
+        json(&long, "unexpected end of JSON input", &summary);
+        json(
+            "[]",
+            "json: cannot unmarshal array into Go value of type struct { APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; Kind string \"json:\\\"kind,omitempty\\\"\" }",
+            "5b5d",
+        );
+        json(
+            "{\"kind\":1}",
+            "json: cannot unmarshal number into Go struct field .kind of type string",
+            "{\"kind\":1}",
+        );
+        check(
+            "application/json",
+            "{\"apiVersion\":\"a/b/c\"}",
+            "unexpected GroupVersion string: a/b/c ({\"apiVersion\":\"a/b/c\"})",
+        );
+        check(
+            "application/vnd.kubernetes.protobuf",
+            "nope",
+            "provided data does not appear to be a protobuf message, expected prefix [107 56 115 0] (6e6f7065)",
+        );
+        assert_eq!(object("", b"null", "ConfigMap").unwrap().value, json!({}));
     }
 }

@@ -12,7 +12,7 @@ use crate::kinds::registry::Registry;
 use crate::reviews;
 
 /// What every stored kind can do, in the order that Kubernetes lists it.
-const VERBS: [&str; 8] = [
+pub(crate) const VERBS: [&str; 8] = [
     "create",
     "delete",
     "deletecollection",

@@ -167,7 +167,10 @@ impl Error {
             "" => kind.to_owned(),
             group => format!("{kind}.{group}"),
         };
-        let message = format!("{qualified} {name:?} is invalid: {}", aggregate(errors));
+        let message = format!(
+            "{qualified} {name:?} is invalid: {}",
+            field::aggregate(errors)
+        );
         let causes = errors.iter().map(|error| Cause {
             reason: error.kind.cause().to_owned(),
             message: error.body(),
@@ -295,7 +298,7 @@ impl Error {
 
     /// The revision asked for has not happened yet.
     pub fn future_revision(wanted: u64, current: u64) -> Self {
-        let message = format!("Too large resource version: {wanted}, current: {current}");
+        let message = format!("Timeout: Too large resource version: {wanted}, current: {current}");
         let cause = Cause {
             reason: "ResourceVersionTooLarge".to_owned(),
             message: "Too large resource version".to_owned(),
@@ -408,21 +411,6 @@ impl Cause {
             map.insert(key.to_owned(), json!(text));
         }
         Value::Object(map)
-    }
-}
-
-/// Several errors in one line, as Kubernetes writes them.
-fn aggregate(errors: &[field::Error]) -> String {
-    let mut texts: Vec<String> = Vec::new();
-    for error in errors {
-        let text = error.to_string();
-        if !texts.contains(&text) {
-            texts.push(text);
-        }
-    }
-    match texts.as_slice() {
-        [one] => one.clone(),
-        many => format!("[{}]", many.join(", ")),
     }
 }
 

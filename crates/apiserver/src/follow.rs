@@ -14,12 +14,12 @@ use crate::auth::rbac::Part;
 use crate::kinds::custom;
 use crate::server::{Inner, TENANT};
 
+/// Where definitions of custom kinds are.
+pub(crate) const DEFINITIONS: &str = "apiextensions.k8s.io/customresourcedefinitions";
+
 /// The collections that are followed.
 pub(crate) const FOLLOWED: [(&str, Follows); 5] = [
-    (
-        "apiextensions.k8s.io/customresourcedefinitions",
-        Follows::Definitions,
-    ),
+    (DEFINITIONS, Follows::Definitions),
     ("rbac.authorization.k8s.io/roles", Follows::Rbac(Part::Role)),
     (
         "rbac.authorization.k8s.io/clusterroles",

@@ -43,6 +43,8 @@ pub(crate) struct Kind {
     /// Fields that a selector may name, besides `metadata.name` and `metadata.namespace`.
     pub(crate) selectable: Vec<String>,
     pub(crate) storage_hash: String,
+    /// What clients of this version are warned of.
+    pub(crate) deprecation: Option<String>,
     pub(crate) strategy: &'static Strategy,
     pub(crate) source: Source,
 }
@@ -86,6 +88,14 @@ impl Kind {
 
     pub(crate) fn is(&self, group: &str, plural: &str) -> bool {
         self.group == group && self.plural == plural
+    }
+
+    /// The group that errors about fields name: the one that objects are stored in.
+    pub(crate) fn error_group(&self) -> &str {
+        match self.stored_as.split_once('/') {
+            Some((group, _)) => group,
+            None => "",
+        }
     }
 
     pub(crate) fn is_custom(&self) -> bool {

@@ -52,7 +52,8 @@ pub(crate) fn accepts_gzip(headers: &HeaderMap) -> bool {
     })
 }
 
-fn ranges(headers: &HeaderMap) -> impl Iterator<Item = &str> {
+/// What the client accepts, in its order.
+pub(crate) fn ranges(headers: &HeaderMap) -> impl Iterator<Item = &str> {
     let values = headers
         .get_all(ACCEPT)
         .iter()

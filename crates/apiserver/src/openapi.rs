@@ -2,6 +2,8 @@
 //!
 //! One document per group and version, made when it is first asked for.
 
+pub(crate) mod v2;
+
 use std::collections::BTreeSet;
 
 use bytes::Bytes;

@@ -1,6 +1,8 @@
 //! The query parameters of a request, parsed and checked. Pure.
 
+use deltaplane_api::field;
 use deltaplane_api::selector::{FieldSelector, LabelSelector};
+use serde_json::json;
 
 use crate::error::Error;
 
@@ -8,11 +10,20 @@ use crate::error::Error;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Query(Vec<(String, String)>);
 
-/// `?resourceVersionMatch=`.
+/// What `?resourceVersionMatch=` may be.
+const EXACT: &str = "Exact";
+const NOT_OLDER_THAN: &str = "NotOlderThan";
+
+/// What a request may say about how it is to be carried out, in the names that errors use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Match {
-    Exact,
-    NotOlderThan,
+pub(crate) enum Options {
+    List,
+    Create,
+    Update,
+    Patch,
+    /// A patch that is server-side apply.
+    Apply,
+    Delete,
 }
 
 /// How fresh a read must be.
@@ -32,7 +43,7 @@ pub(crate) struct ListOptions {
     pub(crate) labels: LabelSelector,
     pub(crate) fields: FieldSelector,
     pub(crate) resource_version: String,
-    pub(crate) version_match: Option<Match>,
+    version_match: String,
     /// 0 means no limit.
     pub(crate) limit: u64,
     pub(crate) continue_token: String,
@@ -56,7 +67,7 @@ pub(crate) struct WriteOptions {
     pub(crate) field_manager: String,
     pub(crate) field_validation: FieldValidation,
     /// Only with server-side apply.
-    pub(crate) force: Option<bool>,
+    pub(crate) force: bool,
 }
 
 // === impl Query ===
@@ -104,58 +115,68 @@ impl Query {
         if text.is_empty() {
             return Ok(None);
         }
-        let number = text.parse::<i64>().map_err(|_| {
-            Error::bad_request(format!("invalid value for {key}: {text:?} is not a number"))
-        })?;
+        let number = text
+            .parse::<i64>()
+            .map_err(|error| Error::bad_request(number_fault("ParseInt", text, error.kind())))?;
         Ok(Some(u64::try_from(number).unwrap_or(0)))
-    }
-
-    pub(crate) fn dry_run(&self) -> Result<bool, Error> {
-        dry_run(self.all("dryRun"))
     }
 }
 
+/// A text that is no number, in the words of Go.
+fn number_fault(function: &str, text: &str, why: &std::num::IntErrorKind) -> String {
+    use std::num::IntErrorKind::{NegOverflow, PosOverflow};
+    let why = match matches!(why, PosOverflow | NegOverflow) {
+        true => "value out of range",
+        false => "invalid syntax",
+    };
+    format!("strconv.{function}: parsing {text:?}: {why}")
+}
+
 /// `dryRun` knows one value.
-pub(crate) fn dry_run<'a>(values: impl Iterator<Item = &'a str>) -> Result<bool, Error> {
-    let mut dry = false;
-    for value in values {
-        match value {
-            "All" => dry = true,
-            "" => {}
-            other => {
-                return Err(Error::unprocessable(format!(
-                    " \"\" is invalid: dryRun: Unsupported value: {other:?}: supported values: \"All\""
-                )));
-            }
+pub(crate) fn dry_run<'a>(
+    values: impl Iterator<Item = &'a str>,
+    errors: &mut Vec<field::Error>,
+) -> bool {
+    let values: Vec<&str> = values.filter(|value| !value.is_empty()).collect();
+    if values.iter().any(|value| *value != "All") {
+        let path = field::Path::new("dryRun");
+        errors.push(field::Error::not_supported(path, json!(values), &["All"]));
+    }
+    !values.is_empty()
+}
+
+// === impl Options ===
+
+impl Options {
+    /// Refuses options with these faults, if there are some.
+    pub(crate) fn refuse(self, errors: &[field::Error]) -> Result<(), Error> {
+        let kind = match self {
+            Self::List => "ListOptions",
+            Self::Create => "CreateOptions",
+            Self::Update => "UpdateOptions",
+            Self::Patch | Self::Apply => "PatchOptions",
+            Self::Delete => "DeleteOptions",
+        };
+        match errors.is_empty() {
+            true => Ok(()),
+            false => Err(Error::invalid("meta.k8s.io", kind, "", errors)),
         }
     }
-    Ok(dry)
 }
 
 // === impl ListOptions ===
 
 impl ListOptions {
     pub(crate) fn parse(query: &Query) -> Result<Self, Error> {
-        let version_match = match query.get("resourceVersionMatch") {
-            "" => None,
-            "Exact" => Some(Match::Exact),
-            "NotOlderThan" => Some(Match::NotOlderThan),
-            other => {
-                return Err(list_invalid(&format!(
-                    "resourceVersionMatch: Unsupported value: {other:?}: supported values: \"Exact\", \"NotOlderThan\", \"\""
-                )));
-            }
+        let unreadable = |error: deltaplane_api::selector::ParseError| {
+            // The texts are Kubernetes' own, and say what was read.
+            Error::bad_request(error.to_string())
         };
-        let selector_error = |key: &str, error: &dyn std::fmt::Display| {
-            Error::bad_request(format!("unable to parse {key}: {error}"))
-        };
-        let labels = query.get("labelSelector").parse();
-        let fields = query.get("fieldSelector").parse();
         Ok(Self {
-            labels: labels.map_err(|error| selector_error("labelSelector", &error))?,
-            fields: fields.map_err(|error| selector_error("fieldSelector", &error))?,
+            labels: query.get("labelSelector").parse().map_err(unreadable)?,
+            fields: query.get("fieldSelector").parse().map_err(unreadable)?,
             resource_version: query.get("resourceVersion").to_owned(),
-            version_match,
+            version_match: query.get("resourceVersionMatch").to_owned(),
             limit: query.number("limit")?.unwrap_or(0),
             continue_token: query.get("continue").to_owned(),
             timeout_seconds: query.number("timeoutSeconds")?,
@@ -166,101 +187,137 @@ impl ListOptions {
 
     /// The rules of `resourceVersion` and `resourceVersionMatch` for lists.
     pub(crate) fn list_freshness(&self) -> Result<Freshness, Error> {
-        if self.send_initial_events.is_some() {
-            return Err(list_invalid(
-                "sendInitialEvents: Forbidden: sendInitialEvents is forbidden for list",
+        Options::List.refuse(&self.list_faults())?;
+        if !self.continue_token.is_empty() && !matches!(self.resource_version.as_str(), "" | "0") {
+            return Err(Error::bad_request(
+                "specifying resource version is not allowed when using continue",
             ));
         }
-        if !self.continue_token.is_empty() {
-            if self.version_match.is_some() {
-                return Err(list_invalid(
-                    "resourceVersionMatch: Forbidden: resourceVersionMatch is forbidden when continue is provided",
-                ));
-            }
-            if !matches!(self.resource_version.as_str(), "" | "0") {
-                return Err(Error::bad_request(
-                    "specifying resource version is not allowed when using continue",
-                ));
-            }
-        }
-        match (self.resource_version.as_str(), self.version_match) {
-            ("", Some(_)) => Err(list_invalid(
-                "resourceVersionMatch: Forbidden: resourceVersionMatch is forbidden unless resourceVersion is provided",
-            )),
-            ("0", Some(Match::Exact)) => Err(list_invalid(
-                "resourceVersionMatch: Forbidden: resourceVersionMatch \"Exact\" is forbidden for resourceVersion \"0\"",
-            )),
+        let revision = |text: &str| {
+            revision(text).map_err(|fault| {
+                Error::bad_request(format!("invalid resource version: {}", fault.message))
+            })
+        };
+        match (self.resource_version.as_str(), self.version_match.as_str()) {
             ("" | "0", _) => Ok(Freshness::Latest),
-            (text, Some(Match::Exact)) => Ok(Freshness::Exactly(revision(text)?)),
+            (text, EXACT) => Ok(Freshness::Exactly(revision(text)?)),
             // A limit with a revision and no match means exactly that revision; this is old, and kept.
-            (text, None) if self.limit > 0 => Ok(Freshness::Exactly(revision(text)?)),
-            (text, None | Some(Match::NotOlderThan)) => {
-                Ok(Freshness::NotOlderThan(revision(text)?))
-            }
+            (text, "") if self.limit > 0 => Ok(Freshness::Exactly(revision(text)?)),
+            (text, _) => Ok(Freshness::NotOlderThan(revision(text)?)),
         }
     }
 
-    /// The rules for watches. Gives whether the watch begins with what exists.
-    pub(crate) fn check_watch(&self) -> Result<(), Error> {
-        match (self.send_initial_events, self.version_match) {
-            (None, Some(_)) => Err(list_invalid(
-                "resourceVersionMatch: Forbidden: resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided",
-            )),
-            (Some(_), None | Some(Match::Exact)) => Err(list_invalid(
-                "resourceVersionMatch: Forbidden: sendInitialEvents requires setting resourceVersionMatch to NotOlderThan",
-            )),
-            (None, None) | (Some(_), Some(Match::NotOlderThan)) => Ok(()),
+    fn list_faults(&self) -> Vec<field::Error> {
+        let mut errors = Vec::new();
+        let version_match = self.version_match.as_str();
+        let path = field::Path::new("resourceVersionMatch");
+        let mut forbid = |detail: &str| errors.push(field::Error::forbidden(path.clone(), detail));
+        if !version_match.is_empty() {
+            if self.resource_version.is_empty() {
+                forbid("resourceVersionMatch is forbidden unless resourceVersion is provided");
+            }
+            if !self.continue_token.is_empty() {
+                forbid("resourceVersionMatch is forbidden when continue is provided");
+            }
+            if ![EXACT, NOT_OLDER_THAN].contains(&version_match) {
+                let known = [EXACT, NOT_OLDER_THAN, ""];
+                errors.push(field::Error::not_supported(path, version_match, &known));
+            } else if version_match == EXACT && self.resource_version == "0" {
+                forbid("resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\"");
+            }
         }
+        if self.send_initial_events.is_some() {
+            let path = field::Path::new("sendInitialEvents");
+            let detail = "sendInitialEvents is forbidden for list";
+            errors.push(field::Error::forbidden(path, detail));
+        }
+        errors
+    }
+
+    /// The rules for watches.
+    pub(crate) fn check_watch(&self) -> Result<(), Error> {
+        let mut errors = Vec::new();
+        let version_match = self.version_match.as_str();
+        let path = field::Path::new("resourceVersionMatch");
+        let mut forbid = |detail: &str| errors.push(field::Error::forbidden(path.clone(), detail));
+        if self.send_initial_events.is_some() && version_match != NOT_OLDER_THAN {
+            forbid("sendInitialEvents requires setting resourceVersionMatch to NotOlderThan");
+        }
+        if !version_match.is_empty() {
+            if self.send_initial_events.is_none() {
+                forbid(
+                    "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided",
+                );
+            }
+            if !self.continue_token.is_empty() {
+                forbid("resourceVersionMatch is forbidden when continue is provided");
+            }
+            if version_match != NOT_OLDER_THAN {
+                let known = [NOT_OLDER_THAN];
+                errors.push(field::Error::not_supported(path, version_match, &known));
+            }
+        }
+        Options::List.refuse(&errors)
     }
 }
 
 /// A resource version as a number.
 pub(crate) fn revision(text: &str) -> Result<u64, Error> {
-    let digits = !text.is_empty() && text.bytes().all(|c| c.is_ascii_digit());
-    match (digits, text.parse()) {
-        (true, Ok(revision)) => Ok(revision),
-        _ => Err(Error::bad_request(format!(
-            "Invalid value: {text:?}: resourceVersion: strconv.ParseUint: parsing {text:?}: invalid syntax"
-        ))),
-    }
-}
-
-fn list_invalid(what: &str) -> Error {
-    Error::unprocessable(format!("ListOptions.meta.k8s.io \"\" is invalid: {what}"))
+    // Go's numbers have no sign here.
+    let parsed = match text.starts_with('+') {
+        true => "".parse(),
+        false => text.parse::<u64>(),
+    };
+    parsed.map_err(|error| {
+        let path = field::Path::new("resourceVersion");
+        let fault = number_fault("ParseUint", text, error.kind());
+        Error::bad_request(field::Error::invalid(path, text, fault).to_string())
+    })
 }
 
 // === impl WriteOptions ===
 
 impl WriteOptions {
     /// `user_agent` names the manager when the query does not.
-    pub(crate) fn parse(query: &Query, user_agent: &str) -> Result<Self, Error> {
+    pub(crate) fn parse(of: Options, query: &Query, user_agent: &str) -> Result<Self, Error> {
         let manager = query.get("fieldManager");
-        let path = deltaplane_api::field::Path::new("fieldManager");
-        let faults = deltaplane_schema::managed::validate_field_manager(manager, &path);
-        if !faults.is_empty() {
-            return Err(Error::invalid("", "", "", &faults));
+        let force = query.optional_flag("force");
+        let mut errors = Vec::new();
+        let path = field::Path::new("fieldManager");
+        if of == Options::Apply && manager.is_empty() {
+            let detail = "is required for apply patch";
+            errors.push(field::Error::required(path.clone(), detail));
         }
+        if of == Options::Patch && force.is_some() {
+            let detail = "may not be specified for non-apply patch";
+            errors.push(field::Error::forbidden(field::Path::new("force"), detail));
+        }
+        errors.extend(deltaplane_schema::managed::validate_field_manager(
+            manager, &path,
+        ));
+        let dry_run = dry_run(query.all("dryRun"), &mut errors);
+        let field_validation = match query.get("fieldValidation") {
+            "Ignore" => FieldValidation::Ignore,
+            "Strict" => FieldValidation::Strict,
+            "" | "Warn" => FieldValidation::Warn,
+            other => {
+                let path = field::Path::new("fieldValidation");
+                let known = ["", "Ignore", "Strict", "Warn"];
+                errors.push(field::Error::not_supported(path, other, &known));
+                FieldValidation::Warn
+            }
+        };
+        of.refuse(&errors)?;
         let field_manager = match manager {
             "" => deltaplane_schema::managed::manager_from_user_agent(user_agent),
             manager => manager.to_owned(),
         };
         Ok(Self {
-            dry_run: query.dry_run()?,
+            dry_run,
             field_manager,
-            field_validation: field_validation(query.get("fieldValidation"))?,
-            force: query.optional_flag("force"),
+            field_validation,
+            force: force.unwrap_or(false),
         })
-    }
-}
-
-fn field_validation(text: &str) -> Result<FieldValidation, Error> {
-    match text {
-        "" | "Warn" => Ok(FieldValidation::Warn),
-        "Ignore" => Ok(FieldValidation::Ignore),
-        "Strict" => Ok(FieldValidation::Strict),
-        other => Err(Error::unprocessable(format!(
-            " \"\" is invalid: fieldValidation: Unsupported value: {other:?}: supported values: \"\", \"Ignore\", \"Strict\", \"Warn\""
-        ))),
     }
 }
 
@@ -306,6 +363,62 @@ mod tests {
         for (query, expected) in cases {
             assert_eq!(freshness(query), expected, "{query}");
         }
+    }
+
+    #[test]
+    fn faults_are_told_as_kubernetes_tells_them() {
+        let list = |query: &str| {
+            let options = ListOptions::parse(&Query::parse(query));
+            options
+                .and_then(|options| options.list_freshness())
+                .map(|_| ())
+        };
+        let watch = |query: &str| {
+            ListOptions::parse(&Query::parse(query)).and_then(|options| options.check_watch())
+        };
+        let write = |query: &str| {
+            WriteOptions::parse(Options::Create, &Query::parse(query), "").map(|_| ())
+        };
+        let check = |outcome: Result<(), Error>, expected: &str| {
+            assert_eq!(outcome.unwrap_err().message, expected);
+        };
+        let parsing = "invalid resource version: resourceVersion: Invalid value:";
+        check(
+            list("resourceVersion=nonsense"),
+            &format!(
+                "{parsing} \"nonsense\": strconv.ParseUint: parsing \"nonsense\": invalid syntax"
+            ),
+        );
+        check(
+            list("resourceVersion=99999999999999999999"),
+            &format!(
+                "{parsing} \"99999999999999999999\": strconv.ParseUint: parsing \"99999999999999999999\": value out of range"
+            ),
+        );
+        check(
+            list("limit=x"),
+            "strconv.ParseInt: parsing \"x\": invalid syntax",
+        );
+        check(
+            list("labelSelector=!!"),
+            "unable to parse requirement: found '!', expected: identifier",
+        );
+        check(
+            list("continue=a&resourceVersion=0&resourceVersionMatch=Exact"),
+            "ListOptions.meta.k8s.io \"\" is invalid: [resourceVersionMatch: Forbidden: resourceVersionMatch is forbidden when continue is provided, resourceVersionMatch: Forbidden: resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\"]",
+        );
+        check(
+            watch("sendInitialEvents=true&resourceVersionMatch=Exact"),
+            "ListOptions.meta.k8s.io \"\" is invalid: [resourceVersionMatch: Forbidden: sendInitialEvents requires setting resourceVersionMatch to NotOlderThan, resourceVersionMatch: Unsupported value: \"Exact\": supported values: \"NotOlderThan\"]",
+        );
+        check(
+            write("dryRun=x&fieldValidation=y"),
+            "CreateOptions.meta.k8s.io \"\" is invalid: [dryRun: Unsupported value: [\"x\"]: supported values: \"All\", fieldValidation: Unsupported value: \"y\": supported values: \"\", \"Ignore\", \"Strict\", \"Warn\"]",
+        );
+        check(
+            write("fieldManager=a%07"),
+            "CreateOptions.meta.k8s.io \"\" is invalid: fieldManager: Invalid value: \"a\\u0007\": invalid character U+0007 (at position 1)",
+        );
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use deltaplane_runtime::readiness::{Check, State};
-use http::header::{CACHE_CONTROL, CONTENT_TYPE, ETAG, HeaderValue, IF_NONE_MATCH};
+use http::header::{CACHE_CONTROL, CONTENT_TYPE, ETAG, HeaderValue, IF_NONE_MATCH, VARY};
 use http::{HeaderMap, Method, StatusCode};
 use serde_json::json;
 
@@ -37,14 +37,17 @@ pub(crate) fn answer(
         "" => Ok(root(server)),
         "/version" => Ok(version()),
         "/metrics" => metrics(server),
-        "/openapi/v3" => tagged(openapi::index(&server.registry.load()), headers),
+        "/openapi/v2" => {
+            let (bytes, kind) = openapi::v2::document(headers, typepack::load().release())?;
+            Ok(tagged(bytes, kind, headers))
+        }
+        "/openapi/v3" => tagged_json(openapi::index(&server.registry.load()), headers),
         path if path.starts_with("/openapi/v3/") => document(server, path, headers, query),
         path => {
             let address = server.config.address.to_string();
             let found = discovery::document(&server.registry.load(), path, &address);
             let bytes = found.ok_or_else(Error::no_such_path)?;
-            negotiate::plain(headers)?;
-            tagged(bytes, headers)
+            tagged_json(bytes, headers)
         }
     }
 }
@@ -120,6 +123,7 @@ fn root(server: &Inner) -> Answer {
         "/healthz",
         "/livez",
         "/metrics",
+        "/openapi/v2",
         "/openapi/v3",
         "/readyz",
         "/version",
@@ -170,7 +174,7 @@ fn document(
     let name = path.trim_start_matches("/openapi/v3/");
     let (group, version) = openapi::parse(name).ok_or_else(Error::no_such_path)?;
     let document = openapi::document(&server.registry.load(), group, version);
-    let mut answer = tagged(document.ok_or_else(Error::no_such_path)?, headers)?;
+    let mut answer = tagged_json(document.ok_or_else(Error::no_such_path)?, headers)?;
     if !query.get("hash").is_empty() {
         let forever = HeaderValue::from_static("public, immutable, max-age=31536000");
         answer.headers_mut().insert(CACHE_CONTROL, forever);
@@ -178,9 +182,13 @@ fn document(
     Ok(answer)
 }
 
-/// A document that clients may keep: answered in full only if it changed.
-fn tagged(bytes: bytes::Bytes, headers: &HeaderMap) -> Result<Answer, Error> {
+fn tagged_json(bytes: bytes::Bytes, headers: &HeaderMap) -> Result<Answer, Error> {
     negotiate::plain(headers)?;
+    Ok(tagged(bytes, "application/json", headers))
+}
+
+/// A document that clients may keep: answered in full only if it changed.
+fn tagged(bytes: bytes::Bytes, kind: &'static str, headers: &HeaderMap) -> Answer {
     let tag = format!(
         "\"{:016X}\"",
         crate::fingerprint(&[&String::from_utf8_lossy(&bytes)])
@@ -196,8 +204,11 @@ fn tagged(bytes: bytes::Bytes, headers: &HeaderMap) -> Result<Answer, Error> {
         }
         false => json(StatusCode::OK, bytes),
     };
+    let answered = answer.headers_mut();
+    answered.insert(CONTENT_TYPE, HeaderValue::from_static(kind));
+    answered.insert(VARY, HeaderValue::from_static("Accept"));
     if let Ok(tag) = HeaderValue::from_str(&tag) {
-        answer.headers_mut().insert(ETAG, tag);
+        answered.insert(ETAG, tag);
     }
-    Ok(answer)
+    answer
 }

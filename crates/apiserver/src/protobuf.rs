@@ -19,7 +19,7 @@ mod decode;
 mod encode;
 mod special;
 pub(crate) mod tables;
-mod wire;
+pub(crate) mod wire;
 
 use deltaplane_api::kind::ApiVersion;
 use serde_json::{Map, Value};
@@ -63,7 +63,9 @@ pub struct Decoded {
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum DecodeError {
     /// The magic is missing.
-    #[error("provided data does not appear to be a protobuf message, expected prefix \"k8s\\x00\"")]
+    #[error(
+        "provided data does not appear to be a protobuf message, expected prefix [107 56 115 0]"
+    )]
     NotProtobuf,
     /// The envelope names no kind, and none was expected.
     #[error("Object 'Kind' is missing")]

@@ -1,5 +1,6 @@
 //! Kinds that are questions: who am I, may I, is this token good, give me a token.
 
+use deltaplane_api::field;
 use deltaplane_api::identity::Identity;
 use http::StatusCode;
 use serde_json::{Value, json};
@@ -130,14 +131,19 @@ impl Question<'_> {
         let mut question = self.read()?;
         let status = match self.target.resource.as_str() {
             "selfsubjectreviews" => json!({"userInfo": user_info(self.user)}),
-            "tokenreviews" => self.token_review(&question),
-            "selfsubjectaccessreviews" => self.access(self.user, &question["spec"])?,
+            "tokenreviews" => self.token_review(&question)?,
+            "selfsubjectaccessreviews" => {
+                check_access(&question["spec"], &[])?;
+                self.access(self.user, &question["spec"])
+            }
             "subjectaccessreviews" => {
-                self.access(&subject(&question["spec"])?, &question["spec"])?
+                check_access(&question["spec"], &[check_subject])?;
+                self.access(&subject(&question["spec"]), &question["spec"])
             }
             "localsubjectaccessreviews" => {
                 self.check_namespace(&question)?;
-                self.access(&subject(&question["spec"])?, &question["spec"])?
+                check_access(&question["spec"], &[check_subject])?;
+                self.access(&subject(&question["spec"]), &question["spec"])
             }
             "selfsubjectrulesreviews" => self.rules(&question)?,
             _ => self.token_request(&mut question)?,
@@ -158,10 +164,10 @@ impl Question<'_> {
         };
         let mut question = match self.body.is_empty() {
             true => json!({}),
-            false => decode::document(decode::media(self.content_type)?, self.body)?.value,
+            false => decode::object(self.content_type, self.body, kind)?.value,
         };
         let said = value::text(&question, "kind");
-        if !question.is_object() || (!said.is_empty() && said != kind) {
+        if !said.is_empty() && said != kind {
             return Err(Error::bad_request(format!(
                 "the object provided must be of type {kind}"
             )));
@@ -174,32 +180,31 @@ impl Question<'_> {
         Ok(question)
     }
 
-    fn token_review(&self, review: &Value) -> Value {
+    fn token_review(&self, review: &Value) -> Result<Value, Error> {
         let token = value::text(review, "spec.token");
+        if token.is_empty() {
+            let message = "token is required for TokenReview in authentication";
+            return Err(Error::bad_request(message));
+        }
         let asked: Vec<&str> = value::texts(review, "spec.audiences").collect();
         let audiences = if asked.is_empty() {
             vec![AUDIENCE]
         } else {
             asked
         };
-        match verify_token(self.server, token, &audiences) {
+        Ok(match verify_token(self.server, token, &audiences) {
             Some(claims) => json!({
                 "authenticated": true,
                 "user": user_info(&claims.identity()),
                 "audiences": audiences,
             }),
             None => json!({"user": {}, "error": "invalid bearer token"}),
-        }
+        })
     }
 
-    fn access(&self, user: &Identity, spec: &Value) -> Result<Value, Error> {
+    fn access(&self, user: &Identity, spec: &Value) -> Value {
         let resource = &spec["resourceAttributes"];
         let path = &spec["nonResourceAttributes"];
-        if resource.is_null() == path.is_null() {
-            return Err(Error::unprocessable(
-                "spec: Invalid value: exactly one of nonResourceAttributes or resourceAttributes must be specified",
-            ));
-        }
         let action = match resource.is_null() {
             true => Action::Path {
                 verb: value::text(path, "verb"),
@@ -214,7 +219,7 @@ impl Question<'_> {
                 name: value::text(resource, "name"),
             }),
         };
-        Ok(json!({"allowed": self.server.rbac.read().allows(user, action)}))
+        json!({"allowed": self.server.rbac.read().allows(user, action)})
     }
 
     fn check_namespace(&self, review: &Value) -> Result<(), Error> {
@@ -233,21 +238,10 @@ impl Question<'_> {
             return Err(Error::bad_request("no namespace on request"));
         }
         let rbac = self.server.rbac.read();
-        let everything = crate::auth::rbac::Rule {
-            verbs: vec!["*".to_owned()],
-            groups: vec!["*".to_owned()],
-            resources: vec!["*".to_owned()],
-            names: Vec::new(),
-            urls: Vec::new(),
-        };
-        let all_paths = crate::auth::rbac::Rule {
-            verbs: vec!["*".to_owned()],
-            urls: vec!["*".to_owned()],
-            ..Default::default()
-        };
+        let everything = crate::auth::rbac::Rule::everything();
         let mut rules: Vec<&crate::auth::rbac::Rule> = rbac.rules(self.user, namespace).collect();
         if self.user.is_in(deltaplane_api::identity::MASTERS) {
-            rules.extend([&everything, &all_paths]);
+            rules.extend(&everything);
         }
         let (paths, resources): (Vec<_>, Vec<_>) =
             rules.into_iter().partition(|rule| !rule.urls.is_empty());
@@ -360,7 +354,7 @@ impl Question<'_> {
 }
 
 fn expiration(request: &Value) -> Result<i64, Error> {
-    let path = deltaplane_api::field::Path::new("spec").child("expirationSeconds");
+    let path = field::Path::new("spec").child("expirationSeconds");
     let asked = value::at(request, "spec.expirationSeconds");
     let seconds = asked.as_i64().unwrap_or(TOKEN_SECONDS);
     let detail = match seconds {
@@ -370,7 +364,7 @@ fn expiration(request: &Value) -> Result<i64, Error> {
         }
         seconds => return Ok(seconds),
     };
-    let error = deltaplane_api::field::Error::invalid(path, seconds, detail);
+    let error = field::Error::invalid(path, seconds, detail);
     Err(Error::invalid(
         "authentication.k8s.io",
         "TokenRequest",
@@ -390,19 +384,35 @@ fn user_info(user: &Identity) -> Value {
     info
 }
 
-/// The user that an access review asks about.
-fn subject(spec: &Value) -> Result<Identity, Error> {
-    let groups: Vec<String> = value::texts(spec, "groups").map(str::to_owned).collect();
-    let name = value::text(spec, "user").to_owned();
-    if name.is_empty() && groups.is_empty() {
-        return Err(Error::unprocessable(
-            "spec.user: Invalid value: \"\": at least one of user or group must be specified",
-        ));
+/// The rules of all access reviews, and these.
+fn check_access(spec: &Value, rules: &[fn(&Value) -> Option<field::Error>]) -> Result<(), Error> {
+    let path = field::Path::new("spec").child("resourceAttributes");
+    let resource = &spec["resourceAttributes"];
+    let mut errors = Vec::new();
+    if resource.is_null() == spec["nonResourceAttributes"].is_null() {
+        let detail = "exactly one of nonResourceAttributes or resourceAttributes must be specified";
+        errors.push(field::Error::invalid(path, resource.clone(), detail));
     }
-    Ok(Identity {
-        name,
+    errors.extend(rules.iter().filter_map(|rule| rule(spec)));
+    match errors.is_empty() {
+        true => Ok(()),
+        false => Err(Error::invalid("authorization.k8s.io", "", "", &errors)),
+    }
+}
+
+fn check_subject(spec: &Value) -> Option<field::Error> {
+    let nobody = value::text(spec, "user").is_empty() && value::list(spec, "groups").is_empty();
+    let path = field::Path::new("spec").child("user");
+    let detail = "at least one of user or group must be specified";
+    nobody.then(|| field::Error::invalid(path, "", detail))
+}
+
+/// The user that an access review asks about.
+fn subject(spec: &Value) -> Identity {
+    Identity {
+        name: value::text(spec, "user").to_owned(),
         uid: value::text(spec, "uid").to_owned(),
-        groups,
+        groups: value::texts(spec, "groups").map(str::to_owned).collect(),
         ..Identity::default()
-    })
+    }
 }

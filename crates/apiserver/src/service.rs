@@ -125,7 +125,7 @@ fn compressed(answer: Answer) -> Answer {
         .insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
     answer
         .headers_mut()
-        .insert(VARY, HeaderValue::from_static("Accept-Encoding"));
+        .append(VARY, HeaderValue::from_static("Accept-Encoding"));
     answer
 }
 
@@ -239,6 +239,7 @@ impl Incoming<'_> {
         let kind = registry.get(&target.group, &target.version, &target.resource);
         let kind = Arc::clone(kind.ok_or_else(Error::no_such_path)?);
         drop(registry);
+        let warnings = kind.deprecation.iter().cloned().collect();
         let mut cx = Cx {
             server: Arc::clone(self.server),
             now: self.server.now(),
@@ -248,7 +249,7 @@ impl Incoming<'_> {
             query: self.query,
             headers: self.parts.headers.clone(),
             body,
-            warnings: Vec::new(),
+            warnings,
         };
         let outcome = dispatch(&mut cx, &self.parts.method, self.parts.uri.query()).await;
         Ok(cx.finish(outcome.unwrap_or_else(|error| failure(&error))))

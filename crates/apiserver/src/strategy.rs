@@ -15,6 +15,7 @@ pub(crate) mod definitions;
 pub(crate) mod events;
 pub(crate) mod namespaces;
 pub(crate) mod rbac;
+pub(crate) mod selectors;
 pub(crate) mod workloads;
 
 type Validate = fn(&Value, Option<&Value>) -> Vec<field::Error>;

@@ -14,7 +14,6 @@
 
 pub mod cells;
 pub mod defaults;
-pub mod quantity;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;

@@ -5,6 +5,7 @@
 //! - [`events`]: the end of events
 //! - [`garbage`]: objects and their owners
 //! - [`namespaces`]: the end of namespaces
+//! - [`roles`]: roles that gather others' rules
 //!
 //! Not here: serving the API, deciding who may do what.
 //!
@@ -33,6 +34,7 @@ pub mod events;
 pub mod garbage;
 pub mod namespaces;
 mod queue;
+pub mod roles;
 
 use deltaplane_client::Pace;
 use kube::Client;

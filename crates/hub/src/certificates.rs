@@ -60,22 +60,26 @@ pub(crate) fn load(
             ca,
         } => Ok(Loaded {
             server: Leaf {
-                chain: read(certificate)?,
-                key: SecretPem(read(key)?),
+                chain: read("--tls-cert", certificate)?,
+                key: SecretPem(read("--tls-key", key)?),
             },
-            ca: ca.as_deref().map(read).transpose()?,
+            ca: match ca {
+                Some(ca) => Some(read("--tls-ca", ca)?),
+                None => None,
+            },
             again_at: material.renew_at.min(now + REREAD),
             material,
         }),
     }
 }
 
-/// A file of the operator's.
-pub(crate) fn read(path: &Path) -> Result<String, HubError> {
-    let content = files::read_if_exists(path).map_err(HubError::CertificateFile)?;
+/// The file of the operator's that this flag names.
+pub(crate) fn read(flag: &'static str, path: &Path) -> Result<String, HubError> {
+    let failed = |source| HubError::CertificateFile { flag, source };
+    let content = files::read_if_exists(path).map_err(failed)?;
     content.ok_or_else(|| {
         let missing = std::io::Error::from(std::io::ErrorKind::NotFound);
-        HubError::CertificateFile(FileError::reading(path, missing))
+        failed(FileError::reading(path, missing))
     })
 }
 

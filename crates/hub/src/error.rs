@@ -44,8 +44,13 @@ pub enum HubError {
     #[error("cannot use the certificates of the data directory")]
     Material(#[from] MaterialError),
     /// The operator's certificates cannot be read.
-    #[error("cannot read a certificate file")]
-    CertificateFile(#[source] FileError),
+    #[error("cannot read the file that {flag} names")]
+    CertificateFile {
+        /// The flag that names it.
+        flag: &'static str,
+        /// Why.
+        source: FileError,
+    },
     /// They can be read, but not used.
     #[error("cannot serve TLS with these certificates")]
     Certificates(#[from] ConfigError),
@@ -87,7 +92,7 @@ impl HubError {
         match self {
             Self::DataDir { .. } | Self::ForeignDir { .. } | Self::Store(_) => Sort::Data,
             Self::Listen { .. } => Sort::Address,
-            Self::Material(_) | Self::CertificateFile(_) | Self::Certificates(_) => {
+            Self::Material(_) | Self::CertificateFile { .. } | Self::Certificates(_) => {
                 Sort::Certificates
             }
             Self::Api(_) | Self::Kubeconfig(_) | Self::Task(_) | Self::Close(_) | Self::Lost(_) => {
@@ -109,9 +114,7 @@ impl HubError {
             Self::Store(error) => store_hint(error),
             Self::Listen { address, source } => listen_hint(*address, source),
             Self::Material(error) => error.hint(),
-            Self::CertificateFile(error) => {
-                format!("check that this user may read {}", error.path.display())
-            }
+            Self::CertificateFile { flag, source } => file_hint(flag, source),
             Self::Certificates(_) => {
                 "check --tls-cert, --tls-key and --client-ca: PEM, and the key to the certificate"
                     .to_owned()
@@ -125,6 +128,14 @@ impl HubError {
                     .to_owned()
             }
         }
+    }
+}
+
+fn file_hint(flag: &str, error: &FileError) -> String {
+    let path = error.path.display();
+    match error.source.kind() == io::ErrorKind::NotFound {
+        true => format!("there is no file {path}: name an existing PEM file with {flag}"),
+        false => format!("check that this user may read {path}, or name another file with {flag}"),
     }
 }
 

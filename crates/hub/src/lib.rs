@@ -212,7 +212,7 @@ fn server_config(config: &HubConfig, loaded: &Loaded) -> Result<ServerConfig, Hu
     let further = config
         .client_ca
         .as_deref()
-        .map(certificates::read)
+        .map(|path| certificates::read("--client-ca", path))
         .transpose()?;
     let authorities: Vec<&str> = [Some(loaded.material.ca.as_str()), further.as_deref()]
         .into_iter()

@@ -9,7 +9,7 @@ use deltaplane_apiserver::auth::tokens::{Claims, Reference};
 use deltaplane_apiserver::{ApiServer, Config as ApiConfig};
 use deltaplane_client::{Pace, discovery, in_process};
 use deltaplane_controllers::accounts::{LegacyToken, Mint, MintError};
-use deltaplane_controllers::{Context, accounts, definitions, events, garbage, namespaces};
+use deltaplane_controllers::{Context, accounts, definitions, events, garbage, namespaces, roles};
 use deltaplane_runtime::{Clock, Readiness, Stop, Tasks};
 use deltaplane_store::{Retention, RetentionPolicy, Store};
 
@@ -68,6 +68,8 @@ pub(crate) fn spawn_controllers(
     tasks.spawn("namespaces", |stop| namespaces::run(one, guard, stop));
     let (one, guard) = (context.clone(), readiness.guard("definitions"));
     tasks.spawn("definitions", |stop| definitions::run(one, guard, stop));
+    let (one, guard) = (context.clone(), readiness.guard("roles"));
+    tasks.spawn("roles", |stop| roles::run(one, guard, stop));
     let (one, lifetime) = (context.clone(), config.event_lifetime);
     tasks.spawn("events", move |stop| events::run(one, lifetime, stop));
     let accounts = accounts::Config {

@@ -4,91 +4,79 @@
 //! All of a built-in kind is typed; of a custom kind `apiVersion`, `kind` and `metadata` are, of
 //! the object and of embedded ones. The rest of a custom object is checked by `validate`.
 
-use std::fmt;
+mod words;
 
-use deltaplane_api::field::Path;
+use deltaplane_api::quantity::{self, ParseQuantityError};
 use deltaplane_api::time::Time;
 use serde_json::{Map, Value};
 
 use crate::depth::{self, TooDeep};
 use crate::node::{Kind, Node, Schema};
 
-/// A value of the wrong type. The request is malformed (400).
+/// A value that does not fit its field. The request is malformed (400). The words are those of
+/// Go, which clients of Kubernetes know.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DecodeError {
-    /// `path: expected integer, found string`.
-    #[error("{path}: expected {expected}, found {found}")]
+    /// The value has another JSON type, or does not fit the number's type.
+    #[error("json: cannot unmarshal {found} into Go {place} of type {expected}")]
     WrongType {
-        path: Path,
-        expected: Expected,
-        found: &'static str,
+        /// The JSON type; of numbers that do not fit, the number too.
+        found: String,
+        /// `struct field ConfigMap.data`, or `value`.
+        place: String,
+        /// A Go type, such as `map[string]string`.
+        expected: String,
     },
-    /// The number does not fit the field.
-    #[error("{path}: {value} does not fit {format}")]
-    OutOfRange {
-        path: Path,
-        value: String,
-        format: &'static str,
-    },
-    /// The text is not what the field's format asks for.
-    #[error("{path}: {value:?} is not {format}")]
-    Malformed {
-        path: Path,
-        value: String,
-        format: &'static str,
-    },
+    /// The text is not base64, from this byte on.
+    #[error("illegal base64 data at input byte {0}")]
+    Base64(usize),
+    /// The text is not a time.
+    #[error("parsing time {0}")]
+    Time(String),
+    /// The text is not a quantity.
+    #[error(transparent)]
+    Quantity(#[from] ParseQuantityError),
     #[error(transparent)]
     TooDeep(#[from] TooDeep),
 }
 
-/// What a field holds, in words.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Expected(Kind);
+/// Where in the document we are: a list on the stack, turned into words only for an error. Go
+/// names fields alone, and neither the keys of maps nor the indices of lists.
+#[derive(Clone, Copy)]
+struct At<'a> {
+    parent: Option<&'a At<'a>>,
+    /// The struct that has the field.
+    owner: Option<&'a str>,
+    field: &'a str,
+}
 
 impl Schema {
     /// Checks the JSON types of typed fields. Nulls in them become what Go makes of them: absent
     /// for fields, the zero value for entries of maps and lists.
     pub fn decode(&self, object: &mut Value) -> Result<(), DecodeError> {
         depth::check(object)?;
-        let path = Path::root();
-        check(object, self.root(), &path)
+        check(object, self.root(), None)
     }
 }
 
-impl fmt::Display for Expected {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self.0 {
-            Kind::Any => "any value",
-            Kind::Object => "object",
-            Kind::Array => "array",
-            Kind::String => "string",
-            Kind::Integer => "integer",
-            Kind::Number => "number",
-            Kind::Boolean => "boolean",
-            Kind::IntOrString => "integer or string",
-            Kind::Quantity => "quantity (string or number)",
-        })
-    }
-}
-
-fn check(value: &mut Value, node: Node<'_>, path: &Path) -> Result<(), DecodeError> {
+fn check(value: &mut Value, node: Node<'_>, at: Option<&At<'_>>) -> Result<(), DecodeError> {
     if node.is_untyped() {
         return Ok(());
     }
     if node.flags().decoded {
-        check_type(value, node, path)?;
+        check_type(value, node, at)?;
     }
     match value {
-        Value::Object(map) => check_fields(map, node, path),
+        Value::Object(map) => check_fields(map, node, at),
         Value::Array(list) => {
             let Some(items) = node.items() else {
                 return Ok(());
             };
-            for (index, item) in list.iter_mut().enumerate() {
+            for item in list {
                 fill_null(item, items);
-                // Scalars of the right type need no path.
+                // Scalars of the right type need no visit.
                 if needs_visit(item, items) {
-                    check(item, items, &path.index(index))?;
+                    check(item, items, at)?;
                 }
             }
             Ok(())
@@ -100,7 +88,7 @@ fn check(value: &mut Value, node: Node<'_>, path: &Path) -> Result<(), DecodeErr
 fn check_fields(
     map: &mut Map<String, Value>,
     node: Node<'_>,
-    path: &Path,
+    at: Option<&At<'_>>,
 ) -> Result<(), DecodeError> {
     if node.flags().decoded && map.values().any(Value::is_null) {
         map.retain(|name, value| {
@@ -110,19 +98,29 @@ fn check_fields(
     for (name, value) in map.iter_mut() {
         if let Some(property) = node.property(name) {
             if needs_visit(value, property) {
-                check(value, property, &path.child(name))?;
+                let field = At {
+                    parent: at,
+                    owner: node.data().title.as_deref(),
+                    field: name,
+                };
+                // Where the typed part of a custom object begins, there is no struct around it.
+                check(
+                    value,
+                    property,
+                    Some(&field).filter(|_| node.flags().decoded),
+                )?;
             }
         } else if let Some(entry) = node.child(name) {
             fill_null(value, entry);
             if needs_visit(value, entry) {
-                check(value, entry, &path.key(name))?;
+                check(value, entry, at)?;
             }
         }
     }
     Ok(())
 }
 
-/// False for what is certainly right, so that its path need not be built.
+/// False for what is certainly right.
 fn needs_visit(value: &Value, node: Node<'_>) -> bool {
     match value {
         Value::Object(_) | Value::Array(_) => true,
@@ -149,95 +147,47 @@ fn fill_null(value: &mut Value, node: Node<'_>) {
     }
 }
 
-fn check_type(value: &Value, node: Node<'_>, path: &Path) -> Result<(), DecodeError> {
+fn check_type(value: &Value, node: Node<'_>, at: Option<&At<'_>>) -> Result<(), DecodeError> {
+    if value.is_null() {
+        return Ok(());
+    }
     let fits = match node.kind() {
         Kind::Any => true,
         Kind::Object => value.is_object(),
         Kind::Array => value.is_array(),
-        Kind::String => return check_text(value, node, path),
-        Kind::Integer => return check_integer(value, node, path),
+        Kind::String => return check_text(value, node, at),
+        Kind::Integer => words::integer_fits(value, node),
         Kind::Number => value.is_number(),
         Kind::Boolean => value.is_boolean(),
-        Kind::IntOrString => value.is_string() || is_integer(value),
-        Kind::Quantity => value.is_string() || value.is_number(),
-    };
-    match fits || value.is_null() {
-        true => Ok(()),
-        false => Err(wrong_type(value, node, path)),
-    }
-}
-
-fn check_text(value: &Value, node: Node<'_>, path: &Path) -> Result<(), DecodeError> {
-    let text = match value {
-        Value::String(text) => text,
-        Value::Null => return Ok(()),
-        Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => {
-            return Err(wrong_type(value, node, path));
-        }
-    };
-    let format = match node.format() {
-        Some("date-time") if text.parse::<Time>().is_err() => "an RFC 3339 time",
-        Some("byte") if !is_base64(text) => "base64",
-        Some(_) | None => return Ok(()),
-    };
-    Err(DecodeError::Malformed {
-        path: path.clone(),
-        value: text.clone(),
-        format,
-    })
-}
-
-/// Standard base64, in lines or not, possibly empty.
-fn is_base64(text: &str) -> bool {
-    let body = text.trim_end_matches(['=', '\r', '\n']);
-    let length = text.bytes().filter(|c| !matches!(c, b'\r' | b'\n')).count();
-    let padding = text[body.len()..].bytes().filter(|&c| c == b'=').count();
-    let legal = |c: u8| c.is_ascii_alphanumeric() || matches!(c, b'+' | b'/' | b'\r' | b'\n');
-    length.is_multiple_of(4) && padding <= 2 && body.bytes().all(legal)
-}
-
-fn check_integer(value: &Value, node: Node<'_>, path: &Path) -> Result<(), DecodeError> {
-    if value.is_null() {
-        return Ok(());
-    }
-    if !is_integer(value) {
-        return Err(wrong_type(value, node, path));
-    }
-    let format = match node.format() {
-        Some("int32") => "int32",
-        Some(_) | None => "int64",
-    };
-    let fits = match (value.as_i64(), format) {
-        (Some(number), "int32") => i32::try_from(number).is_ok(),
-        (number, _) => number.is_some(),
+        Kind::IntOrString => value.is_string() || words::is_integer(value),
+        Kind::Quantity => return Ok(check_quantity(value)?),
     };
     match fits {
         true => Ok(()),
-        false => Err(DecodeError::OutOfRange {
-            path: path.clone(),
-            value: value.to_string(),
-            format,
-        }),
+        false => Err(words::wrong_type(value, node, at)),
     }
 }
 
-fn is_integer(value: &Value) -> bool {
-    value.is_i64() || value.is_u64()
+fn check_text(value: &Value, node: Node<'_>, at: Option<&At<'_>>) -> Result<(), DecodeError> {
+    let Value::String(text) = value else {
+        return Err(words::wrong_type(value, node, at));
+    };
+    match node.format() {
+        Some("date-time") if text.parse::<Time>().is_err() => {
+            Err(DecodeError::Time(words::time(text)))
+        }
+        Some("byte") => {
+            words::illegal_base64(text).map_or(Ok(()), |at| Err(DecodeError::Base64(at)))
+        }
+        Some(_) | None => Ok(()),
+    }
 }
 
-fn wrong_type(value: &Value, node: Node<'_>, path: &Path) -> DecodeError {
-    let found = match value {
-        Value::Null => "null",
-        Value::Bool(_) => "boolean",
-        Value::Number(_) => "number",
-        Value::String(_) => "string",
-        Value::Array(_) => "array",
-        Value::Object(_) => "object",
-    };
-    DecodeError::WrongType {
-        path: path.clone(),
-        expected: Expected(node.kind()),
-        found,
+/// Go looks at the text between the quotes, or at the JSON itself.
+fn check_quantity(value: &Value) -> Result<(), ParseQuantityError> {
+    match value.as_str() {
+        Some(text) => quantity::canonical(text.trim()).map(|_| ()),
+        None => quantity::canonical(&value.to_string()).map(|_| ()),
     }
 }
 
@@ -257,19 +207,22 @@ mod tests {
             "size": {"$ref": "#/components/schemas/Quantity"},
             "raw": {"$ref": "#/components/schemas/RawExtension"},
             "list": {"type": "array", "items": {"type": "boolean"}},
+            "inner": {"type": "array", "items": {"$ref": "#/components/schemas/io.k8s.v1.Inner"}},
         }});
+        let inner = json!({"type": "object", "properties": {"text": {"type": "string"}}});
         let any = json!({"type": "object"});
         let port =
             json!({"format": "int-or-string", "oneOf": [{"type": "integer"}, {"type": "string"}]});
         let schemas = [
-            ("Thing", &thing),
+            ("io.k8s.v1.Thing", &thing),
+            ("io.k8s.v1.Inner", &inner),
             ("IntOrString", &port),
             ("Quantity", &any),
             ("RawExtension", &any),
         ];
         Definitions::from_openapi(schemas)
             .unwrap()
-            .get("Thing")
+            .get("io.k8s.v1.Thing")
             .unwrap()
     }
 
@@ -283,38 +236,72 @@ mod tests {
 
     #[test]
     fn wrong_types_are_refused() {
-        check(json!([]), Err("<nil>: expected object, found array"));
+        let wrong = |found: &str, field: &str, expected: &str| {
+            format!(
+                "json: cannot unmarshal {found} into Go struct field {field} of type {expected}"
+            )
+        };
+        let check_wrong = |value, found, field, expected| {
+            check(value, Err(&wrong(found, field, expected)));
+        };
         check(
-            json!({"count": "1"}),
-            Err("count: expected integer, found string"),
+            json!([]),
+            Err("json: cannot unmarshal array into Go value of type v1.Thing"),
         );
-        check(
-            json!({"count": 1.5}),
-            Err("count: expected integer, found number"),
-        );
-        check(
-            json!({"count": 3_000_000_000_i64}),
-            Err("count: 3000000000 does not fit int32"),
-        );
+        check_wrong(json!({"count": "1"}), "string", "Thing.count", "int32");
+        check_wrong(json!({"count": 1.5}), "number 1.5", "Thing.count", "int32");
+        let large = json!({"count": 3_000_000_000_i64});
+        check_wrong(large, "number 3000000000", "Thing.count", "int32");
+        check_wrong(json!({"port": true}), "bool", "Thing.port", "int32");
+        check_wrong(json!({"list": [true, "x"]}), "string", "Thing.list", "bool");
+        check_wrong(json!({"list": {}}), "object", "Thing.list", "[]bool");
+        let data = json!({"data": "x"});
+        check_wrong(data, "string", "Thing.data", "map[string][]uint8");
+        check_wrong(json!({"when": 1}), "number", "Thing.when", "string");
+        let inner = json!({"inner": [{"text": []}]});
+        check_wrong(inner, "array", "Inner.inner.text", "string");
+        check_wrong(json!({"inner": 7}), "number", "Thing.inner", "[]v1.Inner");
+        check_wrong(json!({"inner": [7]}), "number", "Thing.inner", "v1.Inner");
         check(
             json!({"when": "now"}),
-            Err("when: \"now\" is not an RFC 3339 time"),
+            Err(
+                "parsing time \"now\" as \"2006-01-02T15:04:05Z07:00\": cannot parse \"now\" as \"2006\"",
+            ),
         );
         check(
             json!({"data": {"k": "??"}}),
-            Err("data[k]: \"??\" is not base64"),
+            Err("illegal base64 data at input byte 0"),
+        );
+        let quantities = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'";
+        check(json!({"size": []}), Err(quantities));
+        check(json!({"size": "100MB"}), Err(quantities));
+        check(
+            json!({"size": "1kk"}),
+            Err("unable to parse quantity's suffix"),
+        );
+    }
+
+    #[test]
+    fn of_custom_objects_the_metadata_is_typed() {
+        let schema = json!({"type": "object", "properties": {"spec": {"type": "object"}}});
+        let path = deltaplane_api::field::Path::root();
+        let schema = crate::crd::compile(&schema, &path, crate::crd::Options::default()).unwrap();
+        let check = |metadata: Value, expected: &str| {
+            let mut object = json!({"metadata": metadata, "spec": "anything"});
+            let error = schema.decode(&mut object).unwrap_err();
+            assert_eq!(error.to_string(), expected);
+        };
+        check(
+            json!(1),
+            "json: cannot unmarshal number into Go value of type v1.ObjectMeta",
         );
         check(
-            json!({"port": true}),
-            Err("port: expected integer or string, found boolean"),
+            json!({"labels": {"a": 1}}),
+            "json: cannot unmarshal number into Go struct field ObjectMeta.labels of type string",
         );
         check(
-            json!({"size": []}),
-            Err("size: expected quantity (string or number), found array"),
-        );
-        check(
-            json!({"list": [true, "x"]}),
-            Err("list[1]: expected boolean, found string"),
+            json!({"ownerReferences": [{"name": 1}]}),
+            "json: cannot unmarshal number into Go struct field OwnerReference.ownerReferences.name of type string",
         );
     }
 

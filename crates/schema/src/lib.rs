@@ -55,7 +55,7 @@ pub mod typed;
 pub mod updater;
 mod validate;
 
-pub use decode::{DecodeError, Expected};
+pub use decode::DecodeError;
 pub use definitions::{Definitions, DefinitionsError};
 pub use depth::{MAX_DEPTH, TooDeep, too_deep};
 pub use node::{Additional, Kind, ListType, MapType, Node, PatchStrategy, Schema, ValidationRule};

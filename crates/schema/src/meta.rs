@@ -14,6 +14,7 @@ pub(crate) fn object_meta() -> &'static Value {
         let texts =
             json!({"type": "object", "additionalProperties": {"type": "string", "default": ""}});
         json!({
+            "title": "v1.ObjectMeta",
             "type": "object",
             "properties": {
                 "annotations": texts,
@@ -55,6 +56,7 @@ pub(crate) fn object_meta() -> &'static Value {
 fn managed_fields_entry() -> Value {
     let text = json!({"type": "string"});
     json!({
+        "title": "v1.ManagedFieldsEntry",
         "type": "object",
         "properties": {
             "apiVersion": text,
@@ -71,6 +73,7 @@ fn managed_fields_entry() -> Value {
 fn owner_reference() -> Value {
     let text = json!({"type": "string", "default": ""});
     json!({
+        "title": "v1.OwnerReference",
         "type": "object",
         "required": ["apiVersion", "kind", "name", "uid"],
         "properties": {

@@ -122,6 +122,8 @@ pub(crate) struct NodeData {
     pub(crate) default: Option<Arc<Value>>,
     pub(crate) checks: Option<Arc<Checks>>,
     pub(crate) patch: Option<Arc<PatchStrategy>>,
+    /// The name of the struct that Kubernetes decodes it into, such as `v1.Container`.
+    pub(crate) title: Option<Arc<str>>,
 }
 
 /// Yes-or-no facts about a node.
@@ -456,6 +458,7 @@ impl NodeData {
             default: None,
             checks: None,
             patch: None,
+            title: None,
         }
     }
 }

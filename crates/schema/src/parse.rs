@@ -133,7 +133,8 @@ impl<'v> Reader<'v> {
             Some("RawExtension") => self.nodes[NodeId::UNTYPED.index()].clone(),
             Some(_) | None => self.data(raw, scope)?,
         };
-        self.nodes[id.index()] = data;
+        let title = go_name(name).map(Arc::from);
+        self.nodes[id.index()] = NodeData { title, ..data };
         Ok(id)
     }
 
@@ -279,6 +280,9 @@ impl<'v> Reader<'v> {
         data.map = map_type(raw).unwrap_or(MapType::Granular);
         set_default(&mut data, raw, scope.flavor);
         data.checks = self.checks(raw, data.kind, below)?.map(Arc::new);
+        if scope.flavor == Flavor::GoType {
+            data.title = raw.get("title").and_then(Value::as_str).map(Arc::from);
+        }
         if scope.flavor == Flavor::GoType && is_free_form(&data) {
             data.flags.preserve_unknown = true;
         }
@@ -528,6 +532,15 @@ fn kind(raw: &Map<String, Value>) -> Kind {
         Some("boolean") => Kind::Boolean,
         Some(_) | None => Kind::Any,
     }
+}
+
+/// `v1.Container` of `io.k8s.api.core.v1.Container`.
+fn go_name(definition: &str) -> Option<&str> {
+    let package = definition.rfind('.')?;
+    Some(match definition[..package].rfind('.') {
+        Some(before) => &definition[before + 1..],
+        None => definition,
+    })
 }
 
 fn go_type(kind: Kind) -> NodeData {

@@ -226,6 +226,22 @@ fn as_map(value: Option<&Value>) -> Option<&serde_json::Map<String, Value>> {
     value.and_then(Value::as_object)
 }
 
+/// Visits every field that either object has, with its two values.
+fn in_either(
+    left: Option<&serde_json::Map<String, Value>>,
+    right: Option<&serde_json::Map<String, Value>>,
+    mut visit: impl FnMut(&str, Option<&Value>, Option<&Value>),
+) {
+    for (name, value) in left.into_iter().flatten() {
+        visit(name, Some(value), right.and_then(|right| right.get(name)));
+    }
+    for (name, value) in right.into_iter().flatten() {
+        if left.is_none_or(|left| !left.contains_key(name)) {
+            visit(name, None, Some(value));
+        }
+    }
+}
+
 fn as_list(value: Option<&Value>) -> &[Value] {
     value.and_then(Value::as_array).map_or(&[], Vec::as_slice)
 }

@@ -360,10 +360,8 @@ impl Walk {
             .max_length
             .filter(|&max| text.len() as u64 > max && length() > max)
         {
-            let error = Error::too_long(self.here(), usize::try_from(max).unwrap_or(usize::MAX));
-            let bytes = if max == 1 { "byte" } else { "bytes" };
-            let detail = format!("may not be more than {max} {bytes}");
-            self.push(Error { detail, ..error });
+            let max = usize::try_from(max).unwrap_or(usize::MAX);
+            self.push(Error::too_long(self.here(), max));
         } else if let Some(min) = checks.min_length.filter(|&min| length() < min) {
             self.invalid(text.into(), &format!("should be at least {min} chars long"));
         } else if let Some(pattern) = checks
@@ -450,14 +448,8 @@ impl Walk {
 
     fn at_most(&mut self, actual: usize, max: Option<u64>) {
         if let Some(max) = max.filter(|&max| actual as u64 > max) {
-            let error = Error::too_many(
-                self.here(),
-                actual,
-                usize::try_from(max).unwrap_or(usize::MAX),
-            );
-            let items = if max == 1 { "item" } else { "items" };
-            let detail = format!("must have at most {max} {items}");
-            self.push(Error { detail, ..error });
+            let max = usize::try_from(max).unwrap_or(usize::MAX);
+            self.push(Error::too_many(self.here(), actual, max));
         }
     }
 

@@ -272,6 +272,42 @@ fn an_address_is_for_one() {
 }
 
 #[test]
+fn a_definition_goes_in_silence() {
+    let dir = data();
+    let server = Server::up(&dir.path().join("data"));
+    let kubectl = Kubectl::new(server.kubeconfig(), "default");
+    let definition = r#"
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: gears.silence.example.com}
+spec:
+  group: silence.example.com
+  scope: Namespaced
+  names: {plural: gears, kind: Gear}
+  versions:
+  - {name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object}}}
+"#;
+    let file = dir.path().join("definition.yaml");
+    fs::write(&file, definition).expect("written");
+    kubectl.ok(&["apply", "-f", file.to_str().expect("UTF-8")]);
+    kubectl.ok(&[
+        "wait",
+        "--for=condition=Established",
+        "crd/gears.silence.example.com",
+    ]);
+    let gear = "{apiVersion: silence.example.com/v1, kind: Gear, metadata: {name: g}}";
+    fs::write(&file, gear).expect("written");
+    kubectl.ok(&["create", "-f", file.to_str().expect("UTF-8")]);
+    kubectl.ok(&["delete", "crd", "gears.silence.example.com"]);
+    let ended = server.terminate();
+    let loud = ended
+        .stderr
+        .lines()
+        .filter(|line| line.contains("WARN") || line.contains("ERROR"));
+    assert_eq!(loud.collect::<Vec<_>>(), Vec::<&str>::new());
+}
+
+#[test]
 fn a_foreign_directory_is_left_alone() {
     let dir = data();
     let data = dir.path().join("data");
@@ -394,10 +430,10 @@ fn wrong_flags_are_explained() {
         "NOTHING",
         5,
         &expect![[r#"
-            error: cannot read a certificate file
+            error: cannot read the file that --tls-cert names
               because: failed to read "/nothing.pem"
               because: entity not found
-            hint: check that this user may read /nothing.pem
+            hint: there is no file /nothing.pem: name an existing PEM file with --tls-cert
         "#]],
     );
 }

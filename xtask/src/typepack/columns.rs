@@ -13,8 +13,7 @@ use crate::proxy::TABLE;
 pub(super) type Columns = BTreeMap<(String, String, String), Vec<Value>>;
 
 /// Asks for an empty list of every listable kind as a Table.
-pub(super) fn read(kinds: &[Kind]) -> Result<Columns> {
-    let cluster = Cluster::start()?;
+pub(super) fn read(kinds: &[Kind], cluster: &Cluster) -> Result<Columns> {
     let mut columns = Columns::new();
     for kind in kinds
         .iter()

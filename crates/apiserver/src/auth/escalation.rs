@@ -18,7 +18,8 @@ pub(crate) fn check(cx: &Cx, new: &Value, old: Option<&Value>) -> Result<(), Err
     let rbac = cx.server.rbac.read();
     let (allowed, wanted) = match cx.kind.plural.as_str() {
         "roles" | "clusterroles" => {
-            if old.is_some_and(|old| old["rules"] == new["rules"]) {
+            let same = |field: &str| old.is_some_and(|old| old[field] == new[field]);
+            if same("rules") && same("aggregationRule") {
                 return Ok(());
             }
             (
@@ -56,6 +57,17 @@ pub(crate) fn check(cx: &Cx, new: &Value, old: Option<&Value>) -> Result<(), Err
         return Ok(());
     }
     let own: Vec<&Rule> = rbac.rules(&cx.user, &cx.target.namespace).collect();
+    // What is gathered can be anything, so whoever gathers must have everything.
+    let gathers = |role: &Value| !role["aggregationRule"].is_null();
+    if (gathers(new) || old.is_some_and(gathers))
+        && !Rule::everything()
+            .iter()
+            .all(|rule| Rule::cover(&own, rule))
+    {
+        let why = "must have cluster-admin privileges to use the aggregationRule";
+        let name = value::text(new, "metadata.name");
+        return Err(Error::forbidden(cx.kind.about(name), why));
+    }
     let missing: Vec<String> = wanted
         .iter()
         .filter(|rule| !Rule::cover(&own, rule))

@@ -208,6 +208,24 @@ impl Rule {
         value::list(role, "rules").iter().map(Self::parse).collect()
     }
 
+    /// The rules that allow everything.
+    pub(crate) fn everything() -> [Self; 2] {
+        let any = || vec!["*".to_owned()];
+        [
+            Self {
+                verbs: any(),
+                groups: any(),
+                resources: any(),
+                ..Self::default()
+            },
+            Self {
+                verbs: any(),
+                urls: any(),
+                ..Self::default()
+            },
+        ]
+    }
+
     fn parse(rule: &Value) -> Self {
         let texts = |field: &str| value::texts(rule, field).map(str::to_owned).collect();
         Self {

@@ -21,22 +21,72 @@ const WITHHELD: [(&str, &str, &str); 7] = [
     ("autoscaling", "v1", ""),
 ];
 
+/// Fields that the published schemas leave to the reader's judgement and the real server asks for.
+const REQUIRED: [(&str, &str); 9] = [
+    ("io.k8s.api.core.v1.ConfigMapProjection", "name"),
+    ("io.k8s.api.core.v1.ConfigMapVolumeSource", "name"),
+    ("io.k8s.api.core.v1.Container", "image"),
+    ("io.k8s.api.core.v1.EphemeralContainer", "image"),
+    (
+        "io.k8s.api.core.v1.EphemeralVolumeSource",
+        "volumeClaimTemplate",
+    ),
+    ("io.k8s.api.core.v1.PersistentVolumeSpec", "accessModes"),
+    ("io.k8s.api.core.v1.PersistentVolumeSpec", "capacity"),
+    ("io.k8s.api.core.v1.SecretVolumeSource", "secretName"),
+    ("io.k8s.api.networking.v1.IngressClassSpec", "controller"),
+];
+
+/// Definitions whose enumerations the real server does not insist on: what it drops because a
+/// feature is not enabled, and what it checks in other words elsewhere. Nor does it in statuses.
+const UNCHECKED: [&str; 3] = [
+    "io.k8s.api.core.v1.Lifecycle",
+    "io.k8s.api.resource.v1.DeviceAllocationConfiguration",
+    "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.ValidationRule",
+];
+
 /// The schemas of all definitions of the pack, sharing one arena.
 pub(crate) fn definitions() -> &'static Definitions {
     static DEFINITIONS: LazyLock<Definitions> = LazyLock::new(|| {
         let parsed: Vec<(&str, Value)> = typepack::load()
             .definitions()
             .map(|(name, text)| {
-                (
-                    name,
-                    serde_json::from_str(text).expect("the type pack is made by our own tool"),
-                )
+                let schema = serde_json::from_str(text);
+                let schema = schema.expect("the type pack is made by our own tool");
+                (name, as_checked(name, schema))
             })
             .collect();
         Definitions::from_openapi(parsed.iter().map(|(name, value)| (*name, value)))
             .expect("the type pack's definitions are complete")
     });
     &DEFINITIONS
+}
+
+/// A definition as objects are checked by it.
+fn as_checked(name: &str, mut schema: Value) -> Value {
+    for (_, field) in REQUIRED.iter().filter(|(of, _)| *of == name) {
+        let mut required = crate::value::list(&schema, "required").to_vec();
+        required.push(Value::from(*field));
+        schema["required"] = Value::Array(required);
+    }
+    if name.ends_with("Status") || UNCHECKED.contains(&name) {
+        without_enumerations(&mut schema);
+    }
+    schema
+}
+
+/// References are left alone: what they lead to is a definition of its own.
+fn without_enumerations(schema: &mut Value) {
+    crate::value::take(schema, "enum");
+    for field in ["items", "additionalProperties"] {
+        if let Some(inner) = schema.get_mut(field) {
+            without_enumerations(inner);
+        }
+    }
+    let properties = schema.get_mut("properties").and_then(Value::as_object_mut);
+    for property in properties.into_iter().flat_map(|all| all.values_mut()) {
+        without_enumerations(property);
+    }
 }
 
 /// The schema of one definition of the pack.
@@ -86,6 +136,7 @@ fn kind(row: &'static typepack::Kind, stored: typepack::Gvk) -> Kind {
         scale: has("scale").then(|| scale(row)),
         selectable: owned(selectable(row)),
         storage_hash: row.storage_hash.to_owned(),
+        deprecation: deprecation(row).map(str::to_owned),
         strategy: strategy::of(row.group, row.plural),
         source: Source::BuiltIn(row),
     }
@@ -120,6 +171,16 @@ fn scale(row: &typepack::Kind) -> Scale {
             "replicationcontrollers" => ScaleSelector::Labels(selector),
             _ => ScaleSelector::Object(selector),
         }),
+    }
+}
+
+/// What the real server says of versions that are not to be used any more.
+fn deprecation(row: &typepack::Kind) -> Option<&'static str> {
+    match (row.group, row.plural) {
+        ("", "endpoints") => {
+            Some("v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice")
+        }
+        _ => None,
     }
 }
 
@@ -168,5 +229,47 @@ fn selectable(row: &typepack::Kind) -> &'static [&'static str] {
         ("", "replicationcontrollers") | ("apps", "replicasets") => &["status.replicas"],
         ("batch", "jobs") => &["status.successful"],
         _ => &[],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use deltaplane_api::field::Error;
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn values_are_checked_where_the_real_server_checks_them() {
+        let check = |object: Value, expected: &[&str]| {
+            let errors = schema("io.k8s.api.core.v1.Pod").validate(&object, None);
+            let texts: Vec<String> = errors.iter().map(Error::to_string).collect();
+            assert_eq!(texts, expected, "{object}");
+        };
+        let pod = |field: &str, text: &str| {
+            let mut pod = json!({"spec": {"containers": [{"name": "c", "image": "i"}]}});
+            pod["spec"][field] = json!(text);
+            pod
+        };
+        check(pod("restartPolicy", "Never"), &[]);
+        check(
+            pod("restartPolicy", "Sometimes"),
+            &[
+                "spec.restartPolicy: Unsupported value: \"Sometimes\": supported values: \"Always\", \"Never\", \"OnFailure\"",
+            ],
+        );
+        let mut odd = pod("restartPolicy", "Never");
+        odd["status"] = json!({"phase": "Dreaming"});
+        check(odd, &[]);
+        let bare = json!({"spec": {"containers": [{"name": "c"}]}});
+        check(bare, &["spec.containers[0].image: Required value"]);
+    }
+
+    #[test]
+    fn what_is_adjusted_is_there() {
+        let names: Vec<&str> = definitions().names().collect();
+        for name in REQUIRED.iter().map(|(name, _)| *name).chain(UNCHECKED) {
+            assert!(names.contains(&name), "{name}");
+        }
     }
 }

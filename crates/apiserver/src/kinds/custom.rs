@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use deltaplane_api::field::Path;
+use deltaplane_api::kind::compare_versions;
 use deltaplane_runtime::Trigger;
 use deltaplane_schema::{Schema, crd};
 use serde_json::Value;
@@ -59,10 +60,19 @@ pub(crate) fn kinds(definition: &Value) -> Vec<Arc<Kind>> {
             value::at(version, "schema.openAPIV3Schema").clone()
         }),
     });
-    let served = versions.iter().filter(|version| version["served"] == true);
+    let is_served = |version: &&Value| version["served"] == true;
+    // The objects of a definition that is going must be reachable until they are gone.
+    let last_resort = is_going(definition) && !versions.iter().any(|version| is_served(&version));
+    let served = versions
+        .iter()
+        .filter(|version| is_served(version) || (last_resort && version["storage"] == true));
     served
         .filter_map(|version| kind(definition, version, &shared).map(Arc::new))
         .collect()
+}
+
+fn is_going(definition: &Value) -> bool {
+    !value::at(definition, "metadata.deletionTimestamp").is_null()
 }
 
 fn by_version<T>(versions: &[Value], make: impl Fn(&Value) -> T) -> BTreeMap<String, T> {
@@ -118,9 +128,36 @@ fn kind(definition: &Value, version: &Value, shared: &Arc<Definition>) -> Option
         scale: scale(version),
         selectable: selectable(version),
         storage_hash: crate::discovery::storage_version_hash(group, storage, kind),
+        deprecation: deprecation(definition, version),
         strategy: &strategy::CUSTOM,
         source: Source::Custom(Arc::clone(shared)),
         api_version,
+    })
+}
+
+/// What clients of a deprecated version are told: the definition's own words, or which version to
+/// use instead, if there is a better one.
+fn deprecation(definition: &Value, version: &Value) -> Option<String> {
+    let is_deprecated = |version: &Value| version["deprecated"] == true;
+    if !is_deprecated(version) {
+        return None;
+    }
+    if let Some(words) = version["deprecationWarning"].as_str() {
+        return Some(words.to_owned());
+    }
+    let group = value::text(definition, "spec.group");
+    let kind = value::text(definition, "spec.names.kind");
+    let name = value::text(version, "name");
+    let candidates = value::list(definition, "spec.versions").iter();
+    let better = candidates
+        .filter(|one| one["served"] == true && !is_deprecated(one))
+        .map(|one| value::text(one, "name"))
+        .filter(|one| compare_versions(one, name).is_lt())
+        .min_by(|left, right| compare_versions(left, right));
+    let warning = format!("{group}/{name} {kind} is deprecated");
+    Some(match better {
+        Some(better) => format!("{warning}; use {group}/{better} {kind}"),
+        None => warning,
     })
 }
 
@@ -178,4 +215,67 @@ fn column(column: &Value) -> Option<Column> {
         priority: column["priority"].as_i64().unwrap_or(0),
         path: JsonPath::parse(value::text(column, "jsonPath")).ok()?,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn definition(versions: Value) -> Value {
+        json!({
+            "metadata": {"name": "gears.example.com"},
+            "spec": {
+                "group": "example.com",
+                "scope": "Cluster",
+                "names": {"plural": "gears", "kind": "Gear", "listKind": "GearList"},
+                "versions": versions,
+            },
+            "status": {"conditions": [{"type": "Established", "status": "True"}]},
+        })
+    }
+
+    #[test]
+    fn deprecated_versions_say_what_to_use() {
+        let versions = json!([
+            {"name": "v1alpha1", "served": true, "deprecated": true, "deprecationWarning": "no more"},
+            {"name": "v1beta1", "served": true, "deprecated": true},
+            {"name": "v1beta2", "served": true},
+            {"name": "v1", "served": true, "storage": true},
+            {"name": "v2", "served": false},
+            {"name": "v3", "served": true, "deprecated": true},
+        ]);
+        let kinds = kinds(&definition(versions));
+        let warnings: Vec<Option<&str>> = kinds
+            .iter()
+            .map(|kind| kind.deprecation.as_deref())
+            .collect();
+        assert_eq!(
+            warnings,
+            [
+                Some("no more"),
+                Some("example.com/v1beta1 Gear is deprecated; use example.com/v1 Gear"),
+                None,
+                None,
+                Some("example.com/v3 Gear is deprecated"),
+            ]
+        );
+    }
+
+    #[test]
+    fn what_is_going_is_served_to_the_end() {
+        let versions = json!([
+            {"name": "v1", "served": false, "storage": false},
+            {"name": "v2", "served": false, "storage": true},
+        ]);
+        let mut definition = definition(versions);
+        assert!(kinds(&definition).is_empty());
+        definition["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
+        let names: Vec<String> = kinds(&definition)
+            .iter()
+            .map(|kind| kind.api_version.clone())
+            .collect();
+        assert_eq!(names, ["example.com/v2"]);
+    }
 }

@@ -1,12 +1,12 @@
 //! Types with encodings of their own, one way and the other. Errors say what is wrong.
 
+use deltaplane_api::quantity;
 use deltaplane_api::time::Time;
 use serde_json::Value;
 
 use super::decode::int32;
 use super::tables::Special;
 use super::wire::{Field, Reader, Writer};
-use crate::typepack::quantity;
 
 type Result<T> = std::result::Result<T, &'static str>;
 

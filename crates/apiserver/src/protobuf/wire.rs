@@ -82,7 +82,7 @@ impl<'a> Reader<'a> {
 
 /// Writes a message from its end to its beginning, so that lengths are known when they are due.
 #[derive(Default)]
-pub(super) struct Writer {
+pub(crate) struct Writer {
     reversed: Vec<u8>,
 }
 
@@ -90,7 +90,7 @@ pub(super) struct Writer {
 
 impl Writer {
     /// How much is written; the length of what follows is the difference of two of these.
-    pub(super) fn mark(&self) -> usize {
+    pub(crate) fn mark(&self) -> usize {
         self.reversed.len()
     }
 
@@ -123,20 +123,20 @@ impl Writer {
         self.varint((u64::from(number) << 3) | 1);
     }
 
-    pub(super) fn bytes(&mut self, number: u32, bytes: &[u8]) {
+    pub(crate) fn bytes(&mut self, number: u32, bytes: &[u8]) {
         let mark = self.mark();
         self.raw(bytes);
         self.close(number, mark);
     }
 
     /// Makes everything since `mark` one length-delimited field.
-    pub(super) fn close(&mut self, number: u32, mark: usize) {
+    pub(crate) fn close(&mut self, number: u32, mark: usize) {
         let length = self.mark() - mark;
         self.varint(u64::try_from(length).unwrap_or(u64::MAX));
         self.varint((u64::from(number) << 3) | 2);
     }
 
-    pub(super) fn finish(mut self) -> Vec<u8> {
+    pub(crate) fn finish(mut self) -> Vec<u8> {
         self.reversed.reverse();
         self.reversed
     }

@@ -15,6 +15,7 @@ use crate::value;
 /// Held until the kind's objects are gone.
 const CLEANUP: &str = "customresourcecleanup.apiextensions.k8s.io";
 const MAX_SELECTABLE: usize = 8;
+const NOT_SIMPLE: &str = "must be a simple json path starting with .";
 
 pub(crate) static STRATEGY: Strategy = Strategy {
     generation: true,
@@ -76,8 +77,20 @@ fn mark_deleted(definition: &mut Value) {
 
 fn validate(new: &Value, old: Option<&Value>) -> Vec<Error> {
     let mut errors = Vec::new();
-    validate_names(new, &mut errors);
-    validate_versions(new, &mut errors);
+    validate_group_and_scope(new, &mut errors);
+    let shared = Shared::of(value::list(new, "spec.versions"));
+    validate_versions(new, &shared, &mut errors);
+    validate_spec_names(
+        value::at(new, "spec.names"),
+        &Path::new("spec").child("names"),
+        &mut errors,
+    );
+    if let Some(first) = value::list(new, "spec.versions").first() {
+        let status = value::list(new, "spec.versions").iter().any(has_status);
+        let part = |part: &Part| shared.has(*part);
+        let spec = Path::new("spec");
+        validate_parts(first, &spec, &part, status, &mut errors);
+    }
     validate_conversion(new, &mut errors);
     if let Some(old) = old {
         validate_change(new, old, &mut errors);
@@ -85,7 +98,48 @@ fn validate(new: &Value, old: Option<&Value>) -> Vec<Error> {
     errors
 }
 
-fn validate_names(definition: &Value, errors: &mut Vec<Error>) {
+/// What versions may say differently.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Part {
+    Schema,
+    Subresources,
+    Columns,
+    Selectable,
+}
+
+/// What all versions say alike. Kubernetes speaks of it as if the definition said it once, in the
+/// place where the first version of its API had it.
+struct Shared(Vec<Part>);
+
+// === impl Shared ===
+
+impl Shared {
+    fn of(versions: &[Value]) -> Self {
+        let parts = [
+            (Part::Schema, "schema"),
+            (Part::Subresources, "subresources"),
+            (Part::Columns, "additionalPrinterColumns"),
+            (Part::Selectable, "selectableFields"),
+        ];
+        let alike = |field: &str| {
+            versions
+                .iter()
+                .all(|version| version[field] == versions[0][field])
+        };
+        let shared = parts.into_iter().filter(|(_, field)| alike(field));
+        Self(shared.map(|(part, _)| part).collect())
+    }
+
+    fn has(&self, part: Part) -> bool {
+        self.0.contains(&part)
+    }
+}
+
+fn has_status(version: &Value) -> bool {
+    !value::at(version, "subresources.status").is_null()
+}
+
+fn validate_group_and_scope(definition: &Value, errors: &mut Vec<Error>) {
     let spec = Path::new("spec");
     let (group, plural) = (
         value::text(definition, "spec.group"),
@@ -122,18 +176,13 @@ fn validate_names(definition: &Value, errors: &mut Vec<Error>) {
         }
     }
     if value::at(definition, "spec.preserveUnknownFields") == &json!(true) {
-        let detail = "must be false in order to use defaults in the schema";
+        let detail = "cannot set to true, set x-kubernetes-preserve-unknown-fields to true in spec.versions[*].schema instead";
         errors.push(Error::invalid(
             spec.child("preserveUnknownFields"),
             true,
             detail,
         ));
     }
-    validate_spec_names(
-        value::at(definition, "spec.names"),
-        &spec.child("names"),
-        errors,
-    );
 }
 
 fn validate_spec_names(spec: &Value, path: &Path, errors: &mut Vec<Error>) {
@@ -171,16 +220,15 @@ fn validate_spec_names(spec: &Value, path: &Path, errors: &mut Vec<Error>) {
     }
 }
 
-fn validate_versions(definition: &Value, errors: &mut Vec<Error>) {
+fn validate_versions(definition: &Value, shared: &Shared, errors: &mut Vec<Error>) {
     let path = Path::new("spec").child("versions");
     let versions = value::list(definition, "spec.versions");
-    if versions.is_empty() {
-        errors.push(Error::required(
-            path.clone(),
-            "must have at least one version",
-        ));
+    for (index, version) in versions.iter().enumerate() {
+        if value::at(version, "schema.openAPIV3Schema").is_null() {
+            let path = path.index(index).child("schema").child("openAPIV3Schema");
+            errors.push(Error::required(path, ""));
+        }
     }
-    let mut seen = BTreeSet::new();
     for (index, version) in versions.iter().enumerate() {
         let path = path.index(index);
         let name = value::text(version, "name");
@@ -188,46 +236,99 @@ fn validate_versions(definition: &Value, errors: &mut Vec<Error>) {
             let faults = names::dns_1035(name).join(",");
             errors.push(Error::invalid(path.child("name"), name, faults));
         }
-        if !seen.insert(name) {
-            let detail = "must contain unique version names";
-            errors.push(Error::invalid(path.child("name"), name, detail));
-        }
-        validate_version(version, &path, errors);
+        validate_deprecation(version, &path.child("deprecationWarning"), errors);
+        let own = |part: &Part| !shared.has(*part);
+        validate_parts(version, &path, &own, has_status(version), errors);
+    }
+    let all = || Value::Array(versions.to_vec());
+    let distinct: BTreeSet<&str> = versions
+        .iter()
+        .map(|one| value::text(one, "name"))
+        .collect();
+    if distinct.len() < versions.len() {
+        let detail = "must contain unique version names";
+        errors.push(Error::invalid(path.clone(), all(), detail));
     }
     let storage = versions
         .iter()
         .filter(|version| version["storage"] == true)
         .count();
-    if storage != 1 && !versions.is_empty() {
+    if storage != 1 {
         let detail = "must have exactly one version marked as storage version";
-        errors.push(Error::invalid(
-            path,
-            Value::Array(versions.to_vec()),
-            detail,
+        errors.push(Error::invalid(path, all(), detail));
+    }
+}
+
+fn validate_deprecation(version: &Value, path: &Path, errors: &mut Vec<Error>) {
+    const MAX: usize = 256;
+    let Some(text) = version["deprecationWarning"].as_str() else {
+        return;
+    };
+    let mut refuse = |why: String| errors.push(Error::invalid(path.clone(), text, why));
+    if version["deprecated"] != true {
+        return refuse("can only be set for deprecated versions".to_owned());
+    }
+    if text.len() > MAX {
+        refuse(format!("must be <= {MAX} characters long"));
+    }
+    if text.is_empty() {
+        refuse("must not be an empty string".to_owned());
+    }
+    if let Some(index) = text.find(char::is_control) {
+        refuse(format!(
+            "must only contain printable UTF-8 characters; non-printable character found at index {index}"
         ));
     }
 }
 
-fn validate_version(version: &Value, path: &Path, errors: &mut Vec<Error>) {
-    validate_columns(version, &path.child("additionalPrinterColumns"), errors);
-    validate_scale(version, &path.child("subresources").child("scale"), errors);
-    let schema_path = path.child("schema").child("openAPIV3Schema");
+/// Those parts of a version that stand at `path`: all versions' common ones, or its own.
+fn validate_parts(
+    version: &Value,
+    path: &Path,
+    here: &dyn Fn(&Part) -> bool,
+    status_subresource: bool,
+    errors: &mut Vec<Error>,
+) {
     let document = value::at(version, "schema.openAPIV3Schema");
-    if document.is_null() {
-        errors.push(Error::required(schema_path, "schemas are required"));
-        return;
+    let schema_path = match path.as_str() {
+        "spec" => path.child("validation"),
+        _ => path.child("schema"),
+    };
+    let options = crd::Options { status_subresource };
+    let compiled = match document.is_null() {
+        true => None,
+        false => Some(crd::compile(
+            document,
+            &schema_path.child("openAPIV3Schema"),
+            options,
+        )),
+    };
+    if let (true, Some(Err(faults))) = (here(&Part::Schema), &compiled) {
+        errors.extend(faults.iter().cloned());
     }
-    let status_subresource = !value::at(version, "subresources.status").is_null();
-    match crd::compile(document, &schema_path, crd::Options { status_subresource }) {
-        Ok(schema) => {
-            validate_selectable(version, &schema, &path.child("selectableFields"), errors);
-        }
-        Err(faults) => errors.extend(faults),
+    if here(&Part::Subresources) {
+        validate_scale(version, &path.child("subresources").child("scale"), errors);
+    }
+    if here(&Part::Columns) {
+        validate_columns(version, &path.child("additionalPrinterColumns"), errors);
+    }
+    if let (true, Some(Ok(schema))) = (here(&Part::Selectable), &compiled) {
+        validate_selectable(version, schema, &path.child("selectableFields"), errors);
     }
 }
 
 fn validate_columns(version: &Value, path: &Path, errors: &mut Vec<Error>) {
     const TYPES: [&str; 5] = ["boolean", "date", "integer", "number", "string"];
+    const FORMATS: [&str; 8] = [
+        "byte",
+        "date",
+        "date-time",
+        "double",
+        "float",
+        "int32",
+        "int64",
+        "password",
+    ];
     for (index, column) in value::list(version, "additionalPrinterColumns")
         .iter()
         .enumerate()
@@ -247,18 +348,20 @@ fn validate_columns(version: &Value, path: &Path, errors: &mut Vec<Error>) {
             }
             _ => {}
         }
-        match value::text(column, "jsonPath") {
-            "" => errors.push(Error::required(path.child("jsonPath"), "")),
-            text => {
-                if let Err(fault) = JsonPath::parse(text) {
-                    let path = path.child("jsonPath");
-                    errors.push(Error::invalid(
-                        path,
-                        text,
-                        format!("is an invalid JSON path: {fault}"),
-                    ));
-                }
-            }
+        let format = value::text(column, "format");
+        if !format.is_empty() && !FORMATS.contains(&format) {
+            let detail = format!("must be one of {}", FORMATS.join(","));
+            errors.push(Error::invalid(path.child("format"), format, detail));
+        }
+        let path = path.child("JSONPath");
+        let text = value::text(column, "jsonPath");
+        if text.is_empty() {
+            errors.push(Error::required(path, ""));
+        } else if !text.starts_with('.') {
+            errors.push(Error::invalid(path, text, NOT_SIMPLE));
+        } else if let Err(fault) = JsonPath::parse(text) {
+            let detail = format!("is an invalid JSON path: {fault}");
+            errors.push(Error::invalid(path, text, detail));
         }
     }
 }
@@ -268,29 +371,28 @@ fn validate_scale(version: &Value, path: &Path, errors: &mut Vec<Error>) {
     if scale.is_null() {
         return;
     }
-    let rows = [
-        ("specReplicasPath", ".spec.", true),
-        ("statusReplicasPath", ".status.", true),
-        ("labelSelectorPath", ".", false),
+    let rows: [(&str, &[&str], &str, bool); 3] = [
+        ("specReplicasPath", &[".spec."], ".spec", true),
+        ("statusReplicasPath", &[".status."], ".status", true),
+        (
+            "labelSelectorPath",
+            &[".spec.", ".status."],
+            "either .spec or .status",
+            false,
+        ),
     ];
-    for (field, prefix, required) in rows {
+    for (field, prefixes, place, required) in rows {
+        let path = path.child(field);
         let text = value::text(scale, field);
-        let simple = JsonPath::parse(text).is_ok_and(|path| path.fields().is_some());
-        match text {
-            "" if required => errors.push(Error::required(path.child(field), "")),
-            "" => {}
-            text if !simple => {
-                let detail = "should be a valid JSON path without array notation";
-                errors.push(Error::invalid(path.child(field), text, detail));
+        if text.is_empty() {
+            if required {
+                errors.push(Error::required(path, ""));
             }
-            text if !text.starts_with(prefix) => {
-                let detail = format!(
-                    "should be a json path under {}",
-                    prefix.trim_end_matches('.')
-                );
-                errors.push(Error::invalid(path.child(field), text, detail));
-            }
-            _ => {}
+        } else if !text.starts_with('.') {
+            errors.push(Error::invalid(path, text, NOT_SIMPLE));
+        } else if !prefixes.iter().any(|prefix| text.starts_with(prefix)) {
+            let detail = format!("should be a json path under {place}");
+            errors.push(Error::invalid(path, text, detail));
         }
     }
 }
@@ -328,7 +430,7 @@ fn validate_selectable(
                 }
             }
             (true, Some(_)) => {
-                "must point to a field of type string, boolean or integer. Enum string fields and string fields with formats are allowed."
+                "must point to a field of type string, boolean or integer. Enum string fields and strings with formats are allowed."
             }
         };
         errors.push(Error::invalid(path, text, fault));
@@ -336,8 +438,21 @@ fn validate_selectable(
 }
 
 fn validate_conversion(definition: &Value, errors: &mut Vec<Error>) {
-    let path = Path::new("spec").child("conversion").child("strategy");
-    match value::text(definition, "spec.conversion.strategy") {
+    let path = Path::new("spec").child("conversion");
+    let webhook = value::at(definition, "spec.conversion.webhook");
+    let strategy = value::text(definition, "spec.conversion.strategy");
+    if strategy == "None" {
+        let detail = "should not be set when strategy is not set to Webhook";
+        let mut forbid = |field: &str| errors.push(Error::forbidden(path.child(field), detail));
+        if !webhook["clientConfig"].is_null() {
+            forbid("webhookClientConfig");
+        }
+        if !value::list(webhook, "conversionReviewVersions").is_empty() {
+            forbid("conversionReviewVersions");
+        }
+    }
+    let path = path.child("strategy");
+    match strategy {
         "None" | "" => {}
         "Webhook" => errors.push(Error::invalid(
             path,
@@ -373,133 +488,4 @@ fn validate_change(new: &Value, old: &Value, errors: &mut Vec<Error>) {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn definition() -> Value {
-        let mut definition = json!({
-            "metadata": {"name": "widgets.example.com"},
-            "spec": {
-                "group": "example.com",
-                "scope": "Namespaced",
-                "names": {"plural": "widgets", "kind": "Widget"},
-                "versions": [{
-                    "name": "v1", "served": true, "storage": true,
-                    "schema": {"openAPIV3Schema": {
-                        "type": "object",
-                        "properties": {"spec": {
-                            "type": "object",
-                            "properties": {"color": {"type": "string"}, "tags": {"type": "array", "items": {"type": "string"}}},
-                        }},
-                    }},
-                }],
-            },
-        });
-        prepare_create(&mut definition);
-        definition
-    }
-
-    fn check(path: &str, new: Value, expected: &[&str]) {
-        let mut definition = definition();
-        match path.strip_prefix("version.") {
-            Some(field) => definition["spec"]["versions"][0][field] = new,
-            None => assert!(value::set_at(&mut definition, path, new)),
-        }
-        let texts: Vec<String> = validate(&definition, None)
-            .iter()
-            .map(Error::to_string)
-            .collect();
-        assert_eq!(texts, expected, "{path}");
-    }
-
-    #[test]
-    fn a_plain_definition_gets_defaults_and_is_valid() {
-        let definition = definition();
-        assert_eq!(validate(&definition, None), []);
-        assert_eq!(
-            value::text(&definition, "spec.names.listKind"),
-            "WidgetList"
-        );
-        assert_eq!(value::text(&definition, "spec.names.singular"), "widget");
-        assert_eq!(definition["status"]["storedVersions"], json!(["v1"]));
-    }
-
-    #[test]
-    fn broken_definitions_are_refused_field_by_field() {
-        check(
-            "spec.names.plural",
-            json!("gadgets"),
-            &[
-                "metadata.name: Invalid value: \"widgets.example.com\": must be spec.names.plural+\".\"+spec.group",
-            ],
-        );
-        check(
-            "spec.scope",
-            json!("Galaxy"),
-            &[
-                "spec.scope: Unsupported value: \"Galaxy\": supported values: \"Cluster\", \"Namespaced\"",
-            ],
-        );
-        check(
-            "spec.versions",
-            json!([]),
-            &["spec.versions: Required value: must have at least one version"],
-        );
-        check(
-            "version.schema",
-            Value::Null,
-            &["spec.versions[0].schema.openAPIV3Schema: Required value: schemas are required"],
-        );
-        check(
-            "version.selectableFields",
-            json!([{"jsonPath": ".spec.color"}]),
-            &[],
-        );
-        check(
-            "version.selectableFields",
-            json!([{"jsonPath": ".spec.size"}]),
-            &[
-                "spec.versions[0].selectableFields[0].jsonPath: Invalid value: \".spec.size\": is an invalid path: does not refer to a valid field",
-            ],
-        );
-        check(
-            "version.additionalPrinterColumns",
-            json!([{"name": "A", "type": "string", "jsonPath": ".a["}]),
-            &[
-                "spec.versions[0].additionalPrinterColumns[0].jsonPath: Invalid value: \".a[\": is an invalid JSON path: unclosed bracket",
-            ],
-        );
-        check(
-            "version.subresources",
-            json!({"scale": {"specReplicasPath": ".replicas", "statusReplicasPath": ".status.x[0]"}}),
-            &[
-                "spec.versions[0].subresources.scale.specReplicasPath: Invalid value: \".replicas\": should be a json path under .spec",
-                "spec.versions[0].subresources.scale.statusReplicasPath: Invalid value: \".status.x[0]\": should be a valid JSON path without array notation",
-            ],
-        );
-        check(
-            "spec.conversion.strategy",
-            json!("Webhook"),
-            &[
-                "spec.conversion.strategy: Invalid value: \"Webhook\": conversion webhooks are not supported by this server: use None",
-            ],
-        );
-    }
-
-    #[test]
-    fn versions_that_objects_are_stored_in_stay() {
-        let old = definition();
-        let mut new = old.clone();
-        new["spec"]["versions"][0]["name"] = json!("v2");
-        prepare_update(&mut new, &old);
-        assert_eq!(new["status"]["storedVersions"], json!(["v1", "v2"]));
-        let texts: Vec<String> = validate(&new, Some(&old))
-            .iter()
-            .map(Error::to_string)
-            .collect();
-        assert_eq!(
-            texts,
-            ["status.storedVersions[0]: Invalid value: \"v1\": must appear in spec.versions"]
-        );
-    }
-}
+mod tests;

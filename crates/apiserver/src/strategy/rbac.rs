@@ -4,7 +4,7 @@ use deltaplane_api::field::{Error, Path};
 use deltaplane_api::names::{self, NameRule};
 use serde_json::Value;
 
-use super::{GENERIC, Strategy};
+use super::{GENERIC, Strategy, selectors};
 use crate::value;
 
 const GROUP: &str = "rbac.authorization.k8s.io";
@@ -33,6 +33,17 @@ fn validate_role(role: &Value) -> Vec<Error> {
             namespaced,
             &mut errors,
         );
+    }
+    if !role["aggregationRule"].is_null() {
+        let path = Path::new("aggregationRule").child("clusterRoleSelectors");
+        let selectors = value::list(role, "aggregationRule.clusterRoleSelectors");
+        if selectors.is_empty() {
+            let detail = "at least one clusterRoleSelector required if aggregationRule is non-nil";
+            errors.push(Error::required(path.clone(), detail));
+        }
+        for (index, selector) in selectors.iter().enumerate() {
+            selectors::validate(selector, &path.index(index), &mut errors);
+        }
     }
     errors
 }
@@ -177,6 +188,23 @@ mod tests {
         check(
             "ClusterRole",
             json!({"verbs": ["get"], "nonResourceURLs": ["/x"], "resources": ["a"]}),
+            1,
+        );
+    }
+
+    #[test]
+    fn roles_are_gathered_by_selectors_that_make_sense() {
+        let check = |rule: Value, faults: usize| {
+            let role = json!({"kind": "ClusterRole", "aggregationRule": rule});
+            assert_eq!(validate_role(&role).len(), faults, "{role}");
+        };
+        check(
+            json!({"clusterRoleSelectors": [{"matchLabels": {"a": "b"}}]}),
+            0,
+        );
+        check(json!({"clusterRoleSelectors": []}), 1);
+        check(
+            json!({"clusterRoleSelectors": [{"matchLabels": {"-": "b"}}]}),
             1,
         );
     }

@@ -60,6 +60,7 @@ fn validate_workload(new: &Value, old: Option<&Value>) -> Vec<Error> {
             detail,
         ));
     }
+    super::selectors::validate(selector, &spec.child("selector"), &mut errors);
     let differs = value::entries(selector, "matchLabels").any(|(key, want)| labels[key] != *want);
     if differs {
         let path = spec.child("template").child("metadata").child("labels");

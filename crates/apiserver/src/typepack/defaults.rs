@@ -17,10 +17,10 @@ mod fixed;
 mod rules;
 
 use deltaplane_api::kind::ApiVersion;
+use deltaplane_api::quantity::{self, Quantity};
 use deltaplane_api::time::Time;
 use serde_json::{Map, Value};
 
-use super::quantity::{self, Quantity};
 use super::{Kind, Pack};
 use crate::protobuf::Tables;
 use crate::protobuf::tables::{FieldType, Item, MessageId, Presence, Shape, Special};
@@ -256,7 +256,7 @@ fn each(shape: Shape, value: Option<&mut Value>, mut visit: impl FnMut(&mut Valu
     }
 }
 
-/// Text that is not a quantity stays, and is refused by validation.
+/// Text that is not a quantity stays: decoding refused it in what users send.
 fn normal_quantity(value: &mut Value, rounds: bool) {
     let text = match &*value {
         Value::String(text) => text.trim().to_owned(),

@@ -11,25 +11,30 @@ use super::write::{self, Section, Written};
 use crate::context::{Answer, Cx, json};
 use crate::error::Error;
 use crate::meta::{self, Birth};
-use crate::options::WriteOptions;
+use crate::options::{Options, WriteOptions};
 use crate::present::{self, Presented};
 use crate::seams::Operation;
 use crate::table::Include;
 use crate::{auth, decode, negotiate, value};
 
 pub(crate) async fn create(cx: &mut Cx) -> Result<Answer, Error> {
-    let options = WriteOptions::parse(&cx.query, cx.user_agent())?;
-    let parsed = decode::document(decode::media(cx.content_type())?, &cx.body)?;
+    let options = WriteOptions::parse(Options::Create, &cx.query, cx.user_agent())?;
+    let parsed = decode::object(cx.content_type(), &cx.body, &cx.kind.kind)?;
     let object = write::intake(cx, parsed, &options)?;
-    let written = store_new(
-        cx,
-        New {
-            object,
-            tracked: false,
-        },
-        &options,
-    )
-    .await?;
+    let new = New {
+        object,
+        tracked: false,
+    };
+    answer_new(cx, new, &options).await
+}
+
+/// Stores a new object, and shows it.
+pub(crate) async fn answer_new(
+    cx: &mut Cx,
+    new: New,
+    options: &WriteOptions,
+) -> Result<Answer, Error> {
+    let written = store_new(cx, new, options).await?;
     respond(cx, &written, StatusCode::CREATED)
 }
 
@@ -54,7 +59,7 @@ pub(crate) struct New {
 }
 
 /// Stores an object that was checked to be of this kind, under a name of its own.
-pub(crate) async fn store_new(
+async fn store_new(
     cx: &mut Cx,
     New {
         mut object,
@@ -84,7 +89,7 @@ pub(crate) async fn store_new(
             Attempt::Taken(name) if !generated => {
                 return Err(Error::already_exists(cx.kind.about(&name)));
             }
-            Attempt::Taken(_) | Attempt::NamespaceChanged => {}
+            Attempt::Taken(_) | Attempt::SurroundingsChanged => {}
         }
     }
     let prefix = value::text(&object, "metadata.generateName").to_owned();
@@ -94,7 +99,8 @@ pub(crate) async fn store_new(
 enum Attempt {
     Done(Written),
     Taken(String),
-    NamespaceChanged,
+    /// The namespace or the definition is not as it was.
+    SurroundingsChanged,
 }
 
 async fn attempt(cx: &mut Cx, new: New, options: &WriteOptions) -> Result<Attempt, Error> {
@@ -106,8 +112,12 @@ async fn attempt(cx: &mut Cx, new: New, options: &WriteOptions) -> Result<Attemp
     let namespace = cx.target.namespace.clone();
     complete(cx, &mut object);
     let name = value::text(&object, "metadata.name").to_owned();
-    let guard = write::namespace_guard(&cx.server, &kind, kind.about(&name), &namespace)?;
-    write::admit(cx, Operation::Create, &mut object, None, options.dry_run).await?;
+    let guards = [
+        write::namespace_guard(&cx.server, &kind, kind.about(&name), &namespace)?,
+        write::definition_guard(&cx.server, &kind, kind.about(&name))?,
+    ];
+    let warnings = write::admit(cx, Operation::Create, &mut object, None, options.dry_run).await?;
+    cx.warn_all(warnings);
     write::validate(&kind, &object, None)?;
     auth::escalation::check(cx, &object, None)?;
     if !tracked {
@@ -123,8 +133,8 @@ async fn attempt(cx: &mut Cx, new: New, options: &WriteOptions) -> Result<Attemp
             None => Attempt::Done(Written::DryRun(object)),
         });
     }
-    let mut guards = vec![(key.clone(), Expect::Absent)];
-    guards.extend(guard);
+    let own = (key.clone(), Expect::Absent);
+    let guards = guards.into_iter().flatten().chain([own]).collect();
     let ops = vec![Op::Put(key.clone(), write::draft(&kind, &object))];
     match write::commit(&cx.server, &kind, Txn { guards, ops }).await {
         Ok(committed) => {
@@ -133,7 +143,7 @@ async fn attempt(cx: &mut Cx, new: New, options: &WriteOptions) -> Result<Attemp
             Ok(Attempt::Done(Written::Stored(stored)))
         }
         Err(CommitError::Conflict { key: failed, .. }) if failed == key => Ok(Attempt::Taken(name)),
-        Err(CommitError::Conflict { .. }) => Ok(Attempt::NamespaceChanged),
+        Err(CommitError::Conflict { .. }) => Ok(Attempt::SurroundingsChanged),
         Err(error) => Err(write::storage_error(&error)),
     }
 }

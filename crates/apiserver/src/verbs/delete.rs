@@ -2,20 +2,25 @@
 
 use std::sync::Arc;
 
-use deltaplane_store::{CommitError, Expect, Key, Object, Op, Txn};
+use deltaplane_api::field;
+use deltaplane_store::{Key, Object, Op};
+use futures::stream::{self, StreamExt};
 use http::StatusCode;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::update::is_gone;
 use super::write::{self, Written};
 use crate::context::{Answer, Cx, json as answer};
-use crate::error::Error;
+use crate::error::{About, Error};
 use crate::filter::Filter;
 use crate::kinds::Kind;
-use crate::options::{self, ListOptions};
+use crate::options::{self, ListOptions, Options};
 use crate::present;
 use crate::seams::Operation;
 use crate::{decode, encode, value};
+
+/// Deletions of one request that go on at one time: enough to fill a commit.
+const AT_ONCE: usize = 128;
 
 const ORPHAN: &str = "orphan";
 const FOREGROUND: &str = "foregroundDeletion";
@@ -49,7 +54,9 @@ pub(crate) async fn delete(cx: &mut Cx) -> Result<Answer, Error> {
     let options = DeleteOptions::parse(cx)?;
     let name = cx.target.name.clone();
     let namespace = cx.target.namespace.clone();
-    match delete_one(cx, &namespace, &name, &options).await? {
+    let (deleted, warnings) = delete_one(cx, &namespace, &name, &options).await?;
+    cx.warn_all(warnings);
+    match deleted {
         Deleted::Marked(written) => super::create::respond(cx, &written, StatusCode::OK),
         Deleted::Gone(written) if cx.kind.strategy.returns_deleted => {
             super::create::respond(cx, &written, StatusCode::OK)
@@ -78,7 +85,7 @@ fn success(kind: &Kind, name: &str, written: &Written) -> Value {
     })
 }
 
-/// Deletes everything that the selectors match, one by one, each with its own rules.
+/// Deletes everything that the selectors match, each with its own rules.
 pub(crate) async fn delete_collection(cx: &mut Cx) -> Result<Answer, Error> {
     let options = DeleteOptions::parse(cx)?;
     let list = ListOptions::parse(&cx.query)?;
@@ -91,31 +98,50 @@ pub(crate) async fn delete_collection(cx: &mut Cx) -> Result<Answer, Error> {
         .list_where(&query, &|object: &Object| filter.matches(&kind, object))
         .await
         .map_err(|error| Error::unavailable(error.to_string()))?;
-    let mut deleted = Vec::with_capacity(page.items.len());
-    for object in page.items {
+    let (deleted, warnings) = delete_all(cx, page.items, &options).await?;
+    cx.warn_all(warnings);
+    let mut metadata = Map::new();
+    let revision = cx.server.store.revision().get().to_string();
+    metadata.insert("resourceVersion".to_owned(), json!(revision));
+    let body = super::list::objects(&kind, &deleted, &metadata);
+    Ok(answer(StatusCode::OK, body))
+}
+
+/// Deletes these side by side, so that they share commits; gives those that were there, and what
+/// the client is to be warned of. Ends with the first that must not go.
+async fn delete_all(
+    cx: &Cx,
+    objects: Vec<Arc<Object>>,
+    options: &DeleteOptions,
+) -> Result<(Vec<Arc<Object>>, Vec<String>), Error> {
+    let delete = |object: Arc<Object>| async move {
         let key = object.key();
-        match delete_one(cx, key.namespace(), key.name(), &options).await {
-            Ok(_) => deleted.push(present::value(&kind, &object)),
+        let deleted = delete_one(cx, key.namespace(), key.name(), options).await;
+        (object, deleted)
+    };
+    let mut deletions = stream::iter(objects).map(delete).buffered(AT_ONCE);
+    let (mut gone, mut all_warnings) = (Vec::new(), Vec::new());
+    while let Some((object, deleted)) = deletions.next().await {
+        match deleted {
+            Ok((_, warnings)) => {
+                gone.push(object);
+                all_warnings.extend(warnings);
+            }
             // Someone else was faster.
             Err(error) if error.code == StatusCode::NOT_FOUND => {}
             Err(error) => return Err(error),
         }
     }
-    let body = json!({
-        "kind": kind.list_kind,
-        "apiVersion": kind.api_version,
-        "metadata": {"resourceVersion": cx.server.store.revision().get().to_string()},
-        "items": deleted,
-    });
-    Ok(answer(StatusCode::OK, encode::bytes(&body)))
+    Ok((gone, all_warnings))
 }
 
+/// Deletes one; gives how it ended, and what the client is to be warned of.
 async fn delete_one(
-    cx: &mut Cx,
+    cx: &Cx,
     namespace: &str,
     name: &str,
     options: &DeleteOptions,
-) -> Result<Deleted, Error> {
+) -> Result<(Deleted, Vec<String>), Error> {
     let kind = Arc::clone(&cx.kind);
     let key = cx.server.key(&kind, namespace, name)?;
     for _ in 0..write::MAX_ATTEMPTS {
@@ -123,7 +149,7 @@ async fn delete_one(
         let stored = stored.ok_or_else(|| Error::not_found(kind.about(name)))?;
         let live = present::value(&kind, &stored);
         options.check(&kind, name, &live)?;
-        write::admit(
+        let warnings = write::admit(
             cx,
             Operation::Delete,
             &mut Value::Null,
@@ -133,7 +159,7 @@ async fn delete_one(
         .await?;
         let step = step(cx, &live, options);
         if let Some(deleted) = carry_out(cx, &key, stored, step, options.dry_run).await? {
-            return Ok(deleted);
+            return Ok((deleted, warnings));
         }
     }
     Err(Error::modified(kind.about(name)))
@@ -216,28 +242,11 @@ async fn carry_out(
             true,
         ),
     };
-    let guards = vec![(key.clone(), Expect::At(stored.revision()))];
-    match write::commit(
-        &cx.server,
-        kind,
-        Txn {
-            guards,
-            ops: vec![op],
-        },
-    )
-    .await
-    {
-        Ok(committed) => Ok(committed
-            .objects
-            .into_iter()
-            .next()
-            .map(|object| match gone {
-                true => Deleted::Gone(Written::Stored(object)),
-                false => Deleted::Marked(Written::Stored(object)),
-            })),
-        Err(CommitError::Conflict { .. } | CommitError::Missing { .. }) => Ok(None),
-        Err(error) => Err(write::storage_error(&error)),
-    }
+    let stored = write::commit_change(&cx.server, kind, &stored, op).await?;
+    Ok(stored.map(|object| match gone {
+        true => Deleted::Gone(Written::Stored(object)),
+        false => Deleted::Marked(Written::Stored(object)),
+    }))
 }
 
 // === impl DeleteOptions ===
@@ -253,55 +262,57 @@ impl DeleteOptions {
         });
         let policy = text("propagationPolicy")
             .unwrap_or_else(|| cx.query.get("propagationPolicy").to_owned());
+        let mut errors = Vec::new();
+        let path = field::Path::new("propagationPolicy");
+        if orphan.is_some() && !policy.is_empty() {
+            let detail = "orphanDependents and deletionPropagation cannot be both set";
+            errors.push(field::Error::invalid(path.clone(), policy.as_str(), detail));
+        }
         let propagation = match (policy.as_str(), orphan) {
             ("", None) => None,
-            ("", Some(true)) => Some(Propagation::Orphan),
-            ("", Some(false)) | ("Background", None) => Some(Propagation::Background),
-            ("Foreground", None) => Some(Propagation::Foreground),
-            ("Orphan", None) => Some(Propagation::Orphan),
-            (_, Some(_)) => {
-                return Err(invalid(
-                    "propagationPolicy: Invalid value: orphanDependents and deletionPropagation cannot be both set",
-                ));
-            }
-            (other, None) => {
-                return Err(invalid(&format!(
-                    "propagationPolicy: Unsupported value: {other:?}: supported values: \"Foreground\", \"Background\", \"Orphan\", \"nil\""
-                )));
+            ("Background", _) | ("", Some(false)) => Some(Propagation::Background),
+            ("Foreground", _) => Some(Propagation::Foreground),
+            ("Orphan", _) | ("", Some(true)) => Some(Propagation::Orphan),
+            (other, _) => {
+                let known = ["Foreground", "Background", "Orphan", "nil"];
+                errors.push(field::Error::not_supported(path, other, &known));
+                None
             }
         };
-        let dry = options::dry_run(value::texts(&body, "dryRun"))?;
+        let dry_run = options::dry_run(
+            value::texts(&body, "dryRun").chain(cx.query.all("dryRun")),
+            &mut errors,
+        );
+        Options::Delete.refuse(&errors)?;
         Ok(Self {
             uid: text("preconditions.uid"),
             resource_version: text("preconditions.resourceVersion"),
             propagation,
-            dry_run: dry || cx.query.dry_run()?,
+            dry_run,
         })
     }
 
     fn check(&self, kind: &Kind, name: &str, live: &Value) -> Result<(), Error> {
+        let about = About {
+            group: &kind.group,
+            resource: &kind.kind,
+            name,
+        };
         let uid = value::text(live, "metadata.uid");
         if let Some(wanted) = self.uid.as_deref().filter(|wanted| *wanted != uid) {
             let why = format!(
-                "Precondition failed: UID in precondition: {wanted}, UID in object meta: {uid}"
+                "the UID in the precondition ({wanted}) does not match the UID in record ({uid}). The object might have been deleted and then recreated"
             );
-            return Err(Error::conflict(kind.about(name), &why));
+            return Err(Error::conflict(about, &why));
         }
         let version = value::text(live, "metadata.resourceVersion");
-        if let Some(wanted) = self
-            .resource_version
-            .as_deref()
-            .filter(|one| *one != version)
-        {
+        let wanted = self.resource_version.as_deref();
+        if let Some(wanted) = wanted.filter(|one| *one != version) {
             let why = format!(
-                "Precondition failed: ResourceVersion in precondition: {wanted}, ResourceVersion in object meta: {version}"
+                "the ResourceVersion in the precondition ({wanted}) does not match the ResourceVersion in record ({version}). The object might have been modified"
             );
-            return Err(Error::conflict(kind.about(name), &why));
+            return Err(Error::conflict(about, &why));
         }
         Ok(())
     }
-}
-
-fn invalid(what: &str) -> Error {
-    Error::unprocessable(format!("DeleteOptions.meta.k8s.io \"\" is invalid: {what}"))
 }

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use base64::{DecodeError, Engine as _};
 use bytes::Bytes;
 use deltaplane_store::{ListQuery, Object, Page, ReadError, Revision};
 use http::StatusCode;
@@ -28,6 +28,13 @@ struct Continue {
     rv: u64,
     ns: String,
     name: String,
+}
+
+/// What every token says, of whatever kind.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Version {
+    v: String,
 }
 
 /// A list in the making: its head, and items with commas between them.
@@ -140,20 +147,37 @@ fn read_error(error: ReadError, token: &str) -> Error {
         ReadError::Future { requested, newest } => {
             Error::future_revision(requested.get(), newest.get())
         }
-        ReadError::ForeignKey { .. } => Error::bad_request("continue key is not valid"),
+        ReadError::ForeignKey { .. } => {
+            Error::bad_request("invalid continue token: continue key is not valid")
+        }
         ReadError::Storage { .. } | ReadError::Closed => Error::unavailable(error.to_string()),
     }
 }
 
 fn decode(token: &str) -> Result<Continue, Error> {
-    let invalid =
-        || Error::bad_request("continue key is not valid: it is not a token of this server");
-    let bytes = URL_SAFE_NO_PAD.decode(token).map_err(|_| invalid())?;
-    let token: Continue = serde_json::from_slice(&bytes).map_err(|_| invalid())?;
-    match token.v == TOKEN_VERSION {
-        true => Ok(token),
-        false => Err(invalid()),
+    let invalid = |why: String| {
+        Error::bad_request(format!(
+            "invalid continue token: continue key is not valid: {why}"
+        ))
+    };
+    let bytes = URL_SAFE_NO_PAD.decode(token).map_err(|error| {
+        let at = match error {
+            DecodeError::InvalidByte(at, _) | DecodeError::InvalidLastSymbol(at, _) => at,
+            DecodeError::InvalidLength(_) | DecodeError::InvalidPadding => token.len(),
+        };
+        invalid(format!("illegal base64 data at input byte {at}"))
+    })?;
+    if let Some(fault) = deltaplane_api::json::fault(&bytes) {
+        return Err(invalid(fault));
     }
+    let version: Version = serde_json::from_slice(&bytes).unwrap_or_default();
+    if version.v != TOKEN_VERSION {
+        let version = version.v;
+        return Err(invalid(format!(
+            "server does not recognize this encoded version {version}"
+        )));
+    }
+    serde_json::from_slice(&bytes).map_err(|error| invalid(error.to_string()))
 }
 
 fn encode(token: &Continue) -> String {
@@ -182,7 +206,7 @@ fn list_meta(options: &ListOptions, filter: &Filter, page: &Page) -> Map<String,
 }
 
 /// The list around its objects' own bytes.
-fn objects(kind: &Kind, items: &[Arc<Object>], metadata: &Map<String, Value>) -> Body {
+pub(super) fn objects(kind: &Kind, items: &[Arc<Object>], metadata: &Map<String, Value>) -> Body {
     let head = format!(
         "{{\"kind\":{},\"apiVersion\":{},\"metadata\":{},\"items\":[",
         json!(kind.list_kind),
@@ -284,8 +308,29 @@ mod tests {
             name: "b".to_owned(),
         };
         assert_eq!(decode(&encode(&token)).unwrap(), token);
-        for text in ["", "!", "e30", "bnVsbA", "eyJ2IjoibWV0YS5rOHMuaW8vdjEifQ"] {
-            assert_eq!(decode(text).unwrap_err().code.as_u16(), 400, "{text}");
+        let unknown = "server does not recognize this encoded version ";
+        let cases = [
+            ("", "unexpected end of JSON input"),
+            ("a b", "illegal base64 data at input byte 1"),
+            (
+                "nonsense",
+                "invalid character '\\u009e' looking for beginning of value",
+            ),
+            ("e30", unknown),
+            ("bnVsbA", unknown),
+            (
+                "eyJ2IjoibWV0YS5rOHMuaW8vdjEifQ",
+                "server does not recognize this encoded version meta.k8s.io/v1",
+            ),
+        ];
+        for (text, why) in cases {
+            let error = decode(text).unwrap_err();
+            let expected = format!("invalid continue token: continue key is not valid: {why}");
+            assert_eq!(
+                (error.code.as_u16(), error.message),
+                (400, expected),
+                "{text}"
+            );
         }
     }
 

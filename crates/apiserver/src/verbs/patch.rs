@@ -11,7 +11,7 @@ use super::write::{self, Section};
 use crate::context::{Answer, Cx};
 use crate::decode::{self, essence};
 use crate::error::{Cause, Error};
-use crate::options::{FieldValidation, WriteOptions};
+use crate::options::{FieldValidation, Options, WriteOptions};
 use crate::value;
 
 /// As many operations as one JSON patch may have.
@@ -43,10 +43,7 @@ pub(crate) async fn patch(cx: &mut Cx, section: Section) -> Result<Answer, Error
     if content_type == "application/apply-patch+yaml" {
         return apply(cx, section).await;
     }
-    let options = WriteOptions::parse(&cx.query, cx.user_agent())?;
-    if options.force.is_some() {
-        return Err(force_only_for_apply());
-    }
+    let options = WriteOptions::parse(Options::Patch, &cx.query, cx.user_agent())?;
     let (patch, duplicates) = parse(cx, &content_type)?;
     let written = update::change(cx, section, &options, |cx, live| {
         let mut object = patch.apply(cx, live)?;
@@ -60,27 +57,27 @@ pub(crate) async fn patch(cx: &mut Cx, section: Section) -> Result<Answer, Error
     create::respond(cx, &written, StatusCode::OK)
 }
 
-fn force_only_for_apply() -> Error {
-    Error::unprocessable(
-        "PatchOptions.meta.k8s.io \"\" is invalid: force: Forbidden: may not be specified for non-apply patch",
-    )
+/// The error about a patch that is not JSON, or not a patch.
+pub(super) fn undecodable(body: &[u8], error: &serde_json::Error) -> Error {
+    let fault = decode::json_fault(body, error);
+    Error::bad_request(format!("error decoding patch: {fault}"))
 }
 
 fn parse(cx: &Cx, content_type: &str) -> Result<(Patch, Vec<String>), Error> {
     let document = || {
-        let parsed = deltaplane_api::json::parse(&cx.body)
-            .map_err(|error| Error::bad_request(format!("error decoding patch: {error}")))?;
-        match parsed.value.is_object() {
-            true => Ok(parsed),
-            false => Err(Error::bad_request(
-                "error decoding patch: it is not an object",
-            )),
+        let parsed =
+            deltaplane_api::json::parse(&cx.body).map_err(|error| undecodable(&cx.body, &error))?;
+        match value::type_name(&parsed.value) {
+            "object" => Ok(parsed),
+            found => Err(Error::bad_request(format!(
+                "error decoding patch: json: cannot unmarshal {found} into Go value of type map[string]interface {{}}"
+            ))),
         }
     };
     match content_type {
         "application/json-patch+json" => {
-            let patch: json_patch::Patch = serde_json::from_slice(&cx.body)
-                .map_err(|error| Error::bad_request(format!("error decoding patch: {error}")))?;
+            let patch: json_patch::Patch =
+                serde_json::from_slice(&cx.body).map_err(|error| undecodable(&cx.body, &error))?;
             check_operations(&patch)?;
             Ok((Patch::Json(patch), Vec::new()))
         }
@@ -205,19 +202,17 @@ fn finish(
 
 /// Server-side apply: the object is created if it is not there.
 async fn apply(cx: &mut Cx, section: Section) -> Result<Answer, Error> {
-    if cx.query.get("fieldManager").is_empty() {
-        return Err(Error::unprocessable(
-            "PatchOptions.meta.k8s.io \"\" is invalid: fieldManager: Required value: is required for apply patch",
-        ));
-    }
-    let options = WriteOptions::parse(&cx.query, cx.user_agent())?;
-    let parsed = decode::yaml(&cx.body)?;
+    let options = WriteOptions::parse(Options::Apply, &cx.query, cx.user_agent())?;
+    let parsed = decode::yaml(&cx.body).map_err(|why| {
+        Error::bad_request(format!(
+            "error decoding YAML: error converting YAML to JSON: {why}"
+        ))
+    })?;
     if !parsed.duplicates.is_empty() {
         duplicates_in_apply(cx, &parsed.duplicates, options.field_validation)?;
     }
     let mut config = parsed.value;
     check_config(cx, &mut config)?;
-    let force = options.force.unwrap_or(false);
     let key = cx
         .server
         .key(&cx.kind, &cx.target.namespace, &cx.target.name)?;
@@ -226,7 +221,7 @@ async fn apply(cx: &mut Cx, section: Section) -> Result<Answer, Error> {
     }
     let written = update::change(cx, section, &options, |cx, live| {
         let applied = write::with_managed(cx, &options, section, |managed| {
-            managed::apply(managed, Some(live), &config, force)
+            managed::apply(managed, Some(live), &config, options.force)
         });
         let applied = applied.map_err(apply_error)?;
         Ok(Changed {
@@ -253,16 +248,11 @@ async fn apply_new(
         managed::apply(managed, None, config, true)
     });
     let object = applied.map_err(apply_error)?.object;
-    let written = create::store_new(
-        cx,
-        New {
-            object,
-            tracked: true,
-        },
-        options,
-    )
-    .await?;
-    create::respond(cx, &written, StatusCode::CREATED)
+    let new = New {
+        object,
+        tracked: true,
+    };
+    create::answer_new(cx, new, options).await
 }
 
 fn duplicates_in_apply(
@@ -289,24 +279,20 @@ fn duplicates_in_apply(
 
 /// An applied configuration names its kind and is meant for this address.
 fn check_config(cx: &Cx, config: &mut Value) -> Result<(), Error> {
-    if !config.is_object() {
-        return Err(Error::bad_request(
-            "error decoding YAML: the configuration is not an object",
-        ));
+    let found = value::type_name(config);
+    if !matches!(found, "object" | "null") {
+        return Err(Error::bad_request(format!(
+            "error decoding YAML: error unmarshaling JSON: while decoding JSON: json: cannot unmarshal {found} into Go value of type map[string]interface {{}}"
+        )));
     }
     let (api_version, kind) = (
         value::text(config, "apiVersion"),
         value::text(config, "kind"),
     );
-    if api_version.is_empty() || kind.is_empty() {
-        return Err(Error::bad_request(
-            "invalid object type: apiVersion and kind must be set in an applied configuration",
-        ));
-    }
     if api_version != cx.kind.api_version || kind != cx.kind.kind {
+        let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
         return Err(Error::bad_request(format!(
-            "invalid object type: {api_version}, Kind={kind} (expected {}, Kind={})",
-            cx.kind.api_version, cx.kind.kind
+            "invalid object type: {group}/{version}, Kind={kind}"
         )));
     }
     if !value::list(config, "metadata.managedFields").is_empty() {

@@ -10,9 +10,12 @@ use crate::context::{Answer, Cx, json as answer};
 use crate::decode::{self, essence};
 use crate::error::Error;
 use crate::kinds::{Kind, Scale, ScaleSelector};
-use crate::options::WriteOptions;
+use crate::options::{Options, WriteOptions};
 use crate::request::Verb;
 use crate::{encode, negotiate, present, value};
+
+/// More fit into nothing that counts them.
+const MAX_REPLICAS: i64 = i32::MAX as i64;
 
 pub(crate) async fn scale(cx: &mut Cx, scale: Scale) -> Result<Answer, Error> {
     negotiate::plain(&cx.headers)?;
@@ -38,19 +41,17 @@ fn current(cx: &Cx, scale: &Scale) -> Result<Value, Error> {
 }
 
 async fn put(cx: &mut Cx, scale: &Scale) -> Result<Value, Error> {
-    let parsed = decode::document(decode::media(cx.content_type())?, &cx.body)?;
-    let wanted = parsed.value;
-    store(cx, scale, move |_, _| Ok(wanted.clone())).await
+    let wanted = decode::object(cx.content_type(), &cx.body, "Scale")?.value;
+    store(cx, scale, Options::Update, move |_, _| Ok(wanted.clone())).await
 }
 
 async fn patch(cx: &mut Cx, scale: &Scale) -> Result<Value, Error> {
     let content_type = essence(cx.content_type()).to_owned();
-    let body = cx.body.clone();
-    let unreadable = |error| Error::bad_request(format!("error decoding patch: {error}"));
+    let unreadable = |error: serde_json::Error| super::patch::undecodable(&cx.body, &error);
     match content_type.as_str() {
         "application/json-patch+json" => {
-            let patch: json_patch::Patch = serde_json::from_slice(&body).map_err(unreadable)?;
-            store(cx, scale, move |_, current| {
+            let patch: json_patch::Patch = serde_json::from_slice(&cx.body).map_err(unreadable)?;
+            store(cx, scale, Options::Patch, move |_, current| {
                 let mut wanted = current.clone();
                 super::patch::apply_json_patch(&patch, &mut wanted)?;
                 Ok(wanted)
@@ -58,8 +59,8 @@ async fn patch(cx: &mut Cx, scale: &Scale) -> Result<Value, Error> {
             .await
         }
         "application/merge-patch+json" | "application/strategic-merge-patch+json" => {
-            let patch: Value = serde_json::from_slice(&body).map_err(unreadable)?;
-            store(cx, scale, move |_, current| {
+            let patch: Value = serde_json::from_slice(&cx.body).map_err(unreadable)?;
+            store(cx, scale, Options::Patch, move |_, current| {
                 let mut wanted = current.clone();
                 json_patch::merge(&mut wanted, &patch);
                 Ok(wanted)
@@ -78,13 +79,14 @@ async fn patch(cx: &mut Cx, scale: &Scale) -> Result<Value, Error> {
 async fn store(
     cx: &mut Cx,
     scale: &Scale,
+    of: Options,
     make: impl Fn(&Cx, &Value) -> Result<Value, Error>,
 ) -> Result<Value, Error> {
-    let options = WriteOptions::parse(&cx.query, cx.user_agent())?;
+    let options = WriteOptions::parse(of, &cx.query, cx.user_agent())?;
     let path = scale.spec_replicas.clone();
     let written = update::change(cx, Section::Main, &options, |cx, live| {
         let wanted = make(cx, &show(&cx.kind, scale, live)?)?;
-        let replicas = replicas(&wanted, &cx.target.name)?;
+        let replicas = replicas(&cx.kind, &wanted, &cx.target.name)?;
         let mut object = live.clone();
         value::set_at(&mut object, &path, json!(replicas));
         let version = value::at(&wanted, "metadata.resourceVersion").clone();
@@ -103,7 +105,52 @@ async fn store(
     }
 }
 
-fn replicas(scale: &Value, name: &str) -> Result<i64, Error> {
+/// What is wrong with the fields of a custom object that `scale` shows.
+pub(crate) fn validate(scale: &Scale, object: &Value) -> Vec<field::Error> {
+    let mut errors = Vec::new();
+    for path in [&scale.spec_replicas, &scale.status_replicas] {
+        let found = value::at(object, path);
+        let (shown, detail) = match (found.is_null(), found.as_i64()) {
+            (true, _) | (false, Some(0..=MAX_REPLICAS)) => continue,
+            (false, Some(count @ ..0)) => (count, "should be a non-negative integer".to_owned()),
+            (false, Some(count)) => {
+                let detail = format!("should be less than or equal to {MAX_REPLICAS}");
+                (count, detail)
+            }
+            (false, None) => (0, accessor_error(path, found, "int64")),
+        };
+        errors.push(field::Error::invalid(dotted(path), shown, detail));
+    }
+    if let Some(ScaleSelector::Text(path)) = &scale.selector {
+        let found = value::at(object, path);
+        if !matches!(found, Value::Null | Value::String(_)) {
+            let detail = accessor_error(path, found, "string");
+            errors.push(field::Error::invalid(dotted(path), "", detail));
+        }
+    }
+    errors
+}
+
+/// The path as the definition writes it.
+fn dotted(path: &str) -> field::Path {
+    field::Path::new(&format!(".{path}"))
+}
+
+fn accessor_error(path: &str, found: &Value, expected: &str) -> String {
+    let (shown, of) = match found {
+        Value::Null => ("<nil>".to_owned(), "<nil>"),
+        Value::Bool(flag) => (flag.to_string(), "bool"),
+        Value::Number(number) if number.is_i64() => (number.to_string(), "int64"),
+        Value::Number(number) => (number.to_string(), "float64"),
+        Value::String(text) => (text.clone(), "string"),
+        Value::Array(_) => (found.to_string(), "[]interface {}"),
+        Value::Object(_) => (found.to_string(), "map[string]interface {}"),
+    };
+    format!(".{path} accessor error: {shown} is of the type {of}, expected {expected}")
+}
+
+/// The replicas that a `Scale` asks for. Custom objects are checked as a whole.
+fn replicas(kind: &Kind, scale: &Value, name: &str) -> Result<i64, Error> {
     let path = field::Path::new("spec").child("replicas");
     let wanted = value::at(scale, "spec.replicas");
     let replicas = match wanted.is_null() {
@@ -113,7 +160,7 @@ fn replicas(scale: &Value, name: &str) -> Result<i64, Error> {
             .filter(|count| i32::try_from(*count).is_ok()),
     };
     match replicas {
-        Some(replicas) if replicas >= 0 => Ok(replicas),
+        Some(replicas) if replicas >= 0 || kind.is_custom() => Ok(replicas),
         other => {
             let detail = "must be greater than or equal to 0";
             let error = field::Error::invalid(path, json!(other), detail);
@@ -200,6 +247,39 @@ fn expression_text(expression: &Value) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn replicas_are_counts() {
+        let scale = Scale {
+            spec_replicas: "spec.size".to_owned(),
+            status_replicas: "status.size".to_owned(),
+            selector: Some(ScaleSelector::Text("status.selector".to_owned())),
+        };
+        let check = |object: Value, expected: &[&str]| {
+            let errors = validate(&scale, &object);
+            let texts: Vec<String> = errors.iter().map(field::Error::to_string).collect();
+            assert_eq!(texts, expected);
+        };
+        check(json!({}), &[]);
+        check(
+            json!({"spec": {"size": 7}, "status": {"selector": "a=b"}}),
+            &[],
+        );
+        check(
+            json!({"spec": {"size": -1}, "status": {"size": 3_000_000_000_u32}}),
+            &[
+                ".spec.size: Invalid value: -1: should be a non-negative integer",
+                ".status.size: Invalid value: 3000000000: should be less than or equal to 2147483647",
+            ],
+        );
+        check(
+            json!({"spec": {"size": "x"}, "status": {"selector": 1}}),
+            &[
+                ".spec.size: Invalid value: 0: .spec.size accessor error: x is of the type string, expected int64",
+                ".status.selector: Invalid value: \"\": .status.selector accessor error: 1 is of the type int64, expected string",
+            ],
+        );
+    }
 
     #[test]
     fn selectors_are_written_as_queries() {

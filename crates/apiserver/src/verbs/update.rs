@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use deltaplane_schema::managed;
-use deltaplane_store::{CommitError, Expect, Key, Object, Op, Txn};
+use deltaplane_store::{Key, Object, Op};
 use http::StatusCode;
 use serde_json::{Value, json};
 
@@ -12,13 +12,13 @@ use super::write::{self, Section, Written};
 use crate::context::{Answer, Cx};
 use crate::error::Error;
 use crate::kinds::Kind;
-use crate::options::WriteOptions;
+use crate::options::{Options, WriteOptions};
 use crate::seams::Operation;
 use crate::{auth, decode, meta, present, value};
 
 pub(crate) async fn update(cx: &mut Cx, section: Section) -> Result<Answer, Error> {
-    let options = WriteOptions::parse(&cx.query, cx.user_agent())?;
-    let parsed = decode::document(decode::media(cx.content_type())?, &cx.body)?;
+    let options = WriteOptions::parse(Options::Update, &cx.query, cx.user_agent())?;
+    let parsed = decode::object(cx.content_type(), &cx.body, &cx.kind.kind)?;
     let mut object = write::intake(cx, parsed, &options)?;
     write::check_address(cx, &mut object)?;
     let key = cx
@@ -28,16 +28,11 @@ pub(crate) async fn update(cx: &mut Cx, section: Section) -> Result<Answer, Erro
     if absent && section == Section::Main && cx.kind.strategy.create_on_update {
         auth::authorize_create(cx)?;
         value::take(&mut object["metadata"], "resourceVersion");
-        let written = create::store_new(
-            cx,
-            New {
-                object,
-                tracked: false,
-            },
-            &options,
-        )
-        .await?;
-        return create::respond(cx, &written, StatusCode::CREATED);
+        let new = New {
+            object,
+            tracked: false,
+        };
+        return create::answer_new(cx, new, &options).await;
     }
     let written = change(cx, section, &options, |_cx, _live| {
         Ok(Changed {
@@ -72,30 +67,23 @@ pub(crate) async fn change(
         let stored = stored.ok_or_else(|| Error::not_found(cx.kind.about(&cx.target.name)))?;
         let live = present::value(&cx.kind, &stored);
         let changed = make(cx, &live)?;
-        let conditional = precondition(&cx.kind, section, &changed.object, &live, &cx.target.name)?;
+        precondition(&cx.kind, &changed.object, &live, &cx.target.name)?;
         let attempt = Attempt {
             key: &key,
             stored,
             live,
             section,
         };
-        match attempt.run(cx, changed, options).await? {
-            Some(written) => return Ok(written),
-            None if conditional => return Err(Error::modified(cx.kind.about(&cx.target.name))),
-            None => {}
+        if let Some(written) = attempt.run(cx, changed, options).await? {
+            return Ok(written);
         }
     }
     Err(Error::modified(cx.kind.about(&cx.target.name)))
 }
 
-/// Checks that the new object builds on the stored one. Says whether it insists on that version.
-fn precondition(
-    kind: &Kind,
-    section: Section,
-    new: &Value,
-    live: &Value,
-    name: &str,
-) -> Result<bool, Error> {
+/// Checks that the new object builds on the stored one. An object that names the version that it
+/// builds on fails here when it is tried again on another one.
+fn precondition(kind: &Kind, new: &Value, live: &Value, name: &str) -> Result<(), Error> {
     let about = kind.about(name);
     let (uid, live_uid) = (
         value::text(new, "metadata.uid"),
@@ -108,14 +96,14 @@ fn precondition(
         return Err(Error::conflict(about, &why));
     }
     match value::text(new, "metadata.resourceVersion") {
-        "" | "0" if kind.strategy.unconditional_update || section != Section::Main => Ok(false),
+        "" | "0" if kind.strategy.unconditional_update => Ok(()),
         "" | "0" => {
             let path = deltaplane_api::field::Path::new("metadata").child("resourceVersion");
             let detail = "must be specified for an update";
             let error = deltaplane_api::field::Error::invalid(path, 0, detail);
-            Err(Error::invalid(&kind.group, &kind.kind, name, &[error]))
+            Err(Error::invalid(&kind.group, &kind.plural, name, &[error]))
         }
-        version if version == value::text(live, "metadata.resourceVersion") => Ok(true),
+        version if version == value::text(live, "metadata.resourceVersion") => Ok(()),
         version => {
             crate::options::revision(version)?;
             Err(Error::modified(about))
@@ -147,7 +135,7 @@ impl Attempt<'_> {
         } = changed;
         merge_section(&kind, self.section, &mut object, &self.live);
         kind.default(&mut object);
-        write::admit(
+        let warnings = write::admit(
             cx,
             Operation::Update,
             &mut object,
@@ -155,6 +143,7 @@ impl Attempt<'_> {
             options.dry_run,
         )
         .await?;
+        cx.warn_all(warnings);
         write::validate(&kind, &object, Some(&self.live))?;
         auth::escalation::check(cx, &object, Some(&self.live))?;
         if !tracked {
@@ -181,21 +170,8 @@ impl Attempt<'_> {
             true => Op::Delete(self.key.clone(), Some(draft)),
             false => Op::Put(self.key.clone(), draft),
         };
-        let guards = vec![(self.key.clone(), Expect::At(self.stored.revision()))];
-        match write::commit(
-            &cx.server,
-            kind,
-            Txn {
-                guards,
-                ops: vec![op],
-            },
-        )
-        .await
-        {
-            Ok(committed) => Ok(committed.objects.into_iter().next().map(Written::Stored)),
-            Err(CommitError::Conflict { .. } | CommitError::Missing { .. }) => Ok(None),
-            Err(error) => Err(write::storage_error(&error)),
-        }
+        let stored = write::commit_change(&cx.server, kind, &self.stored, op).await?;
+        Ok(stored.map(Written::Stored))
     }
 }
 

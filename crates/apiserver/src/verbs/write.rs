@@ -2,19 +2,21 @@
 
 use std::sync::Arc;
 
+use deltaplane_api::field;
 use deltaplane_api::json::Parsed;
 use deltaplane_schema::fieldset::{Filter as FieldFilter, Set};
 use deltaplane_schema::managed;
-use deltaplane_store::{CommitError, Committed, Expect, Key, Object, Txn};
+use deltaplane_store::{CommitError, Committed, Expect, Key, Object, Op, Txn};
 use serde_json::Value;
 
+use super::scale;
 use crate::context::Cx;
 use crate::error::{About, Error};
-use crate::kinds::{Kind, KindVersions};
+use crate::kinds::{Kind, KindVersions, Source};
 use crate::options::{FieldValidation, WriteOptions};
 use crate::seams::{Operation, Review};
 use crate::server::{Inner, TENANT};
-use crate::{encode, meta, value};
+use crate::{decode, encode, follow, meta, typepack, value};
 
 /// A write that meets others is tried again so often before the client hears of it.
 pub(crate) const MAX_ATTEMPTS: usize = 10;
@@ -92,7 +94,7 @@ pub(crate) fn intake(cx: &mut Cx, parsed: Parsed, options: &WriteOptions) -> Res
         value: mut object,
         duplicates,
     } = parsed;
-    check_type(&cx.kind, &mut object)?;
+    check_type(cx, &mut object)?;
     let kind = Arc::clone(&cx.kind);
     let unreadable = |error: &dyn std::fmt::Display| {
         Error::bad_request(format!(
@@ -143,39 +145,74 @@ pub(crate) fn strictness(
 }
 
 /// The body must be of the kind that the path names.
-fn check_type(kind: &Kind, object: &mut Value) -> Result<(), Error> {
-    if !object.is_object() {
-        return Err(Error::bad_request(format!(
-            "the object provided is unrecognized (must be of type {}): expected an object",
-            kind.kind
-        )));
-    }
+fn check_type(cx: &Cx, object: &mut Value) -> Result<(), Error> {
+    let kind = &cx.kind;
     let (api_version, name) = (
         value::text(object, "apiVersion"),
         value::text(object, "kind"),
     );
-    // Typed clients may leave out what the path says.
-    let implied = |field: &str| field.is_empty() && !kind.is_custom();
-    if name.is_empty() && !implied(name) {
-        return Err(Error::bad_request(format!(
-            "Object 'Kind' is missing in '{}'",
-            truncated(&object.to_string())
-        )));
+    if kind.is_custom() {
+        check_custom_type(cx, object, api_version, name)?;
+    } else if !(api_version.is_empty() || api_version == kind.api_version)
+        || !(name.is_empty() || name == kind.kind)
+    {
+        // Typed clients may leave out what the path says.
+        let api_version = Some(api_version).filter(|said| !said.is_empty());
+        let name = Some(name).filter(|said| !said.is_empty());
+        return Err(other_kind(
+            kind,
+            api_version.unwrap_or(&kind.api_version),
+            name.unwrap_or(&kind.kind),
+        ));
     }
-    if !implied(name) && name != kind.kind {
-        return Err(Error::bad_request(format!(
-            "{name} in version {:?} cannot be handled as a {}: no kind {name:?} is registered for version {:?} at this path",
-            kind.version, kind.kind, kind.api_version
-        )));
+    kind.stamp(object);
+    Ok(())
+}
+
+fn check_custom_type(cx: &Cx, object: &Value, api_version: &str, name: &str) -> Result<(), Error> {
+    let kind = &cx.kind;
+    if name.is_empty() {
+        let body = String::from_utf8_lossy(&cx.body);
+        let why = format!("Object 'Kind' is missing in '{}'", truncated(&body));
+        return Err(decode::unrecognized(&kind.kind, &cx.body, &why));
     }
-    if !implied(api_version) && api_version != kind.api_version {
+    if api_version != kind.api_version {
         return Err(Error::bad_request(format!(
             "the API version in the data ({api_version}) does not match the expected API version ({})",
             kind.api_version
         )));
     }
-    kind.stamp(object);
+    if name != kind.kind {
+        let detail = format!("must be {}", kind.kind);
+        let error = field::Error::invalid(field::Path::new("kind"), name, detail);
+        let object = value::text(object, "metadata.name");
+        return Err(Error::invalid(&kind.group, name, object, &[error]));
+    }
     Ok(())
+}
+
+/// The body is of a kind that is not this one.
+fn other_kind(kind: &Kind, api_version: &str, name: &str) -> Error {
+    let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+    let known = typepack::load().kind(group, version, name);
+    let why = match known {
+        Some(_) => {
+            let stored = kind
+                .stored_as
+                .split_once('/')
+                .map_or("core", |(group, _)| group);
+            let package = stored.split('.').next().unwrap_or_default();
+            format!(
+                "converting ({version}.{name}) to ({package}.{}): unknown conversion",
+                kind.kind
+            )
+        }
+        None => format!("no kind {name:?} is registered for version {api_version:?}"),
+    };
+    Error::bad_request(format!(
+        "{name} in version {version:?} cannot be handled as a {}: {why}",
+        kind.kind
+    ))
 }
 
 fn truncated(text: &str) -> String {
@@ -208,15 +245,14 @@ pub(crate) fn check_address(cx: &Cx, object: &mut Value) -> Result<(), Error> {
     }
 }
 
-/// Asks everyone who decides about writes.
+/// Asks everyone who decides about writes; gives what the client is to be warned of.
 pub(crate) async fn admit(
-    cx: &mut Cx,
+    cx: &Cx,
     operation: Operation,
     object: &mut Value,
     old: Option<&Value>,
     dry_run: bool,
-) -> Result<(), Error> {
-    let deciders = cx.server.config.admission.clone();
+) -> Result<Vec<String>, Error> {
     let shown = if object.is_null() {
         old
     } else {
@@ -238,7 +274,7 @@ pub(crate) async fn admit(
         return Err(Error::forbidden(cx.kind.about(&name), why));
     }
     let mut warnings = Vec::new();
-    for decider in &deciders {
+    for decider in &cx.server.config.admission {
         let review = Review {
             user: &cx.user,
             operation,
@@ -250,23 +286,35 @@ pub(crate) async fn admit(
         };
         decider.admit(review).await?;
     }
-    warnings.into_iter().for_each(|text| cx.warn(text));
-    Ok(())
+    Ok(warnings)
 }
 
 /// All that is wrong with an object that is about to be stored.
 pub(crate) fn validate(kind: &Kind, object: &Value, old: Option<&Value>) -> Result<(), Error> {
     let mut errors = meta::validate(kind, object, old);
     errors.extend(managed::validate_managed_fields(object));
-    errors.extend(kind.schema.validate(object, old));
     if let Some(validate) = kind.strategy.validate {
         errors.extend(validate(object, old));
+    }
+    // The kind's own rules may have found what its schema says too.
+    for error in kind.schema.validate(object, old) {
+        if !errors.contains(&error) {
+            errors.push(error);
+        }
+    }
+    if let Some(scale) = kind.scale.as_ref().filter(|_| kind.is_custom()) {
+        errors.extend(scale::validate(scale, object));
     }
     match errors.is_empty() {
         true => Ok(()),
         false => {
             let name = value::text(object, "metadata.name");
-            Err(Error::invalid(&kind.group, &kind.kind, name, &errors))
+            Err(Error::invalid(
+                kind.error_group(),
+                &kind.kind,
+                name,
+                &errors,
+            ))
         }
     }
 }
@@ -323,6 +371,28 @@ pub(crate) fn namespace_guard(
     Ok(Some((key, expect)))
 }
 
+/// The transaction's guard on the definition of a new custom object, which must not be going: it
+/// takes its objects with it, and none may come in behind its back.
+pub(crate) fn definition_guard(
+    server: &Inner,
+    kind: &Kind,
+    about: About<'_>,
+) -> Result<Option<(Key, Expect)>, Error> {
+    let Source::Custom(definition) = &kind.source else {
+        return Ok(None);
+    };
+    let key = Key::new(TENANT, follow::DEFINITIONS, "", &definition.name);
+    let key = key.map_err(|_| Error::no_such_path())?;
+    let found = server.store.get(&key).ok_or_else(Error::no_such_path)?;
+    match found.header().deleting() {
+        true => {
+            let why = "create not allowed while custom resource definition is terminating";
+            Err(Error::forbidden(about, why))
+        }
+        false => Ok(Some((key, Expect::At(found.revision())))),
+    }
+}
+
 /// Stores, and waits until caches that decide about later requests show it.
 ///
 /// Runs to its end even if the client goes away.
@@ -336,6 +406,22 @@ pub(crate) async fn commit(
         reach.reached(committed.revision).await;
     }
     Ok(committed)
+}
+
+/// Stores a change of one object, provided that it is still as it was read. None if it is not.
+pub(crate) async fn commit_change(
+    server: &Arc<Inner>,
+    kind: &Kind,
+    read: &Object,
+    op: Op,
+) -> Result<Option<Arc<Object>>, Error> {
+    let guards = vec![(read.key().clone(), Expect::At(read.revision()))];
+    let ops = vec![op];
+    match commit(server, kind, Txn { guards, ops }).await {
+        Ok(committed) => Ok(committed.objects.into_iter().next()),
+        Err(CommitError::Conflict { .. } | CommitError::Missing { .. }) => Ok(None),
+        Err(error) => Err(storage_error(&error)),
+    }
 }
 
 /// What the client hears when storing failed for a reason other than a guard.

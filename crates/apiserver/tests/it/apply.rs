@@ -20,6 +20,16 @@ fn deployment(replicas: i64, image: &str) -> Value {
     })
 }
 
+/// A server with the Deployment `web`, and its path.
+async fn with_deployment() -> (Server, String) {
+    let server = Server::start().await;
+    server
+        .post(DEPLOYMENTS, &deployment(1, "nginx:1"))
+        .await
+        .expect(201);
+    (server, format!("{DEPLOYMENTS}/web"))
+}
+
 #[tokio::test]
 async fn owners_are_asked_and_can_be_overruled() {
     let server = Server::start().await;
@@ -100,12 +110,7 @@ async fn strategic_patches_merge_lists_by_key() {
 
 #[tokio::test]
 async fn a_json_patch_can_test_that_a_field_is_absent() {
-    let server = Server::start().await;
-    server
-        .post(DEPLOYMENTS, &deployment(1, "nginx:1"))
-        .await
-        .expect(201);
-    let path = format!("{DEPLOYMENTS}/web");
+    let (server, path) = with_deployment().await;
     let claim = json!([
         {"op": "test", "path": "/metadata/finalizers", "value": null},
         {"op": "add", "path": "/metadata/finalizers", "value": ["example.com/x"]},
@@ -119,12 +124,7 @@ async fn a_json_patch_can_test_that_a_field_is_absent() {
 
 #[tokio::test]
 async fn json_patches_test_and_change() {
-    let server = Server::start().await;
-    server
-        .post(DEPLOYMENTS, &deployment(1, "nginx:1"))
-        .await
-        .expect(201);
-    let path = format!("{DEPLOYMENTS}/web");
+    let (server, path) = with_deployment().await;
     let good = json!([
         {"op": "test", "path": "/spec/replicas", "value": 1},
         {"op": "replace", "path": "/spec/replicas", "value": 3},

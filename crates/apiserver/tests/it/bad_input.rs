@@ -12,7 +12,7 @@ const MALFORMED: &str = r#"
 400 POST v1/namespaces/default/configmaps
 400 POST v1/namespaces/default/configmaps {
 400 POST v1/namespaces/default/configmaps []
-400 POST v1/namespaces/default/configmaps null
+422 POST v1/namespaces/default/configmaps null
 400 POST v1/namespaces/default/configmaps {"kind":"Secret","apiVersion":"v1"}
 400 POST v1/namespaces/default/configmaps {"kind":"ConfigMap","apiVersion":"v2"}
 400 POST v1/namespaces/default/configmaps {"kind":"ConfigMap","metadata":{"name":"a","namespace":"other"}}
@@ -138,12 +138,18 @@ async fn preconditions_are_kept() {
         .await
         .expect(201);
     let path = format!("{MAPS}/a");
-    for wrong in [json!({"uid": "x"}), json!({"resourceVersion": "1"})] {
+    for (field, wrong) in [
+        ("UID", json!({"uid": "x"})),
+        ("ResourceVersion", json!({"resourceVersion": "x"})),
+    ] {
         let refused = server
             .delete(&path, &json!({ "preconditions": wrong }))
             .await
             .refused(409);
-        assert!(refused.contains("Precondition failed"), "{refused}");
+        let expected = format!(
+            "Operation cannot be fulfilled on ConfigMap \"a\": the {field} in the precondition (x) does not match the {field} in record ("
+        );
+        assert!(refused.starts_with(&expected), "{refused}");
     }
     let mut other = created.clone();
     other["metadata"]["uid"] = json!("another");

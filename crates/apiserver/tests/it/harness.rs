@@ -1,9 +1,11 @@
 //! A server on a store in a directory of its own, and requests to it.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::{Buf as _, Bytes};
 use deltaplane_api::identity::Identity;
+use deltaplane_apiserver::seams::Admission;
 use deltaplane_apiserver::{ApiServer, Body, Config, Limits};
 use deltaplane_runtime::{Clock, Readiness, Tasks};
 use deltaplane_store::{Embedded, Options, Store};
@@ -21,6 +23,13 @@ pub(crate) struct Server {
     key: String,
 }
 
+/// What a test may want different.
+pub(crate) struct Setup {
+    pub(crate) limits: Limits,
+    pub(crate) clock: Clock,
+    pub(crate) admission: Vec<Arc<dyn Admission>>,
+}
+
 /// An answer, read whole.
 pub(crate) struct Reply {
     pub(crate) code: StatusCode,
@@ -34,30 +43,42 @@ pub(crate) struct Watching {
     buffer: Vec<u8>,
 }
 
+// === impl Setup ===
+
+impl Default for Setup {
+    fn default() -> Self {
+        Self {
+            limits: Limits::default(),
+            clock: Clock::system(),
+            admission: Vec::new(),
+        }
+    }
+}
+
 // === impl Server ===
 
 impl Server {
     pub(crate) async fn start() -> Self {
-        Self::start_with(Limits::default(), Clock::system()).await
+        Self::start_with(Setup::default()).await
     }
 
-    pub(crate) async fn start_with(limits: Limits, clock: Clock) -> Self {
+    pub(crate) async fn start_with(setup: Setup) -> Self {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let key = rcgen::KeyPair::generate().expect("a key").serialize_pem();
-        Self::open(directory, key, limits, clock).await
+        Self::open(directory, key, setup).await
     }
 
-    async fn open(directory: tempfile::TempDir, key: String, limits: Limits, clock: Clock) -> Self {
+    async fn open(directory: tempfile::TempDir, key: String, setup: Setup) -> Self {
         let store = Embedded::open(directory.path(), Options::default()).expect("the store opens");
         let tasks = Tasks::new();
         let config = Config {
             address: "127.0.0.1:7443".parse().expect("an address"),
             ca: String::new(),
             service_account_key: key.clone(),
-            limits,
-            admission: Vec::new(),
+            limits: setup.limits,
+            admission: setup.admission,
             subresources: Vec::new(),
-            clock,
+            clock: setup.clock,
             readiness: Readiness::new(),
         };
         let api = ApiServer::start(config, store.clone(), &tasks)
@@ -85,7 +106,7 @@ impl Server {
         let directory = self.directory.take().expect("it is taken once");
         let key = self.key.clone();
         drop(self);
-        Self::open(directory, key, Limits::default(), Clock::system()).await
+        Self::open(directory, key, Setup::default()).await
     }
 
     /// The same server as another user sees it.
@@ -222,6 +243,14 @@ impl Reply {
             String::from_utf8_lossy(&self.bytes)
         );
         self.json()
+    }
+
+    /// The texts that the client is warned of.
+    pub(crate) fn warnings(&self) -> Vec<String> {
+        let warnings = self.headers.get_all("warning").iter();
+        warnings
+            .map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned())
+            .collect()
     }
 
     /// The message of a refusal.

@@ -12,7 +12,7 @@ use http_body_util::{Full, StreamBody};
 use serde_json::{Value, json};
 use tower::ServiceExt;
 
-use crate::harness::Server;
+use crate::harness::{Server, Setup};
 
 const RBAC: &str = "/apis/rbac.authorization.k8s.io/v1";
 const MAPS: &str = "/api/v1/namespaces/default/configmaps";
@@ -102,7 +102,12 @@ async fn bodies_that_never_come_starve_nobody_and_end() {
         in_flight: 2,
         ..Limits::default()
     };
-    let server = Server::start_with(limits, clock).await;
+    let server = Server::start_with(Setup {
+        limits,
+        clock,
+        ..Setup::default()
+    })
+    .await;
     let rules = json!([{"apiGroups": [""], "resources": ["configmaps"], "verbs": ["*"]}]);
     for user in ["slow", "quick"] {
         grant(&server, user, rules.clone()).await;

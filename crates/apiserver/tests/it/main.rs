@@ -8,4 +8,6 @@ mod custom;
 mod harness;
 mod hostile;
 mod lists;
+mod meetings;
 mod shapes;
+mod words;

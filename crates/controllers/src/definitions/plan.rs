@@ -333,13 +333,10 @@ impl Definition {
         if !condition::holds(&self.conditions, ESTABLISHED) {
             return None;
         }
-        let served = |version: &&Version| version.served;
-        let stored = self
-            .versions
-            .iter()
-            .filter(served)
-            .find(|version| version.storage);
-        let version = stored.or_else(|| self.versions.iter().find(served))?;
+        let served = self.versions.iter().filter(|version| version.served);
+        let stored = self.versions.iter().find(|version| version.storage);
+        // The API serves what is stored to the end if nothing else is served.
+        let version = served.max_by_key(|version| version.storage).or(stored)?;
         Some(Resource {
             group: self.group.clone(),
             version: version.name.clone(),

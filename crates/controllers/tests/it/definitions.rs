@@ -7,6 +7,17 @@ fn established(object: &Value) -> bool {
     condition(object, "Established", "True")
 }
 
+/// Defines widgets; the definition's name.
+async fn define_widgets(world: &World) -> ObjectKey {
+    let kind = definitions_kind();
+    let name = ObjectKey::cluster("widgets.example.com");
+    world
+        .create(&kind, definition("widgets", "Widget", &[]))
+        .await;
+    world.until(&kind, &name, established).await;
+    name
+}
+
 #[tokio::test]
 async fn names_are_given_once() {
     let world = World::start().await;
@@ -43,11 +54,7 @@ async fn names_are_given_once() {
 async fn a_definition_goes_with_its_objects() {
     let world = World::start().await;
     let (kind, widgets) = (definitions_kind(), custom("widgets", "Widget"));
-    let name = ObjectKey::cluster("widgets.example.com");
-    world
-        .create(&kind, definition("widgets", "Widget", &[]))
-        .await;
-    world.until(&kind, &name, established).await;
+    let name = define_widgets(&world).await;
     world
         .create(&namespaces_kind(), json!({"metadata": {"name": "a"}}))
         .await;
@@ -77,14 +84,30 @@ async fn a_definition_goes_with_its_objects() {
     world.until_gone(&kind, &name).await;
 
     // And comes again, empty.
-    world
-        .create(&kind, definition("widgets", "Widget", &[]))
-        .await;
-    world.until(&kind, &name, established).await;
+    define_widgets(&world).await;
     assert!(
         world
             .get(&widgets, &ObjectKey::new("default", "one"))
             .await
             .is_none()
     );
+}
+
+#[tokio::test]
+async fn objects_that_are_not_served_go_too() {
+    let world = World::start().await;
+    let (kind, widgets) = (definitions_kind(), custom("widgets", "Widget"));
+    let name = define_widgets(&world).await;
+    let one = json!({"metadata": {"name": "one", "namespace": "default"}});
+    world.create(&widgets, one).await;
+    let mut hidden = definition("widgets", "Widget", &[]);
+    hidden["spec"]["versions"][0]["served"] = json!(false);
+    let versions = json!({"spec": {"versions": hidden["spec"]["versions"]}});
+    world.patch(&kind, &name, versions).await;
+    world.delete(&kind, &name, "Background").await;
+    world.until_gone(&kind, &name).await;
+
+    define_widgets(&world).await;
+    let one = ObjectKey::new("default", "one");
+    assert_eq!(world.get(&widgets, &one).await, None);
 }

@@ -5,5 +5,6 @@ mod definitions;
 mod events;
 mod garbage;
 mod namespaces;
+mod roles;
 mod steady;
 mod world;

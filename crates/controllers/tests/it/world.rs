@@ -10,7 +10,7 @@ use deltaplane_client::{
     Event, Feed, ObjectKey, Pace, Query, RequestError, Resource, discovery, in_process,
 };
 use deltaplane_controllers::accounts::{self, LegacyToken};
-use deltaplane_controllers::{Context, definitions, events, garbage, namespaces};
+use deltaplane_controllers::{Context, definitions, events, garbage, namespaces, roles};
 use deltaplane_runtime::clock::Hand;
 use deltaplane_runtime::{Clock, Readiness, Tasks};
 use deltaplane_store::{Embedded, Options, Store};
@@ -98,6 +98,8 @@ impl World {
         tasks.spawn("namespaces", |stop| namespaces::run(one, guard, stop));
         let (one, guard) = (context.clone(), ready.guard("definitions"));
         tasks.spawn("definitions", |stop| definitions::run(one, guard, stop));
+        let (one, guard) = (context.clone(), ready.guard("roles"));
+        tasks.spawn("roles", |stop| roles::run(one, guard, stop));
         let one = self.context.clone();
         tasks.spawn("events", |stop| events::run(one, EVENT_LIFETIME, stop));
         let config = accounts::Config {

@@ -48,13 +48,12 @@ pub fn validate_field_manager(name: &str, path: &Path) -> Vec<Error> {
     if name.len() > MAX_MANAGER {
         errors.push(Error::too_long(path.clone(), MAX_MANAGER));
     }
-    if !name.chars().all(is_printable) {
-        errors.push(Error::invalid(
-            path.clone(),
-            name,
-            "should only contain printable characters",
-        ));
-    }
+    let hidden = name.char_indices().filter(|(_, c)| !is_printable(*c));
+    errors.extend(hidden.map(|(at, c)| {
+        let number = u32::from(c);
+        let detail = format!("invalid character U+{number:04X} (at position {at})");
+        Error::invalid(path.clone(), name, detail)
+    }));
     errors
 }
 

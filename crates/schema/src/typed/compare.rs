@@ -3,8 +3,8 @@
 use serde_json::Value;
 
 use super::{
-    Shape, Shapes, TypeErrors, as_list, as_map, check_scalar, entry, is_atomic_list, is_atomic_map,
-    item_element, items,
+    Shape, Shapes, TypeErrors, as_list, as_map, check_scalar, entry, in_either, is_atomic_list,
+    is_atomic_map, item_element, items,
 };
 use crate::fieldset::{Filter, PathElement, Set};
 use crate::node::Node;
@@ -156,7 +156,7 @@ fn compare_maps(
 ) -> Result<(), TypeErrors> {
     let (left, right) = (as_map(left), as_map(right));
     let mut errors = TypeErrors::none();
-    let mut visit = |name: &str, left: Option<&Value>, right: Option<&Value>| {
+    let visit = |name: &str, left: Option<&Value>, right: Option<&Value>| {
         // Most of an object does not change.
         if left.is_some() && left == right {
             return;
@@ -167,14 +167,7 @@ fn compare_maps(
             Err(error) => errors.adopt(&PathElement::field(name), Err(error)),
         }
     };
-    for (name, value) in left.into_iter().flatten() {
-        visit(name, Some(value), right.and_then(|right| right.get(name)));
-    }
-    for (name, value) in right.into_iter().flatten() {
-        if left.is_none_or(|left| !left.contains_key(name)) {
-            visit(name, None, Some(value));
-        }
-    }
+    in_either(left, right, visit);
     errors.into_result()
 }
 

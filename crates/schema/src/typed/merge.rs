@@ -3,8 +3,8 @@
 use serde_json::{Map, Value};
 
 use super::{
-    Shape, Shapes, TypeErrors, as_list, as_map, check_scalar, entry, is_atomic_list, is_atomic_map,
-    item_element, items,
+    Shape, Shapes, TypeErrors, as_list, as_map, check_scalar, entry, in_either, is_atomic_list,
+    is_atomic_map, item_element, items,
 };
 use crate::fieldset::PathElement;
 use crate::node::Node;
@@ -72,7 +72,7 @@ fn merge_maps(
 ) -> Result<Option<Value>, TypeErrors> {
     let mut out = Map::new();
     let mut errors = TypeErrors::none();
-    let mut visit = |name: &str, left: Option<&Value>, right: Option<&Value>| match walk(
+    let visit = |name: &str, left: Option<&Value>, right: Option<&Value>| match walk(
         left,
         right,
         entry(node, name).0,
@@ -80,14 +80,7 @@ fn merge_maps(
         Ok(merged) => out.extend(merged.map(|merged| (name.to_owned(), merged))),
         Err(error) => errors.adopt(&PathElement::field(name), Err(error)),
     };
-    for (name, value) in left.into_iter().flatten() {
-        visit(name, Some(value), right.and_then(|right| right.get(name)));
-    }
-    for (name, value) in right.into_iter().flatten() {
-        if left.is_none_or(|left| !left.contains_key(name)) {
-            visit(name, None, Some(value));
-        }
-    }
+    in_either(left, right, visit);
     errors.into_result()?;
     Ok((!out.is_empty()).then_some(Value::Object(out)))
 }

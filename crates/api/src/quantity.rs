@@ -26,11 +26,17 @@ enum Format {
 }
 
 /// The text is not a quantity.
-#[derive(Debug, thiserror::Error, PartialEq, Eq)]
-#[error(
-    "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
-)]
-pub struct ParseQuantityError;
+#[derive(Clone, Copy, Debug, thiserror::Error, PartialEq, Eq)]
+pub enum ParseQuantityError {
+    /// It does not look like one.
+    #[error(
+        "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
+    )]
+    Format,
+    /// What follows the number is no unit.
+    #[error("unable to parse quantity's suffix")]
+    Suffix,
+}
 
 /// The parts of a quantity's text.
 struct Parts<'a> {
@@ -82,7 +88,9 @@ impl std::str::FromStr for Quantity {
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let parts = Parts::split(text)?;
         let (format, exponent) = parts.interpret()?;
-        let nanos = parts.nanos(format, exponent).ok_or(ParseQuantityError)?;
+        let nanos = parts
+            .nanos(format, exponent)
+            .ok_or(ParseQuantityError::Format)?;
         Ok(Self::rounded(nanos, format))
     }
 }
@@ -174,7 +182,7 @@ impl std::fmt::Display for Quantity {
 impl<'a> Parts<'a> {
     fn split(text: &'a str) -> Result<Self, ParseQuantityError> {
         if text.is_empty() {
-            return Err(ParseQuantityError);
+            return Err(ParseQuantityError::Format);
         }
         let negative = text.starts_with('-');
         let rest = text.strip_prefix(['-', '+']).unwrap_or(text);
@@ -185,6 +193,13 @@ impl<'a> Parts<'a> {
             Some(rest) => rest.split_at(digits(rest)),
             None => ("", rest),
         };
+        let after_letters = suffix.trim_start_matches(|c| "eEinumkKMGTP".contains(c));
+        let exponent = after_letters
+            .strip_prefix(['-', '+'])
+            .unwrap_or(after_letters);
+        if digits(exponent) < exponent.len() {
+            return Err(ParseQuantityError::Format);
+        }
         let whole = if whole.is_empty() { "0" } else { whole };
         Ok(Self {
             negative,
@@ -200,17 +215,13 @@ impl<'a> Parts<'a> {
             return Ok((Format::Decimal, *exponent));
         }
         if let Some(index) = BINARY.iter().position(|name| *name == self.suffix) {
-            let power = i32::try_from(index).map_err(|_| ParseQuantityError)?;
+            let power = i32::try_from(index).map_err(|_| ParseQuantityError::Suffix)?;
             return Ok((Format::Binary, power * 10));
         }
-        let digits = self
-            .suffix
-            .strip_prefix(['e', 'E'])
-            .ok_or(ParseQuantityError)?;
-        Ok((
-            Format::Exponent,
-            digits.parse().map_err(|_| ParseQuantityError)?,
-        ))
+        let digits = self.suffix.strip_prefix(['e', 'E']);
+        let exponent = digits.and_then(|digits| digits.parse().ok());
+        let exponent = exponent.ok_or(ParseQuantityError::Suffix)?;
+        Ok((Format::Exponent, exponent))
     }
 
     /// Kubernetes' quick test for text that it keeps as it is.
@@ -312,22 +323,12 @@ mod tests {
 
     #[test]
     fn what_is_not_a_quantity_is_refused() {
-        for text in [
-            "",
-            "a",
-            "1x",
-            "1kk",
-            "1e",
-            "1e3k",
-            "1 Gi",
-            "1.2.3",
-            "--1",
-            "1ee3",
-            "1i",
-            "1e99999999999",
-            "é",
-        ] {
-            assert_eq!(canonical(text), Err(ParseQuantityError), "{text}");
+        let format = ["", "a", "1x", "1e3k", "1 Gi", "1.2.3", "100MB", "é"];
+        for text in format {
+            assert_eq!(canonical(text), Err(ParseQuantityError::Format), "{text}");
+        }
+        for text in ["--1", "1kk", "1e", "1ee3", "1i", "1e99999999999"] {
+            assert_eq!(canonical(text), Err(ParseQuantityError::Suffix), "{text}");
         }
     }
 

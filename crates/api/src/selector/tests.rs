@@ -1,0 +1,154 @@
+use serde_json::json;
+
+use super::*;
+
+fn selects(selector: &str, labels: &[(&str, &str)]) -> Option<bool> {
+    let selector: LabelSelector = selector.parse().ok()?;
+    Some(selector.matches(|key| labels.iter().find(|(k, _)| *k == key).map(|(_, v)| *v)))
+}
+
+#[test]
+fn label_selectors() {
+    let labels = [("app", "web"), ("tier", "1"), ("empty", "")];
+    let cases = [
+        ("", Some(true)),
+        ("app", Some(true)),
+        ("!app", Some(false)),
+        ("app=web", Some(true)),
+        ("app==web,tier=1", Some(true)),
+        ("app!=web", Some(false)),
+        ("other!=web", Some(true)),
+        ("app in (api, web)", Some(true)),
+        ("app notin (api,web)", Some(false)),
+        ("other notin (x)", Some(true)),
+        ("tier>0,tier<2", Some(true)),
+        ("tier>1", Some(false)),
+        ("empty=", Some(true)),
+        ("empty in (,x)", Some(true)),
+        ("in in (a)", Some(false)),
+        ("app=web,", None),
+        (",", None),
+        ("app in web", None),
+        ("app in (web", None),
+        ("app>x", None),
+        ("a b", None),
+        ("-bad=x", None),
+        ("app=a b", None),
+        ("app=web app", None),
+    ];
+    for (selector, expected) in cases {
+        assert_eq!(selects(selector, &labels), expected, "{selector:?}");
+    }
+}
+
+#[test]
+fn selectors_can_be_objects() {
+    let matches = |selector: Value| {
+        let selector = LabelSelector::from_object(&selector)?;
+        Some(selector.matches(|key| (key == "app").then_some("web")))
+    };
+    let expression = |operator: &str, values: Value| json!({"matchExpressions": [{"key": "app", "operator": operator, "values": values}]});
+    let cases = [
+        (json!({}), Some(true)),
+        (json!({"matchLabels": {"app": "web"}}), Some(true)),
+        (json!({"matchLabels": {"app": "api"}}), Some(false)),
+        (expression("In", json!(["web"])), Some(true)),
+        (expression("NotIn", json!(["web"])), Some(false)),
+        (expression("Exists", Value::Null), Some(true)),
+        (expression("DoesNotExist", json!([])), Some(false)),
+        (expression("In", json!([])), None),
+        (expression("Exists", json!(["a"])), None),
+        (expression("Gt", json!(["1"])), None),
+        (json!({"matchLabels": {"app": 1}}), None),
+    ];
+    for (selector, expected) in cases {
+        assert_eq!(matches(selector.clone()), expected, "{selector}");
+    }
+}
+
+/// Selectors, and what kube-apiserver 1.36 answers to them. `KEY` and `VALUE` stand for what it says
+/// about any key and value.
+const FAULTS: &str = r#"
+!! | unable to parse requirement: found '!', expected: identifier
+! | unable to parse requirement: found '', expected: identifier
+a in | unable to parse requirement: found '' expected: '('
+a in b | unable to parse requirement: found 'b' expected: '('
+a in (b | unable to parse requirement: found '', expected: ',' or ')'
+a in (b, | unable to parse requirement: found '', expected: ',', or identifier
+a in (b,=c) | unable to parse requirement: found '=', expected: ',', or identifier
+a in (!) | unable to parse requirement: found '!', expected: ',', ')' or identifier
+a in (b c) | unable to parse requirement: found 'c', expected: ',' or ')'
+a b | unable to parse requirement: found 'b', expected: in, notin, =, ==, !=, gt, lt
+a===b | unable to parse requirement: found '=', expected: identifier
+a=b c | found 'c', expected: ',' or 'end of string'
+!a=b | found '=', expected: ',' or 'end of string'
+a=b, | found '', expected: identifier after ','
+a,,b | found ',', expected: identifier after ','
+=b | found '=', expected: !, identifier, or 'end of string'
+a> | unable to parse requirement: values[0]: Invalid value: "": for 'Gt', 'Lt' operators, the value must be an integer
+a>x | unable to parse requirement: values[0]: Invalid value: "x": for 'Gt', 'Lt' operators, the value must be an integer
+a>-x | unable to parse requirement: [values[0]: Invalid value: "-x": for 'Gt', 'Lt' operators, the value must be an integer, values[0][a]: Invalid value: "-x": VALUE]
+a in (c,-b) | unable to parse requirement: values[0][a]: Invalid value: "-b": VALUE
+a/b/c=d | unable to parse requirement: <nil>: Invalid value: "a/b/c": KEY
+"#;
+const VALUE: &str = "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')";
+const KEY: &str = "a valid label key must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]') with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')";
+
+#[test]
+fn faults_are_told_in_the_words_of_kubernetes() {
+    for line in FAULTS.trim().lines() {
+        let (selector, expected) = line.split_once(" | ").expect("two parts");
+        let expected = expected.replace("VALUE", VALUE).replace("KEY", KEY);
+        let error = selector.parse::<LabelSelector>().unwrap_err();
+        assert_eq!(error.to_string(), expected, "{selector}");
+    }
+    let cases = [
+        (
+            "metadata.name",
+            "invalid selector: 'metadata.name'; can't understand 'metadata.name'",
+        ),
+        (
+            "a=b=c",
+            "invalid field selector: unescaped character in value: 61",
+        ),
+        (
+            r"a=\x",
+            r"invalid field selector: invalid escape sequence: \x",
+        ),
+    ];
+    for (selector, expected) in cases {
+        let error = selector.parse::<FieldSelector>().unwrap_err();
+        assert_eq!(error.to_string(), expected, "{selector}");
+    }
+}
+
+#[test]
+fn field_selectors() {
+    let matches = |text: &str| {
+        let selector: FieldSelector = text.parse().ok()?;
+        Some(selector.matches(|field| match field {
+            "metadata.name" => "a,b",
+            _ => "",
+        }))
+    };
+    let cases = [
+        ("", Some(true)),
+        (r"metadata.name=a\,b", Some(true)),
+        (r"metadata.name==a\,b,metadata.namespace=", Some(true)),
+        (r"metadata.name!=a\,b", Some(false)),
+        ("metadata.name", None),
+        (r"metadata.name=\x", None),
+        ("metadata.name=a=b", None),
+    ];
+    for (selector, expected) in cases {
+        assert_eq!(matches(selector), expected, "{selector:?}");
+    }
+}
+
+proptest::proptest! {
+    #[test]
+    fn any_text_is_a_selector_or_an_error(text in ".{0,40}") {
+        let _ = text.parse::<LabelSelector>();
+        let _ = text.parse::<FieldSelector>();
+    }
+}

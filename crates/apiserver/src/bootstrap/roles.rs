@@ -1,0 +1,296 @@
+//! The roles that every cluster has, and who has them from the start. Data.
+//!
+//! `admin`, `edit` and `view` have no rules of their own: a controller gathers those of the roles
+//! that are labelled for them, so that whoever adds a kind can add it to these roles too.
+
+use deltaplane_api::identity::MASTERS;
+use serde_json::{Value, json};
+
+use crate::discovery::VERBS;
+
+const GROUP: &str = "rbac.authorization.k8s.io";
+
+const READ: &[&str] = &["get", "list", "watch"];
+const WRITE: &[&str] = &["create", "delete", "deletecollection", "patch", "update"];
+const READ_WRITE: &[&str] = &VERBS;
+const CREATE: &[&str] = &["create"];
+
+/// Groups, resources, verbs.
+type Rule = (
+    &'static [&'static str],
+    &'static [&'static str],
+    &'static [&'static str],
+);
+
+/// What `view` gathers: what may be seen in a namespace, secrets excepted.
+const VIEW: &[Rule] = &[
+    (
+        &[""],
+        &[
+            "configmaps",
+            "endpoints",
+            "persistentvolumeclaims",
+            "persistentvolumeclaims/status",
+            "pods",
+            "replicationcontrollers",
+            "replicationcontrollers/scale",
+            "serviceaccounts",
+            "services",
+            "services/status",
+        ],
+        READ,
+    ),
+    (
+        &[""],
+        &[
+            "bindings",
+            "limitranges",
+            "namespaces/status",
+            "pods/log",
+            "pods/status",
+            "replicationcontrollers/status",
+            "resourcequotas",
+            "resourcequotas/status",
+        ],
+        READ,
+    ),
+    (&[""], &["namespaces"], READ),
+    (&["", "events.k8s.io"], &["events"], READ),
+    (&["discovery.k8s.io"], &["endpointslices"], READ),
+    (
+        &["apps"],
+        &[
+            "controllerrevisions",
+            "daemonsets",
+            "daemonsets/status",
+            "deployments",
+            "deployments/scale",
+            "deployments/status",
+            "replicasets",
+            "replicasets/scale",
+            "replicasets/status",
+            "statefulsets",
+            "statefulsets/scale",
+            "statefulsets/status",
+        ],
+        READ,
+    ),
+    (
+        &["autoscaling"],
+        &[
+            "horizontalpodautoscalers",
+            "horizontalpodautoscalers/status",
+        ],
+        READ,
+    ),
+    (
+        &["batch"],
+        &["cronjobs", "cronjobs/status", "jobs", "jobs/status"],
+        READ,
+    ),
+    (
+        &["policy"],
+        &["poddisruptionbudgets", "poddisruptionbudgets/status"],
+        READ,
+    ),
+    (
+        &["networking.k8s.io"],
+        &["ingresses", "ingresses/status", "networkpolicies"],
+        READ,
+    ),
+    (
+        &["resource.k8s.io"],
+        &[
+            "resourceclaims",
+            "resourceclaims/status",
+            "resourceclaimtemplates",
+        ],
+        READ,
+    ),
+];
+
+/// What `edit` gathers besides.
+const EDIT: &[Rule] = &[
+    (
+        &[""],
+        &[
+            "pods/attach",
+            "pods/exec",
+            "pods/portforward",
+            "pods/proxy",
+            "secrets",
+            "services/proxy",
+        ],
+        READ,
+    ),
+    (&[""], &["serviceaccounts"], &["impersonate"]),
+    (
+        &[""],
+        &[
+            "pods",
+            "pods/attach",
+            "pods/exec",
+            "pods/portforward",
+            "pods/proxy",
+        ],
+        WRITE,
+    ),
+    (&[""], &["pods/eviction"], CREATE),
+    (
+        &[""],
+        &[
+            "configmaps",
+            "persistentvolumeclaims",
+            "replicationcontrollers",
+            "replicationcontrollers/scale",
+            "secrets",
+            "serviceaccounts",
+            "services",
+            "services/proxy",
+        ],
+        WRITE,
+    ),
+    (&[""], &["serviceaccounts/token"], CREATE),
+    (&["", "events.k8s.io"], &["events"], WRITE),
+    (
+        &["apps"],
+        &[
+            "daemonsets",
+            "deployments",
+            "deployments/rollback",
+            "deployments/scale",
+            "replicasets",
+            "replicasets/scale",
+            "statefulsets",
+            "statefulsets/scale",
+        ],
+        WRITE,
+    ),
+    (&["autoscaling"], &["horizontalpodautoscalers"], WRITE),
+    (&["batch"], &["cronjobs", "jobs"], WRITE),
+    (&["policy"], &["poddisruptionbudgets"], WRITE),
+    (
+        &["networking.k8s.io"],
+        &["ingresses", "networkpolicies"],
+        WRITE,
+    ),
+    (&["coordination.k8s.io"], &["leases"], READ_WRITE),
+    (
+        &["resource.k8s.io"],
+        &["resourceclaims", "resourceclaimtemplates"],
+        WRITE,
+    ),
+];
+
+/// What `admin` gathers besides.
+const ADMIN: &[Rule] = &[
+    (
+        &["authorization.k8s.io"],
+        &["localsubjectaccessreviews"],
+        CREATE,
+    ),
+    (&[GROUP], &["rolebindings", "roles"], READ_WRITE),
+];
+
+/// What everyone who is known may ask.
+const BASIC: &[Rule] = &[
+    (
+        &["authorization.k8s.io"],
+        &["selfsubjectaccessreviews", "selfsubjectrulesreviews"],
+        CREATE,
+    ),
+    (&["authentication.k8s.io"], &["selfsubjectreviews"], CREATE),
+];
+
+const DISCOVERY: &[&str] = &[
+    "/api",
+    "/api/*",
+    "/apis",
+    "/apis/*",
+    "/healthz",
+    "/livez",
+    "/openapi",
+    "/openapi/*",
+    "/readyz",
+    "/version",
+    "/version/",
+];
+const PUBLIC: &[&str] = &["/healthz", "/livez", "/readyz", "/version", "/version/"];
+
+/// Role, and the group that has it.
+const BINDINGS: [(&str, &str); 4] = [
+    ("cluster-admin", MASTERS),
+    ("system:discovery", "system:authenticated"),
+    ("system:basic-user", "system:authenticated"),
+    ("system:public-info-viewer", "system:authenticated"),
+];
+
+pub(super) fn cluster_roles() -> Vec<Value> {
+    let paths = |urls: &[&str]| json!([{"verbs": ["get"], "nonResourceURLs": urls}]);
+    let everything = json!([
+        {"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]},
+        {"verbs": ["*"], "nonResourceURLs": ["*"]},
+    ]);
+    vec![
+        role("cluster-admin", everything),
+        role("system:discovery", paths(DISCOVERY)),
+        role("system:public-info-viewer", paths(PUBLIC)),
+        role("system:basic-user", rules(BASIC)),
+        gathered_by("admin", role("system:aggregate-to-admin", rules(ADMIN))),
+        gathered_by("edit", role("system:aggregate-to-edit", rules(EDIT))),
+        gathered_by("view", role("system:aggregate-to-view", rules(VIEW))),
+        gathering("admin"),
+        gathered_by("admin", gathering("edit")),
+        gathered_by("edit", gathering("view")),
+    ]
+}
+
+pub(super) fn bindings() -> Vec<Value> {
+    let binding = |(role, group): (&str, &str)| {
+        let mut binding = object("ClusterRoleBinding", role);
+        binding["roleRef"] = json!({"apiGroup": GROUP, "kind": "ClusterRole", "name": role});
+        binding["subjects"] = json!([{"apiGroup": GROUP, "kind": "Group", "name": group}]);
+        binding
+    };
+    BINDINGS.into_iter().map(binding).collect()
+}
+
+fn object(kind: &str, name: &str) -> Value {
+    json!({
+        "apiVersion": format!("{GROUP}/v1"),
+        "kind": kind,
+        "metadata": {
+            "name": name,
+            "labels": {"kubernetes.io/bootstrapping": "rbac-defaults"},
+            "annotations": {"rbac.authorization.kubernetes.io/autoupdate": "true"},
+        },
+    })
+}
+
+fn role(name: &str, rules: Value) -> Value {
+    let mut role = object("ClusterRole", name);
+    role["rules"] = rules;
+    role
+}
+
+/// A role whose rules are those of the roles that are labelled for it.
+fn gathering(name: &str) -> Value {
+    let mut role = object("ClusterRole", name);
+    role["aggregationRule"] =
+        json!({"clusterRoleSelectors": [{"matchLabels": {label(name): "true"}}]});
+    role
+}
+
+fn gathered_by(name: &str, mut role: Value) -> Value {
+    role["metadata"]["labels"][label(name)] = json!("true");
+    role
+}
+
+fn label(role: &str) -> String {
+    format!("{GROUP}/aggregate-to-{role}")
+}
+
+fn rules(rules: &[Rule]) -> Value {
+    let rule = |(groups, resources, verbs): &Rule| json!({"apiGroups": groups, "resources": resources, "verbs": verbs});
+    rules.iter().map(rule).collect()
+}
