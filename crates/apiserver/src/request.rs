@@ -86,10 +86,8 @@ impl Verb {
 impl Target {
     /// Reads method, path and whether the query says `watch`.
     pub(crate) fn parse(method: &Method, path: &str, watch: bool) -> Result<Self, BadTarget> {
-        let segments: Vec<&str> = path
-            .split('/')
-            .filter(|segment| !segment.is_empty())
-            .collect();
+        // Empty segments count: `namespaces//configmaps` is not the namespace `configmaps`.
+        let segments: Vec<&str> = path.trim_matches('/').split('/').collect();
         let (group, version, rest) = match segments.as_slice() {
             ["api", version, rest @ ..] if !rest.is_empty() => ("", *version, rest),
             ["apis", group, version, rest @ ..] if !rest.is_empty() => (*group, *version, rest),
@@ -100,6 +98,9 @@ impl Target {
             .map(|segment| decode(segment))
             .collect::<Result<Vec<_>, _>>()?;
         let parts = Parts::parse(&rest).ok_or(BadTarget::Encoding)?;
+        if parts.resource.is_empty() || (parts.name.is_empty() && !parts.subresource.is_empty()) {
+            return Err(BadTarget::Encoding);
+        }
         let verb = Verb::of(method, !parts.name.is_empty(), watch).ok_or(BadTarget::Method)?;
         Ok(Self::Resource(ResourceRequest {
             verb,

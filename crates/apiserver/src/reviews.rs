@@ -113,8 +113,14 @@ pub(crate) fn is_question(target: &ResourceRequest) -> bool {
     let token = target.group.is_empty()
         && target.resource == "serviceaccounts"
         && target.subresource == "token";
-    let review = QUESTIONS.iter().any(|(group, plural, ..)| {
-        *group == target.group && *plural == target.resource && target.subresource.is_empty()
+    // Elsewhere than in its place a question is not known: rights in one namespace must not
+    // answer for all.
+    let review = QUESTIONS.iter().any(|(group, plural, _, namespaced)| {
+        *group == target.group
+            && *plural == target.resource
+            && *namespaced != target.namespace.is_empty()
+            && target.name.is_empty()
+            && target.subresource.is_empty()
     });
     target.version == "v1" && (token || review)
 }
@@ -196,7 +202,7 @@ impl Question<'_> {
             Some(claims) => json!({
                 "authenticated": true,
                 "user": user_info(&claims.identity()),
-                "audiences": audiences,
+                "audiences": claims.audiences_among(&audiences),
             }),
             None => json!({"user": {}, "error": "invalid bearer token"}),
         })

@@ -28,6 +28,7 @@ use crate::request::{BadTarget, ResourceRequest, Target, Verb};
 use crate::reviews::{self, Question};
 use crate::seams::SubresourceRequest;
 use crate::server::Inner;
+use crate::table::Include;
 use crate::verbs::write::Section;
 use crate::verbs::{create, delete, get, list, patch, scale, update, watch};
 
@@ -269,6 +270,10 @@ async fn dispatch(cx: &mut Cx, method: &Method, query: Option<&str>) -> Result<A
         };
     }
     let section = Section::of(&cx.kind, &cx.target.subresource).ok_or_else(Error::no_such_path)?;
+    // Before anything is done: nobody writes and is then told that the answer cannot be read.
+    let several = matches!(cx.target.verb, Verb::List | Verb::Watch);
+    negotiate::form(&cx.headers, several)?;
+    Include::parse(&cx.query)?;
     let refused = |cx: &Cx| Error::method_not_allowed(cx.target.about(), cx.target.verb.as_str());
     match (cx.target.verb, section) {
         (Verb::Get, Section::Main | Section::Status) => get::get(cx),

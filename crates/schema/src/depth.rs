@@ -18,6 +18,13 @@ pub fn too_deep(value: &Value) -> bool {
     exceeds(value, MAX_DEPTH)
 }
 
+/// Whether `value`, put this many levels deep into another, nests deeper than [`MAX_DEPTH`].
+pub fn too_deep_at(level: usize, value: &Value) -> bool {
+    MAX_DEPTH
+        .checked_sub(level)
+        .is_none_or(|left| exceeds(value, left))
+}
+
 pub(crate) fn check(value: &Value) -> Result<(), TooDeep> {
     match too_deep(value) {
         true => Err(TooDeep),
@@ -45,5 +52,8 @@ mod tests {
     fn the_limit_is_exact() {
         assert!(!too_deep(&nested(MAX_DEPTH)));
         assert!(too_deep(&nested(MAX_DEPTH + 1)));
+        assert!(!too_deep_at(28, &nested(100)));
+        assert!(too_deep_at(29, &nested(100)));
+        assert!(too_deep_at(MAX_DEPTH + 1, &Value::Null));
     }
 }

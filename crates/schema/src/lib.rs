@@ -57,5 +57,5 @@ mod validate;
 
 pub use decode::DecodeError;
 pub use definitions::{Definitions, DefinitionsError};
-pub use depth::{MAX_DEPTH, TooDeep, too_deep};
+pub use depth::{MAX_DEPTH, TooDeep, too_deep, too_deep_at};
 pub use node::{Additional, Kind, ListType, MapType, Node, PatchStrategy, Schema, ValidationRule};

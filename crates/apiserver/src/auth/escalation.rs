@@ -42,6 +42,10 @@ pub(crate) fn check(cx: &Cx, new: &Value, old: Option<&Value>) -> Result<(), Err
                 _ => ("clusterroles", ""),
             };
             let name = value::text(new, "roleRef.name");
+            // Asked first: who may bind anything may bind what does not exist yet.
+            if may(cx, &rbac, "bind", plural, name) {
+                return Ok(());
+            }
             let rules = rbac.role(namespace, name).ok_or_else(|| {
                 let about = crate::error::About {
                     group: GROUP,
@@ -50,7 +54,7 @@ pub(crate) fn check(cx: &Cx, new: &Value, old: Option<&Value>) -> Result<(), Err
                 };
                 Error::not_found(about)
             })?;
-            (may(cx, &rbac, "bind", plural, name), rules.to_vec())
+            (false, rules.to_vec())
         }
     };
     if allowed {

@@ -23,9 +23,28 @@ pub(crate) static STRATEGY: Strategy = Strategy {
     prepare_create: Some(prepare_create),
     prepare_update: Some(prepare_update),
     validate: Some(validate),
+    warn: Some(warn),
     mark_deleted: Some(mark_deleted),
     ..GENERIC
 };
+
+/// Rules of expressions are kept as they are written and not yet carried out, which whoever
+/// relies on them must hear.
+fn warn(definition: &Value) -> Option<&'static str> {
+    has_rules(&definition["spec"]).then_some(
+        "x-kubernetes-validations are stored, but neither checked nor enforced by this server",
+    )
+}
+
+fn has_rules(schema: &Value) -> bool {
+    match schema {
+        Value::Object(map) => {
+            map.contains_key("x-kubernetes-validations") || map.values().any(has_rules)
+        }
+        Value::Array(list) => list.iter().any(has_rules),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
+    }
+}
 
 fn prepare_create(definition: &mut Value) {
     default(definition);

@@ -1,7 +1,7 @@
 //! PATCH: JSON patch, merge patch, strategic merge patch, and server-side apply.
 
 use deltaplane_api::field;
-use deltaplane_schema::{managed, strategic, too_deep};
+use deltaplane_schema::{TooDeep, managed, strategic, too_deep, too_deep_at};
 use http::StatusCode;
 use serde_json::{Value, json};
 
@@ -92,7 +92,7 @@ fn parse(cx: &Cx, content_type: &str) -> Result<(Patch, Vec<String>), Error> {
     }
 }
 
-fn check_operations(patch: &json_patch::Patch) -> Result<(), Error> {
+pub(super) fn check_operations(patch: &json_patch::Patch) -> Result<(), Error> {
     match patch.0.len() > MAX_OPERATIONS {
         true => Err(Error::too_large_object(format!(
             "The allowed maximum operations in a JSON patch is {MAX_OPERATIONS}, got {}",
@@ -138,6 +138,9 @@ pub fn apply_json_patch(patch: &json_patch::Patch, object: &mut Value) -> Result
         if tests_for_absence(operation, object) {
             continue;
         }
+        if nests_too_deep(operation, object) {
+            return Err(refused(&TooDeep));
+        }
         json_patch::patch(object, std::slice::from_ref(operation))
             .map_err(|error| refused(&error))?;
         let copied = matches!(operation, json_patch::PatchOperation::Copy(_));
@@ -148,6 +151,20 @@ pub fn apply_json_patch(patch: &json_patch::Patch, object: &mut Value) -> Result
         }
     }
     Ok(())
+}
+
+/// Whether the operation would nest the object too deeply. Asked before it is carried out, since
+/// whatever walks a value that is too deep ends the process.
+fn nests_too_deep(operation: &json_patch::PatchOperation, object: &Value) -> bool {
+    use json_patch::PatchOperation::{Add, Copy, Move, Remove, Replace, Test};
+    let (path, inserted) = match operation {
+        Add(add) => (&add.path, Some(&add.value)),
+        Replace(replace) => (&replace.path, Some(&replace.value)),
+        Copy(copy) => (&copy.path, object.pointer(copy.from.as_str())),
+        Move(move_) => (&move_.path, object.pointer(move_.from.as_str())),
+        Remove(_) | Test(_) => return false,
+    };
+    inserted.is_some_and(|inserted| too_deep_at(path.count(), inserted))
 }
 
 /// Whether this tests for null a field that its object does not have.
@@ -298,8 +315,8 @@ fn check_config(cx: &Cx, config: &mut Value) -> Result<(), Error> {
     if !value::list(config, "metadata.managedFields").is_empty() {
         return Err(Error::bad_request("metadata.managedFields must be nil"));
     }
-    if config["metadata"].is_null() {
-        config["metadata"] = json!({});
+    if value::text(config, "metadata.name").is_empty() {
+        value::set_at(config, "metadata.name", json!(cx.target.name));
     }
     write::check_address(cx, config)
 }

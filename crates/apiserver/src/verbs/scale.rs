@@ -51,6 +51,7 @@ async fn patch(cx: &mut Cx, scale: &Scale) -> Result<Value, Error> {
     match content_type.as_str() {
         "application/json-patch+json" => {
             let patch: json_patch::Patch = serde_json::from_slice(&cx.body).map_err(unreadable)?;
+            super::patch::check_operations(&patch)?;
             store(cx, scale, Options::Patch, move |_, current| {
                 let mut wanted = current.clone();
                 super::patch::apply_json_patch(&patch, &mut wanted)?;

@@ -6,7 +6,7 @@ use deltaplane_api::field;
 use deltaplane_api::json::Parsed;
 use deltaplane_schema::fieldset::{Filter as FieldFilter, Set};
 use deltaplane_schema::managed;
-use deltaplane_store::{CommitError, Committed, Expect, Key, Object, Op, Txn};
+use deltaplane_store::{CommitError, Committed, Expect, InvalidTxn, Key, Object, Op, Txn};
 use serde_json::Value;
 
 use super::scale;
@@ -232,11 +232,10 @@ pub(crate) fn check_address(cx: &Cx, object: &mut Value) -> Result<(), Error> {
         return Ok(());
     }
     match name {
-        "" => {
-            let path = cx.target.name.clone();
-            value::set_at(object, "metadata.name", path.into());
-            Ok(())
-        }
+        "" => Err(Error::bad_request(format!(
+            "the name of the object ({} based on URL) was undeterminable: name must be provided",
+            cx.target.name
+        ))),
         name if name == cx.target.name => Ok(()),
         name => Err(Error::bad_request(format!(
             "the name of the object ({name}) does not match the name on the URL ({})",
@@ -273,7 +272,8 @@ pub(crate) async fn admit(
     if let Some(why) = refused.filter(|_| cx.user.name != crate::bootstrap::USER) {
         return Err(Error::forbidden(cx.kind.about(&name), why));
     }
-    let mut warnings = Vec::new();
+    let warn = cx.kind.strategy.warn.and_then(|warn| warn(object));
+    let mut warnings: Vec<String> = warn.map(str::to_owned).into_iter().collect();
     for decider in &cx.server.config.admission {
         let review = Review {
             user: &cx.user,
@@ -401,6 +401,16 @@ pub(crate) async fn commit(
     kind: &Kind,
     txn: Txn,
 ) -> Result<Committed, CommitError> {
+    let limit = server.config.limits.body;
+    let sizes = txn.ops.iter().map(|op| match op {
+        Op::Put(_, draft) | Op::Delete(_, Some(draft)) => draft.bytes.len(),
+        Op::Delete(_, None) => 0,
+    });
+    // Patches must not build what nobody could send back.
+    if let Some(len) = sizes.max().filter(|size| *size > limit) {
+        let too_large = InvalidTxn::TooLarge { len, max: limit };
+        return Err(CommitError::Invalid(too_large));
+    }
     let committed = server.store.commit(txn).await?;
     if let Some(reach) = server.reach(&kind.collection) {
         reach.reached(committed.revision).await;

@@ -123,3 +123,129 @@ async fn bodies_that_never_come_starve_nobody_and_end() {
     assert_eq!(waiting.await.unwrap().status(), 408);
     slow.get(MAPS).await.expect(200);
 }
+
+#[tokio::test]
+async fn a_patch_that_nests_without_end_is_refused() {
+    let server = Server::start().await;
+    make_maps(&server, &["deep"]).await;
+    let mut operations = vec![json!({"op": "add", "path": "/data", "value": {"a": {}}})];
+    let copy = json!({"op": "copy", "from": "/data/a", "path": "/data/a/a"});
+    operations.extend(std::iter::repeat_n(copy, 600));
+    let path = format!("{MAPS}/deep");
+    let reply = server.patch(&path, "json", &json!(operations)).await;
+    assert!(reply.refused(422).contains("nested deeper"));
+    server.get(&path).await.expect(200);
+}
+
+#[tokio::test]
+async fn a_patch_cannot_make_an_object_larger_than_a_body() {
+    let server = Server::start().await;
+    let roles = format!("{RBAC}/namespaces/default/roles");
+    let role = json!({"kind": "Role", "metadata": {"name": "large"}, "rules": []});
+    server.post(&roles, &role).await.expect(201);
+    let name = "x".repeat(Limits::default().body / 3);
+    let rule = json!({"apiGroups": [""], "resources": ["pods"], "verbs": ["get"],
+        "resourceNames": [name]});
+    let patch = json!([{"op": "add", "path": "/rules/-", "value": rule}]);
+    let mut codes = Vec::new();
+    for _ in 0..4 {
+        let reply = server
+            .patch(&format!("{roles}/large"), "json", &patch)
+            .await;
+        codes.push(reply.code.as_u16());
+    }
+    assert_eq!(codes, [200, 200, 413, 413]);
+}
+
+#[tokio::test]
+async fn metadata_cannot_be_patched_away() {
+    let server = Server::start().await;
+    let map = json!({"kind": "ConfigMap", "metadata": {"name": "kept", "finalizers": ["a/b"]}});
+    server.post(MAPS, &map).await.expect(201);
+    let path = format!("{MAPS}/kept");
+    let gone = json!({"metadata": null});
+    let words =
+        "the name of the object (kept based on URL) was undeterminable: name must be provided";
+    assert_eq!(
+        server.patch(&path, "merge", &gone).await.refused(400),
+        words
+    );
+    let gone = json!([{"op": "remove", "path": "/metadata"}]);
+    assert_eq!(server.patch(&path, "json", &gone).await.refused(400), words);
+    let kept = server.get(&path).await.expect(200);
+    assert_eq!(kept["metadata"]["finalizers"], json!(["a/b"]));
+}
+
+#[tokio::test]
+async fn what_cannot_be_answered_is_not_done() {
+    let server = Server::start().await;
+    let map = json!({"kind": "ConfigMap", "metadata": {"name": "unseen"}});
+    let request = Request::post(MAPS)
+        .header("accept", "text/html")
+        .extension(server.user().clone())
+        .body(Full::new(Bytes::from(map.to_string())));
+    server.raw(request.unwrap()).await.refused(406);
+    server.get(&format!("{MAPS}/unseen")).await.refused(404);
+}
+
+#[tokio::test]
+async fn questions_are_asked_in_their_place() {
+    let server = Server::start().await;
+    let rules = json!([{"apiGroups": ["authorization.k8s.io", "authentication.k8s.io"],
+        "resources": ["*"], "verbs": ["create"]}]);
+    grant(&server, "eve", rules).await;
+    let eve = server.as_user("eve", &[]);
+    let spec = json!({"user": "admin", "nonResourceAttributes": {"verb": "get", "path": "/"}});
+    let question = json!({"kind": "SubjectAccessReview", "spec": spec});
+    let group = "/apis/authorization.k8s.io/v1";
+    for place in [
+        "namespaces/default/subjectaccessreviews",
+        "namespaces/default/selfsubjectaccessreviews",
+    ] {
+        eve.post(&format!("{group}/{place}"), &question)
+            .await
+            .refused(404);
+    }
+}
+
+#[tokio::test]
+async fn an_empty_segment_is_not_skipped() {
+    let server = Server::start().await;
+    let namespace = json!({"kind": "Namespace", "metadata": {"name": "configmaps"}});
+    server
+        .post("/api/v1/namespaces", &namespace)
+        .await
+        .expect(201);
+    let all = server
+        .get("/api/v1/namespaces//configmaps")
+        .await
+        .expect(200);
+    assert_eq!(all["kind"], "ConfigMapList");
+    let deleted = server
+        .delete("/api/v1/namespaces//configmaps", &json!({}))
+        .await;
+    assert_ne!(deleted.code.as_u16(), 200, "nothing is deleted everywhere");
+    server
+        .get("/api/v1/namespaces/configmaps")
+        .await
+        .expect(200);
+    server.get("/api/v1//namespaces").await.refused(400);
+}
+
+#[tokio::test]
+async fn rules_that_are_not_enforced_are_warned_of() {
+    let server = Server::start().await;
+    let schema = json!({"type": "object", "properties": {"a": {"type": "integer"}},
+        "x-kubernetes-validations": [{"rule": "self.a > 5"}]});
+    let definition = json!({"apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition", "metadata": {"name": "things.example.com"},
+        "spec": {"group": "example.com", "scope": "Namespaced",
+            "names": {"plural": "things", "kind": "Thing"},
+            "versions": [{"name": "v1", "served": true, "storage": true,
+                "schema": {"openAPIV3Schema": schema}}]}});
+    let path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+    let reply = server.post(path, &definition).await;
+    reply.expect(201);
+    let warning = reply.headers["warning"].to_str().unwrap();
+    assert!(warning.contains("x-kubernetes-validations"), "{warning}");
+}
