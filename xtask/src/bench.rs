@@ -4,8 +4,8 @@
 //! numbers are ratios of one run: absolute ones differ between machines and minutes.
 
 mod cpu;
-mod load;
-mod target;
+pub(crate) mod load;
+pub(crate) mod target;
 mod workloads;
 
 use std::path::PathBuf;

@@ -1,13 +1,17 @@
-//! Our own server as a process, for suites and measurements: release build, fresh data directory.
+//! Our own server as a process, for suites, measurements and torture: release build, fresh data
+//! directory.
 
 use std::env;
-use std::fs;
+use std::ffi::OsStr;
+use std::fs::{self, OpenOptions};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
+use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
 use crate::{paths, process};
@@ -19,20 +23,46 @@ const READY: Duration = Duration::from_secs(60);
 pub(crate) struct Hub {
     child: Child,
     kubeconfig: PathBuf,
+    environment: Vec<(String, String)>,
     dir: TempDir,
 }
 
 /// The release binary, built first.
 pub(crate) fn binary() -> Result<PathBuf> {
-    let root = paths::workspace();
-    process::run(Command::new("cargo").current_dir(&root).args([
-        "build",
-        "--release",
+    build(&target(), &["--package", "deltaplane"])
+}
+
+/// A release binary in which bugs can be turned on, built first, in a place of its own.
+pub(crate) fn sabotaged_binary() -> Result<PathBuf> {
+    let arguments = [
         "--package",
         "deltaplane",
-    ]))?;
-    let target = env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from);
+        "--package",
+        "deltaplane-store",
+        // Of whichever of them has it: the store.
+        "--features",
+        "sabotage",
+        // Sooner built; nobody measures it.
+        "--config",
+        "profile.release.lto=\"off\"",
+    ];
+    build(&target().join("sabotage"), &arguments)
+}
+
+fn build(target: &Path, arguments: &[&str]) -> Result<PathBuf> {
+    let mut cargo = Command::new("cargo");
+    cargo
+        .current_dir(paths::workspace())
+        .args(["build", "--release", "--target-dir"])
+        .arg(target)
+        .args(arguments);
+    process::run(&mut cargo)?;
     Ok(target.join("release/deltaplane"))
+}
+
+fn target() -> PathBuf {
+    let chosen = env::var_os("CARGO_TARGET_DIR");
+    chosen.map_or_else(|| paths::workspace().join("target"), PathBuf::from)
 }
 
 // === impl Hub ===
@@ -40,14 +70,20 @@ pub(crate) fn binary() -> Result<PathBuf> {
 impl Hub {
     /// Starts the binary on a free port; returns when its kubeconfig appears, which it does last.
     pub(crate) fn start(binary: &Path) -> Result<Self> {
-        let dir = tempfile::tempdir().context("making a temporary directory")?;
-        let mut hub = Self {
-            child: spawn(binary, dir.path())?,
-            kubeconfig: dir.path().join("data/kubeconfig"),
-            dir,
-        };
+        let mut hub = Self::spawn(binary, Vec::new())?;
         hub.await_ready()?;
         Ok(hub)
+    }
+
+    /// Starts the binary with more in its environment, and does not wait until it is ready.
+    pub(crate) fn spawn(binary: &Path, environment: Vec<(String, String)>) -> Result<Self> {
+        let dir = tempfile::tempdir().context("making a temporary directory")?;
+        Ok(Self {
+            child: spawn(binary, dir.path(), &environment)?,
+            kubeconfig: dir.path().join("data/kubeconfig"),
+            environment,
+            dir,
+        })
     }
 
     /// Its process.
@@ -57,13 +93,39 @@ impl Hub {
 
     /// Kills it and starts it again on the same data; gives the time until it is ready.
     pub(crate) fn restart(&mut self, binary: &Path) -> Result<Duration> {
-        self.child.kill().context("killing the hub")?;
-        self.child.wait().context("waiting for the hub's end")?;
-        fs::remove_file(&self.kubeconfig).context("removing a kubeconfig")?;
+        self.kill()?;
         let started = Instant::now();
-        self.child = spawn(binary, self.dir.path())?;
+        self.spawn_again(binary)?;
         self.await_ready()?;
         Ok(started.elapsed())
+    }
+
+    /// Kills it, running or stopped.
+    pub(crate) fn kill(&mut self) -> Result<()> {
+        self.child.kill().context("killing the hub")?;
+        self.child.wait().context("waiting for the hub's end")?;
+        Ok(())
+    }
+
+    /// Starts it again on the same data, after it has ended; does not wait until it is ready.
+    pub(crate) fn spawn_again(&mut self, binary: &Path) -> Result<()> {
+        match fs::remove_file(&self.kubeconfig) {
+            // It was not ready yet.
+            Err(error) if error.kind() == ErrorKind::NotFound => {}
+            removed => removed.context("removing a kubeconfig")?,
+        }
+        self.child = spawn(binary, self.dir.path(), &self.environment)?;
+        Ok(())
+    }
+
+    /// Sends a signal.
+    pub(crate) fn signal(&self, signal: Signal) -> Result<()> {
+        kill_process(Pid::from_child(&self.child), signal).context("signalling the hub")
+    }
+
+    /// How it ended, if it has.
+    pub(crate) fn ended(&mut self) -> Result<Option<ExitStatus>> {
+        self.child.try_wait().context("looking after the hub")
     }
 
     /// A kubeconfig of an administrator.
@@ -71,17 +133,33 @@ impl Hub {
         &self.kubeconfig
     }
 
+    /// Whether it is ready; an error if it has ended.
+    pub(crate) fn is_ready(&mut self) -> Result<bool> {
+        if self.kubeconfig.is_file() {
+            return Ok(true);
+        }
+        if self.ended()?.is_some() {
+            bail!("the hub did not become ready; its log is\n{}", self.log());
+        }
+        Ok(false)
+    }
+
+    /// What it said since its first start.
+    pub(crate) fn log(&self) -> String {
+        fs::read_to_string(self.dir.path().join("hub.log")).unwrap_or_default()
+    }
+
+    /// Leaves the data where it is, for somebody to look at.
+    pub(crate) fn keep(&mut self) -> &Path {
+        self.dir.disable_cleanup(true);
+        self.dir.path()
+    }
+
     fn await_ready(&mut self) -> Result<()> {
         let deadline = Instant::now() + READY;
-        while !self.kubeconfig.is_file() {
-            let exited = self
-                .child
-                .try_wait()
-                .context("looking after the hub")?
-                .is_some();
-            if exited || Instant::now() > deadline {
-                let log = fs::read_to_string(self.dir.path().join("hub.log")).unwrap_or_default();
-                bail!("the hub did not become ready; its log is\n{log}");
+        while !self.is_ready()? {
+            if Instant::now() > deadline {
+                bail!("the hub did not become ready; its log is\n{}", self.log());
             }
             thread::sleep(Duration::from_millis(2));
         }
@@ -89,14 +167,19 @@ impl Hub {
     }
 }
 
-fn spawn(binary: &Path, dir: &Path) -> Result<Child> {
-    let log = fs::File::create(dir.join("hub.log")).context("creating a log file")?;
+fn spawn(binary: &Path, dir: &Path, environment: &[(String, String)]) -> Result<Child> {
+    let mut log = OpenOptions::new();
+    let log = log.create(true).append(true).open(dir.join("hub.log"));
+    let environment = environment
+        .iter()
+        .map(|(name, value)| (OsStr::new(name), OsStr::new(value)));
     Command::new(binary)
         .args(["hub", "--listen", "127.0.0.1:0", "--data-dir"])
         .arg(dir.join("data"))
+        .envs(environment)
         .stdin(Stdio::null())
         .stdout(Stdio::null())
-        .stderr(log)
+        .stderr(log.context("creating a log file")?)
         .spawn()
         .with_context(|| format!("starting {}", binary.display()))
 }

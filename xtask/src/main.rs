@@ -16,6 +16,7 @@ mod peers;
 mod process;
 mod proxy;
 mod tidy;
+mod torture;
 mod typepack;
 
 use clap::{Parser, Subcommand};
@@ -40,6 +41,8 @@ enum Verb {
     Peers(peers::Args),
     /// Run an outside suite against our code and print counts.
     Conformance(conformance::Args),
+    /// Kill, stop and restart a hub under load, and check that nothing it promised was broken.
+    Torture(torture::Args),
     /// Make the data file with Kubernetes' own kinds from a published release.
     Typepack(typepack::Args),
 }
@@ -51,6 +54,7 @@ fn main() -> anyhow::Result<()> {
         Verb::Tidy => tidy::run(),
         Verb::Peers(args) => peers::run(&args),
         Verb::Conformance(args) => conformance::run(&args),
+        Verb::Torture(args) => torture::run(&args),
         Verb::Typepack(args) => typepack::run(&args),
     }
 }

@@ -15,6 +15,8 @@ mod format;
 mod lock;
 mod log;
 mod plan;
+#[cfg(feature = "sabotage")]
+pub(crate) mod sabotage;
 
 use std::{fs, io, path::Path, sync::Arc, thread};
 

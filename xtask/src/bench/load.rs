@@ -10,6 +10,9 @@ use hyper_util::rt::TokioIo;
 
 use super::target::Target;
 
+/// The media type of most requests.
+pub(crate) const JSON: &str = "application/json";
+
 /// A client with a connection of its own.
 pub(crate) struct Client {
     sender: SendRequest<Full<Bytes>>,
@@ -35,23 +38,30 @@ impl Client {
         })
     }
 
-    async fn send(
+    /// Waits until the connection takes a request; what fails here was not sent.
+    pub(crate) async fn ready(&mut self) -> Result<()> {
+        self.sender.ready().await.context("the connection ended")
+    }
+
+    /// Sends a request; what fails here may have been carried out.
+    pub(crate) async fn send(
         &mut self,
         method: Method,
         path: &str,
+        content_type: &str,
         body: Bytes,
     ) -> Result<http::Response<Incoming>> {
+        self.ready().await?;
         let mut request = Request::builder()
             .method(method)
             .uri(path)
             .header("host", "127.0.0.1")
             .header("accept", "application/json")
-            .header("user-agent", "bench/1")
-            .header("content-type", "application/json");
+            .header("user-agent", "xtask/1")
+            .header("content-type", content_type);
         if let Some(authorization) = &self.authorization {
             request = request.header("authorization", authorization);
         }
-        self.sender.ready().await.context("the connection ended")?;
         let request = request
             .body(Full::new(body))
             .context("building a request")?;
@@ -69,7 +79,7 @@ impl Client {
         body: Bytes,
         expected: StatusCode,
     ) -> Result<usize> {
-        let answer = self.send(method, path, body).await?;
+        let answer = self.send(method, path, JSON, body).await?;
         let status = answer.status();
         let mut incoming = answer.into_body();
         let mut size = 0;
@@ -91,7 +101,7 @@ impl Client {
 
     /// The whole answer.
     pub(crate) async fn get(&mut self, path: &str) -> Result<Bytes> {
-        let answer = self.send(Method::GET, path, Bytes::new()).await?;
+        let answer = self.send(Method::GET, path, JSON, Bytes::new()).await?;
         Ok(answer
             .into_body()
             .collect()
@@ -102,7 +112,7 @@ impl Client {
 
     /// The body of a watch, read as it comes.
     pub(crate) async fn watch(mut self, path: &str) -> Result<Incoming> {
-        let answer = self.send(Method::GET, path, Bytes::new()).await?;
+        let answer = self.send(Method::GET, path, JSON, Bytes::new()).await?;
         if answer.status() != StatusCode::OK {
             bail!("{path}: {}", answer.status());
         }

@@ -58,6 +58,7 @@ pub(super) struct Fault {
 }
 
 /// One operation to append.
+#[cfg_attr(feature = "sabotage", derive(Clone))]
 pub(super) struct Entry {
     pub(super) event: Arc<Event>,
     /// A deletion that brought no content: what its event shows is not stored.
@@ -134,6 +135,8 @@ impl Engine {
     /// Appends operations durably, all or none. After an error it is open
     /// whether they are there, until [`Engine::recover`].
     pub(super) fn append(&self, entries: &[Entry]) -> Result<(), Fault> {
+        #[cfg(feature = "sabotage")]
+        let entries = &super::sabotage::postpone(entries);
         self.write(|database| {
             let txn = database.begin_write().map_err(fault)?;
             {

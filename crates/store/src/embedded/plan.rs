@@ -64,6 +64,8 @@ impl Planner<'_> {
         let steps = txn.into_ops().into_iter().map(|op| self.step(op));
         let steps = steps.collect::<Result<Vec<_>, _>>()?;
         let revision = self.last.next();
+        #[cfg(feature = "sabotage")]
+        let revision = super::sabotage::repeat(self.last, revision);
         self.last = revision;
         let objects = (0_u8..=u8::MAX)
             .zip(steps)
