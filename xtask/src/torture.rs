@@ -138,7 +138,11 @@ async fn torture(args: &Args) -> Result<()> {
         total.counts.stops,
         total.counts.ends,
         total.figures,
-        if total.failed.is_empty() { "ok" } else { "FAILED" }
+        if total.failed.is_empty() {
+            "ok"
+        } else {
+            "FAILED"
+        }
     );
     match (args.bug, total.failed.as_slice()) {
         (Some(bug), _) => bail!("{} was not caught", bug.name()),

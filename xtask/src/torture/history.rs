@@ -338,7 +338,13 @@ impl fmt::Display for Uid {
     /// As the server writes it.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let digits = format!("{:032x}", self.0);
-        let parts = [&digits[..8], &digits[8..12], &digits[12..16], &digits[16..20], &digits[20..]];
+        let parts = [
+            &digits[..8],
+            &digits[8..12],
+            &digits[12..16],
+            &digits[16..20],
+            &digits[20..],
+        ];
         f.write_str(&parts.join("-"))
     }
 }
@@ -357,11 +363,7 @@ impl fmt::Display for Key {
 
 impl fmt::Display for Version {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "revision {}, written by {}",
-            self.revision, self.last
-        )?;
+        write!(f, "revision {}, written by {}", self.revision, self.last)?;
         match self.whole == self.last {
             true => Ok(()),
             false => write!(f, " on top of {}", self.whole),

@@ -111,16 +111,15 @@ fn entries(ops: &[Op]) -> Vec<Entry> {
         None => observed.get(&op.id).copied().map(Answer::Object),
     };
     let wrote = |op: &&Op| op.call.writes();
-    let mut order: Vec<(Revision, OpId)> = ops
-        .iter()
-        .filter(wrote)
-        .filter_map(|op| match answer(op) {
-            Some(Answer::Object(version)) => Some((version.revision, op.id)),
-            Some(Answer::Deleted | Answer::Absent | Answer::Exists | Answer::Conflict) | None => {
-                None
-            }
-        })
-        .collect();
+    let mut order: Vec<(Revision, OpId)> =
+        ops.iter()
+            .filter(wrote)
+            .filter_map(|op| match answer(op) {
+                Some(Answer::Object(version)) => Some((version.revision, op.id)),
+                Some(Answer::Deleted | Answer::Absent | Answer::Exists | Answer::Conflict)
+                | None => None,
+            })
+            .collect();
     order.sort_unstable();
     let places: HashMap<OpId, usize> = order
         .iter()
@@ -135,9 +134,7 @@ fn entries(ops: &[Op]) -> Vec<Entry> {
         .map(|op| Entry {
             op: *op,
             sort: match answer(op) {
-                Some(answer) if op.call.writes() => {
-                    Sort::Must(answer, places.get(&op.id).copied())
-                }
+                Some(answer) if op.call.writes() => Sort::Must(answer, places.get(&op.id).copied()),
                 Some(answer) => Sort::Must(answer, None),
                 None => Sort::May,
             },

@@ -47,7 +47,10 @@ impl State {
             // It met others too often.
             (Call::Patch, Answer::Conflict) => self,
             (
-                Call::Create | Call::Replace { .. } | Call::Patch | Call::Delete { .. }
+                Call::Create
+                | Call::Replace { .. }
+                | Call::Patch
+                | Call::Delete { .. }
                 | Call::Read,
                 Answer::Object(_)
                 | Answer::Deleted

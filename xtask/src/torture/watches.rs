@@ -103,7 +103,9 @@ fn in_order(watched: &Watched) -> Findings {
     let mut cursor = Revision(0);
     for (tick, seen) in &watched.seen {
         let (revision, fine) = match seen {
-            Seen::Listed(revision, _) | Seen::Bookmark(revision) => (*revision, *revision >= cursor),
+            Seen::Listed(revision, _) | Seen::Bookmark(revision) => {
+                (*revision, *revision >= cursor)
+            }
             Seen::Change(change) => (change.version.revision, change.version.revision > cursor),
             Seen::Gone => continue,
         };

@@ -314,14 +314,10 @@ fn validate_parts(
         _ => path.child("schema"),
     };
     let options = crd::Options { status_subresource };
-    let compiled = match document.is_null() {
-        true => None,
-        false => Some(crd::compile(
-            document,
-            &schema_path.child("openAPIV3Schema"),
-            options,
-        )),
-    };
+    let schema_path = schema_path.child("openAPIV3Schema");
+    let selects = here(&Part::Selectable) && !version["selectableFields"].is_null();
+    let compiled = (!document.is_null() && (here(&Part::Schema) || selects))
+        .then(|| crd::compile(document, &schema_path, options));
     if let (true, Some(Err(faults))) = (here(&Part::Schema), &compiled) {
         errors.extend(faults.iter().cloned());
     }
@@ -331,7 +327,7 @@ fn validate_parts(
     if here(&Part::Columns) {
         validate_columns(version, &path.child("additionalPrinterColumns"), errors);
     }
-    if let (true, Some(Ok(schema))) = (here(&Part::Selectable), &compiled) {
+    if let (true, Some(Ok(schema))) = (selects, &compiled) {
         validate_selectable(version, schema, &path.child("selectableFields"), errors);
     }
 }

@@ -92,8 +92,11 @@ async fn store_new(
             Attempt::Taken(_) | Attempt::SurroundingsChanged => {}
         }
     }
-    let prefix = value::text(&object, "metadata.generateName").to_owned();
-    Err(Error::generated_name_taken(cx.kind.about(&prefix)))
+    let prefix = value::text(&object, "metadata.generateName");
+    Err(match generated {
+        true => Error::generated_name_taken(cx.kind.about(prefix)),
+        false => Error::unavailable("what the object belongs to kept changing while it was made"),
+    })
 }
 
 enum Attempt {

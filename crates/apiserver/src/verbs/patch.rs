@@ -1,6 +1,7 @@
 //! PATCH: JSON patch, merge patch, strategic merge patch, and server-side apply.
 
 use deltaplane_api::field;
+use deltaplane_api::json::Parsed;
 use deltaplane_schema::{TooDeep, managed, strategic, too_deep, too_deep_at};
 use http::StatusCode;
 use serde_json::{Value, json};
@@ -31,6 +32,8 @@ const SUPPORTED_CUSTOM: [&str; 3] = [
     "application/apply-patch+yaml",
 ];
 
+pub(super) const DECODING: &str = "error decoding patch: ";
+
 /// A parsed patch.
 enum Patch {
     Json(json_patch::Patch),
@@ -57,42 +60,52 @@ pub(crate) async fn patch(cx: &mut Cx, section: Section) -> Result<Answer, Error
     create::respond(cx, &written, StatusCode::OK)
 }
 
-/// The error about a patch that is not JSON, or not a patch.
-pub(super) fn undecodable(body: &[u8], error: &serde_json::Error) -> Error {
-    let fault = decode::json_fault(body, error);
-    Error::bad_request(format!("error decoding patch: {fault}"))
+/// A merge patch of either sort: an object.
+pub(super) fn document(body: &[u8], prefix: &str) -> Result<Parsed, Error> {
+    let refused = |fault: &str| Error::bad_request(format!("{prefix}{fault}"));
+    let parsed = deltaplane_api::json::parse(body)
+        .map_err(|error| refused(&decode::json_fault(body, &error)))?;
+    match value::type_name(&parsed.value) {
+        "object" => Ok(parsed),
+        found => Err(refused(&not_an_object(found))),
+    }
+}
+
+fn not_an_object(found: &str) -> String {
+    format!("json: cannot unmarshal {found} into Go value of type map[string]interface {{}}")
+}
+
+/// A JSON patch: a list of operations.
+pub(super) fn operations(body: &[u8]) -> Result<json_patch::Patch, Error> {
+    let refused = |fault: &str| Error::bad_request(format!("{DECODING}{fault}"));
+    let parsed: Value =
+        serde_json::from_slice(body).map_err(|error| refused(&decode::json_fault(body, &error)))?;
+    let found = value::type_name(&parsed);
+    if found != "array" {
+        let fault =
+            format!("json: cannot unmarshal {found} into Go value of type []handlers.jsonPatchOp");
+        return Err(refused(&fault));
+    }
+    let patch: json_patch::Patch =
+        serde_json::from_value(parsed).map_err(|error| rejected(&error))?;
+    check_operations(&patch)?;
+    Ok(patch)
 }
 
 fn parse(cx: &Cx, content_type: &str) -> Result<(Patch, Vec<String>), Error> {
-    let document = || {
-        let parsed =
-            deltaplane_api::json::parse(&cx.body).map_err(|error| undecodable(&cx.body, &error))?;
-        match value::type_name(&parsed.value) {
-            "object" => Ok(parsed),
-            found => Err(Error::bad_request(format!(
-                "error decoding patch: json: cannot unmarshal {found} into Go value of type map[string]interface {{}}"
-            ))),
-        }
-    };
     match content_type {
-        "application/json-patch+json" => {
-            let patch: json_patch::Patch =
-                serde_json::from_slice(&cx.body).map_err(|error| undecodable(&cx.body, &error))?;
-            check_operations(&patch)?;
-            Ok((Patch::Json(patch), Vec::new()))
-        }
-        "application/merge-patch+json" => {
-            document().map(|parsed| (Patch::Merge(parsed.value), parsed.duplicates))
-        }
+        "application/json-patch+json" => Ok((Patch::Json(operations(&cx.body)?), Vec::new())),
+        "application/merge-patch+json" => document(&cx.body, DECODING)
+            .map(|parsed| (Patch::Merge(parsed.value), parsed.duplicates)),
         "application/strategic-merge-patch+json" if !cx.kind.is_custom() => {
-            document().map(|parsed| (Patch::Strategic(parsed.value), parsed.duplicates))
+            document(&cx.body, "").map(|parsed| (Patch::Strategic(parsed.value), parsed.duplicates))
         }
         _ if cx.kind.is_custom() => Err(Error::unsupported_media_type(&SUPPORTED_CUSTOM)),
         _ => Err(Error::unsupported_media_type(&SUPPORTED)),
     }
 }
 
-pub(super) fn check_operations(patch: &json_patch::Patch) -> Result<(), Error> {
+fn check_operations(patch: &json_patch::Patch) -> Result<(), Error> {
     match patch.0.len() > MAX_OPERATIONS {
         true => Err(Error::too_large_object(format!(
             "The allowed maximum operations in a JSON patch is {MAX_OPERATIONS}, got {}",
@@ -124,14 +137,16 @@ impl Patch {
     }
 }
 
+/// The patch is one, but cannot be carried out.
+fn rejected(error: &dyn std::fmt::Display) -> Error {
+    Error::unprocessable(format!(
+        "the server rejected our request due to an error in our request: {error}"
+    ))
+}
+
 /// RFC 6902 as Kubernetes reads it: testing for null finds what is not there, and there are bounds
 /// on what copies can add.
 pub fn apply_json_patch(patch: &json_patch::Patch, object: &mut Value) -> Result<(), Error> {
-    let refused = |error: &dyn std::fmt::Display| {
-        Error::unprocessable(format!(
-            "the server rejected our request due to an error in our request: {error}"
-        ))
-    };
     // Step by step, so that copies of copies cannot grow without end.
     let limit = object.to_string().len() + MAX_COPIED;
     for operation in &patch.0 {
@@ -139,10 +154,10 @@ pub fn apply_json_patch(patch: &json_patch::Patch, object: &mut Value) -> Result
             continue;
         }
         if nests_too_deep(operation, object) {
-            return Err(refused(&TooDeep));
+            return Err(rejected(&TooDeep));
         }
         json_patch::patch(object, std::slice::from_ref(operation))
-            .map_err(|error| refused(&error))?;
+            .map_err(|error| rejected(&error))?;
         let copied = matches!(operation, json_patch::PatchOperation::Copy(_));
         if copied && object.to_string().len() > limit {
             return Err(Error::too_large_object(format!(
@@ -299,7 +314,8 @@ fn check_config(cx: &Cx, config: &mut Value) -> Result<(), Error> {
     let found = value::type_name(config);
     if !matches!(found, "object" | "null") {
         return Err(Error::bad_request(format!(
-            "error decoding YAML: error unmarshaling JSON: while decoding JSON: json: cannot unmarshal {found} into Go value of type map[string]interface {{}}"
+            "error decoding YAML: error unmarshaling JSON: while decoding JSON: {}",
+            not_an_object(found)
         )));
     }
     let (api_version, kind) = (

@@ -47,11 +47,9 @@ async fn put(cx: &mut Cx, scale: &Scale) -> Result<Value, Error> {
 
 async fn patch(cx: &mut Cx, scale: &Scale) -> Result<Value, Error> {
     let content_type = essence(cx.content_type()).to_owned();
-    let unreadable = |error: serde_json::Error| super::patch::undecodable(&cx.body, &error);
     match content_type.as_str() {
         "application/json-patch+json" => {
-            let patch: json_patch::Patch = serde_json::from_slice(&cx.body).map_err(unreadable)?;
-            super::patch::check_operations(&patch)?;
+            let patch = super::patch::operations(&cx.body)?;
             store(cx, scale, Options::Patch, move |_, current| {
                 let mut wanted = current.clone();
                 super::patch::apply_json_patch(&patch, &mut wanted)?;
@@ -60,7 +58,7 @@ async fn patch(cx: &mut Cx, scale: &Scale) -> Result<Value, Error> {
             .await
         }
         "application/merge-patch+json" | "application/strategic-merge-patch+json" => {
-            let patch: Value = serde_json::from_slice(&cx.body).map_err(unreadable)?;
+            let patch = super::patch::document(&cx.body, super::patch::DECODING)?.value;
             store(cx, scale, Options::Patch, move |_, current| {
                 let mut wanted = current.clone();
                 json_patch::merge(&mut wanted, &patch);

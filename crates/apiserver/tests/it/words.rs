@@ -4,7 +4,7 @@ use http::Method;
 use serde_json::{Value, json};
 
 use crate::custom::establish;
-use crate::harness::Server;
+use crate::harness::{Reply, Server};
 
 const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 const GEARS: &str = "/apis/words.example.com/v1/namespaces/default/gears";
@@ -125,6 +125,12 @@ fn gear(name: &str) -> Value {
         "spec": {"size": 1}})
 }
 
+fn code_and_message(reply: &Reply) -> String {
+    let status = reply.json();
+    let message = status["message"].as_str().unwrap_or_default();
+    format!("{} {message}", reply.code.as_u16())
+}
+
 #[tokio::test]
 async fn mistakes_are_answered_in_the_words_that_clients_know() {
     let server = with_gears().await;
@@ -137,15 +143,58 @@ async fn mistakes_are_answered_in_the_words_that_clients_know() {
         let reply = server
             .send(method, path, "application/json", body.as_bytes())
             .await;
-        let message = reply.json()["message"]
-            .as_str()
-            .unwrap_or_default()
-            .to_owned();
-        assert_eq!(
-            format!("{} {message}", reply.code.as_u16()),
-            expected,
-            "{request}"
-        );
+        assert_eq!(code_and_message(&reply), expected, "{request}");
+    }
+}
+
+#[tokio::test]
+async fn patches_that_are_none_are_answered_in_the_words_that_clients_know() {
+    let server = with_gears().await;
+    let present = format!("{GEARS}/present");
+    let map_path = "/api/v1/namespaces/default/configmaps/a";
+    let map = json!({"kind": "ConfigMap", "metadata": {"name": "a"}});
+    let maps = "/api/v1/namespaces/default/configmaps";
+    server.post(maps, &map).await.expect(201);
+    let cases = [
+        (
+            "merge",
+            "{",
+            "400 error decoding patch: unexpected end of JSON input",
+        ),
+        (
+            "merge",
+            "[]",
+            "400 error decoding patch: json: cannot unmarshal array into Go value of type map[string]interface {}",
+        ),
+        ("strategic-merge", "{", "400 unexpected end of JSON input"),
+        (
+            "json",
+            "{}",
+            "400 error decoding patch: json: cannot unmarshal object into Go value of type []handlers.jsonPatchOp",
+        ),
+        (
+            "json",
+            "nope",
+            "400 error decoding patch: invalid character 'o' in literal null (expecting 'u')",
+        ),
+    ];
+    for (sort, body, expected) in cases {
+        let kind = format!("application/{sort}-patch+json");
+        let reply = server
+            .send(Method::PATCH, map_path, &kind, body.as_bytes())
+            .await;
+        assert_eq!(code_and_message(&reply), expected, "{body}");
+    }
+    // The real server says no more than the first half.
+    let odd = json!([{"op": "what", "path": "/a"}]);
+    for path in [
+        map_path.to_owned(),
+        present.clone(),
+        format!("{present}/scale"),
+    ] {
+        let refused = server.patch(&path, "json", &odd).await.refused(422);
+        let rejected = "the server rejected our request due to an error in our request";
+        assert!(refused.starts_with(rejected), "{path}: {refused}");
     }
 }
 
