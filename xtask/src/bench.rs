@@ -1,9 +1,11 @@
 //! `cargo xtask bench api`: the hub and kube-apiserver with etcd under the same load, in one run.
+//! `cargo xtask bench expr`: expressions, beside cel-go.
 //!
 //! Both are durable, both speak TLS and HTTP/1.1, both share this machine with the load. The
 //! numbers are ratios of one run: absolute ones differ between machines and minutes.
 
 mod cpu;
+mod expr;
 pub(crate) mod load;
 pub(crate) mod target;
 mod workloads;
@@ -30,6 +32,8 @@ pub(crate) struct Args {
 enum What {
     /// The API server: creates, gets, lists, watch events, memory, time to ready.
     Api(ApiArgs),
+    /// The expression language beside cel-go: evaluation, parsing and checking, memory.
+    Expr(expr::Args),
 }
 
 #[derive(clap::Args, Clone, Debug)]
@@ -52,10 +56,13 @@ struct ApiArgs {
 }
 
 pub(crate) fn run(args: &Args) -> Result<()> {
-    let What::Api(api) = &args.what;
     if cfg!(debug_assertions) {
         return again_in_release();
     }
+    let api = match &args.what {
+        What::Api(api) => api,
+        What::Expr(args) => return expr::run(args),
+    };
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()

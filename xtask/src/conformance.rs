@@ -4,6 +4,7 @@
 //! verb; what cannot apply is skipped with a reason. Nothing that is fetched is kept in the tree.
 
 mod apply;
+mod cel;
 mod defaults;
 mod jsonpatch;
 mod kubernetes;
@@ -40,6 +41,10 @@ enum Suite {
     },
     /// Kubernetes' own samples of every kind, decoded from protobuf and encoded again.
     Protobuf,
+    /// The expression language's public conformance data.
+    Cel(cel::Args),
+    /// Kubernetes' CEL libraries and costs, answered by Kubernetes' own Go code and by ours.
+    CelKubernetes,
     /// RFC 6902's test suite.
     Jsonpatch,
     /// Defaults of built-in kinds, compared with a real server's.
@@ -57,6 +62,8 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     let report = match &args.suite {
         Suite::Apply => apply::run()?,
         Suite::Fuzz { cases, seed } => apply::fuzz::run(*cases, *seed)?,
+        Suite::Cel(args) => cel::run(args)?,
+        Suite::CelKubernetes => cel::kubernetes::run()?,
         Suite::Protobuf => protobuf::run()?,
         Suite::Jsonpatch => jsonpatch::run()?,
         Suite::Defaults => defaults::run()?,

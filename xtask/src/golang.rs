@@ -18,6 +18,8 @@ pub(crate) const KUBERNETES: &str = "1.36.3";
 pub(crate) const STAGING: &str = "0.36.3";
 /// The etcd release used beside kube-apiserver.
 pub(crate) const ETCD: &str = "3.7.3";
+/// The release of cel-go that ours is measured beside: kro's.
+const CEL: &str = "0.31.0";
 
 /// A directory with a `go.mod` of ours.
 pub(crate) struct Module {
@@ -67,6 +69,19 @@ pub(crate) fn etcd_module() -> Result<Module> {
         "etcd",
         "package main\n\nimport (\n\t\"os\"\n\n\t\"go.etcd.io/etcd/server/v3/etcdmain\"\n)\n\nfunc main() { etcdmain.Main(os.Args) }\n",
     )?;
+    Ok(module)
+}
+
+/// The module through which cel-go is measured; it holds one main package.
+pub(crate) fn cel_module(main: &str) -> Result<Module> {
+    let body = format!(
+        "module deltaplane.io/peers/cel\n\ngo 1.26\n\nrequire github.com/google/cel-go v{CEL}\n"
+    );
+    let module = Module::create(
+        &paths::cache()?.join("go").join(format!("cel-{CEL}")),
+        &body,
+    )?;
+    module.package("bench", main)?;
     Ok(module)
 }
 

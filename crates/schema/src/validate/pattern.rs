@@ -52,7 +52,8 @@ impl fmt::Debug for Pattern {
     }
 }
 
-fn compile(source: &str) -> Result<Regex, String> {
+/// Compiles a pattern in Go's syntax; an error says why it is none, or that it is too large.
+pub fn compile(source: &str) -> Result<Regex, String> {
     let translated = translate(source);
     let regex = RegexBuilder::new(&translated)
         .size_limit(SIZE_LIMIT)

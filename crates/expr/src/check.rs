@@ -1,0 +1,409 @@
+//! The checker: gives every node a type, finds the overloads of every call, collects all errors.
+//!
+//! It follows cel-go's rules: types unify through variables, `dyn` goes with everything, null
+//! goes with wrappers, messages, times and opaque types.
+
+mod assign;
+mod calls;
+mod folds;
+mod references;
+
+use std::sync::Arc;
+
+use crate::env::{Env, Named, Overload};
+use crate::span::{Problem, Problems, Span};
+use crate::syntax::{Ast, Item, Literal, MapEntry, Node, NodeId};
+use crate::types::Type;
+
+use assign::Mapping;
+
+pub use references::{Reference, references};
+
+/// What the checker found out.
+#[derive(Clone, Debug)]
+pub struct Checked {
+    types: Vec<Type>,
+    overloads: Vec<Option<Arc<[Arc<Overload>]>>>,
+    /// Calls of functions with dots in their names, whose target is part of the name.
+    namespaced: Vec<bool>,
+}
+
+impl Checked {
+    /// The type of a node. Parts of names have none of their own: they are errors.
+    pub fn ty(&self, id: NodeId) -> &Type {
+        &self.types[id.index()]
+    }
+
+    /// The overloads that a call may resolve to.
+    pub(crate) fn overloads(&self, id: NodeId) -> Option<&Arc<[Arc<Overload>]>> {
+        self.overloads[id.index()].as_ref()
+    }
+
+    pub(crate) fn is_namespaced(&self, id: NodeId) -> bool {
+        self.namespaced[id.index()]
+    }
+}
+
+/// Checks `ast` against what `env` declares.
+pub fn check(ast: &Ast, env: &Env) -> Result<Checked, Problems> {
+    let mut checker = Checker {
+        ast,
+        env,
+        types: vec![Type::Error; ast.len()],
+        overloads: vec![None; ast.len()],
+        namespaced: vec![false; ast.len()],
+        mapping: Mapping::default(),
+        scopes: Vec::new(),
+        mixed: false,
+        problems: Vec::new(),
+    };
+    checker.node(ast.root());
+    if !checker.problems.is_empty() {
+        return Err(Problems::new(ast.source(), checker.problems));
+    }
+    let mapping = checker.mapping;
+    let types = checker
+        .types
+        .iter()
+        .map(|ty| mapping.finished(ty))
+        .collect();
+    Ok(Checked {
+        types,
+        overloads: checker.overloads,
+        namespaced: checker.namespaced,
+    })
+}
+
+struct Checker<'a> {
+    ast: &'a Ast,
+    env: &'a Env,
+    types: Vec<Type>,
+    overloads: Vec<Option<Arc<[Arc<Overload>]>>>,
+    namespaced: Vec<bool>,
+    mapping: Mapping,
+    /// Variables of macros, the innermost last.
+    scopes: Vec<(Arc<str>, Type)>,
+    /// Whether literals may be of mixed types here even where they usually may not.
+    mixed: bool,
+    problems: Vec<Problem>,
+}
+
+// === impl Checker ===
+
+impl Checker<'_> {
+    fn problem(&mut self, span: Span, message: impl Into<String>) {
+        self.problems.push(Problem {
+            span,
+            message: message.into(),
+        });
+    }
+
+    fn set(&mut self, id: NodeId, ty: Type) {
+        self.types[id.index()] = ty;
+    }
+
+    fn ty(&self, id: NodeId) -> &Type {
+        &self.types[id.index()]
+    }
+
+    /// The type of a node as far as it is known.
+    fn resolved(&self, id: NodeId) -> Type {
+        self.mapping.substitute(self.ty(id))
+    }
+
+    /// Checks a node: first what leans to the left, from the bottom up, then the node itself.
+    fn node(&mut self, id: NodeId) -> Type {
+        let spine = self.ast.spine(id);
+        let done = self.leading_name(&spine);
+        for &at in spine.iter().rev().skip(done) {
+            let ty = self.one(at);
+            self.set(at, ty);
+        }
+        self.ty(id).clone()
+    }
+
+    /// Resolves the name at the bottom of a spine, dotted as far as something is declared.
+    /// Returns how many nodes it takes.
+    fn leading_name(&mut self, spine: &[NodeId]) -> usize {
+        let ast = self.ast;
+        let mut names: Vec<&str> = Vec::new();
+        for &at in spine.iter().rev().take(self.env.max_segments()) {
+            match ast.node(at) {
+                Node::Ident(name) if names.is_empty() => names.push(name),
+                Node::Select {
+                    field,
+                    optional: false,
+                    ..
+                } if !names.is_empty() => names.push(field),
+                Node::Literal(_)
+                | Node::Ident(_)
+                | Node::Select { .. }
+                | Node::Has { .. }
+                | Node::Index { .. }
+                | Node::Call { .. }
+                | Node::Unary(..)
+                | Node::Binary(..)
+                | Node::And(_)
+                | Node::Or(_)
+                | Node::Conditional(..)
+                | Node::List(_)
+                | Node::Map(_)
+                | Node::Struct { .. }
+                | Node::Fold(_)
+                | Node::Bind { .. }
+                | Node::OptMap { .. }
+                | Node::Block { .. } => break,
+            }
+        }
+        let Some(first) = names.first() else {
+            return 0;
+        };
+        let local = self.scopes.iter().rev().find(|(name, _)| **name == **first);
+        if let Some((_, ty)) = local {
+            let ty = ty.clone();
+            self.set(spine[spine.len() - 1], ty);
+            return 1;
+        }
+        for count in (1..=names.len()).rev() {
+            let ty = match self.env.name(&names[..count].join(".")) {
+                Some(Named::Variable(slot)) => self.env.variable(slot).decl.ty().clone(),
+                Some(Named::Type(ty)) => Type::of_type(ty),
+                None => continue,
+            };
+            self.set(spine[spine.len() - count], ty);
+            return count;
+        }
+        let leaf = spine[spine.len() - 1];
+        let message = format!(
+            "undeclared reference to '{first}' (in container '{}')",
+            self.env.container()
+        );
+        self.problem(ast.span(leaf), message);
+        self.set(leaf, Type::Error);
+        1
+    }
+
+    /// Checks one node whose left child has been checked.
+    fn one(&mut self, id: NodeId) -> Type {
+        let ast = self.ast;
+        match ast.node(id) {
+            Node::Literal(literal) => literal_type(literal),
+            // Names are resolved before.
+            Node::Ident(_) => self.ty(id).clone(),
+            Node::Select {
+                operand,
+                field,
+                optional,
+            } => self.select(id, *operand, field, *optional),
+            Node::Has { operand, field } => {
+                self.select(id, *operand, field, false);
+                Type::Bool
+            }
+            Node::Index {
+                operand,
+                index,
+                optional,
+            } => self.index(id, *operand, *index, *optional),
+            Node::Call {
+                function,
+                target,
+                args,
+            } => self.call(id, function, *target, args),
+            Node::Unary(operator, operand) => {
+                self.node(*operand);
+                self.resolve(id, operator.function(), &[*operand], false)
+            }
+            Node::Binary(operator, left, right) => {
+                self.node(*right);
+                self.resolve(id, operator.function(), &[*left, *right], false)
+            }
+            Node::And(terms) | Node::Or(terms) => {
+                for &term in terms {
+                    self.node(term);
+                    self.expect(term, &Type::Bool);
+                }
+                Type::Bool
+            }
+            Node::Conditional(condition, yes, no) => {
+                for part in [*condition, *yes, *no] {
+                    self.node(part);
+                }
+                self.resolve(id, "_?_:_", &[*condition, *yes, *no], false)
+            }
+            Node::List(items) => self.list(items),
+            Node::Map(entries) => self.map(entries),
+            Node::Struct { name, fields } => {
+                for field in fields {
+                    self.node(field.value);
+                }
+                let message = format!(
+                    "undeclared reference to '{name}' (in container '{}')",
+                    self.env.container()
+                );
+                self.problem(ast.span(id), message);
+                Type::Error
+            }
+            Node::Fold(fold) => self.fold(fold),
+            Node::Bind { name, init, body } => {
+                let ty = self.node(*init);
+                self.scoped(&[(name.clone(), ty)], |checker| checker.node(*body))
+            }
+            Node::OptMap {
+                target,
+                name,
+                body,
+                flat,
+            } => self.opt_map(*target, name, (*body, *flat)),
+            Node::Block { slots, body } => self.block(slots, *body),
+        }
+    }
+
+    fn list(&mut self, items: &[Item]) -> Type {
+        let mut common = None;
+        for item in items {
+            self.node(item.value);
+            let ty = self.element(item.value, item.optional);
+            common = Some(self.join(item.value, common, ty));
+        }
+        Type::list(common.unwrap_or_else(|| self.mapping.fresh()))
+    }
+
+    fn map(&mut self, entries: &[MapEntry]) -> Type {
+        let (mut keys, mut values) = (None, None);
+        for entry in entries {
+            self.node(entry.key);
+            let key = self.ty(entry.key).clone();
+            keys = Some(self.join(entry.key, keys, key));
+            self.node(entry.value);
+            let value = self.element(entry.value, entry.optional);
+            values = Some(self.join(entry.value, values, value));
+        }
+        let keys = keys.unwrap_or_else(|| self.mapping.fresh());
+        Type::map(keys, values.unwrap_or_else(|| self.mapping.fresh()))
+    }
+
+    fn block(&mut self, slots: &[NodeId], body: NodeId) -> Type {
+        let mut names = Vec::new();
+        for (index, slot) in slots.iter().enumerate() {
+            let ty = self.scoped(&names, |checker| checker.node(*slot));
+            names.push((format!("@index{index}").into(), ty));
+        }
+        self.scoped(&names, |checker| checker.node(body))
+    }
+
+    /// Runs `inner` with these variables in scope.
+    fn scoped<T>(&mut self, names: &[(Arc<str>, Type)], inner: impl FnOnce(&mut Self) -> T) -> T {
+        let depth = self.scopes.len();
+        self.scopes.extend_from_slice(names);
+        let result = inner(self);
+        self.scopes.truncate(depth);
+        result
+    }
+
+    /// Reports a node whose type is not the wanted one.
+    fn expect(&mut self, id: NodeId, wanted: &Type) {
+        let found = self.ty(id).clone();
+        if !self.mapping.assignable(wanted, &found) {
+            let found = self.mapping.finished(&found);
+            self.problem(
+                self.ast.span(id),
+                format!("expected type '{wanted}' but found '{found}'"),
+            );
+        }
+    }
+
+    /// The type of an item, taken out of its optional when it is marked as one.
+    fn element(&mut self, id: NodeId, optional: bool) -> Type {
+        let ty = self.resolved(id);
+        if !optional {
+            return ty;
+        }
+        let (inner, is_optional) = ty.unwrap_optional();
+        if !is_optional && !inner.is_dyn_or_error() {
+            let message = format!("expected type 'optional_type({inner})' but found '{inner}'");
+            self.problem(self.ast.span(id), message);
+        }
+        inner.clone()
+    }
+
+    /// The type that covers both.
+    fn join(&mut self, id: NodeId, previous: Option<Type>, current: Type) -> Type {
+        let Some(previous) = previous else {
+            return current;
+        };
+        if self.mapping.assignable(&previous, &current) {
+            return assign::most_general(&previous, &current).clone();
+        }
+        if self.mixed || !self.env.options().homogeneous {
+            return Type::Dyn;
+        }
+        let message = format!(
+            "expected type '{}' but found '{}'",
+            self.mapping.finished(&previous),
+            self.mapping.finished(&current)
+        );
+        self.problem(self.ast.span(id), message);
+        Type::Error
+    }
+
+    fn select(&mut self, id: NodeId, operand: NodeId, field: &str, optional: bool) -> Type {
+        let operand_type = self.resolved(operand);
+        let (target, was_optional) = operand_type.unwrap_optional();
+        let result = match target {
+            Type::Map(pair) => pair.1.clone(),
+            Type::Object(object) => match object.field(field) {
+                Some(field) => field.decl().ty().clone(),
+                None if object.is_open() => Type::Dyn,
+                None => {
+                    self.problem(self.ast.span(id), format!("undefined field '{field}'"));
+                    Type::Error
+                }
+            },
+            Type::Param(_) => {
+                self.mapping.assignable(&Type::Dyn, target);
+                Type::Dyn
+            }
+            other @ (Type::Dyn
+            | Type::Error
+            | Type::Null
+            | Type::Bool
+            | Type::Int
+            | Type::Uint
+            | Type::Double
+            | Type::String
+            | Type::Bytes
+            | Type::Timestamp
+            | Type::Duration
+            | Type::Wrapper(_)
+            | Type::List(_)
+            | Type::Optional(_)
+            | Type::Type(_)
+            | Type::Opaque(_)) => {
+                if !other.is_dyn_or_error() {
+                    let message = format!("type '{other}' does not support field selection");
+                    self.problem(self.ast.span(id), message);
+                }
+                Type::Dyn
+            }
+        };
+        if was_optional || optional {
+            return Type::optional(result);
+        }
+        result
+    }
+}
+
+fn literal_type(literal: &Literal) -> Type {
+    match literal {
+        Literal::Null => Type::Null,
+        Literal::Bool(_) => Type::Bool,
+        Literal::Int(_) => Type::Int,
+        Literal::Uint(_) => Type::Uint,
+        Literal::Double(_) => Type::Double,
+        Literal::String(_) => Type::String,
+        Literal::Bytes(_) => Type::Bytes,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,158 @@
+use deltaplane_api::field;
+use deltaplane_schema::crd;
+use serde_json::json;
+
+use crate::decl::{Absent, Decl, Exposure, Reading};
+use crate::env::{self, Env};
+
+fn environment() -> Env {
+    let schema = json!({
+        "type": "object",
+        "properties": {
+            "spec": {"type": "object", "properties": {
+                "replicas": {"type": "integer"},
+                "image": {"type": "string"},
+                "ports": {"type": "array", "items": {"type": "object", "properties": {"name": {"type": "string"}, "number": {"type": "integer"}}}},
+                "labels": {"type": "object", "additionalProperties": {"type": "string"}},
+                "port": {"x-kubernetes-int-or-string": true},
+                "since": {"type": "string", "format": "date-time"},
+                "open": {"type": "object", "x-kubernetes-preserve-unknown-fields": true, "properties": {"known": {"type": "string"}}},
+            }},
+        },
+    });
+    let schema = crd::compile(&schema, &field::Path::root(), crd::Options::default()).unwrap();
+    let reading = Reading {
+        absent: Absent::Waits,
+        exposure: Exposure::Open,
+        resource: true,
+    };
+    let decl = Decl::of_schema(&schema, "app", reading).unwrap();
+    env::kro()
+        .build()
+        .with_variables([("app".to_owned(), decl)])
+}
+
+/// The type of an expression, or everything that is wrong with it.
+fn check(source: &str, expected: &str) {
+    let env = environment();
+    let ast = crate::parse(source, &env).unwrap();
+    let found = match super::check(&ast, &env) {
+        Ok(checked) => checked.ty(ast.root()).to_string(),
+        Err(problems) => problems.to_string(),
+    };
+    assert_eq!(found, expected, "{source}");
+}
+
+#[test]
+fn schemas_give_types() {
+    let cases = [
+        ("app.spec.replicas", "int"),
+        ("app.spec.replicas + 1 > 2", "bool"),
+        ("app.spec.ports.map(p, p.name)", "list(string)"),
+        ("app.spec.labels['a']", "string"),
+        ("app.spec.labels.all(k, v, k == v)", "bool"),
+        (
+            "app.spec.labels.transformMap(k, v, v.size())",
+            "map(string, int)",
+        ),
+        ("app.spec.port", "dyn"),
+        ("app.spec.since", "google.protobuf.Timestamp"),
+        ("app.metadata.name", "string"),
+        ("app.spec.open.known", "string"),
+        ("app.spec.open.unknown.deeper", "dyn"),
+        ("app.?spec.?image", "optional_type(string)"),
+        ("app.?spec.image.orValue('x')", "string"),
+        ("app.spec.ports[0]", "app.spec.ports.@idx"),
+        ("[]", "list(dyn)"),
+        ("[1, 'a']", "list(dyn)"),
+        ("{'a': 1}", "map(string, int)"),
+        ("true ? 1 : dyn('x')", "dyn"),
+        (
+            "cel.bind(x, app.spec.ports, x.filter(p, p.number > 1))",
+            "list(app.spec.ports.@idx)",
+        ),
+        ("type(1)", "type(int)"),
+    ];
+    for (source, ty) in cases {
+        check(source, ty);
+    }
+}
+
+#[test]
+fn every_error_is_reported_in_order() {
+    check(
+        "app.spec.nope == 1 && app.spec.image + 1 == 2 && undeclared",
+        "1:1: undefined field 'nope'\n\
+         1:23: found no matching overload for '_+_' applied to '(string, int)'\n\
+         1:50: undeclared reference to 'undeclared' (in container '')",
+    );
+    let cases = [
+        (
+            "app.spec.image.nope()",
+            "1:1: undeclared reference to 'nope' (in container '')",
+        ),
+        (
+            "app.spec.replicas.size()",
+            "1:1: found no matching overload for 'size' applied to 'int.()'",
+        ),
+        (
+            "app.spec.replicas.x",
+            "1:1: type 'int' does not support field selection",
+        ),
+        (
+            "app.spec.ports.all(p, p.name)",
+            "1:23: expected type 'bool' but found 'string'",
+        ),
+        (
+            "app.spec.replicas.map(x, x)",
+            "1:1: expression of type 'int' cannot be range of a comprehension (must be list, map, or dynamic)",
+        ),
+        (
+            "1 ? 2 : 3",
+            "1:1: found no matching overload for '_?_:_' applied to '(int, int, int)'",
+        ),
+        (
+            "Foo{a: 1}",
+            "1:1: undeclared reference to 'Foo' (in container '')",
+        ),
+        (
+            "true ? 1 : 'x'",
+            "1:1: found no matching overload for '_?_:_' applied to '(bool, int, string)'",
+        ),
+    ];
+    for (source, problems) in cases {
+        check(source, problems);
+    }
+}
+
+#[test]
+fn references_are_paths_from_variables() {
+    let env = environment();
+    let paths = |source: &str| {
+        let ast = crate::parse(source, &env).unwrap();
+        let mut found: Vec<String> = super::references(&ast, &env)
+            .iter()
+            .map(|one| one.path.to_string())
+            .collect();
+        found.dedup();
+        found.join(" ")
+    };
+    let cases = [
+        ("app.spec.replicas + 1", "app.spec.replicas"),
+        (
+            "app.spec.ports[0].name + app.spec.labels['a/b']",
+            "app.spec.ports[0].name app.spec.labels[\"a/b\"]",
+        ),
+        (
+            "app.spec.ports.all(p, p.number > app.spec.replicas)",
+            "app.spec.ports app.spec.ports[*].number app.spec.replicas",
+        ),
+        ("has(app.spec.image)", "app.spec.image"),
+        ("cel.bind(s, app.spec, s.image)", "app.spec app.spec.image"),
+        ("[1].map(app, app)", ""),
+        ("app.?spec.image", "app.spec.image"),
+    ];
+    for (source, expected) in cases {
+        assert_eq!(paths(source), expected, "{source}");
+    }
+}

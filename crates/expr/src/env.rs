@@ -1,0 +1,291 @@
+//! What an expression may name: variables, functions, types, macros.
+//!
+//! An environment is shared: adding variables to one copies no functions.
+
+mod catalog;
+mod function;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use crate::decl::{Absent, Decl};
+use crate::library::Library;
+use crate::syntax::{Limits, MacroSet, Syntax};
+use crate::types::Type;
+
+pub use catalog::{conformance, gate, kro, kubernetes, standard};
+pub(crate) use function::{Fun, Row, Run};
+pub use function::{Function, Overload};
+
+/// An environment. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Env {
+    base: Arc<Base>,
+    variables: Arc<Variables>,
+}
+
+/// How the checker and the parser behave.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Options {
+    /// Items of a list literal, and keys and values of a map literal, have one type each.
+    pub homogeneous: bool,
+    /// Numbers of different kinds can be ordered without conversion.
+    pub cross_type_numbers: bool,
+    /// `has()` costs as much as a selection.
+    pub presence_costs: bool,
+    /// Literals that must parse (regular expressions, durations, timestamps) are checked.
+    pub validate_literals: bool,
+}
+
+/// Everything but the variables.
+#[derive(Debug, Default)]
+struct Base {
+    functions: HashMap<Arc<str>, Function>,
+    types: HashMap<Arc<str>, Type>,
+    macros: MacroSet,
+    optionals: bool,
+    limits: Limits,
+    options: Options,
+}
+
+#[derive(Debug, Default)]
+struct Variables {
+    list: Vec<Variable>,
+    by_name: HashMap<Arc<str>, Slot>,
+    container: String,
+    /// The most dots in the name of a variable or type.
+    dots: usize,
+}
+
+/// A variable.
+#[derive(Clone, Debug)]
+pub struct Variable {
+    pub name: Arc<str>,
+    pub decl: Arc<Decl>,
+}
+
+/// Which variable of an environment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Slot(pub(crate) u32);
+
+/// What a name stands for.
+#[derive(Clone, Debug)]
+pub(crate) enum Named {
+    Variable(Slot),
+    Type(Type),
+}
+
+/// Makes an environment.
+#[derive(Debug, Default)]
+pub struct Builder {
+    base: Base,
+}
+
+/// The types that always have a name.
+const TYPES: [(&str, Type); 9] = [
+    ("bool", Type::Bool),
+    ("int", Type::Int),
+    ("uint", Type::Uint),
+    ("double", Type::Double),
+    ("string", Type::String),
+    ("bytes", Type::Bytes),
+    ("null_type", Type::Null),
+    ("google.protobuf.Timestamp", Type::Timestamp),
+    ("google.protobuf.Duration", Type::Duration),
+];
+
+// === impl Builder ===
+
+impl Builder {
+    pub fn new(options: Options) -> Self {
+        let mut builder = Self::default();
+        builder.base.options = options;
+        for (name, ty) in TYPES {
+            builder = builder.ty(name, ty);
+        }
+        builder
+            .ty("list", Type::list(Type::Dyn))
+            .ty("map", Type::map(Type::Dyn, Type::Dyn))
+            .ty("type", Type::of_type(Type::Dyn))
+    }
+
+    /// Gives a type a name.
+    #[must_use]
+    pub fn ty(mut self, name: &str, ty: Type) -> Self {
+        self.base.types.insert(name.into(), ty);
+        self
+    }
+
+    #[must_use]
+    pub fn limits(mut self, limits: Limits) -> Self {
+        self.base.limits = limits;
+        self
+    }
+
+    /// Adds a library.
+    #[must_use]
+    pub fn library(mut self, library: Library) -> Self {
+        let contents = library.contents();
+        for row in contents.rows.iter().flat_map(|rows| rows.iter()) {
+            self = self.overload(Overload::from_row(row));
+        }
+        for name in contents.types {
+            self = self.ty(name, Type::opaque(name));
+        }
+        (contents.syntax)(&mut self.base.macros, &mut self.base.optionals);
+        self
+    }
+
+    /// Adds an overload to the function of its name.
+    #[must_use]
+    pub fn overload(mut self, overload: Overload) -> Self {
+        let name: Arc<str> = overload.function().into();
+        let function = self
+            .base
+            .functions
+            .entry(name.clone())
+            .or_insert_with(|| Function::new(name));
+        function.push(overload);
+        self
+    }
+
+    #[must_use]
+    pub fn macros(mut self, change: impl FnOnce(&mut MacroSet)) -> Self {
+        change(&mut self.base.macros);
+        self
+    }
+
+    pub fn build(self) -> Env {
+        Env {
+            base: Arc::new(self.base),
+            variables: Arc::default(),
+        }
+    }
+}
+
+// === impl Env ===
+
+impl Env {
+    /// The same environment with these variables instead of its own.
+    #[must_use]
+    pub fn with_variables(&self, variables: impl IntoIterator<Item = (String, Decl)>) -> Self {
+        self.with_container("", variables)
+    }
+
+    /// Like [`Self::with_variables`], and names are looked up in the container first.
+    #[must_use]
+    pub fn with_container(
+        &self,
+        container: &str,
+        variables: impl IntoIterator<Item = (String, Decl)>,
+    ) -> Self {
+        let mut table = Variables {
+            container: container.to_owned(),
+            ..Variables::default()
+        };
+        for (name, decl) in variables {
+            let name: Arc<str> = name.into();
+            let slot = Slot(u32::try_from(table.list.len()).unwrap_or(u32::MAX));
+            table.dots = table.dots.max(name.matches('.').count());
+            table.by_name.insert(name.clone(), slot);
+            table.list.push(Variable {
+                name,
+                decl: Arc::new(decl),
+            });
+        }
+        Self {
+            base: self.base.clone(),
+            variables: Arc::new(table),
+        }
+    }
+
+    /// The same environment with variables whose data is of any shape.
+    #[must_use]
+    pub fn with_dynamic(&self, names: &[&str], absent: Absent) -> Self {
+        self.with_variables(
+            names
+                .iter()
+                .map(|name| ((*name).to_owned(), Decl::dynamic(absent).clone())),
+        )
+    }
+
+    pub fn options(&self) -> Options {
+        self.base.options
+    }
+
+    pub(crate) fn syntax(&self) -> Syntax {
+        Syntax {
+            limits: self.base.limits,
+            macros: self.base.macros,
+            optionals: self.base.optionals,
+        }
+    }
+
+    pub fn variables(&self) -> &[Variable] {
+        &self.variables.list
+    }
+
+    /// The slot of a variable.
+    pub fn slot(&self, name: &str) -> Option<Slot> {
+        self.variables.by_name.get(name).copied()
+    }
+
+    pub(crate) fn variable(&self, slot: Slot) -> &Variable {
+        &self.variables.list[slot.0 as usize]
+    }
+
+    /// The most segments that a name can have.
+    pub(crate) fn max_segments(&self) -> usize {
+        // Types of the language have up to two dots.
+        self.variables.dots.max(2) + 1
+    }
+
+    pub(crate) fn container(&self) -> &str {
+        &self.variables.container
+    }
+
+    /// What `name` can mean, most specific first.
+    fn candidates<'n>(&'n self, name: &'n str) -> impl Iterator<Item = String> + 'n {
+        let rooted = name.strip_prefix('.');
+        let mut container = match rooted {
+            Some(_) => None,
+            None => Some(self.variables.container.as_str()),
+        };
+        let plain = rooted.unwrap_or(name);
+        std::iter::from_fn(move || {
+            let now = container?;
+            if now.is_empty() {
+                container = None;
+                return Some(plain.to_owned());
+            }
+            container = Some(now.rsplit_once('.').map_or("", |(outer, _)| outer));
+            Some(format!("{now}.{plain}"))
+        })
+        .chain(rooted.map(str::to_owned))
+    }
+
+    /// What a name, dotted or not, stands for.
+    pub(crate) fn name(&self, name: &str) -> Option<Named> {
+        if self.variables.container.is_empty() && !name.starts_with('.') {
+            return self.exact(name);
+        }
+        self.candidates(name)
+            .find_map(|candidate| self.exact(&candidate))
+    }
+
+    fn exact(&self, name: &str) -> Option<Named> {
+        if let Some(slot) = self.variables.by_name.get(name) {
+            return Some(Named::Variable(*slot));
+        }
+        self.base.types.get(name).cloned().map(Named::Type)
+    }
+
+    /// The function of a name.
+    pub(crate) fn function(&self, name: &str) -> Option<&Function> {
+        if self.variables.container.is_empty() && !name.starts_with('.') {
+            return self.base.functions.get(name);
+        }
+        self.candidates(name)
+            .find_map(|candidate| self.base.functions.get(candidate.as_str()))
+    }
+}

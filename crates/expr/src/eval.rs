@@ -1,0 +1,434 @@
+//! The evaluator.
+
+mod attribute;
+mod call;
+mod fold;
+
+use serde_json::Value as Json;
+
+use crate::env::{Env, Slot};
+use crate::fault::{Failure, Fault, Path, Reason, Stopped};
+use crate::meter::{Budget, Meter};
+use crate::program::{Op, OpId, Order, Program};
+use crate::span::Span;
+use crate::value::{Map, OwnedMap, Value, equal};
+
+pub(crate) type Outcome<'a> = Result<Value<'a>, Box<Fault>>;
+
+/// What an evaluation came to.
+#[derive(Clone, Debug)]
+pub enum Eval<'a> {
+    Value(Value<'a>),
+    /// Data at this path is not there yet.
+    Waiting(Path),
+    Failed(Failure),
+    /// A limit was reached.
+    Stopped(Stopped),
+}
+
+/// The values of an environment's variables, by slot.
+#[derive(Clone, Debug)]
+pub struct Bindings<'a> {
+    /// Few variables need no allocation.
+    first: [Option<Value<'a>>; INLINE],
+    rest: Vec<Option<Value<'a>>>,
+}
+
+const INLINE: usize = 2;
+
+impl<'a> Bindings<'a> {
+    pub fn new(env: &Env) -> Self {
+        let more = env.variables().len().saturating_sub(INLINE);
+        Self {
+            first: [const { None }; INLINE],
+            rest: if more == 0 {
+                Vec::new()
+            } else {
+                vec![None; more]
+            },
+        }
+    }
+
+    pub(crate) fn none() -> Self {
+        Self {
+            first: [const { None }; INLINE],
+            rest: Vec::new(),
+        }
+    }
+
+    pub fn set(&mut self, slot: Slot, value: Value<'a>) {
+        let at = slot.0 as usize;
+        if let Some(place) = self.first.get_mut(at) {
+            *place = Some(value);
+        } else if let Some(place) = self.rest.get_mut(at - INLINE) {
+            *place = Some(value);
+        }
+    }
+
+    /// Binds JSON as the variable's declaration reads it.
+    pub fn set_json(&mut self, env: &'a Env, slot: Slot, json: &'a Json) -> Result<(), Box<Fault>> {
+        let value = Value::declared(json, &env.variable(slot).decl)?;
+        self.set(slot, value);
+        Ok(())
+    }
+
+    fn get(&self, slot: Slot) -> Option<&Value<'a>> {
+        let at = slot.0 as usize;
+        let place = self.first.get(at).or_else(|| self.rest.get(at - INLINE));
+        place.and_then(Option::as_ref)
+    }
+}
+
+impl Program {
+    /// Evaluates within `budget`.
+    pub fn eval<'a>(&'a self, bindings: &Bindings<'a>, budget: Budget) -> Eval<'a> {
+        self.eval_metered(bindings, &mut Meter::new(budget))
+    }
+
+    /// Evaluates with a meter of the caller's, which knows the cost afterwards.
+    pub fn eval_metered<'a>(&'a self, bindings: &Bindings<'a>, meter: &mut Meter) -> Eval<'a> {
+        match Machine::new(self, bindings, meter).eval(self.root) {
+            Ok(value) => Eval::Value(value),
+            Err(fault) => match *fault {
+                Fault::Waiting(path) => Eval::Waiting(path),
+                Fault::Failed(failure) => Eval::Failed(failure),
+                Fault::Stopped(stopped) => Eval::Stopped(stopped),
+            },
+        }
+    }
+}
+
+/// One evaluation.
+pub(crate) struct Machine<'p, 'b, 'a> {
+    program: &'p Program,
+    bindings: &'b Bindings<'a>,
+    meter: &'b mut Meter,
+    /// Variables of macros.
+    locals: Vec<Local<'a>>,
+}
+
+/// A variable of a macro, and where its value comes from.
+#[derive(Clone, Debug)]
+struct Local<'a> {
+    value: Value<'a>,
+    origin: Option<Origin>,
+}
+
+/// The place of an item: which operation gave the range, and which of its items it is.
+#[derive(Clone, Copy, Debug)]
+struct Origin {
+    range: OpId,
+    index: Option<usize>,
+}
+
+// === impl Machine ===
+
+impl<'p: 'a, 'b, 'a> Machine<'p, 'b, 'a> {
+    pub(crate) fn new(
+        program: &'p Program,
+        bindings: &'b Bindings<'a>,
+        meter: &'b mut Meter,
+    ) -> Self {
+        Self {
+            program,
+            bindings,
+            meter,
+            locals: Vec::with_capacity(program.locals),
+        }
+    }
+
+    pub(crate) fn eval(&mut self, id: OpId) -> Outcome<'a> {
+        self.meter.step(1)?;
+        let program = self.program;
+        match program.op(id) {
+            Op::Const(value, cost) => {
+                if *cost > 0 {
+                    self.meter.charge(*cost)?;
+                }
+                Ok(shared(value))
+            }
+            Op::Attribute(attribute) => self.attribute(attribute),
+            Op::Call(call) => self.call(call),
+            Op::Equal(left, right, wanted) => self.equal(*left, *right, *wanted),
+            Op::Order(order) => self.order(order),
+            Op::And(terms, span) => self.decide(terms, false, *span),
+            Op::Or(terms, span) => self.decide(terms, true, *span),
+            Op::Not(operand, span) => match self.eval(*operand) {
+                Ok(value) => {
+                    self.meter.charge(1)?;
+                    Ok(Value::Bool(!truth(value, "!_", *span)?))
+                }
+                Err(fault) => self.charged(fault, 1),
+            },
+            Op::Conditional(condition, yes, no, span) => {
+                let condition = self.eval(*condition)?;
+                let taken = if truth(condition, "_?_:_", *span)? {
+                    yes
+                } else {
+                    no
+                };
+                self.eval(*taken)
+            }
+            Op::Fold(fold) => self.fold(fold),
+            Op::Chain(first, links) => self.chain(*first, links),
+            Op::Matches(matches) => self.matches(matches),
+            Op::List(items, span) => self.list(items).map_err(|fault| fault.at(*span)),
+            Op::Map(items, span) => self.map(items).map_err(|fault| fault.at(*span)),
+            Op::Bind(local, init, body) => {
+                let value = self.eval(*init)?;
+                let origin = Some(Origin {
+                    range: *init,
+                    index: None,
+                });
+                self.with_local(*local, value, origin, *body)
+            }
+            Op::OptMap(op) => self.opt_map(op),
+            Op::Otherwise(first, other, unwrap, span) => {
+                let first = self.eval(*first)?;
+                match in_optional(&first)
+                    .map_err(|()| no_overload("or", std::slice::from_ref(&first)).at(*span))?
+                {
+                    Some(inner) if *unwrap => Ok(inner),
+                    Some(_) => Ok(first),
+                    None => self.eval(*other),
+                }
+            }
+            Op::Block(base, slots, body) => self.block(*base, slots, *body),
+            Op::Broken(reason, span) => Err(Fault::failed(reason.clone()).at(*span)),
+        }
+    }
+
+    fn equal(&mut self, left: OpId, right: OpId, wanted: bool) -> Outcome<'a> {
+        let left = match self.eval(left) {
+            Ok(left) => left,
+            Err(fault) => {
+                self.beside(&fault, right)?;
+                return self.charged(fault, 1);
+            }
+        };
+        // A constant need not be copied.
+        if let Op::Const(right, 0) = self.program.op(right) {
+            self.charge_equal(&left, right, wanted)?;
+            return Ok(Value::Bool(equal(self.meter, &left, right)? == wanted));
+        }
+        let right = match self.eval(right) {
+            Ok(right) => right,
+            Err(fault) => return self.charged(fault, 1),
+        };
+        self.charge_equal(&left, &right, wanted)?;
+        Ok(Value::Bool(equal(self.meter, &left, &right)? == wanted))
+    }
+
+    /// `<` and the like. Integers are by far the most common.
+    fn order(&mut self, order: &'p Order) -> Outcome<'a> {
+        let [left, right] = order.sides;
+        let left = match self.eval(left) {
+            Ok(left) => left,
+            Err(fault) => return self.failed_before(&order.call, fault, right),
+        };
+        let right = match self.eval(right) {
+            Ok(right) => right,
+            Err(fault) => return self.failed(&order.call, fault),
+        };
+        if let (Value::Int(left), Value::Int(right)) = (&left, &right) {
+            self.meter.charge(1)?;
+            return Ok(Value::Bool((order.holds)(left.cmp(right))));
+        }
+        self.apply(&order.call, &[left, right])
+    }
+
+    /// Evaluates an argument although one before it failed: cel-go does, and charges.
+    #[cold]
+    fn beside(&mut self, fault: &Fault, id: OpId) -> Result<(), Box<Fault>> {
+        if fault.is_stop() {
+            return Ok(());
+        }
+        match self.eval(id) {
+            Err(fault) if fault.is_stop() => Err(fault),
+            Ok(_) | Err(_) => Ok(()),
+        }
+    }
+
+    /// The fault, charged for what it kept from happening.
+    #[cold]
+    fn charged(&mut self, fault: Box<Fault>, cost: u64) -> Outcome<'a> {
+        if !fault.is_stop() {
+            self.meter.charge(cost)?;
+        }
+        Err(fault)
+    }
+
+    /// `&&` and `||`: the term that decides wins over every fault but a stop.
+    fn decide(&mut self, terms: &[OpId], deciding: bool, span: Span) -> Outcome<'a> {
+        let mut fault: Option<Box<Fault>> = None;
+        for &term in terms {
+            let found = match self.eval(term) {
+                Ok(Value::Bool(value)) if value == deciding => return Ok(Value::Bool(value)),
+                Ok(Value::Bool(_)) => continue,
+                Ok(other) => {
+                    let name = if deciding { "_||_" } else { "_&&_" };
+                    no_overload(name, &[other]).at(span)
+                }
+                Err(found) if found.is_stop() => return Err(found),
+                Err(found) => found,
+            };
+            fault = Some(match fault {
+                Some(before) => before.join(found),
+                None => found,
+            });
+        }
+        match fault {
+            Some(fault) => Err(fault),
+            None => Ok(Value::Bool(!deciding)),
+        }
+    }
+
+    fn list(&mut self, items: &[crate::program::ListItem]) -> Outcome<'a> {
+        let mut values = Vec::with_capacity(items.len());
+        for item in items {
+            let value = self.eval(item.value)?;
+            if item.optional {
+                values.extend(in_optional(&value).map_err(|()| not_optional(&value))?);
+            } else {
+                values.push(value);
+            }
+        }
+        self.meter.charge(10)?;
+        Value::list(values)
+    }
+
+    fn map(&mut self, items: &[crate::program::MapItem]) -> Outcome<'a> {
+        let mut map = OwnedMap::new();
+        for item in items {
+            let key = self.eval(item.key)?;
+            let value = self.eval(item.value)?;
+            if !item.optional {
+                map.insert(key, value)?;
+            } else if let Some(inner) = in_optional(&value).map_err(|()| not_optional(&value))? {
+                map.insert(key, inner)?;
+            }
+        }
+        self.meter.charge(30)?;
+        Ok(Value::Map(Map::owned(map)))
+    }
+
+    fn with_local(
+        &mut self,
+        local: usize,
+        value: Value<'a>,
+        origin: Option<Origin>,
+        body: OpId,
+    ) -> Outcome<'a> {
+        self.locals.truncate(local);
+        self.locals.push(Local { value, origin });
+        let result = self.eval(body);
+        self.locals.truncate(local);
+        result
+    }
+
+    fn opt_map(&mut self, op: &'p crate::program::OptMapOp) -> Outcome<'a> {
+        let before = self.meter.cost();
+        let target = self.eval(op.target)?;
+        let unfit =
+            |value: &Value<'a>| no_overload("optMap", std::slice::from_ref(value)).at(op.span);
+        let Some(value) = in_optional(&target).map_err(|()| unfit(&target))? else {
+            // `target.hasValue() ? … : optional.none()`
+            self.meter.charge(1 + 1)?;
+            return Ok(Value::NONE);
+        };
+        // The expansion evaluates the target twice: for `hasValue` and for `value`.
+        let again = self.meter.cost() - before;
+        self.meter.charge(again + 1 + 1 + u64::from(!op.flat))?;
+        let origin = Some(Origin {
+            range: op.target,
+            index: None,
+        });
+        let result = self.with_local(op.local, value, origin, op.body)?;
+        if !op.flat {
+            return Value::some(result);
+        }
+        in_optional(&result).map_err(|()| unfit(&result))?;
+        Ok(result)
+    }
+
+    fn block(&mut self, base: usize, slots: &[OpId], body: OpId) -> Outcome<'a> {
+        self.locals.truncate(base);
+        for slot in slots {
+            let value = self.eval(*slot)?;
+            self.locals.push(Local {
+                value,
+                origin: Some(Origin {
+                    range: *slot,
+                    index: None,
+                }),
+            });
+        }
+        let result = self.eval(body);
+        self.locals.truncate(base);
+        result
+    }
+}
+
+/// The boolean that a condition must be.
+fn truth(value: Value<'_>, name: &str, span: Span) -> Result<bool, Box<Fault>> {
+    match value.as_bool() {
+        Some(value) => Ok(value),
+        None => Err(no_overload(name, &[value]).at(span)),
+    }
+}
+
+/// What is in an optional; an error when the value is none.
+fn in_optional<'a>(value: &Value<'a>) -> Result<Option<Value<'a>>, ()> {
+    if let Value::Optional(inner) = value {
+        return Ok(inner.as_ref().map(|inner| inner.value.clone()));
+    }
+    Err(())
+}
+
+/// A program's constant, borrowed from it.
+fn shared<'a>(value: &'a Value<'static>) -> Value<'a> {
+    match value {
+        Value::String(text) => Value::borrowed(text.as_str()),
+        other @ (Value::Null
+        | Value::Bool(_)
+        | Value::Int(_)
+        | Value::Uint(_)
+        | Value::Double(_)
+        | Value::Bytes(_)
+        | Value::Timestamp(_)
+        | Value::Duration(_)
+        | Value::Type(_)
+        | Value::List(_)
+        | Value::Map(_)
+        | Value::Optional(_)
+        | Value::Opaque(_)
+        | Value::Host(_)) => other.clone(),
+    }
+}
+
+/// The fault of a call for whose arguments there is no overload.
+pub(crate) fn no_overload(name: &str, args: &[Value<'_>]) -> Box<Fault> {
+    let types: Vec<String> = args
+        .iter()
+        .map(|arg| arg.type_of().name().to_owned())
+        .collect();
+    Fault::failed(Reason::NoSuchOverload(format!(
+        "{name}({})",
+        types.join(", ")
+    )))
+}
+
+fn not_optional(value: &Value<'_>) -> Box<Fault> {
+    let name = value.type_of().name().to_owned();
+    Fault::invalid(format!(
+        "cannot initialize optional entry from non-optional value of type {name}"
+    ))
+}
+
+/// The fault of data that may come.
+pub(crate) fn waiting(path: Path) -> Box<Fault> {
+    Box::new(Fault::Waiting(path))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,433 @@
+//! Variables and selections.
+
+use serde_json::Value as Json;
+
+use super::{Machine, Outcome, waiting};
+use crate::decl::{Absent, Decl, Shape};
+use crate::fault::{Fault, Path, Reason, Step};
+use crate::program::{Attribute, Op, OpId, Qualifier, QualifierKind, Root};
+use crate::value::{List, Map, Value};
+
+/// What a step found.
+enum Found<'a> {
+    Value(Value<'a>),
+    /// Nothing, and whether that means to wait.
+    Absent(Absent, Reason),
+}
+
+impl<'p: 'a, 'b, 'a> Machine<'p, 'b, 'a> {
+    pub(super) fn attribute(&mut self, attribute: &'p Attribute) -> Outcome<'a> {
+        let root = match attribute.root {
+            Root::Variable(slot) => match self.bindings.get(slot) {
+                Some(value) => value,
+                None => return self.unbound(slot, attribute),
+            },
+            Root::Local(local) => &self.locals[local].value,
+            Root::Value(op) => {
+                let value = self.eval(op)?;
+                return self.steps(attribute, value, 0);
+            }
+        };
+        let Some(start) = Place::of(root) else {
+            let value = root.clone();
+            return self.steps(attribute, value, 0);
+        };
+        match walk(start, &attribute.steps) {
+            Walked::End(json, decl, optional) => {
+                let steps = attribute.steps.len() as u64;
+                self.meter.charge(attribute.charge.wrapping_add(steps))?;
+                let value = Value::declared(json, decl).map_err(|fault| fault.at(attribute.span));
+                if optional { Value::some(value?) } else { value }
+            }
+            Walked::Present(present) => {
+                let steps = attribute.steps.len() as u64;
+                self.meter.charge(attribute.charge.wrapping_add(steps))?;
+                Ok(Value::Bool(present))
+            }
+            Walked::Nothing(made) => self.finish(attribute, made, nothing(attribute)),
+            Walked::Stuck => {
+                let value = root.clone();
+                self.steps(attribute, value, 0)
+            }
+        }
+    }
+
+    /// Makes the steps from `made` on.
+    fn steps(&mut self, attribute: &'p Attribute, value: Value<'a>, made: usize) -> Outcome<'a> {
+        let mut value = value;
+        // An optional along the way makes everything after it optional.
+        let mut optional = false;
+        for (index, step) in attribute.steps.iter().enumerate().skip(made) {
+            if let Value::Optional(inner) = &value {
+                optional = true;
+                match inner {
+                    Some(inner) => value = inner.value.clone(),
+                    None => return self.finish(attribute, index, nothing(attribute)),
+                }
+            }
+            let key = match &step.kind {
+                QualifierKind::Computed(op) => Some(self.eval(*op)?),
+                QualifierKind::Field(_) | QualifierKind::Test(_) | QualifierKind::Constant(_) => {
+                    None
+                }
+            };
+            let found = match step_into(&value, step, key.as_ref()) {
+                Ok(found) => found,
+                Err(fault) => return self.fail(attribute, index + 1, fault.at(step.span)),
+            };
+            if let QualifierKind::Test(_) = step.kind {
+                let present = matches!(found, Found::Value(_));
+                return self.finish(attribute, index + 1, Value::Bool(present));
+            }
+            optional |= step.optional;
+            value = match found {
+                Found::Value(value) => value,
+                Found::Absent(..) if optional => {
+                    // What is not there is not charged for.
+                    return self.finish(attribute, index, nothing(attribute));
+                }
+                Found::Absent(Absent::Waits, _) => {
+                    let path = self.path(attribute, index, key.as_ref());
+                    return self.fail(attribute, index + 1, waiting(path));
+                }
+                Found::Absent(Absent::Fails, reason) => {
+                    return self.fail(attribute, index + 1, Fault::failed(reason).at(step.span));
+                }
+            };
+        }
+        if optional && !matches!(value, Value::Optional(_)) {
+            value = Value::some(value)?;
+        }
+        self.finish(attribute, attribute.steps.len(), value)
+    }
+
+    /// Charges for the attribute and the steps that were made.
+    fn finish(&mut self, attribute: &Attribute, steps: usize, value: Value<'a>) -> Outcome<'a> {
+        self.meter
+            .charge(attribute.charge.wrapping_add(steps as u64))?;
+        Ok(value)
+    }
+
+    /// Like [`Self::finish`] for a step that found nothing.
+    fn fail(&mut self, attribute: &Attribute, steps: usize, fault: Box<Fault>) -> Outcome<'a> {
+        self.meter
+            .charge(attribute.charge.wrapping_add(steps as u64))?;
+        Err(fault)
+    }
+
+    /// A variable without a value.
+    fn unbound(&self, slot: crate::env::Slot, attribute: &Attribute) -> Outcome<'a> {
+        let variable = self.program.env.variable(slot);
+        match variable.decl.absent() {
+            Absent::Waits => Err(waiting(Path {
+                root: variable.name.to_string(),
+                steps: Vec::new(),
+            })),
+            Absent::Fails => {
+                let reason = Reason::NoSuchVariable(variable.name.to_string());
+                Err(Fault::failed(reason).at(attribute.span))
+            }
+        }
+    }
+
+    /// The path up to and with the step at `index`.
+    fn path(&self, attribute: &Attribute, index: usize, key: Option<&Value<'a>>) -> Path {
+        let mut path = self.root_path(attribute.root, 0);
+        let last = attribute.steps.get(index).map(|step| to_step(step, key));
+        let before = attribute.steps[..index]
+            .iter()
+            .map(|step| to_step(step, None));
+        path.steps.extend(before.chain(last));
+        path
+    }
+
+    fn root_path(&self, root: Root, depth: usize) -> Path {
+        let unknown = || Path {
+            root: "?".to_owned(),
+            steps: Vec::new(),
+        };
+        // Ranges of ranges are followed as far as macros nest.
+        if depth > self.program.locals {
+            return unknown();
+        }
+        match root {
+            Root::Variable(slot) => Path {
+                root: self.program.env.variable(slot).name.to_string(),
+                steps: Vec::new(),
+            },
+            Root::Local(local) => match self.locals[local].origin {
+                Some(origin) => {
+                    let mut path = self.op_path(origin.range, depth + 1);
+                    path.steps.extend(
+                        origin
+                            .index
+                            .map(|index| Step::Index(i64::try_from(index).unwrap_or(i64::MAX))),
+                    );
+                    path
+                }
+                None => unknown(),
+            },
+            Root::Value(op) => self.op_path(op, depth + 1),
+        }
+    }
+
+    fn op_path(&self, id: OpId, depth: usize) -> Path {
+        if let Op::Attribute(attribute) = self.program.op(id) {
+            let mut path = self.root_path(attribute.root, depth);
+            path.steps
+                .extend(attribute.steps.iter().map(|step| to_step(step, None)));
+            path
+        } else {
+            Path {
+                root: "?".to_owned(),
+                steps: Vec::new(),
+            }
+        }
+    }
+}
+
+/// An object or a list on the way.
+#[derive(Clone, Copy)]
+enum Place<'a> {
+    Map(&'a serde_json::Map<String, Json>),
+    List(&'a Vec<Json>),
+}
+
+impl<'a> Place<'a> {
+    /// The JSON that a value is a view of, if it is one.
+    fn of(value: &Value<'a>) -> Option<(Self, &'a Decl)> {
+        if let Value::Map(Map::Json(map, decl)) = value {
+            return Some((Self::Map(map), decl));
+        }
+        if let Value::List(List::Json(items, decl)) = value {
+            return Some((Self::List(items), decl));
+        }
+        None
+    }
+}
+
+/// Where plain steps through JSON led.
+enum Walked<'a> {
+    /// To the end; whether the value is an optional one.
+    End(&'a Json, &'a Decl, bool),
+    /// To the question whether something is there.
+    Present(bool),
+    /// To nothing, where nothing is a value, after so many steps.
+    Nothing(usize),
+    /// Not to the end: a step is not plain, or finds nothing.
+    Stuck,
+}
+
+/// Goes through JSON without making values of what is on the way.
+fn walk<'a>(start: (Place<'a>, &'a Decl), steps: &[Qualifier]) -> Walked<'a> {
+    let (mut place, mut decl) = start;
+    let mut optional = false;
+    for (index, step) in steps.iter().enumerate() {
+        let found = match (place, &step.kind) {
+            (Place::Map(map), QualifierKind::Field(name)) => Map::entry(map, decl, name),
+            (Place::Map(map), QualifierKind::Constant(Value::String(name))) => {
+                Map::entry(map, decl, name.as_str())
+            }
+            (Place::Map(map), QualifierKind::Test(name)) => {
+                return Walked::Present(Map::entry(map, decl, name).is_some());
+            }
+            (Place::List(items), QualifierKind::Constant(Value::Int(at))) => {
+                let item = usize::try_from(*at).ok().and_then(|at| items.get(at));
+                item.map(|item| (item, decl.inner()))
+            }
+            _ => return Walked::Stuck,
+        };
+        optional |= step.optional;
+        let Some((json, inner)) = found else {
+            return if optional {
+                Walked::Nothing(index)
+            } else {
+                Walked::Stuck
+            };
+        };
+        if index + 1 == steps.len() {
+            return Walked::End(json, inner, optional);
+        }
+        place = match (json, inner.shape()) {
+            (Json::Object(next), Shape::Dyn | Shape::Map { .. } | Shape::Object(_)) => {
+                Place::Map(next)
+            }
+            (Json::Array(next), Shape::Dyn | Shape::List { .. }) => Place::List(next),
+            _ => return Walked::Stuck,
+        };
+        decl = inner;
+    }
+    Walked::Stuck
+}
+
+fn to_step(step: &Qualifier, key: Option<&Value<'_>>) -> Step {
+    let of_value = |value: &Value<'_>| match value {
+        Value::Int(index) => Step::Index(*index),
+        Value::String(text) => Step::Field(text.as_str().to_owned()),
+        Value::Null
+        | Value::Bool(_)
+        | Value::Uint(_)
+        | Value::Double(_)
+        | Value::Bytes(_)
+        | Value::Timestamp(_)
+        | Value::Duration(_)
+        | Value::Type(_)
+        | Value::List(_)
+        | Value::Map(_)
+        | Value::Optional(_)
+        | Value::Opaque(_)
+        | Value::Host(_) => Step::Any,
+    };
+    match &step.kind {
+        QualifierKind::Field(name) | QualifierKind::Test(name) => Step::Field(name.to_string()),
+        QualifierKind::Constant(value) => of_value(value),
+        QualifierKind::Computed(_) => key.map_or(Step::Any, of_value),
+    }
+}
+
+/// What comes out when an optional along the way is empty.
+fn nothing<'a>(attribute: &Attribute) -> Value<'a> {
+    match attribute.steps.last().map(|step| &step.kind) {
+        Some(QualifierKind::Test(_)) => Value::Bool(false),
+        Some(QualifierKind::Field(_) | QualifierKind::Constant(_) | QualifierKind::Computed(_))
+        | None => Value::NONE,
+    }
+}
+
+fn step_into<'a>(
+    value: &Value<'a>,
+    step: &Qualifier,
+    key: Option<&Value<'a>>,
+) -> Result<Found<'a>, Box<Fault>> {
+    match (&step.kind, key) {
+        (QualifierKind::Field(name) | QualifierKind::Test(name), _) => field(value, name),
+        (QualifierKind::Constant(key), _) => index(value, key),
+        (QualifierKind::Computed(_), Some(key)) => index(value, key),
+        (QualifierKind::Computed(_), None) => Err(Fault::failed(Reason::TooDeep)),
+    }
+}
+
+fn field<'a>(value: &Value<'a>, name: &str) -> Result<Found<'a>, Box<Fault>> {
+    let found = match value {
+        Value::Map(map) => map.field(name)?,
+        Value::Host(host) => host.field(name)?,
+        Value::Null
+        | Value::Bool(_)
+        | Value::Int(_)
+        | Value::Uint(_)
+        | Value::Double(_)
+        | Value::String(_)
+        | Value::Bytes(_)
+        | Value::Timestamp(_)
+        | Value::Duration(_)
+        | Value::Type(_)
+        | Value::List(_)
+        | Value::Optional(_)
+        | Value::Opaque(_) => {
+            let message = format!(
+                "no such key: {name} (type '{}' has no fields)",
+                value.type_of().name()
+            );
+            return Err(Fault::failed(Reason::NoSuchOverload(message)));
+        }
+    };
+    Ok(match found {
+        Some(value) => Found::Value(value),
+        None => Found::Absent(absent(value), Reason::NoSuchKey(name.to_owned())),
+    })
+}
+
+fn index<'a>(value: &Value<'a>, key: &Value<'_>) -> Result<Found<'a>, Box<Fault>> {
+    match value {
+        Value::List(list) => item(list, key),
+        Value::Map(map) => {
+            let valid = matches!(
+                key,
+                Value::Bool(_)
+                    | Value::Int(_)
+                    | Value::Uint(_)
+                    | Value::Double(_)
+                    | Value::String(_)
+            );
+            if !valid {
+                return Err(Fault::failed(Reason::BadKey(
+                    key.type_of().name().to_owned(),
+                )));
+            }
+            Ok(match map.get(key)? {
+                Some(value) => Found::Value(value),
+                None => Found::Absent(
+                    absent(value),
+                    Reason::NoSuchKey(crate::value::key_text(key)),
+                ),
+            })
+        }
+        Value::Host(host) => match key.as_str() {
+            Some(name) => field(&Value::Host(*host), name),
+            None => Err(super::no_overload("_[_]", std::slice::from_ref(value))),
+        },
+        Value::Null
+        | Value::Bool(_)
+        | Value::Int(_)
+        | Value::Uint(_)
+        | Value::Double(_)
+        | Value::String(_)
+        | Value::Bytes(_)
+        | Value::Timestamp(_)
+        | Value::Duration(_)
+        | Value::Type(_)
+        | Value::Optional(_)
+        | Value::Opaque(_) => Err(super::no_overload("_[_]", std::slice::from_ref(value))),
+    }
+}
+
+fn item<'a>(list: &List<'a>, key: &Value<'_>) -> Result<Found<'a>, Box<Fault>> {
+    let at = match key {
+        Value::Int(at) => *at,
+        Value::Uint(at) => i64::try_from(*at).unwrap_or(i64::MAX),
+        #[expect(clippy::cast_possible_truncation, reason = "integral and within 2^53")]
+        Value::Double(at) if at.fract() == 0.0 && at.abs() < 9e15 => *at as i64,
+        other @ (Value::Null
+        | Value::Bool(_)
+        | Value::Double(_)
+        | Value::String(_)
+        | Value::Bytes(_)
+        | Value::Timestamp(_)
+        | Value::Duration(_)
+        | Value::Type(_)
+        | Value::List(_)
+        | Value::Map(_)
+        | Value::Optional(_)
+        | Value::Opaque(_)
+        | Value::Host(_)) => {
+            let message = format!(
+                "unsupported index type '{}' in list",
+                other.type_of().name()
+            );
+            return Err(Fault::failed(Reason::NoSuchOverload(message)));
+        }
+    };
+    let found = match usize::try_from(at) {
+        Ok(at) => list.get(at)?,
+        Err(_) => None,
+    };
+    Ok(match found {
+        Some(value) => Found::Value(value),
+        None => Found::Absent(list_absent(list), Reason::OutOfBounds(at)),
+    })
+}
+
+fn absent(value: &Value<'_>) -> Absent {
+    if let Value::Map(map) = value {
+        map.decl().map_or(Absent::Fails, Decl::absent)
+    } else {
+        Absent::Fails
+    }
+}
+
+fn list_absent(list: &List<'_>) -> Absent {
+    match list {
+        List::Json(_, decl) => decl.absent(),
+        List::Owned(_) | List::Host(_) => Absent::Fails,
+    }
+}

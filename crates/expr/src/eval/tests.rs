@@ -1,0 +1,178 @@
+use serde_json::{Value as Json, json};
+
+use super::{Bindings, Eval};
+use crate::decl::Absent;
+use crate::env;
+use crate::meter::{Budget, Meter};
+use crate::value::Value;
+
+/// What an expression about `x` comes to, in words.
+fn eval(source: &str, x: &Json, absent: Absent) -> String {
+    let env = env::kro().build().with_dynamic(&["x"], absent);
+    let program = match crate::compile(source, &env) {
+        Ok(program) => program,
+        Err(problems) => return problems.to_string(),
+    };
+    let mut bindings = Bindings::new(&env);
+    bindings.set_json(&env, env.slot("x").unwrap(), x).unwrap();
+    match program.eval(&bindings, Budget::default()) {
+        Eval::Value(value) => match value.to_json(&mut Meter::new(Budget::default())) {
+            Ok(json) => json.to_string(),
+            Err(fault) => fault.to_string(),
+        },
+        Eval::Waiting(path) => format!("waiting for {path}"),
+        Eval::Failed(failure) => {
+            let span = failure.span;
+            format!("{}..{}: {}", span.start, span.end, failure.reason)
+        }
+        Eval::Stopped(stopped) => stopped.to_string(),
+    }
+}
+
+#[test]
+fn faults_follow_the_lattice() {
+    let x = json!({"a": {"b": 1}, "list": [{"n": 1}, {}], "t": true});
+    let cases = [
+        ("x.a.c", "waiting for x.a.c"),
+        ("x.a.c.d.e", "waiting for x.a.c"),
+        ("x.list[5].n", "waiting for x.list[5]"),
+        ("x.list[x.a.b].n", "waiting for x.list[*].n"),
+        ("x.list.map(i, i.n)", "waiting for x.list[1].n"),
+        ("x.list.exists(i, i.n == 1)", "true"),
+        ("x.list.all(i, i.n == 1)", "waiting for x.list[1].n"),
+        ("x.list.all(i, i.n == 2)", "false"),
+        ("cel.bind(a, x.a, a.q)", "waiting for x.a.q"),
+        ("x.a.c == 1 || x.t", "true"),
+        ("x.t || x.a.c == 1", "true"),
+        ("x.a.c == 1 && !x.t", "false"),
+        ("x.a.c == 1 && 1 / 0 == 1", "waiting for x.a.c"),
+        ("1 / 0 == 1 && x.a.c == 1", "waiting for x.a.c"),
+        ("1 / 0 == 1 && x.t", "0..5: division by zero"),
+        ("1 / 0 + x.a.c", "0..5: division by zero"),
+        ("has(x.a.c)", "false"),
+        ("x.?a.?c.orValue(7)", "7"),
+        ("x.?a.?b.orValue(1 / 0)", "1"),
+        ("x.t ? 1 : x.nope", "1"),
+        ("x.nope ? 1 : 2", "waiting for x.nope"),
+    ];
+    for (source, expected) in cases {
+        assert_eq!(eval(source, &x, Absent::Waits), expected, "{source}");
+    }
+    assert_eq!(eval("x.a.c", &x, Absent::Fails), "0..5: no such key: c");
+    assert_eq!(
+        eval("x.list[9]", &x, Absent::Fails),
+        "0..9: index out of bounds: 9"
+    );
+}
+
+#[test]
+fn kro_functions_give_kros_results() {
+    let x = json!({
+        "m": {"a": 1, "b": {"c": 2, "d": [1]}},
+        "status": {"conditions": [{"type": "Ready", "status": "True", "reason": "Up", "message": "<ok>"}]},
+        "l": [1, 2, 3],
+    });
+    let cases = [
+        (
+            "'%x'.format([hash.fnv64a('hello world')])",
+            "\"779a65e7023cd2e7\"",
+        ),
+        (
+            "'%x'.format([hash.md5('')])",
+            "\"d41d8cd98f00b204e9800998ecf8427e\"",
+        ),
+        (
+            "'%x'.format([hash.sha256('')])",
+            "\"e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855\"",
+        ),
+        (
+            "random.seededString(20, 'test-seed')",
+            "\"5czheg3o5czheg3o5czh\"",
+        ),
+        (
+            "random.seededString(0, 'x')",
+            "0..27: random.seededString length must be positive",
+        ),
+        ("random.seededInt(5, 6, 'x')", "5"),
+        (
+            "random.seededInt(6, 6, 'x')",
+            "0..27: random.seededInt min (6) must be less than max (6)",
+        ),
+        ("json.unmarshal('{\"a\": [1, 2.5]}')", "{\"a\":[1.0,2.5]}"),
+        (
+            "json.unmarshal('{')",
+            "0..19: failed to unmarshal JSON: EOF while parsing an object at line 1 column 1",
+        ),
+        (
+            "json.marshal({'b': '<&>', 'a': 1.0, 'c': b'hi'})",
+            "\"{\\\"a\\\":1,\\\"b\\\":\\\"\\\\u003c\\\\u0026\\\\u003e\\\",\\\"c\\\":\\\"aGk=\\\"}\"",
+        ),
+        ("{'a': 1}.merge({'a': 2, 'b': 3})", "{\"a\":2,\"b\":3}"),
+        (
+            "x.m.deepMerge({'b': {'c': 9, 'd': [5]}})",
+            "{\"a\":1,\"b\":{\"c\":9,\"d\":[5]}}",
+        ),
+        ("lists.setAtIndex(x.l, 1, 9)", "[1,9,3]"),
+        ("lists.insertAtIndex(x.l, 3, 9)", "[1,2,3,9]"),
+        ("lists.removeAtIndex(x.l, 0)", "[2,3]"),
+        (
+            "lists.removeAtIndex(x.l, 3)",
+            "0..27: lists.removeAtIndex: index 3 out of bounds [0, 3)",
+        ),
+        ("runtime.condition(x, 'Ready').reason", "\"Up\""),
+        ("runtime.condition(x, 'Nope').status", "\"\""),
+        (
+            "runtime.newCondition({type: 'A', status: x.l.size() > 2 ? 'True' : 'False', reason: 'R'})",
+            "{\"message\":\"\",\"reason\":\"R\",\"status\":\"True\",\"type\":\"A\"}",
+        ),
+        ("x.l.indexOf(2) + 'abc'.indexOf('c')", "3"),
+    ];
+    for (source, expected) in cases {
+        assert_eq!(eval(source, &x, Absent::Fails), expected, "{source}");
+    }
+}
+
+#[test]
+fn omitted_values_are_recognised_and_cannot_be_compared() {
+    let env = env::kro().library(crate::Library::KroOmit).build();
+    let program = crate::compile("[omit(), 1]", &env).unwrap();
+    let bindings = Bindings::new(&env);
+    let Eval::Value(Value::List(list)) = program.eval(&bindings, Budget::default()) else {
+        panic!("no list");
+    };
+    let omitted: Vec<bool> = list
+        .iter()
+        .map(|item| crate::is_omitted(&item.unwrap()))
+        .collect();
+    assert_eq!(omitted, [true, false]);
+    let program = crate::compile("omit() == omit()", &env).unwrap();
+    assert!(matches!(
+        program.eval(&bindings, Budget::default()),
+        Eval::Failed(_)
+    ));
+}
+
+#[test]
+fn nothing_works_without_bound() {
+    let x = json!([]);
+    let mut grow = String::from("a40.size()");
+    for step in (1..=40).rev() {
+        grow = format!("cel.bind(a{step}, a{0} + a{0}, {grow})", step - 1);
+    }
+    let lists = format!("cel.bind(a0, [1, 2, 3], {grow})");
+    let strings = format!("cel.bind(a0, 'abcdefgh', {grow})");
+    for source in [
+        lists.as_str(),
+        strings.as_str(),
+        "lists.range(1000000).map(x, lists.range(1000000)).size()",
+        "lists.range(3000).all(a, lists.range(3000).all(b, lists.range(3000).all(c, true)))",
+        "'a'.matches('(((a{100}){100}){100}){100}')",
+        "'aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa!'.matches('^(a+)+$') ? 1 : lists.range(1000001)[0]",
+    ] {
+        let outcome = eval(source, &x, Absent::Fails);
+        let stopped = outcome.contains("limit exceeded")
+            || outcome.contains("too large")
+            || outcome.contains("not between");
+        assert!(stopped, "{}: {outcome}", &source[..source.len().min(60)]);
+    }
+}

@@ -1,0 +1,66 @@
+//! What a caller brings: functions, values that it keeps, collections that are never copied.
+
+use std::any::Any;
+use std::fmt;
+
+use serde_json::Value as Json;
+
+use crate::fault::Fault;
+use crate::meter::Meter;
+use crate::types::Type;
+use crate::value::Value;
+
+/// A value of a library's own type: a quantity, an address, …
+pub trait Opaque: Any + fmt::Debug + Send + Sync {
+    fn ty(&self) -> Type;
+
+    /// Whether both are the same value. Comparing what cannot be compared is an error.
+    fn equals(&self, other: &dyn Opaque) -> Result<bool, Box<Fault>>;
+
+    /// The size that costs are counted by.
+    fn cost_size(&self) -> u64 {
+        1
+    }
+
+    fn to_json(&self) -> Option<Json> {
+        None
+    }
+}
+
+/// A value that the caller keeps and that expressions see through fields and functions.
+pub trait Host: fmt::Debug + Sync {
+    fn ty(&self) -> Type;
+
+    /// A field: `Ok(None)` when there is none, a fault when it may come or cannot be read.
+    fn field(&self, name: &str) -> Result<Option<Value<'_>>, Box<Fault>>;
+
+    fn equals(&self, other: &dyn Host) -> bool {
+        std::ptr::addr_eq(std::ptr::from_ref(self), std::ptr::from_ref(other))
+    }
+
+    /// For host functions, which know what they are given.
+    fn as_any(&self) -> Option<&dyn Any> {
+        None
+    }
+}
+
+/// A list that the caller keeps; it is read item by item.
+pub trait HostList: fmt::Debug + Sync {
+    fn len(&self) -> usize;
+
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    fn get(&self, index: usize) -> Option<Value<'_>>;
+
+    /// For host functions, which know what they are given.
+    fn as_any(&self) -> Option<&dyn Any> {
+        None
+    }
+}
+
+/// A function of the caller's. It may answer that it waits.
+pub trait HostFunction: fmt::Debug + Send + Sync {
+    fn call<'a>(&self, meter: &mut Meter, args: &[Value<'a>]) -> Result<Value<'a>, Box<Fault>>;
+}

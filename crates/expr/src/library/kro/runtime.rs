@@ -1,0 +1,111 @@
+//! Conditions: made, and found on an object.
+
+use serde_json::{Value as Json, json};
+
+use crate::cost::Cost;
+use crate::env::Row;
+use crate::eval::{Outcome, no_overload};
+use crate::fault::Fault;
+use crate::host::Opaque;
+use crate::meter::Meter;
+use crate::syntax::NEW_CONDITION;
+use crate::types::Type;
+use crate::value::{Map, OwnedMap, Value};
+
+pub(in crate::library) const CONDITION: &str = "runtime.Condition";
+
+pub(super) const ROWS: &[Row] = &[
+    Row::new(
+        NEW_CONDITION,
+        "runtime_new_condition",
+        "(string, string, string, string) -> runtime.Condition",
+        Cost::Unit,
+        new_condition,
+    ),
+    Row::new(
+        "runtime.condition",
+        "runtime_condition_dyn_string",
+        "(dyn, string) -> map(string, string)",
+        Cost::Unit,
+        condition,
+    ),
+];
+
+/// A condition that an expression made.
+#[derive(Debug, PartialEq, Eq)]
+struct Condition([String; 4]);
+
+impl Opaque for Condition {
+    fn ty(&self) -> Type {
+        Type::opaque(CONDITION)
+    }
+
+    fn equals(&self, other: &dyn Opaque) -> Result<bool, Box<Fault>> {
+        let other: &dyn std::any::Any = other;
+        Ok(other.downcast_ref::<Self>() == Some(self))
+    }
+
+    fn to_json(&self) -> Option<Json> {
+        let [kind, status, reason, message] = &self.0;
+        Some(json!({"type": kind, "status": status, "reason": reason, "message": message}))
+    }
+}
+
+fn new_condition<'a>(_: &mut Meter, args: &[Value<'a>]) -> Outcome<'a> {
+    let texts: Option<Vec<String>> = args
+        .iter()
+        .map(|arg| arg.as_str().map(str::to_owned))
+        .collect();
+    match texts.map(<[String; 4]>::try_from) {
+        Some(Ok(fields)) => {
+            if !matches!(fields[1].as_str(), "True" | "False" | "Unknown") {
+                return Err(Fault::invalid(format!(
+                    "a condition's status cannot be {:?}",
+                    fields[1]
+                )));
+            }
+            Ok(Value::opaque(Condition(fields)))
+        }
+        Some(Err(_)) | None => Err(no_overload("runtime.newCondition", args)),
+    }
+}
+
+/// The condition of a type among those of an object; all of its fields are empty when there is
+/// none.
+fn condition<'a>(meter: &mut Meter, args: &[Value<'a>]) -> Outcome<'a> {
+    let [Value::Map(object), Value::String(kind)] = args else {
+        return Err(no_overload("runtime.condition", args));
+    };
+    let mut out = OwnedMap::new();
+    let found = find(meter, object, kind.as_str())?;
+    for field in ["type", "status", "reason", "message"] {
+        let value = match &found {
+            Some(condition) => condition.field(field)?,
+            None => None,
+        };
+        out.insert(Value::borrowed(field), value.unwrap_or(Value::borrowed("")))?;
+    }
+    Ok(Value::Map(Map::owned(out)))
+}
+
+fn find<'a>(
+    meter: &mut Meter,
+    object: &Map<'a>,
+    kind: &str,
+) -> Result<Option<Map<'a>>, Box<Fault>> {
+    let Some(Value::Map(status)) = object.field("status")? else {
+        return Ok(None);
+    };
+    let Some(Value::List(conditions)) = status.field("conditions")? else {
+        return Ok(None);
+    };
+    for condition in conditions.iter() {
+        meter.step(1)?;
+        if let Value::Map(condition) = condition?
+            && condition.field("type")?.as_ref().and_then(Value::as_str) == Some(kind)
+        {
+            return Ok(Some(condition));
+        }
+    }
+    Ok(None)
+}

@@ -1,0 +1,63 @@
+//! Parts of strings that match.
+
+use crate::cost::Cost;
+use crate::env::Row;
+use crate::eval::{Outcome, no_overload};
+use crate::library::standard::strings::compile;
+use crate::meter::Meter;
+use crate::value::Value;
+
+pub(in crate::library) const TABLES: &[&[Row]] = &[ROWS];
+
+const ROWS: &[Row] = &[
+    Row::new(
+        "find",
+        "string_find_string",
+        "string.(string) -> string",
+        Cost::Find,
+        find,
+    ),
+    Row::new(
+        "findAll",
+        "string_find_all_string",
+        "string.(string) -> list(string)",
+        Cost::Find,
+        find_all,
+    ),
+    Row::new(
+        "findAll",
+        "string_find_all_string_int",
+        "string.(string, int) -> list(string)",
+        Cost::Find,
+        find_all,
+    ),
+];
+
+fn find<'a>(meter: &mut Meter, args: &[Value<'a>]) -> Outcome<'a> {
+    let [Value::String(text), Value::String(pattern)] = args else {
+        return Err(no_overload("find", args));
+    };
+    let regex = compile(meter, pattern.as_str())?;
+    meter.step(text.as_str().len() as u64 / 16)?;
+    let found = regex.find(text.as_str());
+    Ok(Value::string(found.map_or("", |found| found.as_str())))
+}
+
+fn find_all<'a>(meter: &mut Meter, args: &[Value<'a>]) -> Outcome<'a> {
+    let (text, pattern, limit) = match args {
+        [Value::String(text), Value::String(pattern)] => (text, pattern, -1),
+        [
+            Value::String(text),
+            Value::String(pattern),
+            Value::Int(limit),
+        ] => (text, pattern, *limit),
+        _ => return Err(no_overload("findAll", args)),
+    };
+    let regex = compile(meter, pattern.as_str())?;
+    meter.step(text.as_str().len() as u64)?;
+    let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+    let found = regex.find_iter(text.as_str()).take(limit);
+    Ok(Value::flat_list(
+        found.map(|found| Value::string(found.as_str())),
+    ))
+}

@@ -1,0 +1,116 @@
+//! Places in the text of an expression.
+
+use std::fmt;
+
+/// A range of bytes in the text of an expression.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Span {
+    pub start: u32,
+    pub end: u32,
+}
+
+/// A line (from 1) and a column (from 0, in characters), as people count them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Position {
+    pub line: usize,
+    pub column: usize,
+}
+
+/// Something that is wrong with an expression: where, and what.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Problem {
+    pub span: Span,
+    pub message: String,
+}
+
+/// Everything that is wrong with an expression, in source order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Problems {
+    source: Box<str>,
+    problems: Vec<Problem>,
+}
+
+// === impl Span ===
+
+impl Span {
+    pub(crate) fn new(start: usize, end: usize) -> Self {
+        let clamp = |at: usize| u32::try_from(at).unwrap_or(u32::MAX);
+        Self {
+            start: clamp(start),
+            end: clamp(end),
+        }
+    }
+
+    /// Where the span begins in `source`.
+    pub fn position(self, source: &str) -> Position {
+        let mut start = (self.start as usize).min(source.len());
+        while !source.is_char_boundary(start) {
+            start -= 1;
+        }
+        let before = &source[..start];
+        let line_start = before.rfind('\n').map_or(0, |at| at + 1);
+        Position {
+            line: before.matches('\n').count() + 1,
+            column: before[line_start..].chars().count(),
+        }
+    }
+}
+
+// === impl Problems ===
+
+impl Problems {
+    pub(crate) fn new(source: &str, mut problems: Vec<Problem>) -> Self {
+        problems.sort_by_key(|problem| problem.span);
+        Self {
+            source: source.into(),
+            problems,
+        }
+    }
+
+    /// What is wrong, in source order; never empty.
+    pub fn iter(&self) -> impl Iterator<Item = &Problem> {
+        self.problems.iter()
+    }
+
+    /// The expression.
+    pub fn source(&self) -> &str {
+        &self.source
+    }
+
+    /// Every problem with the line of the expression that it is in, and a mark under the place.
+    pub fn drawn(&self) -> String {
+        let mut out = String::new();
+        for problem in &self.problems {
+            let at = problem.span.position(&self.source);
+            let line = self.source.lines().nth(at.line - 1).unwrap_or_default();
+            let rest = line.chars().count().saturating_sub(at.column).max(1);
+            let width =
+                (problem.span.end.saturating_sub(problem.span.start) as usize).clamp(1, rest);
+            out.push_str(&format!(
+                "{}:{}: {}\n | {line}\n | {}{}\n",
+                at.line,
+                at.column + 1,
+                problem.message,
+                " ".repeat(at.column),
+                "^".repeat(width)
+            ));
+        }
+        out
+    }
+}
+
+impl fmt::Display for Problems {
+    /// One problem to a line, as `line:column: message`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, problem) in self.problems.iter().enumerate() {
+            let at = problem.span.position(&self.source);
+            if index > 0 {
+                f.write_str("\n")?;
+            }
+            write!(f, "{}:{}: {}", at.line, at.column + 1, problem.message)?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for Problems {}

@@ -1,0 +1,22 @@
+//! From text to a tree and back: lexer, parser with its macros, printer.
+//!
+//! Limits on length, nesting and the number of nodes are checked while parsing.
+
+mod ast;
+mod lexer;
+mod literal;
+mod macros;
+mod parser;
+mod print;
+
+pub use ast::{
+    Ast, Binary, Fold, FoldKind, Item, Literal, MapEntry, Node, NodeId, StructField, Unary,
+};
+pub use literal::{quote, quote_bytes};
+pub use macros::MacroSet;
+pub(crate) use macros::NEW_CONDITION;
+pub use parser::{Limits, Syntax, parse};
+pub use print::print;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,221 @@
+//! Equality and order. Numbers compare by value whatever their kind; values of different types
+//! are not equal, and have no order.
+
+use std::cmp::Ordering;
+
+use super::{List, Map, Value};
+use crate::decl::{ListKind, Shape};
+use crate::fault::{Fault, Reason};
+use crate::meter::Meter;
+
+/// Whether two values are equal.
+pub(crate) fn equal(meter: &mut Meter, a: &Value<'_>, b: &Value<'_>) -> Result<bool, Box<Fault>> {
+    Ok(match (a, b) {
+        (Value::String(a), Value::String(b)) => a.as_str() == b.as_str(),
+        (Value::Bool(a), Value::Bool(b)) => a == b,
+        (Value::Null, Value::Null) => true,
+        (Value::Int(a), Value::Int(b)) => a == b,
+        (Value::Bytes(a), Value::Bytes(b)) => a == b,
+        (Value::Timestamp(a), Value::Timestamp(b)) => a == b,
+        (Value::Duration(a), Value::Duration(b)) => a == b,
+        (Value::Type(a), Value::Type(b)) => a.name() == b.name(),
+        (Value::List(a), Value::List(b)) => return lists(meter, a, b),
+        (Value::Map(a), Value::Map(b)) => return maps(meter, a, b),
+        (Value::Optional(a), Value::Optional(b)) => match (a, b) {
+            (Some(a), Some(b)) => {
+                meter.step(1)?;
+                return equal(meter, &a.value, &b.value);
+            }
+            (None, None) => true,
+            (Some(_), None) | (None, Some(_)) => false,
+        },
+        (Value::Opaque(a), Value::Opaque(b)) => return a.equals(&**b),
+        (Value::Host(a), Value::Host(b)) => a.equals(*b),
+        _ => numbers(a, b) == Some(Ordering::Equal),
+    })
+}
+
+fn lists(meter: &mut Meter, a: &List<'_>, b: &List<'_>) -> Result<bool, Box<Fault>> {
+    if a.len() != b.len() {
+        return Ok(false);
+    }
+    if let List::Json(_, decl) = a {
+        match decl.shape() {
+            Shape::List {
+                kind: ListKind::Set,
+                ..
+            } => return sets(meter, a, b),
+            Shape::List {
+                kind: ListKind::Map(keys),
+                ..
+            } => return keyed(meter, keys, a, b),
+            Shape::Dyn
+            | Shape::IntOrString
+            | Shape::Bool
+            | Shape::Int
+            | Shape::Double
+            | Shape::String
+            | Shape::Bytes
+            | Shape::Duration
+            | Shape::Date
+            | Shape::DateTime
+            | Shape::List { .. }
+            | Shape::Map { .. }
+            | Shape::Object(_) => {}
+        }
+    }
+    for (a, b) in a.iter().zip(b.iter()) {
+        meter.step(1)?;
+        if !equal(meter, &a?, &b?)? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// Lists in which order does not matter.
+fn sets(meter: &mut Meter, a: &List<'_>, b: &List<'_>) -> Result<bool, Box<Fault>> {
+    let items = a.to_vec()?;
+    for item in b.iter() {
+        let item = item?;
+        let mut found = false;
+        for one in &items {
+            meter.step(1)?;
+            if equal(meter, one, &item)? {
+                found = true;
+                break;
+            }
+        }
+        if !found {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// Lists whose items are told apart by the fields `keys`.
+fn keyed(
+    meter: &mut Meter,
+    keys: &[Box<str>],
+    a: &List<'_>,
+    b: &List<'_>,
+) -> Result<bool, Box<Fault>> {
+    let items = a.to_vec()?;
+    for item in b.iter() {
+        let item = item?;
+        let mut counterpart = None;
+        for one in &items {
+            meter.step(1)?;
+            if same_keys(meter, keys, one, &item)? {
+                counterpart = Some(one);
+            }
+        }
+        match counterpart {
+            Some(one) if equal(meter, one, &item)? => {}
+            Some(_) | None => return Ok(false),
+        }
+    }
+    Ok(true)
+}
+
+/// Whether two items of a keyed list have the same key.
+pub(crate) fn same_keys(
+    meter: &mut Meter,
+    keys: &[Box<str>],
+    a: &Value<'_>,
+    b: &Value<'_>,
+) -> Result<bool, Box<Fault>> {
+    let (Some(a), Some(b)) = (a.as_map(), b.as_map()) else {
+        return Ok(false);
+    };
+    for key in keys {
+        let same = match (a.field(key)?, b.field(key)?) {
+            (Some(a), Some(b)) => equal(meter, &a, &b)?,
+            (None, None) => true,
+            (Some(_), None) | (None, Some(_)) => false,
+        };
+        if !same {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+fn maps(meter: &mut Meter, a: &Map<'_>, b: &Map<'_>) -> Result<bool, Box<Fault>> {
+    if a.len() != b.len() {
+        return Ok(false);
+    }
+    for key in a.keys() {
+        meter.step(1)?;
+        let same = match (a.get(&key)?, b.get(&key)?) {
+            (Some(a), Some(b)) => equal(meter, &a, &b)?,
+            (None, None) => true,
+            (Some(_), None) | (None, Some(_)) => false,
+        };
+        if !same {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// The order of two numbers of any kind; nothing when one is no number or not a number.
+fn numbers(a: &Value<'_>, b: &Value<'_>) -> Option<Ordering> {
+    match (a, b) {
+        (Value::Int(a), Value::Int(b)) => Some(a.cmp(b)),
+        (Value::Uint(a), Value::Uint(b)) => Some(a.cmp(b)),
+        (Value::Double(a), Value::Double(b)) => a.partial_cmp(b),
+        (Value::Int(a), Value::Uint(b)) => Some(i128::from(*a).cmp(&i128::from(*b))),
+        (Value::Uint(a), Value::Int(b)) => Some(i128::from(*a).cmp(&i128::from(*b))),
+        (Value::Double(a), Value::Int(b)) => double(*a, i128::from(*b), INT),
+        (Value::Double(a), Value::Uint(b)) => double(*a, i128::from(*b), UINT),
+        (Value::Int(a), Value::Double(b)) => double(*b, i128::from(*a), INT).map(Ordering::reverse),
+        (Value::Uint(a), Value::Double(b)) => {
+            double(*b, i128::from(*a), UINT).map(Ordering::reverse)
+        }
+        _ => None,
+    }
+}
+
+/// A double beside an integer: what is out of the integer's range is beyond it, all else is
+/// compared as doubles. That is how the language defines it, rounding included.
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "the language compares what was rounded"
+)]
+fn double(a: f64, b: i128, range: (f64, f64)) -> Option<Ordering> {
+    if a < range.0 {
+        return Some(Ordering::Less);
+    }
+    if a > range.1 {
+        return Some(Ordering::Greater);
+    }
+    a.partial_cmp(&(b as f64))
+}
+
+/// The ranges of int and uint, as doubles.
+const INT: (f64, f64) = (-9_223_372_036_854_775_808.0, 9_223_372_036_854_775_808.0);
+const UINT: (f64, f64) = (0.0, 18_446_744_073_709_551_616.0);
+
+/// The order of two values; `None` when their types have no common order.
+pub(crate) fn compare(a: &Value<'_>, b: &Value<'_>) -> Result<Option<Ordering>, Box<Fault>> {
+    Ok(match (a, b) {
+        (Value::String(a), Value::String(b)) => Some(a.as_str().cmp(b.as_str())),
+        (Value::Bool(a), Value::Bool(b)) => Some(a.cmp(b)),
+        (Value::Bytes(a), Value::Bytes(b)) => Some(a.cmp(b)),
+        (Value::Timestamp(a), Value::Timestamp(b)) => Some(a.cmp(b)),
+        (Value::Duration(a), Value::Duration(b)) => Some(a.cmp(b)),
+        (Value::Double(x), _) | (_, Value::Double(x))
+            if x.is_nan() && is_number(a) && is_number(b) =>
+        {
+            return Err(Fault::failed(Reason::Invalid(
+                "NaN values cannot be ordered".to_owned(),
+            )));
+        }
+        _ => numbers(a, b),
+    })
+}
+
+fn is_number(value: &Value<'_>) -> bool {
+    matches!(value, Value::Int(_) | Value::Uint(_) | Value::Double(_))
+}

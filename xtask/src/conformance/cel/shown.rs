@@ -1,0 +1,72 @@
+//! Values as the Go oracle writes them.
+
+use deltaplane_expr::Value;
+
+pub(super) fn show(value: &Value<'_>) -> String {
+    match value {
+        Value::Null => "null".to_owned(),
+        Value::Bool(value) => value.to_string(),
+        Value::Int(value) => value.to_string(),
+        Value::Uint(value) => format!("{value}u"),
+        Value::Double(value) => format!("double {}", double(*value)),
+        Value::String(text) => quote(text.as_str()),
+        Value::Bytes(bytes) => {
+            let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+            format!("bytes {hex}")
+        }
+        Value::Timestamp(time) => format!("time {time}"),
+        Value::Duration(duration) => format!("duration {duration}"),
+        Value::Optional(None) => "none".to_owned(),
+        Value::Optional(Some(inner)) => format!("some {}", show(&inner.value)),
+        Value::List(list) => {
+            let items: Vec<String> = list
+                .iter()
+                .map(|item| item.map_or_else(|fault| fault.to_string(), |item| show(&item)))
+                .collect();
+            format!("[{}]", items.join(", "))
+        }
+        Value::Map(map) => {
+            let entry = |key: &Value<'_>| match map.get(key) {
+                Ok(Some(value)) => format!("{}: {}", show(key), show(&value)),
+                other => format!("{}: {other:?}", show(key)),
+            };
+            let mut entries: Vec<String> = map.keys().iter().map(entry).collect();
+            entries.sort();
+            format!("{{{}}}", entries.join(", "))
+        }
+        Value::Type(_) => "type".to_owned(),
+        Value::Opaque(opaque) => opaque.ty().name().to_owned(),
+        Value::Host(host) => host.ty().name().to_owned(),
+    }
+}
+
+/// `strconv.FormatFloat(value, 'e', -1, 64)`.
+fn double(value: f64) -> String {
+    if !value.is_finite() {
+        return format!("{value:?}");
+    }
+    let text = format!("{value:e}");
+    let (mantissa, exponent) = text.split_once('e').unwrap_or((&text, "0"));
+    let (sign, digits) = match exponent.strip_prefix('-') {
+        Some(digits) => ('-', digits),
+        None => ('+', exponent),
+    };
+    format!("{mantissa}e{sign}{digits:0>2}")
+}
+
+/// `strconv.Quote` for what the tests contain.
+fn quote(text: &str) -> String {
+    let mut out = String::from("\"");
+    for c in text.chars() {
+        match c {
+            '"' => out.push_str("\\\""),
+            '\\' => out.push_str("\\\\"),
+            '\n' => out.push_str("\\n"),
+            '\t' => out.push_str("\\t"),
+            '\r' => out.push_str("\\r"),
+            c => out.push(c),
+        }
+    }
+    out.push('"');
+    out
+}
