@@ -8,8 +8,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::{Method, StatusCode};
 
-use super::history::{Answer, Call, Key, Listing, NAMES, NAMESPACES, Op, OpId, Recorder, Version};
 use super::history::Revision;
+use super::history::{Answer, Call, Key, Listing, NAMES, NAMESPACES, Op, OpId, Recorder, Version};
 use super::link::{Link, Request, Targets, Unanswered};
 use super::random::Random;
 use super::wire;
@@ -138,11 +138,9 @@ impl Client {
     }
 
     async fn list_something(&mut self) {
-        let namespace = self.random.pick([
-            (1, None),
-            (1, Some(0)),
-            (1, Some(NAMESPACES - 1)),
-        ]);
+        let namespace = self
+            .random
+            .pick([(1, None), (1, Some(0)), (1, Some(NAMESPACES - 1))]);
         let limit = self.random.percent(50).then_some(PAGE);
         self.list(namespace, limit, None).await;
     }
@@ -251,7 +249,10 @@ impl Client {
             status => Err(anyhow::anyhow!("{status}: {}", wire::read_status(&body))),
         };
         let number = self.number;
-        let odd = |error| self.recorder.oddity(format!("client {number}, {path}: {error:#}"));
+        let odd = |error| {
+            self.recorder
+                .oddity(format!("client {number}, {path}: {error:#}"))
+        };
         page.map_err(odd).ok()
     }
 

@@ -208,6 +208,9 @@ impl Key {
 // === impl OpId ===
 
 impl OpId {
+    /// No operation has this number.
+    pub(crate) const NOBODY: Self = Self(0);
+
     /// The label of what this operation writes.
     pub(crate) fn colour(self) -> Colour {
         match self.0.is_multiple_of(2) {
@@ -219,7 +222,7 @@ impl OpId {
     /// So many bytes are added to what this operation writes: mostly few, sometimes many.
     pub(crate) fn padding(self) -> usize {
         match self.0 % 16 {
-            0 | 1 if self.0 >= LARGE => 300_000,
+            0..6 if self.0 >= LARGE => 300_000,
             0 => 6_000,
             1..4 => 700,
             _ => 40,
@@ -312,7 +315,7 @@ impl Listing {
     fn read(&self, key: Key) -> Op {
         let answer = self.get(key).map_or(Answer::Absent, Answer::Object);
         Op {
-            id: OpId(0),
+            id: OpId::NOBODY,
             client: self.client,
             key,
             call: Call::Read,
@@ -338,7 +341,13 @@ impl fmt::Display for Uid {
     /// As the server writes it.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let digits = format!("{:032x}", self.0);
-        let parts = [&digits[..8], &digits[8..12], &digits[12..16], &digits[16..20], &digits[20..]];
+        let parts = [
+            &digits[..8],
+            &digits[8..12],
+            &digits[12..16],
+            &digits[16..20],
+            &digits[20..],
+        ];
         f.write_str(&parts.join("-"))
     }
 }
@@ -357,11 +366,7 @@ impl fmt::Display for Key {
 
 impl fmt::Display for Version {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "revision {}, written by {}",
-            self.revision, self.last
-        )?;
+        write!(f, "revision {}, written by {}", self.revision, self.last)?;
         match self.whole == self.last {
             true => Ok(()),
             false => write!(f, " on top of {}", self.whole),

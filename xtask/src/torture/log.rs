@@ -72,7 +72,9 @@ impl Log {
     ) -> BTreeMap<Key, Version> {
         let keys = self.by_key.keys().copied();
         let objects = keys.filter_map(|key| Some((key, self.at(key, revision)?)));
-        objects.filter(|(key, version)| shown(*key, *version)).collect()
+        objects
+            .filter(|(key, version)| shown(*key, *version))
+            .collect()
     }
 
     /// The changes after one revision and up to another, as a scope's watch tells them.
@@ -95,7 +97,10 @@ impl Log {
         let changes = self.by_key.get(&key).map_or(&[][..], Vec::as_slice);
         let count = changes.partition_point(|change| change.version.revision <= revision);
         let last = &changes[count.saturating_sub(BEFORE)..count];
-        let lines: Vec<String> = last.iter().map(|change| format!("\n    {change}")).collect();
+        let lines: Vec<String> = last
+            .iter()
+            .map(|change| format!("\n    {change}"))
+            .collect();
         format!("; the watches' log of it until then:{}", lines.concat())
     }
 }

@@ -85,7 +85,10 @@ fn sightings(history: &History, watched: &[Sighting]) -> Vec<Sighting> {
         tick: list.ended,
         revision: list.revision,
     });
-    let mut all: Vec<Sighting> = answers.chain(lists).chain(watched.iter().copied()).collect();
+    let mut all: Vec<Sighting> = answers
+        .chain(lists)
+        .chain(watched.iter().copied())
+        .collect();
     all.sort_unstable();
     let mut greatest = Revision(0);
     for sighting in &mut all {

@@ -190,7 +190,11 @@ impl Trial {
             let at = Revision(random.within(begin.0..listed.revision.0));
             let listed = client.list(None, None, Some(at)).await;
             let listed = listed.with_context(|| format!("listing revision {at}"))?;
-            ensure!(listed.revision == at, "a list of {at} is of {}", listed.revision);
+            ensure!(
+                listed.revision == at,
+                "a list of {at} is of {}",
+                listed.revision
+            );
         }
         Ok(())
     }

@@ -5,9 +5,9 @@ use std::fmt;
 use super::history::{History, Key, Op};
 use super::linear::{self, Failure, Stuck};
 use super::log::{self, Log};
+use super::revisions;
 use super::trial::Record;
 use super::watches::{self, Seen};
-use super::revisions;
 
 /// What is wrong, and which check says so.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -91,6 +91,19 @@ fn linearizable(key: Key, history: &History) -> Option<String> {
             ))
         }
     }
+}
+
+// === impl Check ===
+
+impl Check {
+    pub(crate) const ALL: [Self; 6] = [
+        Self::Process,
+        Self::Answers,
+        Self::Revisions,
+        Self::Log,
+        Self::Watches,
+        Self::Linearizability,
+    ];
 }
 
 // === impl Figures ===

@@ -275,7 +275,9 @@ impl Object {
     fn version(&self) -> Result<Version> {
         let number = |text: &str| {
             let number = text.parse();
-            number.map(OpId).with_context(|| format!("operation {text:?}"))
+            number
+                .map(OpId)
+                .with_context(|| format!("operation {text:?}"))
         };
         let last = number(&self.data.last)?;
         let colour = &self.metadata.labels.colour;

@@ -1,3 +1,5 @@
+mod exhaustive;
+
 use super::*;
 use crate::torture::history::notation;
 
@@ -157,7 +159,10 @@ fn an_unknown_deletion_may_happen_late_or_never() {
     accepts(&format!("{unknown} 4-5 3 read 5:1\n 6-7 4 read absent"));
     accepts(&format!("{unknown} 4-5 3 read 5:1\n 6-7 4 read 5:1"));
     accepts(&format!("{unknown} 4-5 3 create 7:3~2\n 6-7 4 read 7:3~2"));
-    rejects(&format!("{unknown} 4-5 3 read absent\n 6-7 4 read 5:1"), &[4]);
+    rejects(
+        &format!("{unknown} 4-5 3 read absent\n 6-7 4 read 5:1"),
+        &[4],
+    );
     rejects(
         &format!("{unknown} 4-5 3 create 7:3~2\n 6-7 4 read absent"),
         &[4],

@@ -46,7 +46,10 @@ fn check(changes: &str, ops: &str, lists: &str, findings: &[&str]) {
             ended: Tick(0),
             revision: Revision(revision.parse().unwrap()),
             live: true,
-            objects: object.map(|object| (key, version(object))).into_iter().collect(),
+            objects: object
+                .map(|object| (key, version(object)))
+                .into_iter()
+                .collect(),
         }
     };
     let history = History {
@@ -80,14 +83,17 @@ fn a_log_that_agrees_with_all_answers() {
 
 #[test]
 fn an_acknowledged_write_that_no_watch_saw_is_missing() {
-    check("+5:1 -8:1", OPS, "", &[
-        "an acknowledged write is missing",
-        "an acknowledged write is missing",
-        "what was read never was",
-    ]);
-    check("+5:1 =6:2 =7:2+3", OPS, "", &[
-        "torture-0/map-0",
-    ]);
+    check(
+        "+5:1 -8:1",
+        OPS,
+        "",
+        &[
+            "an acknowledged write is missing",
+            "an acknowledged write is missing",
+            "what was read never was",
+        ],
+    );
+    check("+5:1 =6:2 =7:2+3", OPS, "", &["torture-0/map-0"]);
 }
 
 #[test]
@@ -95,10 +101,36 @@ fn changes_follow_from_each_other() {
     let ops = "0-? 1 create\n 0-? 2 replace\n 0-? 3 delete\n 0-? 4 create";
     check("+5:1 =6:2 -7:2 +8:4~2", ops, "", &[]);
     let broken = |change: &str| format!("{change} does not follow from what was seen before");
-    check("=6:2", ops, "", &[&broken("MODIFIED torture-0/map-0 (revision 6, written by #2)")]);
-    check("+5:1 +8:4~2", ops, "", &[&broken("ADDED torture-0/map-0 (revision 8, written by #4)")]);
-    check("+5:1 -7:2", ops, "", &[&broken("DELETED torture-0/map-0 (revision 7, written by #2)")]);
-    check("+5:1 =6:2~2", ops, "", &[&broken("MODIFIED torture-0/map-0 (revision 6, written by #2)")]);
+    check(
+        "=6:2",
+        ops,
+        "",
+        &[&broken(
+            "MODIFIED torture-0/map-0 (revision 6, written by #2)",
+        )],
+    );
+    check(
+        "+5:1 +8:4~2",
+        ops,
+        "",
+        &[&broken("ADDED torture-0/map-0 (revision 8, written by #4)")],
+    );
+    check(
+        "+5:1 -7:2",
+        ops,
+        "",
+        &[&broken(
+            "DELETED torture-0/map-0 (revision 7, written by #2)",
+        )],
+    );
+    check(
+        "+5:1 =6:2~2",
+        ops,
+        "",
+        &[&broken(
+            "MODIFIED torture-0/map-0 (revision 6, written by #2)",
+        )],
+    );
 }
 
 #[test]
@@ -119,8 +151,21 @@ fn nothing_happens_that_was_refused_or_not_asked_for() {
 
 #[test]
 fn a_list_is_the_state_of_its_revision() {
-    for (list, is) in [("4=5:1", "4"), ("6=5:1", "6"), ("7=", "7"), ("8=7:2+3", "8")] {
-        check(CHANGES, OPS, list, &[&format!("a list of revision {is} (from 0.000 ms to 0.000 ms) shows torture-0/map-0 as {}", shown(list))]);
+    for (list, is) in [
+        ("4=5:1", "4"),
+        ("6=5:1", "6"),
+        ("7=", "7"),
+        ("8=7:2+3", "8"),
+    ] {
+        check(
+            CHANGES,
+            OPS,
+            list,
+            &[&format!(
+                "a list of revision {is} (from 0.000 ms to 0.000 ms) shows torture-0/map-0 as {}",
+                shown(list)
+            )],
+        );
     }
 
     fn shown(list: &str) -> String {

@@ -85,7 +85,12 @@ const LOG: &str = "[3] +0:4:1 +1:5:2 =0:6:3 -1:7:2 +1:9:4 =0:10:5";
 fn every_change_once_and_in_order() {
     let all = Scope::default();
     check(all, LOG, LOG, &[]);
-    check(all, LOG, "[3] +0:4:1 +1:5:2 !5 =0:6:3 -1:7:2 !8 +1:9:4", &[]);
+    check(
+        all,
+        LOG,
+        "[3] +0:4:1 +1:5:2 !5 =0:6:3 -1:7:2 !8 +1:9:4",
+        &[],
+    );
     check(all, LOG, "[6 0:6:3 1:5:2] -1:7:2 +1:9:4", &[]);
     check(all, LOG, "[3] +0:4:1 gone [7 0:6:3] +1:9:4 =0:10:5", &[]);
 }
@@ -96,7 +101,12 @@ fn a_missing_change_is_found() {
     let changed = &["it did not see MODIFIED torture-0/map-0"];
     check(all, LOG, "[3] +0:4:1 +1:5:2 -1:7:2", changed);
     check(all, LOG, "[3] +0:4:1 +1:5:2 !6", changed);
-    check(all, LOG, "[3] !10", &["it did not see ADDED torture-0/map-0"]);
+    check(
+        all,
+        LOG,
+        "[3] !10",
+        &["it did not see ADDED torture-0/map-0"],
+    );
 }
 
 #[test]
@@ -106,7 +116,12 @@ fn nothing_comes_twice_or_late() {
     check(all, LOG, "[3] +0:4:1 +1:5:2 +1:5:2", &[twice]);
     check(all, LOG, "[3] +0:4:1 !5 +1:5:2", &[twice]);
     check(all, LOG, "[5 0:4:1 1:5:2] +1:5:2", &[twice]);
-    check(all, LOG, "[5 0:4:1 1:5:2] !4", &["it saw revision 4 at 0.000 ms, after revision 5"]);
+    check(
+        all,
+        LOG,
+        "[5 0:4:1 1:5:2] !4",
+        &["it saw revision 4 at 0.000 ms, after revision 5"],
+    );
 }
 
 #[test]
@@ -117,8 +132,22 @@ fn wrong_content_is_found() {
     check(all, LOG, "[3] +1:4:1", &["it saw ADDED torture-0/map-1"]);
     let early = "[3] +0:4:1 +1:5:2 =0:6:3 -1:7:2 +1:8:4";
     check(all, LOG, early, &["it saw ADDED torture-0/map-1"]);
-    check(all, LOG, "[6 0:4:1 1:5:2]", &["it was given torture-0/map-0 as revision 4, written by #1 at revision 6, where it is revision 6, written by #3"]);
-    check(all, LOG, "[8 0:6:3 1:5:2]", &["it was given torture-0/map-1 as revision 5, written by #2 at revision 8, where it is absent"]);
+    check(
+        all,
+        LOG,
+        "[6 0:4:1 1:5:2]",
+        &[
+            "it was given torture-0/map-0 as revision 4, written by #1 at revision 6, where it is revision 6, written by #3",
+        ],
+    );
+    check(
+        all,
+        LOG,
+        "[8 0:6:3 1:5:2]",
+        &[
+            "it was given torture-0/map-1 as revision 5, written by #2 at revision 8, where it is absent",
+        ],
+    );
 }
 
 #[test]
@@ -139,7 +168,12 @@ fn a_scope_sees_its_own() {
         ..Scope::default()
     };
     check(one, LOG, "[3] +1:5:2 -1:7:2 +1:9:4", &[]);
-    check(one, LOG, "[3] +1:5:2 +1:9:4", &["it did not see DELETED torture-0/map-1"]);
+    check(
+        one,
+        LOG,
+        "[3] +1:5:2 +1:9:4",
+        &["it did not see DELETED torture-0/map-1"],
+    );
     check(one, LOG, "[3] +0:4:1", &["it saw ADDED torture-0/map-0"]);
 }
 
@@ -153,9 +187,19 @@ fn what_comes_to_match_is_added_and_what_no_longer_does_is_deleted() {
     };
     check(blue, log, "[3] +0:5:2 =0:6:4 -0:7:4 +0:8:6 -0:9:6 !12", &[]);
     check(blue, log, "[5 0:5:2] =0:6:4 -0:7:4", &[]);
-    check(blue, log, "[4] =0:5:2", &["it saw MODIFIED torture-0/map-0"]);
+    check(
+        blue,
+        log,
+        "[4] =0:5:2",
+        &["it saw MODIFIED torture-0/map-0"],
+    );
     let now = "[3] +0:5:2 =0:6:4 -0:7:3";
     check(blue, log, now, &["it saw DELETED torture-0/map-0"]);
     let never = "[3] +0:5:2 =0:6:4 +0:8:6";
-    check(blue, log, never, &["it did not see DELETED torture-0/map-0"]);
+    check(
+        blue,
+        log,
+        never,
+        &["it did not see DELETED torture-0/map-0"],
+    );
 }

@@ -57,7 +57,8 @@ fn a_torn_object_is_not_accepted() {
 fn events_are_read() {
     let ours = stored(7, Call::Create, "12");
     let foreign = json!({"metadata": {"name": "kube-root-ca.crt", "namespace": "torture-1", "resourceVersion": "3"}});
-    let bookmark = json!({"metadata": {"resourceVersion": "9", "annotations": {INITIAL_END: "true"}}});
+    let bookmark =
+        json!({"metadata": {"resourceVersion": "9", "annotations": {INITIAL_END: "true"}}});
     let status = json!({"kind": "Status", "code": 410, "reason": "Expired", "message": "too old"});
     let change = Change {
         kind: Kind::Deleted,
