@@ -34,8 +34,8 @@ use tokio::signal::unix::{SignalKind, signal};
 use crate::hub;
 use history::Size;
 use nemesis::Counts;
-use trial::{Plan, Record};
-use verdict::{Figures, Finding};
+use trial::Plan;
+use verdict::{Check, Figures, Finding};
 
 /// How long and how hard.
 #[derive(clap::Args)]
@@ -79,8 +79,8 @@ struct Total {
 
 /// Which bug a sabotaged hub has.
 const SABOTAGE: &str = "DELTAPLANE_SABOTAGE";
-/// Findings to print of a run: the first tells most.
-const SHOWN: usize = 6;
+/// Findings to print of each check: the first ones tell most.
+const SHOWN: usize = 2;
 
 pub(crate) fn run(args: &Args) -> Result<()> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -88,7 +88,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         .enable_all()
         .build()
         .context("starting the load")?;
-    runtime.block_on(async {
+    let ended = runtime.block_on(async {
         let mut interrupt = signal(SignalKind::interrupt()).context("listening for Ctrl-C")?;
         let mut terminate = signal(SignalKind::terminate()).context("listening for SIGTERM")?;
         // The hub is owned by the run, and ends with it.
@@ -97,7 +97,10 @@ pub(crate) fn run(args: &Args) -> Result<()> {
             _ = interrupt.recv() => bail!("interrupted"),
             _ = terminate.recv() => bail!("terminated"),
         }
-    })
+    });
+    // Nobody waits for a verdict on what was interrupted.
+    runtime.shutdown_background();
+    ended
 }
 
 async fn torture(args: &Args) -> Result<()> {
@@ -119,14 +122,16 @@ async fn torture(args: &Args) -> Result<()> {
             time: Duration::from_secs_f64(args.seconds.clamp(0.1, 3_600.0)),
         };
         let findings = total.one(plan, args.bug.is_some()).await?;
-        if let (Some(bug), Some(first)) = (args.bug, findings.first()) {
-            println!(
-                "caught: {} by the check of {}, in run {} of at most {}",
-                bug.name(),
-                first.check,
-                run + 1,
-                args.runs
-            );
+        if let Some(bug) = args.bug
+            && !findings.is_empty()
+        {
+            let caught = Check::ALL.into_iter().filter(|check| {
+                let mut checks = findings.iter().map(|finding| finding.check);
+                checks.any(|found| found == *check)
+            });
+            let caught: Vec<String> = caught.map(|check| check.to_string()).collect();
+            let (bug, run) = (bug.name(), run + 1);
+            println!("{bug} was caught in run {run} by: {}", caught.join(", "));
             return Ok(());
         }
     }
@@ -173,11 +178,13 @@ impl Total {
         let started = Instant::now();
         let (record, mut nemesis) = trial::run(plan).await?;
         let took = started.elapsed();
-        let (figures, findings) = tokio::task::block_in_place(|| verdict::judge(&record));
+        let counts = record.counts;
+        let judged = tokio::task::spawn_blocking(move || verdict::judge(&record));
+        let (figures, findings) = judged.await.context("judging")?;
         self.runs += 1;
         self.figures.add(&figures);
-        self.count(&record);
-        let Counts { kills, stops, ends } = record.counts;
+        self.counts.add(counts);
+        let Counts { kills, stops, ends } = counts;
         println!(
             "seed {seed}{}: {:.1} s, {kills} kills, {stops} stops, {ends} restarts, {figures}, judged in {} ms: {}",
             match size {
@@ -195,19 +202,20 @@ impl Total {
             return Ok(findings);
         }
         self.failed.push(seed);
-        for finding in findings.iter().take(SHOWN) {
-            println!("  [{}] {}", finding.check, finding.text);
+        for check in Check::ALL {
+            let of_it = || findings.iter().filter(|finding| finding.check == check);
+            for finding in of_it().take(SHOWN) {
+                println!("  [{check}] {}", finding.text);
+            }
+            let more = of_it().count().saturating_sub(SHOWN);
+            if more > 0 {
+                println!("  [{check}] and {more} more");
+            }
         }
         if !sabotaged {
             println!("  data and log: {}", nemesis.keep()?.display());
         }
         Ok(findings)
-    }
-
-    fn count(&mut self, record: &Record) {
-        self.counts.kills += record.counts.kills;
-        self.counts.stops += record.counts.stops;
-        self.counts.ends += record.counts.ends;
     }
 }
 

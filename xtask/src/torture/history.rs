@@ -208,6 +208,9 @@ impl Key {
 // === impl OpId ===
 
 impl OpId {
+    /// No operation has this number.
+    pub(crate) const NOBODY: Self = Self(0);
+
     /// The label of what this operation writes.
     pub(crate) fn colour(self) -> Colour {
         match self.0.is_multiple_of(2) {
@@ -219,7 +222,7 @@ impl OpId {
     /// So many bytes are added to what this operation writes: mostly few, sometimes many.
     pub(crate) fn padding(self) -> usize {
         match self.0 % 16 {
-            0 | 1 if self.0 >= LARGE => 300_000,
+            0..6 if self.0 >= LARGE => 300_000,
             0 => 6_000,
             1..4 => 700,
             _ => 40,
@@ -312,7 +315,7 @@ impl Listing {
     fn read(&self, key: Key) -> Op {
         let answer = self.get(key).map_or(Answer::Absent, Answer::Object);
         Op {
-            id: OpId(0),
+            id: OpId::NOBODY,
             client: self.client,
             key,
             call: Call::Read,

@@ -8,23 +8,26 @@
 //!   somebody read what it wrote, then it did happen, at that revision.
 //! - Writes take effect in the order of their revisions, which the answers tell. This leaves
 //!   little to search, and is a demand besides: an order that revisions contradict is none.
-//! - Among ways to the same place, one that used fewer of the operations that need not have
-//!   happened is at least as good, since what is unused can be used later.
+//! - An operation that changes nothing, such as a read, is put in order as soon as it fits.
+//! - Operations whose answers are unknown are many after each kill, and most have the same effect.
+//!   Of those, one is tried at each point: the one that is of least use later. And among ways to
+//!   the same place, one that used fewer of them is at least as good.
 
 mod bits;
 #[cfg(test)]
 mod tests;
 mod timeline;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
-use super::history::{Answer, Op, OpId, Revision, Version};
+use super::history::{Answer, Call, Op, OpId, Revision, Version};
 use super::object::State;
 use bits::Bits;
 use timeline::Timeline;
 
-/// Steps after which a search gives up: a minute of work, far more than real histories need.
-const MOST_STEPS: usize = 20_000_000;
+/// Steps after which a search gives up: a minute of work. Real histories need about one for each
+/// operation.
+const MOST_STEPS: usize = 1_000_000;
 
 /// Why no order was found.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -54,7 +57,16 @@ enum Sort {
     /// It happened, and was answered like this. The number is its place among the writes.
     Must(Answer, Option<usize>),
     /// Nobody knows.
-    May,
+    May(Effect),
+}
+
+/// What an operation does that may have happened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Effect {
+    Creates(OpId),
+    Replaces(OpId),
+    Patches,
+    Deletes,
 }
 
 /// Where the search is.
@@ -104,8 +116,23 @@ fn observed(ops: &[Op]) -> HashMap<OpId, Version> {
     versions.collect()
 }
 
+/// Operations of whose content somebody saw a part, below what others patched.
+fn built_upon(ops: &[Op]) -> HashSet<OpId> {
+    let answers = ops.iter().filter_map(Op::answer);
+    let wholes = answers.filter_map(|answer| match answer {
+        Answer::Object(version) => Some(version.whole),
+        Answer::Deleted | Answer::Absent | Answer::Exists | Answer::Conflict => None,
+    });
+    wholes.collect()
+}
+
 fn entries(ops: &[Op]) -> Vec<Entry> {
-    let observed = observed(ops);
+    let (observed, built_upon) = (observed(ops), built_upon(ops));
+    // Nobody can tell apart the writers of what nobody saw.
+    let writer = |op: &Op| match built_upon.contains(&op.id) {
+        true => op.id,
+        false => OpId::NOBODY,
+    };
     let answer = |op: &Op| match op.answer() {
         Some(answer) => Some(answer),
         None => observed.get(&op.id).copied().map(Answer::Object),
@@ -136,10 +163,26 @@ fn entries(ops: &[Op]) -> Vec<Entry> {
             sort: match answer(op) {
                 Some(answer) if op.call.writes() => Sort::Must(answer, places.get(&op.id).copied()),
                 Some(answer) => Sort::Must(answer, None),
-                None => Sort::May,
+                None => Sort::May(match op.call {
+                    Call::Create => Effect::Creates(writer(op)),
+                    Call::Replace { .. } => Effect::Replaces(writer(op)),
+                    Call::Patch => Effect::Patches,
+                    // A read whose answer is unknown is not here.
+                    Call::Delete { .. } | Call::Read => Effect::Deletes,
+                }),
             },
         })
         .collect()
+}
+
+/// How much a request insists on: what insists on more can be used less often.
+fn demand(call: Call) -> u8 {
+    match call {
+        // A revision is there once.
+        Call::Replace { at: Some(_) } | Call::Delete { at: Some(_), .. } => 2,
+        Call::Delete { uid: Some(_), .. } => 1,
+        Call::Create | Call::Replace { .. } | Call::Patch | Call::Delete { .. } | Call::Read => 0,
+    }
 }
 
 // === impl Search ===
@@ -207,17 +250,9 @@ impl Search {
     /// Looks at everything that can come next before going there: what is reached from here in
     /// one step need not be reached again in two.
     fn arrive(&mut self, by: Option<(usize, Place)>) {
-        let optional = |entry: &usize| matches!(self.entries[*entry].sort, Sort::May);
-        let (mut order, must): (Vec<usize>, Vec<usize>) =
-            self.timeline.candidates().partition(optional);
-        order.extend(must);
         let here = self.place;
         let mut next = Vec::new();
-        // What must have happened is looked at first.
-        for entry in order.into_iter().rev() {
-            let Some(place) = here.after(&self.entries[entry]) else {
-                continue;
-            };
+        for (entry, place) in self.promising() {
             self.mark(entry, true);
             self.place = place;
             if self.is_new() {
@@ -235,6 +270,37 @@ impl Search {
         }
     }
 
+    /// What can come next and where it leads: one operation that changes nothing, or else first
+    /// those that must have happened, and then one for each effect that one of the others can have.
+    fn promising(&self) -> Vec<(usize, Place)> {
+        let mut sure = Vec::new();
+        let mut possible: Vec<(Effect, usize, Place)> = Vec::new();
+        for entry in self.timeline.candidates() {
+            let Some(place) = self.place.after(&self.entries[entry]) else {
+                continue;
+            };
+            let Sort::May(effect) = self.entries[entry].sort else {
+                // What changes nothing is as well here as anywhere later.
+                if place == self.place {
+                    return vec![(entry, place)];
+                }
+                sure.push((entry, place));
+                continue;
+            };
+            let demand = |entry: usize| demand(self.entries[entry].op.call);
+            match possible.iter_mut().find(|(other, ..)| *other == effect) {
+                None => possible.push((effect, entry, place)),
+                // Equals are used in the order in which they began.
+                Some(chosen) if demand(entry) > demand(chosen.1) => {
+                    *chosen = (effect, entry, place)
+                }
+                Some(_) => {}
+            }
+        }
+        let possible = possible.into_iter().map(|(_, entry, place)| (entry, place));
+        sure.into_iter().chain(possible).collect()
+    }
+
     fn mark(&mut self, index: usize, on: bool) {
         match self.entries[index].sort {
             Sort::Must(..) => {
@@ -244,7 +310,7 @@ impl Search {
                     false => self.left + 1,
                 };
             }
-            Sort::May => self.used.set(index, on),
+            Sort::May(_) => self.used.set(index, on),
         }
     }
 
@@ -286,10 +352,16 @@ impl Place {
                 state: self.state.after(&entry.op, answer)?,
                 written: self.written + usize::from(place.is_some()),
             }),
-            Sort::May => Some(Self {
-                state: self.state.unknown(&entry.op)?,
-                ..self
-            }),
+            Sort::May(effect) => {
+                let writer = match effect {
+                    Effect::Creates(writer) | Effect::Replaces(writer) => writer,
+                    Effect::Patches | Effect::Deletes => OpId::NOBODY,
+                };
+                Some(Self {
+                    state: self.state.done(entry.op.call, writer)?,
+                    ..self
+                })
+            }
         }
     }
 }

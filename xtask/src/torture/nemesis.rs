@@ -45,6 +45,17 @@ const DRAIN: Duration = Duration::from_secs(20);
 /// How often to look whether something has happened.
 const GLANCE: Duration = Duration::from_millis(2);
 
+// === impl Counts ===
+
+impl Counts {
+    pub(crate) fn add(&mut self, other: Self) {
+        let Self { kills, stops, ends } = other;
+        self.kills += kills;
+        self.stops += stops;
+        self.ends += ends;
+    }
+}
+
 // === impl Nemesis ===
 
 impl Nemesis {

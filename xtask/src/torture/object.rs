@@ -29,7 +29,7 @@ impl State {
             (Call::Create | Call::Replace { .. } | Call::Patch, Answer::Object(version)) => {
                 self.written(op, version)?
             }
-            (Call::Delete { .. }, Answer::Deleted) => self.unknown(op)?,
+            (Call::Delete { .. }, Answer::Deleted) => self.done(op.call, op.id)?,
             (Call::Read, Answer::Object(version)) => {
                 self.object.filter(|held| held.shows(&version))?;
                 self
@@ -62,15 +62,16 @@ impl State {
         Some(state)
     }
 
-    /// The state after a write that was carried out and whose answer nobody saw.
-    pub(crate) fn unknown(self, op: &Op) -> Option<Self> {
+    /// The state after a write that was carried out, as far as it is known without its answer.
+    /// Whose it was is known by the number that it put into the object.
+    pub(crate) fn done(self, call: Call, writer: OpId) -> Option<Self> {
         let held = Held {
             revision: None,
             uid: self.object.and_then(|held| held.uid),
-            whole: op.id,
-            last: op.id,
+            whole: writer,
+            last: writer,
         };
-        let object = match op.call {
+        let object = match call {
             Call::Create if self.object.is_none() => Some(held),
             Call::Replace { at } => {
                 self.object.filter(|before| before.accepts(at, None))?;
@@ -90,7 +91,7 @@ impl State {
     }
 
     fn written(self, op: &Op, version: Version) -> Option<Self> {
-        let made = self.unknown(op)?.object?;
+        let made = self.done(op.call, op.id)?.object?;
         let object = Held {
             revision: Some(version.revision),
             uid: Some(version.uid),
@@ -119,10 +120,9 @@ impl State {
 // === impl Held ===
 
 impl Held {
-    /// A revision that nobody saw cannot be insisted on; an identity may come from elsewhere.
+    /// Nobody can insist on what nobody saw.
     fn accepts(&self, at: Option<Revision>, uid: Option<Uid>) -> bool {
-        at.is_none_or(|at| self.revision == Some(at))
-            && uid.is_none_or(|uid| self.uid.is_none_or(|held| held == uid))
+        at.is_none_or(|at| self.revision == Some(at)) && uid.is_none_or(|uid| self.uid == Some(uid))
     }
 
     fn shows(&self, version: &Version) -> bool {

@@ -93,6 +93,19 @@ fn linearizable(key: Key, history: &History) -> Option<String> {
     }
 }
 
+// === impl Check ===
+
+impl Check {
+    pub(crate) const ALL: [Self; 6] = [
+        Self::Process,
+        Self::Answers,
+        Self::Revisions,
+        Self::Log,
+        Self::Watches,
+        Self::Linearizability,
+    ];
+}
+
 // === impl Figures ===
 
 impl Figures {

@@ -187,9 +187,9 @@ fn complete(watched: &Watched, stretch: &Stretch<'_>, log: &Log) -> Findings {
             format!("saw {got} instead of {expected}")
         }
         (Some(got), Some(expected)) if got.version.revision < expected.version.revision => {
-            format!("saw {got}, which is not in the log for its scope")
+            format!("saw {got}, which the log does not explain")
         }
-        (Some(got), None) => format!("saw {got}, which is not in the log for its scope"),
+        (Some(got), None) => format!("saw {got}, which the log does not explain"),
         (_, Some(expected)) => format!("did not see {expected}"),
         (None, None) => return Findings::new(),
     };

@@ -31,10 +31,12 @@ static BUG: LazyLock<Option<Bug>> =
         Ok(_) | Err(_) => None,
     });
 
-/// Whether something is wrong this time: once in so many.
-fn strikes(bug: Bug, one_in: usize) -> bool {
-    static COUNT: AtomicUsize = AtomicUsize::new(0);
-    *BUG == Some(bug) && COUNT.fetch_add(1, Ordering::Relaxed) % one_in == one_in - 1
+/// Once in so many times something is wrong: rarely, but in every short life of a process.
+const ONE_IN: usize = 40;
+
+fn strikes(bug: Bug) -> bool {
+    static COUNT: AtomicUsize = AtomicUsize::new(1);
+    *BUG == Some(bug) && COUNT.fetch_add(1, Ordering::Relaxed).is_multiple_of(ONE_IN)
 }
 
 /// What to make durable now: with the bug, the batch before, so that each batch is acknowledged
@@ -50,13 +52,13 @@ pub(super) fn postpone(batch: &[Entry]) -> Vec<Entry> {
 
 /// What watchers are told: with the bug, not everything.
 pub(crate) fn forget(events: &[Arc<Event>]) -> Vec<Arc<Event>> {
-    let told = events.iter().filter(|_| !strikes(Bug::DropEvent, 500));
+    let told = events.iter().filter(|_| !strikes(Bug::DropEvent));
     told.cloned().collect()
 }
 
 /// The revision of a transaction: with the bug, sometimes the last one that was given out.
 pub(super) fn repeat(last: Revision, next: Revision) -> Revision {
-    match strikes(Bug::ReuseRevision, 500) {
+    match strikes(Bug::ReuseRevision) {
         true => last,
         false => next,
     }

@@ -1,3 +1,5 @@
+mod exhaustive;
+
 use super::*;
 use crate::torture::history::notation;
 
