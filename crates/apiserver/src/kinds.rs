@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use deltaplane_api::kind::ApiVersion;
+use deltaplane_expr::rules::Rules;
 use deltaplane_runtime::Stop;
 use deltaplane_schema::Schema;
 use serde_json::Value;
@@ -38,6 +39,8 @@ pub(crate) struct Kind {
     /// Stored bytes with this tag are exactly what this kind serves; others must be converted.
     pub(crate) tag: u64,
     pub(crate) schema: Schema,
+    /// What else its objects must obey.
+    pub(crate) rules: Option<Rules>,
     pub(crate) status: bool,
     pub(crate) scale: Option<Scale>,
     /// Fields that a selector may name, besides `metadata.name` and `metadata.namespace`.

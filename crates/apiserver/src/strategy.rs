@@ -38,8 +38,6 @@ pub(crate) struct Strategy {
     pub(crate) prepare_update: Option<fn(&mut Value, &Value)>,
     /// All that is wrong with the object; the second is the stored one, on a change.
     pub(crate) validate: Option<Validate>,
-    /// What whoever writes the object is to be warned of.
-    pub(crate) warn: Option<fn(&Value) -> Option<&'static str>>,
     /// Why nobody but the server itself may do this to the object of this namespace and name.
     pub(crate) refuse: Option<Refuse>,
     /// Marks an object that begins to be deleted.
@@ -61,7 +59,6 @@ pub(crate) const GENERIC: Strategy = Strategy {
     prepare_create: None,
     prepare_update: None,
     validate: None,
-    warn: None,
     refuse: None,
     mark_deleted: None,
     lingers: None,

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+use crate::cel::Cel;
 use deltaplane_hub::{Certificates, HubConfig};
 use deltaplane_runtime::telemetry::{Filter, Format, Telemetry};
 
@@ -34,6 +35,8 @@ pub(crate) enum Command {
     Up(Up),
     /// Start a hub for production
     Hub(Box<Hub>),
+    /// Try out expressions
+    Cel(Cel),
     /// Print the version
     Version,
 }

@@ -3,6 +3,7 @@
 //! Data goes to stdout, everything else to stderr; an error ends with what to do about it.
 
 mod args;
+mod cel;
 mod greeting;
 
 use std::error::Error;
@@ -16,6 +17,8 @@ use deltaplane_hub::{Hub, HubError, Sort};
 use deltaplane_runtime::signals::{Signals, Supervised};
 use deltaplane_runtime::telemetry::TelemetryError;
 use deltaplane_runtime::{Trigger, limits};
+
+use cel::CelError;
 
 use args::{Cli, Command, Environment, Settings, SettingsError};
 
@@ -33,6 +36,8 @@ enum Failure {
     Runtime(#[source] io::Error),
     #[error(transparent)]
     Hub(#[from] HubError),
+    #[error(transparent)]
+    Cel(#[from] CelError),
 }
 
 /// Open files that are not connections: the store, the runtime, output.
@@ -55,6 +60,15 @@ fn main() -> ExitCode {
             .settings(&environment)
             .map_err(Failure::from)
             .and_then(|settings| serve(settings, |_| String::new())),
+        Command::Cel(cel) => cel.run().map_err(Failure::from).map(|said| {
+            print(&said.out);
+            // Whoever closed it does not want to read it.
+            let _ = io::stderr().lock().write_all(said.err.as_bytes());
+            match said.good {
+                true => ExitCode::SUCCESS,
+                false => ExitCode::FAILURE,
+            }
+        }),
         Command::Version => {
             print(&format!("deltaplane {}\n", env!("CARGO_PKG_VERSION")));
             Ok(ExitCode::SUCCESS)
@@ -121,6 +135,7 @@ impl Failure {
         match self {
             Self::Settings(error) => error.hint().to_owned(),
             Self::Hub(error) => error.hint(),
+            Self::Cel(error) => error.hint().to_owned(),
             Self::Telemetry(_) | Self::Runtime(_) => {
                 "this should not happen; please report it".to_owned()
             }
@@ -130,7 +145,7 @@ impl Failure {
     /// As the help text lists them.
     fn exit_code(&self) -> u8 {
         match self {
-            Self::Settings(_) => 2,
+            Self::Settings(_) | Self::Cel(_) => 2,
             Self::Telemetry(_) | Self::Runtime(_) => 1,
             Self::Hub(error) => match error.sort() {
                 Sort::Data => 3,

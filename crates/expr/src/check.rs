@@ -355,7 +355,11 @@ impl Checker<'_> {
                 Some(field) => field.decl().ty().clone(),
                 None if object.is_open() => Type::Dyn,
                 None => {
-                    self.problem(self.ast.span(id), format!("undefined field '{field}'"));
+                    let span = Span {
+                        start: self.ast.span(operand).end,
+                        ..self.ast.span(id)
+                    };
+                    self.problem(span, format!("undefined field '{field}'"));
                     Type::Error
                 }
             },

@@ -110,7 +110,7 @@ pub struct Field {
 }
 
 /// The largest request that the API accepts: the bound of what has no other.
-const MAX_REQUEST: u64 = 3 * 1024 * 1024;
+pub(crate) const MAX_REQUEST: u64 = 3 * 1024 * 1024;
 const MAX_DURATION: u64 = 32;
 const MAX_DATE_TIME: u64 = 32;
 const DATE: u64 = 12;
@@ -249,7 +249,7 @@ impl Decl {
     }
 
     /// The fewest bytes of JSON that such a value takes.
-    fn min_size(&self) -> u64 {
+    pub(crate) fn min_size(&self) -> u64 {
         match &self.shape {
             Shape::Dyn | Shape::IntOrString | Shape::Int | Shape::Double => 1,
             Shape::Bool => 4,
@@ -442,7 +442,8 @@ impl Builder<'_> {
     fn fields(&self, name: &str) -> Box<[Field]> {
         let root = self.schema.root();
         let mut fields: Vec<Field> = Vec::new();
-        let complete = is_resource(root);
+        // Of the metadata of others, rules see the name alone.
+        let complete = self.reading.exposure == Exposure::Open && is_resource(root);
         for (key, node) in root.properties() {
             if self.reading.resource && !complete && is_identity(key) {
                 continue;

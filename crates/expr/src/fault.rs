@@ -87,6 +87,15 @@ pub enum Step {
     Any,
 }
 
+// === impl Failure ===
+
+impl Failure {
+    /// What failed, with the line of the expression that it is in and a mark under the place.
+    pub fn drawn(&self, source: &str) -> String {
+        self.span.drawn(source, &self.reason.to_string())
+    }
+}
+
 // === impl Fault ===
 
 impl Fault {

@@ -43,6 +43,7 @@ mod library;
 mod lower;
 mod meter;
 mod program;
+pub mod rules;
 mod span;
 pub mod syntax;
 mod time;

@@ -56,6 +56,23 @@ impl Span {
     }
 }
 
+impl Span {
+    /// What is said of the span, its line of `source`, and a mark under it.
+    pub(crate) fn drawn(self, source: &str, message: &str) -> String {
+        let at = self.position(source);
+        let line = source.lines().nth(at.line - 1).unwrap_or_default();
+        let rest = line.chars().count().saturating_sub(at.column).max(1);
+        let width = (self.end.saturating_sub(self.start) as usize).clamp(1, rest);
+        format!(
+            "{}:{}: {message}\n | {line}\n | {}{}\n",
+            at.line,
+            at.column + 1,
+            " ".repeat(at.column),
+            "^".repeat(width)
+        )
+    }
+}
+
 // === impl Problems ===
 
 impl Problems {
@@ -79,23 +96,31 @@ impl Problems {
 
     /// Every problem with the line of the expression that it is in, and a mark under the place.
     pub fn drawn(&self) -> String {
-        let mut out = String::new();
-        for problem in &self.problems {
+        let drawn = self.problems.iter();
+        drawn
+            .map(|problem| problem.span.drawn(&self.source, &problem.message))
+            .collect()
+    }
+}
+
+impl Problems {
+    /// As Kubernetes shows them: every problem with its line, and a mark under its first
+    /// character.
+    pub fn reported(&self) -> String {
+        let one = |problem: &Problem| {
             let at = problem.span.position(&self.source);
             let line = self.source.lines().nth(at.line - 1).unwrap_or_default();
-            let rest = line.chars().count().saturating_sub(at.column).max(1);
-            let width =
-                (problem.span.end.saturating_sub(problem.span.start) as usize).clamp(1, rest);
-            out.push_str(&format!(
-                "{}:{}: {}\n | {line}\n | {}{}\n",
-                at.line,
-                at.column + 1,
+            let Position { line: row, column } = at;
+            format!(
+                "ERROR: <input>:{row}:{}: {}\n | {}\n | {}^",
+                column + 1,
                 problem.message,
-                " ".repeat(at.column),
-                "^".repeat(width)
-            ));
-        }
-        out
+                line.replace('\t', " "),
+                ".".repeat(column)
+            )
+        };
+        let all: Vec<String> = self.problems.iter().map(one).collect();
+        all.join("\n")
     }
 }
 

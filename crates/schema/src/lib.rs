@@ -38,6 +38,7 @@
 //! # Ok::<(), deltaplane_api::field::Error>(())
 //! ```
 
+mod correlate;
 pub mod crd;
 mod decode;
 mod default;
@@ -55,6 +56,7 @@ pub mod typed;
 pub mod updater;
 mod validate;
 
+pub use correlate::Keyed;
 pub use decode::DecodeError;
 pub use definitions::{Definitions, DefinitionsError};
 pub use depth::{MAX_DEPTH, TooDeep, too_deep, too_deep_at};

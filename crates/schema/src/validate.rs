@@ -21,8 +21,9 @@ use std::fmt::Write;
 use deltaplane_api::field::{Error, ErrorKind, Path};
 use serde_json::{Map, Value};
 
+use crate::correlate::Keyed;
 use crate::depth;
-use crate::node::{Additional, Checks, Kind, ListType, Node, NodeId, Schema};
+use crate::node::{Additional, Checks, Kind, Node, NodeId, Schema};
 use crate::order;
 
 /// After this many errors the rest is not reported.
@@ -97,7 +98,7 @@ impl Walk {
     fn ratcheted(&mut self, value: &Value, old: Option<&Value>, node: Node<'_>) -> usize {
         let before = self.errors.len();
         let fit = self.node(value, old, node);
-        if self.errors.len() > before && old.is_some_and(|old| is_unchanged(value, old, node)) {
+        if self.errors.len() > before && old.is_some_and(|old| node.is_unchanged(value, old)) {
             self.errors.truncate(before);
         }
         fit
@@ -423,11 +424,12 @@ impl Walk {
         let mut fit = 2;
         if let Some(items) = node.items() {
             let old = old.and_then(Value::as_array);
+            let old = old.and_then(|old| Keyed::new(node, old));
             for (index, item) in list.iter().enumerate() {
                 let mark = self.path.len();
                 // Writing to a string cannot fail.
                 let _ = write!(self.path, "[{index}]");
-                let old_item = old.and_then(|old| correlate(item, old, node));
+                let old_item = old.as_ref().and_then(|old| old.get(item));
                 fit += self.ratcheted(item, old_item, items);
                 self.path.truncate(mark);
             }
@@ -541,45 +543,6 @@ impl Branch {
             Some(best) if best.fit >= other.fit => Some(best),
             Some(_) | None => Some(other),
         }
-    }
-}
-
-/// The stored item that `item` was, where items have keys.
-fn correlate<'o>(item: &Value, old: &'o [Value], list: Node<'_>) -> Option<&'o Value> {
-    let ListType::Map(keys) = list.list_type() else {
-        return None;
-    };
-    let item = item.as_object()?;
-    old.iter().find(|old| {
-        let same = |key: &str| match (old.get(key), item.get(key)) {
-            (Some(old), Some(new)) => old == new,
-            (None, _) | (_, None) => false,
-        };
-        old.is_object() && keys.iter().all(|key| same(key))
-    })
-}
-
-/// Whether a value and all in it is what it was. What cannot be correlated, because the schema does
-/// not describe it or it has no key, counts as changed.
-fn is_unchanged(new: &Value, old: &Value, node: Node<'_>) -> bool {
-    match (new, old) {
-        (Value::Object(new), Value::Object(old)) => {
-            let same = |(name, new): (&String, &Value)| match (node.child(name), old.get(name)) {
-                (Some(child), Some(old)) => !child.flags().decoded && is_unchanged(new, old, child),
-                (None, _) | (_, None) => false,
-            };
-            new.len() == old.len() && new.iter().all(same)
-        }
-        (Value::Array(new), Value::Array(old)) => match (node.list_type(), node.items()) {
-            (ListType::Map(_), Some(items)) => {
-                let same = |new: &Value| {
-                    correlate(new, old, node).is_some_and(|old| is_unchanged(new, old, items))
-                };
-                new.len() == old.len() && new.iter().all(same)
-            }
-            (_, _) => new == old,
-        },
-        (new, old) => new == old,
     }
 }
 

@@ -49,11 +49,13 @@ enum Server {
 }
 
 /// Specs that need no node, as regular expressions.
-const FOCUS: [&str; 21] = [
+const FOCUS: [&str; 23] = [
     r"\[sig-api-machinery\] Watchers",
     r"\[sig-api-machinery\] CustomResourceDefinition resources",
     r"\[sig-api-machinery\] CustomResourceDefinition Watch",
     r"\[sig-api-machinery\] CustomResourceFieldSelectors",
+    r"\[sig-api-machinery\] CustomResourceValidationRules",
+    r"\[sig-api-machinery\] CRDValidationRatcheting",
     r"\[sig-api-machinery\] FieldValidation should .* CR ",
     r"\[sig-api-machinery\] FieldValidation should .* of a CR",
     r"\[sig-api-machinery\] Namespaces \[Serial\] should (apply|patch)",

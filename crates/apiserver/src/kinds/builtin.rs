@@ -132,6 +132,7 @@ fn kind(row: &'static typepack::Kind, stored: typepack::Gvk) -> Kind {
         stored_as: self::api_version(stored.group, stored.version),
         tag: crate::fingerprint(&[&api_version]),
         schema: schema(row.definition),
+        rules: None,
         status: has("status"),
         scale: has("scale").then(|| scale(row)),
         selectable: owned(selectable(row)),

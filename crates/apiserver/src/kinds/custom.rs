@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use deltaplane_api::field::Path;
 use deltaplane_api::kind::compare_versions;
+use deltaplane_expr::rules::Rules;
 use deltaplane_runtime::Trigger;
 use deltaplane_schema::{Schema, crd};
 use serde_json::Value;
@@ -106,6 +107,7 @@ fn kind(definition: &Value, version: &Value, shared: &Arc<Definition>) -> Option
     let plural = value::text(names, "plural");
     let uid = value::text(definition, "metadata.uid");
     let document = shared.documents.get(name)?.to_string();
+    let schema = shared.schemas.get(name)?;
     Some(Kind {
         group: group.to_owned(),
         version: name.to_owned(),
@@ -123,7 +125,8 @@ fn kind(definition: &Value, version: &Value, shared: &Arc<Definition>) -> Option
         stored_as: format!("{group}/{storage}"),
         collection: builtin::collection(group, plural),
         tag: crate::fingerprint(&[uid, &api_version, &document]),
-        schema: shared.schemas.get(name)?.clone(),
+        schema: schema.clone(),
+        rules: Rules::of_resource(schema),
         status: has_status(version),
         scale: scale(version),
         selectable: selectable(version),

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use deltaplane_api::field::{Error, Path};
 use deltaplane_api::names;
+use deltaplane_expr::rules::{self, Expressions};
 use deltaplane_schema::{Kind as NodeKind, crd};
 use serde_json::{Value, json};
 
@@ -23,28 +24,9 @@ pub(crate) static STRATEGY: Strategy = Strategy {
     prepare_create: Some(prepare_create),
     prepare_update: Some(prepare_update),
     validate: Some(validate),
-    warn: Some(warn),
     mark_deleted: Some(mark_deleted),
     ..GENERIC
 };
-
-/// Rules of expressions are kept as they are written and not yet carried out, which whoever
-/// relies on them must hear.
-fn warn(definition: &Value) -> Option<&'static str> {
-    has_rules(&definition["spec"]).then_some(
-        "x-kubernetes-validations are stored, but neither checked nor enforced by this server",
-    )
-}
-
-fn has_rules(schema: &Value) -> bool {
-    match schema {
-        Value::Object(map) => {
-            map.contains_key("x-kubernetes-validations") || map.values().any(has_rules)
-        }
-        Value::Array(list) => list.iter().any(has_rules),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
-    }
-}
 
 fn prepare_create(definition: &mut Value) {
     default(definition);
@@ -98,7 +80,8 @@ fn validate(new: &Value, old: Option<&Value>) -> Vec<Error> {
     let mut errors = Vec::new();
     validate_group_and_scope(new, &mut errors);
     let shared = Shared::of(value::list(new, "spec.versions"));
-    validate_versions(new, &shared, &mut errors);
+    let accepted = |version: &Value| old.is_some_and(|old| is_unchanged(version, old));
+    validate_versions(new, &shared, &accepted, &mut errors);
     validate_spec_names(
         value::at(new, "spec.names"),
         &Path::new("spec").child("names"),
@@ -108,7 +91,8 @@ fn validate(new: &Value, old: Option<&Value>) -> Vec<Error> {
         let status = value::list(new, "spec.versions").iter().any(has_status);
         let part = |part: &Part| shared.has(*part);
         let spec = Path::new("spec");
-        validate_parts(first, &spec, &part, status, &mut errors);
+        let known = Known { status, accepted: accepted(first) };
+        validate_parts(first, &spec, &part, known, &mut errors);
     }
     validate_conversion(new, &mut errors);
     if let Some(old) = old {
@@ -239,7 +223,20 @@ fn validate_spec_names(spec: &Value, path: &Path, errors: &mut Vec<Error>) {
     }
 }
 
-fn validate_versions(definition: &Value, shared: &Shared, errors: &mut Vec<Error>) {
+/// Whether a definition had this version with this schema before.
+fn is_unchanged(version: &Value, old: &Value) -> bool {
+    let before = value::list(old, "spec.versions")
+        .iter()
+        .find(|before| before["name"] == version["name"]);
+    before.is_some_and(|before| before["schema"] == version["schema"])
+}
+
+fn validate_versions(
+    definition: &Value,
+    shared: &Shared,
+    accepted: &dyn Fn(&Value) -> bool,
+    errors: &mut Vec<Error>,
+) {
     let path = Path::new("spec").child("versions");
     let versions = value::list(definition, "spec.versions");
     for (index, version) in versions.iter().enumerate() {
@@ -257,7 +254,11 @@ fn validate_versions(definition: &Value, shared: &Shared, errors: &mut Vec<Error
         }
         validate_deprecation(version, &path.child("deprecationWarning"), errors);
         let own = |part: &Part| !shared.has(*part);
-        validate_parts(version, &path, &own, has_status(version), errors);
+        let known = Known {
+            status: has_status(version),
+            accepted: accepted(version),
+        };
+        validate_parts(version, &path, &own, known, errors);
     }
     let all = || Value::Array(versions.to_vec());
     let distinct: BTreeSet<&str> = versions
@@ -300,12 +301,21 @@ fn validate_deprecation(version: &Value, path: &Path, errors: &mut Vec<Error>) {
     }
 }
 
+/// What the parts of a version do not say themselves.
+#[derive(Clone, Copy)]
+struct Known {
+    /// Whether there is a status subresource.
+    status: bool,
+    /// Whether the schema was accepted before.
+    accepted: bool,
+}
+
 /// Those parts of a version that stand at `path`: all versions' common ones, or its own.
 fn validate_parts(
     version: &Value,
     path: &Path,
     here: &dyn Fn(&Part) -> bool,
-    status_subresource: bool,
+    known: Known,
     errors: &mut Vec<Error>,
 ) {
     let document = value::at(version, "schema.openAPIV3Schema");
@@ -313,13 +323,23 @@ fn validate_parts(
         "spec" => path.child("validation"),
         _ => path.child("schema"),
     };
-    let options = crd::Options { status_subresource };
+    let options = crd::Options {
+        status_subresource: known.status,
+    };
     let schema_path = schema_path.child("openAPIV3Schema");
     let selects = here(&Part::Selectable) && !version["selectableFields"].is_null();
     let compiled = (!document.is_null() && (here(&Part::Schema) || selects))
         .then(|| crd::compile(document, &schema_path, options));
-    if let (true, Some(Err(faults))) = (here(&Part::Schema), &compiled) {
-        errors.extend(faults.iter().cloned());
+    match (here(&Part::Schema), &compiled) {
+        (true, Some(Err(faults))) => errors.extend(faults.iter().cloned()),
+        (true, Some(Ok(schema))) => {
+            let expressions = match known.accepted {
+                true => Expressions::Accepted,
+                false => Expressions::New,
+            };
+            errors.extend(rules::check(schema, &schema_path, expressions));
+        }
+        (true, None) | (false, _) => {}
     }
     if here(&Part::Subresources) {
         validate_scale(version, &path.child("subresources").child("scale"), errors);

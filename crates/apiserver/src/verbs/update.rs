@@ -144,7 +144,7 @@ impl Attempt<'_> {
         )
         .await?;
         cx.warn_all(warnings);
-        write::validate(&kind, &object, Some(&self.live))?;
+        cx.warn_all(write::validate(&kind, &object, Some(&self.live))?);
         auth::escalation::check(cx, &object, Some(&self.live))?;
         if !tracked {
             write::with_managed(cx, options, self.section, |managed| {

@@ -21,6 +21,8 @@ use crate::{decode, encode, follow, meta, typepack, value};
 /// A write that meets others is tried again so often before the client hears of it.
 pub(crate) const MAX_ATTEMPTS: usize = 10;
 
+const UNCHECKED: &str = "some validation rules were not checked because the object was invalid; correct the existing errors to complete validation";
+
 /// Which part of an object a request writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Section {
@@ -272,8 +274,7 @@ pub(crate) async fn admit(
     if let Some(why) = refused.filter(|_| cx.user.name != crate::bootstrap::USER) {
         return Err(Error::forbidden(cx.kind.about(&name), why));
     }
-    let warn = cx.kind.strategy.warn.and_then(|warn| warn(object));
-    let mut warnings: Vec<String> = warn.map(str::to_owned).into_iter().collect();
+    let mut warnings = Vec::new();
     for decider in &cx.server.config.admission {
         let review = Review {
             user: &cx.user,
@@ -289,8 +290,12 @@ pub(crate) async fn admit(
     Ok(warnings)
 }
 
-/// All that is wrong with an object that is about to be stored.
-pub(crate) fn validate(kind: &Kind, object: &Value, old: Option<&Value>) -> Result<(), Error> {
+/// All that is wrong with an object that is about to be stored; what is merely bad, as warnings.
+pub(crate) fn validate(
+    kind: &Kind,
+    object: &Value,
+    old: Option<&Value>,
+) -> Result<Vec<String>, Error> {
     let mut errors = meta::validate(kind, object, old);
     errors.extend(managed::validate_managed_fields(object));
     if let Some(validate) = kind.strategy.validate {
@@ -305,8 +310,19 @@ pub(crate) fn validate(kind: &Kind, object: &Value, old: Option<&Value>) -> Resu
     if let Some(scale) = kind.scale.as_ref().filter(|_| kind.is_custom()) {
         errors.extend(scale::validate(scale, object));
     }
+    let mut warnings = Vec::new();
+    if let Some(rules) = &kind.rules {
+        match errors.iter().any(blocks_rules) {
+            true => errors.push(field::Error::invalid(field::Path::root(), Value::Null, UNCHECKED)),
+            false => {
+                let verdict = rules.judge(object, old);
+                errors.extend(verdict.errors);
+                warnings = verdict.warnings;
+            }
+        }
+    }
     match errors.is_empty() {
-        true => Ok(()),
+        true => Ok(warnings),
         false => {
             let name = value::text(object, "metadata.name");
             Err(Error::invalid(
@@ -316,6 +332,23 @@ pub(crate) fn validate(kind: &Kind, object: &Value, old: Option<&Value>) -> Resu
                 &errors,
             ))
         }
+    }
+}
+
+/// Rules are written for objects of the right shape.
+fn blocks_rules(error: &field::Error) -> bool {
+    use field::ErrorKind;
+    match error.kind {
+        ErrorKind::NotSupported
+        | ErrorKind::Required
+        | ErrorKind::TooLong
+        | ErrorKind::TooMany
+        | ErrorKind::TypeInvalid => true,
+        ErrorKind::NotFound
+        | ErrorKind::Duplicate
+        | ErrorKind::Invalid
+        | ErrorKind::Forbidden
+        | ErrorKind::Internal => false,
     }
 }
 

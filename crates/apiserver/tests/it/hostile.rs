@@ -231,21 +231,3 @@ async fn an_empty_segment_is_not_skipped() {
         .expect(200);
     server.get("/api/v1//namespaces").await.refused(400);
 }
-
-#[tokio::test]
-async fn rules_that_are_not_enforced_are_warned_of() {
-    let server = Server::start().await;
-    let schema = json!({"type": "object", "properties": {"a": {"type": "integer"}},
-        "x-kubernetes-validations": [{"rule": "self.a > 5"}]});
-    let definition = json!({"apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition", "metadata": {"name": "things.example.com"},
-        "spec": {"group": "example.com", "scope": "Namespaced",
-            "names": {"plural": "things", "kind": "Thing"},
-            "versions": [{"name": "v1", "served": true, "storage": true,
-                "schema": {"openAPIV3Schema": schema}}]}});
-    let path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
-    let reply = server.post(path, &definition).await;
-    reply.expect(201);
-    let warning = reply.headers["warning"].to_str().unwrap();
-    assert!(warning.contains("x-kubernetes-validations"), "{warning}");
-}

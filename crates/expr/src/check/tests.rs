@@ -82,7 +82,7 @@ fn schemas_give_types() {
 fn every_error_is_reported_in_order() {
     check(
         "app.spec.nope == 1 && app.spec.image + 1 == 2 && undeclared",
-        "1:1: undefined field 'nope'\n\
+        "1:9: undefined field 'nope'\n\
          1:23: found no matching overload for '_+_' applied to '(string, int)'\n\
          1:50: undeclared reference to 'undeclared' (in container '')",
     );

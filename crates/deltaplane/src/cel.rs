@@ -1,0 +1,450 @@
+//! `deltaplane cel`: expressions tried out by people.
+
+use std::fs;
+use std::io;
+
+use clap::{Args, Subcommand, ValueEnum};
+use deltaplane_api::field;
+use deltaplane_expr::{
+    Absent, Bindings, Budget, Decl, Env, Eval, Exposure, Meter, Problems, Program, Reading, check,
+    env, lower, parse,
+};
+use deltaplane_schema::crd;
+use serde_json::{Value, json};
+
+/// For `cel`.
+#[derive(Debug, Args)]
+pub(crate) struct Cel {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Debug, Subcommand)]
+enum Verb {
+    /// Evaluate an expression; the exit code is 1 when there is no value
+    Eval(Question),
+    /// Check an expression and print the type of what it gives, without evaluating it
+    Check(Question),
+}
+
+#[derive(Debug, Args)]
+struct Question {
+    /// The expression
+    expression: String,
+    /// A variable: NAME=@FILE reads YAML or JSON from a file, NAME=TEXT takes it as it is, NAME
+    /// alone declares it without a value
+    #[arg(long = "var", value_name = "NAME[=VALUE]")]
+    variables: Vec<String>,
+    /// The schema of a variable: an OpenAPI v3 schema, or a CustomResourceDefinition, whose
+    /// stored version counts
+    #[arg(long = "schema", value_name = "NAME=@FILE")]
+    schemas: Vec<String>,
+    /// Which functions there are, and what it means that data is absent
+    #[arg(long, value_enum, default_value_t = Functions::Kro)]
+    env: Functions,
+    #[arg(short, long, value_enum, default_value_t = Output::Text)]
+    output: Output,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Functions {
+    /// The language alone
+    Standard,
+    /// Validation rules of CustomResourceDefinitions
+    K8sCrd,
+    /// Graphs
+    Kro,
+    /// Gates
+    Gate,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Output {
+    /// The value as JSON, or what is wrong, drawn under the expression
+    Text,
+    /// One object that says all that is known
+    Json,
+}
+
+/// Why there is no answer.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum CelError {
+    #[error("a variable {0:?} has no name")]
+    NoName(String),
+    #[error("a schema must be NAME=@FILE, not {0:?}")]
+    NoFile(String),
+    #[error("failed to read {file}")]
+    Read {
+        file: String,
+        #[source]
+        source: io::Error,
+    },
+    #[error("{place} is not YAML: {why}")]
+    Yaml { place: String, why: String },
+    #[error("{file} is not a structural schema: {}", .faults.first().map_or_else(String::new, ToString::to_string))]
+    Schema {
+        file: String,
+        faults: Vec<field::Error>,
+    },
+    #[error("expressions cannot see data of the schema in {file}")]
+    Invisible { file: String },
+}
+
+/// What to print, where, and how it went.
+pub(crate) struct Said {
+    /// Data.
+    pub(crate) out: String,
+    /// For people.
+    pub(crate) err: String,
+    pub(crate) good: bool,
+}
+
+/// A variable, and what is known of it.
+struct Variable {
+    name: String,
+    value: Option<Value>,
+    decl: Decl,
+}
+
+// === impl CelError ===
+
+impl CelError {
+    pub(crate) fn hint(&self) -> &'static str {
+        match self {
+            Self::NoName(_) | Self::NoFile(_) => "see deltaplane cel eval --help",
+            Self::Read { .. } => "check that the file is there and can be read",
+            Self::Yaml { .. } => "quote texts: --var 'name=\"text\"'",
+            Self::Schema { .. } | Self::Invisible { .. } => {
+                "give an OpenAPI v3 schema of type object, or a CustomResourceDefinition"
+            }
+        }
+    }
+}
+
+// === impl Cel ===
+
+impl Cel {
+    pub(crate) fn run(self) -> Result<Said, CelError> {
+        let (question, evaluates) = match self.verb {
+            Verb::Eval(question) => (question, true),
+            Verb::Check(question) => (question, false),
+        };
+        let variables = question.variables()?;
+        let declared = variables
+            .iter()
+            .map(|variable| (variable.name.clone(), variable.decl.clone()));
+        let env = question.env.build().with_variables(declared);
+        let said = match (compile(&question.expression, &env), evaluates) {
+            (Err(problems), _) => refused(&problems, question.output),
+            (Ok((_, ty)), false) => match question.output {
+                Output::Text => Said::good(format!("{ty}\n")),
+                Output::Json => Said::good(format!("{}\n", json!({"type": ty}))),
+            },
+            (Ok((program, ty)), true) => question.eval(&env, &variables, &program, &ty),
+        };
+        Ok(said)
+    }
+}
+
+fn compile(source: &str, env: &Env) -> Result<(Program, String), Problems> {
+    let ast = parse(source, env)?;
+    let checked = check::check(&ast, env)?;
+    let ty = checked.ty(ast.root()).to_string();
+    Ok((lower(&ast, Some(&checked), env)?, ty))
+}
+
+fn refused(problems: &Problems, output: Output) -> Said {
+    match output {
+        Output::Text => Said {
+            out: String::new(),
+            err: problems.drawn(),
+            good: false,
+        },
+        Output::Json => {
+            let problem = |problem: &deltaplane_expr::Problem| {
+                let at = problem.span.position(problems.source());
+                json!({"line": at.line, "column": at.column + 1, "message": problem.message})
+            };
+            let all: Vec<Value> = problems.iter().map(problem).collect();
+            Said {
+                out: format!("{}\n", json!({"problems": all})),
+                err: String::new(),
+                good: false,
+            }
+        }
+    }
+}
+
+// === impl Question ===
+
+impl Question {
+    fn variables(&self) -> Result<Vec<Variable>, CelError> {
+        let mut variables = Vec::new();
+        let absent = self.env.absent();
+        for text in &self.variables {
+            let (name, value) = match text.split_once('=') {
+                Some((name, value)) => (name, Some(data(value)?)),
+                None => (text.as_str(), None),
+            };
+            if name.is_empty() {
+                return Err(CelError::NoName(text.clone()));
+            }
+            variables.push(Variable {
+                name: name.to_owned(),
+                value,
+                decl: Decl::dynamic(absent).clone(),
+            });
+        }
+        for text in &self.schemas {
+            let (name, file) = text
+                .split_once("=@")
+                .ok_or_else(|| CelError::NoFile(text.clone()))?;
+            let decl = self.schema(name, file)?;
+            match variables.iter_mut().find(|one| one.name == name) {
+                Some(variable) => variable.decl = decl,
+                None => variables.push(Variable {
+                    name: name.to_owned(),
+                    value: None,
+                    decl,
+                }),
+            }
+        }
+        Ok(variables)
+    }
+
+    fn schema(&self, name: &str, file: &str) -> Result<Decl, CelError> {
+        let document = yaml(file, &read(file)?)?;
+        let schema = stored_schema(&document);
+        let options = crd::Options::default();
+        let schema =
+            crd::compile(schema, &field::Path::root(), options).map_err(|faults| {
+                CelError::Schema {
+                    file: file.to_owned(),
+                    faults,
+                }
+            })?;
+        let reading = Reading {
+            absent: self.env.absent(),
+            exposure: self.env.exposure(),
+            resource: true,
+        };
+        Decl::of_schema(&schema, name, reading).ok_or_else(|| CelError::Invisible {
+            file: file.to_owned(),
+        })
+    }
+
+    fn eval(&self, env: &Env, variables: &[Variable], program: &Program, ty: &str) -> Said {
+        let mut bindings = Bindings::new(env);
+        for variable in variables {
+            let (Some(value), Some(slot)) = (&variable.value, env.slot(&variable.name)) else {
+                continue;
+            };
+            if let Err(fault) = bindings.set_json(env, slot, value) {
+                let why = format!("{}: {fault}", variable.name);
+                return self.failed(why.clone(), json!({"error": why}));
+            }
+        }
+        let mut meter = Meter::new(Budget::default());
+        let outcome = program.eval_metered(&bindings, &mut meter);
+        let cost = meter.cost();
+        match outcome {
+            Eval::Value(value) => match value.to_json(&mut meter) {
+                Ok(value) => Said::good(match self.output {
+                    Output::Text => format!("{value:#}\n"),
+                    Output::Json => {
+                        format!("{}\n", json!({"value": value, "type": ty, "cost": cost}))
+                    }
+                }),
+                Err(fault) => self.failed(fault.to_string(), json!({"error": fault.to_string()})),
+            },
+            Eval::Waiting(path) => self.failed(
+                format!("waiting for {path}"),
+                json!({"waiting": path.to_string(), "cost": cost}),
+            ),
+            Eval::Failed(failure) => {
+                let at = failure.span.position(&self.expression);
+                let error = json!({"error": failure.reason.to_string(),
+                    "line": at.line, "column": at.column + 1, "cost": cost});
+                let drawn = failure.drawn(&self.expression);
+                self.failed(drawn.trim_end().to_owned(), error)
+            }
+            Eval::Stopped(stopped) => self.failed(
+                stopped.to_string(),
+                json!({"error": stopped.to_string(), "cost": cost}),
+            ),
+        }
+    }
+
+    /// There is no value.
+    fn failed(&self, text: String, json: Value) -> Said {
+        let (out, err) = match self.output {
+            Output::Text => (String::new(), format!("{text}\n")),
+            Output::Json => (format!("{json}\n"), String::new()),
+        };
+        Said {
+            out,
+            err,
+            good: false,
+        }
+    }
+}
+
+// === impl Functions ===
+
+impl Functions {
+    fn build(self) -> Env {
+        match self {
+            Self::Standard => env::standard(),
+            Self::K8sCrd => env::kubernetes(),
+            Self::Kro => env::kro().build(),
+            Self::Gate => env::gate().build(),
+        }
+    }
+
+    fn absent(self) -> Absent {
+        match self {
+            Self::Standard | Self::K8sCrd => Absent::Fails,
+            Self::Kro | Self::Gate => Absent::Waits,
+        }
+    }
+
+    fn exposure(self) -> Exposure {
+        match self {
+            Self::K8sCrd => Exposure::Declared,
+            Self::Standard | Self::Kro | Self::Gate => Exposure::Open,
+        }
+    }
+}
+
+// === impl Said ===
+
+impl Said {
+    fn good(out: String) -> Self {
+        Self {
+            out,
+            err: String::new(),
+            good: true,
+        }
+    }
+}
+
+/// `@FILE`, or the text itself.
+fn data(value: &str) -> Result<Value, CelError> {
+    match value.strip_prefix('@') {
+        Some(file) => yaml(file, &read(file)?),
+        None => yaml(value, value),
+    }
+}
+
+fn read(file: &str) -> Result<String, CelError> {
+    fs::read_to_string(file).map_err(|source| CelError::Read {
+        file: file.to_owned(),
+        source,
+    })
+}
+
+fn yaml(place: &str, text: &str) -> Result<Value, CelError> {
+    serde_saphyr::from_str(text).map_err(|error| CelError::Yaml {
+        place: place.to_owned(),
+        why: error
+            .to_string()
+            .lines()
+            .next()
+            .unwrap_or_default()
+            .to_owned(),
+    })
+}
+
+/// The schema of a definition's stored version; anything else is a schema itself.
+fn stored_schema(document: &Value) -> &Value {
+    if document["kind"] != "CustomResourceDefinition" {
+        return document;
+    }
+    let versions = document["spec"]["versions"].as_array();
+    let stored = versions
+        .into_iter()
+        .flatten()
+        .find(|version| version["storage"] == true);
+    stored.map_or(document, |version| &version["schema"]["openAPIV3Schema"])
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+    use expect_test::{Expect, expect};
+
+    use super::Cel;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        cel: Cel,
+    }
+
+    fn check(words: &[&str], expected: Expect) {
+        let line = Line::parse_from(["cel"].iter().chain(words));
+        let said = match line.cel.run() {
+            Ok(said) => format!("{}{}{}", said.out, said.err, if said.good { "" } else { "[1]\n" }),
+            Err(error) => format!("error: {error}\nhint: {}\n", error.hint()),
+        };
+        expected.assert_eq(&said);
+    }
+
+    #[test]
+    fn values_are_printed() {
+        check(&["eval", "1 + 2"], expect!["3\n"]);
+        check(
+            &["eval", "app.names.map(n, n.upperAscii())", "--var", "app={names: [a, b]}"],
+            expect![[r#"
+                [
+                  "A",
+                  "B"
+                ]
+            "#]],
+        );
+        check(
+            &["eval", "x * 2", "--var", "x=21", "-o", "json"],
+            expect![[r#"
+                {"cost":2,"type":"dyn","value":42}
+            "#]],
+        );
+    }
+
+    #[test]
+    fn what_is_missing_is_named() {
+        let words = ["eval", "app.status.ready", "--var", "app={}"];
+        check(&words, expect![[r#"
+            waiting for app.status
+            [1]
+        "#]]);
+        let strict = [&words[..], &["--env", "k8s-crd"]].concat();
+        check(&strict, expect![[r#"
+            1:1: no such key: status
+             | app.status.ready
+             | ^^^^^^^^^^^^^^^^
+            [1]
+        "#]]);
+    }
+
+    #[test]
+    fn problems_are_drawn() {
+        check(&["check", "1 + 'a' == nope"], expect![[r#"
+            1:1: found no matching overload for '_+_' applied to '(int, string)'
+             | 1 + 'a' == nope
+             | ^^^^^^^
+            1:12: undeclared reference to 'nope' (in container '')
+             | 1 + 'a' == nope
+             |            ^^^^
+            [1]
+        "#]]);
+        check(&["check", "[1].map(x, x > 0)"], expect!["list(bool)\n"]);
+    }
+
+    #[test]
+    fn bad_arguments_say_what_to_do() {
+        check(&["eval", "1", "--var", "x=@/no/such/file"], expect![[r#"
+            error: failed to read /no/such/file
+            hint: check that the file is there and can be read
+        "#]]);
+    }
+}
