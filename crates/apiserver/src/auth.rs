@@ -1,5 +1,7 @@
 //! Who asks, and whether they may.
 
+use std::time::SystemTime;
+
 use deltaplane_api::identity::{self, Identity};
 use deltaplane_store::Key;
 use http::HeaderMap;
@@ -20,17 +22,37 @@ pub mod tokens;
 /// Whoever did not say who they are may see these, and nothing else, whatever RBAC says.
 const PUBLIC: [&str; 4] = ["/healthz", "/livez", "/readyz", "/version"];
 
-/// Who makes a request: whoever the transport authenticated, or the owner of its token.
-pub(crate) fn authenticate(
+/// Who makes a request.
+pub(crate) struct Caller {
+    /// Whom it is carried out as.
+    pub(crate) user: Identity,
+    /// When the token ends that says so.
+    pub(crate) until: Option<SystemTime>,
+}
+
+/// Who makes a request: whoever the transport authenticated, or the owner of its token; or
+/// whom these act as, if they may.
+pub(crate) fn caller(
     server: &Inner,
     known: Option<&Identity>,
     headers: &HeaderMap,
-) -> Result<Identity, Error> {
+) -> Result<Caller, Error> {
+    let Caller { user, until } = authenticate(server, known, headers)?;
+    let user = impersonation::impersonate(server, user, headers)?;
+    Ok(Caller { user, until })
+}
+
+fn authenticate(
+    server: &Inner,
+    known: Option<&Identity>,
+    headers: &HeaderMap,
+) -> Result<Caller, Error> {
+    let endless = |user| Caller { user, until: None };
     if let Some(user) = known {
-        return Ok(user.clone());
+        return Ok(endless(user.clone()));
     }
     let Some(header) = headers.get(AUTHORIZATION) else {
-        return Ok(Identity::anonymous());
+        return Ok(endless(Identity::anonymous()));
     };
     let token = header.to_str().ok().and_then(|text| {
         let (scheme, token) = text.split_once(' ')?;
@@ -38,9 +60,11 @@ pub(crate) fn authenticate(
     });
     let token = token.ok_or_else(Error::unauthorized)?;
     let claims = verify_token(server, token, &[tokens::AUDIENCE]);
-    claims
-        .map(|claims| claims.identity())
-        .ok_or_else(Error::unauthorized)
+    let claims = claims.ok_or_else(Error::unauthorized)?;
+    Ok(Caller {
+        user: claims.identity(),
+        until: claims.end(),
+    })
 }
 
 /// The claims of a token that holds now: signed here, in time, and what it is bound to exists.
@@ -63,6 +87,14 @@ pub(crate) fn verify_token(server: &Inner, token: &str, audiences: &[&str]) -> O
     Some(claims)
 }
 
+/// Whether the path is for everybody to see.
+pub(crate) fn is_public(path: &str) -> bool {
+    PUBLIC.iter().any(|open| {
+        path.strip_prefix(open)
+            .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    })
+}
+
 /// Refuses what the user may not do. `selected` is the one name that a collection is asked for by
 /// its field selector, if it is: who may use that object may list it.
 pub(crate) fn authorize(
@@ -72,14 +104,8 @@ pub(crate) fn authorize(
     selected: &str,
 ) -> Result<(), Error> {
     match target {
+        Target::Path { path, .. } if is_public(path) => Ok(()),
         Target::Path { verb, path } => {
-            let public = PUBLIC.iter().any(|open| {
-                path.strip_prefix(open)
-                    .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-            });
-            if public {
-                return Ok(());
-            }
             known(user)?;
             match server.rbac.read().allows(user, Action::Path { verb, path }) {
                 true => Ok(()),
@@ -91,14 +117,11 @@ pub(crate) fn authorize(
         }
         Target::Resource(request) => {
             known(user)?;
-            let mut action = action_of(request, request.verb.as_str());
-            if action.name.is_empty() {
-                action.name = selected;
-            }
-            match server.rbac.read().allows(user, Action::Resource(action)) {
-                true => Ok(()),
-                false => Err(forbidden(user, &action)),
-            }
+            permit(
+                server,
+                user,
+                action_of(request, request.verb.as_str(), selected),
+            )
         }
     }
 }
@@ -110,28 +133,34 @@ fn known(user: &Identity) -> Result<(), Error> {
     }
 }
 
-fn action_of<'a>(request: &'a ResourceRequest, verb: &'a str) -> ResourceAction<'a> {
+/// PUT and apply may create, if their user may.
+pub(crate) fn authorize_create(cx: &Cx) -> Result<(), Error> {
+    permit(&cx.server, &cx.user, action_of(&cx.target, "create", ""))
+}
+
+fn permit(server: &Inner, user: &Identity, action: ResourceAction<'_>) -> Result<(), Error> {
+    match server.rbac.read().allows(user, Action::Resource(action)) {
+        true => Ok(()),
+        false => Err(forbidden(user, &action)),
+    }
+}
+
+/// What a request does; to `selected` if its path names nothing.
+pub(crate) fn action_of<'a>(
+    request: &'a ResourceRequest,
+    verb: &'a str,
+    selected: &'a str,
+) -> ResourceAction<'a> {
     ResourceAction {
         verb,
         group: &request.group,
         resource: &request.resource,
         subresource: &request.subresource,
         namespace: &request.namespace,
-        name: &request.name,
-    }
-}
-
-/// PUT and apply may create, if their user may.
-pub(crate) fn authorize_create(cx: &Cx) -> Result<(), Error> {
-    let action = action_of(&cx.target, "create");
-    match cx
-        .server
-        .rbac
-        .read()
-        .allows(&cx.user, Action::Resource(action))
-    {
-        true => Ok(()),
-        false => Err(forbidden(&cx.user, &action)),
+        name: match request.name.as_str() {
+            "" => selected,
+            name => name,
+        },
     }
 }
 

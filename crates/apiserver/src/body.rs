@@ -1,5 +1,6 @@
 //! Bodies of responses: bytes that are shared, never copied per client, and streams of them.
 
+mod indent;
 mod pieces;
 
 use std::convert::Infallible;
@@ -13,9 +14,10 @@ use flate2::write::GzEncoder;
 use futures::Stream;
 use http_body::{Frame, SizeHint};
 
+use self::indent::Indenter;
 pub use self::pieces::Pieces;
 
-/// Compressed bytes are sent in frames of about this size.
+/// Compressed and indented bytes are sent in frames of about this size.
 const FRAME: usize = 64 << 10;
 
 /// The body of a response.
@@ -29,6 +31,8 @@ enum Content {
         pieces: Pieces,
         encoder: Option<GzEncoder<Vec<u8>>>,
     },
+    /// The same, laid out for people on the way.
+    Indented { pieces: Pieces, indenter: Indenter },
     /// Goes on until its end: a watch.
     Stream(Pin<Box<dyn Stream<Item = Pieces> + Send>>),
 }
@@ -52,7 +56,23 @@ impl Body {
                     encoder: Some(encoder),
                 })
             }
-            content @ (Content::Gzip { .. } | Content::Stream(_)) => Self(content),
+            content @ (Content::Gzip { .. } | Content::Indented { .. } | Content::Stream(_)) => {
+                Self(content)
+            }
+        }
+    }
+
+    /// The same JSON, laid out for people; a stream stays as it is.
+    #[must_use]
+    pub fn indented(self) -> Self {
+        match self.0 {
+            Content::Whole(pieces) => Self(Content::Indented {
+                pieces,
+                indenter: Indenter::default(),
+            }),
+            content @ (Content::Gzip { .. } | Content::Indented { .. } | Content::Stream(_)) => {
+                Self(content)
+            }
         }
     }
 
@@ -95,6 +115,9 @@ impl http_body::Body for Body {
                 false => None,
             },
             Content::Gzip { pieces, encoder } => next_compressed(pieces, encoder).map(Pieces::from),
+            Content::Indented { pieces, indenter } => {
+                next_indented(pieces, indenter).map(Pieces::from)
+            }
             Content::Stream(stream) => match stream.as_mut().poll_next(cx) {
                 Poll::Ready(next) => next,
                 Poll::Pending => return Poll::Pending,
@@ -110,7 +133,9 @@ impl http_body::Body for Body {
     fn size_hint(&self) -> SizeHint {
         match &self.0 {
             Content::Whole(pieces) => SizeHint::with_exact(pieces.remaining() as u64),
-            Content::Gzip { .. } | Content::Stream(_) => SizeHint::default(),
+            Content::Gzip { .. } | Content::Indented { .. } | Content::Stream(_) => {
+                SizeHint::default()
+            }
         }
     }
 }
@@ -134,6 +159,19 @@ fn next_compressed(pieces: &mut Pieces, encoder: &mut Option<GzEncoder<Vec<u8>>>
         .finish()
         .expect("writing to memory does not fail");
     Some(rest.into())
+}
+
+/// The next bytes laid out; none when all is sent.
+fn next_indented(pieces: &mut Pieces, indenter: &mut Indenter) -> Option<Bytes> {
+    let mut out = Vec::new();
+    while pieces.has_remaining() && out.len() < FRAME {
+        let chunk = pieces.chunk();
+        let chunk = &chunk[..chunk.len().min(FRAME)];
+        indenter.push(chunk, &mut out);
+        let size = chunk.len();
+        pieces.advance(size);
+    }
+    (!out.is_empty()).then(|| out.into())
 }
 
 #[cfg(test)]

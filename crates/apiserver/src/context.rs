@@ -1,6 +1,7 @@
 //! One request on its way: who asks for what, and how the answer is put together.
 
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use bytes::Bytes;
 use deltaplane_api::identity::Identity;
@@ -23,6 +24,8 @@ pub(crate) type Answer = Response<Body>;
 pub(crate) struct Cx {
     pub(crate) server: Arc<Inner>,
     pub(crate) user: Identity,
+    /// When it ends that this is the user; never, for certificates of a connection.
+    pub(crate) until: Option<SystemTime>,
     pub(crate) kind: Arc<Kind>,
     pub(crate) target: ResourceRequest,
     pub(crate) query: Query,

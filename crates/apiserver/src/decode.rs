@@ -1,11 +1,10 @@
-//! Bodies of requests: from JSON, YAML or protobuf to a value, within limits.
+//! Bodies of requests: from JSON, YAML or protobuf to a value, within limits. Reading the bytes is
+//! not done here (`upload`).
 
 mod duplicates;
 
-use bytes::Bytes;
 use deltaplane_api::json::{self, Parsed};
-use http_body::Body;
-use http_body_util::{BodyExt, LengthLimitError, Limited};
+use deltaplane_schema::TooDeep;
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
@@ -19,27 +18,18 @@ const SUPPORTED: [&str; 3] = [
     "application/vnd.kubernetes.protobuf",
 ];
 
+/// The parser's own limits are many times those of an object that could be stored.
+const TOO_MUCH_YAML: &str = "the document has more values or aliases than can be read";
+
+/// The parser takes up to 20 kB of stack for each level in a debug build, of 2 MB.
+const MAX_YAML_DEPTH: usize = 64;
+
 /// The form of a body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Media {
     Json,
     Yaml,
     Protobuf,
-}
-
-/// Reads a whole body, up to `limit` bytes.
-pub(crate) async fn read<B>(body: B, limit: usize) -> Result<Bytes, Error>
-where
-    B: Body<Data = Bytes>,
-    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
-{
-    match Limited::new(body, limit).collect().await {
-        Ok(collected) => Ok(collected.to_bytes()),
-        Err(error) if error.is::<LengthLimitError>() => Err(Error::too_large(limit)),
-        Err(error) => Err(Error::bad_request(format!(
-            "reading the body failed: {error}"
-        ))),
-    }
 }
 
 /// The form that a `Content-Type` names. Nothing said means JSON.
@@ -108,7 +98,14 @@ fn document(media: Media, body: &[u8]) -> Result<Parsed, Unreadable> {
 /// What is wrong with JSON that could not be read, in the words that clients know if there are
 /// some: not for what only we refuse, such as documents that are too deep.
 pub(crate) fn json_fault(body: &[u8], error: &serde_json::Error) -> String {
-    json::fault(body).unwrap_or_else(|| error.to_string())
+    match nests_too_deep(error) {
+        true => TooDeep.to_string(),
+        false => json::fault(body).unwrap_or_else(|| error.to_string()),
+    }
+}
+
+fn nests_too_deep(error: &serde_json::Error) -> bool {
+    error.to_string().starts_with("recursion limit")
 }
 
 fn parse_error(fault: &str) -> Unreadable {
@@ -149,23 +146,53 @@ fn identified(mut parsed: Parsed) -> Result<Parsed, Unreadable> {
 pub(crate) fn yaml(body: &[u8]) -> Result<Parsed, Unreadable> {
     // Most of it is JSON, which is read faster as such. What looks like JSON and is none, for a
     // trailing comma, may still be YAML.
-    if body.first() == Some(&b'{')
-        && let Ok(parsed) = json::parse(body)
-    {
-        return Ok(parsed);
+    if body.first() == Some(&b'{') {
+        match json::parse(body) {
+            Ok(parsed) => return Ok(parsed),
+            Err(error) if nests_too_deep(&error) => {
+                return Err(Unreadable(format!("yaml: {TooDeep}")));
+            }
+            Err(_) => {}
+        }
     }
     serde_saphyr::from_slice_with_options::<Document>(body, yaml_options())
         .map(|document| document.0)
-        .map_err(|error| {
-            // Behind the first line it shows the place in the text.
-            let text = error.to_string();
-            let first = text.lines().next().unwrap_or_default();
-            Unreadable(format!("yaml: {}", first.trim_start_matches("error: ")))
-        })
+        .map_err(|error| Unreadable(format!("yaml: {}", yaml_fault(&error))))
+}
+
+/// What is wrong with YAML that could not be read.
+fn yaml_fault(error: &serde_saphyr::Error) -> String {
+    use serde_saphyr::Error as Fault;
+    use serde_saphyr::budget::BudgetBreach;
+    let mut fault = error.without_snippet();
+    while let Fault::AliasError { error, .. } = fault {
+        fault = error;
+    }
+    if let Fault::Budget { breach, .. } = fault {
+        return match matches!(breach, BudgetBreach::Depth { .. }) {
+            true => format!(
+                "the document is nested deeper than {MAX_YAML_DEPTH} levels, which only JSON may be"
+            ),
+            false => TOO_MUCH_YAML.to_owned(),
+        };
+    }
+    if matches!(
+        fault,
+        Fault::AliasReplayLimitExceeded { .. }
+            | Fault::AliasExpansionLimitExceeded { .. }
+            | Fault::AliasReplayStackDepthExceeded { .. }
+    ) {
+        return TOO_MUCH_YAML.to_owned();
+    }
+    // Behind the first line it shows the place in the text.
+    let text = fault.to_string();
+    let first = text.lines().next().unwrap_or_default();
+    first.trim_start_matches("error: ").to_owned()
 }
 
 fn yaml_options() -> serde_saphyr::Options {
     serde_saphyr::options! {
+        budget: serde_saphyr::budget! { max_depth: MAX_YAML_DEPTH },
         legacy_octal_numbers: true,
         duplicate_keys: serde_saphyr::DuplicateKeyPolicy::LastWins,
     }
@@ -231,13 +258,6 @@ mod tests {
 
     #[test]
     fn unreadable_bodies_are_bad_requests() {
-        let bomb = format!(
-            "a: &a [x]\n{}",
-            (0..40)
-                .map(|i| format!("b{i}: [*a,*a]\n"))
-                .collect::<String>()
-        );
-        assert!(yaml(bomb.as_bytes()).is_ok());
         for (media, body) in [
             (Media::Json, &b"{"[..]),
             (Media::Yaml, b"a: [\n"),
@@ -251,6 +271,55 @@ mod tests {
             super::media("application/cbor").unwrap_err().code.as_u16(),
             415
         );
+    }
+
+    #[test]
+    fn what_grows_without_bound_is_refused_in_plain_words() {
+        // Each line doubles the one before: 2^30 values at the end.
+        let doubling: String = (1..=30)
+            .map(|i| format!("a{i}: &a{i} [*a{}, *a{}]\n", i - 1, i - 1))
+            .collect();
+        let bomb = format!("a0: &a0 [x]\n{doubling}");
+        let shared = "a: &a [x]\n".to_owned() + &"b: [*a, *a]\n".repeat(40);
+        assert!(yaml(shared.as_bytes()).is_ok());
+        let many = "- a\n".repeat(300_000);
+        let deep = |levels: usize| "[".repeat(levels) + &"]".repeat(levels);
+        let block: String = (0..200).map(|i| " ".repeat(i) + "a:\n").collect();
+        let too_deep = "the document is nested deeper than 64 levels, which only JSON may be";
+        for (text, why) in [
+            (bomb, TOO_MUCH_YAML),
+            (many, TOO_MUCH_YAML),
+            (deep(200), too_deep),
+            (block, too_deep),
+        ] {
+            let error = yaml(text.as_bytes()).unwrap_err();
+            assert_eq!(error.0, format!("yaml: {why}"));
+        }
+        let error = document(Media::Json, deep(200).as_bytes()).unwrap_err();
+        let words = "couldn't get version/kind; json parse error: the object is nested deeper than 120 levels";
+        assert_eq!(error.0, words);
+        assert_eq!(
+            yaml(b"a: [\n").unwrap_err().0.lines().count(),
+            1,
+            "no excerpts"
+        );
+    }
+
+    #[test]
+    fn the_deepest_yaml_needs_less_stack_than_there_is() {
+        let deep = "[".repeat(MAX_YAML_DEPTH) + &"]".repeat(MAX_YAML_DEPTH);
+        let block: String = (0..MAX_YAML_DEPTH - 1)
+            .map(|i| " ".repeat(i) + "a:\n")
+            .collect();
+        for text in [deep, block] {
+            // A worker has 2 MB.
+            let thread = std::thread::Builder::new().stack_size(3 << 19);
+            let read = thread.spawn(move || {
+                duplicate_lines(text.as_bytes());
+                yaml(text.as_bytes()).is_ok()
+            });
+            assert!(read.unwrap().join().unwrap());
+        }
     }
 
     #[test]

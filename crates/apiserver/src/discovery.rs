@@ -198,6 +198,18 @@ mod tests {
     }
 
     #[test]
+    fn a_document_is_kept_once_however_its_path_is_written() {
+        let registry = Registry::built_in();
+        let made = |path: &str| document(&registry, path, "127.0.0.1:1").map(|one| one.as_ptr());
+        let first = made("/apis/apps/v1");
+        assert!(first.is_some());
+        for path in ["/apis/apps/v1/", "//apis///apps/v1", "apis/apps//v1//"] {
+            assert_eq!(made(path), first, "{path}");
+        }
+        assert_eq!(made("/apis/apps/v9"), None);
+    }
+
+    #[test]
     fn kubernetes_groups_come_first() {
         let mut groups = ["example.com", "apps", "rbac.authorization.k8s.io", "a.io"];
         groups.sort_by_key(|group| rank(group));

@@ -63,6 +63,17 @@ pub struct About<'a> {
 
 // === impl About ===
 
+impl About<'static> {
+    /// No resource at all.
+    pub fn nothing() -> Self {
+        Self {
+            group: "",
+            resource: "",
+            name: "",
+        }
+    }
+}
+
 impl About<'_> {
     fn details(&self) -> Details {
         Details {
@@ -112,6 +123,16 @@ impl Error {
     pub fn no_such_path() -> Self {
         let message = "the server could not find the requested resource";
         Self::new(StatusCode::NOT_FOUND, "NotFound", message)
+    }
+
+    /// What only something that runs could answer.
+    pub fn nothing_runs(about: About<'_>, what: &str) -> Self {
+        let message = format!(
+            "nothing runs pods here, so {} {:?} has no {what}: this control plane keeps objects, and clusters run them",
+            about.qualified(),
+            about.name
+        );
+        Self::about(StatusCode::NOT_FOUND, "NotFound", about, message)
     }
 
     /// An object of this name exists.

@@ -4,6 +4,9 @@
 //! places, so that slow requests of one leave places to all others. Requests without a place wait
 //! in a queue per user, and the next place goes to the users in turn. A user whose queue is full
 //! is told to come back later.
+//!
+//! Memory is shared out likewise: large bodies count against a budget of bytes, of which one user
+//! has at most half, from when they come until their requests are answered.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -12,6 +15,7 @@ use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
 use crate::error::Error;
+use crate::server::Limits;
 
 /// The places, and who waits for one.
 pub(crate) struct Flow {
@@ -26,28 +30,42 @@ pub(crate) struct Turn(Option<Held>);
 struct Held {
     state: Arc<Mutex<State>>,
     user: Arc<str>,
+    bytes: usize,
 }
 
 struct State {
-    free: usize,
-    /// How many places one user may have.
-    share: usize,
-    /// How many places each user has.
-    held: BTreeMap<Arc<str>, usize>,
+    /// What nobody has.
+    free: Share,
+    /// What one user may have.
+    share: Share,
+    /// What each user has.
+    held: BTreeMap<Arc<str>, Share>,
     waiting: BTreeMap<Arc<str>, VecDeque<oneshot::Sender<Turn>>>,
     /// Users with waiting requests, in the order of their turns.
     order: VecDeque<Arc<str>>,
     watches: BTreeMap<String, usize>,
 }
 
+#[derive(Clone, Copy, Default)]
+struct Share {
+    places: usize,
+    bytes: usize,
+}
+
 // === impl Flow ===
 
 impl Flow {
-    pub(crate) fn new(in_flight: usize, queued_per_user: usize) -> Self {
-        let free = in_flight.max(1);
+    pub(crate) fn new(limits: &Limits) -> Self {
+        let free = Share {
+            places: limits.in_flight.max(1),
+            bytes: limits.bodies,
+        };
         let state = State {
             free,
-            share: free.div_ceil(2),
+            share: Share {
+                places: free.places.div_ceil(2),
+                bytes: free.bytes.div_ceil(2),
+            },
             held: BTreeMap::new(),
             waiting: BTreeMap::new(),
             order: VecDeque::new(),
@@ -55,7 +73,7 @@ impl Flow {
         };
         Self {
             state: Arc::new(Mutex::new(state)),
-            queued_per_user,
+            queued_per_user: limits.queued_per_user,
         }
     }
 
@@ -69,10 +87,9 @@ impl Flow {
         let waiting = {
             let mut state = self.state.lock();
             let user: Arc<str> = user.into();
-            if state.free > 0 && state.may_hold(&user) {
+            if state.free.places > 0 && state.may_hold(&user) {
                 state.take(&user);
-                let state = Arc::clone(&self.state);
-                return Ok(Turn(Some(Held { state, user })));
+                return Ok(Turn::of(&self.state, user));
             }
             state.enqueue(user, self.queued_per_user)?
         };
@@ -105,20 +122,36 @@ impl Flow {
 
 impl State {
     fn may_hold(&self, user: &str) -> bool {
-        self.held.get(user).is_none_or(|held| *held < self.share)
+        let held = self.held.get(user);
+        held.is_none_or(|held| held.places < self.share.places)
     }
 
     fn take(&mut self, user: &Arc<str>) {
-        self.free -= 1;
-        *self.held.entry(Arc::clone(user)).or_default() += 1;
+        self.free.places -= 1;
+        self.held.entry(Arc::clone(user)).or_default().places += 1;
     }
 
-    fn give_back(&mut self, user: &Arc<str>) {
-        self.free += 1;
-        if let Some(held) = self.held.get_mut(user) {
-            *held -= 1;
-            if *held == 0 {
-                self.held.remove(user);
+    /// Bytes for someone who has a place; whether there are so many.
+    fn take_bytes(&mut self, user: &str, bytes: usize) -> bool {
+        let Some(held) = self.held.get_mut(user) else {
+            return false;
+        };
+        let fits = bytes <= self.free.bytes && held.bytes + bytes <= self.share.bytes;
+        if fits {
+            self.free.bytes -= bytes;
+            held.bytes += bytes;
+        }
+        fits
+    }
+
+    fn give_back(&mut self, held: &Held) {
+        self.free.places += 1;
+        self.free.bytes += held.bytes;
+        if let Some(all) = self.held.get_mut(&held.user) {
+            all.places -= 1;
+            all.bytes -= held.bytes;
+            if all.places == 0 {
+                self.held.remove(&held.user);
             }
         }
     }
@@ -144,7 +177,7 @@ impl State {
     fn next(&mut self) -> Option<(Arc<str>, oneshot::Sender<Turn>)> {
         let mut passed_over = Vec::new();
         let mut found = None;
-        while self.free > 0
+        while self.free.places > 0
             && found.is_none()
             && let Some(user) = self.order.pop_front()
         {
@@ -177,26 +210,50 @@ impl State {
 
 // === impl Turn ===
 
+impl Turn {
+    fn of(state: &Arc<Mutex<State>>, user: Arc<str>) -> Self {
+        Self(Some(Held {
+            state: Arc::clone(state),
+            user,
+            bytes: 0,
+        }))
+    }
+
+    /// Counts so many more bytes of the request's body, if they are to be had.
+    pub(crate) fn hold(&mut self, bytes: usize) -> Result<(), Error> {
+        let Some(held) = &mut self.0 else {
+            return Ok(());
+        };
+        match held.state.lock().take_bytes(&held.user, bytes) {
+            true => {
+                held.bytes += bytes;
+                Ok(())
+            }
+            false => {
+                let message = "too many large requests at once, please try again later";
+                Err(Error::too_many_requests(message))
+            }
+        }
+    }
+}
+
 impl Drop for Turn {
     fn drop(&mut self) {
-        let Some(Held { state, user }) = self.0.take() else {
+        let Some(held) = self.0.take() else {
             return;
         };
-        state.lock().give_back(&user);
+        let state = &held.state;
+        state.lock().give_back(&held);
         loop {
             let Some((user, waiter)) = state.lock().next() else {
                 return;
             };
-            let held = Held {
-                state: Arc::clone(&state),
-                user,
-            };
             // Sent outside the lock. A waiter that just gave up hands the turn back.
-            match waiter.send(Self(Some(held))) {
+            match waiter.send(Self::of(state, user)) {
                 Ok(()) => return,
                 Err(mut unused) => {
-                    if let Some(held) = unused.0.take() {
-                        state.lock().give_back(&held.user);
+                    if let Some(unused) = unused.0.take() {
+                        state.lock().give_back(&unused);
                     }
                 }
             }
@@ -210,9 +267,18 @@ mod tests {
 
     use super::*;
 
+    fn flow(in_flight: usize, queued_per_user: usize) -> Flow {
+        Flow::new(&Limits {
+            in_flight,
+            queued_per_user,
+            bodies: 100,
+            ..Limits::default()
+        })
+    }
+
     #[tokio::test]
     async fn users_take_turns_whatever_the_length_of_their_queues() {
-        let flow = Flow::new(1, 10);
+        let flow = flow(1, 10);
         let running = flow.turn("busy").await.unwrap();
         let mut busy: Vec<_> = (0..3).map(|_| Box::pin(flow.turn("busy"))).collect();
         for waiting in &mut busy {
@@ -238,7 +304,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_full_queue_is_refused_and_those_who_left_do_not_count() {
-        let flow = Flow::new(1, 1);
+        let flow = flow(1, 1);
         let _running = flow.turn("a").await.unwrap();
         let mut waiting = Box::pin(flow.turn("a"));
         assert!(waiting.as_mut().now_or_never().is_none());
@@ -256,7 +322,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_turn_given_to_someone_who_left_is_not_lost() {
-        let flow = Flow::new(1, 10);
+        let flow = flow(1, 10);
         let running = flow.turn("a").await.unwrap();
         let mut gone = Box::pin(flow.turn("a"));
         assert!(gone.as_mut().now_or_never().is_none());
@@ -272,7 +338,7 @@ mod tests {
 
     #[tokio::test]
     async fn one_user_has_at_most_half_of_the_places() {
-        let flow = Flow::new(4, 10);
+        let flow = flow(4, 10);
         let mut held = [flow.turn("slow").await, flow.turn("slow").await];
         let mut third = Box::pin(flow.turn("slow"));
         assert!(third.as_mut().now_or_never().is_none());
@@ -286,5 +352,24 @@ mod tests {
         assert!(third.as_mut().now_or_never().is_none());
         held[0] = Err(Error::unauthorized());
         assert!(third.as_mut().now_or_never().is_some());
+    }
+
+    #[tokio::test]
+    async fn bytes_are_shared_out_and_come_back() {
+        let flow = flow(8, 0);
+        let code = |held: Result<(), Error>| held.map_err(|error| error.code.as_u16());
+        let mut first = flow.turn("a").await.unwrap();
+        let mut second = flow.turn("a").await.unwrap();
+        assert_eq!(code(first.hold(30)), Ok(()));
+        assert_eq!(code(second.hold(20)), Ok(()));
+        assert_eq!(code(second.hold(1)), Err(429), "a has its half");
+        let mut other = flow.turn("b").await.unwrap();
+        assert_eq!(code(other.hold(50)), Ok(()));
+        let mut third = flow.turn("c").await.unwrap();
+        assert_eq!(code(third.hold(1)), Err(429), "all are taken");
+        assert_eq!(code(Flow::exempt().hold(1000)), Ok(()));
+        drop(first);
+        assert_eq!(code(third.hold(30)), Ok(()));
+        assert_eq!(code(third.hold(1)), Err(429));
     }
 }

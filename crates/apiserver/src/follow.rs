@@ -127,10 +127,7 @@ impl Follower {
         };
         let parsed = object.and_then(|one| serde_json::from_slice::<Value>(one.bytes()).ok());
         match self.follows {
-            Follows::Rbac(part) => {
-                let mut rbac = self.server.rbac.write();
-                rbac.apply(part, key.namespace(), key.name(), parsed.as_ref());
-            }
+            Follows::Rbac(part) => self.server.replace_rights(part, key, parsed.as_ref()),
             Follows::Definitions => {
                 let kinds = parsed.as_ref().map(custom::kinds).unwrap_or_default();
                 self.server.replace_definition(key.name(), kinds);

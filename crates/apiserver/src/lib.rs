@@ -30,6 +30,7 @@ use deltaplane_runtime::{Tasks, Trigger};
 use deltaplane_store::Store;
 use parking_lot::{Mutex, RwLock};
 use prometheus_client::registry::Registry as MetricsRegistry;
+use tokio::sync::watch;
 
 use auth::tokens::Tokens;
 use flow::Flow;
@@ -38,6 +39,7 @@ use metrics::Metrics;
 use reach::Reach;
 use server::Inner;
 
+mod answered;
 pub mod auth;
 mod body;
 mod bootstrap;
@@ -68,6 +70,7 @@ mod service;
 mod strategy;
 mod table;
 pub mod typepack;
+mod upload;
 mod value;
 mod verbs;
 
@@ -113,9 +116,10 @@ impl ApiServer {
         let inner = Inner {
             registry: ArcSwap::from_pointee(Registry::built_in()),
             rbac: RwLock::default(),
+            withdrawn: watch::Sender::new(0),
             reaches: reaches.collect(),
             tokens: Tokens::new(&config.service_account_key)?,
-            flow: Flow::new(config.limits.in_flight, config.limits.queued_per_user),
+            flow: Flow::new(&config.limits),
             metrics,
             metrics_registry: Mutex::new(metrics_registry),
             watches: std::sync::atomic::AtomicUsize::new(0),

@@ -1,9 +1,10 @@
 //! Which form of an answer the client accepts. Pure.
 
-use http::HeaderMap;
-use http::header::{ACCEPT, ACCEPT_ENCODING};
+use http::header::{ACCEPT, ACCEPT_ENCODING, USER_AGENT};
+use http::{HeaderMap, HeaderValue};
 
 use crate::error::Error;
+use crate::options::Query;
 
 /// The form of an object in an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,6 +51,21 @@ pub(crate) fn accepts_gzip(headers: &HeaderMap) -> bool {
         let mut parts = one.trim().split(';').map(str::trim);
         parts.next() == Some("gzip") && !parts.any(|part| matches!(part, "q=0" | "q=0.0"))
     })
+}
+
+/// Whether the answer is for a person to read: the query says so, or the client is one that people
+/// read with.
+pub(crate) fn wants_indentation(headers: &HeaderMap, query: &Query) -> bool {
+    const FOR_PEOPLE: [&str; 3] = ["curl", "Wget", "Mozilla/5.0"];
+    match query.get("pretty") {
+        "" => {}
+        said => return matches!(said, "1" | "t" | "T" | "true" | "TRUE" | "True"),
+    }
+    let client = headers
+        .get(USER_AGENT)
+        .map_or(&b""[..], HeaderValue::as_bytes);
+    let for_people = |one: &&str| client.starts_with(one.as_bytes());
+    FOR_PEOPLE.iter().any(for_people)
 }
 
 /// What the client accepts, in its order.
@@ -148,5 +164,20 @@ mod tests {
         assert!(check("deflate, gzip;q=0.5"));
         assert!(!check("gzip;q=0"));
         assert!(!check("br"));
+    }
+
+    #[test]
+    fn people_get_indented_answers() {
+        let check = |client: &str, query: &str| {
+            let mut headers = HeaderMap::new();
+            headers.insert(USER_AGENT, client.parse().unwrap());
+            wants_indentation(&headers, &Query::parse(query))
+        };
+        assert!(check("curl/8.5", ""));
+        assert!(check("Mozilla/5.0 (X11)", "limit=1"));
+        assert!(!check("curl/8.5", "pretty=false"));
+        assert!(!check("kubectl/v1.36.3", ""));
+        assert!(!check("kubectl/v1.36.3", "pretty=yes"));
+        assert!(check("kubectl/v1.36.3", "pretty=true"));
     }
 }

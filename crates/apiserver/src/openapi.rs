@@ -23,16 +23,25 @@ pub(crate) fn index(registry: &Registry) -> Bytes {
         let mut paths = Map::new();
         for (group, versions) in registry.groups() {
             for version in versions {
-                let name = name(group, version);
                 let document = document(registry, group, version).unwrap_or_default();
-                let hash = crate::fingerprint(&[&String::from_utf8_lossy(&document)]);
-                let url = format!("/openapi/v3/{name}?hash={hash:016X}");
-                paths.insert(name, json!({ "serverRelativeURL": url }));
+                let url = url(group, version, &hash(&document));
+                paths.insert(name(group, version), json!({ "serverRelativeURL": url }));
             }
         }
         Some(encode::bytes(&json!({ "paths": paths })))
     });
     index.unwrap_or_default()
+}
+
+/// The number that differs when a document does.
+pub(crate) fn hash(document: &[u8]) -> String {
+    let number = crate::fingerprint(&[&String::from_utf8_lossy(document)]);
+    format!("{number:016X}")
+}
+
+/// Where the document of a group and version is, as long as it has this hash.
+pub(crate) fn url(group: &str, version: &str, hash: &str) -> String {
+    format!("/openapi/v3/{}?hash={hash}", name(group, version))
 }
 
 fn name(group: &str, version: &str) -> String {

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use deltaplane_runtime::readiness::{Check, State};
-use http::header::{CACHE_CONTROL, CONTENT_TYPE, ETAG, HeaderValue, IF_NONE_MATCH, VARY};
+use http::header::{CACHE_CONTROL, CONTENT_TYPE, ETAG, HeaderValue, IF_NONE_MATCH, LOCATION, VARY};
 use http::{HeaderMap, Method, StatusCode};
 use serde_json::json;
 
 use crate::body::Body;
 use crate::context::{Answer, json, text};
-use crate::error::Error;
+use crate::error::{About, Error};
 use crate::options::Query;
 use crate::server::Inner;
 use crate::{discovery, negotiate, openapi, typepack};
@@ -22,12 +22,7 @@ pub(crate) fn answer(
     query: &Query,
 ) -> Result<Answer, Error> {
     if method != Method::GET && method != Method::HEAD {
-        let about = crate::error::About {
-            group: "",
-            resource: "",
-            name: "",
-        };
-        return Err(Error::method_not_allowed(about, method.as_str()));
+        return Err(Error::method_not_allowed(About::nothing(), method.as_str()));
     }
     let trimmed = path.trim_end_matches('/');
     if let Some(check) = health(trimmed) {
@@ -174,12 +169,28 @@ fn document(
     let name = path.trim_start_matches("/openapi/v3/");
     let (group, version) = openapi::parse(name).ok_or_else(Error::no_such_path)?;
     let document = openapi::document(&server.registry.load(), group, version);
-    let mut answer = tagged_json(document.ok_or_else(Error::no_such_path)?, headers)?;
-    if !query.get("hash").is_empty() {
+    let document = document.ok_or_else(Error::no_such_path)?;
+    let current = openapi::hash(&document);
+    let wanted = query.get("hash");
+    if !wanted.is_empty() && wanted != current {
+        // Whoever keeps what is at a hash must not keep another document there.
+        return Ok(moved(&openapi::url(group, version, &current)));
+    }
+    let mut answer = tagged_json(document, headers)?;
+    if !wanted.is_empty() {
         let forever = HeaderValue::from_static("public, immutable, max-age=31536000");
         answer.headers_mut().insert(CACHE_CONTROL, forever);
     }
     Ok(answer)
+}
+
+fn moved(to: &str) -> Answer {
+    let mut answer = http::Response::new(Body::empty());
+    *answer.status_mut() = StatusCode::MOVED_PERMANENTLY;
+    if let Ok(to) = HeaderValue::from_str(to) {
+        answer.headers_mut().insert(LOCATION, to);
+    }
+    answer
 }
 
 fn tagged_json(bytes: bytes::Bytes, headers: &HeaderMap) -> Result<Answer, Error> {
@@ -189,10 +200,7 @@ fn tagged_json(bytes: bytes::Bytes, headers: &HeaderMap) -> Result<Answer, Error
 
 /// A document that clients may keep: answered in full only if it changed.
 fn tagged(bytes: bytes::Bytes, kind: &'static str, headers: &HeaderMap) -> Answer {
-    let tag = format!(
-        "\"{:016X}\"",
-        crate::fingerprint(&[&String::from_utf8_lossy(&bytes)])
-    );
+    let tag = format!("\"{}\"", openapi::hash(&bytes));
     let known = headers
         .get(IF_NONE_MATCH)
         .is_some_and(|sent| sent.as_bytes() == tag.as_bytes());

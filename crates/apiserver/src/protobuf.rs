@@ -124,11 +124,6 @@ pub enum EncodeError {
     TooDeep,
 }
 
-/// Does the body begin as a protobuf body must?
-pub fn is_protobuf(body: &[u8]) -> bool {
-    body.starts_with(MAGIC)
-}
-
 /// Decodes a body. `expected` fills in what the envelope leaves open.
 ///
 /// # Errors

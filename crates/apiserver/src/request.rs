@@ -2,6 +2,8 @@
 
 use http::Method;
 
+use crate::error::{About, Error};
+
 /// What a request is about.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Target {
@@ -46,6 +48,18 @@ pub(crate) enum BadTarget {
     Encoding,
     /// No verb belongs to this method here.
     Method,
+}
+
+// === impl BadTarget ===
+
+impl BadTarget {
+    /// What the client is told.
+    pub(crate) fn error(self, method: &Method) -> Error {
+        match self {
+            Self::Encoding => Error::bad_request("the path is not valid"),
+            Self::Method => Error::method_not_allowed(About::nothing(), method.as_str()),
+        }
+    }
 }
 
 // === impl Verb ===
@@ -165,8 +179,8 @@ impl Parts {
 
 impl ResourceRequest {
     /// What errors say this request is about.
-    pub(crate) fn about(&self) -> crate::error::About<'_> {
-        crate::error::About {
+    pub(crate) fn about(&self) -> About<'_> {
+        About {
             group: &self.group,
             resource: &self.resource,
             name: &self.name,

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use arc_swap::ArcSwap;
 use deltaplane_api::time::Time;
@@ -10,8 +10,10 @@ use deltaplane_runtime::{Clock, Readiness, Stop};
 use deltaplane_store::{Collection, Key, Store};
 use parking_lot::{Mutex, RwLock};
 use prometheus_client::registry::Registry as MetricsRegistry;
+use serde_json::Value;
+use tokio::sync::watch;
 
-use crate::auth::rbac::Rbac;
+use crate::auth::rbac::{Part, Rbac};
 use crate::auth::tokens::Tokens;
 use crate::error::Error;
 use crate::flow::Flow;
@@ -28,8 +30,6 @@ pub(crate) const TENANT: &str = "default";
 pub struct Config {
     /// Where clients reach the server; the `kubernetes` Service points there.
     pub address: std::net::SocketAddr,
-    /// The certificate authority that clients trust, PEM.
-    pub ca: String,
     /// The key that signs service accounts' tokens, PKCS#8 PEM, P-256.
     pub service_account_key: String,
     /// Limits on what clients may ask for.
@@ -51,6 +51,8 @@ pub struct Limits {
     pub body: usize,
     /// How long a body may take to arrive.
     pub body_time: Duration,
+    /// All large bodies at once, in bytes. One user has at most half of them.
+    pub bodies: usize,
     /// Requests carried out at once, watches apart. One user has at most half of these places.
     pub in_flight: usize,
     /// Requests of one user that may wait for their turn.
@@ -66,6 +68,8 @@ pub(crate) struct Inner {
     pub(crate) store: Store,
     pub(crate) registry: ArcSwap<Registry>,
     pub(crate) rbac: RwLock<Rbac>,
+    /// How often rights were withdrawn, for those who were let in for longer.
+    pub(crate) withdrawn: watch::Sender<u64>,
     /// How far the followers of some collections have come.
     pub(crate) reaches: Vec<(&'static str, Reach)>,
     pub(crate) tokens: Tokens,
@@ -80,16 +84,17 @@ pub(crate) struct Inner {
 // === impl Limits ===
 
 impl Default for Limits {
-    /// 3 MiB is the real server's limit on bodies. The rest keeps two cores busy, and no more
-    /// memory than a few hundred large requests need.
+    /// 3 MiB is the real server's limit on bodies. The rest keeps two cores busy. A watch costs
+    /// a few kilobytes; a user with more of them than a few thousand means something else.
     fn default() -> Self {
         Self {
             body: 3 << 20,
             body_time: Duration::from_secs(30),
+            bodies: 128 << 20,
             in_flight: 256,
             queued_per_user: 256,
             watches: 50_000,
-            watches_per_user: 20_000,
+            watches_per_user: 10_000,
         }
     }
 }
@@ -101,11 +106,35 @@ impl Inner {
         Time::from_system(self.config.clock.now())
     }
 
+    /// Waits until memory shows everything that was acknowledged before. The one place for it:
+    /// all requests that must not see the past come through here before they read.
+    pub(crate) async fn fresh(&self) -> Result<(), Error> {
+        let reached = self.store.barrier().await;
+        reached
+            .map(drop)
+            .map_err(|error| Error::unavailable(error.to_string()))
+    }
+
+    /// How long it has been since.
+    pub(crate) fn took(&self, since: SystemTime) -> Duration {
+        let now = self.config.clock.now();
+        now.duration_since(since).unwrap_or_default()
+    }
+
     /// The key of an object, if the names can be part of one.
     pub(crate) fn key(&self, kind: &Kind, namespace: &str, name: &str) -> Result<Key, Error> {
         let namespace = if kind.namespaced { namespace } else { "" };
         Key::new(TENANT, &kind.collection, namespace, name)
             .map_err(|_| Error::not_found(kind.about(name)))
+    }
+
+    /// Takes in a role or binding as it now is, and tells watches if it gave more before.
+    pub(crate) fn replace_rights(&self, part: Part, key: &Key, object: Option<&Value>) {
+        let (namespace, name) = (key.namespace(), key.name());
+        let withdrawn = self.rbac.write().apply(part, namespace, name, object);
+        if withdrawn {
+            self.withdrawn.send_modify(|times| *times += 1);
+        }
     }
 
     /// How far the cache that follows this collection has come, if there is one.

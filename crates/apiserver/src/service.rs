@@ -2,40 +2,41 @@
 
 use std::convert::Infallible;
 use std::future::Future;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll};
-use std::time::SystemTime;
 
 use bytes::Bytes;
 use deltaplane_api::identity::{Identity, MASTERS};
 use deltaplane_api::selector::FieldSelector;
-use http::header::{CACHE_CONTROL, CONTENT_ENCODING, HeaderName, HeaderValue, VARY};
+use http::header::{
+    CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE, EXPECT, HeaderName, HeaderValue, VARY,
+};
 use http::{Method, Request, Response, StatusCode};
+use http_body::Body as _;
 
 use crate::ApiServer;
-use crate::auth;
+use crate::answered::Answered;
+use crate::auth::{self, Caller};
 use crate::body::Body;
 use crate::context::{Answer, Cx, failure};
-use crate::decode;
 use crate::error::Error;
 use crate::flow::{Flow, Turn};
 use crate::negotiate;
 use crate::options::Query;
 use crate::paths;
 use crate::present;
-use crate::request::{BadTarget, ResourceRequest, Target, Verb};
+use crate::request::{ResourceRequest, Target, Verb};
 use crate::reviews::{self, Question};
 use crate::seams::SubresourceRequest;
 use crate::server::Inner;
 use crate::table::Include;
+use crate::upload::{self, BoxError};
 use crate::verbs::write::Section;
 use crate::verbs::{create, delete, get, list, patch, scale, update, watch};
 
 /// Larger answers are compressed for clients that ask for it.
 const GZIP_FROM: u64 = 128 << 10;
-
-type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
 impl<B> tower::Service<Request<B>> for ApiServer
 where
@@ -64,44 +65,53 @@ where
 {
     let started = server.config.clock.now();
     let (parts, body) = request.into_parts();
+    let mut body = pin!(body);
     let gzip = negotiate::accepts_gzip(&parts.headers);
     let query = Query::parse(parts.uri.query().unwrap_or_default());
+    let indented = negotiate::wants_indentation(&parts.headers, &query);
     let target = Target::parse(&parts.method, parts.uri.path(), query.flag("watch"));
-    let mut answer = match &target {
+    let (user, mut answer) = match &target {
         Ok(target) => {
             let incoming = Incoming {
                 server,
                 parts: &parts,
                 query,
             };
-            let outcome = incoming.carry_out(target, body).await;
-            outcome.unwrap_or_else(|error| failure(&error))
+            incoming.carry_out(target, body.as_mut()).await
         }
-        Err(BadTarget::Encoding) => failure(&Error::bad_request("the path is not valid")),
-        Err(BadTarget::Method) => {
-            let about = crate::error::About {
-                group: "",
-                resource: "",
-                name: "",
-            };
-            failure(&Error::method_not_allowed(about, parts.method.as_str()))
-        }
+        Err(bad) => (None, failure(&bad.error(&parts.method))),
     };
-    record(server, target.as_ref().ok(), answer.status(), started);
+    let audit = audit_id(&parts.headers);
+    let answered = Answered {
+        target: target.as_ref().ok(),
+        user: user.as_ref(),
+        audit: &audit,
+        code: answer.status(),
+        took: server.took(started),
+    };
+    answered.count(&server.metrics);
+    answered.log();
+    if !body.is_end_stream() && !is_kept_back(&parts.headers, answer.status()) {
+        let late = server.config.clock.sleep(upload::PASSING_TIME);
+        tokio::select! {
+            () = upload::pass(body) => {}
+            () = late => {}
+        }
+    }
     let headers = answer.headers_mut();
-    let audit = headers_audit(&parts.headers);
     headers.insert(HeaderName::from_static("audit-id"), audit);
     headers
         .entry(CACHE_CONTROL)
         .or_insert(HeaderValue::from_static("no-cache, private"));
-    match gzip {
-        true => compressed(answer),
-        false => answer,
+    match (indented, gzip) {
+        (true, _) if !is_openapi(&parts) => indent(answer),
+        (true | false, true) => compressed(answer),
+        (true | false, false) => answer,
     }
 }
 
 /// The number by which logs speak of this request: the client's, or a new one.
-fn headers_audit(headers: &http::HeaderMap) -> HeaderValue {
+fn audit_id(headers: &http::HeaderMap) -> HeaderValue {
     let sent = headers.get("audit-id").filter(|id| id.len() <= 64).cloned();
     sent.unwrap_or_else(|| {
         let mut buffer = uuid::Uuid::encode_buffer();
@@ -110,8 +120,28 @@ fn headers_audit(headers: &http::HeaderMap) -> HeaderValue {
     })
 }
 
+/// Whether the rest of the body will not come: because the client waits to be asked for it, or
+/// because it was too slow already.
+fn is_kept_back(headers: &http::HeaderMap, code: StatusCode) -> bool {
+    let waits = headers.contains_key(EXPECT) && code != StatusCode::PAYLOAD_TOO_LARGE;
+    waits || code == StatusCode::REQUEST_TIMEOUT
+}
+
+/// Documents that nobody reads as they are, and that have a hash of their bytes.
+fn is_openapi(parts: &http::request::Parts) -> bool {
+    parts.uri.path().starts_with("/openapi/")
+}
+
+/// For people who read with curl.
+fn indent(answer: Answer) -> Answer {
+    let kind = answer.headers().get(CONTENT_TYPE);
+    match kind.is_some_and(|kind| kind == "application/json") {
+        true => answer.map(Body::indented),
+        false => answer,
+    }
+}
+
 fn compressed(answer: Answer) -> Answer {
-    use http_body::Body as _;
     let large = answer
         .body()
         .size_hint()
@@ -130,20 +160,6 @@ fn compressed(answer: Answer) -> Answer {
     answer
 }
 
-fn record(server: &Inner, target: Option<&Target>, status: StatusCode, started: SystemTime) {
-    let verb = match target {
-        Some(Target::Resource(request)) => request.verb.as_str(),
-        Some(Target::Path { .. }) => "path",
-        None => "invalid",
-    };
-    let now = server.config.clock.now();
-    let seconds = now
-        .duration_since(started)
-        .unwrap_or_default()
-        .as_secs_f64();
-    server.metrics.answered(verb, status.as_u16(), seconds);
-}
-
 /// A request that has been read so far as its head.
 struct Incoming<'a> {
     server: &'a Arc<Inner>,
@@ -154,41 +170,64 @@ struct Incoming<'a> {
 // === impl Incoming ===
 
 impl Incoming<'_> {
-    async fn carry_out<B>(self, target: &Target, body: B) -> Result<Answer, Error>
+    /// Who asked, if that is known, and what they are answered.
+    async fn carry_out<B>(self, target: &Target, body: Pin<&mut B>) -> (Option<Identity>, Answer)
     where
         B: http_body::Body<Data = Bytes> + Send,
         B::Error: Into<BoxError>,
     {
         let known = self.parts.extensions.get::<Identity>();
-        let user = auth::authenticate(self.server, known, &self.parts.headers)?;
-        let user = auth::impersonation::impersonate(self.server, user, &self.parts.headers)?;
-        let selected = self.selected_name(target);
-        auth::authorize(self.server, &user, target, &selected)?;
-        let _turn = self.turn(&user, target).await?;
+        let caller = match auth::caller(self.server, known, &self.parts.headers) {
+            Ok(caller) => caller,
+            Err(error) => return (None, failure(&error)),
+        };
+        let (_turn, body) = match self.admit(&caller.user, target, body).await {
+            Ok(admitted) => admitted,
+            Err(error) => return (Some(caller.user), failure(&error)),
+        };
         match target {
-            Target::Path { path, .. } => paths::answer(
-                self.server,
-                &self.parts.method,
-                path,
-                &self.parts.headers,
-                &self.query,
-            ),
+            Target::Path { path, .. } => {
+                let (method, headers) = (&self.parts.method, &self.parts.headers);
+                let outcome = paths::answer(self.server, method, path, headers, &self.query);
+                let answer = outcome.unwrap_or_else(|error| failure(&error));
+                (Some(caller.user), answer)
+            }
             Target::Resource(request) => {
-                let body = self.read(body).await?;
-                self.resource(user, request.clone(), body).await
+                let (user, answer) = self.resource(caller, request.clone(), body).await;
+                (Some(user), answer)
             }
         }
     }
 
+    /// A turn and the body, for those who may do this.
+    async fn admit<B>(
+        &self,
+        user: &Identity,
+        target: &Target,
+        body: Pin<&mut B>,
+    ) -> Result<(Turn, Bytes), Error>
+    where
+        B: http_body::Body<Data = Bytes> + Send,
+        B::Error: Into<BoxError>,
+    {
+        auth::authorize(self.server, user, target, &self.selected_name(target))?;
+        let mut turn = self.turn(user, target).await?;
+        let body = match target {
+            Target::Path { .. } => Bytes::new(),
+            Target::Resource(_) => self.read(body, &mut turn).await?,
+        };
+        Ok((turn, body))
+    }
+
     /// The whole body, which holds a turn while it comes and therefore may not take for ever.
-    async fn read<B>(&self, body: B) -> Result<Bytes, Error>
+    async fn read<B>(&self, body: Pin<&mut B>, turn: &mut Turn) -> Result<Bytes, Error>
     where
         B: http_body::Body<Data = Bytes> + Send,
         B::Error: Into<BoxError>,
     {
         let config = &self.server.config;
         tokio::select! {
-            read = decode::read(body, config.limits.body) => read,
+            read = upload::read(body, config.limits.body, turn) => read,
             () = config.clock.sleep(config.limits.body_time) => Err(Error::body_too_slow()),
         }
     }
@@ -217,34 +256,27 @@ impl Incoming<'_> {
 
     async fn resource(
         self,
-        user: Identity,
+        caller: Caller,
         target: ResourceRequest,
         body: Bytes,
-    ) -> Result<Answer, Error> {
+    ) -> (Identity, Answer) {
         if reviews::is_question(&target) {
-            negotiate::plain(&self.parts.headers)?;
-            let content_type = self.parts.headers.get(http::header::CONTENT_TYPE);
-            let content_type = content_type
-                .and_then(|one| one.to_str().ok())
-                .unwrap_or_default();
-            let question = Question {
-                server: self.server,
-                user: &user,
-                target: &target,
-                content_type,
-                body: &body,
-            };
-            return question.answer();
+            let outcome = self.question(&caller.user, &target, &body);
+            let answer = outcome.unwrap_or_else(|error| failure(&error));
+            return (caller.user, answer);
         }
         let registry = self.server.registry.load();
         let kind = registry.get(&target.group, &target.version, &target.resource);
-        let kind = Arc::clone(kind.ok_or_else(Error::no_such_path)?);
+        let Some(kind) = kind.map(Arc::clone) else {
+            return (caller.user, failure(&Error::no_such_path()));
+        };
         drop(registry);
         let warnings = kind.deprecation.iter().cloned().collect();
         let mut cx = Cx {
             server: Arc::clone(self.server),
             now: self.server.now(),
-            user,
+            user: caller.user,
+            until: caller.until,
             kind,
             target,
             query: self.query,
@@ -253,13 +285,38 @@ impl Incoming<'_> {
             warnings,
         };
         let outcome = dispatch(&mut cx, &self.parts.method, self.parts.uri.query()).await;
-        Ok(cx.finish(outcome.unwrap_or_else(|error| failure(&error))))
+        let answer = cx.finish(outcome.unwrap_or_else(|error| failure(&error)));
+        (cx.user, answer)
+    }
+
+    fn question(
+        &self,
+        user: &Identity,
+        target: &ResourceRequest,
+        body: &Bytes,
+    ) -> Result<Answer, Error> {
+        negotiate::plain(&self.parts.headers)?;
+        let content_type = self.parts.headers.get(CONTENT_TYPE);
+        let content_type = content_type
+            .and_then(|one| one.to_str().ok())
+            .unwrap_or_default();
+        let question = Question {
+            server: self.server,
+            user,
+            target,
+            content_type,
+            body,
+        };
+        question.answer()
     }
 }
 
 /// Carries out a request for a kind that is served.
 async fn dispatch(cx: &mut Cx, method: &Method, query: Option<&str>) -> Result<Answer, Error> {
     check_scope(cx)?;
+    if must_be_fresh(cx.target.verb, &cx.query) {
+        cx.server.fresh().await?;
+    }
     if cx.target.subresource.starts_with('_') {
         return virtual_subresource(cx, method, query.unwrap_or_default()).await;
     }
@@ -269,7 +326,8 @@ async fn dispatch(cx: &mut Cx, method: &Method, query: Option<&str>) -> Result<A
             None => Err(Error::no_such_path()),
         };
     }
-    let section = Section::of(&cx.kind, &cx.target.subresource).ok_or_else(Error::no_such_path)?;
+    let section = Section::of(&cx.kind, &cx.target.subresource);
+    let section = section.ok_or_else(|| no_such_subresource(cx))?;
     // Before anything is done: nobody writes and is then told that the answer cannot be read.
     let several = matches!(cx.target.verb, Verb::List | Verb::Watch);
     negotiate::form(&cx.headers, several)?;
@@ -298,6 +356,24 @@ async fn dispatch(cx: &mut Cx, method: &Method, query: Option<&str>) -> Result<A
             | Verb::DeleteCollection,
             _,
         ) => Err(refused(cx)),
+    }
+}
+
+/// What a running pod would answer gets a reason: people ask for it and wonder.
+fn no_such_subresource(cx: &Cx) -> Error {
+    let of_a_running_one = ["attach", "exec", "log", "portforward", "proxy"];
+    match cx.kind.is("", "pods") && of_a_running_one.contains(&cx.target.subresource.as_str()) {
+        true => Error::nothing_runs(cx.target.about(), &cx.target.subresource),
+        false => Error::no_such_path(),
+    }
+}
+
+/// Whether what is read must show all that was acknowledged before, to whomever: always, unless
+/// the client says that anything will do. Nobody writes on what they read as old.
+fn must_be_fresh(verb: Verb, query: &Query) -> bool {
+    match verb {
+        Verb::Get | Verb::List | Verb::Watch => query.get("resourceVersion") != "0",
+        Verb::Create | Verb::Update | Verb::Patch | Verb::Delete | Verb::DeleteCollection => true,
     }
 }
 

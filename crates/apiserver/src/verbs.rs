@@ -4,6 +4,7 @@ pub(crate) mod create;
 pub(crate) mod delete;
 pub(crate) mod get;
 pub(crate) mod list;
+pub(crate) mod part;
 pub(crate) mod patch;
 pub(crate) mod scale;
 pub(crate) mod update;

@@ -30,7 +30,6 @@ pub(crate) fn api_config(
 ) -> ApiConfig {
     ApiConfig {
         address: config.public(port),
-        ca: root_ca(loaded),
         service_account_key: loaded.material.service_account_key.0.clone(),
         limits: config.requests.clone(),
         admission: Vec::new(),

@@ -18,7 +18,7 @@ use serde_json::Value;
 
 use crate::depth;
 use crate::node::{NodeData, NodeId, Schema};
-use crate::parse::{Flavor, MAX_SCHEMA_DEPTH, ReadError, Reader, Scope};
+use crate::parse::{Flavor, ReadError, Reader, Scope};
 use crate::validate::show_as_go;
 use props::Props;
 
@@ -35,7 +35,7 @@ pub struct Options {
 /// The result also describes `apiVersion`, `kind` and `metadata`.
 pub fn compile(raw: &Value, path: &Path, options: Options) -> Result<Schema, Vec<Error>> {
     if depth::too_deep(raw) {
-        let words = format!("may not be nested deeper than {MAX_SCHEMA_DEPTH} levels");
+        let words = depth::TooDeep.to_string();
         return Err(vec![Error::invalid(path.clone(), "", words)]);
     }
     let mut errors = Vec::new();

@@ -1,21 +1,34 @@
 //! How deeply values may be nested.
 //!
 //! The walks of this crate, and those of `serde_json` itself (drop, clone, compare), recurse. The
-//! JSON parser stops at the same depth, but patches can build deeper values out of shallow ones.
+//! JSON parser stops at 127 levels, but patches can build deeper values out of shallow ones.
 
 use serde_json::Value;
 
-/// No accepted value is nested deeper; the JSON parser's own limit.
-pub const MAX_DEPTH: usize = 128;
+/// No accepted object is nested deeper, its managed fields apart: they repeat its nesting five
+/// levels further in, and what is stored must be within the parser's limit to be read again.
+pub const MAX_DEPTH: usize = 120;
+/// No set of fields is nested deeper: its leaves are objects, where an object's may be texts.
+pub(crate) const MAX_SET_DEPTH: usize = MAX_DEPTH + 1;
 
 /// The value is nested too deeply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the object is nested deeper than {MAX_DEPTH} levels")]
 pub struct TooDeep;
 
-/// Whether `value` is nested deeper than [`MAX_DEPTH`].
-pub fn too_deep(value: &Value) -> bool {
-    exceeds(value, MAX_DEPTH)
+/// Whether an object is nested deeper than [`MAX_DEPTH`], its managed fields apart.
+pub fn too_deep(object: &Value) -> bool {
+    let Value::Object(fields) = object else {
+        return exceeds(object, MAX_DEPTH);
+    };
+    fields.iter().any(|(name, field)| match field.as_object() {
+        Some(metadata) if name == "metadata" => {
+            let own = metadata.iter().filter(|(name, _)| *name != "managedFields");
+            own.map(|(_, field)| field)
+                .any(|field| exceeds(field, MAX_DEPTH - 2))
+        }
+        Some(_) | None => exceeds(field, MAX_DEPTH - 1),
+    })
 }
 
 /// Whether `value`, put this many levels deep into another, nests deeper than [`MAX_DEPTH`].
@@ -52,8 +65,12 @@ mod tests {
     fn the_limit_is_exact() {
         assert!(!too_deep(&nested(MAX_DEPTH)));
         assert!(too_deep(&nested(MAX_DEPTH + 1)));
-        assert!(!too_deep_at(28, &nested(100)));
-        assert!(too_deep_at(29, &nested(100)));
+        assert!(!too_deep_at(20, &nested(100)));
+        assert!(too_deep_at(21, &nested(100)));
         assert!(too_deep_at(MAX_DEPTH + 1, &Value::Null));
+        let object = |name: &str, depth| serde_json::json!({"metadata": {name: nested(depth)}});
+        assert!(!too_deep(&object("annotations", MAX_DEPTH - 2)));
+        assert!(too_deep(&object("annotations", MAX_DEPTH - 1)));
+        assert!(!too_deep(&object("managedFields", MAX_DEPTH)));
     }
 }

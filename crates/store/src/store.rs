@@ -256,6 +256,13 @@ impl Store {
     fn memory(&self) -> &Memory {
         self.driver.memory()
     }
+
+    /// The driver, for tests that put another one in front of it.
+    #[cfg(any(test, feature = "testing"))]
+    #[must_use]
+    pub fn driver(&self) -> Arc<dyn Driver> {
+        Arc::clone(&self.driver)
+    }
 }
 
 impl fmt::Debug for Store {
@@ -296,6 +303,12 @@ impl Snapshot {
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.tree.len() == 0
+    }
+
+    /// One object as it was, if it was there.
+    #[must_use]
+    pub fn get(&self, key: &Key) -> Option<&Arc<Object>> {
+        self.tree.get(key.as_str())
     }
 
     /// The objects in key order, of one namespace or all, after a key or from

@@ -3,12 +3,10 @@
 
 use serde_json::Value;
 
-use super::rbac::{Action, Rbac, ResourceAction, Rule};
+use super::rbac::{Action, GROUP, Rbac, ResourceAction, Rule};
 use crate::context::Cx;
 use crate::error::Error;
 use crate::value;
-
-const GROUP: &str = "rbac.authorization.k8s.io";
 
 /// Refuses a role or binding that grants more than its author has.
 pub(crate) fn check(cx: &Cx, new: &Value, old: Option<&Value>) -> Result<(), Error> {

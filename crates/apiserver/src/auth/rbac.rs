@@ -10,6 +10,9 @@ use serde_json::{Value, json};
 
 use crate::value;
 
+/// The group of roles and bindings.
+pub(crate) const GROUP: &str = "rbac.authorization.k8s.io";
+
 /// All roles and bindings, indexed by subject.
 #[derive(Default)]
 pub(crate) struct Rbac {
@@ -58,6 +61,7 @@ type RoleKey = (String, String);
 /// Namespace (empty for cluster role bindings) and name.
 type BindingKey = (String, String);
 
+#[derive(PartialEq, Eq)]
 struct Binding {
     subjects: Vec<Subject>,
     role: RoleKey,
@@ -72,44 +76,48 @@ enum Subject {
 // === impl Rbac ===
 
 impl Rbac {
-    /// Takes in a role or binding as it now is; none means that it is gone.
+    /// Takes in a role or binding as it now is; none means that it is gone. Says whether someone
+    /// may have lost rights by it.
     pub(crate) fn apply(
         &mut self,
         part: Part,
         namespace: &str,
         name: &str,
         object: Option<&Value>,
-    ) {
+    ) -> bool {
         let key = (namespace.to_owned(), name.to_owned());
         match part {
             Part::Role => {
-                self.roles.remove(&key);
-                if let Some(object) = object {
-                    self.roles.insert(key, Rule::all(object));
-                }
+                let before = self.roles.remove(&key);
+                let now = object.map(Rule::all);
+                let lost = before.is_some() && before != now;
+                self.roles.extend(now.map(|rules| (key, rules)));
+                lost
             }
             Part::Binding => {
-                self.unbind(&key);
-                if let Some(object) = object {
-                    self.bind(key, Binding::parse(namespace, object));
+                let before = self.unbind(&key);
+                let now = object.map(|object| Binding::parse(namespace, object));
+                let lost = before.is_some() && before != now;
+                if let Some(binding) = now {
+                    self.bind(key, binding);
                 }
+                lost
             }
         }
     }
 
-    fn unbind(&mut self, key: &BindingKey) {
-        let Some(binding) = self.bindings.remove(key) else {
-            return;
-        };
-        for subject in binding.subjects {
-            let Some(keys) = self.by_subject.get_mut(&subject) else {
+    fn unbind(&mut self, key: &BindingKey) -> Option<Binding> {
+        let binding = self.bindings.remove(key)?;
+        for subject in &binding.subjects {
+            let Some(keys) = self.by_subject.get_mut(subject) else {
                 continue;
             };
             keys.remove(key);
             if keys.is_empty() {
-                self.by_subject.remove(&subject);
+                self.by_subject.remove(subject);
             }
         }
+        Some(binding)
     }
 
     fn bind(&mut self, key: BindingKey, binding: Binding) {
@@ -371,8 +379,6 @@ mod tests {
             [verb, path] => rbac.allows(user, Action::Path { verb, path }),
             [verb, group, resource, namespace, name] => {
                 let (resource, subresource) = resource.split_once('/').unwrap_or((resource, ""));
-                let dash = |text: &'static str| if text == "-" { "" } else { text };
-                let _ = dash;
                 let clean = |text: &&str| {
                     if *text == "-" {
                         String::new()

@@ -1,5 +1,7 @@
 //! Service accounts' tokens: signed here, verified here.
 
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
 use aws_lc_rs::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPair};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -165,6 +167,12 @@ impl Claims {
                 pod: None,
             },
         }
+    }
+
+    /// When the token ends, if it does.
+    pub(crate) fn end(&self) -> Option<SystemTime> {
+        let seconds = u64::try_from(self.exp?).unwrap_or_default();
+        UNIX_EPOCH.checked_add(Duration::from_secs(seconds))
     }
 
     /// Those of `asked` that the token is for. One that names none is for this server.

@@ -6,9 +6,8 @@
 use deltaplane_api::identity::MASTERS;
 use serde_json::{Value, json};
 
+use crate::auth::rbac::GROUP;
 use crate::discovery::VERBS;
-
-const GROUP: &str = "rbac.authorization.k8s.io";
 
 const READ: &[&str] = &["get", "list", "watch"];
 const WRITE: &[&str] = &["create", "delete", "deletecollection", "patch", "update"];

@@ -5,9 +5,8 @@ use deltaplane_api::names::{self, NameRule};
 use serde_json::Value;
 
 use super::{GENERIC, Strategy, selectors};
+use crate::auth::rbac::GROUP;
 use crate::value;
-
-const GROUP: &str = "rbac.authorization.k8s.io";
 
 pub(crate) static ROLE: Strategy = Strategy {
     name: NameRule::PathSegment,

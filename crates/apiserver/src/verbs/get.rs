@@ -11,7 +11,7 @@ use crate::table::Include;
 
 pub(crate) fn get(cx: &Cx) -> Result<Answer, Error> {
     let form = negotiate::form(&cx.headers, false)?;
-    // Everything acknowledged is in memory, so any revision that exists is old enough.
+    // Memory is fresh (`Inner::fresh`), so any revision that exists is old enough.
     match cx.query.get("resourceVersion") {
         "" | "0" => {}
         text => {

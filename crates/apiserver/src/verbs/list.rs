@@ -5,7 +5,7 @@ use std::sync::Arc;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use base64::{DecodeError, Engine as _};
 use bytes::Bytes;
-use deltaplane_store::{ListQuery, Object, Page, ReadError, Revision};
+use deltaplane_store::{Key, ListQuery, Object, Page, ReadError, Revision};
 use http::StatusCode;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -19,6 +19,7 @@ use crate::negotiate::{self, Form};
 use crate::options::{Freshness, ListOptions};
 use crate::present;
 use crate::table::{Include, Table};
+use crate::verbs::part::Part;
 
 /// Where a list goes on. Opaque to clients.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -83,6 +84,7 @@ async fn fetch(
         Freshness::NotOlderThan(_) => None,
         Freshness::Exactly(wanted) => Some(wanted),
     };
+    let part = Part::of(cx, filter)?;
     let mut query = query(cx, filter)?;
     if options.limit > 0 {
         query = query.limit(usize::try_from(options.limit).unwrap_or(usize::MAX));
@@ -95,32 +97,51 @@ async fn fetch(
     if let Some(revision) = at {
         query = query.at(Revision::new(revision));
     }
-    read(cx, query, filter)
-        .await
-        .map_err(|error| read_error(error, &options.continue_token))
+    let page = match part {
+        Part::Object(key) if query.after.is_none() => look_up(cx, &key, &query, filter).await,
+        Part::Object(_) | Part::Namespace(_) | Part::All => search(cx, &query, filter).await,
+    };
+    page.map_err(|error| read_error(error, &options.continue_token))
 }
 
-async fn read(cx: &Cx, query: ListQuery, filter: &Filter) -> Result<Page, ReadError> {
+/// The objects of a part of the collection that match.
+pub(super) async fn search(cx: &Cx, query: &ListQuery, filter: &Filter) -> Result<Page, ReadError> {
+    let (store, kind) = (&cx.server.store, &cx.kind);
+    let wanted = |object: &Object| filter.matches(kind, object);
     match filter.is_empty() {
-        true => cx.server.store.list(&query).await,
-        false => {
-            let kind = &cx.kind;
-            cx.server
-                .store
-                .list_where(&query, &|object: &Object| filter.matches(kind, object))
-                .await
-        }
+        true => store.list(query).await,
+        false => store.list_where(query, &wanted).await,
     }
+}
+
+/// The one object that can match, if it does.
+pub(super) async fn look_up(
+    cx: &Cx,
+    key: &Key,
+    query: &ListQuery,
+    filter: &Filter,
+) -> Result<Page, ReadError> {
+    let store = &cx.server.store;
+    let (found, revision) = match query.at {
+        Some(at) => (store.get_at(key, at).await?, at),
+        None => {
+            let snapshot = store.snapshot(&query.collection);
+            (snapshot.get(key).cloned(), snapshot.revision())
+        }
+    };
+    let found = found.filter(|object| filter.matches(&cx.kind, object));
+    Ok(Page {
+        items: found.into_iter().collect(),
+        revision,
+        more: false,
+        remaining: None,
+    })
 }
 
 /// The part of the collection that can match.
 pub(crate) fn query(cx: &Cx, filter: &Filter) -> Result<ListQuery, Error> {
     let query = ListQuery::all(cx.server.collection(&cx.kind)?);
-    let namespace = match cx.target.namespace.as_str() {
-        "" => filter.namespace(),
-        namespace => Some(namespace),
-    };
-    Ok(match namespace.filter(|_| cx.kind.namespaced) {
+    Ok(match Part::of(cx, filter)?.namespace() {
         Some(namespace) => query.in_namespace(namespace),
         None => query,
     })
@@ -250,11 +271,8 @@ fn partials(
     );
     let mut list = List::new(head, items.len());
     for object in items {
-        let partial = match present::raw_metadata(kind, object) {
-            Some(metadata) => format!("{{\"metadata\":{metadata}}}"),
-            None => json!({ "metadata": present::value(kind, object)["metadata"] }).to_string(),
-        };
-        list.item().push(partial.into());
+        list.item()
+            .push(present::partial_bytes(kind, object, version));
     }
     list.end()
 }

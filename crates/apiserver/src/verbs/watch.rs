@@ -5,19 +5,22 @@
 
 mod alarm;
 mod encoder;
+mod initial;
+mod rights;
 mod slot;
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::{Buf, Bytes};
-use deltaplane_store::{Event, Object, Revision, Scope, Watch, WatchError};
+use deltaplane_store::{Event, Revision, Watch, WatchError};
 use futures::stream;
 use http::StatusCode;
 
 use self::alarm::{Alarm, Ends, Times};
 use self::encoder::{Encoder, error_frame};
+use self::initial::Initial;
+use self::rights::Rights;
 use self::slot::Slot;
 use crate::body::{Body, Pieces};
 use crate::context::{Answer, Cx, json as answer};
@@ -27,6 +30,7 @@ use crate::negotiate;
 use crate::options::{ListOptions, revision};
 use crate::seams::BoxFuture;
 use crate::table::Include;
+use crate::verbs::part::Part;
 
 /// Bookmarks at least this often, so that an idle client's revision stays recent.
 const BOOKMARK_EVERY: Duration = Duration::from_secs(50);
@@ -41,7 +45,7 @@ struct Stream {
     encoder: Encoder,
     filter: Filter,
     /// What existed when the watch began, to be sent first.
-    initial: VecDeque<Arc<Object>>,
+    initial: Initial,
     phase: Phase,
     watch: Watch,
     times: Times,
@@ -85,10 +89,12 @@ pub(crate) async fn watch(cx: &Cx) -> Result<Answer, Error> {
     let ends = Ends {
         stop: cx.server.stop.clone(),
         retired: cx.kind.retired(),
+        rights: Rights::of(cx, &filter),
     };
+    let deadline = now + Duration::from_secs(timeout.min(86_400));
     let times = Times {
         clock: cx.server.config.clock.clone(),
-        deadline: now + Duration::from_secs(timeout.min(86_400)),
+        deadline: cx.until.map_or(deadline, |until| until.min(deadline)),
         bookmark_at: options.bookmarks.then_some(now + BOOKMARK_EVERY),
     };
     let stream = Stream {
@@ -120,7 +126,7 @@ fn spread() -> u64 {
 
 enum Start {
     At {
-        initial: VecDeque<Arc<Object>>,
+        initial: Initial,
         phase: Phase,
         watch: Box<Watch>,
     },
@@ -141,23 +147,15 @@ async fn start(cx: &Cx, options: &ListOptions, filter: &Filter) -> Result<Start,
     let with_initial = options.send_initial_events.unwrap_or(wanted == 0);
     let (initial, from, phase) = match with_initial {
         true => {
-            let query = super::list::query(cx, filter)?;
-            let kind = &cx.kind;
-            let page = store
-                .list_where(&query, &|object: &Object| filter.matches(kind, object))
-                .await
-                .map_err(|error| Error::unavailable(error.to_string()))?;
+            let (initial, revision) = Initial::now(cx, filter).await?;
             let announce_end = options.send_initial_events == Some(true) && options.bookmarks;
-            (
-                page.items.into(),
-                page.revision,
-                Phase::Initial { announce_end },
-            )
+            (initial, revision, Phase::Initial { announce_end })
         }
-        false if wanted == 0 => (VecDeque::new(), current, Phase::Live),
-        false => (VecDeque::new(), Revision::new(wanted), Phase::Live),
+        false if wanted == 0 => (Initial::none(), current, Phase::Live),
+        false => (Initial::none(), Revision::new(wanted), Phase::Live),
     };
-    match store.watch(scope(cx, filter)?, from) {
+    let scope = Part::of(cx, filter)?.scope(&cx.server.collection(&cx.kind)?)?;
+    match store.watch(scope, from) {
         Ok(watch) => Ok(Start::At {
             initial,
             phase,
@@ -171,29 +169,6 @@ async fn start(cx: &Cx, options: &ListOptions, filter: &Filter) -> Result<Start,
             Err(Error::unavailable(error.to_string()))
         }
     }
-}
-
-/// The narrowest part of the store that can concern this watch.
-fn scope(cx: &Cx, filter: &Filter) -> Result<Scope, Error> {
-    let collection = cx.server.collection(&cx.kind)?;
-    let namespace = match cx.target.namespace.as_str() {
-        "" => filter.namespace().unwrap_or_default(),
-        namespace => namespace,
-    };
-    let name = match cx.target.name.as_str() {
-        "" => filter.name(),
-        name => Some(name),
-    };
-    let bad = |_| Error::bad_request("a selector names what cannot be a name");
-    match (cx.kind.namespaced, namespace, name) {
-        (false, _, Some(name)) => collection.key("", name).map(|key| Scope::object(&key)),
-        (true, namespace, Some(name)) if !namespace.is_empty() => collection
-            .key(namespace, name)
-            .map(|key| Scope::object(&key)),
-        (true, namespace, _) if !namespace.is_empty() => Scope::namespace(&collection, namespace),
-        _ => Ok(Scope::collection(&collection)),
-    }
-    .map_err(bad)
 }
 
 fn watch_error(error: &WatchError) -> Error {
@@ -228,16 +203,20 @@ impl Stream {
     }
 
     fn next_initial(&mut self, announce_end: bool) -> Pieces {
-        let mut out = Pieces::with_capacity(INITIAL_BATCH);
-        for _ in 0..INITIAL_BATCH {
-            let Some(object) = self.initial.pop_front() else {
-                if announce_end {
-                    out.push(self.bookmark(true));
-                }
-                self.phase = Phase::Live;
-                break;
-            };
-            out.push(self.encoder.plain("ADDED", &object));
+        if self.rights_are_lost() {
+            return self.end(Bytes::new());
+        }
+        let objects = self.initial.take(INITIAL_BATCH);
+        let mut out = Pieces::with_capacity(objects.len() + 1);
+        for object in &objects {
+            out.push(self.encoder.plain("ADDED", object));
+        }
+        if objects.len() < INITIAL_BATCH {
+            if announce_end {
+                out.push(self.bookmark(true));
+            }
+            self.initial = Initial::none();
+            self.phase = Phase::Live;
         }
         out
     }
@@ -246,15 +225,25 @@ impl Stream {
         tokio::select! {
             biased;
             batch = self.watch.next_batch(BATCH) => match batch {
+                Ok(_) if self.rights_are_lost() => self.end(Bytes::new()),
                 Ok(batch) => self.encode_all(&batch.events),
                 Err(WatchError::Closed) => self.end(Bytes::new()),
                 Err(error) => self.end(error_frame(&watch_error(&error))),
             },
             alarm = &mut self.alarm => match alarm {
                 Alarm::End => self.end(Bytes::new()),
+                Alarm::Rights if self.rights_are_lost() => self.end(Bytes::new()),
+                Alarm::Rights => {
+                    self.alarm = self.times.alarm(&self.ends);
+                    Pieces::default()
+                }
                 Alarm::Time => self.timer(),
             },
         }
+    }
+
+    fn rights_are_lost(&mut self) -> bool {
+        self.ends.rights.as_mut().is_some_and(Rights::are_lost)
     }
 
     fn encode_all(&mut self, events: &[Arc<Event>]) -> Pieces {

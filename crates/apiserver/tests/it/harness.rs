@@ -1,5 +1,7 @@
 //! A server on a store in a directory of its own, and requests to it.
 
+use std::convert::Infallible;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,10 +10,12 @@ use deltaplane_api::identity::Identity;
 use deltaplane_apiserver::seams::Admission;
 use deltaplane_apiserver::{ApiServer, Body, Config, Limits};
 use deltaplane_runtime::{Clock, Readiness, Tasks};
+use deltaplane_store::driver::Driver;
 use deltaplane_store::{Embedded, Options, Store};
+use futures::stream::{self, Stream, StreamExt};
 use http::{HeaderMap, Method, Request, StatusCode};
-use http_body_util::{BodyExt, Full};
-use serde_json::Value;
+use http_body_util::{BodyExt, Full, StreamBody};
+use serde_json::{Value, json};
 use tower::ServiceExt;
 
 pub(crate) struct Server {
@@ -28,6 +32,8 @@ pub(crate) struct Setup {
     pub(crate) limits: Limits,
     pub(crate) clock: Clock,
     pub(crate) admission: Vec<Arc<dyn Admission>>,
+    /// A driver in front of the store's own.
+    pub(crate) in_front: fn(Arc<dyn Driver>) -> Arc<dyn Driver>,
 }
 
 /// An answer, read whole.
@@ -51,6 +57,7 @@ impl Default for Setup {
             limits: Limits::default(),
             clock: Clock::system(),
             admission: Vec::new(),
+            in_front: |driver| driver,
         }
     }
 }
@@ -70,10 +77,10 @@ impl Server {
 
     async fn open(directory: tempfile::TempDir, key: String, setup: Setup) -> Self {
         let store = Embedded::open(directory.path(), Options::default()).expect("the store opens");
+        let store = Store::new((setup.in_front)(store.driver()));
         let tasks = Tasks::new();
         let config = Config {
             address: "127.0.0.1:7443".parse().expect("an address"),
-            ca: String::new(),
             service_account_key: key.clone(),
             limits: setup.limits,
             admission: setup.admission,
@@ -216,9 +223,14 @@ impl Server {
         let request = Request::get(path)
             .extension(self.user.clone())
             .body(Full::new(Bytes::new()));
-        let answer = self.api.clone().oneshot(request.expect("a request")).await;
+        self.watch_by(request.expect("a request")).await
+    }
+
+    /// A watch by whatever the request says.
+    pub(crate) async fn watch_by(&self, request: Request<Full<Bytes>>) -> Watching {
+        let answer = self.api.clone().oneshot(request).await;
         let answer = answer.expect("it never fails");
-        assert_eq!(answer.status(), StatusCode::OK, "{path}");
+        assert_eq!(answer.status(), StatusCode::OK);
         Watching {
             body: answer.into_body(),
             buffer: Vec::new(),
@@ -287,4 +299,34 @@ impl Watching {
             .to_owned();
         format!("{} {name}", event["type"].as_str().unwrap_or_default())
     }
+}
+
+/// Gives a user these rights in the default namespace.
+pub(crate) async fn grant(server: &Server, user: &str, rules: Value) {
+    let group = "rbac.authorization.k8s.io";
+    let meta = json!({"name": user});
+    let role = json!({"apiVersion": format!("{group}/v1"), "kind": "Role", "metadata": meta,
+        "rules": rules});
+    let binding = json!({"apiVersion": format!("{group}/v1"), "kind": "RoleBinding",
+        "metadata": meta, "roleRef": {"apiGroup": group, "kind": "Role", "name": user},
+        "subjects": [{"apiGroup": group, "kind": "User", "name": user}]});
+    for (plural, object) in [("roles", role), ("rolebindings", binding)] {
+        let path = format!("/apis/{group}/v1/namespaces/default/{plural}");
+        server.post(&path, &object).await.expect(201);
+    }
+}
+
+/// A body that begins and never ends.
+pub(crate) type Endless = StreamBody<Pin<Box<dyn Stream<Item = Piece> + Send>>>;
+type Piece = Result<http_body::Frame<Bytes>, Infallible>;
+
+/// A request to create something, of which only the beginning comes.
+pub(crate) fn endless(user: &Server, path: &str, beginning: &'static [u8]) -> Request<Endless> {
+    let first = stream::iter([Ok(http_body::Frame::data(Bytes::from_static(beginning)))]);
+    let body: Pin<Box<dyn Stream<Item = Piece> + Send>> = Box::pin(first.chain(stream::pending()));
+    Request::post(path)
+        .header("content-type", "application/json")
+        .extension(user.user().clone())
+        .body(StreamBody::new(body))
+        .expect("a request")
 }

@@ -1,6 +1,5 @@
 //! Requests that try to get more than they may.
 
-use std::convert::Infallible;
 use std::time::{Duration, UNIX_EPOCH};
 
 use bytes::Bytes;
@@ -8,29 +7,14 @@ use deltaplane_apiserver::Limits;
 use deltaplane_runtime::Clock;
 use futures::FutureExt;
 use http::{HeaderValue, Request};
-use http_body_util::{Full, StreamBody};
-use serde_json::{Value, json};
+use http_body_util::Full;
+use serde_json::json;
 use tower::ServiceExt;
 
-use crate::harness::{Server, Setup};
+use crate::harness::{Server, Setup, endless, grant};
 
 const RBAC: &str = "/apis/rbac.authorization.k8s.io/v1";
 const MAPS: &str = "/api/v1/namespaces/default/configmaps";
-
-/// Gives a user these rights in the default namespace.
-async fn grant(server: &Server, user: &str, rules: Value) {
-    let group = "rbac.authorization.k8s.io";
-    let meta = json!({"name": user});
-    let role = json!({"apiVersion": format!("{group}/v1"), "kind": "Role", "metadata": meta,
-        "rules": rules});
-    let binding = json!({"apiVersion": format!("{group}/v1"), "kind": "RoleBinding",
-        "metadata": meta, "roleRef": {"apiGroup": group, "kind": "Role", "name": user},
-        "subjects": [{"apiGroup": group, "kind": "User", "name": user}]});
-    for (plural, object) in [("roles", role), ("rolebindings", binding)] {
-        let path = format!("{RBAC}/namespaces/default/{plural}");
-        server.post(&path, &object).await.expect(201);
-    }
-}
 
 async fn make_maps(server: &Server, names: &[&str]) {
     for name in names {
@@ -84,17 +68,6 @@ async fn an_impersonation_that_cannot_be_read_is_refused() {
     assert_eq!(review["status"]["userInfo"]["username"], "j\u{fc}rgen");
 }
 
-/// A body that never comes.
-type Never = StreamBody<futures::stream::Pending<Result<http_body::Frame<Bytes>, Infallible>>>;
-
-fn endless() -> Request<Never> {
-    let body = StreamBody::new(futures::stream::pending());
-    Request::post(MAPS)
-        .header("content-type", "application/json")
-        .body(body)
-        .expect("a request")
-}
-
 #[tokio::test]
 async fn bodies_that_never_come_starve_nobody_and_end() {
     let (clock, hand) = Clock::manual(UNIX_EPOCH + Duration::from_secs(1_700_000_000));
@@ -113,8 +86,7 @@ async fn bodies_that_never_come_starve_nobody_and_end() {
         grant(&server, user, rules.clone()).await;
     }
     let (slow, quick) = (server.as_user("slow", &[]), server.as_user("quick", &[]));
-    let mut request = endless();
-    request.extensions_mut().insert(slow.user().clone());
+    let request = endless(&slow, MAPS, b"");
     let mut waiting = Box::pin(server.api.clone().oneshot(request));
     assert!(waiting.as_mut().now_or_never().is_none());
     assert!(slow.get(MAPS).now_or_never().is_none(), "it has its share");

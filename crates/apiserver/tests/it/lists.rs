@@ -204,3 +204,56 @@ async fn revisions_that_have_not_happened_are_waited_for_by_nobody() {
         assert_eq!(refused.headers["retry-after"], "1");
     }
 }
+
+#[tokio::test]
+async fn a_watch_begins_with_what_was_there_however_late_it_is_read() {
+    let server = with_maps(90).await;
+    let mut watch = server.watch(&format!("{MAPS}?watch=1")).await;
+    server
+        .delete(&format!("{MAPS}/m89"), &json!({}))
+        .await
+        .expect(200);
+    let late = json!({"kind": "ConfigMap", "metadata": {"name": "a-late-one"}});
+    server.post(MAPS, &late).await.expect(201);
+    for i in 0..90 {
+        assert_eq!(watch.brief().await, format!("ADDED m{i:02}"));
+    }
+    assert_eq!(watch.brief().await, "DELETED m89");
+    assert_eq!(watch.brief().await, "ADDED a-late-one");
+}
+
+#[tokio::test]
+async fn one_name_is_looked_up_now_and_then() {
+    let server = with_maps(3).await;
+    let named = |more: &str| format!("{MAPS}?fieldSelector=metadata.name%3Dm01{more}");
+    let list = server.get(&named("")).await.expect(200);
+    assert_eq!(list["items"].as_array().map(Vec::len), Some(1));
+    let before = list["metadata"]["resourceVersion"]
+        .as_str()
+        .unwrap_or_default();
+    server
+        .delete(&format!("{MAPS}/m01"), &json!({}))
+        .await
+        .expect(200);
+    let now = server.get(&named("")).await.expect(200);
+    assert_eq!(now["items"], json!([]));
+    let then = named(&format!(
+        "&resourceVersion={before}&resourceVersionMatch=Exact"
+    ));
+    let then = server.get(&then).await.expect(200);
+    assert_eq!(then["items"][0]["metadata"]["name"], "m01");
+    let other = server
+        .get(&named("&labelSelector=no%3Dsuch"))
+        .await
+        .expect(200);
+    assert_eq!(other["items"], json!([]));
+    let mut watch = server.watch(&named("&watch=1")).await;
+    for name in ["m03", "m01"] {
+        let map = json!({"kind": "ConfigMap", "metadata": {"name": name}});
+        server.post(MAPS, &map).await;
+    }
+    assert_eq!(watch.brief().await, "ADDED m01");
+    let everywhere = "/api/v1/configmaps?fieldSelector=metadata.name%3Dm00";
+    let everywhere = server.get(everywhere).await.expect(200);
+    assert_eq!(everywhere["items"].as_array().map(Vec::len), Some(1));
+}

@@ -1,8 +1,11 @@
 //! The shapes of answers: Tables, metadata alone, discovery, protobuf in, gzip out.
 
+use std::time::{Duration, UNIX_EPOCH};
+
+use deltaplane_runtime::Clock;
 use serde_json::{Value, json};
 
-use crate::harness::Server;
+use crate::harness::{Server, Setup};
 
 const MAPS: &str = "/api/v1/namespaces/default/configmaps";
 
@@ -25,9 +28,12 @@ async fn tables_show_rows_and_metadata_alone_is_enough_for_some() {
     let accept = "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io";
     let partial = server.accept(MAPS, accept).await.expect(200);
     assert_eq!(partial["kind"], "PartialObjectMetadataList");
-    assert!(
-        partial["items"][0].get("kind").is_none(),
-        "items do not repeat the type"
+    assert_eq!(
+        (
+            &partial["items"][0]["kind"],
+            &partial["items"][0]["apiVersion"]
+        ),
+        (&json!("PartialObjectMetadata"), &json!("meta.k8s.io/v1"))
     );
     assert!(
         server.get(MAPS).await.expect(200)["items"][0]
@@ -216,4 +222,83 @@ async fn both_groups_of_events_show_the_same_event() {
         .await
         .expect(200);
     assert_eq!(selected["items"].as_array().map(Vec::len), Some(1));
+}
+
+#[tokio::test]
+async fn ages_in_a_watched_table_are_those_of_the_moment() {
+    let (clock, hand) = Clock::manual(UNIX_EPOCH + Duration::from_secs(1_700_000_000));
+    let server = Server::start_with(Setup {
+        clock,
+        ..Setup::default()
+    })
+    .await;
+    let request = http::Request::get(format!("{MAPS}?watch=1"))
+        .header("accept", "application/json;as=Table;v=v1;g=meta.k8s.io")
+        .extension(server.user().clone())
+        .body(Default::default());
+    let mut watch = server.watch_by(request.expect("a request")).await;
+    hand.advance(Duration::from_secs(100));
+    let map = json!({"kind": "ConfigMap", "metadata": {"name": "young"}});
+    server.post(MAPS, &map).await.expect(201);
+    let event = watch.next().await.expect("an event");
+    assert_eq!(
+        event["object"]["rows"][0]["cells"],
+        json!(["young", 0, "0s"])
+    );
+    hand.advance(Duration::from_secs(30));
+    let label = json!({"metadata": {"labels": {"a": "b"}}});
+    let path = format!("{MAPS}/young");
+    server.patch(&path, "merge", &label).await.expect(200);
+    let event = watch.next().await.expect("an event");
+    assert_eq!(
+        event["object"]["rows"][0]["cells"],
+        json!(["young", 0, "30s"])
+    );
+}
+
+#[tokio::test]
+async fn people_get_answers_that_they_can_read() {
+    let server = Server::start().await;
+    let ask = async |path: &str, client: &str| {
+        let request = http::Request::get(path)
+            .header("user-agent", client)
+            .extension(server.user().clone())
+            .body(Default::default());
+        let reply = server.raw(request.expect("a request")).await;
+        String::from_utf8(reply.bytes.to_vec()).expect("text")
+    };
+    let path = "/api/v1/namespaces/default";
+    let compact = ask(path, "kubectl/v1.36.3").await;
+    assert_eq!(compact.trim_end().lines().count(), 1);
+    let value: Value = serde_json::from_str(&compact).expect("JSON");
+    let indented = serde_json::to_string_pretty(&value).expect("a value");
+    // Fields are in the server's order in both.
+    let lines = |text: &str| {
+        let mut lines: Vec<String> = text.lines().map(|line| line.replace(',', "")).collect();
+        lines.sort();
+        lines
+    };
+    for (query, client) in [("", "curl/8.5.0"), ("?pretty=true", "kubectl/v1.36.3")] {
+        let shown = ask(&format!("{path}{query}"), client).await;
+        assert_eq!(lines(&shown), lines(&indented));
+    }
+    let missing = ask("/api/v1/namespaces/none", "curl/8.5.0").await;
+    assert!(missing.contains("\n  \"kind\": \"Status\",\n"), "{missing}");
+    assert_eq!(ask("/livez", "curl/8.5.0").await, "ok");
+}
+
+#[tokio::test]
+async fn a_document_is_not_kept_under_the_hash_of_another() {
+    let server = Server::start().await;
+    let index = server.get("/openapi/v3").await.expect(200);
+    let url = index["paths"]["apis/apps/v1"]["serverRelativeURL"].as_str();
+    let url = url.expect("a URL");
+    let forever = "public, immutable, max-age=31536000";
+    let current = server.get(url).await;
+    assert_eq!(current.headers["cache-control"], forever);
+    let (path, _) = url.split_once('?').expect("a hash");
+    let stale = server.get(&format!("{path}?hash=0123")).await;
+    assert_eq!(stale.code.as_u16(), 301);
+    assert_eq!(stale.headers["location"], url);
+    assert_eq!(stale.headers["cache-control"], "no-cache, private");
 }

@@ -321,3 +321,22 @@ async fn whoever_gathers_rules_must_have_all_of_them() {
     eve.get("/apis").await.expect(200);
     eve.get("/").await.refused(403);
 }
+
+#[tokio::test]
+async fn whoever_asks_for_what_runs_is_told_that_nothing_does() {
+    let server = Server::start().await;
+    let pod = json!({"kind": "Pod", "metadata": {"name": "p"},
+        "spec": {"containers": [{"name": "c", "image": "i"}]}});
+    let pods = "/api/v1/namespaces/default/pods";
+    server.post(pods, &pod).await.expect(201);
+    for what in ["log", "exec", "attach", "portforward", "proxy"] {
+        let path = format!("{pods}/p/{what}");
+        let words = format!(
+            "nothing runs pods here, so pods \"p\" has no {what}: this control plane keeps objects, and clusters run them"
+        );
+        assert_eq!(server.get(&path).await.refused(404), words);
+        assert_eq!(server.post(&path, &json!({})).await.refused(404), words);
+    }
+    let unknown = server.get(&format!("{pods}/p/nothing")).await.refused(404);
+    assert_eq!(unknown, "the server could not find the requested resource");
+}

@@ -45,7 +45,6 @@ impl World {
         let key = rcgen::KeyPair::generate().expect("a key").serialize_pem();
         let config = Config {
             address: ([127, 0, 0, 1], 7443).into(),
-            ca: "CA".to_owned(),
             service_account_key: key,
             limits: Limits::default(),
             admission: Vec::new(),

@@ -1,5 +1,7 @@
 //! Whole hubs, reached over TLS as users reach them.
 
+mod early;
+
 use std::fs;
 use std::path::Path;
 use std::time::Duration;

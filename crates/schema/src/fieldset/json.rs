@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 
 use super::element::{Key, PathElement};
 use super::{Entry, Set};
-use crate::depth::MAX_DEPTH;
+use crate::depth::MAX_SET_DEPTH;
 
 /// The text is no set of fields.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -18,7 +18,7 @@ pub enum ParseError {
     NotAnObject(&'static str),
     #[error("key {0:?} is no path element")]
     BadElement(String),
-    #[error("the set is nested deeper than {MAX_DEPTH} levels")]
+    #[error("the set is nested deeper than {MAX_SET_DEPTH} levels")]
     TooDeep,
 }
 
@@ -30,7 +30,7 @@ impl Set {
     pub fn from_fields_v1(value: &Value) -> Result<Self, ParseError> {
         match value.is_null() {
             true => Ok(Self::new()),
-            false => Ok(read(value, MAX_DEPTH)?.1),
+            false => Ok(read(value, MAX_SET_DEPTH)?.1),
         }
     }
 

@@ -4,6 +4,7 @@ use std::time::SystemTime;
 
 use deltaplane_runtime::{Clock, Stop};
 
+use super::rights::Rights;
 use crate::seams::BoxFuture;
 
 /// When something is due, events or not.
@@ -14,11 +15,13 @@ pub(super) struct Times {
     pub(super) bookmark_at: Option<SystemTime>,
 }
 
-/// What ends a watch from outside: the server drains, or the kind is not served like this any
-/// more.
+/// What ends a watch from outside: the server drains, the kind is not served like this any more,
+/// or whoever watches may not any more.
 pub(super) struct Ends {
     pub(super) stop: Stop,
     pub(super) retired: Option<Stop>,
+    /// None for those who may do everything.
+    pub(super) rights: Option<Rights>,
 }
 
 /// What a watch waits for besides events.
@@ -27,6 +30,8 @@ pub(super) enum Alarm {
     Time,
     /// One of its [`Ends`].
     End,
+    /// Rights were withdrawn, perhaps these.
+    Rights,
 }
 
 // === impl Times ===
@@ -44,11 +49,20 @@ impl Times {
                 None => std::future::pending().await,
             }
         };
+        let withdrawn = ends.rights.as_ref().map(Rights::withdrawn);
+        let withdrawal = async move {
+            match withdrawn {
+                // An error means that the server is gone.
+                Some(mut withdrawn) => drop(withdrawn.changed().await),
+                None => std::future::pending().await,
+            }
+        };
         Box::pin(async move {
             tokio::select! {
                 biased;
                 () = stop.wait() => Alarm::End,
                 () = over => Alarm::End,
+                () = withdrawal => Alarm::Rights,
                 () = clock.sleep_until(at) => Alarm::Time,
             }
         })
