@@ -216,13 +216,12 @@ impl Question {
         let document = yaml(file, &read(file)?)?;
         let schema = stored_schema(&document);
         let options = crd::Options::default();
-        let schema =
-            crd::compile(schema, &field::Path::root(), options).map_err(|faults| {
-                CelError::Schema {
-                    file: file.to_owned(),
-                    faults,
-                }
-            })?;
+        let schema = crd::compile(schema, &field::Path::root(), options).map_err(|faults| {
+            CelError::Schema {
+                file: file.to_owned(),
+                faults,
+            }
+        })?;
         let reading = Reading {
             absent: self.env.absent(),
             exposure: self.env.exposure(),
@@ -384,7 +383,12 @@ mod tests {
     fn check(words: &[&str], expected: Expect) {
         let line = Line::parse_from(["cel"].iter().chain(words));
         let said = match line.cel.run() {
-            Ok(said) => format!("{}{}{}", said.out, said.err, if said.good { "" } else { "[1]\n" }),
+            Ok(said) => format!(
+                "{}{}{}",
+                said.out,
+                said.err,
+                if said.good { "" } else { "[1]\n" }
+            ),
             Err(error) => format!("error: {error}\nhint: {}\n", error.hint()),
         };
         expected.assert_eq(&said);
@@ -394,7 +398,12 @@ mod tests {
     fn values_are_printed() {
         check(&["eval", "1 + 2"], expect!["3\n"]);
         check(
-            &["eval", "app.names.map(n, n.upperAscii())", "--var", "app={names: [a, b]}"],
+            &[
+                "eval",
+                "app.names.map(n, n.upperAscii())",
+                "--var",
+                "app={names: [a, b]}",
+            ],
             expect![[r#"
                 [
                   "A",
@@ -405,7 +414,7 @@ mod tests {
         check(
             &["eval", "x * 2", "--var", "x=21", "-o", "json"],
             expect![[r#"
-                {"cost":2,"type":"dyn","value":42}
+                {"cost":2,"type":"int","value":42}
             "#]],
         );
     }
@@ -413,22 +422,30 @@ mod tests {
     #[test]
     fn what_is_missing_is_named() {
         let words = ["eval", "app.status.ready", "--var", "app={}"];
-        check(&words, expect![[r#"
+        check(
+            &words,
+            expect![[r#"
             waiting for app.status
             [1]
-        "#]]);
+        "#]],
+        );
         let strict = [&words[..], &["--env", "k8s-crd"]].concat();
-        check(&strict, expect![[r#"
+        check(
+            &strict,
+            expect![[r#"
             1:1: no such key: status
              | app.status.ready
-             | ^^^^^^^^^^^^^^^^
+             | ^^^^^^^^^^
             [1]
-        "#]]);
+        "#]],
+        );
     }
 
     #[test]
     fn problems_are_drawn() {
-        check(&["check", "1 + 'a' == nope"], expect![[r#"
+        check(
+            &["check", "1 + 'a' == nope"],
+            expect![[r#"
             1:1: found no matching overload for '_+_' applied to '(int, string)'
              | 1 + 'a' == nope
              | ^^^^^^^
@@ -436,15 +453,19 @@ mod tests {
              | 1 + 'a' == nope
              |            ^^^^
             [1]
-        "#]]);
+        "#]],
+        );
         check(&["check", "[1].map(x, x > 0)"], expect!["list(bool)\n"]);
     }
 
     #[test]
     fn bad_arguments_say_what_to_do() {
-        check(&["eval", "1", "--var", "x=@/no/such/file"], expect![[r#"
+        check(
+            &["eval", "1", "--var", "x=@/no/such/file"],
+            expect![[r#"
             error: failed to read /no/such/file
             hint: check that the file is there and can be read
-        "#]]);
+        "#]],
+        );
     }
 }

@@ -123,6 +123,9 @@ impl Level {
 
 /// Whether there are rules here or below.
 fn has_rules(node: Node<'_>) -> bool {
+    if node.is_untyped() {
+        return false;
+    }
     !node.rules().is_empty()
         || node.properties().any(|(_, node)| has_rules(node))
         || node.items().is_some_and(has_rules)

@@ -87,18 +87,16 @@ impl Node<'_> {
                 };
                 new.len() == old.len() && new.iter().all(same)
             }
-            (Value::Array(new), Value::Array(old)) => {
-                match (Keyed::new(self, old), self.items()) {
-                    (Some(keyed), Some(items)) => {
-                        let same = |new: &Value| {
-                            let was = keyed.get(new);
-                            was.is_some_and(|old| items.is_unchanged(new, old))
-                        };
-                        new.len() == old.len() && new.iter().all(same)
-                    }
-                    (_, _) => new == old,
+            (Value::Array(new), Value::Array(old)) => match (Keyed::new(self, old), self.items()) {
+                (Some(keyed), Some(items)) => {
+                    let same = |new: &Value| {
+                        let was = keyed.get(new);
+                        was.is_some_and(|old| items.is_unchanged(new, old))
+                    };
+                    new.len() == old.len() && new.iter().all(same)
                 }
-            }
+                (_, _) => new == old,
+            },
             (new, old) => new == old,
         }
     }

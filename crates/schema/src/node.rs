@@ -253,8 +253,9 @@ impl<'a> Node<'a> {
         }
     }
 
-    /// Whether anything goes here, and below.
-    pub(crate) fn is_untyped(self) -> bool {
+    /// Whether anything goes here, and below. Such a node is its own child: whoever walks a schema
+    /// must stop here.
+    pub fn is_untyped(self) -> bool {
         self.id == NodeId::DEDUCED || self.id == NodeId::UNTYPED
     }
 

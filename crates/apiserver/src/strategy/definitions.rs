@@ -91,7 +91,10 @@ fn validate(new: &Value, old: Option<&Value>) -> Vec<Error> {
         let status = value::list(new, "spec.versions").iter().any(has_status);
         let part = |part: &Part| shared.has(*part);
         let spec = Path::new("spec");
-        let known = Known { status, accepted: accepted(first) };
+        let known = Known {
+            status,
+            accepted: accepted(first),
+        };
         validate_parts(first, &spec, &part, known, &mut errors);
     }
     validate_conversion(new, &mut errors);

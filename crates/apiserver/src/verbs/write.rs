@@ -313,7 +313,11 @@ pub(crate) fn validate(
     let mut warnings = Vec::new();
     if let Some(rules) = &kind.rules {
         match errors.iter().any(blocks_rules) {
-            true => errors.push(field::Error::invalid(field::Path::root(), Value::Null, UNCHECKED)),
+            true => errors.push(field::Error::invalid(
+                field::Path::root(),
+                Value::Null,
+                UNCHECKED,
+            )),
             false => {
                 let verdict = rules.judge(object, old);
                 errors.extend(verdict.errors);

@@ -38,7 +38,10 @@ async fn merge(server: &Server, path: &str, patch: &Value) -> Reply {
 
 async fn with_rules(rules: Value) -> Server {
     let server = Server::start().await;
-    server.post(DEFINITIONS, &definition(rules)).await.expect(201);
+    server
+        .post(DEFINITIONS, &definition(rules))
+        .await
+        .expect(201);
     establish(&server, "limits.example.com").await;
     server
 }
@@ -52,7 +55,10 @@ async fn rules_are_enforced_by_all_writes() {
         message,
         r#"Limit.example.com "a" is invalid: spec: Invalid value: more than 5"#
     );
-    server.post(LIMITS, &limit("a", json!({"max": 6}))).await.expect(201);
+    server
+        .post(LIMITS, &limit("a", json!({"max": 6})))
+        .await
+        .expect(201);
     let path = format!("{LIMITS}/a");
     let patch = json!({"spec": {"max": 4}});
     merge(&server, &path, &patch).await.refused(422);
@@ -63,7 +69,10 @@ async fn rules_are_enforced_by_all_writes() {
 #[tokio::test]
 async fn transitions_of_a_status_are_judged() {
     let server = with_rules(json!([])).await;
-    server.post(LIMITS, &limit("a", json!({}))).await.expect(201);
+    server
+        .post(LIMITS, &limit("a", json!({})))
+        .await
+        .expect(201);
     let path = format!("{LIMITS}/a/status");
     let used = |used: u64| json!({"status": {"used": used}});
     merge(&server, &path, &used(3)).await.expect(200);
@@ -82,14 +91,20 @@ async fn rules_are_for_objects_of_the_right_shape() {
     let object = limit("a", json!({"max": 1, "note": "far too long a note"}));
     let refused = server.post(LIMITS, &object).await;
     let message = refused.refused(422);
-    assert!(message.contains("some validation rules were not checked"), "{message}");
+    assert!(
+        message.contains("some validation rules were not checked"),
+        "{message}"
+    );
     assert!(!message.contains("self.max"), "{message}");
 }
 
 #[tokio::test]
 async fn a_rule_that_came_later_is_warned_of_until_its_field_changes() {
     let server = with_rules(json!([])).await;
-    server.post(LIMITS, &limit("a", json!({"max": 1}))).await.expect(201);
+    server
+        .post(LIMITS, &limit("a", json!({"max": 1})))
+        .await
+        .expect(201);
     let stricter = json!([{"rule": "self.max > 5", "message": "more than 5"}]);
     let path = format!("{DEFINITIONS}/limits.example.com");
     let versions = definition(stricter)["spec"]["versions"].clone();
@@ -99,7 +114,10 @@ async fn a_rule_that_came_later_is_warned_of_until_its_field_changes() {
     let label = json!({"metadata": {"labels": {"x": "y"}}});
     let reply = merge(&server, &path, &label).await;
     reply.expect(200);
-    assert_eq!(reply.warnings(), ["299 - \"spec: Invalid value: more than 5\""]);
+    assert_eq!(
+        reply.warnings(),
+        ["299 - \"spec: Invalid value: more than 5\""]
+    );
     let note = json!({"spec": {"note": "n"}});
     merge(&server, &path, &note).await.refused(422);
 }
@@ -110,8 +128,14 @@ async fn rules_that_cannot_work_are_refused() {
     let at = "spec.validation.openAPIV3Schema.properties[spec].x-kubernetes-validations[0]";
     for (rule, expected) in [
         (json!({"rule": "self.nope == 1"}), "undefined field 'nope'"),
-        (json!({"rule": "self.max =="}), "compilation failed: ERROR: <input>:1:"),
-        (json!({"rule": "self.max"}), "cel expression must evaluate to a bool"),
+        (
+            json!({"rule": "self.max =="}),
+            "compilation failed: ERROR: <input>:1:",
+        ),
+        (
+            json!({"rule": "self.max"}),
+            "cel expression must evaluate to a bool",
+        ),
         (
             json!({"rule": "true", "messageExpression": "self.max"}),
             "messageExpression must evaluate to a string",

@@ -17,7 +17,7 @@ fn settings(line: &str, environment: &Environment) -> Result<Settings, String> {
     let settings = match cli.command {
         Command::Up(up) => up.settings(environment),
         Command::Hub(hub) => hub.settings(environment),
-        Command::Version => panic!("{line}"),
+        Command::Cel(_) | Command::Version => panic!("{line}"),
     };
     settings.map_err(|error| error.to_string())
 }

@@ -111,7 +111,10 @@ impl Scope {
             };
             compiled.map(message).map_err(|fault| match fault {
                 Fault::Problems(problems) => {
-                    format!("messageExpression compilation failed: {}", problems.reported())
+                    format!(
+                        "messageExpression compilation failed: {}",
+                        problems.reported()
+                    )
                 }
                 Fault::Type => "messageExpression must evaluate to a string".to_owned(),
             })

@@ -81,6 +81,9 @@ struct Around<'p> {
 
 impl Checker<'_> {
     fn node(&mut self, node: Node<'_>, path: &Path, around: Around<'_>) {
+        if node.is_untyped() {
+            return;
+        }
         let here = Around {
             cardinality: around.cardinality.zip(multiplicity(node)).map(product),
             ..around
@@ -197,7 +200,8 @@ impl Checker<'_> {
         self.total = self.total.saturating_add(cost);
         if cost >= TOTAL_LIMIT / 100 {
             self.expensive.push((cost, path));
-            self.expensive.sort_by_key(|(cost, _)| std::cmp::Reverse(*cost));
+            self.expensive
+                .sort_by_key(|(cost, _)| std::cmp::Reverse(*cost));
             self.expensive.truncate(NAMED);
         }
     }
@@ -274,6 +278,9 @@ struct Defaults<'a> {
 
 impl Defaults<'_> {
     fn node(&mut self, node: Node<'_>, path: &Path, resource: bool) {
+        if node.is_untyped() {
+            return;
+        }
         if let Some(default) = node.default() {
             self.default(node, &path.child("default"), default, resource);
         }

@@ -191,7 +191,9 @@ impl Judge {
         }
         let value = Value::declared(place.value, scope.decl());
         let old = place.old.filter(|old| !old.is_null());
-        let old = old.map(|old| Value::declared(old, scope.decl())).transpose();
+        let old = old
+            .map(|old| Value::declared(old, scope.decl()))
+            .transpose();
         let (value, old) = match (value, old) {
             (Ok(value), Ok(old)) => (value, old),
             (Err(fault), _) | (_, Err(fault)) => {

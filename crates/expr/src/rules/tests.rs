@@ -30,7 +30,10 @@ fn check(spec: Json, new: Json, old: Option<Json>, expected: &[&str]) {
     let (new, old) = (json!({"spec": new}), old.map(|old| json!({"spec": old})));
     let verdict = rules.judge(&new, old.as_ref());
     let errors = verdict.errors.iter().map(ToString::to_string);
-    let warnings = verdict.warnings.iter().map(|text| format!("warning: {text}"));
+    let warnings = verdict
+        .warnings
+        .iter()
+        .map(|text| format!("warning: {text}"));
     let said: Vec<String> = errors.chain(warnings).collect();
     assert_eq!(said, expected);
 }
@@ -46,7 +49,12 @@ fn refused(document: &Json, expressions: Expressions, expected: &[&str]) {
 #[test]
 fn rules_hold_or_do_not() {
     let spec = |rule: Json| with_rule(json!({"type": "integer"}), json!([rule]));
-    check(spec(json!({"rule": "self > 5"})), json!({"a": 6}), None, &[]);
+    check(
+        spec(json!({"rule": "self > 5"})),
+        json!({"a": 6}),
+        None,
+        &[],
+    );
     check(
         spec(json!({"rule": "self > 5"})),
         json!({"a": 5}),
@@ -61,7 +69,12 @@ fn rules_hold_or_do_not() {
     );
     // What is not there, and null, is for the rules around it.
     check(spec(json!({"rule": "self > 5"})), json!({}), None, &[]);
-    check(spec(json!({"rule": "self > 5"})), json!({"a": null}), None, &[]);
+    check(
+        spec(json!({"rule": "self > 5"})),
+        json!({"a": null}),
+        None,
+        &[],
+    );
     check(
         spec(json!({"rule": "1 / self > 0"})),
         json!({"a": 0}),
@@ -95,7 +108,11 @@ fn reasons_and_places() {
         ("FieldValueInvalid", ".x", "spec.a.x: Invalid value: no"),
         ("FieldValueForbidden", ".x", "spec.a.x: Forbidden: no"),
         ("FieldValueRequired", ".x", "spec.a.x: Required value: no"),
-        ("FieldValueDuplicate", ".m['k']", "spec.a.m[k]: Duplicate value"),
+        (
+            "FieldValueDuplicate",
+            ".m['k']",
+            "spec.a.m[k]: Duplicate value",
+        ),
     ] {
         let rule = json!({"rule": "false", "message": "no", "reason": reason, "fieldPath": path});
         check(spec(rule), object(), None, &[expected]);
@@ -109,7 +126,12 @@ fn messages_are_computed() {
         with_rule(json!({"type": "integer"}), json!([rule]))
     };
     let error = |text: &str| format!("spec.a: Invalid value: 7: {text}");
-    check(spec("'got ' + string(self)"), json!({"a": 7}), None, &[&error("got 7")]);
+    check(
+        spec("'got ' + string(self)"),
+        json!({"a": 7}),
+        None,
+        &[&error("got 7")],
+    );
     // What is empty, broken, or of several lines is not used.
     for message in ["' '", "string(1 / (self - 7))", r"'a\nb'"] {
         check(spec(message), json!({"a": 7}), None, &[&error("plain")]);
@@ -119,7 +141,10 @@ fn messages_are_computed() {
 #[test]
 fn transitions_need_a_past() {
     let spec = || {
-        with_rule(json!({"type": "integer"}), json!([{"rule": "self >= oldSelf", "message": "grows"}]))
+        with_rule(
+            json!({"type": "integer"}),
+            json!([{"rule": "self >= oldSelf", "message": "grows"}]),
+        )
     };
     check(spec(), json!({"a": 1}), None, &[]);
     check(spec(), json!({"a": 1}), Some(json!({})), &[]);
@@ -159,11 +184,18 @@ fn items_of_keyed_lists_have_a_past() {
         json!({"type": "object", "properties": {"a": list}})
     };
     let few = |sizes: &[(usize, usize)]| -> Json {
-        let items = sizes.iter().map(|(name, size)| json!({"name": name.to_string(), "size": size}));
+        let items = sizes
+            .iter()
+            .map(|(name, size)| json!({"name": name.to_string(), "size": size}));
         json!({"a": items.collect::<Vec<_>>()})
     };
     let old = few(&[(1, 1), (2, 2)]);
-    check(spec(), few(&[(2, 2), (3, 9), (1, 1)]), Some(old.clone()), &[]);
+    check(
+        spec(),
+        few(&[(2, 2), (3, 9), (1, 1)]),
+        Some(old.clone()),
+        &[],
+    );
     let error = ["spec.a[0]: Invalid value: stays"];
     check(spec(), few(&[(2, 1), (1, 1)]), Some(old), &error);
     // Long lists are found through an index.
@@ -185,8 +217,18 @@ fn what_did_not_change_is_warned_of() {
     };
     let was = || Some(json!({"a": "long"}));
     let said = r#"spec.a: Invalid value: "long": short"#;
-    check(spec(), json!({"a": "long", "b": "new"}), was(), &[&format!("warning: {said}")]);
-    check(spec(), json!({"a": "long"}), Some(json!({"a": "other"})), &[said]);
+    check(
+        spec(),
+        json!({"a": "long", "b": "new"}),
+        was(),
+        &[&format!("warning: {said}")],
+    );
+    check(
+        spec(),
+        json!({"a": "long"}),
+        Some(json!({"a": "other"})),
+        &[said],
+    );
     check(spec(), json!({"a": "long"}), None, &[said]);
 }
 
@@ -208,7 +250,12 @@ fn items_without_a_past_follow_the_list() {
     };
     let said = r#"spec.a[1]: Invalid value: "no": bad"#;
     let was = || Some(json!({"a": ["ok", "no"]}));
-    check(spec(), json!({"a": ["ok", "no"], "b": 1}), was(), &[&format!("warning: {said}")]);
+    check(
+        spec(),
+        json!({"a": ["ok", "no"], "b": 1}),
+        was(),
+        &[&format!("warning: {said}")],
+    );
     check(spec(), json!({"a": ["ok", "no", "ok"]}), was(), &[said]);
 }
 
@@ -218,24 +265,43 @@ fn of_metadata_only_the_name_is_seen() {
         json!({"type": "object", "x-kubernetes-validations": [{"rule": rule}],
             "properties": {"spec": {"type": "object"}}})
     };
-    refused(&document("self.metadata.name.startsWith('x')"), Expressions::New, &[]);
+    refused(
+        &document("self.metadata.name.startsWith('x')"),
+        Expressions::New,
+        &[],
+    );
     let schema = compiled(&document("self.metadata.labels.size() == 0"));
     let errors = check_definition(&schema, &Path::root(), Expressions::New);
-    assert!(errors[0].detail.contains("undefined field 'labels'"), "{errors:?}");
+    assert!(
+        errors[0].detail.contains("undefined field 'labels'"),
+        "{errors:?}"
+    );
+}
+
+#[test]
+fn what_has_no_schema_has_no_rules() {
+    assert!(Rules::of_resource(&Schema::deduced()).is_none());
+    let open = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
+    let document = json!({"type": "object", "properties": {
+        "spec": with_rule(json!({"type": "integer"}), json!([{"rule": "self > 1"}])),
+        "any": open,
+    }});
+    refused(&document, Expressions::New, &[]);
 }
 
 #[test]
 fn definitions_are_checked() {
-    let document = |node: Json, rule: Json| {
-        json!({"type": "object", "properties": {"spec": with_rule(node, json!([rule]))}})
-    };
+    let document = |node: Json, rule: Json| json!({"type": "object", "properties": {"spec": with_rule(node, json!([rule]))}});
     let integer = || json!({"type": "integer"});
     let at = "schema.properties[spec].properties[a].x-kubernetes-validations[0]";
-    let shown = |rule: &str| {
-        json!({"Rule": rule, "Message": "", "MessageExpression": "", "Reason": null, "FieldPath": "", "OptionalOldSelf": null})
-    };
-    let expect = |rule: &str, why: &str| format!("{at}.rule: Invalid value: {}: {why}", shown(rule));
-    refused(&document(integer(), json!({"rule": "self > 1"})), Expressions::New, &[]);
+    let shown = |rule: &str| json!({"Rule": rule, "Message": "", "MessageExpression": "", "Reason": null, "FieldPath": "", "OptionalOldSelf": null});
+    let expect =
+        |rule: &str, why: &str| format!("{at}.rule: Invalid value: {}: {why}", shown(rule));
+    refused(
+        &document(integer(), json!({"rule": "self > 1"})),
+        Expressions::New,
+        &[],
+    );
     refused(
         &document(integer(), json!({"rule": "self"})),
         Expressions::New,
@@ -251,15 +317,22 @@ fn definitions_are_checked() {
         )],
     );
     refused(
-        &document(integer(), json!({"rule": "self > 1", "optionalOldSelf": true})),
+        &document(
+            integer(),
+            json!({"rule": "self > 1", "optionalOldSelf": true}),
+        ),
         Expressions::New,
-        &[&format!("{at}.optionalOldSelf: Invalid value: true: may not be set if oldSelf is not used in rule")],
+        &[&format!(
+            "{at}.optionalOldSelf: Invalid value: true: may not be set if oldSelf is not used in rule"
+        )],
     );
     let item = with_rule(integer(), json!([{"rule": "self > oldSelf"}]));
     refused(
         &json!({"type": "object", "properties": {"spec": {"type": "array", "maxItems": 3, "items": item}}}),
         Expressions::New,
-        &[r#"schema.properties[spec].items.properties[a].x-kubernetes-validations[0].rule: Invalid value: "self > oldSelf": oldSelf cannot be used on the uncorrelatable portion of the schema within schema.properties[spec]"#],
+        &[
+            r#"schema.properties[spec].items.properties[a].x-kubernetes-validations[0].rule: Invalid value: "self > oldSelf": oldSelf cannot be used on the uncorrelatable portion of the schema within schema.properties[spec]"#,
+        ],
     );
 }
 
@@ -271,10 +344,16 @@ fn expensive_rules_are_refused() {
     let advice = "(try simplifying the rule, or adding maxItems, maxProperties, and maxLength where arrays, maps, and strings are declared)";
     let at = "schema.properties[spec].properties[a].x-kubernetes-validations[0].rule";
     let total = [
-        format!("{at}: Forbidden: contributed to estimated rule cost total exceeding cost limit for entire OpenAPIv3 schema"),
-        format!("schema: Forbidden: x-kubernetes-validations estimated rule cost total for entire OpenAPIv3 schema exceeds budget by factor of more than 100x {advice}"),
+        format!(
+            "{at}: Forbidden: contributed to estimated rule cost total exceeding cost limit for entire OpenAPIv3 schema"
+        ),
+        format!(
+            "schema: Forbidden: x-kubernetes-validations estimated rule cost total for entire OpenAPIv3 schema exceeds budget by factor of more than 100x {advice}"
+        ),
     ];
-    let own = format!("{at}: Forbidden: estimated rule cost exceeds budget by factor of more than 100x {advice}");
+    let own = format!(
+        "{at}: Forbidden: estimated rule cost exceeds budget by factor of more than 100x {advice}"
+    );
     refused(&document, Expressions::New, &[&own, &total[0], &total[1]]);
     refused(&document, Expressions::Accepted, &[&total[0], &total[1]]);
 }
@@ -310,6 +389,8 @@ fn an_object_has_a_budget() {
     assert!(all[0].contains(over), "{all:?}");
     assert_eq!(
         judged(2, 1000),
-        [r#"spec.a[0]: Invalid value: "array": 'operation cancelled: actual cost limit exceeded': no further validation rules will be run due to call cost exceeds limit for rule: self.all(x, self.all(y, x == y))"#],
+        [
+            r#"spec.a[0]: Invalid value: "array": 'operation cancelled: actual cost limit exceeded': no further validation rules will be run due to call cost exceeds limit for rule: self.all(x, self.all(y, x == y))"#
+        ],
     );
 }
