@@ -75,6 +75,7 @@ impl Server {
             address: "127.0.0.1:7443".parse().expect("an address"),
             ca: String::new(),
             service_account_key: key.clone(),
+            commit: "unknown",
             limits: setup.limits,
             admission: setup.admission,
             subresources: Vec::new(),

@@ -47,6 +47,7 @@ impl World {
             address: ([127, 0, 0, 1], 7443).into(),
             ca: "CA".to_owned(),
             service_account_key: key,
+            commit: "unknown",
             limits: Limits::default(),
             admission: Vec::new(),
             subresources: Vec::new(),
