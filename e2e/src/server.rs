@@ -135,10 +135,23 @@ impl Server {
     /// # Panics
     ///
     /// If it does not stop.
-    pub fn terminate(mut self) -> Ended {
+    pub fn terminate(self) -> Ended {
+        self.end("TERM")
+    }
+
+    /// Presses Ctrl-C, and waits until it stopped.
+    ///
+    /// # Panics
+    ///
+    /// If it does not stop.
+    pub fn interrupt(self) -> Ended {
+        self.end("INT")
+    }
+
+    fn end(mut self, signal: &str) -> Ended {
         let id = self.child.id().to_string();
         let mut kill = Command::new("sh");
-        kill.args(["-c", "kill -TERM \"$1\"", "kill", &id]);
+        kill.args(["-c", "kill -\"$1\" \"$2\"", "kill", signal, &id]);
         assert!(kill.status().expect("a shell").success());
         self.listen(|_| false);
         self.ended()

@@ -30,7 +30,7 @@ pub(crate) fn answer(
     }
     match trimmed {
         "" => Ok(root(server)),
-        "/version" => Ok(version()),
+        "/version" => Ok(version(server.config.commit)),
         "/metrics" => metrics(server),
         "/openapi/v2" => {
             let (bytes, kind) = openapi::v2::document(headers, typepack::load().release())?;
@@ -89,8 +89,9 @@ fn check_health(server: &Inner, wanted: (bool, &str), query: &Query) -> Result<A
     let body = match verbose {
         false => "ok".to_owned(),
         true => {
-            let lines = checks.iter().map(|check| match check.state {
+            let lines = checks.iter().map(|check| match &check.state {
                 State::Ready => format!("[+]{} ok\n", check.name),
+                State::Failing(reason) => format!("[-]{} failed: {reason}\n", check.name),
                 State::Pending | State::Abandoned | State::Draining => {
                     format!("[-]{} failed: {:?}\n", check.name, check.state)
                 }
@@ -131,14 +132,14 @@ fn root(server: &Inner) -> Answer {
 }
 
 /// Charts and clients gate on the release of Kubernetes whose API this is.
-fn version() -> Answer {
+fn version(commit: &str) -> Answer {
     let release = typepack::load().release();
     let mut parts = release.split('.');
     let body = json!({
         "major": parts.next().unwrap_or_default(),
         "minor": parts.next().unwrap_or_default(),
         "gitVersion": format!("v{release}+deltaplane-{}", env!("CARGO_PKG_VERSION")),
-        "gitCommit": "",
+        "gitCommit": commit,
         "gitTreeState": "clean",
         "buildDate": "1970-01-01T00:00:00Z",
         "goVersion": "",

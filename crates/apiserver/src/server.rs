@@ -32,6 +32,8 @@ pub struct Config {
     pub address: std::net::SocketAddr,
     /// The key that signs service accounts' tokens, PKCS#8 PEM, P-256.
     pub service_account_key: String,
+    /// The commit that the program was built from; shown at `/version`.
+    pub commit: &'static str,
     /// Limits on what clients may ask for.
     pub limits: Limits,
     /// Decides about writes, in this order.

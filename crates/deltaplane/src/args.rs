@@ -1,7 +1,7 @@
 //! What the command line and the environment say, as types. Nothing else reads either.
 
 use std::ffi::OsString;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -13,11 +13,20 @@ use deltaplane_runtime::telemetry::{Filter, Format, Telemetry};
 
 /// A control plane for fleets that speaks the Kubernetes API
 #[derive(Debug, Parser)]
-#[command(name = "deltaplane", version, propagate_version = true, after_help = EXIT_CODES)]
+#[command(name = "deltaplane", version = VERSION, propagate_version = true, after_help = EXIT_CODES)]
 pub(crate) struct Cli {
     #[command(subcommand)]
     pub(crate) command: Command,
 }
+
+/// The commit that this was built from; `unknown` if the build was not told, as in development.
+pub(crate) const COMMIT: &str = env!("DELTAPLANE_COMMIT");
+pub(crate) const VERSION: &str = concat!(
+    env!("CARGO_PKG_VERSION"),
+    " (commit ",
+    env!("DELTAPLANE_COMMIT"),
+    ")"
+);
 
 const EXIT_CODES: &str = "\
 Exit codes:
@@ -66,8 +75,8 @@ pub(crate) struct Hub {
     /// A further authority whose client certificates are believed (PEM)
     #[arg(long, value_name = "FILE")]
     client_ca: Option<PathBuf>,
-    /// The name or address under which clients elsewhere reach the hub
-    #[arg(long, value_name = "HOST")]
+    /// The host name or IP address under which clients elsewhere reach the hub
+    #[arg(long, value_name = "HOST", value_parser = host)]
     advertise_address: Option<String>,
     /// How long events live after their last write
     #[arg(long, value_name = "DURATION", default_value = "1h", value_parser = duration)]
@@ -85,10 +94,14 @@ struct Common {
     /// Where to listen; port 0 takes a free one
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:7443")]
     listen: SocketAddr,
+    /// Begin with an empty store if the one that belongs to the keys in the data directory is
+    /// missing, instead of refusing to start
+    #[arg(long)]
+    start_empty: bool,
     /// How log lines look
     #[arg(long, value_enum, default_value_t = LogFormat::Human)]
     log_format: LogFormat,
-    /// What is logged: error, warn, info, debug, trace, or target=level,… [default: $RUST_LOG,
+    /// What is logged: off, error, warn, info, debug, trace, or target=level,… [default: $RUST_LOG,
     /// or else info (hub), warn (up)]
     #[arg(long, value_name = "LEVEL")]
     log_level: Option<Filter>,
@@ -203,6 +216,7 @@ impl Common {
         let Self {
             data_dir,
             listen,
+            start_empty,
             log_format,
             log_level,
         } = self;
@@ -226,7 +240,11 @@ impl Common {
             LogFormat::Json => Format::Json,
         };
         Ok(Settings {
-            hub: HubConfig::new(data_dir, listen),
+            hub: HubConfig {
+                start_empty,
+                commit: COMMIT,
+                ..HubConfig::new(data_dir, listen)
+            },
             telemetry: Telemetry { format, filter },
         })
     }
@@ -240,6 +258,25 @@ impl SettingsError {
             Self::NoHome => "say where with --data-dir",
             Self::Log(_) => "set it to a level such as debug, or use --log-level",
         }
+    }
+}
+
+/// A host name or an IP address, and nothing beside it.
+fn host(text: &str) -> Result<String, String> {
+    let legal = |label: &str| {
+        let inside = |c: char| c.is_ascii_alphanumeric() || c == '-';
+        (1..=63).contains(&label.len())
+            && label.chars().all(inside)
+            && !label.starts_with('-')
+            && !label.ends_with('-')
+    };
+    // Names do not end with a number, so that a mistyped address is not taken for one.
+    let last = text.rsplit('.').next().unwrap_or_default();
+    let numeric = last.chars().all(|c| c.is_ascii_digit());
+    let is_name = text.len() <= 253 && text.split('.').all(legal) && !numeric;
+    match is_name || text.parse::<IpAddr>().is_ok() {
+        true => Ok(text.to_owned()),
+        false => Err("write a host name or an IP address, without scheme or port".to_owned()),
     }
 }
 

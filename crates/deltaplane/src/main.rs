@@ -14,7 +14,7 @@ use clap::Parser;
 use mimalloc::MiMalloc;
 
 use deltaplane_hub::{Hub, HubError, Sort};
-use deltaplane_runtime::signals::{Signals, Supervised};
+use deltaplane_runtime::signals::{Signal, Signals, Supervised};
 use deltaplane_runtime::telemetry::TelemetryError;
 use deltaplane_runtime::{Trigger, limits};
 
@@ -43,8 +43,32 @@ enum Failure {
 /// Open files that are not connections: the store, the runtime, output.
 const OTHER_FILES: usize = 64;
 
-/// What is printed once the hub is ready.
-type Greeting = fn(&Hub) -> String;
+/// What is said to whoever started it, beside logs.
+struct Voice {
+    /// On stdout, once the hub is ready.
+    ready: fn(&Hub) -> String,
+    /// At the first signal.
+    stopping: fn(Signal),
+}
+
+/// A person in front of a terminal.
+const UP: Voice = Voice {
+    ready: greeting::up,
+    stopping: |signal| match signal {
+        Signal::Interrupt => {
+            let line =
+                "stopping, as soon as open requests are answered; Ctrl-C again ends at once\n";
+            let _ = io::stderr().lock().write_all(line.as_bytes());
+        }
+        Signal::Terminate => (HUB.stopping)(signal),
+    },
+};
+
+/// A service manager.
+const HUB: Voice = Voice {
+    ready: |_| String::new(),
+    stopping: |signal| tracing::info!(%signal, "draining; a second signal ends at once"),
+};
 
 fn main() -> ExitCode {
     // Every part names the provider itself; this is for libraries that ask for the process's.
@@ -55,11 +79,11 @@ fn main() -> ExitCode {
         Command::Up(up) => up
             .settings(&environment)
             .map_err(Failure::from)
-            .and_then(|settings| serve(settings, greeting::up)),
+            .and_then(|settings| serve(settings, &UP)),
         Command::Hub(hub) => hub
             .settings(&environment)
             .map_err(Failure::from)
-            .and_then(|settings| serve(settings, |_| String::new())),
+            .and_then(|settings| serve(settings, &HUB)),
         Command::Cel(cel) => cel.run().map_err(Failure::from).map(|said| {
             print(&said.out);
             // Whoever closed it does not want to read it.
@@ -70,7 +94,7 @@ fn main() -> ExitCode {
             }
         }),
         Command::Version => {
-            print(&format!("deltaplane {}\n", env!("CARGO_PKG_VERSION")));
+            print(&format!("deltaplane {}\n", args::VERSION));
             Ok(ExitCode::SUCCESS)
         }
     };
@@ -80,7 +104,7 @@ fn main() -> ExitCode {
     })
 }
 
-fn serve(settings: Settings, greet: Greeting) -> Result<ExitCode, Failure> {
+fn serve(settings: Settings, voice: &Voice) -> Result<ExitCode, Failure> {
     let Settings { mut hub, telemetry } = settings;
     telemetry.install()?;
     if let Some(files) = limits::raise_open_files() {
@@ -98,10 +122,10 @@ fn serve(settings: Settings, greet: Greeting) -> Result<ExitCode, Failure> {
         let (trigger, stop) = Trigger::new();
         let run = async {
             let hub = Hub::start(hub).await?;
-            print(&greet(&hub));
+            print(&(voice.ready)(&hub));
             hub.run(stop).await
         };
-        match signals.supervise(&trigger, run).await {
+        match signals.supervise(&trigger, run, voice.stopping).await {
             Supervised::Ended(ended) => Ok(ended.map(|()| ExitCode::SUCCESS)?),
             Supervised::Forced(signal) => Ok(ExitCode::from(signal.exit_code())),
         }

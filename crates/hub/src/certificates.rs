@@ -4,9 +4,9 @@ use std::error::Error;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
-use deltaplane_runtime::files::{self, FileError};
+use deltaplane_runtime::files;
 use deltaplane_runtime::kubeconfig::Kubeconfig;
-use deltaplane_runtime::tls::{Leaf, Material, SecretPem, ServerConfig};
+use deltaplane_runtime::tls::{Leaf, Made, Material, SecretPem, ServerConfig};
 use deltaplane_runtime::{Clock, Stop};
 
 use crate::config::{Certificates, HubConfig};
@@ -75,12 +75,7 @@ pub(crate) fn load(
 
 /// The file of the operator's that this flag names.
 pub(crate) fn read(flag: &'static str, path: &Path) -> Result<String, HubError> {
-    let failed = |source| HubError::CertificateFile { flag, source };
-    let content = files::read_if_exists(path).map_err(failed)?;
-    content.ok_or_else(|| {
-        let missing = std::io::Error::from(std::io::ErrorKind::NotFound);
-        failed(FileError::reading(path, missing))
-    })
+    files::read(path).map_err(|source| HubError::CertificateFile { flag, source })
 }
 
 pub(crate) fn write_kubeconfig(
@@ -97,6 +92,28 @@ pub(crate) fn write_kubeconfig(
     kubeconfig
         .write(&layout.kubeconfig)
         .map_err(HubError::Kubeconfig)
+}
+
+// === impl Loaded ===
+
+impl Loaded {
+    /// Says what was lost, if keys had to be made although there are objects already.
+    pub(crate) fn warn_of_lost(&self, layout: &Layout) {
+        let Made {
+            authority,
+            service_account_key,
+        } = self.material.made;
+        let path = layout.pki.display();
+        let hint = "if that was not meant, stop the hub and restore the directory from a backup";
+        if authority {
+            tracing::warn!(%path, hint, "the authority was missing and has been made anew: \
+                certificates and kubeconfigs issued before no longer work");
+        }
+        if service_account_key {
+            tracing::warn!(%path, hint, "the key of service accounts was missing and has been \
+                made anew: tokens issued before no longer work");
+        }
+    }
 }
 
 // === impl Renewal ===
@@ -124,6 +141,7 @@ impl Renewal {
     /// A few small files, rarely: not worth another thread.
     fn renew(&self, now: SystemTime) -> Result<SystemTime, HubError> {
         let loaded = load(&self.config, &self.layout, now)?;
+        loaded.warn_of_lost(&self.layout);
         self.tls.replace(&loaded.server)?;
         write_kubeconfig(&self.layout, &self.url, &loaded)?;
         Ok(loaded.again_at)

@@ -24,8 +24,13 @@ pub struct HubConfig {
     pub client_ca: Option<PathBuf>,
     /// How long an event lives after its last write.
     pub event_lifetime: Duration,
+    /// Whether to begin with an empty store if there is none beside the keys of an earlier one.
+    /// Otherwise that is taken for a loss, and refused.
+    pub start_empty: bool,
     /// How much history the store keeps.
     pub retention: RetentionPolicy,
+    /// The commit that the program was built from, or `unknown`; shown at `/version`.
+    pub commit: &'static str,
     /// Limits on connections.
     pub connections: Limits,
     /// Limits on requests.
@@ -71,7 +76,9 @@ impl HubConfig {
             certificates: Certificates::Made,
             client_ca: None,
             event_lifetime: Duration::from_secs(3600),
+            start_empty: false,
             retention: RetentionPolicy::default(),
+            commit: "unknown",
             connections: Limits::default(),
             requests: ApiLimits::default(),
             drain: Duration::from_secs(10),

@@ -2,10 +2,11 @@
 
 use std::io;
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use deltaplane_apiserver::StartError;
 use deltaplane_runtime::files::FileError;
+use deltaplane_runtime::limits;
 use deltaplane_runtime::tasks::TaskError;
 use deltaplane_runtime::tls::{ConfigError, MaterialError};
 use deltaplane_store::{CloseError, OpenError};
@@ -28,6 +29,12 @@ pub enum HubError {
         path: PathBuf,
         /// Something in it.
         found: String,
+    },
+    /// There are keys of an earlier hub, and no store.
+    #[error("the store is missing: there are keys of a hub in {path:?}, but no objects")]
+    StoreMissing {
+        /// The data directory.
+        path: PathBuf,
     },
     /// The store in it cannot be used.
     #[error("cannot open the store")]
@@ -90,7 +97,10 @@ impl HubError {
     /// What sort of failure it is.
     pub fn sort(&self) -> Sort {
         match self {
-            Self::DataDir { .. } | Self::ForeignDir { .. } | Self::Store(_) => Sort::Data,
+            Self::DataDir { .. }
+            | Self::ForeignDir { .. }
+            | Self::StoreMissing { .. }
+            | Self::Store(_) => Sort::Data,
             Self::Listen { .. } => Sort::Address,
             Self::Material(_) | Self::CertificateFile { .. } | Self::Certificates(_) => {
                 Sort::Certificates
@@ -104,8 +114,10 @@ impl HubError {
     /// What the operator can do about it.
     pub fn hint(&self) -> String {
         match self {
-            Self::DataDir { path, .. } => format!(
-                "check that this user may write to {}, or choose another with --data-dir",
+            Self::DataDir { path, source } => directory_hint(path, &source.source),
+            Self::StoreMissing { path } => format!(
+                "mount or restore what belongs to {}; to begin with an empty store, which clients \
+                 may take for everything having been deleted, start with --start-empty",
                 path.display()
             ),
             Self::ForeignDir { .. } => {
@@ -119,9 +131,9 @@ impl HubError {
                 "check --tls-cert, --tls-key and --client-ca: PEM, and the key to the certificate"
                     .to_owned()
             }
-            Self::Kubeconfig(error) => {
+            Self::Kubeconfig(error) => io_hint(&error.path, &error.source).unwrap_or_else(|| {
                 format!("check that this user may write {}", error.path.display())
-            }
+            }),
             Self::Api(_) | Self::Task(_) | Self::Close(_) | Self::Lost(_) => {
                 "start it again; what was acknowledged is kept. If it happens again, run with \
                  --log-level debug and report what it says"
@@ -131,11 +143,53 @@ impl HubError {
     }
 }
 
+/// What to do about the causes that are the same whatever was tried.
+fn io_hint(path: &Path, error: &io::Error) -> Option<String> {
+    let path = path.display();
+    if limits::out_of_files(error) {
+        let hint = "allow this process more open files (ulimit -n, or LimitNOFILE= of its service)";
+        return Some(hint.to_owned());
+    }
+    let is = |kind: io::ErrorKind| error.kind() == kind;
+    if is(io::ErrorKind::IsADirectory) {
+        return Some(format!(
+            "{path} is a directory where a file belongs: move it away"
+        ));
+    }
+    if is(io::ErrorKind::StorageFull) || is(io::ErrorKind::QuotaExceeded) {
+        return Some(format!("free some room on the file system of {path}"));
+    }
+    if is(io::ErrorKind::ReadOnlyFilesystem) {
+        return Some(format!(
+            "the file system of {path} is read-only: mount it for writing"
+        ));
+    }
+    None
+}
+
+fn directory_hint(path: &Path, error: &io::Error) -> String {
+    let file = [io::ErrorKind::NotADirectory, io::ErrorKind::AlreadyExists];
+    if file.contains(&error.kind()) {
+        return format!(
+            "{}, or what is above it, is a file: name a directory with --data-dir",
+            path.display()
+        );
+    }
+    io_hint(path, error).unwrap_or_else(|| {
+        format!(
+            "check that this user may write to {}, or choose another with --data-dir",
+            path.display()
+        )
+    })
+}
+
 fn file_hint(flag: &str, error: &FileError) -> String {
     let path = error.path.display();
     match error.source.kind() == io::ErrorKind::NotFound {
         true => format!("there is no file {path}: name an existing PEM file with {flag}"),
-        false => format!("check that this user may read {path}, or name another file with {flag}"),
+        false => io_hint(&error.path, &error.source).unwrap_or_else(|| {
+            format!("check that this user may read {path}, or name another file with {flag}")
+        }),
     }
 }
 
@@ -144,16 +198,18 @@ fn store_hint(error: &OpenError) -> String {
         OpenError::Locked { .. } => "a hub is running on this data directory: use it, stop it, \
             or choose another with --data-dir"
             .to_owned(),
-        OpenError::Foreign { .. } => {
-            "choose another directory with --data-dir, or move the file away".to_owned()
-        }
+        OpenError::Foreign { .. } => "choose another directory with --data-dir, or, if you know \
+            what the file is, move it away and start with --start-empty"
+            .to_owned(),
         OpenError::Newer { .. } => "use the newer version of deltaplane".to_owned(),
         OpenError::Corrupt { .. } => {
-            "restore it from a backup, or move it away to start empty".to_owned()
+            "restore it from a backup; if there is none, move it away and \
+            start with --start-empty, without any objects"
+                .to_owned()
         }
-        OpenError::Io { path, .. } => {
+        OpenError::Io { path, source } => io_hint(Path::new(path), source).unwrap_or_else(|| {
             format!("check that this user may read and write {path}, and that the disk is not full")
-        }
+        }),
     }
 }
 
@@ -171,5 +227,47 @@ fn listen_hint(address: SocketAddr, error: &io::Error) -> String {
         "ports below 1024 need privileges: choose another with --listen".to_owned()
     } else {
         "choose another address with --listen".to_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hints_fit_the_cause() {
+        let check = |source: io::Error, expected: &str| {
+            let path = "DIR/store.redb".to_owned();
+            let hint = HubError::Store(OpenError::Io { path, source }).hint();
+            assert!(hint.contains(expected), "{hint}");
+        };
+        check(too_many_files(), "ulimit -n");
+        check(
+            io::ErrorKind::IsADirectory.into(),
+            "DIR/store.redb is a directory",
+        );
+        check(io::ErrorKind::StorageFull.into(), "free some room");
+        check(io::ErrorKind::ReadOnlyFilesystem.into(), "is read-only");
+        let denied = io::ErrorKind::PermissionDenied;
+        check(denied.into(), "check that this user may read and write DIR");
+    }
+
+    #[test]
+    fn a_file_is_no_data_directory() {
+        let check = |source: io::Error, expected: &str| {
+            let path = PathBuf::from("DIR");
+            let source = FileError::reading(&path, source);
+            let hint = HubError::DataDir { path, source }.hint();
+            assert!(hint.contains(expected), "{hint}");
+        };
+        check(io::ErrorKind::NotADirectory.into(), "is a file");
+        check(io::ErrorKind::AlreadyExists.into(), "is a file");
+        check(too_many_files(), "ulimit -n");
+        check(io::ErrorKind::PermissionDenied.into(), "may write to DIR");
+    }
+
+    fn too_many_files() -> io::Error {
+        // EMFILE, on every system that we run on.
+        io::Error::from_raw_os_error(24)
     }
 }

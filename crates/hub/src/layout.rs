@@ -5,6 +5,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use deltaplane_runtime::files::{self, FileError};
+use deltaplane_runtime::tls::Material;
+use deltaplane_store::Embedded;
 
 use crate::error::HubError;
 
@@ -28,6 +30,14 @@ const HARMLESS: &str = "lost+found";
 // === impl Layout ===
 
 impl Layout {
+    fn new(path: &Path) -> Self {
+        Self {
+            store: path.join(STORE),
+            pki: path.join(PKI),
+            kubeconfig: path.join(KUBECONFIG),
+        }
+    }
+
     /// The directory, made if it is not there; refused, and left as it is, if it holds other
     /// things.
     pub(crate) fn open(path: &Path) -> Result<Self, HubError> {
@@ -36,11 +46,33 @@ impl Layout {
             return Err(HubError::ForeignDir { path, found });
         }
         files::create_private_dir(path).map_err(unusable(path))?;
-        Ok(Self {
-            store: path.join(STORE),
-            pki: path.join(PKI),
-            kubeconfig: path.join(KUBECONFIG),
-        })
+        Ok(Self::new(path))
+    }
+
+    /// Whether no hub has begun to use this directory.
+    pub(crate) fn is_unused(path: &Path) -> bool {
+        !Self::new(path).store.exists()
+    }
+
+    /// Whether there are keys, which are made after the store, and no store.
+    pub(crate) fn lost_store(&self) -> bool {
+        let mut traces = Material::secrets(&self.pki).into_iter();
+        let used = self.kubeconfig.exists() || traces.any(|path| path.exists());
+        used && !Embedded::exists(&self.store)
+    }
+
+    /// Says which secrets others than their owner may read.
+    pub(crate) fn warn_of_exposed(&self) {
+        let mut secrets = Material::secrets(&self.pki).to_vec();
+        secrets.push(self.store.join("store.redb"));
+        for (path, mode) in secrets
+            .iter()
+            .filter_map(|path| Some((path, files::exposed(path)?)))
+        {
+            let (path, mode) = (path.display(), format!("{mode:o}"));
+            let hint = "if that was not meant: chmod 600, and think of what was exposed";
+            tracing::warn!(%path, mode, hint, "secrets can be read by other users");
+        }
     }
 }
 

@@ -43,7 +43,7 @@ use deltaplane_apiserver::ApiServer;
 use deltaplane_runtime::tasks::TaskError;
 use deltaplane_runtime::tls::ServerConfig;
 use deltaplane_runtime::{Clock, Readiness, Stop, Tasks, files};
-use deltaplane_store::{Embedded, Options, Store};
+use deltaplane_store::{Embedded, Options, Revision, Store};
 
 pub use config::{Certificates, HubConfig};
 pub use error::{HubError, Sort};
@@ -92,27 +92,37 @@ impl Hub {
         let clock = Clock::system();
         let readiness = Readiness::new();
         let guard = readiness.guard("hub");
-        let layout = Layout::open(&config.data_dir)?;
-        let store = open_store(layout.store.clone()).await?;
+        let metrics = Metrics::default();
+        // First, so that a directory that is new is not begun in vain; a directory that is in use
+        // says more than the address of the hub that uses it.
+        let listener = match listen(&config) {
+            Err(error) if Layout::is_unused(&config.data_dir) => return Err(error),
+            listener => listener,
+        };
+        let (layout, store) = open_data(&config, &metrics).await?;
+        let listener = listener?;
         // Only now: before, it may have been a running hub's.
         files::remove_if_exists(&layout.kubeconfig).map_err(HubError::Kubeconfig)?;
-        let listener = listen(&config)?;
         let address = listener.address().map_err(failed_on(config.listen))?;
         let loaded = certificates::load(&config, &layout, clock.now())?;
+        if store.revision() > Revision::ZERO {
+            loaded.warn_of_lost(&layout);
+        }
+        layout.warn_of_exposed();
         let tls = server_config(&config, &loaded)?;
 
         let api_config = parts::api_config(&config, &loaded, address.port(), &clock, &readiness);
         let api = ApiServer::start(api_config, store.clone(), &back).await?;
-        parts::spawn_retention(&back, store.clone(), config.retention);
+        parts::spawn_retention(&back, store.clone(), config.retention, clock.clone());
         parts::spawn_controllers(&front, &api, &config, &loaded, &readiness);
         let group = front.group("connection");
         let service = api.clone();
         let setup = Setup {
             tls: tls.clone(),
             limits: config.connections.clone(),
-            metrics: Metrics::default(),
+            metrics: metrics.listener.clone(),
         };
-        api.register_metrics(|registry| setup.metrics.register(registry));
+        api.register_metrics(|registry| metrics.register(registry, &store));
         front.spawn("listener", move |stop| {
             listener.serve(setup, service, group, stop)
         });
@@ -129,6 +139,9 @@ impl Hub {
             drain: config.drain,
         };
         hub.wait_ready().await?;
+        // From now on: a full disk must not keep a hub from starting, which can be read.
+        let indicator = hub.readiness.indicator("store");
+        parts::spawn_health(&hub.back, &hub.store, indicator, clock.clone());
         certificates::write_kubeconfig(&layout, &hub.url, &loaded)?;
         let renewal = Renewal {
             config,
@@ -203,9 +216,20 @@ impl Hub {
     }
 }
 
-async fn open_store(path: PathBuf) -> Result<Store, HubError> {
-    let open = move || Embedded::open(&path, Options::default());
-    Ok(tokio::task::spawn_blocking(open).await??)
+async fn open_data(config: &HubConfig, metrics: &Metrics) -> Result<(Layout, Store), HubError> {
+    let layout = Layout::open(&config.data_dir)?;
+    if layout.lost_store() && !config.start_empty {
+        let path = config.data_dir.clone();
+        return Err(HubError::StoreMissing { path });
+    }
+    let path = layout.store.clone();
+    let options = Options {
+        metrics: metrics.store.clone(),
+        ..Options::default()
+    };
+    let open = move || Embedded::open(&path, options);
+    let store = tokio::task::spawn_blocking(open).await??;
+    Ok((layout, store))
 }
 
 fn server_config(config: &HubConfig, loaded: &Loaded) -> Result<ServerConfig, HubError> {

@@ -2,9 +2,11 @@
 //!
 //! Not here: authentication by token, authorization, what a request means (the API server).
 //!
-//! Invariants: a connection beyond the limit waits in the kernel's queue and costs nothing here; a
-//! client that does not finish its handshake or its headers is cut off; only a verified client
-//! certificate puts an [`Identity`] into a request.
+//! Invariants: a connection beyond the limit waits in the kernel's queue and costs nothing here; one
+//! client cannot take the places of all (`places`); a client that does not finish its handshake or
+//! its headers is cut off; only a verified client certificate puts an [`Identity`] into a request.
+
+mod places;
 
 use std::convert::Infallible;
 use std::error::Error;
@@ -21,7 +23,7 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::Instant;
 use tokio_rustls::TlsAcceptor;
 use tower::{Service, ServiceExt};
 
@@ -30,19 +32,28 @@ use deltaplane_runtime::tls::ServerConfig;
 use deltaplane_runtime::{Stop, TaskGroup};
 
 use crate::certificate;
-use crate::metrics::Metrics;
+use crate::metrics::ListenerMetrics;
+
+use places::{Episode, Free, Place, Places};
 
 /// What a client may take before it is cut off.
 #[derive(Clone, Debug)]
 pub struct Limits {
     /// Connections at one time.
     pub connections: usize,
+    /// Those of one client, by its address; never more than half of all.
+    pub per_client: usize,
+    /// Those of all clients on this machine.
+    pub per_loopback: usize,
     /// Requests at one time on one HTTP/2 connection.
     pub streams: u32,
     /// Time for the TLS handshake.
     pub handshake: Duration,
-    /// Time between requests of an HTTP/1 connection, and for the headers of each.
+    /// Time from the handshake to the end of the first request's headers.
     pub headers: Duration,
+    /// Time between requests of an HTTP/1 connection, with the headers of the next. Longer than
+    /// clients keep idle connections, so that none sends a request into one that is being closed.
+    pub idle: Duration,
     /// How often an HTTP/2 client is asked whether it is still there.
     pub keep_alive: Duration,
     /// How long it may take to answer that.
@@ -58,7 +69,7 @@ pub(crate) struct Listener {
 pub(crate) struct Setup {
     pub(crate) tls: ServerConfig,
     pub(crate) limits: Limits,
-    pub(crate) metrics: Metrics,
+    pub(crate) metrics: ListenerMetrics,
 }
 
 /// What every connection needs.
@@ -67,7 +78,17 @@ struct Front {
     protocols: Protocols,
     limits: Limits,
     stop: Stop,
-    metrics: Metrics,
+    metrics: ListenerMetrics,
+}
+
+/// Takes connections, and says when it cannot.
+struct Door {
+    socket: TcpListener,
+    places: Places,
+    metrics: ListenerMetrics,
+    full: Episode,
+    greedy: Episode,
+    broken: Episode,
 }
 
 /// Who is at the other end.
@@ -103,9 +124,13 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             connections: 10_000,
+            // Many clients can share an address, behind a gateway or a load balancer.
+            per_client: 2_500,
+            per_loopback: 8_000,
             streams: 250,
             handshake: Duration::from_secs(10),
-            headers: Duration::from_secs(90),
+            headers: Duration::from_secs(30),
+            idle: Duration::from_secs(95),
             keep_alive: Duration::from_secs(30),
             keep_alive_timeout: Duration::from_secs(20),
         }
@@ -144,12 +169,19 @@ impl Listener {
         B: http_body::Body<Data: Send> + Send + 'static,
         B::Error: Into<Box<dyn Error + Send + Sync>>,
     {
-        let Self { socket } = self;
         let Setup {
             tls,
             limits,
             metrics,
         } = setup;
+        let mut door = Door {
+            socket: self.socket,
+            places: Places::new(limits.clone()),
+            metrics: metrics.clone(),
+            full: Episode::default(),
+            greedy: Episode::default(),
+            broken: Episode::default(),
+        };
         let front = Arc::new(Front {
             acceptor: TlsAcceptor::from(tls.rustls()),
             protocols: Protocols::new(&limits, &group),
@@ -157,8 +189,7 @@ impl Listener {
             stop: stop.clone(),
             metrics,
         });
-        let places = Arc::new(Semaphore::new(front.limits.connections));
-        while let Some((stream, peer, place)) = stop.unless(accept(&socket, &places)).await {
+        while let Some((stream, peer, place)) = stop.unless(door.next()).await {
             let (front, service) = (front.clone(), service.clone());
             group.spawn(async move {
                 let _place = place;
@@ -229,26 +260,56 @@ impl Front {
     }
 }
 
-async fn accept(
-    socket: &TcpListener,
-    places: &Arc<Semaphore>,
-) -> (TcpStream, SocketAddr, OwnedSemaphorePermit) {
-    let place = places.clone().acquire_owned().await;
-    let place = place.expect("the semaphore is never closed");
-    loop {
-        match socket.accept().await {
-            Ok((stream, peer)) => {
+// === impl Door ===
+
+impl Door {
+    /// The next connection that may be served.
+    async fn next(&mut self) -> (TcpStream, SocketAddr, Place) {
+        loop {
+            let free = self.free().await;
+            let (stream, peer) = self.accept().await;
+            if let Some(place) = self.places.give(free, peer.ip()) {
                 // Without it small answers wait for an acknowledgement. It cannot fail on a
                 // connection that is alive, and one that is not shows at the first read.
                 let _ = stream.set_nodelay(true);
                 return (stream, peer, place);
             }
-            Err(error) if concerns_one(&error) => {
-                tracing::debug!(%error, "connection lost before it was accepted");
+            self.metrics.refused.inc();
+            if self.greedy.happened(Instant::now()) {
+                tracing::warn!(%peer, "a client has too many connections; further ones are closed");
             }
-            Err(error) => {
-                tracing::warn!(%error, "cannot accept connections");
-                tokio::time::sleep(ACCEPT_PAUSE).await;
+        }
+    }
+
+    async fn free(&mut self) -> Free {
+        if let Some(free) = self.places.try_free() {
+            return free;
+        }
+        self.metrics.full.inc();
+        if self.full.happened(Instant::now()) {
+            let hint = "look for clients that leak connections, and at the limit of open files";
+            tracing::warn!(
+                hint,
+                "the limit of connections is reached; further ones wait"
+            );
+        }
+        self.places.free().await
+    }
+
+    async fn accept(&mut self) -> (TcpStream, SocketAddr) {
+        loop {
+            match self.socket.accept().await {
+                Ok(accepted) => return accepted,
+                Err(error) if concerns_one(&error) => {
+                    tracing::debug!(%error, "connection lost before it was accepted");
+                }
+                Err(error) => {
+                    self.metrics.accept_failures.inc();
+                    if self.broken.happened(Instant::now()) {
+                        tracing::warn!(%error, "cannot accept connections; they wait");
+                    }
+                    tokio::time::sleep(ACCEPT_PAUSE).await;
+                }
             }
         }
     }
@@ -300,7 +361,7 @@ impl Protocols {
         builder
             .http1()
             .timer(TokioTimer::new())
-            .header_read_timeout(limits.headers)
+            .header_read_timeout(limits.idle)
             .http2()
             .timer(TokioTimer::new())
             .max_concurrent_streams(limits.streams)

@@ -2,7 +2,7 @@
 
 use std::error::Error;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use deltaplane_api::identity::{Identity, MASTERS};
 use deltaplane_apiserver::auth::tokens::{Claims, Reference};
@@ -10,8 +10,9 @@ use deltaplane_apiserver::{ApiServer, Config as ApiConfig};
 use deltaplane_client::{Pace, discovery, in_process};
 use deltaplane_controllers::accounts::{LegacyToken, Mint, MintError};
 use deltaplane_controllers::{Context, accounts, definitions, events, garbage, namespaces, roles};
+use deltaplane_runtime::readiness::Indicator;
 use deltaplane_runtime::{Clock, Readiness, Stop, Tasks};
-use deltaplane_store::{Retention, RetentionPolicy, Store};
+use deltaplane_store::{Health, HealthWatch, Retention, RetentionPolicy, Store};
 
 use crate::certificates::Loaded;
 use crate::config::HubConfig;
@@ -20,6 +21,8 @@ use crate::config::HubConfig;
 const CONTROLLERS: &str = "system:deltaplane:controllers";
 /// How often it is looked whether history can be dropped; nothing happens if nothing was written.
 const RETENTION_TICK: Duration = Duration::from_secs(10);
+/// How often it is tried whether a store that fails takes writes again.
+const HEAL_TICK: Duration = Duration::from_secs(5);
 
 pub(crate) fn api_config(
     config: &HubConfig,
@@ -31,6 +34,7 @@ pub(crate) fn api_config(
     ApiConfig {
         address: config.public(port),
         service_account_key: loaded.material.service_account_key.0.clone(),
+        commit: config.commit,
         limits: config.requests.clone(),
         admission: Vec::new(),
         subresources: Vec::new(),
@@ -104,23 +108,82 @@ fn mint(api: ApiServer) -> Mint {
     })
 }
 
-pub(crate) fn spawn_retention(tasks: &Tasks, store: Store, policy: RetentionPolicy) {
-    tasks.spawn("retention", move |stop| retain(store, policy, stop));
+pub(crate) fn spawn_retention(tasks: &Tasks, store: Store, policy: RetentionPolicy, clock: Clock) {
+    tasks.spawn("retention", move |stop| retain(store, policy, clock, stop));
 }
 
-async fn retain(store: Store, policy: RetentionPolicy, stop: Stop) {
+async fn retain(store: Store, policy: RetentionPolicy, clock: Clock, stop: Stop) {
     let mut retention = Retention::new(policy);
-    while stop
-        .unless(tokio::time::sleep(RETENTION_TICK))
-        .await
-        .is_some()
-    {
-        let due = retention.tick(Instant::now(), store.revision(), store.oldest());
-        if let Some(revision) = due
-            && let Err(error) = store.compact(revision).await
-        {
+    // What could not be dropped is tried again with the next tick, not at once.
+    let mut unfinished = false;
+    loop {
+        let next = async {
+            tokio::select! {
+                () = clock.sleep(RETENTION_TICK) => {}
+                () = store.outgrown(&policy), if !unfinished => {}
+            }
+        };
+        if stop.unless(next).await.is_none() {
+            return;
+        }
+        let history = store.history(&policy);
+        let due = retention.tick(clock.elapsed(), history);
+        let Some(revision) = due.or(unfinished.then_some(history.oldest)) else {
+            continue;
+        };
+        let dropped = store.compact(revision).await;
+        unfinished = dropped.is_err();
+        if let Err(error) = dropped {
             let error = &error as &dyn Error;
             tracing::warn!(error, %revision, "failed to drop history");
         }
     }
 }
+
+/// The store has ended by itself.
+#[derive(Debug, thiserror::Error)]
+#[error("the store's writer died")]
+struct WriterDied;
+
+pub(crate) fn spawn_health(tasks: &Tasks, store: &Store, indicator: Indicator, clock: Clock) {
+    let (health, store) = (store.health(), store.clone());
+    tasks.spawn("store", move |stop| {
+        show_health(health, store, indicator, clock, stop)
+    });
+}
+
+/// Shows at `/readyz` whether the store takes writes. While it does not, it is tried now and then
+/// whether it does again, since a hub that is not ready may get no writes that would find out.
+async fn show_health(
+    mut health: HealthWatch,
+    store: Store,
+    indicator: Indicator,
+    clock: Clock,
+    stop: Stop,
+) -> Result<(), WriterDied> {
+    loop {
+        let failing = match health.now() {
+            Health::Well => {
+                indicator.ready();
+                false
+            }
+            Health::Failing { reason } => {
+                indicator.failing(format!("it takes no writes: {reason}"));
+                true
+            }
+            Health::Closed => return Err(WriterDied),
+        };
+        let next = async {
+            tokio::select! {
+                () = health.changed() => {}
+                () = clock.sleep(HEAL_TICK), if failing => store.heal(),
+            }
+        };
+        if stop.unless(next).await.is_none() {
+            return Ok(());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -2,7 +2,7 @@
 //!
 //! Deciding code takes `now` as an argument; a loop that must wait takes a [`Clock`].
 
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use tokio::sync::watch;
 
@@ -22,8 +22,13 @@ pub struct Hand {
 
 #[derive(Clone, Debug)]
 enum Source {
-    System,
-    Manual(watch::Receiver<SystemTime>),
+    System {
+        since: Instant,
+    },
+    Manual {
+        since: SystemTime,
+        now: watch::Receiver<SystemTime>,
+    },
 }
 
 // === impl Clock ===
@@ -31,34 +36,51 @@ enum Source {
 impl Clock {
     /// The machine's clock.
     pub fn system() -> Self {
-        Self(Source::System)
+        Self(Source::System {
+            since: Instant::now(),
+        })
     }
 
     /// A clock for tests: it stands at `now` until its hand is moved.
     pub fn manual(now: SystemTime) -> (Self, Hand) {
         let (sender, receiver) = watch::channel(now);
-        (Self(Source::Manual(receiver)), Hand { now: sender })
+        let source = Source::Manual {
+            since: now,
+            now: receiver,
+        };
+        (Self(source), Hand { now: sender })
     }
 
     /// The time.
     pub fn now(&self) -> SystemTime {
         match &self.0 {
-            Source::System => SystemTime::now(),
-            Source::Manual(now) => *now.borrow(),
+            Source::System { .. } => SystemTime::now(),
+            Source::Manual { now, .. } => *now.borrow(),
+        }
+    }
+
+    /// How long ago this clock, or the one that it is a clone of, was made. Never goes back, even
+    /// if the machine's time is set.
+    pub fn elapsed(&self) -> Duration {
+        match &self.0 {
+            Source::System { since } => since.elapsed(),
+            Source::Manual { since, now } => {
+                now.borrow().duration_since(*since).unwrap_or_default()
+            }
         }
     }
 
     /// Ends at `deadline`, or at once if that has passed. Cancel safe.
     pub async fn sleep_until(&self, deadline: SystemTime) {
         match &self.0 {
-            Source::System => {
+            Source::System { .. } => {
                 while let Ok(left) = deadline.duration_since(SystemTime::now())
                     && !left.is_zero()
                 {
                     tokio::time::sleep(left.min(LONGEST_SLEEP)).await;
                 }
             }
-            Source::Manual(now) => {
+            Source::Manual { now, .. } => {
                 if now.clone().wait_for(|now| *now >= deadline).await.is_err() {
                     // Without a hand the time never comes.
                     std::future::pending::<()>().await;
@@ -70,8 +92,8 @@ impl Clock {
     /// Ends after `duration`. Cancel safe.
     pub async fn sleep(&self, duration: Duration) {
         match &self.0 {
-            Source::System => tokio::time::sleep(duration).await,
-            Source::Manual(_) => match self.now().checked_add(duration) {
+            Source::System { .. } => tokio::time::sleep(duration).await,
+            Source::Manual { .. } => match self.now().checked_add(duration) {
                 Some(deadline) => self.sleep_until(deadline).await,
                 None => std::future::pending().await,
             },
@@ -111,6 +133,7 @@ mod tests {
             }
         );
         assert_eq!(woken.0, UNIX_EPOCH + 2 * second);
+        assert_eq!(clock.elapsed(), 2 * second);
     }
 
     #[tokio::test(start_paused = true)]

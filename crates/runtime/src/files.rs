@@ -71,6 +71,17 @@ pub fn read_if_exists(path: &Path) -> Result<Option<String>, FileError> {
     }
 }
 
+/// A file's content.
+pub fn read(path: &Path) -> Result<String, FileError> {
+    fs::read_to_string(path).map_err(failed("read", path))
+}
+
+/// The permissions of a file, if it is there and others than its owner may read or write it.
+pub fn exposed(path: &Path) -> Option<u32> {
+    let mode = fs::metadata(path).ok()?.permissions().mode() & 0o777;
+    (mode & 0o066 != 0).then_some(mode)
+}
+
 /// Removes a file, if it is there.
 pub fn remove_if_exists(path: &Path) -> Result<(), FileError> {
     match fs::remove_file(path) {
@@ -122,10 +133,16 @@ mod tests {
             assert_eq!(read.as_deref(), Some(content));
             assert_eq!(mode(&path), 0o600);
         }
+        assert_eq!(exposed(&path), None);
+        fs::set_permissions(&path, Permissions::from_mode(0o640)).expect("ours");
+        assert_eq!(exposed(&path), Some(0o640));
         assert_eq!(fs::read_dir(&nested).expect("readable").count(), 1);
         remove_if_exists(&path).expect("removed");
         remove_if_exists(&path).expect("absent already");
         assert_eq!(read_if_exists(&path).expect("readable"), None);
+        assert_eq!(exposed(&path), None);
+        let missing = read(&path).expect_err("it was removed");
+        assert_eq!(missing.source.kind(), io::ErrorKind::NotFound);
     }
 
     #[test]

@@ -3,6 +3,8 @@
 //! Whoever prepares something takes a [`Guard`] before it starts, and ends it with
 //! [`Guard::ready`]. A guard that is dropped otherwise keeps its check failing: a preparation that
 //! broke off never looks like one that succeeded. Once the process drains it is not ready again.
+//!
+//! What may fail and recover while the process runs has an [`Indicator`].
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -23,6 +25,13 @@ pub struct Guard {
     checks: Arc<watch::Sender<Checks>>,
 }
 
+/// A check that passes until it is told otherwise. See [`Readiness::indicator`].
+#[derive(Debug)]
+pub struct Indicator {
+    name: String,
+    checks: Arc<watch::Sender<Checks>>,
+}
+
 /// One line of `/readyz?verbose`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Check {
@@ -33,7 +42,7 @@ pub struct Check {
 }
 
 /// Whether a check passes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum State {
     /// It passes.
     Ready,
@@ -41,6 +50,8 @@ pub enum State {
     Pending,
     /// Its preparation broke off.
     Abandoned,
+    /// It does not work at present, for this reason, which anybody may read.
+    Failing(Arc<str>),
     /// The process is ending.
     Draining,
 }
@@ -65,13 +76,22 @@ impl Readiness {
     /// Adds a check, which passes when the guard is told so.
     pub fn guard(&self, name: impl Into<String>) -> Guard {
         let name = name.into();
-        self.checks.send_modify(|checks| {
-            checks.by_name.insert(name.clone(), State::Pending);
-        });
+        let pending = |checks: &mut Checks| checks.set(&name, State::Pending);
+        self.checks.send_modify(pending);
         Guard {
             name,
             checks: self.checks.clone(),
         }
+    }
+
+    /// Adds a check that passes until it is told otherwise.
+    pub fn indicator(&self, name: impl Into<String>) -> Indicator {
+        let indicator = Indicator {
+            name: name.into(),
+            checks: self.checks.clone(),
+        };
+        indicator.ready();
+        indicator
     }
 
     /// From now on, and for ever, not ready.
@@ -95,7 +115,7 @@ impl Readiness {
         let checks = self.checks.borrow();
         let line = |(name, state): (&String, &State)| Check {
             name: name.clone(),
-            state: *state,
+            state: state.clone(),
         };
         let shutdown = Check {
             name: SHUTDOWN.to_owned(),
@@ -111,6 +131,10 @@ impl Readiness {
 // === impl Checks ===
 
 impl Checks {
+    fn set(&mut self, name: &str, state: State) {
+        self.by_name.insert(name.to_owned(), state);
+    }
+
     fn pass(&self) -> bool {
         !self.draining && self.by_name.values().all(|state| *state == State::Ready)
     }
@@ -121,13 +145,8 @@ impl Checks {
 impl Guard {
     /// The check passes from now on.
     pub fn ready(self) {
-        self.set(State::Ready);
-    }
-
-    fn set(&self, state: State) {
-        self.checks.send_modify(|checks| {
-            checks.by_name.insert(self.name.clone(), state);
-        });
+        let ready = |checks: &mut Checks| checks.set(&self.name, State::Ready);
+        self.checks.send_modify(ready);
     }
 }
 
@@ -139,8 +158,28 @@ impl Drop for Guard {
                     *state = State::Abandoned;
                     true
                 }
-                Some(State::Ready | State::Abandoned | State::Draining) | None => false,
+                Some(State::Ready | State::Abandoned | State::Failing(_) | State::Draining)
+                | None => false,
             });
+    }
+}
+
+// === impl Indicator ===
+
+impl Indicator {
+    /// The check passes.
+    pub fn ready(&self) {
+        self.set(State::Ready);
+    }
+
+    /// The check fails, for this reason.
+    pub fn failing(&self, reason: impl Into<Arc<str>>) {
+        self.set(State::Failing(reason.into()));
+    }
+
+    fn set(&self, state: State) {
+        self.checks
+            .send_modify(|checks| checks.set(&self.name, state));
     }
 }
 
@@ -156,7 +195,7 @@ mod tests {
     fn lines(expected: &[(&str, State)]) -> Vec<(String, State)> {
         expected
             .iter()
-            .map(|(name, state)| ((*name).to_owned(), *state))
+            .map(|(name, state)| ((*name).to_owned(), state.clone()))
             .collect()
     }
 
@@ -170,7 +209,11 @@ mod tests {
         let (pending, ready) = (State::Pending, State::Ready);
         assert_eq!(
             states(&readiness),
-            lines(&[("listener", pending), ("store", ready), ("shutdown", ready)])
+            lines(&[
+                ("listener", pending),
+                ("store", ready.clone()),
+                ("shutdown", ready)
+            ])
         );
         let waiting = readiness.clone();
         let (waited, ()) = tokio::join!(
@@ -193,6 +236,24 @@ mod tests {
         );
         assert!(!readiness.is_ready());
         readiness.guard("store").ready();
+        assert!(readiness.is_ready());
+    }
+
+    #[test]
+    fn an_indicator_fails_and_recovers() {
+        let readiness = Readiness::new();
+        let store = readiness.indicator("store");
+        assert!(readiness.is_ready());
+        store.failing("the disk is full");
+        assert_eq!(
+            states(&readiness),
+            lines(&[
+                ("store", State::Failing("the disk is full".into())),
+                ("shutdown", State::Ready)
+            ])
+        );
+        assert!(!readiness.is_ready());
+        store.ready();
         assert!(readiness.is_ready());
     }
 

@@ -75,17 +75,18 @@ impl Signals {
         }
     }
 
-    /// Runs `work`; the first signal pulls `trigger`, so that `work` drains and ends, the second
-    /// gives up on it.
+    /// Runs `work`; the first signal is announced and pulls `trigger`, so that `work` drains and
+    /// ends, the second gives up on it.
     pub async fn supervise<T>(
         &mut self,
         trigger: &Trigger,
         work: impl Future<Output = T>,
+        announce: impl FnOnce(Signal),
     ) -> Supervised<T> {
         let mut work = pin!(work);
         tokio::select! {
             ended = &mut work => return Supervised::Ended(ended),
-            signal = self.recv() => tracing::info!(%signal, "draining; a second signal ends at once"),
+            signal = self.recv() => announce(signal),
         }
         trigger.stop();
         tokio::select! {

@@ -2,8 +2,8 @@
 //!
 //! Two policies. A **service** ([`Tasks::spawn`]) runs until it is told to stop: ending before
 //! that, or panicking, is a failure of the whole process, which then stops naming the task.
-//! A **short-lived** task ([`TaskGroup::spawn`]) may end whenever it likes: a connection, a
-//! request that must finish although its client left. Its panic is logged and affects itself only.
+//! A **short-lived** task ([`TaskGroup::spawn`]) may end whenever it likes: a connection. Its panic
+//! is logged and affects itself only.
 //!
 //! Invariants: a task that was spawned is either running or accounted for; after
 //! [`Tasks::shutdown`] none is running.
@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use tokio::sync::{oneshot, watch};
+use tokio::sync::watch;
 use tokio::task::AbortHandle;
 use tracing::Instrument;
 
@@ -61,11 +61,6 @@ pub enum TaskError {
     #[error("tasks did not end in time: {}", .0.join(", "))]
     Stuck(Vec<String>),
 }
-
-/// The task did not live to give its result: it panicked, or was aborted.
-#[derive(Debug, thiserror::Error, PartialEq, Eq)]
-#[error("the task ended without a result")]
-pub struct Lost;
 
 /// What a service may end with.
 pub trait Outcome {
@@ -259,22 +254,6 @@ impl TaskGroup {
                 future.await;
             },
         );
-    }
-
-    /// Runs `future` to its end even if the caller goes away before that.
-    pub async fn complete<T>(
-        &self,
-        future: impl Future<Output = T> + Send + 'static,
-    ) -> Result<T, Lost>
-    where
-        T: Send + 'static,
-    {
-        let (sender, receiver) = oneshot::channel();
-        self.spawn(async move {
-            // The caller may have gone, which is what this function is for.
-            let _ = sender.send(future.await);
-        });
-        receiver.await.map_err(|_| Lost)
     }
 
     /// What the tasks are told to stop by.

@@ -5,6 +5,7 @@ use std::io;
 use std::str::FromStr;
 
 use tracing_subscriber::EnvFilter;
+use tracing_subscriber::filter::LevelFilter;
 use tracing_subscriber::util::SubscriberInitExt;
 
 /// What is logged, and how.
@@ -41,6 +42,15 @@ pub enum TelemetryError {
         text: String,
         #[source]
         source: tracing_subscriber::filter::ParseError,
+    },
+    /// A word that is no level. For tracing it would be the name of a target, and everything else
+    /// would not be logged.
+    #[error(
+        "{word:?} is not a log level: use off, error, warn, info, debug or trace, or target=level"
+    )]
+    Level {
+        /// What was given.
+        word: String,
     },
     /// Another subscriber is in place.
     #[error("failed to install the log subscriber")]
@@ -82,6 +92,12 @@ impl FromStr for Filter {
     type Err = TelemetryError;
 
     fn from_str(text: &str) -> Result<Self, TelemetryError> {
+        let mut words = text.split(',').map(str::trim);
+        let is_level = |word: &str| word.is_empty() || word.parse::<LevelFilter>().is_ok();
+        if let Some(word) = words.find(|word| !word.contains('=') && !is_level(word)) {
+            let word = word.to_owned();
+            return Err(TelemetryError::Level { word });
+        }
         match EnvFilter::try_new(text) {
             Ok(_) => Ok(Self(text.to_owned())),
             Err(source) => Err(TelemetryError::Filter {
@@ -111,5 +127,8 @@ mod tests {
         check("debug", true);
         check("info,deltaplane_store=trace", true);
         check("info,deltaplane_store=loud", false);
+        check("OFF", true);
+        check("wran", false);
+        check("info, deltaplane_store", false);
     }
 }

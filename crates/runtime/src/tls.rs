@@ -39,6 +39,17 @@ pub struct Material {
     pub service_account_key: SecretPem,
     /// When to call [`Material::open`] again, because something is to be renewed then.
     pub renew_at: SystemTime,
+    /// What was not there and has been made.
+    pub made: Made,
+}
+
+/// What was made by [`Material::open`]. Beside an existing store it means that something was lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Made {
+    /// The authority: certificates that an earlier one signed are worth nothing now.
+    pub authority: bool,
+    /// The key of service accounts: tokens that an earlier one signed are worth nothing now.
+    pub service_account_key: bool,
 }
 
 /// A certificate and its key.
@@ -118,6 +129,11 @@ const ACCOUNTS: &str = "service-accounts.key";
 // === impl Material ===
 
 impl Material {
+    /// The files with private keys in a directory, whether there or not.
+    pub fn secrets(directory: &Path) -> [PathBuf; 4] {
+        [AUTHORITY_KEY, SERVER, ADMIN, ACCOUNTS].map(|name| directory.join(name))
+    }
+
     /// Loads what is in `directory`, and makes what is missing or due.
     ///
     /// `names` are the host names and addresses that clients reach the server by.
@@ -128,6 +144,10 @@ impl Material {
     ) -> Result<Self, MaterialError> {
         let now = whole_seconds(now);
         files::create_private_dir(directory)?;
+        let made = Made {
+            authority: !directory.join(AUTHORITY).exists(),
+            service_account_key: !directory.join(ACCOUNTS).exists(),
+        };
         let authority = open_authority(directory, now)?;
         let (server, server_due) = open_leaf(
             &directory.join(SERVER),
@@ -143,6 +163,7 @@ impl Material {
             admin,
             service_account_key: open_key(&directory.join(ACCOUNTS))?,
             renew_at: server_due.min(admin_due),
+            made,
         })
     }
 }

@@ -51,6 +51,12 @@ pub trait Driver: Send + Sync + 'static {
     /// Drops the history before `to`; returns the oldest readable revision.
     fn compact(&self, to: Revision) -> BoxFuture<'_, Result<Revision, CompactError>>;
 
+    /// Tries whether writes are taken again, if they were not, and tells the memory.
+    fn heal(&self);
+
+    /// How many bytes the storage takes, if that can be told.
+    fn stored_bytes(&self) -> Option<u64>;
+
     /// Finishes what was accepted and lets go of the storage.
     fn close(&self) -> BoxFuture<'_, Result<(), CloseError>>;
 }

@@ -18,7 +18,7 @@ mod plan;
 #[cfg(feature = "sabotage")]
 pub(crate) mod sabotage;
 
-use std::{fs, io, path::Path, sync::Arc, thread};
+use std::{fs, io, os::unix::fs::DirBuilderExt, path::Path, sync::Arc, thread, time::Duration};
 
 use parking_lot::Mutex;
 use tokio::sync::{Semaphore, mpsc, oneshot};
@@ -37,6 +37,7 @@ use crate::{
     header::{Header, HeaderFn},
     list::ReadError,
     memory::Memory,
+    metrics::Metrics,
     object::Object,
     revision::Revision,
     store::Store,
@@ -57,15 +58,18 @@ pub struct Options {
     pub queue_bytes: usize,
     /// The identity of the store, if it has to be created.
     pub new_epoch: Epoch,
+    /// Where commits are counted.
+    pub metrics: Metrics,
+    /// For how long a write may go unnoticed into a file that was moved or
+    /// deleted, if others came shortly before it.
+    pub look_every: Duration,
 }
 
 /// Why a store was not opened. Nothing was written to what is there.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
     /// Another process has it open.
-    #[error(
-        "the store in {path} is in use by {holder}; stop that process, or use another data directory"
-    )]
+    #[error("the store in {path} is in use by {holder}")]
     Locked {
         /// The data directory.
         path: String,
@@ -73,15 +77,13 @@ pub enum OpenError {
         holder: String,
     },
     /// It is something else.
-    #[error("{path} is not a deltaplane store; move it away, or use another data directory")]
+    #[error("{path} is not a deltaplane store")]
     Foreign {
         /// The file.
         path: String,
     },
     /// It was written by a newer program.
-    #[error(
-        "{path} has store format {found} and this program knows formats up to {newest}; use the newer program, or another data directory"
-    )]
+    #[error("{path} has store format {found}, and this program knows formats up to {newest}")]
     Newer {
         /// The file.
         path: String,
@@ -91,9 +93,7 @@ pub enum OpenError {
         newest: u32,
     },
     /// It is damaged.
-    #[error(
-        "{path} is damaged ({detail}); restore it from a backup, or move it away to start empty"
-    )]
+    #[error("{path} is damaged ({detail})")]
     Corrupt {
         /// The file.
         path: String,
@@ -125,6 +125,7 @@ pub struct Embedded {
     thread: Mutex<Option<thread::JoinHandle<()>>>,
 }
 
+const FILE: &str = "store.redb";
 /// More would only make each other wait for the disk.
 const READERS: usize = 4;
 /// The first bytes of every redb file.
@@ -140,6 +141,8 @@ impl Default for Options {
             cache_bytes: 8 << 20,
             queue_bytes: 64 << 20,
             new_epoch: Epoch::random(),
+            metrics: Metrics::default(),
+            look_every: Duration::from_millis(10),
         }
     }
 }
@@ -154,7 +157,10 @@ impl Embedded {
             let path = path.display().to_string();
             move |source| OpenError::Io { path, source }
         };
-        fs::create_dir_all(dir).map_err(failed(dir))?;
+        // For its owner only: a store holds secrets.
+        let mut builder = fs::DirBuilder::new();
+        let made = builder.recursive(true).mode(0o700).create(dir);
+        made.map_err(failed(dir))?;
         let path = dir.join("store.lock");
         let lock = Lock::take(&path).map_err(|error| match error {
             LockError::Held { holder } => OpenError::Locked {
@@ -163,8 +169,15 @@ impl Embedded {
             },
             LockError::Io(source) => failed(&path)(source),
         })?;
-        let medium = FileMedium::new(dir.join("store.redb"));
+        let medium = FileMedium::new(dir.join(FILE));
         Self::start(Disk::new(Box::new(medium)), options, Some(lock))
+    }
+
+    /// Whether a directory has a store, sound or not. What cannot be looked at counts as one, so
+    /// that opening it says why.
+    #[must_use]
+    pub fn exists(dir: &Path) -> bool {
+        dir.join(FILE).try_exists().unwrap_or(true)
     }
 
     /// Opens a store on any medium, for tests.
@@ -209,6 +222,8 @@ impl Embedded {
             meta: loaded.meta,
             leftovers: loaded.leftovers,
             lock,
+            metrics: options.metrics.clone(),
+            look_every: options.look_every,
         };
         let committer = Committer::new(start, requests);
         let thread = thread::Builder::new()
@@ -265,8 +280,7 @@ impl Embedded {
             return ReadError::Closed;
         }
         if self.engine.is_tainted() {
-            // A full queue has a write in it, which does the same.
-            let _ = self.sender().try_send(Request::Heal);
+            self.heal();
         }
         ReadError::Storage {
             reason: fault.reason(),
@@ -318,6 +332,15 @@ impl Driver for Embedded {
         })
     }
 
+    fn heal(&self) {
+        // A full queue has a write in it, which does the same.
+        let _ = self.sender().try_send(Request::Heal);
+    }
+
+    fn stored_bytes(&self) -> Option<u64> {
+        self.engine.size().ok()
+    }
+
     fn close(&self) -> BoxFuture<'_, Result<(), CloseError>> {
         Box::pin(async move {
             let thread = self.thread.lock().take().ok_or(CloseError::Closed)?;
@@ -353,6 +376,11 @@ fn open_checked(disk: &Disk, options: &Options) -> Result<Option<(Loaded, Opened
     let Some(gate) = disk.open().map_err(failed)? else {
         return Ok(None);
     };
+    if gate.is_empty().map_err(failed)? {
+        // What a bad copy or a repaired file system leaves. A store is never made so.
+        let detail = "it is empty".to_owned();
+        return Err(OpenError::Corrupt { path, detail });
+    }
     if !gate.begins_with(REDB_MAGIC).map_err(failed)? {
         return Err(OpenError::Foreign { path });
     }

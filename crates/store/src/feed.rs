@@ -224,6 +224,13 @@ impl Feed {
         }
     }
 
+    /// How many watch.
+    pub(crate) fn watchers(&self) -> usize {
+        let topics = self.topics.read();
+        let topics = topics.values().chain([&self.everything]);
+        topics.map(|topic| topic.signal.receiver_count()).sum()
+    }
+
     /// A version that an event in memory holds.
     pub(crate) fn find(&self, key: &Key, row: Row) -> Option<Arc<Object>> {
         let main = self.main.lock();

@@ -1,13 +1,13 @@
-//! The small part of an object that the store keeps parsed, so that selectors,
-//! garbage collection and deletion need not parse bodies.
+//! The small part of an object that the store keeps parsed, so that selectors
+//! and preconditions need not parse bodies.
 //!
 //! [`Header::parse`] reads it from the JSON of a Kubernetes object in one pass
 //! without building a tree. It never fails: what is no such object has an
 //! empty header. Validation is the API server's; this only has to find the
 //! same values that a full parser would find in valid JSON.
 //!
-//! Invariant: an object without labels, owners and with a canonical UUID costs
-//! no allocation here.
+//! Invariant: an object without labels and with a canonical UUID costs no
+//! allocation here.
 
 mod scan;
 
@@ -17,11 +17,8 @@ use std::fmt;
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Header {
     labels: Labels,
-    rare: Option<Box<Rare>>,
-    uid: [u8; 16],
-    canonical_uid: bool,
+    uid: Option<Uid>,
     deleting: bool,
-    finalizers: bool,
 }
 
 /// Parses a body into a header; the store is given one when it is opened.
@@ -44,13 +41,6 @@ enum UidKind {
     Text(Box<str>),
 }
 
-/// What most objects do not have.
-#[derive(Clone, Default, PartialEq, Eq)]
-struct Rare {
-    uid: Option<Uid>,
-    owners: Box<[Uid]>,
-}
-
 // === impl Header ===
 
 impl Header {
@@ -69,10 +59,7 @@ impl Header {
     /// `metadata.uid`.
     #[must_use]
     pub fn uid(&self) -> Option<Uid> {
-        if self.canonical_uid {
-            return Some(Uid(UidKind::Canonical(self.uid)));
-        }
-        self.rare.as_ref().and_then(|rare| rare.uid.clone())
+        self.uid.clone()
     }
 
     /// `metadata.labels`.
@@ -86,36 +73,6 @@ impl Header {
     pub fn deleting(&self) -> bool {
         self.deleting
     }
-
-    /// Whether `metadata.finalizers` has an entry.
-    #[must_use]
-    pub fn has_finalizers(&self) -> bool {
-        self.finalizers
-    }
-
-    /// The uids in `metadata.ownerReferences`, in the order of the object.
-    #[must_use]
-    pub fn owners(&self) -> &[Uid] {
-        self.rare.as_ref().map_or(&[], |rare| &rare.owners)
-    }
-
-    fn set_uid(&mut self, uid: Option<Uid>) {
-        self.canonical_uid = false;
-        match uid {
-            Some(Uid(UidKind::Canonical(bytes))) => {
-                self.uid = bytes;
-                self.canonical_uid = true;
-            }
-            Some(text) => self.rare.get_or_insert_default().uid = Some(text),
-            None => {}
-        }
-    }
-
-    fn set_owners(&mut self, owners: Vec<Uid>) {
-        if !owners.is_empty() {
-            self.rare.get_or_insert_default().owners = owners.into_boxed_slice();
-        }
-    }
 }
 
 impl fmt::Debug for Header {
@@ -124,8 +81,6 @@ impl fmt::Debug for Header {
             .field("uid", &self.uid())
             .field("labels", &self.labels)
             .field("deleting", &self.deleting)
-            .field("finalizers", &self.finalizers)
-            .field("owners", &self.owners())
             .finish()
     }
 }

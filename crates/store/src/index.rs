@@ -36,6 +36,7 @@ pub(crate) struct Index {
     superseded: VecDeque<Superseded>,
     objects: u64,
     bytes: u64,
+    superseded_bytes: u64,
 }
 
 /// One collection.
@@ -60,6 +61,8 @@ struct Superseded {
     previous: Row,
     key: Key,
     deleted: bool,
+    /// What the log keeps for it: the old content, and that of the deletion.
+    bytes: u64,
 }
 
 /// How much the index holds.
@@ -69,8 +72,10 @@ pub struct Held {
     pub objects: u64,
     /// Bytes of their content.
     pub bytes: u64,
-    /// Older versions and tombstones that are retained.
+    /// Changes whose older versions are retained.
     pub superseded: u64,
+    /// Bytes of the content of those versions, and of the deletions among the changes.
+    pub superseded_bytes: u64,
 }
 
 // === impl Index ===
@@ -89,6 +94,7 @@ impl Index {
             objects: self.objects,
             bytes: self.bytes,
             superseded: self.superseded.len() as u64,
+            superseded_bytes: self.superseded_bytes,
         }
     }
 
@@ -141,24 +147,33 @@ impl Index {
         let previous = Arc::make_mut(&mut shelf.tree).insert(object);
         match &previous {
             None => self.objects += 1,
-            Some(previous) => self.supersede(previous, row, false),
+            Some(previous) => self.supersede(previous, row, None),
         }
         previous
     }
 
-    /// Removes the newest version of `key`; `None` if there is none.
-    pub(crate) fn delete(&mut self, key: &Key, row: Row) -> Option<Arc<Object>> {
+    /// Removes the newest version of `key`; `None` if there is none. `last` is the length of the
+    /// content that the deletion brought, if any.
+    pub(crate) fn delete(
+        &mut self,
+        key: &Key,
+        row: Row,
+        last: Option<usize>,
+    ) -> Option<Arc<Object>> {
         self.advance(row.revision());
         let shelf = self.collections.get_mut(key.prefix(2))?;
         let previous = Arc::make_mut(&mut shelf.tree).remove(key.as_str())?;
         shelf.changed = row.revision();
         self.objects -= 1;
-        self.supersede(&previous, row, true);
+        let last = last.unwrap_or(previous.bytes().len());
+        self.supersede(&previous, row, Some(last));
         Some(previous)
     }
 
-    fn supersede(&mut self, previous: &Object, by: Row, deleted: bool) {
-        self.bytes -= previous.bytes().len() as u64;
+    /// `deletion` is the length of a deletion's content.
+    fn supersede(&mut self, previous: &Object, by: Row, deletion: Option<usize>) {
+        let len = previous.bytes().len();
+        self.bytes -= len as u64;
         // Only while a log is loaded: the rest of an interrupted compaction.
         if by.revision() <= self.compacted {
             return;
@@ -169,17 +184,20 @@ impl Index {
             row: previous.row(),
             live: true,
         });
-        if deleted {
+        if deletion.is_some() {
             past.push(Past {
                 row: by,
                 live: false,
             });
         }
+        let bytes = (len + deletion.unwrap_or(0)) as u64;
+        self.superseded_bytes += bytes;
         self.superseded.push_back(Superseded {
             by,
             previous: previous.row(),
             key: previous.key().clone(),
-            deleted,
+            deleted: deletion.is_some(),
+            bytes,
         });
     }
 
@@ -245,6 +263,21 @@ impl Index {
         Ok(outline)
     }
 
+    /// The oldest revision with no more than `bytes` of superseded content after it. Costs what
+    /// there is to drop.
+    pub(crate) fn fitting(&self, bytes: u64) -> Revision {
+        let mut left = self.superseded_bytes;
+        let mut to = self.compacted;
+        for next in &self.superseded {
+            if left <= bytes {
+                break;
+            }
+            left -= next.bytes;
+            to = next.by.revision();
+        }
+        to
+    }
+
     /// Declares everything before `to` unreadable.
     pub(crate) fn set_compacted(&mut self, to: Revision) {
         self.compacted = self.compacted.max(to);
@@ -262,6 +295,7 @@ impl Index {
             let Some(next) = self.superseded.pop_front() else {
                 break;
             };
+            self.superseded_bytes -= next.bytes;
             self.forget(&next);
             rows.push(next.previous);
             if next.deleted {

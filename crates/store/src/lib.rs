@@ -44,10 +44,12 @@ mod embedded;
 mod event;
 mod feed;
 pub mod header;
+mod health;
 mod index;
 mod key;
 mod list;
 pub mod memory;
+mod metrics;
 mod object;
 mod retention;
 mod revision;
@@ -63,11 +65,13 @@ pub use self::{
     event::{Change, Event},
     feed::RingLimits,
     header::{Header, HeaderFn, Labels, Uid},
+    health::{Health, HealthWatch},
     index::Held,
     key::{Collection, Key, KeyError, Scope},
     list::{ListQuery, Page, ReadError},
+    metrics::Metrics,
     object::{Draft, Identity, Object},
-    retention::{Retention, RetentionPolicy},
+    retention::{History, Retention, RetentionPolicy},
     revision::{Revision, Row},
     store::{Snapshot, Store},
     txn::{

@@ -3,14 +3,22 @@
 //! Invariant: a change is first in the index, then in the feed, and only then
 //! acknowledged. What is here is durable.
 
-use std::{collections::VecDeque, sync::Arc};
+use std::{
+    collections::VecDeque,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+};
 
 use parking_lot::{RwLock, RwLockReadGuard};
+use tokio::sync::{Notify, watch};
 
 use crate::{
     event::{Change, Event},
     feed::{Feed, RingLimits},
     header::HeaderFn,
+    health::{Health, HealthWatch},
     index::{Held, Index},
     key::Key,
     object::Object,
@@ -22,6 +30,10 @@ pub struct Memory {
     index: RwLock<Index>,
     feed: Feed,
     header: HeaderFn,
+    health: watch::Sender<Health>,
+    /// The least number of superseded bytes that somebody wants to know of.
+    alarm: AtomicU64,
+    outgrown: Notify,
 }
 
 /// Fills a [`Memory`] from a log, before anybody can see it.
@@ -72,16 +84,23 @@ impl Memory {
     /// Shows durable events, which must come after all earlier ones and in
     /// order, to readers and then to watchers.
     pub fn apply(&self, events: &[Arc<Event>]) {
-        {
+        let superseded = {
             let mut index = self.index.write();
             for event in events {
                 match event.change() {
                     Change::Put { object, .. } => index.put(Arc::clone(object)),
-                    Change::Delete { object, .. } => index.delete(object.key(), object.row()),
+                    Change::Delete { object, .. } => {
+                        let len = object.bytes().len();
+                        index.delete(object.key(), object.row(), Some(len))
+                    }
                 };
             }
-        }
+            index.held().superseded_bytes
+        };
         self.feed.publish(events);
+        if superseded > self.alarm.load(Ordering::Acquire) {
+            self.outgrown.notify_waiters();
+        }
     }
 
     /// Declares the history before `to` unreadable; [`Memory::sweep`] then says
@@ -98,7 +117,35 @@ impl Memory {
 
     /// Tells watchers that nothing will follow.
     pub fn close(&self) {
+        self.set_health(Health::Closed);
         self.feed.close();
+    }
+
+    /// Says whether writes are taken. Nobody is told what they know.
+    pub fn set_health(&self, health: Health) {
+        self.health.send_if_modified(|current| {
+            let changed = *current != health;
+            *current = health;
+            changed
+        });
+    }
+
+    pub(crate) fn health(&self) -> HealthWatch {
+        HealthWatch::new(self.health.subscribe())
+    }
+
+    /// Ends when more than `limit` bytes of superseded content are retained.
+    pub(crate) async fn outgrown(&self, limit: u64) {
+        self.alarm.fetch_min(limit, Ordering::AcqRel);
+        loop {
+            // Before looking, so that no later change is missed.
+            let mut told = std::pin::pin!(self.outgrown.notified());
+            told.as_mut().enable();
+            if self.held().superseded_bytes > limit {
+                return;
+            }
+            told.await;
+        }
     }
 
     pub(crate) fn index(&self) -> RwLockReadGuard<'_, Index> {
@@ -147,7 +194,8 @@ impl Loader {
         row: Row,
         last: Option<Arc<Object>>,
     ) -> Option<Arc<Object>> {
-        let previous = self.index.delete(key, row)?;
+        let len = last.as_ref().map(|last| last.bytes().len());
+        let previous = self.index.delete(key, row, len)?;
         self.remember(Change::Delete {
             object: last.unwrap_or_else(|| Arc::new(previous.deleted_at(row))),
             previous: Arc::clone(&previous),
@@ -181,6 +229,9 @@ impl Loader {
             index: RwLock::new(self.index),
             feed,
             header: self.header,
+            health: watch::Sender::default(),
+            alarm: AtomicU64::new(u64::MAX),
+            outgrown: Notify::new(),
         }
     }
 }

@@ -4,11 +4,13 @@ use std::{collections::HashMap, fmt, sync::Arc};
 
 use crate::{
     driver::{CloseError, CompactError, Driver, Epoch, Version},
+    health::HealthWatch,
     index::{Held, Range, Tree},
     key::{Collection, Key, Scope},
     list::{ListQuery, Page, ReadError, Slot},
     memory::Memory,
     object::Object,
+    retention::{History, RetentionPolicy},
     revision::Revision,
     txn::{CommitError, Committed, Prepared, Txn},
     watch::{Watch, WatchError},
@@ -100,12 +102,6 @@ impl Store {
         }
     }
 
-    /// How many objects a collection has.
-    #[must_use]
-    pub fn count(&self, collection: &Collection) -> u64 {
-        self.memory().index().tree(collection).len() as u64
-    }
-
     /// The collections that have objects, in order.
     #[must_use]
     pub fn collections(&self) -> Vec<Collection> {
@@ -141,6 +137,49 @@ impl Store {
     #[must_use]
     pub fn held(&self) -> Held {
         self.memory().held()
+    }
+
+    /// How many bytes the storage takes, superseded versions and free room included; `None` if
+    /// that cannot be told.
+    #[must_use]
+    pub fn stored_bytes(&self) -> Option<u64> {
+        self.driver.stored_bytes()
+    }
+
+    /// How many watches are open.
+    #[must_use]
+    pub fn watchers(&self) -> usize {
+        self.memory().feed().watchers()
+    }
+
+    /// Whether writes are taken, now and later.
+    #[must_use]
+    pub fn health(&self) -> HealthWatch {
+        self.memory().health()
+    }
+
+    /// Tries whether writes are taken again, if they were not. [`Store::health`] tells how it went.
+    pub fn heal(&self) {
+        self.driver.heal();
+    }
+
+    /// What a [`Retention`](crate::Retention) has to know to decide.
+    #[must_use]
+    pub fn history(&self, policy: &RetentionPolicy) -> History {
+        let index = self.memory().index();
+        History {
+            newest: index.revision(),
+            oldest: index.compacted(),
+            fitting: match index.held().superseded_bytes > policy.max_bytes {
+                true => index.fitting(policy.bytes_after_cut()),
+                false => index.compacted(),
+            },
+        }
+    }
+
+    /// Ends when more history is retained than the policy allows in bytes. Cancel safe.
+    pub async fn outgrown(&self, policy: &RetentionPolicy) {
+        self.memory().outgrown(policy.max_bytes).await;
     }
 
     /// Watches a scope for everything after `from`.

@@ -47,6 +47,18 @@ fn it_says_what_to_try_next() {
 }
 
 #[test]
+fn ctrl_c_is_answered() {
+    let dir = data();
+    let ended = Server::up(&dir.path().join("data")).interrupt();
+    let line = "stopping, as soon as open requests are answered; Ctrl-C again ends at once\n";
+    assert_eq!(
+        (ended.status.code(), ended.stderr.as_str()),
+        (Some(0), line),
+        "{ended:?}"
+    );
+}
+
+#[test]
 fn what_it_says_to_try_works() {
     let dir = data();
     let server = Server::up(&dir.path().join("data"));
@@ -227,7 +239,7 @@ fn a_data_directory_is_for_one() {
         3,
         &expect![[r#"
         error: cannot open the store
-          because: the store in DIR/data/store is in use by THAT; stop that process, or use another data directory
+          because: the store in DIR/data/store is in use by THAT
         hint: a hub is running on this data directory: use it, stop it, or choose another with --data-dir
     "#]],
     );
@@ -345,7 +357,7 @@ fn a_file_is_no_directory() {
         error: cannot use the data directory "DIR/data"
           because: failed to read "DIR/data"
           because: Not a directory (os error 20)
-        hint: check that this user may write to DIR/data, or choose another with --data-dir
+        hint: DIR/data, or what is above it, is a file: name a directory with --data-dir
     "#]],
     );
 }
@@ -432,7 +444,7 @@ fn wrong_flags_are_explained() {
         &expect![[r#"
             error: cannot read the file that --tls-cert names
               because: failed to read "/nothing.pem"
-              because: entity not found
+              because: No such file or directory (os error 2)
             hint: there is no file /nothing.pem: name an existing PEM file with --tls-cert
         "#]],
     );

@@ -479,7 +479,8 @@ pub(crate) fn storage_error(error: &CommitError) -> Error {
         }
         CommitError::Invalid(error) => Error::too_large_object(error),
         CommitError::Storage { .. } | CommitError::Unknown { .. } | CommitError::Closed => {
-            tracing::error!(%error, "a write could not be stored");
+            // The store itself tells the operator, once.
+            tracing::debug!(%error, "a write could not be stored");
             Error::unavailable(error.to_string())
         }
     }

@@ -82,6 +82,7 @@ impl Server {
         let config = Config {
             address: "127.0.0.1:7443".parse().expect("an address"),
             service_account_key: key.clone(),
+            commit: "unknown",
             limits: setup.limits,
             admission: setup.admission,
             subresources: Vec::new(),

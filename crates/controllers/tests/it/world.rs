@@ -46,6 +46,7 @@ impl World {
         let config = Config {
             address: ([127, 0, 0, 1], 7443).into(),
             service_account_key: key,
+            commit: "unknown",
             limits: Limits::default(),
             admission: Vec::new(),
             subresources: Vec::new(),

@@ -75,12 +75,13 @@ fn what_is_logged() {
     check("hub", "", Ok("info"));
     check("hub", "debug", Ok("debug"));
     check("hub --log-level trace", "debug", Ok("trace"));
+    check("hub --log-level warn,a=info", "", Ok("warn,a=info"));
     check("hub", "a=loud", Err("RUST_LOG cannot be used"));
-    check(
-        "hub --log-level a=loud",
-        "",
-        Err("invalid value for one of the arguments"),
-    );
+    // Not the name of a target.
+    check("hub", "wran", Err("RUST_LOG cannot be used"));
+    let invalid = "invalid value for one of the arguments";
+    check("hub --log-level wran", "", Err(invalid));
+    check("hub --log-level a=loud", "", Err(invalid));
 }
 
 #[test]
@@ -102,6 +103,64 @@ fn certificates_come_together() {
     };
     check("hub --tls-cert a --tls-key b", Ok(given));
     check("up --tls-cert a", Err("unexpected argument found"));
+}
+
+#[test]
+fn hosts() {
+    for good in [
+        "hub",
+        "hub.example.com",
+        "1.hub-2.example",
+        "10.0.0.1",
+        "2001:db8::1",
+    ] {
+        assert_eq!(host(good), Ok(good.to_owned()));
+    }
+    let long = "a".repeat(64);
+    for wrong in [
+        "",
+        "foo:7443",
+        "https://foo",
+        "*.foo",
+        "foo.",
+        ".foo",
+        "a..b",
+        "-a",
+        "a-",
+        "a_b",
+        "foo/bar",
+        "[::1]",
+        "10.0.0.1:7443",
+        "10.0.0.300",
+        "a b",
+        &long,
+    ] {
+        assert!(host(wrong).is_err(), "{wrong}");
+    }
+    let found = settings(
+        "hub --advertise-address foo:1",
+        &environment("", "/home/eve", ""),
+    );
+    assert_eq!(
+        found.err().as_deref(),
+        Some("invalid value for one of the arguments")
+    );
+}
+
+#[test]
+fn an_empty_start_is_asked_for() {
+    for (line, expected) in [
+        ("hub", false),
+        ("hub --start-empty", true),
+        ("up --start-empty", true),
+    ] {
+        let found = settings(line, &environment("", "/home/eve", ""));
+        assert_eq!(
+            found.map(|found| found.hub.start_empty),
+            Ok(expected),
+            "{line}"
+        );
+    }
 }
 
 #[test]

@@ -4,9 +4,10 @@ use bytes::Bytes;
 use http::StatusCode;
 use http_body_util::{BodyExt, Empty, Full};
 use hyper::client::conn::{http1, http2};
+use prometheus_client::metrics::counter::Counter;
 use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer, ServerName};
-use tokio::io::AsyncReadExt;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
@@ -27,8 +28,8 @@ fn material() -> &'static Material {
     })
 }
 
-/// A server that says who asks, and its address.
-fn start(limits: Limits) -> (Tasks, SocketAddr) {
+/// A server that says who asks, its address, and what it counts.
+fn start(limits: Limits) -> (Tasks, SocketAddr, ListenerMetrics) {
     let tls = ServerConfig::new(&material().server, &[&material().ca]).expect("usable");
     let listener = Listener::bind(([127, 0, 0, 1], 0).into()).expect("bound");
     let address = listener.address().expect("bound");
@@ -39,16 +40,16 @@ fn start(limits: Limits) -> (Tasks, SocketAddr) {
         let name = identity.map_or("nobody", |identity| &identity.name);
         Ok::<_, Infallible>(Response::new(Full::new(Bytes::from(name.to_owned()))))
     });
-    let metrics = Metrics::default();
+    let metrics = ListenerMetrics::default();
     let setup = Setup {
         tls,
         limits,
-        metrics,
+        metrics: metrics.clone(),
     };
     tasks.spawn("listener", |stop| {
         listener.serve(setup, whoami, group, stop)
     });
-    (tasks, address)
+    (tasks, address, metrics)
 }
 
 async fn connect(
@@ -104,7 +105,7 @@ async fn ask_http1(address: SocketAddr, user: Option<&Leaf>) -> String {
 
 #[tokio::test]
 async fn clients_are_known_by_their_certificate() {
-    let (tasks, address) = start(Limits::default());
+    let (tasks, address, _) = start(Limits::default());
     assert_eq!(ask_http1(address, Some(&material().admin)).await, "admin");
     assert_eq!(ask_http1(address, None).await, "nobody");
     tasks.shutdown(GRACE).await.expect("clean");
@@ -112,7 +113,7 @@ async fn clients_are_known_by_their_certificate() {
 
 #[tokio::test]
 async fn http2_runs_in_the_group() {
-    let (tasks, address) = start(Limits::default());
+    let (tasks, address, _) = start(Limits::default());
     let stream = connect(address, Some(&material().admin), b"h2")
         .await
         .expect("connected");
@@ -137,7 +138,7 @@ async fn http2_runs_in_the_group() {
 
 #[tokio::test]
 async fn a_foreign_certificate_is_refused() {
-    let (tasks, address) = start(Limits::default());
+    let (tasks, address, _) = start(Limits::default());
     let other = tempfile::tempdir().expect("a temporary directory");
     let now = std::time::SystemTime::now();
     let other = Material::open(other.path(), &["localhost".to_owned()], now).expect("made");
@@ -150,30 +151,64 @@ async fn a_foreign_certificate_is_refused() {
     tasks.shutdown(GRACE).await.expect("clean");
 }
 
+/// Connects, says this much, and then nothing; must be cut off.
+async fn check_cut(limits: Limits, protocol: &[u8], said: &[u8]) {
+    let (tasks, address, _) = start(limits);
+    let connected = connect(address, None, protocol).await;
+    let mut stream = connected.expect("connected");
+    stream.write_all(said).await.expect("it listens");
+    // However it ends: a server that cuts off does not say goodbye.
+    let ended = tokio::time::timeout(GRACE, stream.read_to_end(&mut Vec::new())).await;
+    assert!(ended.is_ok(), "not cut off after {said:?}");
+    tasks.shutdown(GRACE).await.expect("clean");
+}
+
 #[tokio::test]
 async fn silence_is_cut_off() {
     let short = Duration::from_millis(20);
-    let (tasks, address) = start(Limits {
+    let (tasks, address, _) = start(Limits {
         handshake: short,
         ..Limits::default()
     });
     let mut silent = TcpStream::connect(address).await.expect("connected");
-    assert_eq!(silent.read(&mut [0; 64]).await.expect("closed"), 0);
+    let mut buffer = [0; 64];
+    let read = tokio::time::timeout(GRACE, silent.read(&mut buffer)).await;
+    assert_eq!(read.expect("in time").expect("closed"), 0);
     tasks.shutdown(GRACE).await.expect("clean");
 
-    let (tasks, address) = start(Limits {
+    // Each by the one limit that is short.
+    let headers = Limits {
         headers: short,
+        ..Limits::default()
+    };
+    check_cut(headers.clone(), b"http/1.1", b"").await;
+    check_cut(headers.clone(), b"http/1.1", b"GET / HTTP/1.1\r\nhost: ").await;
+    check_cut(headers, b"h2", b"").await;
+    let idle = Limits {
+        idle: short,
+        ..Limits::default()
+    };
+    let request = b"GET / HTTP/1.1\r\nhost: localhost\r\n\r\n";
+    check_cut(idle, b"http/1.1", request).await;
+    let keep_alive = Limits {
         keep_alive: short,
         keep_alive_timeout: short,
         ..Limits::default()
-    });
-    for protocol in [&b"http/1.1"[..], b"h2"] {
-        let connected = connect(address, None, protocol).await;
-        let mut stream = connected.expect("connected");
-        // However it ends: a server that cuts off does not say goodbye.
-        let _ = stream.read_to_end(&mut Vec::new()).await;
-    }
-    tasks.shutdown(GRACE).await.expect("clean");
+    };
+    // With empty settings.
+    let preface = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
+    check_cut(keep_alive, b"h2", preface).await;
+}
+
+/// Ends when the counter has counted.
+async fn counted(counter: &Counter) {
+    let until = async {
+        while counter.get() == 0 {
+            tokio::task::yield_now().await;
+        }
+    };
+    let counted = tokio::time::timeout(GRACE, until).await;
+    counted.expect("in time");
 }
 
 #[tokio::test]
@@ -182,14 +217,40 @@ async fn connections_beyond_the_limit_wait() {
         connections: 1,
         ..Limits::default()
     };
-    let (tasks, address) = start(limits);
+    let (tasks, address, metrics) = start(limits);
     let first = connect(address, None, b"http/1.1")
         .await
         .expect("connected");
-    let mut second = Box::pin(ask_http1(address, None));
-    let early = tokio::time::timeout(Duration::from_millis(50), &mut second).await;
-    assert!(early.is_err(), "served beyond the limit");
+    // From here on nothing is accepted until the first has gone.
+    counted(&metrics.full).await;
+    let second = ask_http1(address, None);
+    let mut second = std::pin::pin!(second);
+    assert!(futures::poll!(&mut second).is_pending());
+    assert_eq!(metrics.connections(), 1);
     drop(first);
     assert_eq!(second.await, "nobody");
+    assert_eq!(metrics.connections(), 2);
+    tasks.shutdown(GRACE).await.expect("clean");
+}
+
+#[tokio::test]
+async fn a_client_with_too_many_connections_is_turned_away() {
+    let limits = Limits {
+        per_loopback: 1,
+        ..Limits::default()
+    };
+    let (tasks, address, metrics) = start(limits);
+    let first = connect(address, None, b"http/1.1").await;
+    connect(address, None, b"http/1.1")
+        .await
+        .expect_err("closed at once");
+    assert_eq!(metrics.refused.get(), 1);
+    drop(first.expect("connected"));
+    let again = async {
+        // It takes a moment until the server has noticed.
+        while connect(address, None, b"http/1.1").await.is_err() {}
+    };
+    let again = tokio::time::timeout(GRACE, again).await;
+    again.expect("a place became free");
     tasks.shutdown(GRACE).await.expect("clean");
 }

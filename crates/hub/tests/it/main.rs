@@ -161,8 +161,75 @@ async fn an_address_is_for_one_hub() {
         "{}",
         error.hint()
     );
-    assert!(!data.join("kubeconfig").exists());
+    assert!(!data.exists(), "a directory was begun in vain");
     first.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_lost_store_is_not_an_empty_one() {
+    let directory = directory();
+    let data = directory.path().join("data");
+    let hub = start(config(&data)).await;
+    create(&hub.client, "one").await;
+    hub.stop().await;
+    fs::rename(data.join("store"), directory.path().join("elsewhere")).expect("moved");
+    let Err(error) = Hub::start(config(&data)).await else {
+        panic!("its objects are gone");
+    };
+    assert_eq!(error.sort(), Sort::Data);
+    assert!(error.hint().contains("--start-empty"), "{}", error.hint());
+    assert!(!data.join("store/store.redb").exists());
+    let on_purpose = HubConfig {
+        start_empty: true,
+        ..config(&data)
+    };
+    let hub = start(on_purpose).await;
+    assert!(get(&hub.client, "one").await.is_none());
+    hub.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_moved_data_directory_is_not_ready_until_it_is_back() {
+    let directory = directory();
+    let (data, elsewhere) = (directory.path().join("data"), directory.path().join("b"));
+    let hub = start(config(&data)).await;
+    let ready = async || {
+        let answer = hub.client.request_text(
+            http::Request::get("/readyz?verbose")
+                .body(Vec::new())
+                .expect("well-formed"),
+        );
+        answer.await.map_err(|error| error.to_string())
+    };
+    assert!(ready().await.expect("ready").contains("[+]store ok"));
+    fs::rename(&data, &elsewhere).expect("moved");
+    // What is written at once may go into the moved file, until the first is refused; that one the
+    // client tries again and again.
+    let client = hub.client.clone();
+    let write = async {
+        for number in 0.. {
+            create(&client, &number.to_string()).await;
+        }
+    };
+    let told = async {
+        loop {
+            if let Err(error) = ready().await {
+                return error;
+            }
+        }
+    };
+    let told = tokio::select! {
+        () = write => panic!("it never ends"),
+        told = tokio::time::timeout(PATIENCE, told) => told.expect("in time"),
+    };
+    assert!(told.contains("moved or deleted"), "{told}");
+    let alive = http::Request::get("/livez").body(Vec::new());
+    let alive = hub.client.request_text(alive.expect("well-formed")).await;
+    assert_eq!(alive.expect("alive"), "ok");
+    fs::rename(&elsewhere, &data).expect("moved back");
+    create(&hub.client, "last").await;
+    assert!(get(&hub.client, "last").await.is_some());
+    hub.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

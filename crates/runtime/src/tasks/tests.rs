@@ -1,3 +1,5 @@
+use tokio::sync::oneshot;
+
 use super::*;
 
 const GRACE: Duration = Duration::from_secs(5);
@@ -77,9 +79,15 @@ async fn a_short_lived_task_affects_itself_only() {
             let group = tasks.group("connection");
             let all = tasks.clone();
             tasks.spawn("test", |stop| async move {
-                assert_eq!(group.complete(async { 7 }).await, Ok(7));
-                let lost = group.complete(async { panic!("as the test wants it") });
-                assert_eq!(lost.await, Err::<(), _>(Lost));
+                let (sender, receiver) = oneshot::channel();
+                group.spawn(async move { sender.send(7).expect("the test waits for it") });
+                assert_eq!(receiver.await, Ok(7));
+                let (sender, receiver) = oneshot::channel::<()>();
+                group.spawn(async move {
+                    let _sender = sender;
+                    panic!("as the test wants it");
+                });
+                receiver.await.expect_err("it panicked");
                 all.request_stop();
                 stop.wait().await;
             });
@@ -87,29 +95,6 @@ async fn a_short_lived_task_affects_itself_only() {
         Ok(()),
     )
     .await;
-}
-
-#[tokio::test]
-async fn work_goes_on_when_the_caller_has_gone() {
-    let tasks = Tasks::new();
-    let group = tasks.group("write");
-    let (go, gone) = oneshot::channel::<()>();
-    let (done, seen) = oneshot::channel::<()>();
-    let mut call = Box::pin(group.complete(async move {
-        gone.await.expect("the test sends it");
-        done.send(()).expect("the test waits for it");
-    }));
-    tokio::select! {
-        biased;
-        _ = &mut call => panic!("it waits for the test"),
-        () = std::future::ready(()) => {}
-    }
-    assert_eq!(group.len(), 1);
-    drop(call);
-    go.send(()).expect("the task waits for it");
-    seen.await.expect("the task lives on");
-    tasks.shutdown(GRACE).await.expect("nothing failed");
-    assert!(group.is_empty());
 }
 
 #[tokio::test(start_paused = true)]

@@ -86,6 +86,11 @@ fn the_first_start_makes_everything_and_later_ones_load_it() {
         ),
     );
     assert_eq!(second.renew_at, start() + LEAF_LIFETIME - RENEW_BEFORE);
+    let made = |all| Made {
+        authority: all,
+        service_account_key: all,
+    };
+    assert_eq!((first.made, second.made), (made(true), made(false)));
 }
 
 #[test]

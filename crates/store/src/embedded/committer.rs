@@ -7,8 +7,15 @@
 //! Invariant: append, then show, then answer. Nothing that is not durable is
 //! visible to anybody, and no revision is given out twice by one process, not
 //! even that of a failed write.
+//!
+//! What is appended to a file that was moved or deleted under us is not durable: that is looked at
+//! before a batch is shown, unless it was just before.
 
-use std::{collections::VecDeque, sync::Arc};
+use std::{
+    collections::VecDeque,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
 
@@ -21,8 +28,10 @@ use super::{
 use crate::{
     driver::{CompactError, Replay},
     event::Event,
+    health::Health,
     key::Scope,
     memory::Memory,
+    metrics::Metrics,
     revision::{Revision, Row},
     txn::{CommitError, Committed, Prepared},
 };
@@ -70,6 +79,14 @@ pub(super) struct Committer {
     wary: bool,
     /// A batch whose append failed may be on disk and not in memory.
     behind: bool,
+    /// The file is not where it was opened.
+    adrift: bool,
+    /// When it was last looked at where the file is, and how often that is done.
+    looked: Option<Instant>,
+    look_every: Duration,
+    /// Whether writes are taken, as everybody was told.
+    well: bool,
+    metrics: Metrics,
     /// Held until the database is closed.
     lock: Option<Lock>,
 }
@@ -81,6 +98,8 @@ pub(super) struct Start {
     pub(super) meta: Meta,
     pub(super) leftovers: Vec<Row>,
     pub(super) lock: Option<Lock>,
+    pub(super) metrics: Metrics,
+    pub(super) look_every: Duration,
 }
 
 /// What was taken from the queue at once.
@@ -103,12 +122,20 @@ impl Committer {
             compacting: Vec::new(),
             wary: false,
             behind: false,
+            adrift: false,
+            looked: None,
+            look_every: start.look_every,
+            well: true,
+            metrics: start.metrics,
             lock: start.lock,
         }
     }
 
     /// Runs until the store is closed or all handles are gone.
     pub(super) fn run(mut self) {
+        if !self.engine.is_live() {
+            self.heal();
+        }
         loop {
             let taken = self.take();
             self.commit(taken.waiting);
@@ -149,10 +176,7 @@ impl Committer {
                 taken.waiting.push(waiting);
             }
             Request::Compact(to, answer) => self.begin_compaction(to, answer),
-            Request::Heal => {
-                // Whoever reads or writes next will see whether it worked.
-                let _ = self.ready(0);
-            }
+            Request::Heal => self.heal(),
             Request::Close => taken.closing = true,
         }
     }
@@ -198,17 +222,53 @@ impl Committer {
         let bytes = txns.iter().map(Prepared::len).sum();
         let decided = match self.ready(bytes) {
             Ok(()) => self.decide(txns),
-            Err(fault) => refused(&fault, txns.len()),
+            Err(fault) => {
+                self.ill(&fault);
+                refused(&fault, txns.len())
+            }
         };
+        let failed = decided.iter().filter(|decided| by_storage(decided)).count();
+        if failed > 0 {
+            self.metrics.failed(failed);
+        }
         for ((answer, _permit), decided) in answers.into_iter().zip(decided) {
             // Whoever asked may be gone; the transaction counts all the same.
             let _ = answer.send(decided);
         }
     }
 
+    /// Tries whether writes are taken, and tells everybody.
+    fn heal(&mut self) {
+        match self.ready(0) {
+            Ok(()) => self.recovered(),
+            Err(fault) => self.ill(&fault),
+        }
+    }
+
+    /// Writes are not taken. The operator is told once.
+    fn ill(&mut self, fault: &Fault) {
+        let reason = fault.reason();
+        if std::mem::replace(&mut self.well, false) {
+            let (path, hint) = (self.engine.name(), fault.advice());
+            tracing::error!(%path, %reason, hint, "the store takes no writes");
+        }
+        self.memory.set_health(Health::Failing { reason });
+    }
+
+    fn recovered(&mut self) {
+        if !std::mem::replace(&mut self.well, true) {
+            tracing::warn!(path = %self.engine.name(), "the store takes writes again");
+            self.memory.set_health(Health::Well);
+        }
+    }
+
     /// Makes sure that the engine accepts writes and that memory shows what is
     /// on disk.
     fn ready(&mut self, bytes: usize) -> Result<(), Fault> {
+        if self.adrift && !self.engine.in_place() {
+            return Err(Fault::adrift());
+        }
+        self.adrift = false;
         if self.engine.is_tainted() {
             // For those who read; whether it writes is looked at below.
             let _ = self.recover();
@@ -230,14 +290,39 @@ impl Committer {
             return answers;
         };
         self.last = end.revision();
-        match self.engine.append(&entries) {
+        let begun = Instant::now();
+        let appended = self.engine.append(&entries);
+        let ended = Instant::now();
+        match appended {
+            Ok(()) if !self.is_in_place(ended) => self.lost(answers.len()),
             Ok(()) => {
+                self.metrics.committed(ended.duration_since(begun));
                 self.wary = false;
+                self.recovered();
                 self.show(entries);
                 answers
             }
             Err(fault) => self.failed(&fault, end, answers),
         }
+    }
+
+    fn is_in_place(&mut self, now: Instant) -> bool {
+        let just = |looked: Instant| now.duration_since(looked) < self.look_every;
+        if self.looked.is_some_and(just) {
+            return true;
+        }
+        self.looked = Some(now);
+        self.engine.in_place()
+    }
+
+    /// A batch went into a file that was moved or deleted. It is there if the file comes back.
+    fn lost(&mut self, count: usize) -> Vec<Result<Committed, CommitError>> {
+        let fault = Fault::adrift();
+        self.adrift = true;
+        self.behind = true;
+        self.looked = None;
+        self.ill(&fault);
+        unknown(&fault, count)
     }
 
     fn show(&self, entries: Vec<Entry>) {
@@ -252,13 +337,16 @@ impl Committer {
         end: Row,
         answers: Vec<Result<Committed, CommitError>>,
     ) -> Vec<Result<Committed, CommitError>> {
-        tracing::error!(reason = %fault, "a write failed; opening the storage again");
+        self.ill(fault);
         self.wary = true;
         self.behind = true;
         let recovered = self.recover();
         match self.engine.contains(end) {
             Ok(false) => refused(fault, answers.len()),
-            Ok(true) if recovered.is_ok() && self.catch_up().is_ok() => answers,
+            Ok(true) if recovered.is_ok() && self.catch_up().is_ok() => {
+                self.recovered();
+                answers
+            }
             Ok(true) | Err(_) => unknown(fault, answers.len()),
         }
     }
@@ -326,6 +414,7 @@ impl Committer {
                 }
             }
             Err(fault) => {
+                self.ill(&fault);
                 let reason = fault.reason();
                 self.finish_compaction(&Err(CompactError::Storage { reason }));
             }
@@ -342,7 +431,6 @@ impl Committer {
                 Ok(())
             }
             Err(fault) => {
-                tracing::error!(reason = %fault, "a compaction failed; opening the storage again");
                 self.wary = true;
                 // If it fails, the next one who needs it tries again.
                 let _ = self.recover();
@@ -362,6 +450,20 @@ impl Drop for Committer {
     fn drop(&mut self) {
         // Also when the thread panics: nobody waits for events forever.
         self.memory.close();
+    }
+}
+
+/// Whether it was the storage that refused.
+fn by_storage(decided: &Result<Committed, CommitError>) -> bool {
+    match decided {
+        Err(CommitError::Storage { .. } | CommitError::Unknown { .. }) => true,
+        Ok(_)
+        | Err(
+            CommitError::Conflict { .. }
+            | CommitError::Missing { .. }
+            | CommitError::Invalid(_)
+            | CommitError::Closed,
+        ) => false,
     }
 }
 

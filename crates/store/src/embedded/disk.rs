@@ -18,7 +18,7 @@ mod gate;
 use std::{
     fmt, fs,
     io::{self, Write},
-    os::unix::fs::OpenOptionsExt,
+    os::unix::fs::{MetadataExt, OpenOptionsExt},
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -41,6 +41,13 @@ pub trait Medium: fmt::Debug + Send + Sync + 'static {
     /// storage and without a trace.
     fn probe(&self, bytes: usize) -> io::Result<()>;
 
+    /// Whether what was opened last is still what would be opened: a directory
+    /// can be deleted or moved while its files are open.
+    fn in_place(&self) -> bool;
+
+    /// How many bytes it takes.
+    fn size(&self) -> io::Result<u64>;
+
     /// What to call it in messages.
     fn name(&self) -> String;
 }
@@ -52,6 +59,8 @@ pub type Fill<'a> = dyn FnMut(Box<dyn StorageBackend>) -> io::Result<()> + 'a;
 #[derive(Debug)]
 pub(super) struct FileMedium {
     path: PathBuf,
+    /// Device and inode of what was opened last.
+    opened: Mutex<Option<(u64, u64)>>,
 }
 
 /// A medium, and what is not known to be durable on it.
@@ -73,7 +82,10 @@ pub(in crate::embedded) struct Writes {
 
 impl FileMedium {
     pub(super) fn new(path: PathBuf) -> Self {
-        Self { path }
+        Self {
+            path,
+            opened: Mutex::default(),
+        }
     }
 
     /// Where a store is made before it gets its name.
@@ -89,9 +101,11 @@ impl Medium for FileMedium {
             .write(true)
             .open(&self.path);
         match file {
-            Ok(file) => Ok(Some(Box::new(
-                FileBackend::new(file).map_err(io::Error::other)?,
-            ))),
+            Ok(file) => {
+                *self.opened.lock() = Some(identity(&file.metadata()?));
+                let backend = FileBackend::new(file).map_err(io::Error::other)?;
+                Ok(Some(Box::new(backend)))
+            }
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(error),
         }
@@ -121,9 +135,30 @@ impl Medium for FileMedium {
         probed
     }
 
+    fn in_place(&self) -> bool {
+        let Some(opened) = *self.opened.lock() else {
+            return true;
+        };
+        match fs::metadata(&self.path) {
+            Ok(found) => identity(&found) == opened,
+            Err(error) => !matches!(
+                error.kind(),
+                io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
+            ),
+        }
+    }
+
+    fn size(&self) -> io::Result<u64> {
+        Ok(fs::metadata(&self.path)?.len())
+    }
+
     fn name(&self) -> String {
         self.path.display().to_string()
     }
+}
+
+fn identity(metadata: &fs::Metadata) -> (u64, u64) {
+    (metadata.dev(), metadata.ino())
 }
 
 /// Makes an empty file that nobody else can read: a store holds secrets.

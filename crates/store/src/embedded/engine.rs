@@ -53,8 +53,20 @@ enum State {
 #[error("{reason}")]
 pub(super) struct Fault {
     reason: Arc<str>,
-    /// Whether redb said so, rather than what was read.
-    of_library: bool,
+    cause: Cause,
+}
+
+/// Whose fault it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Cause {
+    /// The disk has no room.
+    Full,
+    /// redb said so, for another reason.
+    Library,
+    /// The file is not where it was opened.
+    Adrift,
+    /// What was read, or where we are.
+    Ours,
 }
 
 /// One operation to append.
@@ -84,7 +96,36 @@ impl Fault {
     pub(super) fn new(reason: impl Into<Arc<str>>) -> Self {
         Self {
             reason: reason.into(),
-            of_library: false,
+            cause: Cause::Ours,
+        }
+    }
+
+    /// The file is not where it was opened.
+    pub(super) fn adrift() -> Self {
+        Self {
+            reason: "the store's file was moved or deleted while it was open".into(),
+            cause: Cause::Adrift,
+        }
+    }
+
+    /// What an operator can do about it.
+    pub(super) fn advice(&self) -> &'static str {
+        match self.cause {
+            Cause::Full => "free some room on that file system; writes then go on by themselves",
+            Cause::Library | Cause::Ours => {
+                "look after the disk; writes go on by themselves when it works again"
+            }
+            Cause::Adrift => {
+                "move it back, and writes go on; if it was deleted, save what you need through \
+                 the API, which can still be read, before you stop this process"
+            }
+        }
+    }
+
+    fn of_library(&self) -> bool {
+        match self.cause {
+            Cause::Full | Cause::Library => true,
+            Cause::Adrift | Cause::Ours => false,
         }
     }
 
@@ -104,9 +145,8 @@ impl Engine {
             state: RwLock::new(State::Held(opened.database, opened.gate)),
             tainted: AtomicBool::new(false),
         };
-        if let Err(fault) = engine.release() {
-            tracing::warn!(reason = %fault, "the disk does not accept writes");
-        }
+        // If it fails, the committer tries again, and tells.
+        let _ = engine.release();
         engine
     }
 
@@ -126,7 +166,7 @@ impl Engine {
             State::Lost(fault) => return Err(fault.clone()),
             State::Closed => return Err(Fault::new("the store is closed")),
         };
-        if done.as_ref().is_err_and(|fault| fault.of_library) {
+        if done.as_ref().is_err_and(Fault::of_library) {
             self.tainted.store(true, Ordering::Release);
         }
         done
@@ -186,6 +226,19 @@ impl Engine {
         self.disk.medium().probe(bytes).map_err(fault)
     }
 
+    /// Whether the file is where it was opened. Asks the system: some microseconds.
+    pub(super) fn in_place(&self) -> bool {
+        self.disk.medium().in_place()
+    }
+
+    pub(super) fn size(&self) -> io::Result<u64> {
+        self.disk.medium().size()
+    }
+
+    pub(super) fn name(&self) -> String {
+        self.disk.medium().name()
+    }
+
     /// Whether it reads and writes.
     pub(super) fn is_live(&self) -> bool {
         !self.is_tainted() && matches!(&*self.state.read(), State::Live(_))
@@ -221,7 +274,7 @@ impl Engine {
         *state = match open(&self.disk, self.cache) {
             Ok(Some(opened)) => match catch(|| verify(&opened.database)) {
                 Ok(()) => State::Held(opened.database, opened.gate),
-                Err(fault) if fault.of_library => State::Down(fault),
+                Err(fault) if fault.of_library() => State::Down(fault),
                 Err(fault) => State::Lost(fault),
             },
             Ok(None) => State::Down(Fault::new("the storage has been removed")),
@@ -321,7 +374,7 @@ pub(super) fn catch<T>(work: impl FnOnce() -> Result<T, Fault>) -> Result<T, Fau
         let reason = panic_message(&*panic);
         Err(Fault {
             reason: format!("the storage library gave up: {reason}").into(),
-            of_library: true,
+            cause: Cause::Library,
         })
     })
 }
@@ -352,8 +405,17 @@ fn record(entry: &Entry) -> Record<'_> {
 }
 
 pub(super) fn fault(error: impl Into<redb::Error>) -> Fault {
+    let error = error.into();
+    let no_room = [io::ErrorKind::StorageFull, io::ErrorKind::QuotaExceeded];
+    let cause = if let redb::Error::Io(error) = &error
+        && no_room.contains(&error.kind())
+    {
+        Cause::Full
+    } else {
+        Cause::Library
+    };
     Fault {
-        reason: error.into().to_string().into(),
-        of_library: true,
+        reason: error.to_string().into(),
+        cause,
     }
 }

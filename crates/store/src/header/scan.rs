@@ -54,32 +54,11 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Calls `visit` at each element of an array. A value that is no array is
-    /// skipped.
-    fn elements(&mut self, mut visit: impl FnMut(&mut Self) -> Option<()>) -> Option<()> {
-        if self.peek()? != b'[' {
-            return self.skip();
-        }
-        self.at += 1;
-        if self.peek()? == b']' {
-            self.at += 1;
-            return Some(());
-        }
-        loop {
-            self.peek()?;
-            visit(self)?;
-            if self.more(b']')? {
-                continue;
-            }
-            return Some(());
-        }
-    }
-
     fn metadata(&mut self, header: &mut Header) -> Option<()> {
         self.members(|cursor, name| match name.text {
             b"uid" => {
                 let uid = cursor.text_value()?;
-                header.set_uid(uid.filter(|uid| !uid.is_empty()).map(|uid| Uid::new(&uid)));
+                header.uid = uid.filter(|uid| !uid.is_empty()).map(|uid| Uid::new(&uid));
                 Some(())
             }
             b"labels" => cursor.labels(header),
@@ -87,14 +66,6 @@ impl<'a> Cursor<'a> {
                 header.deleting = cursor.peek()? != b'n';
                 cursor.skip()
             }
-            b"finalizers" => {
-                header.finalizers = false;
-                cursor.elements(|cursor| {
-                    header.finalizers = true;
-                    cursor.skip()
-                })
-            }
-            b"ownerReferences" => cursor.owners(header),
             _ => cursor.skip(),
         })
     }
@@ -109,21 +80,6 @@ impl<'a> Cursor<'a> {
             Some(())
         });
         header.labels = Labels::from_pairs(pairs);
-        end
-    }
-
-    fn owners(&mut self, header: &mut Header) -> Option<()> {
-        let mut owners = Vec::new();
-        let end = self.elements(|cursor| {
-            cursor.members(|cursor, name| match name.text {
-                b"uid" => {
-                    owners.extend(cursor.text_value()?.map(|uid| Uid::new(&uid)));
-                    Some(())
-                }
-                _ => cursor.skip(),
-            })
-        });
-        header.set_owners(owners);
         end
     }
 

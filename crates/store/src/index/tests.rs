@@ -128,7 +128,7 @@ fn sweeping_forgets_what_no_revision_shows() {
     let mut index = Index::default();
     index.put(object("a", 1));
     index.put(object("a", 2));
-    index.delete(&key("a"), row(3));
+    index.delete(&key("a"), row(3), Some(6));
     index.put(object("a", 4));
     index.put(object("b", 5));
     assert_eq!(
@@ -140,18 +140,25 @@ fn sweeping_forgets_what_no_revision_shows() {
         Held {
             objects: 2,
             bytes: 8,
-            superseded: 2
+            superseded: 2,
+            superseded_bytes: 4 + (4 + 6),
         }
     );
+    let fitting = [14, 13, 10, 9, 0].map(|bytes| index.fitting(bytes).get());
+    assert_eq!(fitting, [0, 2, 2, 3, 3]);
     index.set_compacted(Revision::new(2));
     assert_eq!(index.sweep(10), [row(1)]);
+    assert_eq!(index.held().superseded_bytes, 10);
     assert_eq!(visible(&index, "a"), [Some(2), None, Some(4), Some(4)]);
     index.set_compacted(Revision::new(3));
     assert_eq!(index.sweep(10), [row(2), row(3)]);
     assert_eq!(visible(&index, "a"), [None, Some(4), Some(4)]);
-    assert_eq!(index.held().superseded, 0);
-    index.delete(&key("a"), row(6));
-    index.delete(&key("b"), row(7));
+    assert_eq!(
+        (index.held().superseded, index.held().superseded_bytes),
+        (0, 0)
+    );
+    index.delete(&key("a"), row(6), None);
+    index.delete(&key("b"), row(7), None);
     index.set_compacted(Revision::new(7));
     assert_eq!(index.sweep(1), [row(4), row(6)]);
     assert_eq!(index.sweep(1), [row(5), row(7)]);

@@ -186,6 +186,14 @@ impl Medium for MemoryDisk {
         }
     }
 
+    fn in_place(&self) -> bool {
+        true
+    }
+
+    fn size(&self) -> io::Result<u64> {
+        Ok(self.0.lock().cache.len() as u64)
+    }
+
     fn name(&self) -> String {
         "a disk in memory".to_owned()
     }

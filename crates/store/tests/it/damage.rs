@@ -1,6 +1,6 @@
 //! Storage that is not a sound store is refused, and left as it is.
 
-use std::fs;
+use std::{fs, os::unix::fs::MetadataExt};
 
 use deltaplane_store::{
     Collection, Embedded, ListQuery, OpenError, Options, Revision, Store, Txn,
@@ -151,6 +151,7 @@ fn a_store_on_disk_is_created_locked_and_found_again() {
     let dir = tempfile::tempdir().unwrap();
     let data = dir.path().join("a/b");
     let store = Embedded::open(&data, Options::default()).unwrap();
+    assert_eq!(fs::metadata(&data).unwrap().mode() & 0o777, 0o700);
     let second = Embedded::open(&data, Options::default()).unwrap_err();
     let expected = format!("in use by process {}", std::process::id());
     assert_eq!(kind(&second), "locked");
@@ -169,7 +170,7 @@ fn a_store_on_disk_is_created_locked_and_found_again() {
     });
     fs::write(data.join("store.redb"), "").unwrap();
     let empty = Embedded::open(&data, Options::default()).unwrap_err();
-    assert_eq!(kind(&empty), "foreign");
+    assert_eq!(kind(&empty), "corrupt");
     assert_eq!(fs::read(data.join("store.redb")).unwrap(), b"");
 }
 

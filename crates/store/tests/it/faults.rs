@@ -7,8 +7,8 @@
 use std::sync::Arc;
 
 use deltaplane_store::{
-    Collection, CommitError, Draft, Embedded, Event, Key, ListQuery, Options, Revision, Scope,
-    Store, Txn, Watch, WatchError,
+    Collection, CommitError, Draft, Embedded, Event, Health, Key, ListQuery, Options, Revision,
+    Scope, Store, Txn, Watch, WatchError,
     testing::disk::{MemoryDisk, SyncFault},
 };
 use proptest::{collection::vec, prelude::*};
@@ -117,6 +117,40 @@ fn a_full_disk_fails_writes_keeps_reads_and_recovers() {
 }
 
 #[test]
+fn health_is_told_when_it_changes() {
+    block_on(async {
+        let disk = MemoryDisk::new();
+        let store = open(&disk, ring(2));
+        let mut health = store.health();
+        put(&store, 0, 1000).await.unwrap();
+        assert_eq!(health.now(), Health::Well);
+        for write in [true, false] {
+            disk.fill_up_to(0);
+            while put(&store, 2, 100_000).await.is_ok() {}
+            health.changed().await;
+            let Health::Failing { reason } = health.now() else {
+                panic!("it fails");
+            };
+            assert!(reason.contains("no storage space"), "{reason}");
+            assert!(refused(&put(&store, 3, 100_000).await));
+            store.heal();
+            assert!(refused(&put(&store, 3, 100_000).await));
+            disk.make_room();
+            match write {
+                true => drop(put(&store, 1, 1000).await.unwrap()),
+                // Nobody writes, but it is tried.
+                false => store.heal(),
+            }
+            health.changed().await;
+            assert_eq!(health.now(), Health::Well);
+        }
+        store.close().await.unwrap();
+        health.changed().await;
+        assert_eq!(health.now(), Health::Closed);
+    });
+}
+
+#[test]
 fn a_store_opens_on_a_full_disk() {
     block_on(async {
         let disk = MemoryDisk::new();
@@ -127,6 +161,7 @@ fn a_store_opens_on_a_full_disk() {
         let store = open(&disk, ring(2));
         assert_eq!(log(&store).await, [(1, 0)]);
         assert!(refused(&put(&store, 1, 1000).await));
+        assert!(matches!(store.health().now(), Health::Failing { .. }));
         disk.fail_writes_after(None);
         put(&store, 2, 1000).await.unwrap();
         let tags: Vec<_> = log(&store).await.into_iter().map(|(_, tag)| tag).collect();

@@ -1,9 +1,13 @@
 //! Watches beyond the ring, and compaction under them.
 
+use std::time::Duration;
+
 use deltaplane_store::{
-    Collection, Key, ListQuery, Revision, Scope, Store, Txn, WatchError,
+    Collection, Draft, Key, ListQuery, Retention, RetentionPolicy, Revision, Scope, Store, Txn,
+    WatchError,
     testing::{disk::MemoryDisk, model::draft},
 };
+use proptest::{collection::vec, prelude::*};
 
 use crate::support::{block_on, open, ring};
 
@@ -129,5 +133,75 @@ fn waiting_for_events_can_be_cancelled() {
             let seen: Vec<_> = seen.iter().map(|event| event.revision().get()).collect();
             assert_eq!(seen, Vec::from_iter(1..=50));
         }
+    });
+}
+
+/// Puts or deletes objects of a size, and drops history whenever there is too much.
+async fn stay_within(max_bytes: u64, writes: &[(u64, Option<usize>)]) {
+    let policy = RetentionPolicy {
+        max_bytes,
+        ..RetentionPolicy::default()
+    };
+    let disk = MemoryDisk::new();
+    let store = open(&disk, ring(2));
+    let mut retention = Retention::new(policy);
+    for &(number, len) in writes {
+        let there = store.get(&key(number)).map(|object| object.revision());
+        let txn = match (len, there) {
+            (Some(len), _) => Txn::put(key(number), Draft::opaque(vec![b'x'; len])),
+            (None, Some(at)) => Txn::delete(key(number), at, None),
+            (None, None) => continue,
+        };
+        store.commit(txn).await.unwrap();
+        let history = store.history(&policy);
+        match retention.tick(Duration::ZERO, history) {
+            None => assert!(store.held().superseded_bytes <= max_bytes),
+            Some(to) => {
+                store.outgrown(&policy).await;
+                store.compact(to).await.unwrap();
+                assert!(store.held().superseded_bytes <= max_bytes - max_bytes / 8);
+                // Not more than had to go.
+                assert!(store.oldest() > history.oldest);
+            }
+        }
+    }
+    let (held, oldest) = (store.held(), store.oldest());
+    store.close().await.unwrap();
+    let store = open(&disk, ring(2));
+    assert_eq!((store.held(), store.oldest()), (held, oldest));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 50, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn history_is_bounded_in_bytes(
+        max_bytes in 0..20_000_u64,
+        writes in vec((0..4_u64, prop_oneof![1 => Just(None), 5 => (0..3000_usize).prop_map(Some)]), 1..80),
+    ) {
+        block_on(stay_within(max_bytes, &writes));
+    }
+}
+
+#[test]
+fn too_much_history_is_an_event() {
+    block_on(async {
+        let store = open(&MemoryDisk::new(), ring(2));
+        let policy = RetentionPolicy {
+            max_bytes: 20,
+            ..RetentionPolicy::default()
+        };
+        let outgrown = store.outgrown(&policy);
+        tokio::pin!(outgrown);
+        // Nothing is superseded by the first.
+        tokio::select! {
+            biased;
+            () = &mut outgrown => panic!("there is no history"),
+            _ = put(&store, 1) => {}
+        }
+        while store.held().superseded_bytes <= policy.max_bytes {
+            put(&store, 1).await;
+        }
+        outgrown.await;
     });
 }

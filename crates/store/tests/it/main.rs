@@ -2,6 +2,8 @@
 
 // Marked as tests so that clippy lets their helpers unwrap.
 #[cfg(test)]
+mod adrift;
+#[cfg(test)]
 mod concurrency;
 #[cfg(test)]
 mod contract;

@@ -42,6 +42,8 @@ struct Held {
     len: u64,
     /// Up to where `inner` still counts; beyond it are zeros.
     inner_len: u64,
+    /// How long `inner` is.
+    inner_end: u64,
 }
 
 #[derive(Debug)]
@@ -64,6 +66,7 @@ impl Gate {
             pages: BTreeMap::new(),
             len,
             inner_len: len,
+            inner_end: len,
         };
         Ok(Self {
             inner,
@@ -71,6 +74,11 @@ impl Gate {
             open: AtomicBool::new(false),
             held: RwLock::new(held),
         })
+    }
+
+    /// Whether there is nothing in the storage.
+    pub(in crate::embedded) fn is_empty(&self) -> io::Result<bool> {
+        Ok(self.inner.len()? == 0)
     }
 
     /// Whether the storage begins with `magic`.
@@ -132,7 +140,7 @@ impl Gate {
 impl Held {
     /// Whether a read has to look here at all.
     fn differs(&self) -> bool {
-        !self.pages.is_empty() || self.inner_len != self.len
+        !self.pages.is_empty() || self.inner_len != self.len || self.inner_len != self.inner_end
     }
 
     fn read(&self, inner: &dyn StorageBackend, offset: u64, out: &mut [u8]) -> io::Result<()> {

@@ -71,6 +71,15 @@ proptest! {
 }
 
 #[test]
+fn what_is_cut_off_cannot_be_read() {
+    let disk = MemoryDisk::with_content(vec![1; 5000]);
+    let (_gate, held) = gated(&disk);
+    held.set_len(1000).unwrap();
+    held.read(900, &mut [0; 100]).unwrap();
+    held.read(900, &mut [0; 101]).unwrap_err();
+}
+
+#[test]
 fn a_release_that_fails_can_be_repeated() {
     let disk = MemoryDisk::with_content(b"aaaa".to_vec());
     let (gate, held) = gated(&disk);
