@@ -11,7 +11,6 @@ use deltaplane_store::{Collection, Key, ListQuery, Object, Scope, WatchError};
 use serde_json::Value;
 
 use crate::auth::rbac::Part;
-use crate::kinds::custom;
 use crate::server::{Inner, TENANT};
 
 /// Where definitions of custom kinds are.
@@ -132,8 +131,7 @@ impl Follower {
                 rbac.apply(part, key.namespace(), key.name(), parsed.as_ref());
             }
             Follows::Definitions => {
-                let kinds = parsed.as_ref().map(custom::kinds).unwrap_or_default();
-                self.server.replace_definition(key.name(), kinds);
+                self.server.replace_definition(key.name(), parsed.as_ref());
             }
         }
     }

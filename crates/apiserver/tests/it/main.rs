@@ -9,5 +9,6 @@ mod harness;
 mod hostile;
 mod lists;
 mod meetings;
+mod rules;
 mod shapes;
 mod words;
