@@ -2,6 +2,7 @@
 //!
 //! Clients compare these texts (conformance does), so the wording is part of the wire contract.
 
+use std::collections::BTreeSet;
 use std::fmt;
 
 use serde_json::Value;
@@ -257,13 +258,10 @@ fn counted(count: usize, what: &str) -> String {
 
 /// Several errors in one line, each text once, as Kubernetes writes them.
 pub fn aggregate(errors: &[Error]) -> String {
-    let mut texts: Vec<String> = Vec::new();
-    for error in errors {
-        let text = error.to_string();
-        if !texts.contains(&text) {
-            texts.push(text);
-        }
-    }
+    // There can be as many as a body has room for.
+    let mut seen = BTreeSet::new();
+    let texts = errors.iter().map(ToString::to_string);
+    let texts: Vec<String> = texts.filter(|text| seen.insert(text.clone())).collect();
     match texts.as_slice() {
         [one] => one.clone(),
         many => format!("[{}]", many.join(", ")),

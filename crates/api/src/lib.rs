@@ -15,7 +15,10 @@
 //! # Ok::<(), deltaplane_api::selector::ParseError>(())
 //! ```
 
+pub mod approval;
+pub mod conditions;
 pub mod field;
+pub mod finalizers;
 pub mod identity;
 pub mod json;
 pub mod kind;

@@ -11,7 +11,6 @@ use deltaplane_store::{Collection, Key, ListQuery, Object, Scope, WatchError};
 use serde_json::Value;
 
 use crate::auth::rbac::Part;
-use crate::kinds::custom;
 use crate::server::{Inner, TENANT};
 
 /// Where definitions of custom kinds are.
@@ -129,8 +128,7 @@ impl Follower {
         match self.follows {
             Follows::Rbac(part) => self.server.replace_rights(part, key, parsed.as_ref()),
             Follows::Definitions => {
-                let kinds = parsed.as_ref().map(custom::kinds).unwrap_or_default();
-                self.server.replace_definition(key.name(), kinds);
+                self.server.replace_definition(key.name(), parsed.as_ref());
             }
         }
     }

@@ -2,8 +2,8 @@
 //! come in as arguments.
 
 use deltaplane_api::field::{Error, Path};
-use deltaplane_api::names;
 use deltaplane_api::time::Time;
+use deltaplane_api::{finalizers, names};
 use serde_json::{Map, Value, json};
 
 use crate::kinds::Kind;
@@ -11,6 +11,8 @@ use crate::value;
 
 /// The most that all annotations of an object may hold.
 const ANNOTATIONS_MAX: usize = 256 << 10;
+/// Who tries to change these is told.
+const IMMUTABLE: [&str; 3] = ["uid", "deletionTimestamp", "deletionGracePeriodSeconds"];
 /// A generated name is a prefix of at most this length and a suffix.
 const GENERATED_PREFIX_MAX: usize = 58;
 
@@ -68,24 +70,32 @@ fn generate_name(metadata: &mut Map<String, Value>, suffix: &str) {
     metadata.insert("name".to_owned(), json!(name));
 }
 
-/// Metadata that a change cannot touch is taken from the stored object.
+/// Metadata that a change cannot touch is taken from the stored object; where a change of it is
+/// refused instead of ignored ([`IMMUTABLE`]), only if it is not there.
 pub(crate) fn prepare_update(object: &mut Value, old: &Value) {
     let old = &old["metadata"];
     let Some(metadata) = value::map_mut(object, "metadata") else {
         return;
     };
     let fixed = [
-        "uid",
         "creationTimestamp",
-        "deletionTimestamp",
-        "deletionGracePeriodSeconds",
         "generation",
         "namespace",
         "name",
         "resourceVersion",
     ];
+    let unset = |field: &&str| match metadata.get(*field) {
+        None | Some(Value::Null) => true,
+        Some(Value::String(text)) => text.is_empty(),
+        Some(_) => false,
+    };
+    let mut taken: Vec<&str> = IMMUTABLE.into_iter().filter(unset).collect();
+    taken.extend(fixed);
+    if !old["deletionTimestamp"].is_null() {
+        taken.push("deletionTimestamp");
+    }
     metadata.remove("selfLink");
-    for field in fixed {
+    for field in taken {
         match old[field].is_null() {
             true => metadata.remove(field),
             false => metadata.insert(field.to_owned(), old[field].clone()),
@@ -129,7 +139,13 @@ pub(crate) fn validate(kind: &Kind, object: &Value, old: Option<&Value>) -> Vec<
     validate_labels(metadata, &path.child("labels"), &mut errors);
     validate_annotations(metadata, &path.child("annotations"), &mut errors);
     validate_owners(metadata, &path.child("ownerReferences"), &mut errors);
-    validate_finalizers(metadata, old, &path.child("finalizers"), &mut errors);
+    validate_finalizers(kind, metadata, old, &mut errors);
+    for field in IMMUTABLE {
+        if old.is_some_and(|old| old["metadata"][field] != metadata[field]) {
+            let (path, new) = (path.child(field), metadata[field].clone());
+            errors.push(Error::invalid(path, new, "field is immutable"));
+        }
+    }
     errors
 }
 
@@ -186,56 +202,94 @@ fn validate_annotations(metadata: &Value, path: &Path, errors: &mut Vec<Error>) 
 }
 
 fn validate_owners(metadata: &Value, path: &Path, errors: &mut Vec<Error>) {
-    let mut controllers = 0;
-    for (index, owner) in value::list(metadata, "ownerReferences").iter().enumerate() {
-        let path = path.index(index);
-        for field in ["apiVersion", "kind", "name", "uid"] {
-            if value::text(owner, field).is_empty() {
-                let detail = "must not be empty";
-                errors.push(Error::invalid(
-                    path.child(field),
-                    owner[field].clone(),
-                    detail,
-                ));
-            }
+    for owner in value::list(metadata, "ownerReferences") {
+        let said = |field: &str| value::text(owner, field);
+        let version = said("apiVersion");
+        if version.is_empty() || version.matches('/').count() > 1 {
+            let detail = "version must not be empty";
+            errors.push(Error::invalid(path.child("apiVersion"), version, detail));
         }
-        controllers += usize::from(owner["controller"] == true);
+        let empty = ["kind", "name", "uid"].into_iter();
+        for field in empty.filter(|field| said(field).is_empty()) {
+            errors.push(Error::invalid(path.child(field), "", "must not be empty"));
+        }
+        if (version, said("kind")) == ("v1", "Event") {
+            let detail = "/v1, Kind=Event is disallowed from being an owner";
+            errors.push(Error::invalid(path.clone(), owner.clone(), detail));
+        }
     }
-    if controllers > 1 {
-        let detail = "Only one reference can have Controller set to true";
-        errors.push(Error::invalid(
-            path.clone(),
-            metadata["ownerReferences"].clone(),
-            detail,
-        ));
+    let owners = value::list(metadata, "ownerReferences").iter();
+    let mut controllers = owners.filter(|owner| owner["controller"] == true);
+    // Once, however many there are: it shows all of them.
+    if let (Some(one), Some(other)) = (controllers.next(), controllers.next()) {
+        let show = |owner| {
+            format!(
+                "{}/{}",
+                value::text(owner, "kind"),
+                value::text(owner, "name")
+            )
+        };
+        let detail = format!(
+            "Only one reference can have Controller set to true. Found \"true\" in references for {} and {}",
+            show(one),
+            show(other)
+        );
+        let owners = metadata["ownerReferences"].clone();
+        errors.push(Error::invalid(path.clone(), owners, detail));
     }
 }
 
-/// While an object is being deleted, finalizers can go but none can come.
+/// Kubernetes' own kinds take finalizers with a domain only, and the standard ones. While an object
+/// is being deleted, finalizers can go but none can come.
 fn validate_finalizers(
+    kind: &Kind,
     metadata: &Value,
     old: Option<&Value>,
-    path: &Path,
     errors: &mut Vec<Error>,
 ) {
-    for (index, name) in value::texts(metadata, "finalizers").enumerate() {
+    let path = &Path::new("metadata").child("finalizers");
+    let has = |wanted: &str| value::texts(metadata, "finalizers").any(|one| one == wanted);
+    for name in value::texts(metadata, "finalizers") {
         let faults = names::qualified_name(name).into_iter();
-        errors.extend(faults.map(|fault| Error::invalid(path.index(index), name, fault)));
+        errors.extend(faults.map(|fault| Error::invalid(path.clone(), name, fault)));
+    }
+    if has(finalizers::ORPHAN) && has(finalizers::FOREGROUND) {
+        let detail = "finalizer orphan and foregroundDeletion cannot be both set";
+        let all = metadata["finalizers"].clone();
+        errors.push(Error::invalid(path.clone(), all, detail));
+    }
+    for (index, name) in value::texts(metadata, "finalizers").enumerate() {
+        if kind.strategy.qualified_finalizers && is_unqualified(name) {
+            let detail = "name is neither a standard finalizer name nor is it fully qualified";
+            errors.push(Error::invalid(path.index(index), name, detail));
+        }
     }
     let Some(old) = old.filter(|old| !value::at(old, "metadata.deletionTimestamp").is_null())
     else {
         return;
     };
     let before: Vec<&str> = value::texts(old, "metadata.finalizers").collect();
-    let added: Vec<&str> = value::texts(metadata, "finalizers")
+    let added: Vec<String> = value::texts(metadata, "finalizers")
         .filter(|one| !before.contains(one))
+        .map(|one| format!("{one:?}"))
         .collect();
     if !added.is_empty() {
         let detail = format!(
-            "no new finalizers can be added if the object is being deleted, found new finalizers {added:?}"
+            "no new finalizers can be added if the object is being deleted, found new finalizers []string{{{}}}",
+            added.join(", ")
         );
         errors.push(Error::forbidden(path.clone(), detail));
     }
+}
+
+/// Whether others may mean another thing by this finalizer.
+fn is_unqualified(name: &str) -> bool {
+    let standard = [
+        finalizers::ORPHAN,
+        finalizers::FOREGROUND,
+        finalizers::KUBERNETES,
+    ];
+    !name.contains('/') && !standard.contains(&name)
 }
 
 #[cfg(test)]
@@ -257,10 +311,14 @@ mod tests {
     #[test]
     fn finalizers_cannot_be_added_while_deleting() {
         let old = json!({"metadata": {"deletionTimestamp": "t", "finalizers": ["a.io/x"]}});
+        let kinds = crate::kinds::builtin::kinds();
+        let mut kinds = kinds.into_iter();
+        let kind = kinds.find(|kind| kind.is("", "configmaps"));
+        let kind = kind.expect("a kind");
         let check = |finalizers: Value| {
             let metadata = json!({ "finalizers": finalizers });
             let mut errors = Vec::new();
-            validate_finalizers(&metadata, Some(&old), &Path::new("f"), &mut errors);
+            validate_finalizers(&kind, &metadata, Some(&old), &mut errors);
             errors.len()
         };
         assert_eq!(check(json!([])), 0);

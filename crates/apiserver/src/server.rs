@@ -17,6 +17,7 @@ use crate::auth::rbac::{Part, Rbac};
 use crate::auth::tokens::Tokens;
 use crate::error::Error;
 use crate::flow::Flow;
+use crate::kinds::custom::{self, Inputs};
 use crate::kinds::registry::Registry;
 use crate::kinds::{Kind, Source};
 use crate::metrics::Metrics;
@@ -147,18 +148,26 @@ impl Inner {
             .map(|(_, reach)| reach)
     }
 
-    /// Serves these kinds for a definition from now on; watches of what was served before end,
-    /// so that their clients begin anew with what is served now.
-    pub(crate) fn replace_definition(&self, name: &str, kinds: Vec<Arc<Kind>>) {
+    /// Serves what this definition says from now on, or nothing for it. If that is another thing
+    /// than before, watches of what was served end, so that their clients begin anew; writes that
+    /// leave it as it is (conditions, labels) end nothing.
+    pub(crate) fn replace_definition(&self, name: &str, definition: Option<&Value>) {
         let before = self.registry.load_full();
-        self.registry
-            .store(Arc::new(before.with_definition(name, kinds)));
-        for kind in before.all() {
-            if let Source::Custom(definition) = &kind.source
-                && definition.name == name
-            {
-                definition.retired.stop();
-            }
+        let rows = before.all().filter_map(|kind| match &kind.source {
+            Source::Custom(one) if one.name == name => Some(one),
+            Source::Custom(_) | Source::BuiltIn(_) => None,
+        });
+        let rows: Vec<_> = rows.collect();
+        let inputs = definition.and_then(Inputs::of);
+        if rows.first().map(|one| one.inputs) == inputs {
+            return;
+        }
+        let kinds = definition.zip(inputs);
+        let kinds = kinds.map(|(definition, inputs)| custom::kinds(definition, inputs));
+        let next = before.with_definition(name, kinds.unwrap_or_default());
+        self.registry.store(Arc::new(next));
+        for definition in rows {
+            definition.retired.stop();
         }
     }
 

@@ -11,9 +11,11 @@ use crate::kinds::Kind;
 use crate::seams::Operation;
 
 pub(crate) mod config;
+mod cron;
 pub(crate) mod definitions;
 pub(crate) mod events;
 pub(crate) mod namespaces;
+mod pods;
 pub(crate) mod rbac;
 pub(crate) mod selectors;
 pub(crate) mod workloads;
@@ -30,6 +32,8 @@ pub(crate) struct Strategy {
     pub(crate) create_on_update: bool,
     /// Whether PUT may leave out the resource version.
     pub(crate) unconditional_update: bool,
+    /// Whether finalizers must say whose they are, as in `example.com/mine`.
+    pub(crate) qualified_finalizers: bool,
     /// Whether DELETE answers with the object instead of a `Status`.
     pub(crate) returns_deleted: bool,
     /// Brings a new object into the shape it is stored in, before validation.
@@ -55,6 +59,7 @@ pub(crate) const GENERIC: Strategy = Strategy {
     generation: false,
     create_on_update: false,
     unconditional_update: true,
+    qualified_finalizers: true,
     returns_deleted: false,
     prepare_create: None,
     prepare_update: None,
@@ -70,6 +75,7 @@ pub(crate) const GENERIC: Strategy = Strategy {
 pub(crate) static CUSTOM: Strategy = Strategy {
     generation: true,
     unconditional_update: false,
+    qualified_finalizers: false,
     ..GENERIC
 };
 
@@ -92,16 +98,15 @@ pub(crate) fn of(group: &str, plural: &str) -> &'static Strategy {
         ("", "events") | ("events.k8s.io", "events") => &events::STRATEGY,
         ("", "services") => &workloads::SERVICE,
         ("", "pods") => &workloads::POD,
-        (
-            "",
-            "serviceaccounts" | "persistentvolumes" | "persistentvolumeclaims" | "podtemplates",
-        ) => &RETURNED,
+        ("", "podtemplates") => &workloads::POD_TEMPLATE,
+        ("", "serviceaccounts" | "persistentvolumes" | "persistentvolumeclaims") => &RETURNED,
         ("", "endpoints") => &workloads::ENDPOINTS,
-        ("", "replicationcontrollers") => &COUNTED,
+        ("", "replicationcontrollers") => &workloads::REPLICATION_CONTROLLER,
         ("apps", "deployments" | "statefulsets" | "daemonsets" | "replicasets") => {
             &workloads::WORKLOAD
         }
         ("batch", "jobs") => &workloads::JOB,
+        ("batch", "cronjobs") => &workloads::CRON_JOB,
         ("batch" | "networking.k8s.io" | "policy" | "scheduling.k8s.io", _) => &COUNTED,
         ("coordination.k8s.io", "leases") => &config::LEASE,
         ("rbac.authorization.k8s.io", "roles" | "clusterroles") => &rbac::ROLE,

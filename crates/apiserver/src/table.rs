@@ -1,12 +1,13 @@
 //! Objects as rows for people: the Tables that `kubectl get` prints. Pure.
 
-use deltaplane_api::time::{Time, human_duration};
+use deltaplane_api::time::Time;
 use serde_json::{Map, Value, json};
 
 use crate::error::Error;
 use crate::kinds::custom::{Column, Definition};
 use crate::kinds::{Kind, Source};
 use crate::options::Query;
+use crate::typepack::cells::age;
 use crate::{present, typepack, value};
 
 /// How much of each object a row carries beside its cells.
@@ -97,7 +98,7 @@ impl<'a> Table<'a> {
         {
             Some([]) | None => {
                 let created = value::text(object, "metadata.creationTimestamp");
-                cells.push(age(created, self.now));
+                cells.push(json!(age(created, self.now)));
             }
             Some(columns) => {
                 cells.extend(columns.iter().map(|column| cell(column, object, self.now)));
@@ -148,7 +149,7 @@ fn cell(column: &Column, object: &Value, now: Time) -> Value {
         return Value::Null;
     };
     match (column.kind.as_str(), found) {
-        ("date", Value::String(time)) => age(time, now),
+        ("date", Value::String(time)) => json!(age(time, now)),
         ("integer", Value::Number(number)) => {
             #[expect(clippy::cast_possible_truncation, reason = "a column shows what fits")]
             let truncated = number.as_f64().map(|float| float as i64);
@@ -159,13 +160,5 @@ fn cell(column: &Column, object: &Value, now: Time) -> Value {
         | ("string", Value::String(_)) => found.clone(),
         ("string", other) => json!(other.to_string()),
         _ => Value::Null,
-    }
-}
-
-fn age(time: &str, now: Time) -> Value {
-    match time.parse::<Time>() {
-        Ok(time) => json!(human_duration(now.seconds_since(time))),
-        Err(_) if time.is_empty() => json!("<unknown>"),
-        Err(_) => json!("<invalid>"),
     }
 }

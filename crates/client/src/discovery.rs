@@ -13,6 +13,7 @@ use kube::Client;
 use serde::Deserialize;
 use tokio::sync::watch;
 
+use deltaplane_api::conditions;
 use deltaplane_runtime::Stop;
 
 use crate::cache::Cache;
@@ -257,10 +258,15 @@ impl Follower {
         let mut cache = Cache::new();
         let mut stale = true;
         let mut attempts = 0;
+        let mut asked = None;
+        let pace = Pace {
+            backoff: UNTIL_SERVED,
+            ..self.pace.clone()
+        };
         loop {
             let pause = match (stale, attempts) {
                 (true, 0) => GATHER,
-                (true, attempts) => UNTIL_SERVED.delay(attempts, (self.pace.chance)()),
+                (true, attempts) => pace.delay(attempts, asked),
                 // Nothing to do; the clock is not asked then.
                 (false, _) => Duration::MAX,
             };
@@ -273,22 +279,23 @@ impl Follower {
                 }
                 () = self.pace.clock.sleep(pause), if stale => {
                     attempts += 1;
-                    stale = !self.refresh(&cache).await;
+                    (stale, asked) = match self.refresh(&cache).await {
+                        Ok(complete) => (!complete, None),
+                        Err(error) => {
+                            let asked = error.retry_after();
+                            let error = &error as &dyn Error;
+                            tracing::warn!(error, "failed to ask which kinds are served");
+                            (true, asked)
+                        }
+                    };
                 }
             }
         }
     }
 
     /// Asks what is served; whether that is all that should be.
-    async fn refresh(&self, definitions: &Cache<Definition>) -> bool {
-        let catalog = match discover(&self.client).await {
-            Ok(catalog) => catalog,
-            Err(error) => {
-                let error = &error as &dyn Error;
-                tracing::warn!(error, "failed to ask which kinds are served");
-                return false;
-            }
-        };
+    async fn refresh(&self, definitions: &Cache<Definition>) -> Result<bool, RequestError> {
+        let catalog = discover(&self.client).await?;
         let complete = catalog.failures.is_empty() && as_defined(&catalog, definitions);
         self.catalog.send_if_modified(|current| {
             let changed = current.as_deref() != Some(&catalog);
@@ -297,7 +304,7 @@ impl Follower {
             }
             changed
         });
-        complete
+        Ok(complete)
     }
 }
 
@@ -340,10 +347,9 @@ impl Definition {
             status: String,
         }
         let Object { spec, status } = item.parse().ok()?;
-        let established = status
-            .conditions
-            .iter()
-            .any(|condition| condition.r#type == "Established" && condition.status == "True");
+        let conditions = status.conditions.iter();
+        let pairs = conditions.map(|one| (one.r#type.as_str(), one.status.as_str()));
+        let established = conditions::hold(pairs, conditions::ESTABLISHED);
         Some(Self {
             group: spec.group,
             plural: spec.names.plural,

@@ -91,7 +91,8 @@ struct Next {
 
 enum Going {
     AtOnce,
-    AfterARest,
+    /// After a rest, not shorter than the server asked for.
+    AfterARest(Option<Duration>),
 }
 
 /// Bookmarks come about every minute; a watch that is silent for so long is dead.
@@ -159,9 +160,9 @@ impl Feed {
             }
             match pace {
                 Going::AtOnce => {}
-                Going::AfterARest => {
+                Going::AfterARest(asked) => {
                     self.failures = self.failures.saturating_add(1);
-                    self.pace.rest(self.failures).await;
+                    self.pace.rest(self.failures, asked).await;
                 }
             }
         }
@@ -327,7 +328,10 @@ impl Feed {
                 false => tracing::warn!(%query, error = cause, "feed lost touch"),
             }
         }
-        Next::rest(state)
+        Next {
+            pace: Going::AfterARest(error.retry_after()),
+            ..Next::go(state)
+        }
     }
 }
 
@@ -352,7 +356,7 @@ impl Next {
     }
 
     fn rest(state: State) -> Self {
-        let pace = Going::AfterARest;
+        let pace = Going::AfterARest(None);
         Self {
             pace,
             ..Self::go(state)

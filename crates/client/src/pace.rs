@@ -27,6 +27,9 @@ pub struct Pace {
     pub chance: Arc<dyn Fn() -> f64 + Send + Sync>,
 }
 
+/// A server that asks for more is asked sooner: it must not be able to end a feed by a wrong number.
+const MOST_ASKED: Duration = Duration::from_secs(300);
+
 // === impl Backoff ===
 
 impl Backoff {
@@ -54,14 +57,16 @@ impl Pace {
         }
     }
 
-    /// The delay after so many failures.
-    pub fn delay(&self, failures: u32) -> Duration {
-        self.backoff.delay(failures, (self.chance)())
+    /// The delay after so many failures; not less than the server asked for with the last of them,
+    /// if it did.
+    pub fn delay(&self, failures: u32, asked: Option<Duration>) -> Duration {
+        let asked = asked.unwrap_or_default().min(MOST_ASKED);
+        self.backoff.delay(failures, (self.chance)()).max(asked)
     }
 
     /// Waits as long as that.
-    pub async fn rest(&self, failures: u32) {
-        self.clock.sleep(self.delay(failures)).await;
+    pub async fn rest(&self, failures: u32, asked: Option<Duration>) {
+        self.clock.sleep(self.delay(failures, asked)).await;
     }
 }
 
@@ -112,6 +117,28 @@ mod tests {
         check(2, 0.5, 150);
         check(2, 1.0, 100);
         check(2, -7.0, 200);
+    }
+
+    #[test]
+    fn what_the_server_asks_for_is_the_least() {
+        let pace = Pace {
+            backoff: Backoff {
+                first: Duration::from_secs(1),
+                longest: Duration::from_secs(30),
+            },
+            chance: Arc::new(|| 0.0),
+            ..Pace::system()
+        };
+        let check = |failures, asked: Option<u64>, expected| {
+            let asked = asked.map(Duration::from_secs);
+            let expected = Duration::from_secs(expected);
+            assert_eq!(pace.delay(failures, asked), expected);
+        };
+        check(1, None, 1);
+        check(1, Some(0), 1);
+        check(1, Some(7), 7);
+        check(4, Some(7), 8);
+        check(1, Some(u64::MAX), 300);
     }
 
     #[test]

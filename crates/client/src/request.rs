@@ -1,7 +1,10 @@
 //! Single requests, and what the server says when it refuses one.
 
+use std::time::Duration;
+
 use bytes::Bytes;
-use http::{Method, Request, StatusCode};
+use http::response::Parts;
+use http::{Method, Request};
 use kube::Client;
 use kube::client::Body;
 use serde::Deserialize;
@@ -36,8 +39,8 @@ pub struct Refusal {
     pub reason: String,
     /// For people.
     pub message: String,
-    /// When the server wants to be asked again, in seconds.
-    pub retry_after: Option<u32>,
+    /// How long the server wants not to be asked.
+    pub retry_after: Option<Duration>,
     /// The object that it is about; empty if it is not about one, such as an unknown kind.
     pub name: String,
     /// Details for programs, such as `NamespaceTerminating`.
@@ -56,6 +59,7 @@ pub enum Patch {
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Status {
+    code: u16,
     reason: String,
     message: String,
     #[serde(deserialize_with = "null_as_default")]
@@ -81,7 +85,37 @@ pub(crate) const JSON: &str = "application/json";
 
 // === impl Refusal ===
 
+impl From<Status> for Refusal {
+    fn from(status: Status) -> Self {
+        let Status {
+            code,
+            reason,
+            message,
+            details,
+        } = status;
+        let Details {
+            retry_after_seconds,
+            name,
+            causes,
+        } = details;
+        let seconds = retry_after_seconds.filter(|seconds| *seconds > 0);
+        Self {
+            code,
+            reason,
+            message,
+            retry_after: seconds.map(|seconds| Duration::from_secs(seconds.into())),
+            name,
+            causes: causes.into_iter().map(|cause| cause.reason).collect(),
+        }
+    }
+}
+
 impl Refusal {
+    /// What a `Status` in the midst of an answer says.
+    pub(crate) fn parse(status: &str) -> serde_json::Result<Self> {
+        serde_json::from_str::<Status>(status).map(Self::from)
+    }
+
     /// The object is not there, although its kind is.
     pub fn is_object_not_found(&self) -> bool {
         self.code == 404 && !self.name.is_empty()
@@ -111,6 +145,11 @@ impl RequestError {
     /// The status with which the server refused.
     pub fn code(&self) -> Option<u16> {
         self.refusal().map(|refusal| refusal.code)
+    }
+
+    /// How long the server wants not to be asked, if it was reached and said so.
+    pub fn retry_after(&self) -> Option<Duration> {
+        self.refusal()?.retry_after
     }
 
     /// The object, or the kind, is not there.
@@ -212,12 +251,12 @@ pub(crate) async fn send(client: &Client, request: Request<Body>) -> Result<Byte
 /// The answer as it comes.
 pub(crate) async fn open(client: &Client, request: Request<Body>) -> Result<Body, RequestError> {
     let response = client.send(request).await.map_err(unreachable)?;
-    let status = response.status();
-    if status.is_success() {
-        return Ok(response.into_body());
+    let (response, body) = response.into_parts();
+    if response.status.is_success() {
+        return Ok(body);
     }
-    let body = collect(response.into_body()).await?;
-    Err(RequestError::Refused(refused(status, &body)))
+    let body = collect(body).await?;
+    Err(RequestError::Refused(refused(&response, &body)))
 }
 
 async fn collect(body: Body) -> Result<Bytes, RequestError> {
@@ -228,58 +267,64 @@ fn unreachable(error: kube::Error) -> RequestError {
     RequestError::Unreachable(Box::new(error))
 }
 
-fn refused(code: StatusCode, body: &[u8]) -> Refusal {
+fn refused(response: &Parts, body: &[u8]) -> Refusal {
     let status: Status = serde_json::from_slice(body).unwrap_or_else(|_| Status {
         message: String::from_utf8_lossy(body).trim().to_owned(),
         ..Status::default()
     });
-    Refusal {
-        code: code.as_u16(),
-        reason: status.reason,
-        message: status.message,
-        retry_after: status.details.retry_after_seconds,
-        name: status.details.name,
-        causes: status
-            .details
-            .causes
-            .into_iter()
-            .map(|cause| cause.reason)
-            .collect(),
-    }
+    let mut refusal = Refusal::from(status);
+    refusal.code = response.status.as_u16();
+    // Proxies and overloaded servers say it in the header alone.
+    let header = response.headers.get(http::header::RETRY_AFTER);
+    let seconds = header.and_then(|value| value.to_str().ok()?.parse().ok());
+    refusal.retry_after = refusal
+        .retry_after
+        .or_else(|| seconds.map(Duration::from_secs));
+    refusal
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn response(code: u16, retry_after: Option<&str>) -> Parts {
+        let mut response = http::Response::builder().status(code);
+        if let Some(text) = retry_after {
+            response = response.header(http::header::RETRY_AFTER, text);
+        }
+        response.body(()).expect("a response").into_parts().0
+    }
+
     #[test]
     fn refusals_are_read() {
-        let check = |body: &str, reason: &str, message: &str, retry_after| {
+        let check = |header: Option<&str>,
+                     body: &str,
+                     reason: &str,
+                     message: &str,
+                     seconds: Option<u64>| {
             let expected = Refusal {
                 code: 429,
                 reason: reason.to_owned(),
                 message: message.to_owned(),
-                retry_after,
+                retry_after: seconds.map(Duration::from_secs),
                 ..Refusal::default()
             };
-            let code = StatusCode::TOO_MANY_REQUESTS;
-            assert_eq!(refused(code, body.as_bytes()), expected);
+            assert_eq!(refused(&response(429, header), body.as_bytes()), expected);
         };
-        check(
-            r#"{"kind":"Status","reason":"TooManyRequests","message":"slow","details":{"retryAfterSeconds":2}}"#,
-            "TooManyRequests",
-            "slow",
-            Some(2),
-        );
-        check(r#"{"kind":"Status"}"#, "", "", None);
-        check("slow down\n", "", "slow down", None);
+        let slow = r#"{"kind":"Status","code":429,"reason":"TooManyRequests","message":"slow","details":{"retryAfterSeconds":2}}"#;
+        check(None, slow, "TooManyRequests", "slow", Some(2));
+        check(Some("9"), slow, "TooManyRequests", "slow", Some(2));
+        check(None, r#"{"kind":"Status"}"#, "", "", None);
+        check(None, "slow down\n", "", "slow down", None);
+        check(Some("7"), "slow down\n", "", "slow down", Some(7));
+        check(Some("Wed, 21 Oct"), "", "", "", None);
+        check(None, r#"{"details":{"retryAfterSeconds":0}}"#, "", "", None);
     }
 
     #[test]
     fn refusals_say_what_they_are_about() {
         let check = |code: u16, body: &str, object_not_found, terminating| {
-            let code = StatusCode::from_u16(code).expect("a status");
-            let refusal = refused(code, body.as_bytes());
+            let refusal = refused(&response(code, None), body.as_bytes());
             let seen = (refusal.is_object_not_found(), refusal.is_terminating());
             assert_eq!(seen, (object_not_found, terminating), "{body}");
         };

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use deltaplane_api::conditions;
 use deltaplane_api::time::Time;
 
 /// One condition, as Kubernetes writes them.
@@ -65,10 +66,10 @@ pub(crate) fn set(conditions: &mut Vec<Condition>, wanted: Wanted, now: Time) {
 
 /// Whether the condition is there and holds.
 pub(crate) fn holds(conditions: &[Condition], r#type: &str) -> bool {
-    let found = conditions
+    let pairs = conditions
         .iter()
-        .find(|condition| condition.r#type == r#type);
-    found.is_some_and(|condition| condition.status == "True")
+        .map(|one| (one.r#type.as_str(), one.status.as_str()));
+    conditions::hold(pairs, r#type)
 }
 
 #[cfg(test)]

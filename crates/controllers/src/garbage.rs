@@ -3,7 +3,8 @@
 //! - An object all of whose owners are gone is deleted.
 //! - An owner that is deleted in the foreground (finalizer `foregroundDeletion`) goes when the
 //!   dependents are gone that block it.
-//! - An owner that leaves its dependents behind (finalizer `orphan`) goes when none names it.
+//! - An owner that leaves its dependents behind (finalizer `orphan`) goes when none names it, by
+//!   a look at all objects that is not older than its end.
 //!
 //! Only objects with owners, and those in such a deletion, are remembered: the cost grows with
 //! them, not with all objects. That an owner is gone is known only from the API: it was asked for
@@ -17,7 +18,6 @@ mod plan;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Duration;
 
 use futures::StreamExt;
 use futures::stream::{BoxStream, SelectAll};
@@ -31,14 +31,10 @@ use crate::Context;
 use crate::queue::Work;
 
 use act::Act;
-use graph::{Fact, Graph, KindId, Task, When};
+use graph::{Fact, Graph, KindId, Task};
 
 /// Writes and lookups at one time.
 const AT_ONCE: usize = 32;
-/// The changes of different kinds have no common order. An owner's end may be told before the
-/// birth of its youngest dependent, which would then not be left behind but deleted; so dependents
-/// get this long to be told of.
-const SETTLE: Duration = Duration::from_millis(100);
 /// Kinds whose objects never have owners, and are too many to look at.
 const IGNORED: [(&str, &str); 2] = [("", "events"), ("events.k8s.io", "events")];
 
@@ -76,12 +72,9 @@ async fn collect(context: Context, mut discovery: Discovery) {
     }
 }
 
-fn schedule(work: &mut Work<Task>, tasks: Vec<(Task, When)>) {
-    for (task, when) in tasks {
-        match when {
-            When::Now => work.add(task),
-            When::Settled => work.add_after(task, SETTLE),
-        }
+fn schedule(work: &mut Work<Task>, tasks: Vec<Task>) {
+    for task in tasks {
+        work.add(task);
     }
 }
 
@@ -105,7 +98,7 @@ impl<'a> Feeds<'a> {
     }
 
     /// Follows the kinds of this catalog, and no others.
-    fn follow(&mut self, catalog: &Arc<Catalog>, graph: &mut Graph) -> Vec<(Task, When)> {
+    fn follow(&mut self, catalog: &Arc<Catalog>, graph: &mut Graph) -> Vec<Task> {
         let wanted: Vec<&Resource> = catalog
             .with_verbs(&["list", "watch", "delete"])
             .filter(|kind| !IGNORED.contains(&(kind.group.as_str(), kind.plural.as_str())))

@@ -43,6 +43,8 @@ pub(crate) enum Outcome {
 #[error("{doing}")]
 pub(crate) struct Failure {
     doing: &'static str,
+    /// How long the server wants not to be asked, if it said so.
+    retry_after: Option<Duration>,
     #[source]
     source: Box<dyn Error + Send + Sync>,
 }
@@ -98,9 +100,14 @@ impl Failure {
     where
         E: Into<Box<dyn Error + Send + Sync>>,
     {
-        move |source| Self {
-            doing,
-            source: source.into(),
+        move |source| {
+            let source = source.into();
+            let refused = source.downcast_ref::<RequestError>();
+            Self {
+                doing,
+                retry_after: refused.and_then(RequestError::retry_after),
+                source,
+            }
         }
     }
 }
@@ -274,11 +281,6 @@ where
         self.book.add_at(key, time);
     }
 
-    /// The key is due after this time, and no longer at another.
-    pub(crate) fn add_after(&mut self, key: K, delay: Duration) {
-        self.book.add_at(key, self.pace.clock.now() + delay);
-    }
-
     /// The key is not due any more.
     pub(crate) fn cancel(&mut self, key: &K) {
         self.book.cancel(key);
@@ -342,9 +344,10 @@ where
                 None
             }
         };
+        let asked = result.err().and_then(|failure| failure.retry_after);
         let failures = self.book.finish(key.clone(), succeeded);
         if failures > 0 && !self.book.is_waiting(&key) {
-            let delay = self.pace.delay(failures);
+            let delay = self.pace.delay(failures, asked);
             self.book.add_at(key, self.pace.clock.now() + delay);
         }
     }

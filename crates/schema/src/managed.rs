@@ -55,14 +55,6 @@ pub struct SingleVersion<'a> {
     pub schema: &'a Schema,
 }
 
-/// The outcome of an apply.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Applied {
-    pub object: Value,
-    /// False if the stored object is already what was applied: there is nothing to write.
-    pub changed: bool,
-}
-
 /// Why nothing was applied.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ApplyError {
@@ -119,7 +111,7 @@ pub fn apply(
     live: Option<&Value>,
     patch: &Value,
     force: bool,
-) -> Result<Applied, ApplyError> {
+) -> Result<Value, ApplyError> {
     check_patch(cx, patch)?;
     let nothing = cx.empty_object();
     let stored = live.unwrap_or(&nothing);
@@ -140,8 +132,7 @@ pub fn apply(
     if let Some(live) = live {
         keep_timestamps(live, &mut object);
     }
-    let changed = live.is_none_or(|live| !order::equal(live, &object));
-    Ok(Applied { object, changed })
+    Ok(object)
 }
 
 /// Gives `new` the times of `old` if it differs in nothing but the times of its managed fields, so

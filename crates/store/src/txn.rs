@@ -30,6 +30,9 @@ pub enum Expect {
     Absent,
     /// There is one, at any revision.
     Present,
+    /// There is one, at any revision, and its deletion was not asked for. Changes that do not end
+    /// it never make this fail, however many there are.
+    Alive,
     /// The object's current version is the one of this revision.
     At(Revision),
 }
@@ -205,7 +208,8 @@ impl Expect {
     pub fn holds(self, current: Option<&Object>) -> bool {
         match (self, current) {
             (Self::Absent, None) | (Self::Present, Some(_)) => true,
-            (Self::Absent, Some(_)) | (Self::Present | Self::At(_), None) => false,
+            (Self::Absent, Some(_)) | (Self::Present | Self::Alive | Self::At(_), None) => false,
+            (Self::Alive, Some(object)) => !object.header().deleting(),
             (Self::At(revision), Some(object)) => object.revision() == revision,
         }
     }

@@ -37,6 +37,9 @@ const REQUIRED: [(&str, &str); 9] = [
     ("io.k8s.api.networking.v1.IngressClassSpec", "controller"),
 ];
 
+/// What is checked elsewhere, in words of its own.
+const CHECKED_ELSEWHERE: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.OwnerReference";
+
 /// Definitions whose enumerations the real server does not insist on: what it drops because a
 /// feature is not enabled, and what it checks in other words elsewhere. Nor does it in statuses.
 const UNCHECKED: [&str; 3] = [
@@ -68,6 +71,9 @@ fn as_checked(name: &str, mut schema: Value) -> Value {
         let mut required = crate::value::list(&schema, "required").to_vec();
         required.push(Value::from(*field));
         schema["required"] = Value::Array(required);
+    }
+    if name == CHECKED_ELSEWHERE {
+        crate::value::take(&mut schema, "required");
     }
     if name.ends_with("Status") || UNCHECKED.contains(&name) {
         without_enumerations(&mut schema);

@@ -3,12 +3,14 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use deltaplane_api::conditions;
 use deltaplane_api::field::Path;
 use deltaplane_api::kind::compare_versions;
 use deltaplane_expr::rules::Rules;
 use deltaplane_runtime::Trigger;
 use deltaplane_schema::{Schema, crd};
 use serde_json::Value;
+use sha2::{Digest, Sha256};
 
 use super::{Kind, Scale, ScaleSelector, Source};
 use crate::jsonpath::JsonPath;
@@ -19,6 +21,8 @@ use crate::{strategy, value};
 pub(crate) struct Definition {
     /// The definition's name, `<plural>.<group>`.
     pub(crate) name: String,
+    /// What this was made of.
+    pub(crate) inputs: Inputs,
     /// By version, served or not: managed fields may speak of any.
     pub(crate) schemas: BTreeMap<String, Schema>,
     /// By version.
@@ -28,6 +32,11 @@ pub(crate) struct Definition {
     /// By version: the schema as written, for OpenAPI.
     pub(crate) documents: BTreeMap<String, Value>,
 }
+
+/// All that the rows of a definition depend on, as a digest. Definitions with equal inputs have
+/// equal rows, whatever their labels and conditions say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Inputs([u8; 32]);
 
 /// A printer column of a custom kind.
 pub(crate) struct Column {
@@ -41,19 +50,17 @@ pub(crate) struct Column {
 
 /// Whether objects of this kind can be written and read.
 pub(crate) fn is_established(definition: &Value) -> bool {
-    value::list(definition, "status.conditions")
-        .iter()
-        .any(|condition| condition["type"] == "Established" && condition["status"] == "True")
+    let conditions = value::list(definition, "status.conditions").iter();
+    let pairs = conditions.map(|one| (value::text(one, "type"), value::text(one, "status")));
+    conditions::hold(pairs, conditions::ESTABLISHED)
 }
 
-/// The rows of an established definition; none while it is not.
-pub(crate) fn kinds(definition: &Value) -> Vec<Arc<Kind>> {
-    if !is_established(definition) {
-        return Vec::new();
-    }
+/// The rows of a definition of which these are the inputs.
+pub(crate) fn kinds(definition: &Value, inputs: Inputs) -> Vec<Arc<Kind>> {
     let versions = value::list(definition, "spec.versions");
     let shared = Arc::new(Definition {
         name: value::text(definition, "metadata.name").to_owned(),
+        inputs,
         retired: Trigger::new().0,
         schemas: by_version(versions, schema),
         columns: by_version(versions, columns),
@@ -61,15 +68,26 @@ pub(crate) fn kinds(definition: &Value) -> Vec<Arc<Kind>> {
             value::at(version, "schema.openAPIV3Schema").clone()
         }),
     });
-    let is_served = |version: &&Value| version["served"] == true;
-    // The objects of a definition that is going must be reachable until they are gone.
-    let last_resort = is_going(definition) && !versions.iter().any(|version| is_served(&version));
+    let last_resort = last_resort(definition);
     let served = versions
         .iter()
         .filter(|version| is_served(version) || (last_resort && version["storage"] == true));
     served
         .filter_map(|version| kind(definition, version, &shared).map(Arc::new))
         .collect()
+}
+
+fn is_served(version: &Value) -> bool {
+    version["served"] == true
+}
+
+/// Whether to serve what is not to be served: the objects of a definition that is going must be
+/// reachable until they are gone.
+fn last_resort(definition: &Value) -> bool {
+    is_going(definition)
+        && !value::list(definition, "spec.versions")
+            .iter()
+            .any(is_served)
 }
 
 fn is_going(definition: &Value) -> bool {
@@ -220,6 +238,28 @@ fn column(column: &Value) -> Option<Column> {
     })
 }
 
+// === impl Inputs ===
+
+impl Inputs {
+    /// None while the definition is not established, and has no rows.
+    pub(crate) fn of(definition: &Value) -> Option<Self> {
+        is_established(definition).then(|| {
+            let texts = [
+                &definition["metadata"]["uid"],
+                &definition["spec"],
+                accepted_names(definition),
+                &Value::Bool(last_resort(definition)),
+            ];
+            let mut hash = Sha256::new();
+            for text in texts.map(Value::to_string) {
+                hash.update(text.len().to_le_bytes());
+                hash.update(text);
+            }
+            Self(hash.finalize().into())
+        })
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -239,6 +279,37 @@ mod tests {
         })
     }
 
+    fn rows(definition: &Value) -> Vec<Arc<Kind>> {
+        kinds(definition, Inputs::of(definition).expect("established"))
+    }
+
+    #[test]
+    fn rows_depend_on_little_of_a_definition() {
+        let versions = json!([{"name": "v1", "served": true, "storage": true}]);
+        let base = definition(versions);
+        let check = |path: &str, new: Value, same: bool| {
+            let mut other = base.clone();
+            *other.pointer_mut(path).expect("a path") = new;
+            let inputs = Inputs::of(&other);
+            assert!(inputs.is_some(), "{path}");
+            assert_eq!(inputs == Inputs::of(&base), same, "{path}");
+        };
+        let conditions = json!([
+            {"type": "NamesAccepted", "status": "True"},
+            {"type": "Established", "status": "True", "reason": "Again"},
+        ]);
+        check("/status/conditions", conditions, true);
+        let metadata = json!({"name": "gears.example.com", "labels": {"a": "b"},
+            "resourceVersion": "7", "deletionTimestamp": "2026-01-01T00:00:00Z"});
+        check("/metadata", metadata, true);
+        check("/metadata", json!({"uid": "other"}), false);
+        check("/spec/names/kind", json!("Wheel"), false);
+        check("/spec/versions/0/name", json!("v2"), false);
+        let mut other = base.clone();
+        other["status"]["conditions"] = json!([]);
+        assert_eq!(Inputs::of(&other), None);
+    }
+
     #[test]
     fn deprecated_versions_say_what_to_use() {
         let versions = json!([
@@ -249,7 +320,7 @@ mod tests {
             {"name": "v2", "served": false},
             {"name": "v3", "served": true, "deprecated": true},
         ]);
-        let kinds = kinds(&definition(versions));
+        let kinds = rows(&definition(versions));
         let warnings: Vec<Option<&str>> = kinds
             .iter()
             .map(|kind| kind.deprecation.as_deref())
@@ -273,9 +344,9 @@ mod tests {
             {"name": "v2", "served": false, "storage": true},
         ]);
         let mut definition = definition(versions);
-        assert!(kinds(&definition).is_empty());
+        assert!(rows(&definition).is_empty());
         definition["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
-        let names: Vec<String> = kinds(&definition)
+        let names: Vec<String> = rows(&definition)
             .iter()
             .map(|kind| kind.api_version.clone())
             .collect();

@@ -2,8 +2,9 @@
 
 use std::collections::BTreeSet;
 
+use deltaplane_api::approval::{self, Approval};
 use deltaplane_api::field::{Error, Path};
-use deltaplane_api::names;
+use deltaplane_api::{finalizers, names};
 use deltaplane_expr::rules::{self, Expressions};
 use deltaplane_schema::{Kind as NodeKind, crd};
 use serde_json::{Value, json};
@@ -13,14 +14,13 @@ use crate::jsonpath::JsonPath;
 use crate::kinds::custom;
 use crate::value;
 
-/// Held until the kind's objects are gone.
-const CLEANUP: &str = "customresourcecleanup.apiextensions.k8s.io";
 const MAX_SELECTABLE: usize = 8;
 const NOT_SIMPLE: &str = "must be a simple json path starting with .";
 
 pub(crate) static STRATEGY: Strategy = Strategy {
     generation: true,
     unconditional_update: false,
+    qualified_finalizers: false,
     prepare_create: Some(prepare_create),
     prepare_update: Some(prepare_update),
     validate: Some(validate),
@@ -70,8 +70,11 @@ fn default(definition: &mut Value) {
 
 fn mark_deleted(definition: &mut Value) {
     let mut finalizers = value::list(definition, "metadata.finalizers").to_vec();
-    if !finalizers.iter().any(|one| one == CLEANUP) {
-        finalizers.push(json!(CLEANUP));
+    if !finalizers
+        .iter()
+        .any(|one| one == finalizers::CUSTOM_RESOURCES)
+    {
+        finalizers.push(json!(finalizers::CUSTOM_RESOURCES));
     }
     value::set_at(definition, "metadata.finalizers", json!(finalizers));
 }
@@ -98,10 +101,34 @@ fn validate(new: &Value, old: Option<&Value>) -> Vec<Error> {
         validate_parts(first, &spec, &part, known, &mut errors);
     }
     validate_conversion(new, &mut errors);
+    validate_approval(new, old, &mut errors);
     if let Some(old) = old {
         validate_change(new, old, &mut errors);
     }
     errors
+}
+
+/// A definition that is as it was in this stays as it is.
+fn validate_approval(new: &Value, old: Option<&Value>, errors: &mut Vec<Error>) {
+    let said = |definition: &Value| {
+        let annotation = &definition["metadata"]["annotations"][approval::ANNOTATION];
+        Approval::of(annotation.as_str())
+    };
+    let approval = said(new);
+    let same = old.is_some_and(|old| said(old) == approval);
+    let needed = approval::is_needed(value::text(new, "spec.group"));
+    let Some(fault) = approval.fault().filter(|_| needed && !same) else {
+        return;
+    };
+    let annotations = Path::new("metadata").child("annotations");
+    let path = annotations.key(approval::ANNOTATION);
+    errors.push(match approval {
+        Approval::Missing => Error::required(path, fault),
+        Approval::Senseless | Approval::Given | Approval::Waived => {
+            let said = new["metadata"]["annotations"][approval::ANNOTATION].clone();
+            Error::invalid(path, said, fault)
+        }
+    });
 }
 
 /// What versions may say differently.

@@ -1,5 +1,6 @@
 //! Namespaces: they end in two steps, content first.
 
+use deltaplane_api::finalizers;
 use deltaplane_api::names::NameRule;
 use serde_json::{Value, json};
 
@@ -9,8 +10,6 @@ use crate::value;
 
 /// Set on every namespace, so that selectors can name one.
 const NAME_LABEL: &str = "kubernetes.io/metadata.name";
-/// Held until the namespace's content is gone.
-const FINALIZER: &str = "kubernetes";
 
 pub(crate) static STRATEGY: Strategy = Strategy {
     name: NameRule::Label,
@@ -30,8 +29,8 @@ pub(crate) static STRATEGY: Strategy = Strategy {
 
 fn prepare_create(namespace: &mut Value) {
     let mut finalizers = value::list(namespace, "spec.finalizers").to_vec();
-    if !finalizers.iter().any(|one| one == FINALIZER) {
-        finalizers.push(json!(FINALIZER));
+    if !finalizers.iter().any(|one| one == finalizers::KUBERNETES) {
+        finalizers.push(json!(finalizers::KUBERNETES));
     }
     value::set_at(namespace, "spec.finalizers", json!(finalizers));
     value::set(namespace, "status", json!({"phase": "Active"}));

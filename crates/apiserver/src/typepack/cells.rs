@@ -168,11 +168,13 @@ pub fn cells(kind: &Kind, object: &Value, now: Time) -> Vec<Value> {
     }
 }
 
-/// The time since a timestamp as kubectl prints ages; `<unknown>` when there is none.
+/// The time since a timestamp as kubectl prints ages; `<unknown>` when there is none,
+/// `<invalid>` when it is not one.
 pub fn age(timestamp: &str, now: Time) -> String {
     match timestamp.parse::<Time>() {
         Ok(time) => human_duration(now.seconds_since(time)),
-        Err(_) => UNKNOWN.to_owned(),
+        Err(_) if timestamp.is_empty() => UNKNOWN.to_owned(),
+        Err(_) => "<invalid>".to_owned(),
     }
 }
 

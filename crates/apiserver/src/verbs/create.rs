@@ -74,6 +74,7 @@ async fn store_new(
         ));
     }
     let generated = value::text(&object, "metadata.name").is_empty();
+    let mut taken = false;
     for _ in 0..write::MAX_ATTEMPTS {
         match attempt(
             cx,
@@ -89,11 +90,13 @@ async fn store_new(
             Attempt::Taken(name) if !generated => {
                 return Err(Error::already_exists(cx.kind.about(&name)));
             }
-            Attempt::Taken(_) | Attempt::SurroundingsChanged => {}
+            Attempt::Taken(_) => taken = true,
+            Attempt::SurroundingsChanged => taken = false,
         }
     }
     let prefix = value::text(&object, "metadata.generateName");
-    Err(match generated {
+    // Only what is known to exist is said to exist: clients take that for success.
+    Err(match taken {
         true => Error::generated_name_taken(cx.kind.about(prefix)),
         false => Error::unavailable("what the object belongs to kept changing while it was made"),
     })
@@ -102,7 +105,7 @@ async fn store_new(
 enum Attempt {
     Done(Written),
     Taken(String),
-    /// The namespace or the definition is not as it was.
+    /// The namespace is going, or the definition is not as it was.
     SurroundingsChanged,
 }
 

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use deltaplane_api::field;
+use deltaplane_api::finalizers::{FOREGROUND, ORPHAN};
 use deltaplane_store::{Key, Object, Op};
 use futures::stream::{self, StreamExt};
 use http::StatusCode;
@@ -21,9 +22,6 @@ use crate::{decode, encode, value};
 
 /// Deletions of one request that go on at one time: enough to fill a commit.
 const AT_ONCE: usize = 128;
-
-const ORPHAN: &str = "orphan";
-const FOREGROUND: &str = "foregroundDeletion";
 
 /// What a deletion asks for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

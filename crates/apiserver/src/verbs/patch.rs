@@ -1,8 +1,10 @@
 //! PATCH: JSON patch, merge patch, strategic merge patch, and server-side apply.
 
+use std::sync::Arc;
+
 use deltaplane_api::field;
 use deltaplane_api::json::Parsed;
-use deltaplane_schema::{TooDeep, managed, strategic, too_deep, too_deep_at};
+use deltaplane_schema::{Schema, TooDeep, managed, strategic, too_deep, too_deep_at};
 use http::StatusCode;
 use serde_json::{Value, json};
 
@@ -20,7 +22,7 @@ const MAX_OPERATIONS: usize = 10_000;
 /// As much as the copies of one JSON patch may add.
 const MAX_COPIED: usize = 3 << 20;
 
-const SUPPORTED: [&str; 4] = [
+pub(super) const SUPPORTED: [&str; 4] = [
     "application/json-patch+json",
     "application/merge-patch+json",
     "application/strategic-merge-patch+json",
@@ -202,49 +204,44 @@ fn finish(
     duplicates: &[String],
     options: &WriteOptions,
 ) -> Result<(), Error> {
-    let invalid = |error: &dyn std::fmt::Display| {
-        let patch = String::from_utf8_lossy(&cx.body)
-            .chars()
-            .take(1024)
-            .collect::<String>();
-        let path = field::Path::new("patch");
-        let error = field::Error::invalid(path, patch, error.to_string());
-        Error::invalid("", "", "", &[error])
-    };
     let identity = ["apiVersion", "kind"];
     if identity.iter().any(|field| object[*field] != live[*field]) {
         let message = "apiVersion and kind cannot be changed by a patch";
         return Err(Error::bad_request(message));
     }
-    cx.kind
-        .schema
-        .decode(object)
-        .map_err(|error| invalid(&error))?;
-    if let Err(faults) = write::strictness(cx, object, duplicates, options.field_validation) {
-        let patch = String::from_utf8_lossy(&cx.body)
+    let schema = cx.kind.schema.clone();
+    fit(cx, &schema, object, duplicates, options.field_validation)?;
+    write::check_address(cx, object)
+}
+
+/// What a patch makes must be of this shape, as strictly as the client asked.
+pub(super) fn fit(
+    cx: &mut Cx,
+    schema: &Schema,
+    object: &mut Value,
+    duplicates: &[String],
+    validation: FieldValidation,
+) -> Result<(), Error> {
+    let decoded = schema.decode(object).map_err(|error| error.to_string());
+    let fits = decoded.and_then(|()| {
+        write::strictness(cx, schema, object, duplicates, validation)
+            .map_err(|faults| format!("strict decoding error: {faults}"))
+    });
+    fits.map_err(|fault| {
+        let patch: String = String::from_utf8_lossy(&cx.body)
             .chars()
             .take(1024)
-            .collect::<String>();
-        let detail = format!("strict decoding error: {faults}");
-        let error = field::Error::invalid(field::Path::new("patch"), patch, detail);
-        return Err(Error::invalid("", "", "", &[error]));
-    }
-    write::check_address(cx, object)
+            .collect();
+        let error = field::Error::invalid(field::Path::new("patch"), patch, fault);
+        Error::invalid("", "", "", &[error])
+    })
 }
 
 /// Server-side apply: the object is created if it is not there.
 async fn apply(cx: &mut Cx, section: Section) -> Result<Answer, Error> {
     let options = WriteOptions::parse(Options::Apply, &cx.query, cx.user_agent())?;
-    let parsed = decode::yaml(&cx.body).map_err(|why| {
-        Error::bad_request(format!(
-            "error decoding YAML: error converting YAML to JSON: {why}"
-        ))
-    })?;
-    if !parsed.duplicates.is_empty() {
-        duplicates_in_apply(cx, &parsed.duplicates, options.field_validation)?;
-    }
-    let mut config = parsed.value;
-    check_config(cx, &mut config)?;
+    let kind = Arc::clone(&cx.kind);
+    let config = configuration(cx, &options, (&kind.api_version, &kind.kind))?;
     let key = cx
         .server
         .key(&cx.kind, &cx.target.namespace, &cx.target.name)?;
@@ -255,14 +252,32 @@ async fn apply(cx: &mut Cx, section: Section) -> Result<Answer, Error> {
         let applied = write::with_managed(cx, &options, section, |managed| {
             managed::apply(managed, Some(live), &config, options.force)
         });
-        let applied = applied.map_err(apply_error)?;
         Ok(Changed {
-            object: applied.object,
+            object: applied.map_err(apply_error)?,
             tracked: true,
         })
     })
     .await?;
     create::respond(cx, &written, StatusCode::OK)
+}
+
+/// The configuration in the body of an apply, which is to be of this `apiVersion` and `kind`.
+pub(super) fn configuration(
+    cx: &mut Cx,
+    options: &WriteOptions,
+    wanted: (&str, &str),
+) -> Result<Value, Error> {
+    let parsed = decode::yaml(&cx.body).map_err(|why| {
+        Error::bad_request(format!(
+            "error decoding YAML: error converting YAML to JSON: {why}"
+        ))
+    })?;
+    if !parsed.duplicates.is_empty() {
+        duplicates_in_apply(cx, &parsed.duplicates, options.field_validation)?;
+    }
+    let mut config = parsed.value;
+    check_config(cx, &mut config, wanted)?;
+    Ok(config)
 }
 
 async fn apply_new(
@@ -279,7 +294,7 @@ async fn apply_new(
     let applied = write::with_managed(cx, options, section, |managed| {
         managed::apply(managed, None, config, true)
     });
-    let object = applied.map_err(apply_error)?.object;
+    let object = applied.map_err(apply_error)?;
     let new = New {
         object,
         tracked: true,
@@ -310,7 +325,7 @@ fn duplicates_in_apply(
 }
 
 /// An applied configuration names its kind and is meant for this address.
-fn check_config(cx: &Cx, config: &mut Value) -> Result<(), Error> {
+fn check_config(cx: &Cx, config: &mut Value, wanted: (&str, &str)) -> Result<(), Error> {
     let found = value::type_name(config);
     if !matches!(found, "object" | "null") {
         return Err(Error::bad_request(format!(
@@ -322,7 +337,7 @@ fn check_config(cx: &Cx, config: &mut Value) -> Result<(), Error> {
         value::text(config, "apiVersion"),
         value::text(config, "kind"),
     );
-    if api_version != cx.kind.api_version || kind != cx.kind.kind {
+    if (api_version, kind) != wanted {
         let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
         return Err(Error::bad_request(format!(
             "invalid object type: {group}/{version}, Kind={kind}"
@@ -337,7 +352,7 @@ fn check_config(cx: &Cx, config: &mut Value) -> Result<(), Error> {
     write::check_address(cx, config)
 }
 
-fn apply_error(error: managed::ApplyError) -> Error {
+pub(super) fn apply_error(error: managed::ApplyError) -> Error {
     match error {
         managed::ApplyError::BadRequest(message) => Error::bad_request(message),
         managed::ApplyError::Invalid(message) => Error::unprocessable(message),

@@ -1,19 +1,24 @@
 //! The `scale` subresource: one shape for everything that has replicas.
 
 use deltaplane_api::field;
+use deltaplane_api::json::Parsed;
+use deltaplane_schema::{Schema, managed};
 use http::StatusCode;
 use serde_json::{Map, Value, json};
 
+use super::patch;
 use super::update::{self, Changed};
-use super::write::{Section, Written};
+use super::write::{self, Section, Written};
 use crate::context::{Answer, Cx, json as answer};
 use crate::decode::{self, essence};
 use crate::error::Error;
-use crate::kinds::{Kind, Scale, ScaleSelector};
+use crate::kinds::{Kind, Scale, ScaleSelector, builtin};
 use crate::options::{Options, WriteOptions};
 use crate::request::Verb;
 use crate::{encode, negotiate, present, value};
 
+const API_VERSION: &str = "autoscaling/v1";
+const KIND: &str = "Scale";
 /// More fit into nothing that counts them.
 const MAX_REPLICAS: i64 = i32::MAX as i64;
 
@@ -22,7 +27,7 @@ pub(crate) async fn scale(cx: &mut Cx, scale: Scale) -> Result<Answer, Error> {
     let object = match cx.target.verb {
         Verb::Get => current(cx, &scale)?,
         Verb::Update => put(cx, &scale).await?,
-        Verb::Patch => patch(cx, &scale).await?,
+        Verb::Patch => change(cx, &scale).await?,
         verb
         @ (Verb::List | Verb::Watch | Verb::Create | Verb::Delete | Verb::DeleteCollection) => {
             return Err(Error::method_not_allowed(cx.target.about(), verb.as_str()));
@@ -41,66 +46,184 @@ fn current(cx: &Cx, scale: &Scale) -> Result<Value, Error> {
 }
 
 async fn put(cx: &mut Cx, scale: &Scale) -> Result<Value, Error> {
-    let wanted = decode::object(cx.content_type(), &cx.body, "Scale")?.value;
-    store(cx, scale, Options::Update, move |_, _| Ok(wanted.clone())).await
+    let options = WriteOptions::parse(Options::Update, &cx.query, cx.user_agent())?;
+    let parsed = decode::object(cx.content_type(), &cx.body, KIND)?;
+    let wanted = intake(cx, parsed, &options)?;
+    store(cx, scale, &options, move |_, _| Ok(wanted.clone())).await
 }
 
-async fn patch(cx: &mut Cx, scale: &Scale) -> Result<Value, Error> {
+/// The `Scale` in a body.
+fn intake(cx: &mut Cx, parsed: Parsed, options: &WriteOptions) -> Result<Value, Error> {
+    let mut wanted = parsed.value;
+    // Typed clients may leave out what the path says.
+    let said = |field: &str, default| match value::text(&wanted, field) {
+        "" => default,
+        said => said,
+    };
+    match (said("apiVersion", API_VERSION), said("kind", KIND)) {
+        (API_VERSION, KIND) => {}
+        // Older shapes of it.
+        (other @ ("extensions/v1beta1" | "apps/v1beta1" | "apps/v1beta2"), KIND) => {
+            return Err(Error::bad_request(format!(
+                "the API version in the data ({other}) does not match the expected API version ({API_VERSION})"
+            )));
+        }
+        (version, kind) => return Err(write::other_kind(("autoscaling", KIND), version, kind)),
+    }
+    let unreadable = |why: String| {
+        Error::bad_request(format!(
+            "{KIND} in version \"v1\" cannot be handled as a {KIND}: {why}"
+        ))
+    };
+    let schema = shape();
+    schema
+        .decode(&mut wanted)
+        .map_err(|error| unreadable(error.to_string()))?;
+    let validation = options.field_validation;
+    write::strictness(cx, &schema, &mut wanted, &parsed.duplicates, validation)
+        .map_err(|faults| unreadable(format!("strict decoding error: {faults}")))?;
+    write::check_address(cx, &mut wanted)?;
+    Ok(wanted)
+}
+
+/// What a `Scale` consists of.
+fn shape() -> Schema {
+    let shape = builtin::definitions().get("io.k8s.api.autoscaling.v1.Scale");
+    shape.expect("the type pack's definitions are complete")
+}
+
+async fn change(cx: &mut Cx, scale: &Scale) -> Result<Value, Error> {
     let content_type = essence(cx.content_type()).to_owned();
+    if content_type == "application/apply-patch+yaml" {
+        return apply(cx, scale).await;
+    }
+    let options = WriteOptions::parse(Options::Patch, &cx.query, cx.user_agent())?;
     match content_type.as_str() {
         "application/json-patch+json" => {
-            let patch = super::patch::operations(&cx.body)?;
-            store(cx, scale, Options::Patch, move |_, current| {
+            let patch = patch::operations(&cx.body)?;
+            store(cx, scale, &options, |cx, current| {
                 let mut wanted = current.clone();
-                super::patch::apply_json_patch(&patch, &mut wanted)?;
-                Ok(wanted)
+                patch::apply_json_patch(&patch, &mut wanted)?;
+                finish(cx, wanted, current, &[], &options)
             })
             .await
         }
         "application/merge-patch+json" | "application/strategic-merge-patch+json" => {
-            let patch = super::patch::document(&cx.body, super::patch::DECODING)?.value;
-            store(cx, scale, Options::Patch, move |_, current| {
+            let patch = patch::document(&cx.body, patch::DECODING)?;
+            store(cx, scale, &options, |cx, current| {
                 let mut wanted = current.clone();
-                json_patch::merge(&mut wanted, &patch);
-                Ok(wanted)
+                json_patch::merge(&mut wanted, &patch.value);
+                finish(cx, wanted, current, &patch.duplicates, &options)
             })
             .await
         }
-        _ => Err(Error::unsupported_media_type(&[
-            "application/json-patch+json",
-            "application/merge-patch+json",
-            "application/strategic-merge-patch+json",
-        ])),
+        _ => Err(Error::unsupported_media_type(&patch::SUPPORTED)),
     }
+}
+
+/// What a patched `Scale` must still be.
+fn finish(
+    cx: &mut Cx,
+    mut wanted: Value,
+    current: &Value,
+    duplicates: &[String],
+    options: &WriteOptions,
+) -> Result<Value, Error> {
+    let identity = ["apiVersion", "kind"];
+    let same = identity
+        .iter()
+        .all(|field| wanted[*field] == current[*field]);
+    if !wanted.is_object() || !same {
+        let message = "apiVersion and kind cannot be changed by a patch";
+        return Err(Error::bad_request(message));
+    }
+    let validation = options.field_validation;
+    patch::fit(cx, &shape(), &mut wanted, duplicates, validation)?;
+    write::check_address(cx, &mut wanted)?;
+    Ok(wanted)
 }
 
 /// Stores the replicas of the scale that `make` computes from the current one.
 async fn store(
     cx: &mut Cx,
     scale: &Scale,
-    of: Options,
-    make: impl Fn(&Cx, &Value) -> Result<Value, Error>,
+    options: &WriteOptions,
+    make: impl Fn(&mut Cx, &Value) -> Result<Value, Error>,
 ) -> Result<Value, Error> {
-    let options = WriteOptions::parse(of, &cx.query, cx.user_agent())?;
     let path = scale.spec_replicas.clone();
-    let written = update::change(cx, Section::Main, &options, |cx, live| {
-        let wanted = make(cx, &show(&cx.kind, scale, live)?)?;
+    let written = update::change(cx, Section::Scale, options, |cx, live| {
+        let current = show(&cx.kind, scale, live)?;
+        let wanted = make(cx, &current)?;
         let replicas = replicas(&cx.kind, &wanted, &cx.target.name)?;
         let mut object = live.clone();
         value::set_at(&mut object, &path, json!(replicas));
-        let version = value::at(&wanted, "metadata.resourceVersion").clone();
-        if version.as_str().is_some_and(|version| !version.is_empty()) {
-            object["metadata"]["resourceVersion"] = version;
-        }
+        name_version(&wanted, &mut object);
         Ok(Changed {
             object,
             tracked: false,
         })
     })
     .await?;
+    written_scale(cx, scale, &written)
+}
+
+/// Server-side apply: the replicas are the only field that a `Scale` can own.
+async fn apply(cx: &mut Cx, scale: &Scale) -> Result<Value, Error> {
+    let options = WriteOptions::parse(Options::Apply, &cx.query, cx.user_agent())?;
+    let mut config = patch::configuration(cx, &options, (API_VERSION, KIND))?;
+    let schema = shape();
+    let decoded = schema.decode(&mut config);
+    decoded.map_err(|error| Error::bad_request(error.to_string()))?;
+    if let Some(unknown) = schema.prune_reporting(&mut config).first() {
+        let why = format!(".{unknown}: field not declared in schema");
+        return Err(Error::unprocessable(why));
+    }
+    let wanted = match value::at(&config, "spec.replicas").is_null() {
+        true => None,
+        false => Some(replicas(&cx.kind, &config, &cx.target.name)?),
+    };
+    let path = scale.spec_replicas.clone();
+    let written = update::change(cx, Section::Scale, &options, |cx, live| {
+        show(&cx.kind, scale, live)?;
+        let mut own = json!({"metadata": {"name": cx.target.name}});
+        cx.kind.stamp(&mut own);
+        if let Some(replicas) = wanted {
+            value::set_at(&mut own, &path, json!(replicas));
+        }
+        let applied = write::with_managed(cx, &options, Section::Scale, |managed| {
+            managed::apply(managed, Some(live), &own, options.force)
+        });
+        let mut object = applied.map_err(patch::apply_error)?;
+        let annotations = value::at(live, "metadata.annotations").clone();
+        value::set(&mut object["metadata"], "annotations", annotations);
+        // What a `Scale` does not say is zero.
+        if value::at(&object, &path).is_null() {
+            value::set_at(&mut object, &path, json!(0));
+        }
+        name_version(&config, &mut object);
+        Ok(Changed {
+            object,
+            tracked: true,
+        })
+    })
+    .await?;
+    written_scale(cx, scale, &written)
+}
+
+/// The object that a `Scale` says it is of, for the preconditions of the change.
+fn name_version(scale: &Value, object: &mut Value) {
+    for field in ["resourceVersion", "uid"] {
+        let said = &scale["metadata"][field];
+        if said.as_str().is_some_and(|said| !said.is_empty()) {
+            object["metadata"][field] = said.clone();
+        }
+    }
+}
+
+fn written_scale(cx: &Cx, scale: &Scale, written: &Written) -> Result<Value, Error> {
     match written {
-        Written::Stored(object) => show(&cx.kind, scale, &present::value(&cx.kind, &object)),
-        Written::DryRun(object) => show(&cx.kind, scale, &object),
+        Written::Stored(object) => show(&cx.kind, scale, &present::value(&cx.kind, object)),
+        Written::DryRun(object) => show(&cx.kind, scale, object),
     }
 }
 
@@ -200,8 +323,8 @@ fn show(kind: &Kind, scale: &Scale, object: &Value) -> Result<Value, Error> {
         status["selector"] = json!(text);
     }
     Ok(json!({
-        "kind": "Scale",
-        "apiVersion": "autoscaling/v1",
+        "kind": KIND,
+        "apiVersion": API_VERSION,
         "metadata": shown,
         "spec": {"replicas": replicas.as_i64().unwrap_or(0)},
         "status": status,

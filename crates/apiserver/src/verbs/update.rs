@@ -13,6 +13,7 @@ use crate::context::{Answer, Cx};
 use crate::error::Error;
 use crate::kinds::Kind;
 use crate::options::{Options, WriteOptions};
+use crate::request::Verb;
 use crate::seams::Operation;
 use crate::{auth, decode, meta, present, value};
 
@@ -67,7 +68,7 @@ pub(crate) async fn change(
         let stored = stored.ok_or_else(|| Error::not_found(cx.kind.about(&cx.target.name)))?;
         let live = present::value(&cx.kind, &stored);
         let changed = make(cx, &live)?;
-        precondition(&cx.kind, &changed.object, &live, &cx.target.name)?;
+        precondition(cx, &changed.object, &live)?;
         let attempt = Attempt {
             key: &key,
             stored,
@@ -83,13 +84,15 @@ pub(crate) async fn change(
 
 /// Checks that the new object builds on the stored one. An object that names the version that it
 /// builds on fails here when it is tried again on another one.
-fn precondition(kind: &Kind, new: &Value, live: &Value, name: &str) -> Result<(), Error> {
+fn precondition(cx: &Cx, new: &Value, live: &Value) -> Result<(), Error> {
+    let (kind, name) = (&cx.kind, cx.target.name.as_str());
     let about = kind.about(name);
     let (uid, live_uid) = (
         value::text(new, "metadata.uid"),
         value::text(live, "metadata.uid"),
     );
-    if !uid.is_empty() && uid != live_uid {
+    // Whoever sends the whole object means that one; a patch of it is a change that is refused.
+    if cx.target.verb == Verb::Update && !uid.is_empty() && uid != live_uid {
         let why = format!(
             "Precondition failed: UID in precondition: {uid}, UID in object meta: {live_uid}"
         );
@@ -190,7 +193,7 @@ pub(crate) fn is_gone(kind: &Kind, object: &Value) -> bool {
 /// One writer per section: what the request may not touch is taken from the stored object.
 fn merge_section(kind: &Kind, section: Section, object: &mut Value, live: &Value) {
     match section {
-        Section::Main => {
+        Section::Main | Section::Scale => {
             meta::prepare_update(object, live);
             if kind.status {
                 value::set(object, "status", live["status"].clone());

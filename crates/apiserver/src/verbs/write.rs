@@ -1,11 +1,12 @@
 //! What all writes have in common: reading the body, filling in, checking, storing.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use deltaplane_api::field;
 use deltaplane_api::json::Parsed;
 use deltaplane_schema::fieldset::{Filter as FieldFilter, Set};
-use deltaplane_schema::managed;
+use deltaplane_schema::{Schema, managed};
 use deltaplane_store::{CommitError, Committed, Expect, InvalidTxn, Key, Object, Op, Txn};
 use serde_json::Value;
 
@@ -32,6 +33,8 @@ pub(crate) enum Section {
     Status,
     /// The finalizers of a namespace's content.
     Finalize,
+    /// The number of replicas.
+    Scale,
 }
 
 /// The result of a write.
@@ -60,14 +63,15 @@ impl Section {
             Self::Main => "",
             Self::Status => "status",
             Self::Finalize => "finalize",
+            Self::Scale => "scale",
         }
     }
 
     /// The fields that a write of this section can own.
     fn fields(self, kind: &Kind) -> FieldFilter {
         let excluded: Vec<&str> = match self {
-            Self::Main if kind.status => vec!["status"],
-            Self::Main => return FieldFilter::All,
+            Self::Main | Self::Scale if kind.status => vec!["status"],
+            Self::Main | Self::Scale => return FieldFilter::All,
             Self::Status => {
                 let foreign = |field: &&str| match *field {
                     "status" => false,
@@ -107,7 +111,13 @@ pub(crate) fn intake(cx: &mut Cx, parsed: Parsed, options: &WriteOptions) -> Res
     kind.schema
         .decode(&mut object)
         .map_err(|error| unreadable(&error))?;
-    match strictness(cx, &mut object, &duplicates, options.field_validation) {
+    match strictness(
+        cx,
+        &kind.schema,
+        &mut object,
+        &duplicates,
+        options.field_validation,
+    ) {
         Ok(()) => Ok(object),
         Err(faults) => Err(unreadable(&format!("strict decoding error: {faults}"))),
     }
@@ -116,15 +126,16 @@ pub(crate) fn intake(cx: &mut Cx, parsed: Parsed, options: &WriteOptions) -> Res
 /// Drops unknown fields; complains of them and of duplicates as strictly as asked.
 pub(crate) fn strictness(
     cx: &mut Cx,
+    schema: &Schema,
     object: &mut Value,
     duplicates: &[String],
     validation: FieldValidation,
 ) -> Result<(), String> {
     if validation == FieldValidation::Ignore {
-        cx.kind.schema.prune(object);
+        schema.prune(object);
         return Ok(());
     }
-    let unknown = cx.kind.schema.prune_reporting(object);
+    let unknown = schema.prune_reporting(object);
     let unknown = unknown.iter().map(|path| format!("unknown field {path:?}"));
     let duplicates = duplicates
         .iter()
@@ -161,8 +172,10 @@ fn check_type(cx: &Cx, object: &mut Value) -> Result<(), Error> {
         // Typed clients may leave out what the path says.
         let api_version = Some(api_version).filter(|said| !said.is_empty());
         let name = Some(name).filter(|said| !said.is_empty());
+        let stored = kind.stored_as.split_once('/');
+        let group = stored.map_or("core", |(group, _)| group);
         return Err(other_kind(
-            kind,
+            (group, &kind.kind),
             api_version.unwrap_or(&kind.api_version),
             name.unwrap_or(&kind.kind),
         ));
@@ -193,27 +206,20 @@ fn check_custom_type(cx: &Cx, object: &Value, api_version: &str, name: &str) -> 
     Ok(())
 }
 
-/// The body is of a kind that is not this one.
-fn other_kind(kind: &Kind, api_version: &str, name: &str) -> Error {
+/// The body is of a kind that is not the one that is wanted.
+pub(crate) fn other_kind(wanted: (&str, &str), api_version: &str, name: &str) -> Error {
+    let (wanted_group, wanted) = wanted;
     let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
     let known = typepack::load().kind(group, version, name);
     let why = match known {
         Some(_) => {
-            let stored = kind
-                .stored_as
-                .split_once('/')
-                .map_or("core", |(group, _)| group);
-            let package = stored.split('.').next().unwrap_or_default();
-            format!(
-                "converting ({version}.{name}) to ({package}.{}): unknown conversion",
-                kind.kind
-            )
+            let package = wanted_group.split('.').next().unwrap_or_default();
+            format!("converting ({version}.{name}) to ({package}.{wanted}): unknown conversion")
         }
         None => format!("no kind {name:?} is registered for version {api_version:?}"),
     };
     Error::bad_request(format!(
-        "{name} in version {version:?} cannot be handled as a {}: {why}",
-        kind.kind
+        "{name} in version {version:?} cannot be handled as a {wanted}: {why}"
     ))
 }
 
@@ -301,12 +307,11 @@ pub(crate) fn validate(
     if let Some(validate) = kind.strategy.validate {
         errors.extend(validate(object, old));
     }
-    // The kind's own rules may have found what its schema says too.
-    for error in kind.schema.validate(object, old) {
-        if !errors.contains(&error) {
-            errors.push(error);
-        }
-    }
+    // The kind's own rules may have found what its schema says too. By their texts, since there
+    // can be as many as a body has room for.
+    let known: BTreeSet<String> = errors.iter().map(ToString::to_string).collect();
+    let found = kind.schema.validate(object, old).into_iter();
+    errors.extend(found.filter(|error| known.is_empty() || !known.contains(&error.to_string())));
     if let Some(scale) = kind.scale.as_ref().filter(|_| kind.is_custom()) {
         errors.extend(scale::validate(scale, object));
     }
@@ -375,7 +380,8 @@ pub(crate) fn with_managed<T>(
     })
 }
 
-/// The transaction's guard on the namespace of a new object, which must exist and go on existing.
+/// The transaction's guard on the namespace of a new object, which must exist and go on existing;
+/// other changes of it are no matter.
 pub(crate) fn namespace_guard(
     server: &Inner,
     kind: &Kind,
@@ -404,8 +410,7 @@ pub(crate) fn namespace_guard(
             "metadata.namespace",
         ));
     }
-    let expect = Expect::At(found.revision());
-    Ok(Some((key, expect)))
+    Ok(Some((key, Expect::Alive)))
 }
 
 /// The transaction's guard on the definition of a new custom object, which must not be going: it
@@ -432,7 +437,9 @@ pub(crate) fn definition_guard(
 
 /// Stores, and waits until caches that decide about later requests show it.
 ///
-/// Runs to its end even if the client goes away.
+/// Whoever drops this (the client went away) leaves open whether it is stored; then it is, whole,
+/// or it is not, and caches follow the store by themselves. So a request makes one transaction, and
+/// does nothing after it that anything but its answer needs.
 pub(crate) async fn commit(
     server: &Arc<Inner>,
     kind: &Kind,

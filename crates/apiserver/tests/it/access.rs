@@ -105,6 +105,36 @@ async fn nobody_grants_what_they_do_not_have() {
         .refused(403);
 }
 
+/// As when a directory is applied in the order of its files.
+#[tokio::test]
+async fn whoever_may_bind_may_bind_before_the_role_is_there() {
+    let server = Server::start().await;
+    let bindings = format!("{RBAC}/namespaces/default/rolebindings");
+    let rules = json!([
+        {"apiGroups": ["rbac.authorization.k8s.io"], "resources": ["rolebindings"], "verbs": ["create"]},
+        {"apiGroups": ["rbac.authorization.k8s.io"], "resources": ["roles"], "verbs": ["bind"], "resourceNames": ["later"]},
+    ]);
+    let roles = format!("{RBAC}/namespaces/default/roles");
+    server.post(&roles, &role(rules)).await.expect(201);
+    server.post(&bindings, &binding("eve")).await.expect(201);
+    let eve = server.as_user("eve", &[]);
+    let to = |role: &str| {
+        let mut binding = binding("mallory");
+        binding["metadata"]["name"] = json!(role);
+        binding["roleRef"]["name"] = json!(role);
+        binding
+    };
+    eve.post(&bindings, &to("later")).await.expect(201);
+    eve.post(&bindings, &to("never")).await.refused(404);
+    let mallory = server.as_user("mallory", &[]);
+    mallory.get(MAPS).await.refused(403);
+    let mut later =
+        role(json!([{"apiGroups": [""], "resources": ["configmaps"], "verbs": ["list"]}]));
+    later["metadata"]["name"] = json!("later");
+    server.post(&roles, &later).await.expect(201);
+    mallory.get(MAPS).await.expect(200);
+}
+
 #[tokio::test]
 async fn the_anonymous_see_health_and_version_only() {
     let server = Server::start().await;

@@ -79,7 +79,10 @@ pub(crate) async fn establish(server: &Server, name: &str) {
 }
 
 pub(crate) async fn with_widgets() -> Server {
-    let server = Server::start().await;
+    with_widgets_on(Server::start().await).await
+}
+
+pub(crate) async fn with_widgets_on(server: Server) -> Server {
     server.post(DEFINITIONS, &definition()).await.expect(201);
     establish(&server, "widgets.example.com").await;
     server
@@ -278,14 +281,26 @@ async fn a_new_default_shows_in_objects_that_were_stored_before() {
 }
 
 #[tokio::test]
-async fn watches_end_when_the_kind_changes() {
+async fn watches_end_when_the_kind_changes_and_no_sooner() {
     let server = with_widgets().await;
     let mut watch = server.watch(&format!("{WIDGETS}?watch=1")).await;
     let path = format!("{DEFINITIONS}/widgets.example.com");
-    server
-        .patch(&path, "merge", &json!({"metadata": {"labels": {"a": "b"}}}))
-        .await
-        .expect(200);
+    let label = json!({"metadata": {"labels": {"a": "b"}}});
+    server.patch(&path, "merge", &label).await.expect(200);
+    let condition = json!([{"op": "add", "path": "/status/conditions/-",
+        "value": {"type": "Sunny", "status": "True"}}]);
+    let status = format!("{path}/status");
+    server.patch(&status, "json", &condition).await.expect(200);
+    // One that is to end would say so now; if there were something to tell, it would tell that first.
+    let quiet = futures::poll!(Box::pin(watch.next())).is_pending();
+    assert!(quiet);
+    let red = json!({"color": "red"});
+    server.post(WIDGETS, &widget("a", red)).await.expect(201);
+    assert_eq!(watch.brief().await, "ADDED a");
+
+    let column = json!([{"op": "replace", "path": "/spec/versions/0/additionalPrinterColumns",
+        "value": []}]);
+    server.patch(&path, "json", &column).await.expect(200);
     assert!(watch.next().await.is_none());
 }
 

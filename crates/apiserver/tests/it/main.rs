@@ -5,6 +5,7 @@ mod apply;
 mod bad_input;
 mod crud;
 mod custom;
+mod expressions;
 mod fresh;
 mod harness;
 mod hostile;

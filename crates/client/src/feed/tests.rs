@@ -126,6 +126,26 @@ async fn a_watch_that_ended_is_resumed_where_it_was() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_server_that_asks_for_a_rest_gets_it() {
+    const BUSY: &str = r#"{"code":429,"details":{"retryAfterSeconds":40}}"#;
+    const BUSY_LINE: &str =
+        r#"{"type":"ERROR","object":{"code":503,"details":{"retryAfterSeconds":50}}}"#;
+    let began = tokio::time::Instant::now();
+    check(
+        vec![
+            (EVERYTHING, Refuses(429, BUSY)),
+            (EVERYTHING, Ends(&[A1, COMPLETE2, BUSY_LINE])),
+            ("watch=true resourceVersion=2", Stays(&[A3])),
+        ],
+        "restart a=1 sync a=3",
+    )
+    .await;
+    // With the milliseconds of what it would have waited anyway, it would be over at once.
+    let rested = began.elapsed().as_secs();
+    assert!((90..91).contains(&rested), "{rested}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_forgotten_revision_is_a_new_beginning() {
     for gone in [Refuses(410, ""), Ends(&[GONE])] {
         check(

@@ -67,16 +67,6 @@ struct BookmarkMetadata {
     annotations: BTreeMap<String, String>,
 }
 
-#[derive(Deserialize)]
-struct Status {
-    #[serde(default)]
-    code: u16,
-    #[serde(default)]
-    reason: String,
-    #[serde(default)]
-    message: String,
-}
-
 const INITIAL_EVENTS_END: &str = "k8s.io/initial-events-end";
 
 // === impl Frame ===
@@ -97,19 +87,7 @@ impl Frame {
                     complete: end.is_some_and(|end| end == "true"),
                 })
             }
-            "ERROR" => {
-                let Status {
-                    code,
-                    reason,
-                    message,
-                } = serde_json::from_str(text)?;
-                Ok(Self::Error(Refusal {
-                    code,
-                    reason,
-                    message,
-                    ..Refusal::default()
-                }))
-            }
+            "ERROR" => Ok(Self::Error(Refusal::parse(text)?)),
             other => Err(serde::de::Error::unknown_variant(
                 other,
                 &["ADDED", "MODIFIED", "DELETED", "BOOKMARK", "ERROR"],

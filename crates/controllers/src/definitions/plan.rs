@@ -6,6 +6,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+use deltaplane_api::approval::{self, Approval};
+use deltaplane_api::conditions::ESTABLISHED;
+use deltaplane_api::finalizers;
 use deltaplane_api::time::Time;
 use deltaplane_client::header::{Header, null_as_default};
 use deltaplane_client::{Item, Resource};
@@ -72,15 +75,12 @@ pub(super) enum Plan {
     },
 }
 
-const FINALIZER: &str = "customresourcecleanup.apiextensions.k8s.io";
-const APPROVAL: &str = "api-approved.kubernetes.io";
-const POLICY: &str = "https://github.com/kubernetes/enhancements/pull/1111";
-
-const ESTABLISHED: &str = "Established";
 const TERMINATING: &str = "Terminating";
 
 pub(super) fn plan(definition: &Definition, used: &Used, now: Time) -> Plan {
-    let ours = definition.header.has_finalizer(FINALIZER);
+    let ours = definition
+        .header
+        .has_finalizer(finalizers::CUSTOM_RESOURCES);
     match (definition.header.is_deleting(), ours) {
         (true, true) => end(definition, now),
         // Others keep it; its names stay taken until it is gone.
@@ -189,48 +189,28 @@ fn accept(wanted: &Names, accepted: &Names, used: &Used) -> (Names, Wanted) {
 
 /// Groups of the Kubernetes project need its approval, or say that they have none.
 fn approval(group: &str, annotation: Option<&str>) -> Option<Wanted> {
-    let protected = ["k8s.io", "kubernetes.io"]
-        .iter()
-        .any(|domain| group == *domain || group.ends_with(&format!(".{domain}")));
-    if !protected {
+    if !approval::is_needed(group) {
         return None;
     }
-    let (holds, reason, message) = match annotation {
-        None | Some("") => {
-            let message = format!(
-                "protected groups must have approval annotation {APPROVAL:?}, see {POLICY}"
-            );
-            (false, "MissingAnnotation", message)
-        }
-        Some(text) if text.starts_with("unapproved") => (
-            false,
+    let said = annotation.unwrap_or_default();
+    let approval = Approval::of(annotation);
+    let (reason, message) = match approval {
+        Approval::Missing => ("MissingAnnotation", None),
+        Approval::Waived => (
             "UnapprovedAnnotation",
-            format!("not approved: {text:?}"),
+            Some(format!("not approved: {said:?}")),
         ),
-        Some(text) if is_url(text) => (true, "ApprovedAnnotation", format!("approved in {text}")),
-        Some(_) => {
-            let message = format!(
-                "protected groups must have approval annotation {APPROVAL:?} with either a URL \
-                 or a reason starting with \"unapproved\", see {POLICY}"
-            );
-            (false, "InvalidAnnotation", message)
-        }
+        Approval::Given => ("ApprovedAnnotation", Some(format!("approved in {said}"))),
+        Approval::Senseless => ("InvalidAnnotation", None),
     };
+    let holds = approval == Approval::Given;
+    let message = message.or_else(|| approval.fault()).unwrap_or_default();
     Some(Wanted {
         r#type: "KubernetesAPIApprovalPolicyConformant",
         holds,
         reason,
         message,
     })
-}
-
-fn is_url(text: &str) -> bool {
-    let Some((scheme, rest)) = text.split_once("://") else {
-        return false;
-    };
-    let host = rest.split(['/', '?', '#']).next().unwrap_or_default();
-    let plain = |text: &str| text.bytes().all(|byte| byte.is_ascii_graphic());
-    !scheme.is_empty() && !host.is_empty() && plain(text)
 }
 
 // === impl Definition ===
@@ -278,7 +258,7 @@ impl Definition {
             namespaced: spec.scope == "Namespaced",
             versions: spec.versions,
             conditions: status.conditions,
-            approval: metadata.annotations.remove(APPROVAL),
+            approval: metadata.annotations.remove(approval::ANNOTATION),
         })
     }
 
@@ -293,7 +273,7 @@ impl Definition {
             .header
             .finalizers
             .iter()
-            .filter(|finalizer| *finalizer != FINALIZER);
+            .filter(|finalizer| *finalizer != finalizers::CUSTOM_RESOURCES);
         let others: Vec<_> = others.collect();
         json!({
             "uid": self.header.uid,

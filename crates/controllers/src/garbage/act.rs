@@ -1,5 +1,7 @@
 //! Lookups and writes.
 
+use std::collections::BTreeSet;
+
 use futures::{StreamExt, TryStreamExt, stream};
 use kube::Client;
 use serde::Deserialize;
@@ -7,14 +9,15 @@ use serde::de::IgnoredAny;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
+use deltaplane_client::feed::list;
 use deltaplane_client::header::{Header, OwnerReference};
 use deltaplane_client::request::{self, Patch};
-use deltaplane_client::{ObjectKey, Resource};
+use deltaplane_client::{ObjectKey, Query, Resource};
 
 use crate::queue::{Failure, Next, settled};
 
-use super::graph::{Deletion, Fact, Finding, Question, Reference};
-use super::plan::{Plan, Policy, Target};
+use super::graph::{Deletion, Fact, Finding, Question, Reference, Uid};
+use super::plan::{Leave, Plan, Policy, Target};
 
 /// What an act needs.
 pub(super) struct Act {
@@ -22,7 +25,14 @@ pub(super) struct Act {
     pub(super) facts: mpsc::Sender<Fact>,
 }
 
-/// Dependents that are left behind at one time, of one owner.
+/// An object that some of its owners leave behind.
+struct Dependent {
+    target: Target,
+    left: Vec<Uid>,
+    others: Vec<OwnerReference>,
+}
+
+/// Requests of one act at one time.
 const AT_ONCE: usize = 16;
 
 // === impl Act ===
@@ -59,11 +69,82 @@ impl Act {
                 let worst = |one: Next, other: Next| std::future::ready(Ok(one.max(other)));
                 all.try_fold(Next::Rest, worst).await
             }
-            Plan::Release { target, finalizers } => {
-                let metadata = json!({"finalizers": finalizers});
-                self.patch(&target, metadata, "remove a finalizer").await
-            }
+            Plan::Release { target, finalizers } => self.set_finalizers(&target, &finalizers).await,
+            Plan::Leave(leave) => self.leave(&leave).await,
         }
+    }
+
+    /// An owner is released when none names it; a dependent that cannot be changed holds its own
+    /// owners only.
+    async fn leave(&self, leave: &Leave) -> Result<Next, Failure> {
+        let look = |kind: Resource| self.dependents(leave, kind);
+        let lists = stream::iter(leave.kinds.clone()).map(look);
+        let found: Vec<Vec<Dependent>> = lists.buffer_unordered(AT_ONCE).try_collect().await?;
+        let disown = |dependent: Dependent| async move {
+            let Dependent {
+                target,
+                left,
+                others,
+            } = dependent;
+            (left, self.set_owners(&target, &others).await)
+        };
+        let changes = stream::iter(found.into_iter().flatten()).map(disown);
+        let changed: Vec<_> = changes.buffer_unordered(AT_ONCE).collect().await;
+        let mut held = BTreeSet::new();
+        let mut results = Vec::new();
+        for (left, result) in changed {
+            if !matches!(result, Ok(Next::Rest)) {
+                held.extend(left);
+            }
+            results.push(result);
+        }
+        let mut free = leave.owners.clone();
+        free.retain(|uid, _| !held.contains(uid));
+        let release = |(target, finalizers): (Target, Vec<String>)| async move {
+            self.set_finalizers(&target, &finalizers).await
+        };
+        let releases = stream::iter(free.into_values()).map(release);
+        let released: Vec<_> = releases.buffer_unordered(AT_ONCE).collect().await;
+        let all = results.into_iter().chain(released);
+        all.reduce(worse).unwrap_or(Ok(Next::Rest))
+    }
+
+    /// All objects of this kind that have one of these owners.
+    async fn dependents(&self, leave: &Leave, kind: Resource) -> Result<Vec<Dependent>, Failure> {
+        let all = Query::metadata(kind.clone());
+        let query = match &leave.namespace {
+            Some(namespace) => all.in_namespace(namespace),
+            None => all,
+        };
+        let mut found = Vec::new();
+        let listed = list(&self.client, &query, |item| {
+            if let Some((left, others)) = leave.split(&item.header) {
+                let target = Target {
+                    resource: kind.clone(),
+                    key: item.header.key(),
+                    uid: item.header.uid.as_str().into(),
+                    revision: item.header.resource_version,
+                };
+                found.push(Dependent {
+                    target,
+                    left,
+                    others,
+                });
+            }
+        });
+        // Not even when the kind is not there: it may come back, with dependents. Once the catalog
+        // says that it is gone, it is not asked for.
+        listed.await.map_err(Failure::to("look for dependents"))?;
+        Ok(found)
+    }
+
+    async fn set_finalizers(
+        &self,
+        target: &Target,
+        finalizers: &[String],
+    ) -> Result<Next, Failure> {
+        let metadata = json!({"finalizers": finalizers});
+        self.patch(target, metadata, "remove a finalizer").await
     }
 
     async fn tell(&self, question: Question, finding: Finding) {
@@ -197,4 +278,9 @@ impl Act {
         let created = request::create::<IgnoredAny>(&self.client, &path, &event).await;
         settled(created, "report an owner that cannot be")
     }
+}
+
+/// Of two results the one that matters: a failure, or what is to be looked at sooner.
+fn worse(one: Result<Next, Failure>, other: Result<Next, Failure>) -> Result<Next, Failure> {
+    Ok(one?.max(other?))
 }

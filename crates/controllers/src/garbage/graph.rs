@@ -7,6 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use deltaplane_api::finalizers::{FOREGROUND, ORPHAN};
 use deltaplane_client::header::{Header, OwnerReference};
 use deltaplane_client::{Event, ObjectKey, Resource};
 
@@ -121,16 +122,11 @@ pub(super) enum Task {
     Look(Reference),
     /// Are its owners gone?
     Collect(Uid),
-    /// Are its dependents gone, or left behind?
+    /// Are the dependents gone that block it?
     Release(Uid),
-}
-
-/// When to look.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum When {
-    Now,
-    /// When what happened before has been told.
-    Settled,
+    /// Can the dependents be left behind of those in this namespace, or in none, that are to go
+    /// without them? One look at the namespace serves all of them.
+    Leave(String),
 }
 
 #[derive(Debug)]
@@ -145,9 +141,6 @@ enum Progress {
     Telling(BTreeSet<Uid>),
     Synced,
 }
-
-pub(super) const FOREGROUND: &str = "foregroundDeletion";
-pub(super) const ORPHAN: &str = "orphan";
 
 // === impl Graph: what happens ===
 
@@ -180,7 +173,7 @@ impl Graph {
     }
 
     /// Takes an event, and says what to look at because of it.
-    pub(super) fn apply(&mut self, id: KindId, event: Event) -> Vec<(Task, When)> {
+    pub(super) fn apply(&mut self, id: KindId, event: Event) -> Vec<Task> {
         // A feed that was ended may have had more to tell.
         let Some(kind) = self.kinds.get_mut(&id) else {
             return Vec::new();
@@ -197,7 +190,7 @@ impl Graph {
     }
 
     /// Takes what the API said, and says what to look at because of it.
-    pub(super) fn learn(&mut self, fact: Fact) -> Vec<(Task, When)> {
+    pub(super) fn learn(&mut self, fact: Fact) -> Vec<Task> {
         let Fact { question, finding } = fact;
         let Question { reference, doubt } = question;
         let Some(owner) = self.owners.get_mut(&reference) else {
@@ -218,21 +211,21 @@ impl Graph {
     }
 
     /// What to look at because other kinds are served now.
-    pub(super) fn unresolved(&self) -> Vec<(Task, When)> {
+    pub(super) fn unresolved(&self) -> Vec<Task> {
         let unknown = self
             .owners
             .iter()
             .filter(|(_, owner)| matches!(owner.state, OwnerState::Unknown(_)));
-        let look = unknown.map(|(reference, _)| (Task::Look(reference.clone()), When::Now));
+        let look = unknown.map(|(reference, _)| Task::Look(reference.clone()));
         look.chain(self.decidable()).collect()
     }
 
-    fn exists(&mut self, id: KindId, header: Header) -> Vec<(Task, When)> {
+    fn exists(&mut self, id: KindId, header: Header) -> Vec<Task> {
         let uid = Uid::from(header.uid.as_str());
         let key = header.key();
         let deletion = Deletion::of(&header);
         let mut tasks = self.update_owner(id, &uid, &key, deletion);
-        let relevant = !header.owner_references.is_empty() || deletion.release(&uid).is_some();
+        let relevant = !header.owner_references.is_empty() || deletion.concerns_dependents();
         if relevant {
             let node = Node {
                 kind: id,
@@ -258,14 +251,14 @@ impl Graph {
         tasks
     }
 
-    fn gone(&mut self, uid: &Uid) -> Vec<(Task, When)> {
+    fn gone(&mut self, uid: &Uid) -> Vec<Task> {
         let mut tasks = self.remove_node(uid);
         tasks.extend(self.doubt(uid, true));
         tasks
     }
 
     /// All objects of the kind have been told.
-    fn in_sync(&mut self, id: KindId) -> Vec<(Task, When)> {
+    fn in_sync(&mut self, id: KindId) -> Vec<Task> {
         let Some(kind) = self.kinds.get_mut(&id) else {
             return Vec::new();
         };
@@ -285,7 +278,7 @@ impl Graph {
                 unseen.insert(reference.uid.clone());
             } else if let OwnerState::Unknown(_) = owner.state {
                 // An object of that uid was told, but not one that the reference names.
-                tasks.push((Task::Look(reference.clone()), When::Now));
+                tasks.push(Task::Look(reference.clone()));
             }
         }
         for uid in unseen {
@@ -296,7 +289,7 @@ impl Graph {
     }
 
     /// What could not be decided before all dependents had been told.
-    fn decidable(&self) -> Vec<(Task, When)> {
+    fn decidable(&self) -> Vec<Task> {
         if !self.is_complete() {
             return Vec::new();
         }
@@ -305,16 +298,13 @@ impl Graph {
             .values()
             .filter(|owner| owner.state == OwnerState::Waiting);
         let collect = waiting.flat_map(|owner| &owner.dependents);
-        let collect = collect.map(|uid| (Task::Collect(uid.clone()), When::Now));
-        let release = self
-            .nodes
-            .iter()
-            .filter_map(|(uid, node)| node.deletion.release(uid));
+        let collect = collect.map(|uid| Task::Collect(uid.clone()));
+        let release = self.nodes.keys().filter_map(|uid| self.release(uid));
         collect.chain(release).collect()
     }
 
     /// Perhaps these owners are gone.
-    fn doubt(&mut self, uid: &Uid, told_gone: bool) -> Vec<(Task, When)> {
+    fn doubt(&mut self, uid: &Uid, told_gone: bool) -> Vec<Task> {
         let mut tasks = Vec::new();
         for (reference, owner) in self.owners.range_mut(Reference::first(uid)..) {
             if reference.uid != *uid {
@@ -323,7 +313,7 @@ impl Graph {
             owner.told_gone |= told_gone;
             if owner.state != OwnerState::Absent {
                 owner.state = OwnerState::Unknown(self.doubts.next());
-                tasks.push((Task::Look(reference.clone()), When::Now));
+                tasks.push(Task::Look(reference.clone()));
             }
         }
         tasks
@@ -336,7 +326,7 @@ impl Graph {
         uid: &Uid,
         key: &ObjectKey,
         deletion: Deletion,
-    ) -> Vec<(Task, When)> {
+    ) -> Vec<Task> {
         let Some(Kind { resource, .. }) = self.kinds.get(&id) else {
             return Vec::new();
         };
@@ -352,7 +342,7 @@ impl Graph {
         tasks
     }
 
-    fn set_node(&mut self, uid: &Uid, node: Node) -> Vec<(Task, When)> {
+    fn set_node(&mut self, uid: &Uid, node: Node) -> Vec<Task> {
         let before = self
             .nodes
             .get(uid)
@@ -366,12 +356,12 @@ impl Graph {
         for reference in &after {
             tasks.extend(self.link(reference, uid));
         }
-        tasks.extend(node.deletion.release(uid));
+        tasks.extend(node.task(uid));
         self.nodes.insert(uid.clone(), node);
         tasks
     }
 
-    fn remove_node(&mut self, uid: &Uid) -> Vec<(Task, When)> {
+    fn remove_node(&mut self, uid: &Uid) -> Vec<Task> {
         let Some(node) = self.nodes.remove(uid) else {
             return Vec::new();
         };
@@ -382,7 +372,7 @@ impl Graph {
             .collect()
     }
 
-    fn link(&mut self, reference: &Reference, dependent: &Uid) -> Vec<(Task, When)> {
+    fn link(&mut self, reference: &Reference, dependent: &Uid) -> Vec<Task> {
         let known = self.known(reference);
         let owner = self
             .owners
@@ -394,10 +384,8 @@ impl Graph {
             });
         owner.dependents.insert(dependent.clone());
         let task = match owner.state {
-            OwnerState::Unknown(_) => Some((Task::Look(reference.clone()), When::Now)),
-            OwnerState::Absent | OwnerState::Waiting => {
-                Some((Task::Collect(dependent.clone()), When::Now))
-            }
+            OwnerState::Unknown(_) => Some(Task::Look(reference.clone())),
+            OwnerState::Absent | OwnerState::Waiting => Some(Task::Collect(dependent.clone())),
             OwnerState::Present | OwnerState::Misplaced => None,
         };
         task.into_iter()
@@ -412,7 +400,7 @@ impl Graph {
         named.then(|| OwnerState::of(node.deletion))
     }
 
-    fn unlink(&mut self, reference: &Reference, dependent: &Uid) -> Vec<(Task, When)> {
+    fn unlink(&mut self, reference: &Reference, dependent: &Uid) -> Vec<Task> {
         if let Some(owner) = self.owners.get_mut(reference) {
             owner.dependents.remove(dependent);
             if owner.dependents.is_empty() {
@@ -423,8 +411,12 @@ impl Graph {
     }
 
     /// An owner that waits for its dependents is looked at when one of them changes.
-    fn release(&self, owner: &Uid) -> Option<(Task, When)> {
-        self.nodes.get(owner)?.deletion.release(owner)
+    fn release(&self, owner: &Uid) -> Option<Task> {
+        match self.nodes.get(owner)?.deletion {
+            // An owner that leaves them behind is looked at with all that name it.
+            Deletion::No | Deletion::Plain | Deletion::Orphan => None,
+            Deletion::Foreground => Some(Task::Release(owner.clone())),
+        }
     }
 }
 
@@ -461,6 +453,19 @@ impl Graph {
         self.references(uid)
             .flat_map(|(_, owner)| &owner.dependents)
             .filter_map(|dependent| self.nodes.get_key_value(dependent))
+    }
+
+    /// The objects in this namespace, or in none, that are to go without their dependents.
+    pub(super) fn leaving(&self, namespace: &str) -> impl Iterator<Item = (&Uid, &Node)> {
+        self.nodes.iter().filter(move |(_, node)| {
+            node.deletion == Deletion::Orphan && node.key.namespace == namespace
+        })
+    }
+
+    /// The kinds whose objects may name one in this namespace, or in none, as an owner.
+    pub(super) fn kinds_below(&self, namespace: &str) -> impl Iterator<Item = &Resource> {
+        let kinds = self.kinds.values().map(|kind| &kind.resource);
+        kinds.filter(move |kind| kind.namespaced || namespace.is_empty())
     }
 
     /// An object that has this reference.
@@ -505,11 +510,11 @@ impl Doubts {
 
 impl Owner {
     /// Sets the state; if it is another, its dependents are to be looked at.
-    fn set(&mut self, state: OwnerState) -> Vec<(Task, When)> {
+    fn set(&mut self, state: OwnerState) -> Vec<Task> {
         if std::mem::replace(&mut self.state, state) == state {
             return Vec::new();
         }
-        let collect = |dependent: &Uid| (Task::Collect(dependent.clone()), When::Now);
+        let collect = |dependent: &Uid| Task::Collect(dependent.clone());
         self.dependents.iter().map(collect).collect()
     }
 }
@@ -533,6 +538,15 @@ impl Node {
             kind: owner.kind.clone(),
             namespace: self.key.namespace.clone(),
             name: owner.name.clone(),
+        }
+    }
+
+    /// What to look at because it is to go, if that concerns its dependents.
+    fn task(&self, uid: &Uid) -> Option<Task> {
+        match self.deletion {
+            Deletion::No | Deletion::Plain => None,
+            Deletion::Foreground => Some(Task::Release(uid.clone())),
+            Deletion::Orphan => Some(Task::Leave(self.key.namespace.clone())),
         }
     }
 
@@ -560,14 +574,12 @@ impl Deletion {
         }
     }
 
-    /// Whether to look if the object can be released, and when.
-    fn release(self, uid: &Uid) -> Option<(Task, When)> {
-        let when = match self {
-            Self::No | Self::Plain => return None,
-            Self::Foreground => When::Now,
-            Self::Orphan => When::Settled,
-        };
-        Some((Task::Release(uid.clone()), when))
+    /// Whether it goes no sooner than something happened to its dependents.
+    fn concerns_dependents(self) -> bool {
+        match self {
+            Self::No | Self::Plain => false,
+            Self::Foreground | Self::Orphan => true,
+        }
     }
 }
 

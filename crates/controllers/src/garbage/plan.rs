@@ -1,14 +1,13 @@
 //! What a task leads to, from what is known. Pure.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
+use deltaplane_api::finalizers::{FOREGROUND, ORPHAN};
 use deltaplane_client::discovery::Catalog;
-use deltaplane_client::header::OwnerReference;
+use deltaplane_client::header::{Header, OwnerReference};
 use deltaplane_client::{ObjectKey, Resource};
 
-use super::graph::{
-    Deletion, FOREGROUND, Graph, Node, ORPHAN, OwnerState, Question, Reference, Task, Uid,
-};
+use super::graph::{Deletion, Graph, Node, OwnerState, Question, Reference, Task, Uid};
 
 /// What to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,11 +27,29 @@ pub(super) enum Plan {
     Delete { target: Target, policy: Policy },
     /// Give each of these other owners than it has.
     Disown(Vec<(Target, Vec<OwnerReference>)>),
-    /// Remove this finalizer.
+    /// Leave it with these finalizers.
     Release {
         target: Target,
         finalizers: Vec<String>,
     },
+    /// Take these owners from all objects that name them, then release them.
+    Leave(Leave),
+}
+
+/// Owners that go without their dependents.
+///
+/// Feeds of different kinds have no common order: the end of an owner may be told before the birth
+/// of its youngest dependent. So dependents are not taken from what was told; the API is asked for
+/// all objects that may be some, when the owners' end is known. What it says is not older than
+/// that end, so it knows every dependent that is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Leave {
+    /// By uid: the object, and the finalizers that stay.
+    pub(super) owners: BTreeMap<Uid, (Target, Vec<String>)>,
+    /// The kinds whose objects may be dependents.
+    pub(super) kinds: Vec<Resource>,
+    /// Where dependents may be, or everywhere.
+    pub(super) namespace: Option<String>,
 }
 
 /// An object in the state that was planned for.
@@ -57,6 +74,7 @@ pub(super) fn plan(graph: &Graph, catalog: &Catalog, task: &Task) -> Option<Plan
         Task::Look(reference) => look(graph, catalog, reference),
         Task::Collect(uid) => collect(graph, uid),
         Task::Release(uid) => release(graph, uid),
+        Task::Leave(namespace) => leave(graph, namespace),
     }
 }
 
@@ -146,43 +164,63 @@ fn collect(graph: &Graph, uid: &Uid) -> Option<Plan> {
 
 fn release(graph: &Graph, uid: &Uid) -> Option<Plan> {
     let node = graph.node(uid)?;
-    let target = target(graph, uid, node)?;
-    let mut dependents = graph.dependents(uid);
-    let finalizer = match node.deletion {
-        Deletion::Foreground => {
-            let blocks = |owner: &OwnerReference| {
-                *owner.uid == **uid && owner.block_owner_deletion == Some(true)
-            };
-            if dependents.any(|(_, node)| node.owners.iter().any(blocks)) {
-                return None;
-            }
-            FOREGROUND
-        }
-        Deletion::Orphan => {
-            let disown = |(dependent, node): (&Uid, &Node)| {
-                let others = node.owners.iter().filter(|owner| *owner.uid != **uid);
-                Some((
-                    self::target(graph, dependent, node)?,
-                    others.cloned().collect(),
-                ))
-            };
-            // By uid: one with two references to it is told twice.
-            let dependents: BTreeMap<&Uid, &Node> = dependents.collect();
-            if !dependents.is_empty() {
-                let plans = dependents.into_iter().filter_map(disown);
-                return Some(Plan::Disown(plans.collect()));
-            }
-            ORPHAN
-        }
-        Deletion::No | Deletion::Plain => return None,
-    };
     // There may be dependents that nobody has told of yet.
-    if !graph.is_complete() {
+    if node.deletion != Deletion::Foreground || !graph.is_complete() || waits(graph, uid) {
         return None;
     }
+    Some(Plan::Release {
+        target: target(graph, uid, node)?,
+        finalizers: without(node, FOREGROUND),
+    })
+}
+
+/// Whether there is something to wait for. An object that is waited for by what it waits for, and
+/// by nothing but such, would wait for ever.
+fn waits(graph: &Graph, uid: &Uid) -> bool {
+    let mut open: Vec<&Uid> = vec![uid];
+    let mut seen = BTreeSet::new();
+    let mut circular = false;
+    while let Some(owner) = open.pop() {
+        for (dependent, node) in blocking(graph, owner) {
+            if node.deletion != Deletion::Foreground {
+                return true;
+            }
+            circular |= dependent == uid;
+            if seen.insert(dependent) {
+                open.push(dependent);
+            }
+        }
+    }
+    !seen.is_empty() && !circular
+}
+
+/// The dependents that this owner waits for.
+fn blocking<'a>(graph: &'a Graph, uid: &'a Uid) -> impl Iterator<Item = (&'a Uid, &'a Node)> {
+    let blocks =
+        |owner: &OwnerReference| *owner.uid == **uid && owner.block_owner_deletion == Some(true);
+    graph
+        .dependents(uid)
+        .filter(move |(_, node)| node.owners.iter().any(blocks))
+}
+
+fn leave(graph: &Graph, namespace: &str) -> Option<Plan> {
+    let owner = |(uid, node): (&Uid, &Node)| {
+        let target = target(graph, uid, node)?;
+        Some((uid.clone(), (target, without(node, ORPHAN))))
+    };
+    let owners: BTreeMap<_, _> = graph.leaving(namespace).filter_map(owner).collect();
+    (!owners.is_empty()).then(|| {
+        Plan::Leave(Leave {
+            owners,
+            kinds: graph.kinds_below(namespace).cloned().collect(),
+            namespace: Some(namespace.to_owned()).filter(|namespace| !namespace.is_empty()),
+        })
+    })
+}
+
+fn without(node: &Node, finalizer: &str) -> Vec<String> {
     let others = node.finalizers.iter().filter(|one| *one != finalizer);
-    let finalizers = others.cloned().collect();
-    Some(Plan::Release { target, finalizers })
+    others.cloned().collect()
 }
 
 fn target(graph: &Graph, uid: &Uid, node: &Node) -> Option<Target> {
@@ -200,6 +238,22 @@ fn unblocked(owners: &[OwnerReference]) -> Vec<OwnerReference> {
         ..owner.clone()
     };
     owners.iter().map(unblocked).collect()
+}
+
+// === impl Leave ===
+
+impl Leave {
+    /// If the object is a dependent: which of the owners it names, and the others.
+    pub(super) fn split(&self, header: &Header) -> Option<(Vec<Uid>, Vec<OwnerReference>)> {
+        let is_left = |owner: &&OwnerReference| {
+            // What owns itself goes, and has nothing to be left by.
+            owner.uid != header.uid && self.owners.contains_key(owner.uid.as_str())
+        };
+        let (left, others): (Vec<_>, Vec<_>) = header.owner_references.iter().partition(is_left);
+        let left = left.iter().map(|owner| Uid::from(owner.uid.as_str()));
+        let left: Vec<Uid> = left.collect();
+        (!left.is_empty()).then(|| (left, others.into_iter().cloned().collect()))
+    }
 }
 
 // === impl Policy ===

@@ -8,7 +8,7 @@ use expect_test::{Expect, expect};
 use serde_json::{Value, json};
 
 use super::graph::{Deletion, Finding, OwnerState, Question};
-use super::plan::{Plan, Target};
+use super::plan::{Leave, Plan, Target};
 use super::*;
 
 /// Three kinds: `cm` and `rs` in namespaces, `zone` in none.
@@ -105,7 +105,7 @@ impl Scenario {
         open.collect()
     }
 
-    fn learn(&mut self, uid: &str, finding: Finding) -> Vec<(Task, When)> {
+    fn learn(&mut self, uid: &str, finding: Finding) -> Vec<Task> {
         let facts = self
             .questions(uid)
             .into_iter()
@@ -118,13 +118,13 @@ impl Scenario {
     }
 
     /// An answer to what was asked at the time of `ask`.
-    fn late(&mut self, finding: Finding) -> Vec<(Task, When)> {
+    fn late(&mut self, finding: Finding) -> Vec<Task> {
         let asked = std::mem::take(&mut self.asked);
         let facts = asked.into_iter().map(|question| Fact { question, finding });
         facts.flat_map(|fact| self.graph.learn(fact)).collect()
     }
 
-    fn object(&mut self, object: &str, options: &[&str]) -> Vec<(Task, When)> {
+    fn object(&mut self, object: &str, options: &[&str]) -> Vec<Task> {
         let (sign, rest) = object.split_at(1);
         let (kind, name) = rest.split_once('/').expect("kind/name");
         self.revision += 1;
@@ -154,8 +154,8 @@ impl Scenario {
         self.graph.apply(self.kinds[kind], event)
     }
 
-    fn run(&mut self, tasks: Vec<(Task, When)>) {
-        let mut tasks: VecDeque<_> = tasks.into_iter().map(|(task, _)| task).collect();
+    fn run(&mut self, tasks: Vec<Task>) {
+        let mut tasks: VecDeque<_> = tasks.into();
         let mut seen = BTreeSet::new();
         while let Some(task) = tasks.pop_front() {
             if !seen.insert(task.clone()) {
@@ -209,6 +209,21 @@ fn show(plan: &Plan) -> String {
             finalizers,
         } => {
             format!("release {} [{}]", target(one), finalizers.join(" "))
+        }
+        Plan::Leave(Leave {
+            owners,
+            kinds,
+            namespace,
+        }) => {
+            let owners = owners.values().map(|(owner, _)| target(owner));
+            let kinds = kinds.iter().map(ToString::to_string);
+            let (owners, kinds): (Vec<_>, Vec<_>) = (owners.collect(), kinds.collect());
+            let place = namespace.as_deref().unwrap_or("everywhere");
+            format!(
+                "leave {} below {} in {place}",
+                owners.join(" "),
+                kinds.join(" ")
+            )
         }
     }
 }
@@ -391,6 +406,40 @@ fn a_circle_does_not_block_itself() {
 }
 
 #[test]
+fn those_that_wait_for_each_other_only_go() {
+    check(
+        "+cm/self owner=cm/self! del=1 fin=foregroundDeletion
+         +cm/a owner=cm/b! del=1 fin=foregroundDeletion
+         +cm/b owner=cm/a! del=1 fin=foregroundDeletion
+         +cm/c owner=cm/d! owner=cm/c! del=1 fin=foregroundDeletion
+         +cm/slow owner=cm/d! del=1 fin=slow
+         +cm/d owner=cm/c! del=1 fin=foregroundDeletion
+         -cm/slow",
+        expect![[r#"
+            +cm/self owner=cm/self! del=1 fin=foregroundDeletion
+                look configmaps n/self
+                release n/self@1 []
+            +cm/a owner=cm/b! del=1 fin=foregroundDeletion
+                look configmaps n/b
+                release n/a@2 []
+            +cm/b owner=cm/a! del=1 fin=foregroundDeletion
+                release n/a@2 []
+                release n/b@3 []
+            +cm/c owner=cm/d! owner=cm/c! del=1 fin=foregroundDeletion
+                look configmaps n/c
+                look configmaps n/d
+                release n/c@4 []
+            +cm/slow owner=cm/d! del=1 fin=slow
+                look configmaps n/d
+            +cm/d owner=cm/c! del=1 fin=foregroundDeletion
+                look configmaps n/c
+            -cm/slow
+                release n/d@6 []
+        "#]],
+    );
+}
+
+#[test]
 fn dependents_are_left_behind() {
     check(
         "+cm/owner
@@ -412,11 +461,9 @@ fn dependents_are_left_behind() {
             found owner
             found z
             +cm/owner del=1 fin=orphan
-                disown n/a@2 to [z], n/b@3 to []
+                leave n/owner@4 below configmaps replicasets.apps in n
             +rs/a owner=zone/z
-                disown n/b@3 to []
             +rs/b
-                release n/owner@4 []
             -cm/owner
         "#]],
     );
@@ -590,18 +637,16 @@ fn nothing_is_decided_while_dependents_may_be_untold() {
     expect![[r#"
         sync cm
         +cm/orphaning del=1 fin=orphan
+            leave n/orphaning@1 below configmaps replicasets.apps in n
         +cm/waiting del=1 fin=foregroundDeletion
         sync zone
         +rs/a owner=cm/waiting!
         sync rs
             delete n/a@3 Background
-            release n/orphaning@1 []
         restart rs
         +rs/b owner=cm/orphaning
-            disown n/b@4 to []
         sync rs
             release n/waiting@2 []
-            disown n/b@4 to []
     "#]]
     .assert_eq(&scenario.out);
 }

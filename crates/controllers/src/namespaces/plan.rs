@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use deltaplane_api::finalizers;
 use deltaplane_api::time::Time;
 use deltaplane_client::Resource;
 use deltaplane_client::header::{Header, null_as_default};
@@ -48,8 +49,6 @@ pub(super) struct Emptied {
     pub(super) left: Vec<(Resource, Left)>,
 }
 
-/// Held until the content is gone.
-const FINALIZER: &str = "kubernetes";
 const TERMINATING: &str = "Terminating";
 
 /// The status that the outcome leads to, if it is another than the present one.
@@ -70,7 +69,7 @@ impl Namespace {
             .spec
             .finalizers
             .iter()
-            .any(|finalizer| finalizer == FINALIZER);
+            .any(|finalizer| finalizer == finalizers::KUBERNETES);
         self.metadata.is_deleting() && held
     }
 
@@ -85,7 +84,7 @@ impl Namespace {
             .spec
             .finalizers
             .iter()
-            .filter(|finalizer| *finalizer != FINALIZER);
+            .filter(|finalizer| *finalizer != finalizers::KUBERNETES);
         let others: Vec<_> = others.collect();
         json!({
             "apiVersion": "v1",

@@ -1,6 +1,7 @@
 use std::sync::{Arc, Mutex};
 
 use deltaplane_client::pace::Backoff;
+use deltaplane_client::request::Refusal;
 use deltaplane_runtime::Clock;
 
 use super::*;
@@ -119,7 +120,8 @@ async fn failures_are_tried_again_less_and_less_often() {
     );
     let runs = Arc::new(Mutex::new(Vec::new()));
     work.add("a");
-    for _ in 0..4 {
+    // The server asks for so much.
+    for seconds in [None, Some(2), None, Some(9), None] {
         let key = tokio::select! {
             key = work.next() => key,
             // Only polled when there is nothing to do at this time.
@@ -131,15 +133,17 @@ async fn failures_are_tried_again_less_and_less_often() {
             } => unreachable!("it never ends"),
         };
         runs.lock().expect("sound").push((key, clock.now()));
+        let refusal = Refusal {
+            retry_after: seconds.map(Duration::from_secs),
+            ..Refusal::default()
+        };
         work.start(key, async {
-            Err::<Next, _>(Failure::to("fail")("as the test wants it"))
+            let error = RequestError::Refused(refusal);
+            Err::<Next, _>(Failure::to("fail")(error))
         });
     }
     let runs = runs.lock().expect("sound").clone();
-    assert_eq!(
-        runs,
-        [("a", at(0)), ("a", at(1)), ("a", at(3)), ("a", at(6))]
-    );
+    assert_eq!(runs, [0, 1, 3, 6, 15].map(|seconds| ("a", at(seconds))));
 }
 
 #[tokio::test]

@@ -1,7 +1,10 @@
 use deltaplane_client::{ObjectKey, Resource};
 use serde_json::{Value, json};
 
-use crate::world::{World, condition, config_maps, custom, definition, definitions_kind, owner};
+use crate::gate::Gate;
+use crate::world::{
+    World, condition, config_maps, custom, definition, definitions_kind, owner, secrets,
+};
 
 fn key(name: &str) -> ObjectKey {
     ObjectKey::new("default", name)
@@ -122,6 +125,77 @@ async fn orphans_stay() {
             .expect("it was left behind");
         assert_eq!(left["metadata"]["ownerReferences"], Value::Null, "{name}");
     }
+}
+
+/// Both live at one time, but the collector hears of the owner's end first.
+#[tokio::test]
+async fn an_orphan_that_is_told_late_stays() {
+    let mut gate = None;
+    let world = World::start_with(|client| {
+        let (client, own) = Gate::at(client, "/api/v1/secrets");
+        gate = Some(own);
+        client
+    });
+    let world = world.await;
+    let gate = gate.expect("made at the start");
+    let (maps, secrets) = (config_maps(), secrets());
+    // The collector has its picture of secrets when this is gone.
+    let never = json!({"metadata": {"name": "never", "uid": "no-such-uid"}});
+    create(
+        &world,
+        &secrets,
+        "stray",
+        json!([owner(&maps, &never, false)]),
+    )
+    .await;
+    world.until_gone(&secrets, &key("stray")).await;
+    let top = create(&world, &maps, "top", json!([])).await;
+    gate.shut();
+    create(&world, &secrets, "late", json!([owner(&maps, &top, true)])).await;
+    world.delete(&maps, &key("top"), "Orphan").await;
+    world.until_gone(&maps, &key("top")).await;
+    let late = world
+        .get(&secrets, &key("late"))
+        .await
+        .expect("left behind");
+    assert_eq!(late["metadata"]["ownerReferences"], Value::Null);
+    // What it hears now is about an owner that is gone; another such is, by then, gone too.
+    gate.open();
+    create(
+        &world,
+        &secrets,
+        "stray",
+        json!([owner(&maps, &top, false)]),
+    )
+    .await;
+    world.until_gone(&secrets, &key("stray")).await;
+    assert!(world.get(&secrets, &key("late")).await.is_some());
+}
+
+/// Alone, and with another that waits for it.
+#[tokio::test]
+async fn what_waits_for_itself_goes() {
+    let world = World::start().await;
+    let maps = config_maps();
+    for policy in ["Foreground", "Orphan", "Background"] {
+        let own = create(&world, &maps, "own", json!([])).await;
+        let below = json!([owner(&maps, &own, true)]);
+        let below = create(&world, &maps, "below", below).await;
+        let owners = [owner(&maps, &own, true), owner(&maps, &below, true)];
+        let owners = json!({"metadata": {"ownerReferences": owners}});
+        world.patch(&maps, &key("own"), owners).await;
+        world.delete(&maps, &key("own"), policy).await;
+        world.until_gone(&maps, &key("own")).await;
+        if policy == "Orphan" {
+            world.delete(&maps, &key("below"), policy).await;
+        }
+        world.until_gone(&maps, &key("below")).await;
+    }
+    let a = create(&world, &maps, "a", json!([])).await;
+    let owners = json!({"metadata": {"ownerReferences": [owner(&maps, &a, true)]}});
+    world.patch(&maps, &key("a"), owners).await;
+    world.delete(&maps, &key("a"), "Foreground").await;
+    world.until_gone(&maps, &key("a")).await;
 }
 
 #[tokio::test]

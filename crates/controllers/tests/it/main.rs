@@ -4,6 +4,7 @@ mod accounts;
 mod definitions;
 mod events;
 mod garbage;
+mod gate;
 mod namespaces;
 mod roles;
 mod steady;

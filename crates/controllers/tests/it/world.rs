@@ -25,6 +25,8 @@ pub(crate) struct World {
     pub(crate) store: Store,
     pub(crate) hand: Hand,
     context: Context,
+    /// The garbage collector's.
+    collector: Client,
     readiness: Readiness,
     controllers: Tasks,
     _server: Tasks,
@@ -39,6 +41,11 @@ pub(crate) const EVENT_LIFETIME: Duration = Duration::from_secs(3600);
 
 impl World {
     pub(crate) async fn start() -> Self {
+        Self::start_with(|client| client).await
+    }
+
+    /// A world in which the garbage collector has another client.
+    pub(crate) async fn start_with(collector: impl FnOnce(Client) -> Client) -> Self {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let store = Embedded::open(directory.path(), Options::default()).expect("opened");
         let server = Tasks::new();
@@ -68,6 +75,7 @@ impl World {
             pace,
         };
         let mut world = Self {
+            collector: collector(client.clone()),
             client,
             store,
             hand,
@@ -92,7 +100,10 @@ impl World {
         };
         let (discovery, follower) = discovery::follow(context.client.clone(), context.pace.clone());
         tasks.spawn("discovery", |stop| follower.run(stop));
-        let one = context.clone();
+        let one = Context {
+            client: self.collector.clone(),
+            ..context.clone()
+        };
         tasks.spawn("garbage", |stop| garbage::run(one, discovery, stop));
         let (one, guard) = (context.clone(), ready.guard("namespaces"));
         tasks.spawn("namespaces", |stop| namespaces::run(one, guard, stop));

@@ -84,8 +84,9 @@ impl Fixture {
     fn apply(&mut self, manager: &str, body: Value, force: bool) -> Result<bool, ApplyError> {
         let patch = object(body);
         let applied = self.with(manager, "", |cx, live| apply(cx, live, &patch, force))?;
-        self.live = Some(applied.object);
-        Ok(applied.changed)
+        let changed = self.live.as_ref() != Some(&applied);
+        self.live = Some(applied);
+        Ok(changed)
     }
 
     /// `manager operation time fields` of every entry.

@@ -111,6 +111,19 @@ async fn revisions_start_at_one(store: Store) {
 
 async fn guards_are_checked_and_answered(store: Store) {
     let there = put(&store, "there", 1).await;
+    let going = r#"{"metadata":{"deletionTimestamp":"2026-01-01T00:00:00Z","resourceVersion":""#;
+    let at = u32::try_from(going.len()).expect("it is short");
+    let going = Op::Put(key("going"), Draft::stamped(format!("{going}\"}}}}"), at));
+    let going = Txn {
+        guards: vec![],
+        ops: vec![going],
+    };
+    let going = store.commit(going).await.expect("committed").objects;
+    let current = |name: &str| match name {
+        "there" => Some(Arc::clone(&there)),
+        "going" => going.first().cloned(),
+        _ => None,
+    };
     let guard = |name: &str, expect: Expect| Txn {
         guards: vec![(key(name), expect)],
         ops: vec![Op::Put(key("target"), draft(2))],
@@ -120,21 +133,25 @@ async fn guards_are_checked_and_answered(store: Store) {
         ("there", Expect::At(rev(7))),
         ("gone", Expect::Present),
         ("gone", Expect::At(rev(1))),
+        ("gone", Expect::Alive),
+        ("going", Expect::Alive),
     ] {
         let expected = CommitError::Conflict {
             key: key(name),
             expect,
-            current: (name == "there").then(|| Arc::clone(&there)),
+            current: current(name),
         };
         assert_eq!(store.commit(guard(name, expect)).await, Err(expected));
     }
     assert_eq!(
         (store.revision(), store.get(&key("target"))),
-        (rev(1), None)
+        (rev(2), None)
     );
     for (name, expect) in [
         ("gone", Expect::Absent),
         ("there", Expect::Present),
+        ("there", Expect::Alive),
+        ("going", Expect::Present),
         ("there", Expect::At(rev(1))),
     ] {
         store
@@ -153,7 +170,7 @@ async fn guards_are_checked_and_answered(store: Store) {
     };
     let missing = CommitError::Missing { key: key("gone") };
     assert_eq!(store.commit(unguarded).await, Err(missing));
-    assert_eq!(store.revision(), rev(4));
+    assert_eq!(store.revision(), rev(7));
 }
 
 async fn a_transaction_is_one_revision(store: Store) {

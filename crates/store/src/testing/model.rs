@@ -102,6 +102,8 @@ pub enum Guard {
     Absent,
     /// That there is one.
     Present,
+    /// That there is one that is not to go.
+    Alive,
     /// That it is the version that there is.
     Current,
     /// That it is another version.
@@ -326,6 +328,10 @@ impl Model {
             let holds = match expect {
                 Expect::Absent => current.is_none(),
                 Expect::Present => current.is_some(),
+                Expect::Alive => {
+                    let deleting = |seen: &Seen| Header::parse(seen.body.as_bytes()).deleting();
+                    current.is_some_and(|seen| !deleting(seen))
+                }
                 Expect::At(revision) => current.is_some_and(|seen| seen.revision == *revision),
             };
             if !holds {
@@ -465,6 +471,7 @@ impl<H: Harness> Runner<H> {
             match guard {
                 Guard::Absent => Expect::Absent,
                 Guard::Present => Expect::Present,
+                Guard::Alive => Expect::Alive,
                 Guard::Current => Expect::At(current.unwrap_or(self.model.revision)),
                 Guard::Other => Expect::At(current.unwrap_or(Revision::ZERO).next()),
             }

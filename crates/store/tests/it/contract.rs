@@ -31,6 +31,7 @@ fn guard() -> impl Strategy<Value = Guard> {
     prop_oneof![
         1 => Just(Guard::Absent),
         3 => Just(Guard::Present),
+        2 => Just(Guard::Alive),
         3 => Just(Guard::Current),
         1 => Just(Guard::Other),
     ]

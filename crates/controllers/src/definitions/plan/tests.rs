@@ -215,7 +215,7 @@ fn the_end() {
             }
             other @ (Plan::Nothing | Plan::Write { .. }) => panic!("{other:?}"),
         };
-    let ours = || json!([FINALIZER, "other"]);
+    let ours = || json!([finalizers::CUSTOM_RESOURCES, "other"]);
     let said = "Terminating True InstanceDeletionInProgress CustomResource deletion is in progress";
     let path = "/apis/example.com/v1/widgets";
     let first = deleting("True", ours());

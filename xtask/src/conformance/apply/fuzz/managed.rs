@@ -114,9 +114,7 @@ fn request(schema: &Schema, live: Option<&Value>, op: &Value) -> Result<Value, S
     };
     if op["apply"] == true {
         let applied = managed::apply(&cx, live, &op["object"], op["force"] == true);
-        return applied
-            .map(|applied| applied.object)
-            .map_err(|error| error.to_string());
+        return applied.map_err(|error| error.to_string());
     }
     let mut new = op["object"].clone();
     if let Some(fields) = live
