@@ -52,6 +52,14 @@ impl Driver for Remote {
         self.0.compact(to)
     }
 
+    fn heal(&self) {
+        self.0.heal();
+    }
+
+    fn stored_bytes(&self) -> Option<u64> {
+        self.0.stored_bytes()
+    }
+
     fn close(&self) -> BoxFuture<'_, Result<(), CloseError>> {
         self.0.close()
     }

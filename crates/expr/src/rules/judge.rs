@@ -10,7 +10,7 @@ use super::compile::{Compiled, Message, Scope};
 use super::correlation::{Pair, Past};
 use super::{CALL_LIMIT, Level, Rule, Rules, Verdict};
 use crate::eval::{Bindings, Eval};
-use crate::fault::{Reason, Stopped};
+use crate::fault::{Failure, Reason, Stopped};
 use crate::meter::{Budget, Meter};
 use crate::value::Value;
 
@@ -253,12 +253,14 @@ impl Judge {
                 );
                 return self.give_up(level, place, why);
             }
-            Eval::Failed(failure) => match failure.reason {
-                reason @ Reason::NoSuchOverload(_) => format!(
-                    "'{reason}': call arguments did not match a supported operator, function or macro signature for rule: {text}"
-                ),
-                reason => format!("{reason} evaluating rule: {text}"),
-            },
+            Eval::Failed(Failure { reason, .. }) => {
+                match matches!(reason, Reason::NoSuchOverload(_)) {
+                    true => format!(
+                        "'{reason}': call arguments did not match a supported operator, function or macro signature for rule: {text}"
+                    ),
+                    false => format!("{reason} evaluating rule: {text}"),
+                }
+            }
             Eval::Waiting(path) => format!("no such key: {path} evaluating rule: {text}"),
         };
         self.refuse(level, place, why);
