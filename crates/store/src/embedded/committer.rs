@@ -17,7 +17,11 @@ use std::{
     time::{Duration, Instant},
 };
 
-use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
+use tokio::{
+    runtime::{self, Runtime},
+    sync::{OwnedSemaphorePermit, mpsc, oneshot},
+    time,
+};
 
 use super::{
     engine::{Engine, Entry, Fault, Meta},
@@ -40,6 +44,11 @@ use crate::{
 /// first transaction.
 const BATCH_TXNS: usize = 1024;
 const BATCH_BYTES: usize = 16 << 20;
+/// A batch of so many was written by a crowd, of which more will come: the next one waits for
+/// them, if not long. A sync costs as much as tens of transactions, and while it lasts, the crowd
+/// waits anyway.
+const CROWD: usize = 8;
+const PATIENCE: Duration = Duration::from_millis(2);
 /// What an append may need on disk: pages that are rewritten, and room for
 /// records that fill their pages badly.
 const PROBE_BYTES: usize = 1 << 20;
@@ -68,6 +77,10 @@ pub(super) struct Committer {
     engine: Arc<Engine>,
     meta: Meta,
     requests: mpsc::Receiver<Request>,
+    /// How many transactions the last batch had.
+    recent: usize,
+    /// What measures [`PATIENCE`]; without it there is none.
+    timer: Option<Runtime>,
     /// The last revision that was given out.
     last: Revision,
     /// Rows that nobody can read any more and that are still in the log.
@@ -118,6 +131,8 @@ impl Committer {
             engine: start.engine,
             meta: start.meta,
             requests,
+            recent: 0,
+            timer: None,
             garbage: start.leftovers.into(),
             compacting: Vec::new(),
             wary: false,
@@ -133,6 +148,11 @@ impl Committer {
 
     /// Runs until the store is closed or all handles are gone.
     pub(super) fn run(mut self) {
+        // Here, because it is to end on the thread that it began on.
+        self.timer = runtime::Builder::new_current_thread()
+            .enable_time()
+            .build()
+            .ok();
         if !self.engine.is_live() {
             self.heal();
         }
@@ -159,6 +179,7 @@ impl Committer {
                 None => taken.closing = true,
             }
         }
+        self.gather(&mut taken);
         while !taken.closing && taken.waiting.len() < BATCH_TXNS && taken.bytes < BATCH_BYTES {
             match self.requests.try_recv() {
                 Ok(request) => self.sort(request, &mut taken),
@@ -167,6 +188,34 @@ impl Committer {
             }
         }
         taken
+    }
+
+    /// Waits for half as many again as there were last time, so that batches can grow; not after
+    /// a batch of few, and not when something else is to be done.
+    fn gather(&mut self, taken: &mut Taken) {
+        let Some(timer) = &self.timer else { return };
+        if self.recent < CROWD || taken.waiting.is_empty() || taken.closing {
+            return;
+        }
+        let wanted = (self.recent + self.recent / 2).min(BATCH_TXNS);
+        let requests = &mut self.requests;
+        let mut came = Vec::new();
+        timer.block_on(async {
+            let all = async {
+                while came.len() + 1 < wanted {
+                    match requests.recv().await {
+                        Some(request @ Request::Commit(_)) => came.push(request),
+                        Some(other) => return came.push(other),
+                        None => return,
+                    }
+                }
+            };
+            // Whether all have come or not, it goes on.
+            let _ = time::timeout(PATIENCE, all).await;
+        });
+        for request in came {
+            self.sort(request, taken);
+        }
     }
 
     fn sort(&mut self, request: Request, taken: &mut Taken) {
@@ -209,6 +258,7 @@ impl Committer {
         if waiting.is_empty() {
             return;
         }
+        self.recent = waiting.len();
         let (mut txns, mut answers) = (Vec::new(), Vec::new());
         for Waiting {
             txn,
