@@ -1,7 +1,7 @@
 //! What operators see of a request that was answered: metrics, and a line in the log.
 //!
-//! Every request is logged at `debug`; at `warn` those that failed for a fault of the server, and
-//! those that took long. All lines have the same fields and name the request by its audit id,
+//! Every request is logged at `debug`; at `warn` those that failed for a fault of the server that
+//! nobody else tells of, and those that took long. All lines have the same fields and name the request by its audit id,
 //! which its answer carries too.
 
 use std::time::Duration;
@@ -52,7 +52,7 @@ impl Answered<'_> {
     }
 
     pub(crate) fn log(&self) {
-        if self.code.is_server_error() && !self.is_health() {
+        if self.is_fault() {
             line!(tracing::Level::WARN, self, "request failed");
         } else if self.took > SLOW && !self.is_watch() {
             line!(tracing::Level::WARN, self, "slow request");
@@ -93,6 +93,13 @@ impl Answered<'_> {
             Some(Target::Resource(request)) => format!("{}/{}", request.namespace, request.name),
             Some(Target::Path { .. }) | None => String::new(),
         }
+    }
+
+    /// What is unavailable (503) says so itself, once; too early a question (504) is the client's
+    /// mistake. Not being ready is an answer.
+    fn is_fault(&self) -> bool {
+        let told = [StatusCode::SERVICE_UNAVAILABLE, StatusCode::GATEWAY_TIMEOUT];
+        self.code.is_server_error() && !told.contains(&self.code) && !self.is_health()
     }
 
     fn is_watch(&self) -> bool {
@@ -166,8 +173,8 @@ mod tests {
             format!("DEBUG request {fields} code=200 seconds=0.003"),
         );
         assert_eq!(
-            logged(Level::WARN, scale, 503, 3),
-            format!("WARN request failed {fields} code=503 seconds=0.003"),
+            logged(Level::WARN, scale, 500, 3),
+            format!("WARN request failed {fields} code=500 seconds=0.003"),
         );
         assert_eq!(
             logged(Level::WARN, scale, 404, 1500),

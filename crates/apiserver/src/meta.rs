@@ -1,6 +1,8 @@
 //! `metadata`: what the server fills in, and what must hold. Pure; uid, time and random suffix
 //! come in as arguments.
 
+use std::collections::BTreeSet;
+
 use deltaplane_api::field::{Error, Path};
 use deltaplane_api::time::Time;
 use deltaplane_api::{finalizers, names};
@@ -268,7 +270,7 @@ fn validate_finalizers(
     else {
         return;
     };
-    let before: Vec<&str> = value::texts(old, "metadata.finalizers").collect();
+    let before: BTreeSet<&str> = value::texts(old, "metadata.finalizers").collect();
     let added: Vec<String> = value::texts(metadata, "finalizers")
         .filter(|one| !before.contains(one))
         .map(|one| format!("{one:?}"))

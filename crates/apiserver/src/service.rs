@@ -232,10 +232,12 @@ impl Incoming<'_> {
         }
     }
 
-    /// The name that the field selector of a collection names, if it is one.
+    /// The name that the field selector of a list or watch names, if it is one. Of other verbs it
+    /// says nothing: who may write one object may not write all of them under its name.
     fn selected_name(&self, target: &Target) -> String {
+        let reads = |verb: Verb| matches!(verb, Verb::List | Verb::Watch);
         let fields = match target {
-            Target::Resource(request) if request.name.is_empty() => self.query.get("fieldSelector"),
+            Target::Resource(request) if reads(request.verb) => self.query.get("fieldSelector"),
             Target::Resource(_) | Target::Path { .. } => "",
         };
         let selector = fields.parse::<FieldSelector>().unwrap_or_default();

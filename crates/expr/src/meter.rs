@@ -1,5 +1,9 @@
 //! How much an evaluation may use, and what it has used.
 
+use std::collections::VecDeque;
+
+use regex::Regex;
+
 use crate::fault::{Fault, Stopped};
 
 /// The bounds of one evaluation.
@@ -35,7 +39,17 @@ pub struct Meter {
     budget: Budget,
     cost: u64,
     steps: u64,
+    /// Computed patterns that were compiled last: they often come again.
+    patterns: VecDeque<(Box<str>, Regex)>,
 }
+
+/// How many computed patterns are remembered.
+const PATTERNS: usize = 8;
+/// The work of compiling a pattern of which nothing is known, and for each of its characters. A
+/// short one can stand for a long one: what it may come to is bounded by its size.
+const COMPILING: u64 = 100_000;
+const COMPILING_CHARACTER: u64 = 50;
+const PATTERN_SIZE: usize = 256 << 10;
 
 impl Meter {
     pub fn new(budget: Budget) -> Self {
@@ -43,7 +57,34 @@ impl Meter {
             budget,
             cost: 0,
             steps: 0,
+            patterns: VecDeque::new(),
         }
+    }
+
+    /// Begins anew, with another budget; patterns that were compiled are kept.
+    pub fn restart(&mut self, budget: Budget) {
+        self.budget = budget;
+        self.cost = 0;
+        self.steps = 0;
+    }
+
+    /// The work so far.
+    pub fn steps(&self) -> u64 {
+        self.steps
+    }
+
+    /// Compiles a computed pattern, unless it was just used.
+    pub(crate) fn pattern(&mut self, source: &str) -> Result<Regex, Box<Fault>> {
+        let known = self.patterns.iter().find(|(known, _)| **known == *source);
+        if let Some((_, regex)) = known {
+            return Ok(regex.clone());
+        }
+        self.step(COMPILING + COMPILING_CHARACTER * source.len() as u64)?;
+        let regex = deltaplane_schema::compile_pattern_within(source, PATTERN_SIZE)
+            .map_err(|why| Fault::invalid(format!("error parsing regexp: {why}")))?;
+        self.patterns.truncate(PATTERNS - 1);
+        self.patterns.push_front((source.into(), regex.clone()));
+        Ok(regex)
     }
 
     /// The cost so far.

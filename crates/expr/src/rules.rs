@@ -5,8 +5,9 @@
 //! with `self` and, when the object replaces one whose value there can be told, `oldSelf`. What
 //! did not change may go on failing rules that came later ("ratcheting"): the client is warned.
 //!
-//! Invariants: an object costs no more than [`BUDGET`] to judge, whatever its rules; a rule that
-//! does not compile fails every object that it is about, and never passes one.
+//! Invariants: an object costs no more than [`BUDGET`] to judge, and no more work than is given,
+//! whatever its rules; a rule that does not compile fails every object that it is about, and never
+//! passes one. As in Kubernetes, what has no type is not seen, and neither are rules in it.
 
 mod compile;
 mod correlation;
@@ -26,12 +27,17 @@ use crate::decl::{Decl, Reading};
 
 use compile::{Compiled, Scope};
 
-pub use definition::{Expressions, check};
+pub use definition::check;
 
 /// The most that judging one object may cost.
 pub const BUDGET: u64 = 10_000_000;
 /// The most that one evaluation may cost.
 const CALL_LIMIT: u64 = 1_000_000;
+/// The work that judging one object may take, whatever it costs.
+const STEPS: u64 = 100_000_000;
+/// Nobody reads more.
+const MAX_ERRORS: usize = 1_000;
+const MAX_WARNINGS: usize = 32;
 
 /// The rules of a schema, compiled.
 #[derive(Debug)]

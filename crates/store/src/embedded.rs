@@ -9,6 +9,7 @@
 //! format is refused and left as it is, byte for byte.
 
 mod committer;
+mod crowd;
 mod disk;
 mod engine;
 mod format;

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use deltaplane_api::approval::{self, Approval};
 use deltaplane_api::field::{Error, Path};
 use deltaplane_api::{finalizers, names};
-use deltaplane_expr::rules::{self, Expressions};
+use deltaplane_expr::rules;
 use deltaplane_schema::{Kind as NodeKind, crd};
 use serde_json::{Value, json};
 
@@ -362,13 +362,11 @@ fn validate_parts(
         .then(|| crd::compile(document, &schema_path, options));
     match (here(&Part::Schema), &compiled) {
         (true, Some(Err(faults))) => errors.extend(faults.iter().cloned()),
-        (true, Some(Ok(schema))) => {
-            let expressions = match known.accepted {
-                true => Expressions::Accepted,
-                false => Expressions::New,
-            };
-            errors.extend(rules::check(schema, &schema_path, expressions));
+        // What was accepted once is not held against the definition when something else changes.
+        (true, Some(Ok(schema))) if !known.accepted => {
+            errors.extend(rules::check(schema, &schema_path));
         }
+        (true, Some(Ok(_))) => {}
         (true, None) | (false, _) => {}
     }
     if here(&Part::Subresources) {

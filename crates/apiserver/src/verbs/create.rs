@@ -141,7 +141,9 @@ async fn attempt(cx: &mut Cx, new: New, options: &WriteOptions) -> Result<Attemp
     }
     let own = (key.clone(), Expect::Absent);
     let guards = guards.into_iter().flatten().chain([own]).collect();
-    let ops = vec![Op::Put(key.clone(), write::draft(&kind, &object))];
+    let draft = write::draft(&kind, &object);
+    write::check_size(&cx.server, &object, &draft)?;
+    let ops = vec![Op::Put(key.clone(), draft)];
     match write::commit(&cx.server, &kind, Txn { guards, ops }).await {
         Ok(committed) => {
             let stored = committed.objects.into_iter().next();

@@ -106,7 +106,8 @@ pub(crate) async fn delete_collection(cx: &mut Cx) -> Result<Answer, Error> {
 }
 
 /// Deletes these side by side, so that they share commits; gives those that were there, and what
-/// the client is to be warned of. Ends with the first that must not go.
+/// the client is to be warned of. What must not go keeps nothing else: its refusal is told when all
+/// others are gone.
 async fn delete_all(
     cx: &Cx,
     objects: Vec<Arc<Object>>,
@@ -119,6 +120,7 @@ async fn delete_all(
     };
     let mut deletions = stream::iter(objects).map(delete).buffered(AT_ONCE);
     let (mut gone, mut all_warnings) = (Vec::new(), Vec::new());
+    let mut refusal = None;
     while let Some((object, deleted)) = deletions.next().await {
         match deleted {
             Ok((_, warnings)) => {
@@ -127,10 +129,15 @@ async fn delete_all(
             }
             // Someone else was faster.
             Err(error) if error.code == StatusCode::NOT_FOUND => {}
-            Err(error) => return Err(error),
+            Err(error) => {
+                refusal.get_or_insert(error);
+            }
         }
     }
-    Ok((gone, all_warnings))
+    match refusal {
+        Some(error) => Err(error),
+        None => Ok((gone, all_warnings)),
+    }
 }
 
 /// Deletes one; gives how it ended, and what the client is to be warned of.

@@ -149,8 +149,8 @@ fn rejected(error: &dyn std::fmt::Display) -> Error {
 /// RFC 6902 as Kubernetes reads it: testing for null finds what is not there, and there are bounds
 /// on what copies can add.
 pub fn apply_json_patch(patch: &json_patch::Patch, object: &mut Value) -> Result<(), Error> {
-    // Step by step, so that copies of copies cannot grow without end.
-    let limit = object.to_string().len() + MAX_COPIED;
+    // Step by step, so that copies of copies cannot grow without end, nor copying take for ever.
+    let mut copied = 0;
     for operation in &patch.0 {
         if tests_for_absence(operation, object) {
             continue;
@@ -158,14 +158,17 @@ pub fn apply_json_patch(patch: &json_patch::Patch, object: &mut Value) -> Result
         if nests_too_deep(operation, object) {
             return Err(rejected(&TooDeep));
         }
+        if let json_patch::PatchOperation::Copy(copy) = operation {
+            let value = object.pointer(copy.from.as_str());
+            copied += value.map_or(0, |value| value.to_string().len());
+            if copied > MAX_COPIED {
+                return Err(Error::too_large_object(format!(
+                    "Unable to complete the copy, the accumulated size increase of copy is over {MAX_COPIED}"
+                )));
+            }
+        }
         json_patch::patch(object, std::slice::from_ref(operation))
             .map_err(|error| rejected(&error))?;
-        let copied = matches!(operation, json_patch::PatchOperation::Copy(_));
-        if copied && object.to_string().len() > limit {
-            return Err(Error::too_large_object(format!(
-                "Unable to complete the copy, the accumulated size increase of copy is over {MAX_COPIED}"
-            )));
-        }
     }
     Ok(())
 }

@@ -169,6 +169,7 @@ impl Attempt<'_> {
     /// Stores the change; what was only waiting for its last finalizer to go, goes.
     async fn store(self, cx: &Cx, kind: &Kind, object: Value) -> Result<Option<Written>, Error> {
         let draft = write::draft(kind, &object);
+        write::check_size(&cx.server, &object, &draft)?;
         let op = match is_gone(kind, &object) {
             true => Op::Delete(self.key.clone(), Some(draft)),
             false => Op::Put(self.key.clone(), draft),

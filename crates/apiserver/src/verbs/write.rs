@@ -7,7 +7,7 @@ use deltaplane_api::field;
 use deltaplane_api::json::Parsed;
 use deltaplane_schema::fieldset::{Filter as FieldFilter, Set};
 use deltaplane_schema::{Schema, managed};
-use deltaplane_store::{CommitError, Committed, Expect, InvalidTxn, Key, Object, Op, Txn};
+use deltaplane_store::{CommitError, Committed, Draft, Expect, InvalidTxn, Key, Object, Op, Txn};
 use serde_json::Value;
 
 use super::scale;
@@ -304,6 +304,11 @@ pub(crate) fn validate(
 ) -> Result<Vec<String>, Error> {
     let mut errors = meta::validate(kind, object, old);
     errors.extend(managed::validate_managed_fields(object));
+    // Whatever rules came later: what is going can be let go.
+    if errors.is_empty() && old.is_some_and(|old| is_going(old) && differ_in_metadata(object, old))
+    {
+        return Ok(Vec::new());
+    }
     if let Some(validate) = kind.strategy.validate {
         errors.extend(validate(object, old));
     }
@@ -342,6 +347,16 @@ pub(crate) fn validate(
             ))
         }
     }
+}
+
+/// Whether two objects are alike but for their metadata.
+fn differ_in_metadata(one: &Value, other: &Value) -> bool {
+    let (Some(one), Some(other)) = (one.as_object(), other.as_object()) else {
+        return false;
+    };
+    let same =
+        |(field, value): (&String, &Value)| field == "metadata" || other.get(field) == Some(value);
+    one.len() == other.len() && one.iter().all(same)
 }
 
 /// Rules are written for objects of the right shape.
@@ -445,21 +460,25 @@ pub(crate) async fn commit(
     kind: &Kind,
     txn: Txn,
 ) -> Result<Committed, CommitError> {
-    let limit = server.config.limits.body;
-    let sizes = txn.ops.iter().map(|op| match op {
-        Op::Put(_, draft) | Op::Delete(_, Some(draft)) => draft.bytes.len(),
-        Op::Delete(_, None) => 0,
-    });
-    // Patches must not build what nobody could send back.
-    if let Some(len) = sizes.max().filter(|size| *size > limit) {
-        let too_large = InvalidTxn::TooLarge { len, max: limit };
-        return Err(CommitError::Invalid(too_large));
-    }
     let committed = server.store.commit(txn).await?;
     if let Some(reach) = server.reach(&kind.collection) {
         reach.reached(committed.revision).await;
     }
     Ok(committed)
+}
+
+/// Patches must not build what nobody could send back. What is being deleted may be larger: the
+/// marks of its deletion must not be what keeps it.
+pub(crate) fn check_size(server: &Inner, object: &Value, draft: &Draft) -> Result<(), Error> {
+    let (len, max) = (draft.bytes.len(), server.config.limits.body);
+    match len > max && !is_going(object) {
+        true => Err(Error::too_large_object(InvalidTxn::TooLarge { len, max })),
+        false => Ok(()),
+    }
+}
+
+fn is_going(object: &Value) -> bool {
+    !value::at(object, "metadata.deletionTimestamp").is_null()
 }
 
 /// Stores a change of one object, provided that it is still as it was read. None if it is not.
@@ -494,7 +513,7 @@ pub(crate) fn storage_error(error: &CommitError) -> Error {
 }
 
 /// The draft of an object for the store.
-pub(crate) fn draft(kind: &Kind, object: &Value) -> deltaplane_store::Draft {
+pub(crate) fn draft(kind: &Kind, object: &Value) -> Draft {
     if kind.api_version == kind.stored_as {
         return encode::draft(object, kind.write_tag());
     }

@@ -123,6 +123,26 @@ async fn a_rule_that_came_later_is_warned_of_until_its_field_changes() {
 }
 
 #[tokio::test]
+async fn what_is_going_can_be_let_go_whatever_rules_came_later() {
+    let server = with_rules(json!([])).await;
+    let mut object = limit("a", json!({"max": 1}));
+    object["metadata"]["finalizers"] = json!(["example.com/held"]);
+    server.post(LIMITS, &object).await.expect(201);
+    let path = format!("{LIMITS}/a");
+    server.delete(&path, &json!({})).await.expect(200);
+    let stricter = json!([{"rule": "self.max > 5 && self == oldSelf && false"}]);
+    let versions = definition(stricter)["spec"]["versions"].clone();
+    let patch = json!({"spec": {"versions": versions}});
+    let definition = format!("{DEFINITIONS}/limits.example.com");
+    merge(&server, &definition, &patch).await.expect(200);
+    let note = json!({"spec": {"note": "n"}});
+    merge(&server, &path, &note).await.refused(422);
+    let released = json!({"metadata": {"finalizers": null}});
+    merge(&server, &path, &released).await.expect(200);
+    server.get(&path).await.refused(404);
+}
+
+#[tokio::test]
 async fn rules_that_cannot_work_are_refused() {
     let server = Server::start().await;
     let at = "spec.validation.openAPIV3Schema.properties[spec].x-kubernetes-validations[0]";

@@ -52,6 +52,24 @@ async fn a_name_in_the_field_selector_is_the_name_that_rights_are_about() {
 }
 
 #[tokio::test]
+async fn a_name_in_the_field_selector_gives_no_right_to_write() {
+    let server = Server::start().await;
+    make_maps(&server, &["mine", "other"]).await;
+    let rules = json!([{"apiGroups": [""], "resources": ["configmaps"],
+        "resourceNames": ["mine"], "verbs": ["*"]}]);
+    grant(&server, "eve", rules).await;
+    let eve = server.as_user("eve", &[]);
+    let map = json!({"kind": "ConfigMap", "metadata": {"name": "new"}});
+    for path in [MAPS, &format!("{MAPS}?fieldSelector=metadata.name%3Dmine")] {
+        eve.post(path, &map).await.refused(403);
+        eve.delete(path, &json!({})).await.refused(403);
+    }
+    eve.delete(&format!("{MAPS}/mine"), &json!({}))
+        .await
+        .expect(200);
+}
+
+#[tokio::test]
 async fn an_impersonation_that_cannot_be_read_is_refused() {
     let server = Server::start().await;
     let whoami = async |value: &[u8]| {
@@ -127,6 +145,56 @@ async fn a_patch_cannot_make_an_object_larger_than_a_body() {
         codes.push(reply.code.as_u16());
     }
     assert_eq!(codes, [200, 200, 413, 413]);
+}
+
+#[tokio::test]
+async fn copying_has_an_end_even_where_nothing_grows() {
+    let server = Server::start().await;
+    let text = "x".repeat(100 << 10);
+    let map = json!({"kind": "ConfigMap", "metadata": {"name": "m"}, "data": {"a": text}});
+    server.post(MAPS, &map).await.expect(201);
+    let copies = |count: usize| {
+        let copy = json!({"op": "copy", "from": "/data/a", "path": "/data/b"});
+        json!(vec![copy; count])
+    };
+    let path = format!("{MAPS}/m");
+    server.patch(&path, "json", &copies(29)).await.expect(200);
+    let reply = server.patch(&path, "json", &copies(31)).await;
+    assert!(reply.refused(413).contains("accumulated size"));
+}
+
+/// An object that is as large as any can be, with a finalizer.
+async fn make_largest(server: &Server) -> String {
+    let roles = format!("{RBAC}/namespaces/default/roles");
+    let role = |size: usize| {
+        json!({"kind": "Role", "apiVersion": "rbac.authorization.k8s.io/v1",
+        "metadata": {"name": "large", "namespace": "default", "finalizers": ["example.com/held"]},
+        "rules": [{"apiGroups": [""], "resources": ["pods"], "verbs": ["get"],
+            "resourceNames": ["x".repeat(size)]}]})
+    };
+    let path = format!("{roles}/large");
+    server.post(&roles, &role(1)).await.expect(201);
+    // The largest that is taken, found by halving.
+    let (mut taken, mut refused) = (1, Limits::default().body);
+    while refused - taken > 1 {
+        let size = taken.midpoint(refused);
+        let patch = json!({"rules": role(size)["rules"]});
+        match server.patch(&path, "merge", &patch).await.code.as_u16() {
+            200 => taken = size,
+            _ => refused = size,
+        }
+    }
+    path
+}
+
+#[tokio::test]
+async fn the_largest_object_can_be_deleted() {
+    let server = Server::start().await;
+    let path = make_largest(&server).await;
+    server.delete(&path, &json!({})).await.expect(200);
+    let released = json!({"metadata": {"finalizers": null}});
+    server.patch(&path, "merge", &released).await.expect(200);
+    server.get(&path).await.refused(404);
 }
 
 #[tokio::test]

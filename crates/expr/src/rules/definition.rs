@@ -20,16 +20,8 @@ const NAMED: usize = 4;
 
 const RULES: &str = "x-kubernetes-validations";
 
-/// Whether the schema was accepted before.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Expressions {
-    New,
-    /// Then no expression of it is too expensive, though all together may be.
-    Accepted,
-}
-
 /// All that is wrong with the rules of a definition's schema, which stands at `path`.
-pub fn check(schema: &Schema, path: &Path, expressions: Expressions) -> Vec<Error> {
+pub fn check(schema: &Schema, path: &Path) -> Vec<Error> {
     if !has_rules(schema.root()) {
         return Vec::new();
     }
@@ -44,7 +36,6 @@ pub fn check(schema: &Schema, path: &Path, expressions: Expressions) -> Vec<Erro
     }
     let mut checker = Checker {
         schema,
-        expressions,
         errors: Vec::new(),
         total: 0,
         expensive: Vec::new(),
@@ -60,7 +51,6 @@ pub fn check(schema: &Schema, path: &Path, expressions: Expressions) -> Vec<Erro
 
 struct Checker<'a> {
     schema: &'a Schema,
-    expressions: Expressions,
     errors: Vec<Error>,
     total: u64,
     /// The most expensive expressions, first the most expensive one.
@@ -193,7 +183,7 @@ impl Checker<'_> {
 
     /// Adds the cost of an expression to the total; too much is an error.
     fn affordable(&mut self, name: &str, cost: u64, path: Path) {
-        if self.expressions == Expressions::New && cost > EXPRESSION_LIMIT {
+        if cost > EXPRESSION_LIMIT {
             let error = Error::forbidden(path.clone(), too_expensive(name, cost, EXPRESSION_LIMIT));
             self.errors.push(error);
         }

@@ -8,10 +8,11 @@ use serde_json::{Map, Value as Json};
 
 use super::compile::{Compiled, Message, Scope};
 use super::correlation::{Pair, Past};
-use super::{CALL_LIMIT, Level, Rule, Rules, Verdict};
+use super::{CALL_LIMIT, Level, MAX_ERRORS, MAX_WARNINGS, Rule, Rules, STEPS, Verdict};
 use crate::eval::{Bindings, Eval};
 use crate::fault::{Failure, Reason, Stopped};
 use crate::meter::{Budget, Meter};
+use crate::program::Program;
 use crate::value::Value;
 
 const MAX_MESSAGE: usize = 5 * 1024;
@@ -22,6 +23,10 @@ const OUT_OF_BUDGET: &str =
 pub(super) struct Judge {
     /// What is left of the budget.
     left: u64,
+    /// What is left of the work.
+    steps: u64,
+    /// Keeps patterns that were compiled, from one value to the next.
+    meter: Meter,
     verdict: Verdict,
 }
 
@@ -68,6 +73,8 @@ impl Judge {
     pub(super) fn new(budget: u64) -> Self {
         Self {
             left: budget,
+            steps: STEPS,
+            meter: Meter::new(Budget::default()),
             verdict: Verdict::default(),
         }
     }
@@ -197,14 +204,13 @@ impl Judge {
         let (value, old) = match (value, old) {
             (Ok(value), Ok(old)) => (value, old),
             (Err(fault), _) | (_, Err(fault)) => {
-                self.refuse(level, place, fault.to_string());
-                return Continue(());
+                return self.refuse(level, place, fault.to_string());
             }
         };
         for rule in &level.rules {
             match &rule.compiled {
                 Ok(compiled) => self.rule(level, place, (rule, compiled), &value, old.as_ref())?,
-                Err(why) => self.refuse(level, place, format!("rule compile error: {why}")),
+                Err(why) => self.refuse(level, place, format!("rule compile error: {why}"))?,
             }
         }
         Continue(())
@@ -231,18 +237,12 @@ impl Judge {
             (true, None) => bindings.set(before, Value::NONE),
             (true, Some(old)) => match Value::some(old.clone()) {
                 Ok(old) => bindings.set(before, old),
-                Err(fault) => {
-                    self.refuse(level, place, fault.to_string());
-                    return Continue(());
-                }
+                Err(fault) => return self.refuse(level, place, fault.to_string()),
             },
         }
-        let mut meter = Meter::new(call_budget());
-        let outcome = compiled.program.eval_metered(&bindings, &mut meter);
-        let Some(left) = self.left.checked_sub(meter.cost()) else {
+        let Some(outcome) = self.eval(&compiled.program, &bindings) else {
             return self.give_up(level, place, OUT_OF_BUDGET.to_owned());
         };
-        self.left = left;
         let text = spoken(&rule.written);
         let why = match outcome {
             Eval::Value(Value::Bool(true)) => return Continue(()),
@@ -263,8 +263,19 @@ impl Judge {
             }
             Eval::Waiting(path) => format!("no such key: {path} evaluating rule: {text}"),
         };
-        self.refuse(level, place, why);
-        Continue(())
+        self.refuse(level, place, why)
+    }
+
+    /// Evaluates within what is left; nothing when the budget is used up by it.
+    fn eval<'a>(&mut self, program: &'a Program, bindings: &Bindings<'a>) -> Option<Eval<'a>> {
+        self.meter.restart(Budget {
+            cost: CALL_LIMIT,
+            steps: Budget::default().steps.min(self.steps),
+        });
+        let outcome = program.eval_metered(bindings, &mut self.meter);
+        self.steps = self.steps.saturating_sub(self.meter.steps());
+        self.left = self.left.checked_sub(self.meter.cost())?;
+        Some(outcome)
     }
 
     /// A rule does not hold.
@@ -289,7 +300,7 @@ impl Judge {
             Err(NoMessage::Unusable) => stated(&rule.written),
             Err(NoMessage::Over(why)) => {
                 let error = Error::invalid(path, level.type_name, why);
-                self.report(error, ratcheted);
+                let _ = self.report(error, ratcheted);
                 return Break(());
             }
         };
@@ -297,14 +308,20 @@ impl Judge {
             "object" | "array" => None,
             _ => Some(place.value.clone()),
         };
-        self.report(error(&rule.written, path, shown, detail), ratcheted);
-        Continue(())
+        self.report(error(&rule.written, path, shown, detail), ratcheted)
     }
 
-    fn report(&mut self, error: Error, ratcheted: bool) {
+    /// Goes on until there is enough to read.
+    fn report(&mut self, error: Error, ratcheted: bool) -> ControlFlow<()> {
+        let Verdict { errors, warnings } = &mut self.verdict;
         match ratcheted {
-            true => self.verdict.warnings.push(error.to_string()),
-            false => self.verdict.errors.push(error),
+            true if warnings.len() < MAX_WARNINGS => warnings.push(error.to_string()),
+            true => {}
+            false => errors.push(error),
+        }
+        match errors.len() < MAX_ERRORS {
+            true => Continue(()),
+            false => Break(()),
         }
     }
 
@@ -315,11 +332,9 @@ impl Judge {
         message: &'a Message,
         bindings: &Bindings<'a>,
     ) -> Result<String, NoMessage> {
-        let mut meter = Meter::new(call_budget());
-        let outcome = message.program.eval_metered(bindings, &mut meter);
         let over = "messageExpression evaluation failed due to running out of cost budget, no further validation rules will be run";
-        let left = self.left.checked_sub(meter.cost());
-        self.left = left.ok_or_else(|| NoMessage::Over(over.to_owned()))?;
+        let outcome = self.eval(&message.program, bindings);
+        let outcome = outcome.ok_or_else(|| NoMessage::Over(over.to_owned()))?;
         let text = match &outcome {
             Eval::Value(value) => value.as_str().unwrap_or_default().trim(),
             Eval::Stopped(Stopped::Cost | Stopped::Steps) => {
@@ -336,22 +351,15 @@ impl Judge {
         }
     }
 
-    fn refuse(&mut self, level: &Level, place: Place<'_, '_>, why: String) {
+    fn refuse(&mut self, level: &Level, place: Place<'_, '_>, why: String) -> ControlFlow<()> {
         let error = Error::invalid(place.trail.path(), level.type_name, why);
-        self.verdict.errors.push(error);
+        self.report(error, false)
     }
 
     fn give_up(&mut self, level: &Level, place: Place<'_, '_>, why: String) -> ControlFlow<()> {
         self.left = 0;
-        self.refuse(level, place, why);
+        let _ = self.refuse(level, place, why);
         Break(())
-    }
-}
-
-fn call_budget() -> Budget {
-    Budget {
-        cost: CALL_LIMIT,
-        ..Budget::default()
     }
 }
 

@@ -54,10 +54,13 @@ impl fmt::Debug for Pattern {
 
 /// Compiles a pattern in Go's syntax; an error says why it is none, or that it is too large.
 pub fn compile(source: &str) -> Result<Regex, String> {
+    compile_within(source, SIZE_LIMIT)
+}
+
+/// Like [`compile`], with a size of the caller's.
+pub fn compile_within(source: &str, size: usize) -> Result<Regex, String> {
     let translated = translate(source);
-    let regex = RegexBuilder::new(&translated)
-        .size_limit(SIZE_LIMIT)
-        .build();
+    let regex = RegexBuilder::new(&translated).size_limit(size).build();
     regex.map_err(|error| {
         if matches!(error, regex::Error::CompiledTooBig(_)) {
             return "expression is too large".to_owned();

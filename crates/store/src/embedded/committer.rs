@@ -24,6 +24,7 @@ use tokio::{
 };
 
 use super::{
+    crowd::Crowd,
     engine::{Engine, Entry, Fault, Meta},
     lock::Lock,
     log,
@@ -44,11 +45,6 @@ use crate::{
 /// first transaction.
 const BATCH_TXNS: usize = 1024;
 const BATCH_BYTES: usize = 16 << 20;
-/// A batch of so many was written by a crowd, of which more will come: the next one waits for
-/// them, if not long. A sync costs as much as tens of transactions, and while it lasts, the crowd
-/// waits anyway.
-const CROWD: usize = 8;
-const PATIENCE: Duration = Duration::from_millis(2);
 /// What an append may need on disk: pages that are rewritten, and room for
 /// records that fill their pages badly.
 const PROBE_BYTES: usize = 1 << 20;
@@ -77,9 +73,9 @@ pub(super) struct Committer {
     engine: Arc<Engine>,
     meta: Meta,
     requests: mpsc::Receiver<Request>,
-    /// How many transactions the last batch had.
-    recent: usize,
-    /// What measures [`PATIENCE`]; without it there is none.
+    /// The last batch.
+    crowd: Crowd,
+    /// What measures how long a batch waits for more; without it none does.
     timer: Option<Runtime>,
     /// The last revision that was given out.
     last: Revision,
@@ -131,7 +127,7 @@ impl Committer {
             engine: start.engine,
             meta: start.meta,
             requests,
-            recent: 0,
+            crowd: Crowd::default(),
             timer: None,
             garbage: start.leftovers.into(),
             compacting: Vec::new(),
@@ -190,28 +186,32 @@ impl Committer {
         taken
     }
 
-    /// Waits for half as many again as there were last time, so that batches can grow; not after
-    /// a batch of few, and not when something else is to be done.
+    /// Waits a little for more, unless something else is to be done.
     fn gather(&mut self, taken: &mut Taken) {
-        let Some(timer) = &self.timer else { return };
-        if self.recent < CROWD || taken.waiting.is_empty() || taken.closing {
+        let (Some(timer), Some((wanted, longest))) = (&self.timer, self.crowd.patience()) else {
+            return;
+        };
+        if taken.waiting.is_empty() || taken.closing {
             return;
         }
-        let wanted = (self.recent + self.recent / 2).min(BATCH_TXNS);
         let requests = &mut self.requests;
+        let mut bytes = taken.bytes;
         let mut came = Vec::new();
         timer.block_on(async {
             let all = async {
-                while came.len() + 1 < wanted {
+                while came.len() + 1 < wanted && bytes < BATCH_BYTES {
                     match requests.recv().await {
-                        Some(request @ Request::Commit(_)) => came.push(request),
+                        Some(Request::Commit(waiting)) => {
+                            bytes += waiting.txn.len();
+                            came.push(Request::Commit(waiting));
+                        }
                         Some(other) => return came.push(other),
                         None => return,
                     }
                 }
             };
             // Whether all have come or not, it goes on.
-            let _ = time::timeout(PATIENCE, all).await;
+            let _ = time::timeout(longest, all).await;
         });
         for request in came {
             self.sort(request, taken);
@@ -258,7 +258,10 @@ impl Committer {
         if waiting.is_empty() {
             return;
         }
-        self.recent = waiting.len();
+        self.crowd = Crowd {
+            size: waiting.len(),
+            took: Duration::ZERO,
+        };
         let (mut txns, mut answers) = (Vec::new(), Vec::new());
         for Waiting {
             txn,
@@ -346,7 +349,8 @@ impl Committer {
         match appended {
             Ok(()) if !self.is_in_place(ended) => self.lost(answers.len()),
             Ok(()) => {
-                self.metrics.committed(ended.duration_since(begun));
+                self.crowd.took = ended.duration_since(begun);
+                self.metrics.committed(self.crowd.took);
                 self.wary = false;
                 self.recovered();
                 self.show(entries);

@@ -3,7 +3,6 @@
 use crate::cost::Cost;
 use crate::env::Row;
 use crate::eval::{Outcome, no_overload};
-use crate::library::standard::strings::compile;
 use crate::meter::Meter;
 use crate::value::Value;
 
@@ -37,7 +36,7 @@ fn find<'a>(meter: &mut Meter, args: &[Value<'a>]) -> Outcome<'a> {
     let [Value::String(text), Value::String(pattern)] = args else {
         return Err(no_overload("find", args));
     };
-    let regex = compile(meter, pattern.as_str())?;
+    let regex = meter.pattern(pattern.as_str())?;
     meter.step(text.as_str().len() as u64 / 16)?;
     let found = regex.find(text.as_str());
     Ok(Value::string(found.map_or("", |found| found.as_str())))
@@ -53,7 +52,7 @@ fn find_all<'a>(meter: &mut Meter, args: &[Value<'a>]) -> Outcome<'a> {
         ] => (text, pattern, *limit),
         _ => return Err(no_overload("findAll", args)),
     };
-    let regex = compile(meter, pattern.as_str())?;
+    let regex = meter.pattern(pattern.as_str())?;
     meter.step(text.as_str().len() as u64)?;
     let limit = usize::try_from(limit).unwrap_or(usize::MAX);
     let found = regex.find_iter(text.as_str()).take(limit);

@@ -3,7 +3,6 @@
 use crate::cost::Cost;
 use crate::env::Row;
 use crate::eval::{Outcome, no_overload};
-use crate::fault::Fault;
 use crate::meter::Meter;
 use crate::value::Value;
 
@@ -65,22 +64,14 @@ fn starts_with<'a>(_: &mut Meter, args: &[Value<'a>]) -> Outcome<'a> {
     with("startsWith", args, |a, b| a.starts_with(b))
 }
 
-/// With a pattern that is computed: it is compiled for this call.
+/// With a pattern that is computed.
 fn matches<'a>(meter: &mut Meter, args: &[Value<'a>]) -> Outcome<'a> {
     match args {
         [Value::String(text), Value::String(pattern)] => {
-            let regex = compile(meter, pattern.as_str())?;
+            let regex = meter.pattern(pattern.as_str())?;
             meter.step(text.as_str().len() as u64 / 16)?;
             Ok(Value::Bool(regex.is_match(text.as_str())))
         }
         _ => Err(no_overload("matches", args)),
     }
-}
-
-/// Compiles a pattern; its length counts as work many times over.
-pub(crate) fn compile(meter: &mut Meter, pattern: &str) -> Result<regex::Regex, Box<Fault>> {
-    const WORK: u64 = 50;
-    meter.step(WORK * (1 + pattern.len() as u64))?;
-    deltaplane_schema::compile_pattern(pattern)
-        .map_err(|why| Fault::invalid(format!("error parsing regexp: {why}")))
 }
