@@ -40,7 +40,11 @@ enum Suite {
         seed: u64,
     },
     /// Kubernetes' own samples of every kind, decoded from protobuf and encoded again.
-    Protobuf,
+    Protobuf {
+        /// The published samples alone, without a real server (which is built first: minutes).
+        #[arg(long)]
+        short: bool,
+    },
     /// The expression language's public conformance data.
     Cel(cel::Args),
     /// Kubernetes' CEL libraries and costs, answered by Kubernetes' own Go code and by ours.
@@ -64,7 +68,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         Suite::Fuzz { cases, seed } => apply::fuzz::run(*cases, *seed)?,
         Suite::Cel(args) => cel::run(args)?,
         Suite::CelKubernetes => cel::kubernetes::run()?,
-        Suite::Protobuf => protobuf::run()?,
+        Suite::Protobuf { short } => protobuf::run(*short)?,
         Suite::Jsonpatch => jsonpatch::run()?,
         Suite::Defaults => defaults::run()?,
         Suite::Required => required::run()?,
