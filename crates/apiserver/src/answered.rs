@@ -1,7 +1,7 @@
 //! What operators see of a request that was answered: metrics, and a line in the log.
 //!
 //! Every request is logged at `debug`; at `warn` those that failed for a fault of the server that
-//! nobody else tells of, and those that took long. All lines have the same fields and name the request by its audit id,
+//! nobody else tells of, and those that took long for another reason than the client's. All lines have the same fields and name the request by its audit id,
 //! which its answer carries too.
 
 use std::time::Duration;
@@ -54,7 +54,7 @@ impl Answered<'_> {
     pub(crate) fn log(&self) {
         if self.is_fault() {
             line!(tracing::Level::WARN, self, "request failed");
-        } else if self.took > SLOW && !self.is_watch() {
+        } else if self.took > SLOW && !self.is_watch() && self.code != StatusCode::REQUEST_TIMEOUT {
             line!(tracing::Level::WARN, self, "slow request");
         } else {
             line!(tracing::Level::DEBUG, self, "request");

@@ -85,10 +85,10 @@ fn main() -> ExitCode {
             .map_err(Failure::from)
             .and_then(|settings| serve(settings, &HUB)),
         Command::Cel(cel) => cel.run().map_err(Failure::from).map(|said| {
-            print(&said.out);
+            let printed = print(&said.out);
             // Whoever closed it does not want to read it.
             let _ = io::stderr().lock().write_all(said.err.as_bytes());
-            match said.good {
+            match said.good && printed {
                 true => ExitCode::SUCCESS,
                 false => ExitCode::FAILURE,
             }
@@ -135,10 +135,11 @@ fn serve(settings: Settings, voice: &Voice) -> Result<ExitCode, Failure> {
     ended
 }
 
-fn print(text: &str) {
-    // Whoever closed our output does not want to read it.
+/// Whether it could be written.
+fn print(text: &str) -> bool {
     let mut out = io::stdout().lock();
-    let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+    let written = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+    written.is_ok()
 }
 
 fn explain(failure: &Failure) {

@@ -1,7 +1,7 @@
 //! From a tree to a program.
 
 use std::cmp::Ordering;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use crate::check::Checked;
 use crate::cost::Cost;
@@ -541,11 +541,12 @@ impl Lowering<'_> {
                     return None;
                 };
                 match deltaplane_schema::compile_pattern(pattern.as_str()) {
-                    Ok(regex) => {
+                    Ok(_) => {
                         let length = pattern.as_str().chars().count() as u64;
                         Some(self.push(Op::Matches(Box::new(Matches {
                             text: *text,
-                            regex,
+                            pattern: pattern.as_str().into(),
+                            regex: OnceLock::new(),
                             length,
                             span,
                         }))))

@@ -2,7 +2,7 @@
 //! regular expressions compiled, overloads chosen where types are known.
 
 use std::cmp::Ordering;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use regex::Regex;
 
@@ -126,7 +126,9 @@ pub(crate) enum Dispatch {
 #[derive(Debug)]
 pub(crate) struct Matches {
     pub(crate) text: OpId,
-    pub(crate) regex: Regex,
+    pub(crate) pattern: Box<str>,
+    /// Compiled when it is first used: many are kept and few are run.
+    pub(crate) regex: OnceLock<Option<Regex>>,
     /// Characters of the pattern.
     pub(crate) length: u64,
     pub(crate) span: Span,

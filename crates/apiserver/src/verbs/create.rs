@@ -124,7 +124,7 @@ async fn attempt(cx: &mut Cx, new: New, options: &WriteOptions) -> Result<Attemp
     ];
     let warnings = write::admit(cx, Operation::Create, &mut object, None, options.dry_run).await?;
     cx.warn_all(warnings);
-    cx.warn_all(write::validate(&kind, &object, None)?);
+    write::validate(cx, &object, None)?;
     auth::escalation::check(cx, &object, None)?;
     if !tracked {
         write::with_managed(cx, options, Section::Main, |managed| {

@@ -147,7 +147,7 @@ impl Attempt<'_> {
         )
         .await?;
         cx.warn_all(warnings);
-        cx.warn_all(write::validate(&kind, &object, Some(&self.live))?);
+        write::validate(cx, &object, Some(&self.live))?;
         auth::escalation::check(cx, &object, Some(&self.live))?;
         if !tracked {
             write::with_managed(cx, options, self.section, |managed| {

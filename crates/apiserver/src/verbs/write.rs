@@ -296,18 +296,16 @@ pub(crate) async fn admit(
     Ok(warnings)
 }
 
-/// All that is wrong with an object that is about to be stored; what is merely bad, as warnings.
-pub(crate) fn validate(
-    kind: &Kind,
-    object: &Value,
-    old: Option<&Value>,
-) -> Result<Vec<String>, Error> {
+/// All that is wrong with an object that is about to be stored; warns of what is merely bad.
+pub(crate) fn validate(cx: &mut Cx, object: &Value, old: Option<&Value>) -> Result<(), Error> {
+    let kind = Arc::clone(&cx.kind);
+    let kind = &*kind;
     let mut errors = meta::validate(kind, object, old);
     errors.extend(managed::validate_managed_fields(object));
     // Whatever rules came later: what is going can be let go.
     if errors.is_empty() && old.is_some_and(|old| is_going(old) && differ_in_metadata(object, old))
     {
-        return Ok(Vec::new());
+        return Ok(());
     }
     if let Some(validate) = kind.strategy.validate {
         errors.extend(validate(object, old));
@@ -320,7 +318,6 @@ pub(crate) fn validate(
     if let Some(scale) = kind.scale.as_ref().filter(|_| kind.is_custom()) {
         errors.extend(scale::validate(scale, object));
     }
-    let mut warnings = Vec::new();
     if let Some(rules) = &kind.rules {
         match errors.iter().any(blocks_rules) {
             true => errors.push(field::Error::invalid(
@@ -331,12 +328,12 @@ pub(crate) fn validate(
             false => {
                 let verdict = rules.judge(object, old);
                 errors.extend(verdict.errors);
-                warnings = verdict.warnings;
+                cx.warn_all(verdict.warnings);
             }
         }
     }
     match errors.is_empty() {
-        true => Ok(warnings),
+        true => Ok(()),
         false => {
             let name = value::text(object, "metadata.name");
             Err(Error::invalid(

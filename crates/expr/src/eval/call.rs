@@ -153,7 +153,11 @@ impl<'p: 'a, 'b, 'a> Machine<'p, 'b, 'a> {
         self.meter
             .charge(crate::cost::regex_cost(text.cost_size(), matches.length))?;
         self.meter.step(found.len() as u64 / 16)?;
-        Ok(Value::Bool(matches.regex.is_match(found)))
+        let compile = || deltaplane_schema::compile_pattern(&matches.pattern).ok();
+        let regex = matches.regex.get_or_init(compile).as_ref();
+        // It was compiled once to see that it can be.
+        let regex = regex.ok_or_else(|| Fault::invalid("error parsing regexp"))?;
+        Ok(Value::Bool(regex.is_match(found)))
     }
 
     /// Equality costs by the smaller side; library values cost one.

@@ -408,3 +408,27 @@ fn patterns_from_the_data_are_paid_for() {
     assert_eq!(judged((0..5_000).map(|n| format!("x{n}")).collect()), 1);
     assert_eq!(judged(vec!["x".to_owned(); 5_000]), 0);
 }
+
+#[test]
+fn long_lists_that_do_not_change_are_cheap_to_compare() {
+    let rule = json!([{"rule": "self == oldSelf", "message": "immutable"}]);
+    let lists = [
+        json!({"type": "array", "x-kubernetes-list-type": "set", "items": {"type": "string"}}),
+        json!({"type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["n"],
+            "items": {"type": "object", "required": ["n"], "properties": {"n": {"type": "string"}}}}),
+    ];
+    let texts = (0..20_000).map(|n| json!(n.to_string()));
+    let objects = (0..20_000).map(|n| json!({"n": n.to_string()}));
+    for (list, items) in lists
+        .into_iter()
+        .zip([texts.collect(), objects.collect::<Vec<_>>()])
+    {
+        let items = json!({"a": items});
+        check(
+            with_rule(list, rule.clone()),
+            items.clone(),
+            Some(items),
+            &[],
+        );
+    }
+}
