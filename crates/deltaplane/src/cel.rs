@@ -1,7 +1,7 @@
 //! `deltaplane cel`: expressions tried out by people.
 
 use std::fs;
-use std::io;
+use std::io::{self, Read as _};
 
 use clap::{Args, Subcommand, ValueEnum};
 use deltaplane_api::field;
@@ -69,8 +69,12 @@ enum Output {
 /// Why there is no answer.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum CelError {
-    #[error("a variable {0:?} has no name")]
-    NoName(String),
+    #[error("{0:?} is no name of a variable")]
+    BadName(String),
+    #[error("variable {0} is given twice")]
+    Twice(String),
+    #[error("{file} has more than {MAX_FILE} bytes")]
+    TooLarge { file: String },
     #[error("a schema must be NAME=@FILE, not {0:?}")]
     NoFile(String),
     #[error("failed to read {file}")]
@@ -89,6 +93,9 @@ pub(crate) enum CelError {
     #[error("expressions cannot see data of the schema in {file}")]
     Invisible { file: String },
 }
+
+/// Longer files are not read.
+const MAX_FILE: u64 = 64 << 20;
 
 /// What to print, where, and how it went.
 pub(crate) struct Said {
@@ -111,7 +118,9 @@ struct Variable {
 impl CelError {
     pub(crate) fn hint(&self) -> &'static str {
         match self {
-            Self::NoName(_) | Self::NoFile(_) => "see deltaplane cel eval --help",
+            Self::BadName(_) | Self::NoFile(_) => "see deltaplane cel eval --help",
+            Self::Twice(_) => "give each variable once",
+            Self::TooLarge { .. } => "try it with a part of the data",
             Self::Read { .. } => "check that the file is there and can be read",
             Self::Yaml { .. } => "quote texts: --var 'name=\"text\"'",
             Self::Schema { .. } | Self::Invisible { .. } => {
@@ -186,8 +195,11 @@ impl Question {
                 Some((name, value)) => (name, Some(data(value)?)),
                 None => (text.as_str(), None),
             };
-            if name.is_empty() {
-                return Err(CelError::NoName(text.clone()));
+            if !is_name(name) {
+                return Err(CelError::BadName(name.to_owned()));
+            }
+            if variables.iter().any(|one: &Variable| one.name == name) {
+                return Err(CelError::Twice(name.to_owned()));
             }
             variables.push(Variable {
                 name: name.to_owned(),
@@ -335,23 +347,46 @@ fn data(value: &str) -> Result<Value, CelError> {
     }
 }
 
+/// Whether an expression can say this name: letters, digits and underscores, dots between them.
+fn is_name(text: &str) -> bool {
+    let word = |word: &str| {
+        word.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+            && word.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+    };
+    text.split('.').all(word) && !matches!(text, "true" | "false" | "null" | "in")
+}
+
 fn read(file: &str) -> Result<String, CelError> {
-    fs::read_to_string(file).map_err(|source| CelError::Read {
-        file: file.to_owned(),
-        source,
-    })
+    let mut text = String::new();
+    let read = fs::File::open(file).and_then(|open| {
+        let mut open = open.take(MAX_FILE + 1);
+        open.read_to_string(&mut text)
+    });
+    match read {
+        Ok(length) if length as u64 > MAX_FILE => Err(CelError::TooLarge {
+            file: file.to_owned(),
+        }),
+        Ok(_) => Ok(text),
+        Err(source) => Err(CelError::Read {
+            file: file.to_owned(),
+            source,
+        }),
+    }
 }
 
 fn yaml(place: &str, text: &str) -> Result<Value, CelError> {
-    serde_saphyr::from_str(text).map_err(|error| CelError::Yaml {
-        place: place.to_owned(),
-        why: error
-            .to_string()
-            .lines()
-            .next()
-            .unwrap_or_default()
-            .to_owned(),
-    })
+    // JSON is YAML, but can be longer.
+    let json = serde_json::from_str(text);
+    json.or_else(|_| serde_saphyr::from_str(text))
+        .map_err(|error| CelError::Yaml {
+            place: place.to_owned(),
+            why: error
+                .to_string()
+                .lines()
+                .next()
+                .unwrap_or_default()
+                .to_owned(),
+        })
 }
 
 /// The schema of a definition's stored version; anything else is a schema itself.
@@ -463,9 +498,23 @@ mod tests {
         check(
             &["eval", "1", "--var", "x=@/no/such/file"],
             expect![[r#"
-            error: failed to read /no/such/file
-            hint: check that the file is there and can be read
-        "#]],
+                error: failed to read /no/such/file
+                hint: check that the file is there and can be read
+            "#]],
+        );
+        check(
+            &["eval", "1", "--var", "1a=1"],
+            expect![[r#"
+                error: "1a" is no name of a variable
+                hint: see deltaplane cel eval --help
+            "#]],
+        );
+        check(
+            &["eval", "x", "--var", "x=1", "--var", "x=2"],
+            expect![[r#"
+                error: variable x is given twice
+                hint: give each variable once
+            "#]],
         );
     }
 }
