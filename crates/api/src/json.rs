@@ -1,6 +1,7 @@
 //! JSON as clients send it: parsed once, with the duplicate fields that strict validation reports.
 
 mod fault;
+mod levels;
 
 use std::cell::RefCell;
 use std::fmt;
@@ -9,6 +10,7 @@ use serde::de::{DeserializeSeed, Deserializer, Error as _, MapAccess, SeqAccess,
 use serde_json::{Map, Number, Value};
 
 pub use fault::fault;
+pub use levels::levels;
 
 /// A document and what was odd about it.
 #[derive(Debug, PartialEq)]

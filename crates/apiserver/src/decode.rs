@@ -4,7 +4,7 @@
 mod duplicates;
 
 use deltaplane_api::json::{self, Parsed};
-use deltaplane_schema::TooDeep;
+use deltaplane_schema::{MAX_DEPTH, TooDeep};
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
@@ -98,14 +98,19 @@ fn document(media: Media, body: &[u8]) -> Result<Parsed, Unreadable> {
 /// What is wrong with JSON that could not be read, in the words that clients know if there are
 /// some: not for what only we refuse, such as documents that are too deep.
 pub(crate) fn json_fault(body: &[u8], error: &serde_json::Error) -> String {
-    match nests_too_deep(error) {
+    match nests_too_deep(body, error) {
         true => TooDeep.to_string(),
         false => json::fault(body).unwrap_or_else(|| error.to_string()),
     }
 }
 
-fn nests_too_deep(error: &serde_json::Error) -> bool {
-    error.to_string().starts_with("recursion limit")
+/// Whether the document is too deep as far as it was read. The parser does not say that it gave up
+/// for this reason, other than in words.
+fn nests_too_deep(body: &[u8], error: &serde_json::Error) -> bool {
+    let lines = body.split_inclusive(|byte| *byte == b'\n');
+    let before = lines.take(error.line().saturating_sub(1));
+    let read = before.map(<[u8]>::len).sum::<usize>() + error.column();
+    json::levels(&body[..read.min(body.len())]) > MAX_DEPTH
 }
 
 fn parse_error(fault: &str) -> Unreadable {
@@ -149,7 +154,7 @@ pub(crate) fn yaml(body: &[u8]) -> Result<Parsed, Unreadable> {
     if body.first() == Some(&b'{') {
         match json::parse(body) {
             Ok(parsed) => return Ok(parsed),
-            Err(error) if nests_too_deep(&error) => {
+            Err(error) if nests_too_deep(body, &error) => {
                 return Err(Unreadable(format!("yaml: {TooDeep}")));
             }
             Err(_) => {}
@@ -303,6 +308,33 @@ mod tests {
             1,
             "no excerpts"
         );
+    }
+
+    #[test]
+    fn depth_is_the_fault_if_it_came_first() {
+        let fault = |text: String| {
+            let error = json::parse(text.as_bytes()).expect_err("not JSON");
+            json_fault(text.as_bytes(), &error)
+        };
+        let (deep, deepest) = ("[".repeat(200), "[\n".repeat(MAX_DEPTH + 1));
+        let too_deep = TooDeep.to_string();
+        for text in [
+            deep.clone(),
+            "[\n".repeat(200),
+            format!("{{\"a\":\n1,\n\"b\": {deep}"),
+            // Whatever it is that the parser minds there.
+            format!("{deepest}nope"),
+        ] {
+            assert_eq!(fault(text.clone()), too_deep, "{text}");
+        }
+        for text in [
+            format!("[nope, {deep}"),
+            format!("[\n\"{deep}\",\nnope]"),
+            "[".repeat(MAX_DEPTH) + "nope",
+        ] {
+            let words = "invalid character 'o' in literal null (expecting 'u')";
+            assert_eq!(fault(text.clone()), words, "{text}");
+        }
     }
 
     #[test]

@@ -13,6 +13,7 @@
 //! and revision that it was planned for, so a plan that was overtaken changes nothing.
 
 mod act;
+mod blockers;
 mod graph;
 mod plan;
 

@@ -64,7 +64,7 @@ impl Layout {
     /// Says which secrets others than their owner may read.
     pub(crate) fn warn_of_exposed(&self) {
         let mut secrets = Material::secrets(&self.pki).to_vec();
-        secrets.push(self.store.join("store.redb"));
+        secrets.push(Embedded::file(&self.store));
         for (path, mode) in secrets
             .iter()
             .filter_map(|path| Some((path, files::exposed(path)?)))

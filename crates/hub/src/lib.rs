@@ -51,7 +51,7 @@ pub use listener::Limits;
 
 use certificates::{Loaded, Renewal};
 use layout::Layout;
-use listener::{Listener, Setup};
+use listener::{Bound, Setup};
 use metrics::Metrics;
 
 /// A hub that is ready.
@@ -95,15 +95,15 @@ impl Hub {
         let metrics = Metrics::default();
         // First, so that a directory that is new is not begun in vain; a directory that is in use
         // says more than the address of the hub that uses it.
-        let listener = match listen(&config) {
+        let bound = match Bound::new(config.listen).map_err(failed_on(config.listen)) {
             Err(error) if Layout::is_unused(&config.data_dir) => return Err(error),
-            listener => listener,
+            bound => bound,
         };
         let (layout, store) = open_data(&config, &metrics).await?;
-        let listener = listener?;
+        let bound = bound?;
         // Only now: before, it may have been a running hub's.
         files::remove_if_exists(&layout.kubeconfig).map_err(HubError::Kubeconfig)?;
-        let address = listener.address().map_err(failed_on(config.listen))?;
+        let address = bound.address().map_err(failed_on(config.listen))?;
         let loaded = certificates::load(&config, &layout, clock.now())?;
         if store.revision() > Revision::ZERO {
             loaded.warn_of_lost(&layout);
@@ -123,6 +123,7 @@ impl Hub {
             metrics: metrics.listener.clone(),
         };
         api.register_metrics(|registry| metrics.register(registry, &store));
+        let listener = bound.listen().map_err(failed_on(config.listen))?;
         front.spawn("listener", move |stop| {
             listener.serve(setup, service, group, stop)
         });
@@ -243,10 +244,6 @@ fn server_config(config: &HubConfig, loaded: &Loaded) -> Result<ServerConfig, Hu
         .flatten()
         .collect();
     Ok(ServerConfig::new(&loaded.server, &authorities)?)
-}
-
-fn listen(config: &HubConfig) -> Result<Listener, HubError> {
-    Listener::bind(config.listen).map_err(failed_on(config.listen))
 }
 
 fn failed_on(address: SocketAddr) -> impl FnOnce(std::io::Error) -> HubError {

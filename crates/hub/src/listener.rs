@@ -43,7 +43,7 @@ pub struct Limits {
     pub connections: usize,
     /// Those of one client, by its address; never more than half of all.
     pub per_client: usize,
-    /// Those of all clients on this machine.
+    /// Those of all clients on this machine; never more than four fifths of all.
     pub per_loopback: usize,
     /// Requests at one time on one HTTP/2 connection.
     pub streams: u32,
@@ -60,7 +60,13 @@ pub struct Limits {
     pub keep_alive_timeout: Duration,
 }
 
-/// A bound address that is not yet served.
+/// An address that is ours, where connections are still refused: whoever knocks should go
+/// elsewhere, or come back, and not wait for a hub that is not there yet.
+pub(crate) struct Bound {
+    socket: TcpSocket,
+}
+
+/// An address where connections wait to be served.
 pub(crate) struct Listener {
     socket: TcpListener,
 }
@@ -137,17 +143,17 @@ impl Default for Limits {
     }
 }
 
-// === impl Listener ===
+// === impl Bound ===
 
-impl Listener {
-    pub(crate) fn bind(address: SocketAddr) -> io::Result<Self> {
+impl Bound {
+    /// Fails if somebody listens there.
+    pub(crate) fn new(address: SocketAddr) -> io::Result<Self> {
         let socket = match address {
             SocketAddr::V4(_) => TcpSocket::new_v4()?,
             SocketAddr::V6(_) => TcpSocket::new_v6()?,
         };
         socket.set_reuseaddr(true)?;
         socket.bind(address)?;
-        let socket = socket.listen(BACKLOG)?;
         Ok(Self { socket })
     }
 
@@ -156,6 +162,16 @@ impl Listener {
         self.socket.local_addr()
     }
 
+    /// Fails if somebody else who had bound the address listens by now.
+    pub(crate) fn listen(self) -> io::Result<Listener> {
+        let socket = self.socket.listen(BACKLOG)?;
+        Ok(Listener { socket })
+    }
+}
+
+// === impl Listener ===
+
+impl Listener {
     /// Serves connections as tasks of `group` until `stop`; then those that exist finish what
     /// they are doing, as tasks of the group still.
     pub(crate) async fn serve<S, B>(self, setup: Setup, service: S, group: TaskGroup, stop: Stop)

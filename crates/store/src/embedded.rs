@@ -19,7 +19,14 @@ mod plan;
 #[cfg(feature = "sabotage")]
 pub(crate) mod sabotage;
 
-use std::{fs, io, os::unix::fs::DirBuilderExt, path::Path, sync::Arc, thread, time::Duration};
+use std::{
+    fs, io,
+    os::unix::fs::DirBuilderExt,
+    path::{Path, PathBuf},
+    sync::Arc,
+    thread,
+    time::Duration,
+};
 
 use parking_lot::Mutex;
 use tokio::sync::{Semaphore, mpsc, oneshot};
@@ -170,7 +177,7 @@ impl Embedded {
             },
             LockError::Io(source) => failed(&path)(source),
         })?;
-        let medium = FileMedium::new(dir.join(FILE));
+        let medium = FileMedium::new(Self::file(dir));
         Self::start(Disk::new(Box::new(medium)), options, Some(lock))
     }
 
@@ -178,7 +185,13 @@ impl Embedded {
     /// that opening it says why.
     #[must_use]
     pub fn exists(dir: &Path) -> bool {
-        dir.join(FILE).try_exists().unwrap_or(true)
+        Self::file(dir).try_exists().unwrap_or(true)
+    }
+
+    /// The file in this directory that a store's content is in.
+    #[must_use]
+    pub fn file(dir: &Path) -> PathBuf {
+        dir.join(FILE)
     }
 
     /// Opens a store on any medium, for tests.

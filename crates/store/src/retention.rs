@@ -32,8 +32,9 @@ pub struct History {
     pub newest: Revision,
     /// The oldest readable revision.
     pub oldest: Revision,
-    /// The oldest revision with no more after it than the policy allows in
-    /// bytes.
+    /// Where to cut because of bytes: the oldest readable revision if no more
+    /// follow it than the policy allows, else the oldest one with some less
+    /// than that after it, so that not every further write cuts again.
     pub fitting: Revision,
 }
 

@@ -1,7 +1,9 @@
 //! Watches: every change once, in order, from wherever the client was.
 //!
 //! A watch holds no queue. It is a cursor in the store's history, and a stream that the
-//! connection polls: a client that reads slowly is read for slowly.
+//! connection polls: a client that reads slowly is read for slowly. What is under way to a client
+//! that does not read is one batch: objects that all share, or at most about `BATCH_BYTES` in a
+//! form of its own.
 
 mod alarm;
 mod encoder;
@@ -11,6 +13,7 @@ mod slot;
 
 use std::sync::Arc;
 use std::time::Duration;
+use std::vec;
 
 use bytes::{Buf, Bytes};
 use deltaplane_store::{Event, Revision, Watch, WatchError};
@@ -18,8 +21,8 @@ use futures::stream;
 use http::StatusCode;
 
 use self::alarm::{Alarm, Ends, Times};
-use self::encoder::{Encoder, error_frame};
-use self::initial::Initial;
+use self::encoder::{Encoder, Sort, error_frame};
+use self::initial::{Initial, Taken};
 use self::rights::Rights;
 use self::slot::Slot;
 use crate::body::{Body, Pieces};
@@ -36,10 +39,10 @@ use crate::verbs::part::Part;
 const BOOKMARK_EVERY: Duration = Duration::from_secs(50);
 /// A watch that names no end gets one between this and twice this.
 const DEFAULT_TIMEOUT: u64 = 1800;
-/// As many events as are turned into one write.
+/// As many events as are taken from the store at once.
 const BATCH: usize = 128;
-/// Initial objects that are turned into one write.
-const INITIAL_BATCH: usize = 64;
+/// To a write that has this many bytes, no further objects or events are added.
+const BATCH_BYTES: usize = 256 << 10;
 
 struct Stream {
     encoder: Encoder,
@@ -48,6 +51,8 @@ struct Stream {
     initial: Initial,
     phase: Phase,
     watch: Watch,
+    /// Taken from the store, and still to be sent.
+    taken: vec::IntoIter<Arc<Event>>,
     times: Times,
     ends: Ends,
     /// Kept between wakes: most wakes are for events, and a timer is not free.
@@ -110,6 +115,7 @@ pub(crate) async fn watch(cx: &Cx) -> Result<Answer, Error> {
         initial,
         phase,
         watch,
+        taken: Vec::new().into_iter(),
         times,
         ends,
         _slot: slot,
@@ -206,12 +212,12 @@ impl Stream {
         if self.rights_are_lost() {
             return self.end(Bytes::new());
         }
-        let objects = self.initial.take(INITIAL_BATCH);
-        let mut out = Pieces::with_capacity(objects.len() + 1);
+        let Taken { objects, is_last } = self.initial.take();
+        let mut out = Pieces::with_capacity(3 * objects.len() + 1);
         for object in &objects {
-            out.push(self.encoder.plain("ADDED", object));
+            self.encoder.plain(Sort::Added, object, &mut out);
         }
-        if objects.len() < INITIAL_BATCH {
+        if is_last {
             if announce_end {
                 out.push(self.bookmark(true));
             }
@@ -222,11 +228,16 @@ impl Stream {
     }
 
     async fn next_live(&mut self) -> Pieces {
+        if !self.taken.as_slice().is_empty() {
+            return self.encode_taken();
+        }
         tokio::select! {
             biased;
             batch = self.watch.next_batch(BATCH) => match batch {
-                Ok(_) if self.rights_are_lost() => self.end(Bytes::new()),
-                Ok(batch) => self.encode_all(&batch.events),
+                Ok(batch) => {
+                    self.taken = batch.events.into_iter();
+                    self.encode_taken()
+                }
                 Err(WatchError::Closed) => self.end(Bytes::new()),
                 Err(error) => self.end(error_frame(&watch_error(&error))),
             },
@@ -246,10 +257,19 @@ impl Stream {
         self.ends.rights.as_mut().is_some_and(Rights::are_lost)
     }
 
-    fn encode_all(&mut self, events: &[Arc<Event>]) -> Pieces {
-        let mut out = Pieces::with_capacity(events.len());
-        for event in events {
-            out.push(self.encoder.event(&self.filter, event));
+    fn encode_taken(&mut self) -> Pieces {
+        if self.rights_are_lost() {
+            return self.end(Bytes::new());
+        }
+        let mut out = Pieces::with_capacity(self.taken.len());
+        while out.remaining() < BATCH_BYTES
+            && let Some(event) = self.taken.next()
+        {
+            self.encoder.event(&self.filter, &event, &mut out);
+        }
+        if self.taken.as_slice().is_empty() {
+            // An idle watch keeps no room for them.
+            self.taken = Vec::new().into_iter();
         }
         out
     }

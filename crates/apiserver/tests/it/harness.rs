@@ -285,11 +285,16 @@ impl Watching {
                 let line: Vec<u8> = self.buffer.drain(..=end).collect();
                 return Some(serde_json::from_slice(&line).expect("an event is JSON"));
             }
-            let frame = self.body.frame().await?.expect("it never fails");
-            let mut data = frame.into_data().ok().expect("data");
+            let mut data = self.batch().await?;
             self.buffer
                 .extend_from_slice(&data.copy_to_bytes(data.remaining()));
         }
+    }
+
+    /// What is sent at once, as it is handed to the connection.
+    pub(crate) async fn batch(&mut self) -> Option<<Body as http_body::Body>::Data> {
+        let frame = self.body.frame().await?.expect("it never fails");
+        Some(frame.into_data().ok().expect("data"))
     }
 
     pub(crate) async fn brief(&mut self) -> String {

@@ -14,4 +14,5 @@ mod lists;
 mod meetings;
 mod rules;
 mod shapes;
+mod watches;
 mod words;

@@ -63,11 +63,9 @@ impl Act {
                 let disown = |(target, owners): (Target, Vec<OwnerReference>)| async move {
                     act.set_owners(&target, &owners).await
                 };
-                let all = stream::iter(dependents)
-                    .map(disown)
-                    .buffer_unordered(AT_ONCE);
-                let worst = |one: Next, other: Next| std::future::ready(Ok(one.max(other)));
-                all.try_fold(Next::Rest, worst).await
+                let changes = stream::iter(dependents).map(disown);
+                let changed: Vec<_> = changes.buffer_unordered(AT_ONCE).collect().await;
+                worst(changed)
             }
             Plan::Release { target, finalizers } => self.set_finalizers(&target, &finalizers).await,
             Plan::Leave(leave) => self.leave(&leave).await,
@@ -105,8 +103,7 @@ impl Act {
         };
         let releases = stream::iter(free.into_values()).map(release);
         let released: Vec<_> = releases.buffer_unordered(AT_ONCE).collect().await;
-        let all = results.into_iter().chain(released);
-        all.reduce(worse).unwrap_or(Ok(Next::Rest))
+        worst(results.into_iter().chain(released))
     }
 
     /// All objects of this kind that have one of these owners.
@@ -280,7 +277,9 @@ impl Act {
     }
 }
 
-/// Of two results the one that matters: a failure, or what is to be looked at sooner.
-fn worse(one: Result<Next, Failure>, other: Result<Next, Failure>) -> Result<Next, Failure> {
-    Ok(one?.max(other?))
+/// Of several results the one that matters: a failure, or what is to be looked at soonest.
+fn worst(results: impl IntoIterator<Item = Result<Next, Failure>>) -> Result<Next, Failure> {
+    results
+        .into_iter()
+        .try_fold(Next::Rest, |worst, result| Ok(worst.max(result?)))
 }

@@ -11,6 +11,8 @@ use deltaplane_api::finalizers::{FOREGROUND, ORPHAN};
 use deltaplane_client::header::{Header, OwnerReference};
 use deltaplane_client::{Event, ObjectKey, Resource};
 
+use super::blockers::{Blockers, Look};
+
 pub(super) type Uid = Arc<str>;
 
 /// A kind that is followed.
@@ -22,6 +24,7 @@ pub(super) struct KindId(usize);
 pub(super) struct Graph {
     nodes: BTreeMap<Uid, Node>,
     owners: BTreeMap<Reference, Owner>,
+    blockers: Blockers,
     kinds: BTreeMap<KindId, Kind>,
     next_kind: usize,
     doubts: Doubts,
@@ -357,6 +360,10 @@ impl Graph {
             tasks.extend(self.link(reference, uid));
         }
         tasks.extend(node.task(uid));
+        if let Some(before) = self.nodes.get(uid) {
+            self.blockers.remove(uid, before);
+        }
+        self.blockers.add(uid, &node);
         self.nodes.insert(uid.clone(), node);
         tasks
     }
@@ -365,6 +372,7 @@ impl Graph {
         let Some(node) = self.nodes.remove(uid) else {
             return Vec::new();
         };
+        self.blockers.remove(uid, &node);
         let references = node.references();
         references
             .iter()
@@ -455,6 +463,11 @@ impl Graph {
             .filter_map(|dependent| self.nodes.get_key_value(dependent))
     }
 
+    /// Whether this one, if it goes in the foreground, has something to wait for.
+    pub(super) fn look(&self, uid: &Uid, node: &Node) -> Look {
+        self.blockers.look(uid, node)
+    }
+
     /// The objects in this namespace, or in none, that are to go without their dependents.
     pub(super) fn leaving(&self, namespace: &str) -> impl Iterator<Item = (&Uid, &Node)> {
         self.nodes.iter().filter(move |(_, node)| {
@@ -490,10 +503,10 @@ impl Graph {
         self.owners.keys().cloned().collect()
     }
 
-    /// How much is remembered: objects, references.
+    /// How much is remembered: objects, references, owners that are blocked.
     #[cfg(test)]
-    pub(super) fn size(&self) -> (usize, usize) {
-        (self.nodes.len(), self.owners.len())
+    pub(super) fn size(&self) -> (usize, usize, usize) {
+        (self.nodes.len(), self.owners.len(), self.blockers.len())
     }
 }
 

@@ -1,6 +1,6 @@
 //! What a task leads to, from what is known. Pure.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use deltaplane_api::finalizers::{FOREGROUND, ORPHAN};
 use deltaplane_client::discovery::Catalog;
@@ -165,42 +165,16 @@ fn collect(graph: &Graph, uid: &Uid) -> Option<Plan> {
 fn release(graph: &Graph, uid: &Uid) -> Option<Plan> {
     let node = graph.node(uid)?;
     // There may be dependents that nobody has told of yet.
-    if node.deletion != Deletion::Foreground || !graph.is_complete() || waits(graph, uid) {
+    if node.deletion != Deletion::Foreground || !graph.is_complete() {
+        return None;
+    }
+    if graph.look(uid, node).waits {
         return None;
     }
     Some(Plan::Release {
         target: target(graph, uid, node)?,
         finalizers: without(node, FOREGROUND),
     })
-}
-
-/// Whether there is something to wait for. An object that is waited for by what it waits for, and
-/// by nothing but such, would wait for ever.
-fn waits(graph: &Graph, uid: &Uid) -> bool {
-    let mut open: Vec<&Uid> = vec![uid];
-    let mut seen = BTreeSet::new();
-    let mut circular = false;
-    while let Some(owner) = open.pop() {
-        for (dependent, node) in blocking(graph, owner) {
-            if node.deletion != Deletion::Foreground {
-                return true;
-            }
-            circular |= dependent == uid;
-            if seen.insert(dependent) {
-                open.push(dependent);
-            }
-        }
-    }
-    !seen.is_empty() && !circular
-}
-
-/// The dependents that this owner waits for.
-fn blocking<'a>(graph: &'a Graph, uid: &'a Uid) -> impl Iterator<Item = (&'a Uid, &'a Node)> {
-    let blocks =
-        |owner: &OwnerReference| *owner.uid == **uid && owner.block_owner_deletion == Some(true);
-    graph
-        .dependents(uid)
-        .filter(move |(_, node)| node.owners.iter().any(blocks))
 }
 
 fn leave(graph: &Graph, namespace: &str) -> Option<Plan> {

@@ -7,7 +7,8 @@ use deltaplane_client::discovery::Served;
 use expect_test::{Expect, expect};
 use serde_json::{Value, json};
 
-use super::graph::{Deletion, Finding, OwnerState, Question};
+use super::blockers::Look;
+use super::graph::{Deletion, Finding, OwnerState, Question, Uid};
 use super::plan::{Leave, Plan, Target};
 use super::*;
 
@@ -152,6 +153,14 @@ impl Scenario {
             other => panic!("{other}"),
         };
         self.graph.apply(self.kinds[kind], event)
+    }
+
+    /// Whether the object waits, and how many were looked at to know.
+    fn look(&self, uid: &str) -> (bool, usize) {
+        let uid = Uid::from(uid);
+        let node = self.graph.node(&uid).expect("remembered");
+        let Look { waits, visited } = self.graph.look(&uid, node);
+        (waits, visited)
     }
 
     fn run(&mut self, tasks: Vec<Task>) {
@@ -440,6 +449,57 @@ fn those_that_wait_for_each_other_only_go() {
 }
 
 #[test]
+fn circles_wait_for_what_is_not_in_them() {
+    let foreground = "del=1 fin=foregroundDeletion";
+    let mut scenario = synced();
+    for line in ["a owner=cm/b!", "b owner=cm/a!", "below owner=cm/b!"] {
+        scenario.step(&format!("+cm/{line} {foreground}"));
+    }
+    // What is below goes by itself.
+    assert_eq!(scenario.look("b"), (true, 2));
+    scenario.step("+rs/last owner=cm/below!");
+    assert_eq!(scenario.look("a"), (true, 2));
+    scenario.step("+rs/last");
+    scenario.step("-cm/below");
+    assert_eq!(scenario.look("a"), (false, 1));
+    // In no circle itself, and above one.
+    scenario.step(&format!("+cm/top owner=cm/roof! {foreground}"));
+    scenario.step(&format!("+cm/a owner=cm/b! owner=cm/top! {foreground}"));
+    assert_eq!(scenario.look("top"), (true, 2));
+}
+
+#[test]
+fn many_dependents_are_not_all_looked_at_with_every_event() {
+    const MANY: usize = 300;
+    let foreground = "del=1 fin=foregroundDeletion";
+    let mut scenario = synced();
+    scenario.step(&format!("+cm/roof {foreground}"));
+    scenario.step(&format!("+cm/top owner=cm/roof! {foreground}"));
+    for i in 0..MANY {
+        scenario.step(&format!("+rs/leaf{i} owner=cm/middle{i}!"));
+        scenario.step(&format!("+cm/middle{i} owner=cm/top!"));
+    }
+    let mut visited = 0;
+    let mut waits = |scenario: &Scenario| {
+        let (waits, looked_at) = scenario.look("top");
+        visited += looked_at;
+        waits
+    };
+    for i in 0..MANY {
+        scenario.step(&format!("+cm/middle{i} owner=cm/top! {foreground}"));
+        assert!(waits(&scenario));
+    }
+    for i in 0..MANY {
+        scenario.step(&format!("-rs/leaf{i}"));
+        assert!(waits(&scenario));
+        scenario.step(&format!("-cm/middle{i}"));
+        assert_eq!(waits(&scenario), i + 1 < MANY);
+    }
+    // One for each event of which one was needed.
+    assert_eq!(visited, 2 * MANY);
+}
+
+#[test]
 fn dependents_are_left_behind() {
     check(
         "+cm/owner
@@ -685,12 +745,12 @@ fn only_what_matters_is_remembered() {
     for number in 0..100 {
         scenario.step(&format!("+cm/plain{number}"));
     }
-    assert_eq!(scenario.graph.size(), (0, 0));
-    scenario.step("+rs/a owner=cm/plain1");
+    assert_eq!(scenario.graph.size(), (0, 0, 0));
+    scenario.step("+rs/a owner=cm/plain1!");
     scenario.step("+cm/plain2 del=1 fin=orphan");
-    assert_eq!(scenario.graph.size(), (2, 1));
+    assert_eq!(scenario.graph.size(), (2, 1, 1));
     scenario.step("+rs/a");
     scenario.step("-cm/plain2");
-    assert_eq!(scenario.graph.size(), (0, 0));
+    assert_eq!(scenario.graph.size(), (0, 0, 0));
     assert_eq!(scenario.graph.all_references(), []);
 }

@@ -96,11 +96,13 @@ impl Places {
 // === impl Limits ===
 
 impl Limits {
-    /// How many connections one client may have. From this machine it is all of them but a few:
-    /// whoever is here can do worse, and proxies and test suites are many clients in one.
+    /// How many connections one client may have. From this machine it is more, since proxies and
+    /// test suites are many clients in one; a fifth stays for others, however few there are.
     fn of_one(&self, client: IpAddr) -> usize {
         let most = match client.is_loopback() {
-            true => self.per_loopback.min(self.connections),
+            true => self
+                .per_loopback
+                .min(self.connections.saturating_mul(4) / 5),
             false => self.per_client.min(self.connections / 2),
         };
         most.max(1)
@@ -202,11 +204,22 @@ mod tests {
     #[test]
     fn this_machine_may_have_more() {
         check(
-            limits(3, 1, 3),
-            &["127.0.0.1"; 4],
-            &[true, true, true, false],
+            limits(6, 1, 4),
+            &["127.0.0.1"; 5],
+            &[true, true, true, true, false],
         );
         check(limits(9, 1, 2), &["::1"; 3], &[true, true, false]);
+    }
+
+    #[test]
+    fn this_machine_may_not_have_all() {
+        let (here, there) = ("127.0.0.1", "10.0.0.1");
+        check(
+            limits(5, 5, 100),
+            &[here, here, here, here, here, there],
+            &[true, true, true, true, false, true],
+        );
+        check(limits(1, 1, 1), &[here, here], &[true, false]);
     }
 
     #[test]

@@ -31,8 +31,9 @@ fn material() -> &'static Material {
 /// A server that says who asks, its address, and what it counts.
 fn start(limits: Limits) -> (Tasks, SocketAddr, ListenerMetrics) {
     let tls = ServerConfig::new(&material().server, &[&material().ca]).expect("usable");
-    let listener = Listener::bind(([127, 0, 0, 1], 0).into()).expect("bound");
-    let address = listener.address().expect("bound");
+    let bound = Bound::new(([127, 0, 0, 1], 0).into()).expect("bound");
+    let address = bound.address().expect("bound");
+    let listener = bound.listen().expect("listening");
     let tasks = Tasks::new();
     let group = tasks.group("connection");
     let whoami = tower::service_fn(|request: Request<Incoming>| async move {
@@ -101,6 +102,19 @@ async fn ask_http1(address: SocketAddr, user: Option<&Leaf>) -> String {
     let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.expect("HTTP");
     let answer = async move { text(sender.send_request(request()).await.expect("answered")).await };
     tokio::join!(answer, async { connection.await.expect("clean") }).0
+}
+
+#[tokio::test]
+async fn an_address_is_taken_before_anybody_waits_there() {
+    let bound = Bound::new(([127, 0, 0, 1], 0).into()).expect("bound");
+    let address = bound.address().expect("bound");
+    let refused = TcpStream::connect(address).await.map(drop);
+    let refused = refused.map_err(|error| error.kind());
+    assert_eq!(refused, Err(io::ErrorKind::ConnectionRefused));
+    let _listener = bound.listen().expect("listening");
+    TcpStream::connect(address).await.expect("connected");
+    let taken = Bound::new(address).map(drop).map_err(|error| error.kind());
+    assert_eq!(taken, Err(io::ErrorKind::AddrInUse));
 }
 
 #[tokio::test]

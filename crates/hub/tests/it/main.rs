@@ -3,7 +3,10 @@
 mod early;
 
 use std::fs;
+use std::io::{self, Write};
+use std::net::{TcpListener, TcpStream};
 use std::path::Path;
+use std::process::Command;
 use std::time::Duration;
 
 use deltaplane_client::{Event, Feed, ObjectKey, Pace, Query, Resource, remote, request};
@@ -140,6 +143,37 @@ async fn a_data_directory_is_for_one_hub() {
     assert_eq!(fs::read(data.join("kubeconfig")).expect("kept"), before);
     create(&first.client, "still-there").await;
     first.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nobody_waits_for_a_hub_that_is_not_there_yet() {
+    let directory = directory();
+    let names = ["127.0.0.1".to_owned()];
+    let now = std::time::SystemTime::now();
+    let own = Material::open(&directory.path().join("own"), &names, now).expect("made");
+    // A pipe: the hub, which has its data by then, goes on when it is written to.
+    let pipe = directory.path().join("clients.crt");
+    let made = Command::new("mkfifo").arg(&pipe).status().expect("run");
+    assert!(made.success());
+    let free = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let address = free.local_addr().expect("bound");
+    drop(free);
+    let data = directory.path().join("data");
+    let config = HubConfig {
+        client_ca: Some(pipe.clone()),
+        ..HubConfig::new(data, address)
+    };
+    let operator = std::thread::spawn(move || {
+        let mut pipe = fs::File::create(pipe).expect("the hub reads");
+        let early = TcpStream::connect(address).map(drop);
+        pipe.write_all(own.ca.as_bytes()).expect("read");
+        early.map_err(|error| error.kind())
+    });
+    let hub = start(config).await;
+    let early = operator.join().expect("no panic");
+    assert_eq!(early, Err(io::ErrorKind::ConnectionRefused));
+    create(&hub.client, "later").await;
+    hub.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

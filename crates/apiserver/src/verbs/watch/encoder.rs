@@ -1,4 +1,7 @@
 //! Events in the form that a client asked for.
+//!
+//! Invariant: an object that is served as it is stored is not copied for a client, since a client
+//! may be slow to read it and there may be many.
 
 use std::sync::Arc;
 
@@ -8,6 +11,7 @@ use deltaplane_runtime::Clock;
 use deltaplane_store::{Event, Object, Revision};
 use serde_json::{Value, json};
 
+use crate::body::Pieces;
 use crate::encode;
 use crate::error::Error;
 use crate::filter::Filter;
@@ -26,6 +30,19 @@ pub(super) struct Encoder {
     pub(super) clock: Clock,
 }
 
+/// What an event says of its object.
+#[derive(Clone, Copy)]
+pub(super) enum Sort {
+    Added,
+    Modified,
+    Deleted,
+    Bookmark,
+    Error,
+}
+
+/// What follows an event's object.
+const END: &[u8] = b"}\n";
+
 // === impl Encoder ===
 
 impl Encoder {
@@ -33,64 +50,73 @@ impl Encoder {
         Time::from_system(self.clock.now())
     }
 
-    /// The event as this client sees it; nothing if it does not concern the client.
-    pub(super) fn event(&mut self, filter: &Filter, event: &Arc<Event>) -> Bytes {
+    /// Adds the event as this client sees it; nothing if it does not concern the client.
+    pub(super) fn event(&mut self, filter: &Filter, event: &Arc<Event>, out: &mut Pieces) {
         let (object, previous) = (event.object(), event.previous());
         if filter.is_empty() {
-            let kind = match (event.is_delete(), previous) {
-                (true, _) => "DELETED",
-                (false, None) => "ADDED",
-                (false, Some(_)) => "MODIFIED",
+            let sort = match (event.is_delete(), previous) {
+                (true, _) => Sort::Deleted,
+                (false, None) => Sort::Added,
+                (false, Some(_)) => Sort::Modified,
             };
-            return self.shared(kind, event);
+            return self.shared(sort, event, out);
         }
         let now = !event.is_delete() && filter.matches(&self.kind, object);
         let before = previous.is_some_and(|previous| filter.matches(&self.kind, previous));
         match (before, now) {
-            (false, false) => Bytes::new(),
-            (false, true) => self.plain("ADDED", object),
-            (true, true) => self.shared("MODIFIED", event),
-            (true, false) if event.is_delete() => self.shared("DELETED", event),
-            (true, false) => self.left(event),
+            (false, false) => {}
+            (false, true) => self.plain(Sort::Added, object, out),
+            (true, true) => self.shared(Sort::Modified, event, out),
+            (true, false) if event.is_delete() => self.shared(Sort::Deleted, event, out),
+            (true, false) => self.left(event, out),
         }
     }
 
     /// Encoded once for all clients that want it in the common form.
-    fn shared(&mut self, kind: &'static str, event: &Arc<Event>) -> Bytes {
+    fn shared(&mut self, sort: Sort, event: &Arc<Event>, out: &mut Pieces) {
         let object = event.object();
         match self.form {
             Form::Object if object.tag() == self.kind.tag => {
-                event.encoded(|event| frame(kind, event.object().bytes()))
+                out.push(event.encoded(|event| frame(sort, event.object().bytes())));
             }
-            Form::Object | Form::Table { .. } | Form::Metadata { .. } => self.plain(kind, object),
+            Form::Object | Form::Table { .. } | Form::Metadata { .. } => {
+                self.plain(sort, object, out);
+            }
         }
     }
 
-    pub(super) fn plain(&mut self, kind: &'static str, object: &Arc<Object>) -> Bytes {
+    /// Adds the object as it is stored, if that is what the client wants, or encoded for it alone.
+    pub(super) fn plain(&mut self, sort: Sort, object: &Arc<Object>, out: &mut Pieces) {
         match self.form {
-            Form::Object => frame(kind, &present::bytes(&self.kind, object)),
+            Form::Object if object.tag() == self.kind.tag => {
+                out.push_static(sort.head());
+                out.push_object(object, 0);
+                out.push_static(END);
+            }
+            Form::Object => out.push(frame(sort, &present::bytes(&self.kind, object))),
             Form::Metadata { version } => {
-                frame(kind, &present::partial_bytes(&self.kind, object, version))
+                let partial = present::partial_bytes(&self.kind, object, version);
+                out.push(frame(sort, &partial));
             }
             Form::Table { .. } => {
                 let value = present::value(&self.kind, object);
-                self.formed(kind, value)
+                out.push(self.formed(sort, value));
             }
         }
     }
 
     /// An object that changed so that it no longer matches is deleted to this client: shown as
     /// it was, at the revision of the change.
-    fn left(&mut self, event: &Arc<Event>) -> Bytes {
+    fn left(&mut self, event: &Arc<Event>, out: &mut Pieces) {
         let Some(previous) = event.previous() else {
-            return Bytes::new();
+            return;
         };
         let mut value = present::value(&self.kind, previous);
         value["metadata"]["resourceVersion"] = json!(event.revision().get().to_string());
-        self.formed("DELETED", value)
+        out.push(self.formed(Sort::Deleted, value));
     }
 
-    fn formed(&mut self, kind: &'static str, value: Value) -> Bytes {
+    fn formed(&mut self, sort: Sort, value: Value) -> Bytes {
         let object = match self.form {
             Form::Object => value,
             Form::Metadata { version } => present::partial(&value, version),
@@ -105,7 +131,7 @@ impl Encoder {
                 table
             }
         };
-        frame(kind, &encode::bytes(&object))
+        frame(sort, &encode::bytes(&object))
     }
 
     pub(super) fn bookmark(&mut self, revision: Revision, end_of_initial: bool) -> Bytes {
@@ -127,7 +153,7 @@ impl Encoder {
         let object = json!({"kind": kind, "apiVersion": api_version, "metadata": metadata});
         match self.form {
             Form::Table { .. } => self.bookmark_row(&object),
-            Form::Object | Form::Metadata { .. } => frame("BOOKMARK", &encode::bytes(&object)),
+            Form::Object | Form::Metadata { .. } => frame(Sort::Bookmark, &encode::bytes(&object)),
         }
     }
 
@@ -143,21 +169,30 @@ impl Encoder {
         if self.columns_sent {
             table["columnDefinitions"] = Value::Null;
         }
-        frame("BOOKMARK", &encode::bytes(&table))
+        frame(Sort::Bookmark, &encode::bytes(&table))
     }
 }
 
-/// One event on the wire.
-fn frame(kind: &str, object: &[u8]) -> Bytes {
-    let mut out = Vec::with_capacity(object.len() + 40);
-    out.extend_from_slice(b"{\"type\":\"");
-    out.extend_from_slice(kind.as_bytes());
-    out.extend_from_slice(b"\",\"object\":");
-    out.extend_from_slice(object);
-    out.extend_from_slice(b"}\n");
-    out.into()
+// === impl Sort ===
+
+impl Sort {
+    /// What precedes an event's object.
+    fn head(self) -> &'static [u8] {
+        match self {
+            Self::Added => b"{\"type\":\"ADDED\",\"object\":",
+            Self::Modified => b"{\"type\":\"MODIFIED\",\"object\":",
+            Self::Deleted => b"{\"type\":\"DELETED\",\"object\":",
+            Self::Bookmark => b"{\"type\":\"BOOKMARK\",\"object\":",
+            Self::Error => b"{\"type\":\"ERROR\",\"object\":",
+        }
+    }
+}
+
+/// One event on the wire, in one piece.
+fn frame(sort: Sort, object: &[u8]) -> Bytes {
+    [sort.head(), object, END].concat().into()
 }
 
 pub(super) fn error_frame(error: &Error) -> Bytes {
-    frame("ERROR", &encode::bytes(&error.to_status()))
+    frame(Sort::Error, &encode::bytes(&error.to_status()))
 }
