@@ -102,7 +102,7 @@ pub(crate) fn partial_bytes(kind: &Kind, object: &Arc<Object>, version: &str) ->
 }
 
 /// The text of `metadata`, if the object is served as it is stored.
-fn raw_metadata<'a>(kind: &Kind, object: &'a Object) -> Option<&'a str> {
+pub(crate) fn raw_metadata<'a>(kind: &Kind, object: &'a Object) -> Option<&'a str> {
     #[derive(Deserialize)]
     struct Parts<'a> {
         #[serde(borrow)]

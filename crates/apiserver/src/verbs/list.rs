@@ -270,9 +270,14 @@ fn partials(
         Value::Object(metadata),
     );
     let mut list = List::new(head, items.len());
+    // Without their type: who asks for metadata asks for protobuf first, where items have none, and
+    // compares them.
     for object in items {
-        list.item()
-            .push(present::partial_bytes(kind, object, version));
+        let partial = match present::raw_metadata(kind, object) {
+            Some(metadata) => format!("{{\"metadata\":{metadata}}}"),
+            None => json!({ "metadata": present::value(kind, object)["metadata"] }).to_string(),
+        };
+        list.item().push(partial.into());
     }
     list.end()
 }

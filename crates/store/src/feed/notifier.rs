@@ -28,9 +28,9 @@ use super::Topic;
 const CROWD: usize = 8;
 /// A few times what it takes to serve one watcher, so that no burst of changes can make a crowd
 /// take all processors.
-const PER_WATCHER: Duration = Duration::from_micros(100);
+const PER_WATCHER: Duration = Duration::from_micros(150);
 /// No crowd is left alone for longer.
-const LONGEST_REST: Duration = Duration::from_millis(50);
+const LONGEST_REST: Duration = Duration::from_millis(75);
 
 #[derive(Default)]
 pub(super) struct Notifier {
@@ -209,7 +209,7 @@ mod tests {
 
     #[test]
     fn rest_grows_with_the_crowd_within_a_bound() {
-        assert_eq!(rest(100), Duration::from_millis(10));
+        assert_eq!(rest(100), Duration::from_millis(15));
         assert_eq!(rest(usize::MAX), LONGEST_REST);
     }
 }
