@@ -266,8 +266,7 @@ fn validate_finalizers(
             errors.push(Error::invalid(path.index(index), name, detail));
         }
     }
-    let Some(old) = old.filter(|old| !value::at(old, "metadata.deletionTimestamp").is_null())
-    else {
+    let Some(old) = old.filter(|old| is_going(old)) else {
         return;
     };
     let before: BTreeSet<&str> = value::texts(old, "metadata.finalizers").collect();
@@ -282,6 +281,11 @@ fn validate_finalizers(
         );
         errors.push(Error::forbidden(path.clone(), detail));
     }
+}
+
+/// Whether an object is being deleted.
+pub(crate) fn is_going(object: &Value) -> bool {
+    !value::at(object, "metadata.deletionTimestamp").is_null()
 }
 
 /// Whether others may mean another thing by this finalizer.

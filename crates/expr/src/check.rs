@@ -126,54 +126,24 @@ impl Checker<'_> {
     /// Returns how many nodes it takes.
     fn leading_name(&mut self, spine: &[NodeId]) -> usize {
         let ast = self.ast;
-        let mut names: Vec<&str> = Vec::new();
-        for &at in spine.iter().rev().take(self.env.max_segments()) {
-            match ast.node(at) {
-                Node::Ident(name) if names.is_empty() => names.push(name),
-                Node::Select {
-                    field,
-                    optional: false,
-                    ..
-                } if !names.is_empty() => names.push(field),
-                Node::Literal(_)
-                | Node::Ident(_)
-                | Node::Select { .. }
-                | Node::Has { .. }
-                | Node::Index { .. }
-                | Node::Call { .. }
-                | Node::Unary(..)
-                | Node::Binary(..)
-                | Node::And(_)
-                | Node::Or(_)
-                | Node::Conditional(..)
-                | Node::List(_)
-                | Node::Map(_)
-                | Node::Struct { .. }
-                | Node::Fold(_)
-                | Node::Bind { .. }
-                | Node::OptMap { .. }
-                | Node::Block { .. } => break,
-            }
-        }
-        let Some(first) = names.first() else {
+        let leaf = spine[spine.len() - 1];
+        let Node::Ident(first) = ast.node(leaf) else {
             return 0;
         };
         let local = self.scopes.iter().rev().find(|(name, _)| **name == **first);
         if let Some((_, ty)) = local {
             let ty = ty.clone();
-            self.set(spine[spine.len() - 1], ty);
+            self.set(leaf, ty);
             return 1;
         }
-        for count in (1..=names.len()).rev() {
-            let ty = match self.env.name(&names[..count].join(".")) {
-                Some(Named::Variable(slot)) => self.env.variable(slot).decl.ty().clone(),
-                Some(Named::Type(ty)) => Type::of_type(ty),
-                None => continue,
+        if let Some((named, count)) = self.env.leading(ast, spine) {
+            let ty = match named {
+                Named::Variable(slot) => self.env.variable(slot).decl.ty().clone(),
+                Named::Type(ty) => Type::of_type(ty),
             };
             self.set(spine[spine.len() - count], ty);
             return count;
         }
-        let leaf = spine[spine.len() - 1];
         let message = format!(
             "undeclared reference to '{first}' (in container '{}')",
             self.env.container()

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use crate::decl::{Absent, Decl};
 use crate::library::Library;
-use crate::syntax::{Limits, MacroSet, Syntax};
+use crate::syntax::{Ast, Limits, MacroSet, NodeId, Syntax};
 use crate::types::Type;
 
 pub use catalog::{conformance, gate, kro, kubernetes, standard};
@@ -235,9 +235,18 @@ impl Env {
     }
 
     /// The most segments that a name can have.
-    pub(crate) fn max_segments(&self) -> usize {
+    fn max_segments(&self) -> usize {
         // Types of the language have up to two dots.
         self.variables.dots.max(2) + 1
+    }
+
+    /// What the name at the bottom of a spine stands for, dotted as far as something is declared,
+    /// and how many nodes it takes. Variables of macros are for the caller to look for first.
+    pub(crate) fn leading(&self, ast: &Ast, spine: &[NodeId]) -> Option<(Named, usize)> {
+        let names = ast.dotted(spine, self.max_segments());
+        (1..=names.len())
+            .rev()
+            .find_map(|count| Some((self.name(&names[..count].join("."))?, count)))
     }
 
     pub(crate) fn container(&self) -> &str {

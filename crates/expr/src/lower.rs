@@ -367,28 +367,15 @@ impl Lowering<'_> {
         if let Some(local) = self.scopes.iter().rposition(|name| name == first) {
             return (Root::Local(local), leaf, 1);
         }
-        let mut names = vec![first.to_string()];
-        for &at in spine[..leaf].iter().rev().take(self.env.max_segments() - 1) {
-            if let Node::Select {
-                field,
-                optional: false,
-                ..
-            } = self.ast.node(at)
-            {
-                names.push(field.to_string())
-            } else {
-                break;
+        match self.env.leading(self.ast, spine) {
+            Some((Named::Variable(slot), count)) => {
+                return (Root::Variable(slot), leaf + 1 - count, 1);
             }
-        }
-        for count in (1..=names.len()).rev() {
-            match self.env.name(&names[..count].join(".")) {
-                Some(Named::Variable(slot)) => return (Root::Variable(slot), leaf + 1 - count, 1),
-                Some(Named::Type(ty)) => {
-                    let op = self.constant(Value::of_type(ty));
-                    return (Root::Value(op), leaf + 1 - count, 1);
-                }
-                None => {}
+            Some((Named::Type(ty), count)) => {
+                let op = self.constant(Value::of_type(ty));
+                return (Root::Value(op), leaf + 1 - count, 1);
             }
+            None => {}
         }
         let reason = Reason::NoSuchVariable(first.to_string());
         let op = self.push(Op::Broken(reason, self.ast.span(spine[leaf])));

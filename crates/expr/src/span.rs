@@ -54,9 +54,7 @@ impl Span {
             column: before[line_start..].chars().count(),
         }
     }
-}
 
-impl Span {
     /// What is said of the span, its line of `source`, and a mark under it.
     pub(crate) fn drawn(self, source: &str, message: &str) -> String {
         let at = self.position(source);
@@ -101,9 +99,7 @@ impl Problems {
             .map(|problem| problem.span.drawn(&self.source, &problem.message))
             .collect()
     }
-}
 
-impl Problems {
     /// As Kubernetes shows them: every problem with its line, and a mark under its first
     /// character.
     pub fn reported(&self) -> String {

@@ -44,6 +44,7 @@ mod decode;
 mod default;
 mod definitions;
 mod depth;
+pub mod field_path;
 pub mod fieldset;
 pub mod managed;
 mod meta;

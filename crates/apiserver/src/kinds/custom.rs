@@ -15,7 +15,7 @@ use sha2::{Digest, Sha256};
 use super::{Kind, Scale, ScaleSelector, Source};
 use crate::jsonpath::JsonPath;
 use crate::kinds::builtin;
-use crate::{strategy, value};
+use crate::{meta, strategy, value};
 
 /// What all versions of a custom kind have in common.
 pub(crate) struct Definition {
@@ -84,14 +84,10 @@ fn is_served(version: &Value) -> bool {
 /// Whether to serve what is not to be served: the objects of a definition that is going must be
 /// reachable until they are gone.
 fn last_resort(definition: &Value) -> bool {
-    is_going(definition)
+    meta::is_going(definition)
         && !value::list(definition, "spec.versions")
             .iter()
             .any(is_served)
-}
-
-fn is_going(definition: &Value) -> bool {
-    !value::at(definition, "metadata.deletionTimestamp").is_null()
 }
 
 fn by_version<T>(versions: &[Value], make: impl Fn(&Value) -> T) -> BTreeMap<String, T> {

@@ -15,6 +15,7 @@ use crate::context::{Answer, Cx, json as answer};
 use crate::error::{About, Error};
 use crate::filter::Filter;
 use crate::kinds::Kind;
+use crate::meta;
 use crate::options::{self, ListOptions, Options};
 use crate::present;
 use crate::seams::Operation;
@@ -185,7 +186,7 @@ fn step(cx: &Cx, live: &Value, options: &DeleteOptions) -> Step {
     let kind = &cx.kind;
     let mut object = live.clone();
     set_finalizers(&mut object, options.propagation);
-    let marked = !value::at(live, "metadata.deletionTimestamp").is_null();
+    let marked = meta::is_going(live);
     if !marked {
         object["metadata"]["deletionTimestamp"] = cx.now.to_value();
         object["metadata"]["deletionGracePeriodSeconds"] = json!(0);

@@ -181,7 +181,7 @@ impl Attempt<'_> {
 
 /// Whether a deleted object has nothing left to wait for.
 pub(crate) fn is_gone(kind: &Kind, object: &Value) -> bool {
-    let deleting = !value::at(object, "metadata.deletionTimestamp").is_null();
+    let deleting = meta::is_going(object);
     let grace = value::at(object, "metadata.deletionGracePeriodSeconds")
         .as_i64()
         .unwrap_or(0);

@@ -303,7 +303,8 @@ pub(crate) fn validate(cx: &mut Cx, object: &Value, old: Option<&Value>) -> Resu
     let mut errors = meta::validate(kind, object, old);
     errors.extend(managed::validate_managed_fields(object));
     // Whatever rules came later: what is going can be let go.
-    if errors.is_empty() && old.is_some_and(|old| is_going(old) && differ_in_metadata(object, old))
+    if errors.is_empty()
+        && old.is_some_and(|old| meta::is_going(old) && differ_in_metadata(object, old))
     {
         return Ok(());
     }
@@ -468,14 +469,10 @@ pub(crate) async fn commit(
 /// marks of its deletion must not be what keeps it.
 pub(crate) fn check_size(server: &Inner, object: &Value, draft: &Draft) -> Result<(), Error> {
     let (len, max) = (draft.bytes.len(), server.config.limits.body);
-    match len > max && !is_going(object) {
+    match len > max && !meta::is_going(object) {
         true => Err(Error::too_large_object(InvalidTxn::TooLarge { len, max })),
         false => Ok(()),
     }
-}
-
-fn is_going(object: &Value) -> bool {
-    !value::at(object, "metadata.deletionTimestamp").is_null()
 }
 
 /// Stores a change of one object, provided that it is still as it was read. None if it is not.

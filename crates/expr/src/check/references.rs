@@ -73,31 +73,15 @@ impl Collector<'_> {
         if let Some((_, path)) = self.scopes.iter().rev().find(|(name, _)| name == first) {
             return (path.clone(), leaf);
         }
-        let mut names = vec![first.to_string()];
-        for &at in spine[..leaf].iter().rev().take(self.env.max_segments() - 1) {
-            if let Node::Select {
-                field,
-                optional: false,
-                ..
-            } = self.ast.node(at)
-            {
-                names.push(field.to_string())
-            } else {
-                break;
+        match self.env.leading(self.ast, spine) {
+            Some((Named::Variable(slot), count)) => {
+                let root = self.env.variable(slot).name.to_string();
+                let steps = Vec::new();
+                (Some(Path { root, steps }), leaf + 1 - count)
             }
+            Some((Named::Type(_), count)) => (None, leaf + 1 - count),
+            None => (None, leaf),
         }
-        for count in (1..=names.len()).rev() {
-            match self.env.name(&names[..count].join(".")) {
-                Some(Named::Variable(slot)) => {
-                    let root = self.env.variable(slot).name.to_string();
-                    let steps = Vec::new();
-                    return (Some(Path { root, steps }), leaf + 1 - count);
-                }
-                Some(Named::Type(_)) => return (None, leaf + 1 - count),
-                None => {}
-            }
-        }
-        (None, leaf)
     }
 
     /// One step up a spine.

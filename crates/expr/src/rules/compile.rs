@@ -65,7 +65,7 @@ impl Scope {
         &self.decl
     }
 
-    pub(super) fn env(&self, optional_old_self: bool) -> &Env {
+    fn env(&self, optional_old_self: bool) -> &Env {
         match optional_old_self {
             true => &self.optional_env,
             false => &self.env,

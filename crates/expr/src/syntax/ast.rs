@@ -311,6 +311,30 @@ impl Ast {
         }
         spine
     }
+
+    /// The names at the bottom of a spine, as `a.b.c` has them; at most so many. None when it does
+    /// not begin with a name.
+    pub(crate) fn dotted(&self, spine: &[NodeId], most: usize) -> Vec<&str> {
+        let mut names: Vec<&str> = Vec::new();
+        for &at in spine.iter().rev().take(most) {
+            if let Node::Ident(name) = self.node(at)
+                && names.is_empty()
+            {
+                names.push(name);
+            } else if let Node::Select {
+                field,
+                optional: false,
+                ..
+            } = self.node(at)
+                && !names.is_empty()
+            {
+                names.push(field);
+            } else {
+                break;
+            }
+        }
+        names
+    }
 }
 
 // === impl Node ===

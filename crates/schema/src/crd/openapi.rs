@@ -5,6 +5,7 @@ use serde_json::Value;
 
 use super::Options;
 use super::props::{Extra, Props};
+use crate::field_path;
 use crate::validate::not_supported;
 
 const TYPES: [&str; 6] = ["array", "boolean", "integer", "number", "object", "string"];
@@ -463,27 +464,14 @@ fn rule_texts(props: Props<'_>, rule: Props<'_>, path: &Path, errors: &mut Vec<E
 
 /// Whether a path such as `.spec.x` or `.spec['a.b']` leads to something in the schema.
 fn leads_somewhere(props: Props<'_>, path: &str) -> bool {
-    let mut at = props;
-    let mut rest = path;
-    while !rest.is_empty() {
-        let (name, tail) = if let Some(body) = rest.strip_prefix("['") {
-            match body.split_once("']") {
-                Some(split) => split,
-                None => return false,
-            }
-        } else if let Some(body) = rest.strip_prefix('.') {
-            body.split_at(body.find(['.', '[']).unwrap_or(body.len()))
-        } else {
-            return false;
-        };
-        let next = at.property(name).or_else(|| match at.additional() {
+    let Some(names) = field_path::steps(path) else {
+        return false;
+    };
+    let end = names.iter().try_fold(props, |at, name| {
+        at.property(name).or_else(|| match at.additional() {
             Extra::Schema(child) => Some(child),
             Extra::None | Extra::Bool(_) => None,
-        });
-        match next {
-            Some(next) if !name.is_empty() => (at, rest) = (next, tail),
-            Some(_) | None => return false,
-        }
-    }
-    true
+        })
+    });
+    end.is_some()
 }

@@ -200,13 +200,14 @@ impl Translator<'_> {
             'b' => self.out.push_str("(?-u:\\b)"),
             'A' | 'B' | 'z' => self.out.extend(['\\', c]),
             'p' | 'P' => self.property(c),
-            'Q' => return self.quoted(),
+            'Q' => {
+                self.quoted();
+                return Ok(());
+            }
             c => {
                 let single = self.single(c)?;
-                return {
-                    self.literal(single);
-                    Ok(())
-                };
+                self.literal(single);
+                return Ok(());
             }
         }
         self.atom(1);
@@ -229,14 +230,13 @@ impl Translator<'_> {
         }
     }
 
-    fn quoted(&mut self) -> Result<(), String> {
+    fn quoted(&mut self) {
         while let Some(c) = self.rest.next() {
             if c == '\\' && self.rest.next_if_eq(&'E').is_some() {
                 break;
             }
             self.literal(c);
         }
-        Ok(())
     }
 
     /// The character that an escape stands for, after its backslash and first character.
