@@ -1,7 +1,10 @@
 //! Conditions in statuses: what holds of an object, for programs.
 
-/// The kind that a definition defines is served.
+/// The kind that a definition defines is served, and everyone may know.
 pub const ESTABLISHED: &str = "Established";
+
+/// The names that a definition wants are its own.
+pub const NAMES_ACCEPTED: &str = "NamesAccepted";
 
 /// Whether the condition of this type is there and true. Each condition is a type and a status.
 ///
@@ -15,4 +18,14 @@ pub fn hold<'a>(conditions: impl IntoIterator<Item = (&'a str, &'a str)>, r#type
     let mut conditions = conditions.into_iter();
     let found = conditions.find(|(one, _)| *one == r#type);
     found.is_some_and(|(_, status)| status == "True")
+}
+
+/// Whether a definition with these conditions is served. It is once it has its names; that it is
+/// established is said afterwards, so that whoever reads it finds it served.
+pub fn are_of_a_served_definition<'a, I>(conditions: I) -> bool
+where
+    I: IntoIterator<Item = (&'a str, &'a str), IntoIter: Clone>,
+{
+    let conditions = conditions.into_iter();
+    hold(conditions.clone(), NAMES_ACCEPTED) || hold(conditions, ESTABLISHED)
 }

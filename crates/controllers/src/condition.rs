@@ -66,10 +66,13 @@ pub(crate) fn set(conditions: &mut Vec<Condition>, wanted: Wanted, now: Time) {
 
 /// Whether the condition is there and holds.
 pub(crate) fn holds(conditions: &[Condition], r#type: &str) -> bool {
-    let pairs = conditions
-        .iter()
-        .map(|one| (one.r#type.as_str(), one.status.as_str()));
-    conditions::hold(pairs, r#type)
+    conditions::hold(pairs(conditions), r#type)
+}
+
+/// Types and statuses.
+pub(crate) fn pairs(conditions: &[Condition]) -> impl Iterator<Item = (&str, &str)> + Clone {
+    let conditions = conditions.iter();
+    conditions.map(|one| (one.r#type.as_str(), one.status.as_str()))
 }
 
 #[cfg(test)]

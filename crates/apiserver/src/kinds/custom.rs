@@ -49,10 +49,10 @@ pub(crate) struct Column {
 }
 
 /// Whether objects of this kind can be written and read.
-pub(crate) fn is_established(definition: &Value) -> bool {
+pub(crate) fn has_rows(definition: &Value) -> bool {
     let conditions = value::list(definition, "status.conditions").iter();
     let pairs = conditions.map(|one| (value::text(one, "type"), value::text(one, "status")));
-    conditions::hold(pairs, conditions::ESTABLISHED)
+    conditions::are_of_a_served_definition(pairs)
 }
 
 /// The rows of a definition of which these are the inputs.
@@ -237,9 +237,9 @@ fn column(column: &Value) -> Option<Column> {
 // === impl Inputs ===
 
 impl Inputs {
-    /// None while the definition is not established, and has no rows.
+    /// None while the definition has no rows.
     pub(crate) fn of(definition: &Value) -> Option<Self> {
-        is_established(definition).then(|| {
+        has_rows(definition).then(|| {
             let texts = [
                 &definition["metadata"]["uid"],
                 &definition["spec"],

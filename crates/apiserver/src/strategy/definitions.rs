@@ -527,7 +527,7 @@ fn validate_conversion(definition: &Value, errors: &mut Vec<Error>) {
 }
 
 fn validate_change(new: &Value, old: &Value, errors: &mut Vec<Error>) {
-    if custom::is_established(old) {
+    if custom::has_rows(old) {
         for path in [
             "spec.group",
             "spec.scope",

@@ -67,11 +67,20 @@ pub(crate) fn definition() -> Value {
 
 /// What the definitions' controller does: accepts the names and establishes the kind.
 pub(crate) async fn establish(server: &Server, name: &str) {
+    say(
+        server,
+        name,
+        json!([{"type": "Established", "status": "True"}]),
+    )
+    .await;
+}
+
+async fn say(server: &Server, name: &str, conditions: Value) {
     let path = format!("{DEFINITIONS}/{name}");
     let mut stored = server.get(&path).await.expect(200);
     let names = stored["spec"]["names"].clone();
     stored["status"]["acceptedNames"] = names;
-    stored["status"]["conditions"] = json!([{"type": "Established", "status": "True"}]);
+    stored["status"]["conditions"] = conditions;
     server
         .put(&format!("{path}/status"), &stored)
         .await
@@ -90,6 +99,19 @@ pub(crate) async fn with_widgets_on(server: Server) -> Server {
 
 fn widget(name: &str, spec: Value) -> Value {
     json!({"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": name}, "spec": spec})
+}
+
+/// Before anyone reads that it is established.
+#[tokio::test]
+async fn a_kind_is_served_when_it_has_its_names() {
+    let server = Server::start().await;
+    server.post(DEFINITIONS, &definition()).await.expect(201);
+    let conditions = |accepted: &str| json!([{"type": "NamesAccepted", "status": accepted}, {"type": "Established", "status": "False"}]);
+    say(&server, "widgets.example.com", conditions("False")).await;
+    server.get(WIDGETS).await.refused(404);
+    say(&server, "widgets.example.com", conditions("True")).await;
+    server.get(WIDGETS).await.expect(200);
+    server.get("/apis/example.com/v1").await.expect(200);
 }
 
 #[tokio::test]

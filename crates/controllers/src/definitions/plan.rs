@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use deltaplane_api::approval::{self, Approval};
-use deltaplane_api::conditions::ESTABLISHED;
+use deltaplane_api::conditions::{self, ESTABLISHED, NAMES_ACCEPTED};
 use deltaplane_api::finalizers;
 use deltaplane_api::time::Time;
 use deltaplane_client::header::{Header, null_as_default};
@@ -112,16 +112,18 @@ fn names(definition: &Definition, used: &Used, now: Time) -> Plan {
     condition::set(&mut conditions, verdict, now);
     // Once established, always established: its objects exist.
     if !condition::holds(&conditions, ESTABLISHED) {
-        let (reason, message) = match accepted {
-            true => (
-                "InitialNamesAccepted",
-                "the initial names have been accepted",
-            ),
-            false => ("NotAccepted", "not all names are accepted"),
+        // The kind is served when it has its names, which are written first: whoever reads that it
+        // is established finds it served.
+        let served = condition::holds(&definition.conditions, NAMES_ACCEPTED);
+        let initial = "the initial names have been accepted";
+        let (reason, message) = match (accepted, served) {
+            (true, true) => ("InitialNamesAccepted", initial),
+            (true, false) => ("Installing", initial),
+            (false, _) => ("NotAccepted", "not all names are accepted"),
         };
         let wanted = Wanted {
             r#type: ESTABLISHED,
-            holds: accepted,
+            holds: accepted && served,
             reason,
             message: message.to_owned(),
         };
@@ -179,7 +181,7 @@ fn accept(wanted: &Names, accepted: &Names, used: &Used) -> (Names, Wanted) {
     let (reason, message) =
         conflict.unwrap_or_else(|| ("NoConflicts", "no conflicts found".to_owned()));
     let verdict = Wanted {
-        r#type: "NamesAccepted",
+        r#type: NAMES_ACCEPTED,
         holds,
         reason,
         message,
@@ -310,7 +312,8 @@ impl Definition {
 
     /// Where its objects are, if there can be any.
     fn objects(&self) -> Option<Resource> {
-        if !condition::holds(&self.conditions, ESTABLISHED) {
+        let conditions = condition::pairs(&self.conditions);
+        if !conditions::are_of_a_served_definition(conditions) {
             return None;
         }
         let served = self.versions.iter().filter(|version| version.served);

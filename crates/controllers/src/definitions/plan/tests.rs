@@ -54,6 +54,15 @@ fn show(conditions: &Value) -> String {
 
 /// What is written, and that it is not written twice.
 fn check(definition: &Definition, others: &[&Names], expected: Expect) -> Value {
+    let (status, after) = written(definition, others, expected);
+    let mut used = Used::default();
+    others.iter().for_each(|names| used.add(names));
+    assert_eq!(plan(&after, &used, Time::from_unix(9)), Plan::Nothing);
+    status
+}
+
+/// What is written, and the definition as it is then.
+fn written(definition: &Definition, others: &[&Names], expected: Expect) -> (Value, Definition) {
     let mut used = Used::default();
     others.iter().for_each(|names| used.add(names));
     let Plan::Write { status, names } = plan(definition, &used, Time::from_unix(0)) else {
@@ -74,14 +83,23 @@ fn check(definition: &Definition, others: &[&Names], expected: Expect) -> Value 
         conditions: serde_json::from_value(status["status"]["conditions"].clone()).expect("sound"),
         ..definition.clone()
     };
-    assert_eq!(plan(&after, &used, Time::from_unix(9)), Plan::Nothing);
-    status
+    (status, after)
 }
 
+/// In two steps: it is served when the first is written, and everyone may know after the second.
 #[test]
 fn free_names_are_accepted() {
-    check(
+    let (_, named) = written(
         &definition("example.com", "widgets", json!({})),
+        &[],
+        expect![[r#"
+            NamesAccepted True NoConflicts no conflicts found
+            Established False Installing the initial names have been accepted
+            {"categories":null,"kind":"Widget","listKind":"WidgetList","plural":"widgets","shortNames":["wd","wdg"],"singular":"widget"}"#]],
+    );
+    assert!(named.objects().is_some(), "there can be objects");
+    check(
+        &named,
         &[],
         expect![[r#"
             NamesAccepted True NoConflicts no conflicts found
