@@ -9,6 +9,7 @@ mod bench;
 mod check;
 mod cluster;
 mod conformance;
+mod fuzz;
 mod golang;
 mod hub;
 mod paths;
@@ -41,6 +42,8 @@ enum Verb {
     Peers(peers::Args),
     /// Run an outside suite against our code and print counts.
     Conformance(conformance::Args),
+    /// Try inputs that nobody thought of on every parser and decoder.
+    Fuzz(fuzz::Args),
     /// Kill, stop and restart a hub under load, and check that nothing it promised was broken.
     Torture(torture::Args),
     /// Make the data file with Kubernetes' own kinds from a published release.
@@ -54,6 +57,7 @@ fn main() -> anyhow::Result<()> {
         Verb::Tidy => tidy::run(),
         Verb::Peers(args) => peers::run(&args),
         Verb::Conformance(args) => conformance::run(&args),
+        Verb::Fuzz(args) => fuzz::run(&args),
         Verb::Torture(args) => torture::run(&args),
         Verb::Typepack(args) => typepack::run(&args),
     }

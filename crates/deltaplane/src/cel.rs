@@ -6,8 +6,8 @@ use std::io::{self, Read as _};
 use clap::{Args, Subcommand, ValueEnum};
 use deltaplane_api::field;
 use deltaplane_expr::{
-    Absent, Bindings, Budget, Decl, Env, Eval, Exposure, Meter, Problems, Program, Reading, check,
-    env, lower, parse,
+    Absent, Bindings, Budget, Decl, Env, Eval, Exposure, Meter, Problems, Program, Reading,
+    Template, check, env, lower, parse, parse_template, syntax,
 };
 use deltaplane_schema::crd;
 use serde_json::{Value, json};
@@ -31,6 +31,9 @@ enum Verb {
 struct Question {
     /// The expression
     expression: String,
+    /// Take it as a text with expressions in `${…}`, as graphs have them
+    #[arg(long)]
+    template: bool,
     /// A variable: NAME=@FILE reads YAML or JSON from a file, NAME=TEXT takes it as it is, NAME
     /// alone declares it without a value
     #[arg(long = "var", value_name = "NAME[=VALUE]")]
@@ -143,7 +146,7 @@ impl Cel {
             .iter()
             .map(|variable| (variable.name.clone(), variable.decl.clone()));
         let env = question.env.build().with_variables(declared);
-        let said = match (compile(&question.expression, &env), evaluates) {
+        let said = match (question.compile(&env), evaluates) {
             (Err(problems), _) => refused(&problems, question.output),
             (Ok((_, ty)), false) => match question.output {
                 Output::Text => Said::good(format!("{ty}\n")),
@@ -153,13 +156,6 @@ impl Cel {
         };
         Ok(said)
     }
-}
-
-fn compile(source: &str, env: &Env) -> Result<(Program, String), Problems> {
-    let ast = parse(source, env)?;
-    let checked = check::check(&ast, env)?;
-    let ty = checked.ty(ast.root()).to_string();
-    Ok((lower(&ast, Some(&checked), env)?, ty))
 }
 
 fn refused(problems: &Problems, output: Output) -> Said {
@@ -187,6 +183,23 @@ fn refused(problems: &Problems, output: Output) -> Said {
 // === impl Question ===
 
 impl Question {
+    /// The program, and the type of what it gives.
+    fn compile(&self, env: &Env) -> Result<(Program, String), Problems> {
+        let source = self.expression.as_str();
+        let ast = if self.template {
+            match parse_template(source, env)? {
+                Template::Value(ast) | Template::Joined(ast) => ast,
+                // Nothing but text is itself.
+                Template::Text => parse(&syntax::quote(source), env)?,
+            }
+        } else {
+            parse(source, env)?
+        };
+        let checked = check::check(&ast, env)?;
+        let ty = checked.ty(ast.root()).to_string();
+        Ok((lower(&ast, Some(&checked), env)?, ty))
+    }
+
     fn variables(&self) -> Result<Vec<Variable>, CelError> {
         let mut variables = Vec::new();
         let absent = self.env.absent();
@@ -451,6 +464,34 @@ mod tests {
             expect![[r#"
                 {"cost":2,"type":"int","value":42}
             "#]],
+        );
+    }
+
+    #[test]
+    fn templates_are_texts_or_values() {
+        let with_name =
+            |words: &[&'static str]| [words, &["--template", "--var", "app={name: web}"]].concat();
+        check(
+            &with_name(&["eval", "${app.name}-svc"]),
+            expect![[r#"
+            "web-svc"
+        "#]],
+        );
+        check(&with_name(&["check", "${[1]}"]), expect![["list(int)\n"]]);
+        check(
+            &with_name(&["eval", "a \"text\""]),
+            expect![[r#"
+            "a \"text\""
+        "#]],
+        );
+        check(
+            &with_name(&["check", "${app.name}-${1}"]),
+            expect![[r#"
+            1:15: expected type 'string' but found 'int': in a text, write string(…) around it
+             | ${app.name}-${1}
+             |               ^
+            [1]
+        "#]],
         );
     }
 

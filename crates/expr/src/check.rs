@@ -13,7 +13,7 @@ use std::sync::Arc;
 use crate::env::{Env, Named, Overload};
 use crate::span::{Problem, Problems, Span};
 use crate::syntax::{Ast, Item, Literal, MapEntry, Node, NodeId};
-use crate::types::Type;
+use crate::types::{Primitive, Type};
 
 use assign::Mapping;
 
@@ -57,7 +57,10 @@ pub fn check(ast: &Ast, env: &Env) -> Result<Checked, Problems> {
         mixed: false,
         problems: Vec::new(),
     };
-    checker.node(ast.root());
+    checker.parts();
+    if checker.problems.is_empty() {
+        checker.node(ast.root());
+    }
     if !checker.problems.is_empty() {
         return Err(Problems::new(ast.source(), checker.problems));
     }
@@ -96,6 +99,23 @@ impl Checker<'_> {
             span,
             message: message.into(),
         });
+    }
+
+    /// Expressions in a text are strings: nothing is made one silently.
+    fn parts(&mut self) {
+        for &part in self.ast.parts() {
+            self.node(part);
+            let ty = self.resolved(part);
+            if !matches!(
+                ty,
+                Type::String | Type::Dyn | Type::Error | Type::Wrapper(Primitive::String)
+            ) {
+                let message = format!(
+                    "expected type 'string' but found '{ty}': in a text, write string(…) around it"
+                );
+                self.problem(self.ast.span(part), message);
+            }
+        }
     }
 
     fn set(&mut self, id: NodeId, ty: Type) {

@@ -11,7 +11,7 @@ use crate::fault::{Failure, Fault, Path, Reason, Stopped};
 use crate::meter::{Budget, Meter};
 use crate::program::{Op, OpId, Order, Program};
 use crate::span::Span;
-use crate::value::{Map, OwnedMap, Value, equal};
+use crate::value::{LazyJson, Map, OwnedMap, Value, equal};
 
 pub(crate) type Outcome<'a> = Result<Value<'a>, Box<Fault>>;
 
@@ -30,8 +30,16 @@ pub enum Eval<'a> {
 #[derive(Clone, Debug)]
 pub struct Bindings<'a> {
     /// Few variables need no allocation.
-    first: [Option<Value<'a>>; INLINE],
-    rest: Vec<Option<Value<'a>>>,
+    first: [Option<Bound<'a>>; INLINE],
+    rest: Vec<Option<Bound<'a>>>,
+}
+
+/// What a variable is bound to.
+#[derive(Clone, Debug)]
+enum Bound<'a> {
+    Value(Value<'a>),
+    /// JSON that may not have been looked at yet.
+    Lazy(&'a LazyJson<'a>),
 }
 
 const INLINE: usize = 2;
@@ -57,11 +65,20 @@ impl<'a> Bindings<'a> {
     }
 
     pub fn set(&mut self, slot: Slot, value: Value<'a>) {
+        self.bind(slot, Bound::Value(value));
+    }
+
+    /// Binds JSON that is parsed when an expression looks at it.
+    pub fn set_lazy(&mut self, slot: Slot, json: &'a LazyJson<'a>) {
+        self.bind(slot, Bound::Lazy(json));
+    }
+
+    fn bind(&mut self, slot: Slot, bound: Bound<'a>) {
         let at = slot.0 as usize;
         if let Some(place) = self.first.get_mut(at) {
-            *place = Some(value);
+            *place = Some(bound);
         } else if let Some(place) = self.rest.get_mut(at - INLINE) {
-            *place = Some(value);
+            *place = Some(bound);
         }
     }
 
@@ -72,7 +89,7 @@ impl<'a> Bindings<'a> {
         Ok(())
     }
 
-    fn get(&self, slot: Slot) -> Option<&Value<'a>> {
+    fn get(&self, slot: Slot) -> Option<&Bound<'a>> {
         let at = slot.0 as usize;
         let place = self.first.get(at).or_else(|| self.rest.get(at - INLINE));
         place.and_then(Option::as_ref)

@@ -55,14 +55,17 @@ pub use decl::{Absent, Decl, Exposure, Field, ObjectType, Reading, escape, unesc
 pub use env::{Env, Slot};
 pub use eval::{Bindings, Eval};
 pub use fault::{Failure, Fault, Path, Reason, Step, Stopped};
-pub use library::{Library, is_omitted};
+pub use library::{
+    Authority, Decision, Library, Principal, Question, ResourceTarget, Target, is_omitted,
+};
 pub use lower::lower;
 pub use meter::{Budget, Meter};
 pub use program::Program;
 pub use span::{Position, Problem, Problems, Span};
+pub use syntax::Template;
 pub use time::{Duration, Timestamp};
 pub use types::Type;
-pub use value::Value;
+pub use value::{LazyJson, Value};
 
 /// Parses, checks and compiles an expression.
 pub fn compile(source: &str, env: &Env) -> Result<Program, Problems> {
@@ -71,7 +74,22 @@ pub fn compile(source: &str, env: &Env) -> Result<Program, Problems> {
     lower(&ast, Some(&checked), env)
 }
 
+/// Parses, checks and compiles a text with expressions in it, `app-${schema.spec.name}`.
+pub fn compile_template(text: &str, env: &Env) -> Result<Template<Program>, Problems> {
+    let compiled = |ast: &syntax::Ast| lower(ast, Some(&check::check(ast, env)?), env);
+    Ok(match parse_template(text, env)? {
+        Template::Text => Template::Text,
+        Template::Value(ast) => Template::Value(compiled(&ast)?),
+        Template::Joined(ast) => Template::Joined(compiled(&ast)?),
+    })
+}
+
 /// Parses an expression with the syntax of an environment.
 pub fn parse(source: &str, env: &Env) -> Result<syntax::Ast, Problems> {
     syntax::parse(source, env.syntax())
+}
+
+/// Parses a text with expressions in it.
+pub fn parse_template(text: &str, env: &Env) -> Result<Template<syntax::Ast>, Problems> {
+    syntax::parse_template(text, env.syntax())
 }

@@ -11,6 +11,9 @@ pub(crate) mod standard;
 pub(crate) mod strings;
 
 pub use kro::is_omitted;
+pub use kubernetes::authorizer::{
+    Authority, Decision, Principal, Question, ResourceTarget, Target,
+};
 pub(crate) use lists::sorted;
 
 use crate::env::Row;
@@ -62,6 +65,8 @@ pub enum Library {
     Format,
     /// `jsonpatch.escapeKey`.
     JsonPatch,
+    /// `group`, `resource`, `check`, … of an `authorizer`.
+    Authorizer,
     /// kro's `random`, `merge`, `json`, `hash`, `lists.setAtIndex`, `runtime`.
     Kro,
     /// kro's `omit`, for templates.
@@ -81,7 +86,7 @@ const NO_SYNTAX: fn(&mut MacroSet, &mut bool) = |_, _| {};
 impl Library {
     /// All of them.
     #[cfg(test)]
-    const ALL: [Self; 23] = [
+    const ALL: [Self; 24] = [
         Self::Standard,
         Self::Strings,
         Self::Math,
@@ -103,6 +108,7 @@ impl Library {
         Self::Semver,
         Self::Format,
         Self::JsonPatch,
+        Self::Authorizer,
         Self::Kro,
         Self::KroOmit,
     ];
@@ -136,6 +142,10 @@ impl Library {
             Self::Cidr => typed(kubernetes::cidr::TABLES, &[kubernetes::cidr::TYPE]),
             Self::Semver => typed(kubernetes::semver::TABLES, &[kubernetes::semver::TYPE]),
             Self::Format => typed(kubernetes::format::TABLES, &[kubernetes::format::TYPE]),
+            Self::Authorizer => typed(
+                kubernetes::authorizer::TABLES,
+                kubernetes::authorizer::TYPES,
+            ),
             Self::Kro => Contents {
                 rows: kro::TABLES,
                 types: &[kro::CONDITION],

@@ -8,6 +8,7 @@ mod literal;
 mod macros;
 mod parser;
 mod print;
+mod template;
 
 pub use ast::{
     Ast, Binary, Fold, FoldKind, Item, Literal, MapEntry, Node, NodeId, StructField, Unary,
@@ -17,6 +18,7 @@ pub use macros::MacroSet;
 pub(crate) use macros::NEW_CONDITION;
 pub use parser::{Limits, Syntax, parse};
 pub use print::print;
+pub use template::{Template, parse_template};
 
 #[cfg(test)]
 mod tests;

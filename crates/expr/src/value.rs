@@ -5,6 +5,7 @@
 
 mod compare;
 mod json;
+mod lazy;
 mod list;
 mod map;
 
@@ -16,6 +17,7 @@ use crate::time::{Duration, Timestamp};
 use crate::types::Type;
 
 pub(crate) use compare::{compare, equal, same_keys};
+pub use lazy::LazyJson;
 pub use list::List;
 pub(crate) use map::key_text;
 pub use map::{Map, OwnedMap};

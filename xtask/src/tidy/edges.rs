@@ -69,7 +69,7 @@ const ABOVE: &[&str] = &[
 ];
 
 /// Crates that may use anything and that nothing depends on.
-const OUTSIDE: [&str; 3] = ["testkit", "e2e", "xtask"];
+const OUTSIDE: [&str; 4] = ["testkit", "e2e", "fuzz", "xtask"];
 
 /// Crates without a clock, an environment, files, a network or tasks.
 const PURE: [&str; 7] = [
@@ -101,7 +101,7 @@ pub(super) fn check(metadata: &Metadata) -> Vec<Finding> {
         let name = package.name.as_str();
         for target in &package.edges {
             let allowed = match name {
-                "testkit" | "e2e" | "xtask" => true,
+                outside if OUTSIDE.contains(&outside) => true,
                 "deltaplane" => !OUTSIDE.contains(&target.as_str()),
                 name => EDGES
                     .iter()

@@ -2,11 +2,13 @@
 
 use serde_json::Value as Json;
 
-use super::{Machine, Outcome, waiting};
+use super::{Bound, Machine, Outcome, waiting};
 use crate::decl::{Absent, Decl, Shape};
+use crate::env::Slot;
 use crate::fault::{Fault, Path, Reason, Step};
 use crate::program::{Attribute, Op, OpId, Qualifier, QualifierKind, Root};
-use crate::value::{List, Map, Value};
+use crate::span::Span;
+use crate::value::{LazyJson, List, Map, Value};
 
 /// What a step found.
 enum Found<'a> {
@@ -17,22 +19,20 @@ enum Found<'a> {
 
 impl<'p: 'a, 'b, 'a> Machine<'p, 'b, 'a> {
     pub(super) fn attribute(&mut self, attribute: &'p Attribute) -> Outcome<'a> {
-        let root = match attribute.root {
+        let start = match attribute.root {
             Root::Variable(slot) => match self.bindings.get(slot) {
-                Some(value) => value,
+                Some(Bound::Value(value)) => Start::of(value),
+                Some(Bound::Lazy(json)) => self.lazy(slot, json, attribute.span)?,
                 None => return self.unbound(slot, attribute),
             },
-            Root::Local(local) => &self.locals[local].value,
-            Root::Value(op) => {
-                let value = self.eval(op)?;
-                return self.steps(attribute, value, 0);
-            }
+            Root::Local(local) => Start::of(&self.locals[local].value),
+            Root::Value(op) => Start::Value(self.eval(op)?),
         };
-        let Some(start) = Place::of(root) else {
-            let value = root.clone();
-            return self.steps(attribute, value, 0);
+        let (place, decl) = match start {
+            Start::Json(place, decl) => (place, decl),
+            Start::Value(value) => return self.steps(attribute, value, 0),
         };
-        match walk(start, &attribute.steps) {
+        match walk(place, decl, &attribute.steps) {
             Walked::End(json, decl, optional) => {
                 let steps = attribute.steps.len() as u64;
                 self.meter.charge(attribute.charge.wrapping_add(steps))?;
@@ -45,11 +45,22 @@ impl<'p: 'a, 'b, 'a> Machine<'p, 'b, 'a> {
                 Ok(Value::Bool(present))
             }
             Walked::Nothing(made) => self.finish(attribute, made, nothing(attribute)),
-            Walked::Stuck => {
-                let value = root.clone();
-                self.steps(attribute, value, 0)
-            }
+            Walked::Stuck => self.steps(attribute, place.value(decl), 0),
         }
+    }
+
+    /// JSON that is looked at.
+    #[cold]
+    fn lazy(
+        &mut self,
+        slot: Slot,
+        json: &'a LazyJson<'a>,
+        span: Span,
+    ) -> Result<Start<'a>, Box<Fault>> {
+        let decl = &self.program.env.variable(slot).decl;
+        let json = json.json(self.meter).map_err(|fault| fault.at(span))?;
+        let value = Value::declared(json, decl).map_err(|fault| fault.at(span))?;
+        Ok(Start::of(&value))
     }
 
     /// Makes the steps from `made` on.
@@ -116,7 +127,7 @@ impl<'p: 'a, 'b, 'a> Machine<'p, 'b, 'a> {
     }
 
     /// A variable without a value.
-    fn unbound(&self, slot: crate::env::Slot, attribute: &Attribute) -> Outcome<'a> {
+    fn unbound(&self, slot: Slot, attribute: &Attribute) -> Outcome<'a> {
         let variable = self.program.env.variable(slot);
         match variable.decl.absent() {
             Absent::Waits => Err(waiting(Path {
@@ -193,16 +204,30 @@ enum Place<'a> {
     List(&'a Vec<Json>),
 }
 
-impl<'a> Place<'a> {
-    /// The JSON that a value is a view of, if it is one.
-    fn of(value: &Value<'a>) -> Option<(Self, &'a Decl)> {
+/// Where a way begins.
+enum Start<'a> {
+    Json(Place<'a>, &'a Decl),
+    Value(Value<'a>),
+}
+
+impl<'a> Start<'a> {
+    fn of(value: &Value<'a>) -> Self {
         if let Value::Map(Map::Json(map, decl)) = value {
-            return Some((Self::Map(map), decl));
+            return Self::Json(Place::Map(map), decl);
         }
         if let Value::List(List::Json(items, decl)) = value {
-            return Some((Self::List(items), decl));
+            return Self::Json(Place::List(items), decl);
         }
-        None
+        Self::Value(value.clone())
+    }
+}
+
+impl<'a> Place<'a> {
+    fn value(self, decl: &'a Decl) -> Value<'a> {
+        match self {
+            Self::Map(map) => Value::Map(Map::Json(map, decl)),
+            Self::List(items) => Value::List(List::Json(items, decl)),
+        }
     }
 }
 
@@ -219,8 +244,7 @@ enum Walked<'a> {
 }
 
 /// Goes through JSON without making values of what is on the way.
-fn walk<'a>(start: (Place<'a>, &'a Decl), steps: &[Qualifier]) -> Walked<'a> {
-    let (mut place, mut decl) = start;
+fn walk<'a>(mut place: Place<'a>, mut decl: &'a Decl, steps: &[Qualifier]) -> Walked<'a> {
     let mut optional = false;
     for (index, step) in steps.iter().enumerate() {
         let found = match (place, &step.kind) {

@@ -4,7 +4,8 @@ use super::{Bindings, Eval};
 use crate::decl::Absent;
 use crate::env;
 use crate::meter::{Budget, Meter};
-use crate::value::Value;
+use crate::syntax::Template;
+use crate::value::{LazyJson, Value};
 
 /// What an expression about `x` comes to, in words.
 fn eval(source: &str, x: &Json, absent: Absent) -> String {
@@ -176,5 +177,104 @@ fn nothing_works_without_bound() {
             || outcome.contains("invalid repeat count")
             || outcome.contains("not between");
         assert!(stopped, "{}: {outcome}", &source[..source.len().min(60)]);
+    }
+}
+
+#[test]
+fn bytes_are_parsed_when_they_are_looked_at() {
+    let env = env::kro().build().with_dynamic(&["a", "b"], Absent::Waits);
+    let program = crate::compile("a.n > 1 && b.n > 1", &env).unwrap();
+    let eval = |a: &[u8], b: &[u8]| {
+        let (a, b) = (LazyJson::new(a), LazyJson::new(b));
+        let mut bindings = Bindings::new(&env);
+        bindings.set_lazy(env.slot("a").unwrap(), &a);
+        bindings.set_lazy(env.slot("b").unwrap(), &b);
+        let shown = match program.eval(&bindings, Budget::default()) {
+            Eval::Value(value) => format!("{:?}", value.as_bool()),
+            Eval::Waiting(path) => format!("waiting for {path}"),
+            other @ (Eval::Failed(_) | Eval::Stopped(_)) => format!("{other:?}"),
+        };
+        (shown, a.is_parsed(), b.is_parsed())
+    };
+    let (two, one): (&[u8], &[u8]) = (br#"{"n": 2}"#, br#"{"n": 1}"#);
+    assert_eq!(eval(two, two), ("Some(true)".to_owned(), true, true));
+    // What is not looked at may be anything.
+    assert_eq!(eval(one, b"\xff{"), ("Some(false)".to_owned(), true, false));
+    assert_eq!(eval(two, b"{}"), ("waiting for b.n".to_owned(), true, true));
+    let (shown, ..) = eval(two, b"{");
+    assert!(shown.contains("expected JSON: EOF"), "{shown}");
+}
+
+#[test]
+fn reading_bytes_is_work() {
+    let env = env::kro().build().with_dynamic(&["x"], Absent::Fails);
+    let program = crate::compile("x.size()", &env).unwrap();
+    let text = format!("[{}1]", "1,".repeat(5_000));
+    let json = LazyJson::new(text.as_bytes());
+    let mut bindings = Bindings::new(&env);
+    bindings.set_lazy(env.slot("x").unwrap(), &json);
+    let budget = Budget {
+        steps: 100,
+        ..Budget::default()
+    };
+    assert!(matches!(program.eval(&bindings, budget), Eval::Stopped(_)));
+    assert!(!json.is_parsed());
+}
+
+#[test]
+fn templates_are_values_or_texts() {
+    let env = env::kro().build().with_dynamic(&["x"], Absent::Waits);
+    let x = json!({"name": "web", "replicas": 3, "list": [1, 2]});
+    let eval = |text: &str| match crate::compile_template(text, &env) {
+        Ok(Template::Text) => "text".to_owned(),
+        Ok(Template::Value(program) | Template::Joined(program)) => {
+            let mut bindings = Bindings::new(&env);
+            bindings.set_json(&env, env.slot("x").unwrap(), &x).unwrap();
+            match program.eval(&bindings, Budget::default()) {
+                Eval::Value(value) => {
+                    let json = value.to_json(&mut Meter::new(Budget::default())).unwrap();
+                    json.to_string()
+                }
+                Eval::Waiting(path) => format!("waiting for {path}"),
+                Eval::Failed(failure) => {
+                    let span = failure.span;
+                    format!("{}..{}: {}", span.start, span.end, failure.reason)
+                }
+                Eval::Stopped(stopped) => stopped.to_string(),
+            }
+        }
+        Err(problems) => problems.to_string(),
+    };
+    for (text, expected) in [
+        ("plain", "text"),
+        ("${x.list}", "[1,2]"),
+        ("${x.replicas}", "3"),
+        ("${x.name}\n", r#""web\n""#),
+        ("${x.name}-${x.name}", r#""web-web""#),
+        ("app-${x.name}-${string(x.replicas)}!", r#""app-web-3!""#),
+        (r#"${"${X}"}"#, r#""${X}""#),
+        ("${x.name // the name\n}!", r#""web!""#),
+        ("app-${x.nope}", "waiting for x.nope"),
+        // Nothing becomes a string by itself.
+        (
+            "app-${x.replicas}",
+            "0..16: no such overload: _+_(string, int)",
+        ),
+        (
+            "app-${1}-${'a'}-${[2]}",
+            "1:7: expected type 'string' but found 'int': in a text, write string(…) around it\n\
+             1:19: expected type 'string' but found 'list(int)': in a text, write string(…) around it",
+        ),
+        (
+            "a-${nope}",
+            "1:5: undeclared reference to 'nope' (in container '')",
+        ),
+        // What is in an expression stays in it.
+        (
+            "a-${x.name) + (x.name}",
+            "1:11: Syntax error: unexpected ')', expecting the end of the expression",
+        ),
+    ] {
+        assert_eq!(eval(text), expected, "{text}");
     }
 }

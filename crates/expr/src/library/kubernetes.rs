@@ -1,5 +1,6 @@
 //! Kubernetes' own functions.
 
+pub(super) mod authorizer;
 pub(super) mod cidr;
 pub(super) mod format;
 pub(super) mod ip;

@@ -17,6 +17,7 @@ pub struct Ast {
     nodes: Vec<Node>,
     spans: Vec<Span>,
     root: NodeId,
+    parts: Vec<NodeId>,
 }
 
 /// One node. Macros that a reader would recognise are nodes of their own, not their expansion.
@@ -182,6 +183,7 @@ impl Ast {
             nodes: Vec::new(),
             spans: Vec::new(),
             root: NodeId(0),
+            parts: Vec::new(),
         }
     }
 
@@ -193,8 +195,14 @@ impl Ast {
         id
     }
 
-    pub(crate) fn set_root(&mut self, root: NodeId) {
+    pub(crate) fn finish(&mut self, root: NodeId, parts: Vec<NodeId>) {
         self.root = root;
+        self.parts = parts;
+    }
+
+    /// The expressions of a template, which must be strings.
+    pub fn parts(&self) -> &[NodeId] {
+        &self.parts
     }
 
     /// The text that was parsed.

@@ -117,8 +117,9 @@ impl Token<'_> {
 // === impl Lexer ===
 
 impl<'s> Lexer<'s> {
-    pub(super) fn new(source: &'s str) -> Self {
-        Self { source, at: 0 }
+    /// Reads `source` from `at` on.
+    pub(super) fn new(source: &'s str, at: usize) -> Self {
+        Self { source, at }
     }
 
     /// The next token and where it is.

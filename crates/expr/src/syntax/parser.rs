@@ -3,6 +3,7 @@
 //! Invariants: nesting deeper than the limit, longer text and more nodes than the limits are
 //! errors; chains of operators and selections of any length use no stack.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use super::ast::{Ast, Binary, Item, Literal, MapEntry, Node, NodeId, StructField, Unary};
@@ -40,6 +41,7 @@ impl Default for Limits {
 }
 
 pub(super) struct Parser<'s> {
+    source: &'s str,
     lexer: Lexer<'s>,
     token: Token<'s>,
     span: Span,
@@ -78,43 +80,64 @@ const RESERVED: [&str; 18] = [
 
 /// Parses `source`. The first error ends it: what follows one cannot be trusted.
 pub fn parse(source: &str, syntax: Syntax) -> Result<Ast, Problems> {
-    let failed = |problem: Problem| Problems::new(source, vec![problem]);
-    let too_long = source.len() > syntax.limits.length
-        && source.chars().take(syntax.limits.length + 1).count() > syntax.limits.length;
-    if too_long {
-        return Err(failed(Problem {
-            span: Span::default(),
-            message: format!(
-                "expression code point size exceeds limit: size: {}, limit {}",
-                source.chars().count(),
-                syntax.limits.length
-            ),
-        }));
-    }
-    let parser = Parser {
-        lexer: Lexer::new(source),
-        token: Token::End,
-        span: Span::default(),
-        end: 0,
-        nesting: 0,
-        syntax,
-        ast: Ast::new(Arc::from(source)),
-        depths: Vec::new(),
+    let parse = || {
+        let whole = 0..source.len();
+        let mut parser = Parser::new(source, std::slice::from_ref(&whole), syntax)?;
+        let root = parser.within(&whole)?;
+        Ok(parser.finish(root, Vec::new()))
     };
-    parser.whole().map_err(|problem| failed(*problem))
+    parse().map_err(|problem: Box<Problem>| Problems::new(source, vec![*problem]))
 }
 
 // === impl Parser ===
 
 impl<'s> Parser<'s> {
-    fn whole(mut self) -> Parsed<Ast> {
+    /// A parser of the expressions at `places` in `source`.
+    pub(super) fn new(source: &'s str, places: &[Range<usize>], syntax: Syntax) -> Parsed<Self> {
+        let limit = syntax.limits.length;
+        let bytes: usize = places.iter().map(Range::len).sum();
+        // Characters are counted where it can matter only.
+        if bytes > limit {
+            let characters = |place: &Range<usize>| source[place.clone()].chars().count();
+            let size: usize = places.iter().map(characters).sum();
+            if size > limit {
+                return Err(Box::new(Problem {
+                    span: Span::default(),
+                    message: format!(
+                        "expression code point size exceeds limit: size: {size}, limit {limit}"
+                    ),
+                }));
+            }
+        }
+        Ok(Parser {
+            lexer: Lexer::new(source, 0),
+            source,
+            token: Token::End,
+            span: Span::default(),
+            end: 0,
+            nesting: 0,
+            syntax,
+            ast: Ast::new(Arc::from(source)),
+            depths: Vec::new(),
+        })
+    }
+
+    /// The expression in `place`, all of it.
+    pub(super) fn within(&mut self, place: &Range<usize>) -> Parsed<NodeId> {
+        self.lexer = Lexer::new(&self.source[..place.end], place.start);
+        self.span = Span::new(place.start, place.start);
         self.advance()?;
         let root = self.expression()?;
         if self.token != Token::End {
             return Err(self.unexpected("the end of the expression"));
         }
-        self.ast.set_root(root);
-        Ok(self.ast)
+        Ok(root)
+    }
+
+    pub(super) fn finish(self, root: NodeId, parts: Vec<NodeId>) -> Ast {
+        let mut ast = self.ast;
+        ast.finish(root, parts);
+        ast
     }
 
     fn advance(&mut self) -> Parsed<Token<'s>> {
