@@ -49,6 +49,8 @@ enum Suite {
     Cel(cel::Args),
     /// Kubernetes' CEL libraries and costs, answered by Kubernetes' own Go code and by ours.
     CelKubernetes,
+    /// kro's functions and texts with expressions, compared with kro's own code.
+    CelKro,
     /// RFC 6902's test suite.
     Jsonpatch,
     /// Defaults of built-in kinds, compared with a real server's.
@@ -68,6 +70,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         Suite::Fuzz { cases, seed } => apply::fuzz::run(*cases, *seed)?,
         Suite::Cel(args) => cel::run(args)?,
         Suite::CelKubernetes => cel::kubernetes::run()?,
+        Suite::CelKro => cel::kro::run()?,
         Suite::Protobuf { short } => protobuf::run(*short)?,
         Suite::Jsonpatch => jsonpatch::run()?,
         Suite::Defaults => defaults::run()?,

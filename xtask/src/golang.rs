@@ -20,6 +20,8 @@ pub(crate) const STAGING: &str = "0.36.3";
 pub(crate) const ETCD: &str = "3.7.3";
 /// The release of cel-go that ours is measured beside: kro's.
 const CEL: &str = "0.31.0";
+/// The release of kro whose expressions ours are compared with.
+pub(crate) const KRO: &str = "0.9.4";
 
 /// A directory with a `go.mod` of ours.
 pub(crate) struct Module {
@@ -85,6 +87,17 @@ pub(crate) fn cel_module(main: &str) -> Result<Module> {
     Ok(module)
 }
 
+/// The module through which kro's packages are called.
+pub(crate) fn kro_module() -> Result<Module> {
+    let body = format!(
+        "module deltaplane.io/peers/kro\n\ngo 1.26\n\nrequire github.com/kubernetes-sigs/kro v{KRO}\n"
+    );
+    Module::create(
+        &paths::cache()?.join("go").join(format!("kro-{KRO}")),
+        &body,
+    )
+}
+
 /// The directory of a published module (`path@version`), downloaded when it is not there yet.
 pub(crate) fn download(module: &str) -> Result<PathBuf> {
     let json = process::output(go()?.args(["mod", "download", "-json", module]))?;
@@ -111,11 +124,16 @@ impl Module {
 
     /// Puts a main package of ours into the module.
     pub(crate) fn package(&self, name: &str, main: &str) -> Result<()> {
-        let dir = self.dir.join(name);
+        self.file(name, "main.go", main)
+    }
+
+    /// Puts a file of ours into a package.
+    pub(crate) fn file(&self, package: &str, name: &str, text: &str) -> Result<()> {
+        let dir = self.dir.join(package);
         fs::create_dir_all(&dir).with_context(|| format!("creating {}", dir.display()))?;
-        let file = dir.join("main.go");
-        if fs::read_to_string(&file).ok().as_deref() != Some(main) {
-            write(&file, main)?;
+        let file = dir.join(name);
+        if fs::read_to_string(&file).ok().as_deref() != Some(text) {
+            write(&file, text)?;
         }
         Ok(())
     }

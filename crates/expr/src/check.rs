@@ -336,6 +336,16 @@ impl Checker<'_> {
         Type::Error
     }
 
+    /// A field that the operand does not have.
+    fn undefined(&mut self, id: NodeId, operand: NodeId, field: &str) -> Type {
+        let span = Span {
+            start: self.ast.span(operand).end,
+            ..self.ast.span(id)
+        };
+        self.problem(span, format!("undefined field '{field}'"));
+        Type::Error
+    }
+
     fn select(&mut self, id: NodeId, operand: NodeId, field: &str, optional: bool) -> Type {
         let operand_type = self.resolved(operand);
         let (target, was_optional) = operand_type.unwrap_optional();
@@ -344,15 +354,14 @@ impl Checker<'_> {
             Type::Object(object) => match object.field(field) {
                 Some(field) => field.decl().ty().clone(),
                 None if object.is_open() => Type::Dyn,
-                None => {
-                    let span = Span {
-                        start: self.ast.span(operand).end,
-                        ..self.ast.span(id)
-                    };
-                    self.problem(span, format!("undefined field '{field}'"));
-                    Type::Error
-                }
+                None => self.undefined(id, operand, field),
             },
+            Type::Opaque(opaque) if !self.env.fields(&opaque.name).is_empty() => {
+                match self.env.fields(&opaque.name).contains(&field) {
+                    true => Type::String,
+                    false => self.undefined(id, operand, field),
+                }
+            }
             Type::Param(_) => {
                 self.mapping.assignable(&Type::Dyn, target);
                 Type::Dyn

@@ -42,6 +42,8 @@ pub struct Options {
 struct Base {
     functions: HashMap<Arc<str>, Function>,
     types: HashMap<Arc<str>, Type>,
+    /// The string fields of types that libraries bring.
+    fields: HashMap<&'static str, &'static [&'static str]>,
     macros: MacroSet,
     optionals: bool,
     limits: Limits,
@@ -132,6 +134,7 @@ impl Builder {
         for name in contents.types {
             self = self.ty(name, Type::opaque(name));
         }
+        self.base.fields.extend(contents.fields.iter().copied());
         (contents.syntax)(&mut self.base.macros, &mut self.base.optionals);
         self
     }
@@ -287,6 +290,11 @@ impl Env {
             return Some(Named::Variable(*slot));
         }
         self.base.types.get(name).cloned().map(Named::Type)
+    }
+
+    /// The names of the fields of a library's type, which are strings.
+    pub(crate) fn fields(&self, ty: &str) -> &'static [&'static str] {
+        self.base.fields.get(ty).copied().unwrap_or_default()
     }
 
     /// The function of a name.

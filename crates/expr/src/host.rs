@@ -17,6 +17,16 @@ pub trait Opaque: Any + fmt::Debug + Send + Sync {
     /// Whether both are the same value. Comparing what cannot be compared is an error.
     fn equals(&self, other: &dyn Opaque) -> Result<bool, Box<Fault>>;
 
+    /// Whether it is the same as a value that is none of a library's.
+    fn equals_other(&self) -> Result<bool, Box<Fault>> {
+        Ok(false)
+    }
+
+    /// A field that the library declares for the type.
+    fn field(&self, _name: &str) -> Option<Value<'static>> {
+        None
+    }
+
     /// The size that costs are counted by.
     fn cost_size(&self) -> u64 {
         1

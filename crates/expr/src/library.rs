@@ -77,6 +77,8 @@ pub enum Library {
 pub(crate) struct Contents {
     pub(crate) rows: &'static [&'static [Row]],
     pub(crate) types: &'static [&'static str],
+    /// Fields of its types: a type and their names. All of them are strings.
+    pub(crate) fields: &'static [(&'static str, &'static [&'static str])],
     /// Which macros and which syntax come with it.
     pub(crate) syntax: fn(&mut MacroSet, &mut bool),
 }
@@ -117,16 +119,19 @@ impl Library {
         let functions = |rows| Contents {
             rows,
             types: &[],
+            fields: &[],
             syntax: NO_SYNTAX,
         };
         let macros = |rows, syntax| Contents {
             rows,
             types: &[],
+            fields: &[],
             syntax,
         };
         let typed = |rows, types| Contents {
             rows,
             types,
+            fields: &[],
             syntax: NO_SYNTAX,
         };
         match self {
@@ -149,6 +154,7 @@ impl Library {
             Self::Kro => Contents {
                 rows: kro::TABLES,
                 types: &[kro::CONDITION],
+                fields: &[(kro::CONDITION, &kro::CONDITION_FIELDS)],
                 syntax: |macros, _| macros.conditions = true,
             },
             Self::KroOmit => functions(kro::OMIT),

@@ -53,6 +53,11 @@ impl Timestamp {
         self.seconds
     }
 
+    /// Without what is less than a second.
+    pub(crate) fn in_seconds(self) -> Self {
+        Self { nanos: 0, ..self }
+    }
+
     pub fn nanos(self) -> u32 {
         self.nanos
     }
@@ -239,6 +244,37 @@ impl Duration {
         self.0.checked_add(other.0).map(Self)
     }
 
+    /// As Go writes it: `1h30m0s`, `1.5s`, `20ms`.
+    pub(crate) fn in_units(self) -> String {
+        let sign = if self.0 < 0 { "-" } else { "" };
+        let total = self.0.unsigned_abs();
+        let decimal = |unit: u64, name: &str| {
+            let text = format!(
+                "{}.{:09}",
+                total / unit,
+                total % unit * (1_000_000_000 / unit)
+            );
+            let text = text.trim_end_matches('0').trim_end_matches('.');
+            format!("{sign}{text}{name}")
+        };
+        match total {
+            0 => "0s".to_owned(),
+            1..1_000 => decimal(1, "ns"),
+            1_000..1_000_000 => decimal(1_000, "µs"),
+            1_000_000..1_000_000_000 => decimal(1_000_000, "ms"),
+            1_000_000_000.. => {
+                let (minutes, rest) = (total / 60_000_000_000, total % 60_000_000_000);
+                let (hours, minutes) = (minutes / 60, minutes % 60);
+                let seconds = Self(i64::try_from(rest).unwrap_or(0)).to_string();
+                match (hours, minutes) {
+                    (0, 0) => format!("{sign}{seconds}"),
+                    (0, minutes) => format!("{sign}{minutes}m{seconds}"),
+                    (hours, minutes) => format!("{sign}{hours}h{minutes}m{seconds}"),
+                }
+            }
+        }
+    }
+
     pub fn minus(self, other: Self) -> Option<Self> {
         self.0.checked_sub(other.0).map(Self)
     }
@@ -357,6 +393,23 @@ impl fmt::Display for Duration {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn durations_are_written_in_units() {
+        for (nanos, text) in [
+            (0, "0s"),
+            (1, "1ns"),
+            (1_500, "1.5µs"),
+            (-20_000_000, "-20ms"),
+            (1_500_000_000, "1.5s"),
+            (90_000_000_000, "1m30s"),
+            (3_600_000_000_000, "1h0m0s"),
+            (-93_784_000_000_005, "-26h3m4.000000005s"),
+            (i64::MIN, "-2562047h47m16.854775808s"),
+        ] {
+            assert_eq!(Duration::from_nanos(nanos).in_units(), text);
+        }
+    }
 
     #[test]
     fn times_read_and_write() {

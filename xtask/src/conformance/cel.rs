@@ -5,7 +5,9 @@
 //! counted by reason, and listed with `--list`.
 
 mod cases;
+pub(crate) mod kro;
 pub(crate) mod kubernetes;
+mod oracle;
 mod shown;
 mod textproto;
 mod values;

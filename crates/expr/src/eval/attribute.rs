@@ -335,6 +335,7 @@ fn field<'a>(value: &Value<'a>, name: &str) -> Result<Found<'a>, Box<Fault>> {
     let found = match value {
         Value::Map(map) => map.field(name)?,
         Value::Host(host) => host.field(name)?,
+        Value::Opaque(opaque) => opaque.field(name),
         Value::Null
         | Value::Bool(_)
         | Value::Int(_)
@@ -346,8 +347,7 @@ fn field<'a>(value: &Value<'a>, name: &str) -> Result<Found<'a>, Box<Fault>> {
         | Value::Duration(_)
         | Value::Type(_)
         | Value::List(_)
-        | Value::Optional(_)
-        | Value::Opaque(_) => {
+        | Value::Optional(_) => {
             let message = format!(
                 "no such key: {name} (type '{}' has no fields)",
                 value.type_of().name()

@@ -30,6 +30,7 @@ pub(crate) fn equal(meter: &mut Meter, a: &Value<'_>, b: &Value<'_>) -> Result<b
             (Some(_), None) | (None, Some(_)) => false,
         },
         (Value::Opaque(a), Value::Opaque(b)) => return a.equals(&**b),
+        (Value::Opaque(one), _) | (_, Value::Opaque(one)) => return one.equals_other(),
         (Value::Host(a), Value::Host(b)) => a.equals(*b),
         _ => numbers(a, b) == Some(Ordering::Equal),
     })

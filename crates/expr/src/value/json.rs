@@ -101,7 +101,8 @@ impl<'a> Value<'a> {
         view(json, decl)
     }
 
-    /// The value as JSON: times and durations as text, bytes as base64, an empty optional as null.
+    /// The value as JSON, as Kubernetes and kro write it: times in whole seconds, durations in
+    /// Go's units, bytes as base64, an empty optional as null.
     pub fn to_json(&self, meter: &mut Meter) -> Result<Json, Box<Fault>> {
         meter.step(1)?;
         let unfit = |what: &str| {
@@ -120,8 +121,8 @@ impl<'a> Value<'a> {
             },
             Self::String(text) => Json::String(text.as_str().to_owned()),
             Self::Bytes(bytes) => Json::String(STANDARD.encode(bytes)),
-            Self::Timestamp(time) => Json::String(time.to_string()),
-            Self::Duration(duration) => Json::String(duration.to_string()),
+            Self::Timestamp(time) => Json::String(time.in_seconds().to_string()),
+            Self::Duration(duration) => Json::String(duration.in_units()),
             Self::Optional(Option::Some(inner)) => inner.value.to_json(meter)?,
             Self::List(list) => {
                 let mut items = Vec::with_capacity(list.len().min(1024));
@@ -139,7 +140,10 @@ impl<'a> Value<'a> {
                 let mut object = serde_json::Map::new();
                 for key in map.keys() {
                     let value = map.get(&key)?.unwrap_or(Self::Null);
-                    object.insert(super::map::key_text(&key), value.to_json(meter)?);
+                    let Self::String(name) = &key else {
+                        return unfit(&format!("a map with a key of type {}", key.type_of()));
+                    };
+                    object.insert(name.as_str().to_owned(), value.to_json(meter)?);
                 }
                 Json::Object(object)
             }

@@ -5,9 +5,8 @@
 //! of ours (`xtask/go/cel`) that is built outside the tree.
 
 use std::collections::BTreeMap;
-use std::io::Write;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 use deltaplane_api::field;
@@ -20,6 +19,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 
 use super::super::Report;
+use super::oracle;
 use super::shown::show;
 use crate::golang::{self, STAGING};
 use crate::{paths, process};
@@ -67,7 +67,7 @@ pub(crate) fn run() -> Result<Report> {
     let mut report = Report::new("cel kubernetes", &KNOWN);
     let program = build()?;
     let questions = questions(&program)?;
-    let answers = ask(&program, &questions)?;
+    let answers: Vec<Answer> = oracle::ask(&program, &questions)?;
     for (question, theirs) in questions.iter().zip(&answers) {
         let outcome = compare(&ours(question)?, theirs);
         report.case(&question.name, outcome);
@@ -78,6 +78,7 @@ pub(crate) fn run() -> Result<Report> {
 fn build() -> Result<std::path::PathBuf> {
     let module = golang::kubernetes_module()?;
     module.package("cel", MAIN)?;
+    module.file("cel", "values.go", oracle::VALUES)?;
     let program = paths::cache()?.join("bin").join("cel-oracle");
     process::run(
         module
@@ -121,35 +122,6 @@ fn questions(program: &Path) -> Result<Vec<Question>> {
         }
     }
     Ok(questions)
-}
-
-/// Asks the Go program, all at once.
-fn ask(program: &Path, questions: &[Question]) -> Result<Vec<Answer>> {
-    let mut input = Vec::new();
-    for question in questions {
-        serde_json::to_writer(&mut input, question)?;
-        input.push(b'\n');
-    }
-    let mut child = Command::new(program)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()
-        .context("starting the oracle")?;
-    let mut stdin = child
-        .stdin
-        .take()
-        .context("the oracle has no standard input")?;
-    let writer = std::thread::spawn(move || stdin.write_all(&input));
-    let output = child.wait_with_output().context("waiting for the oracle")?;
-    writer.join().ok().context("writing to the oracle")??;
-    let answers: Vec<Answer> = String::from_utf8_lossy(&output.stdout)
-        .lines()
-        .map(|line| serde_json::from_str(line).context("reading an answer"))
-        .collect::<Result<_>>()?;
-    if answers.len() != questions.len() {
-        bail!("{} answers to {} questions", answers.len(), questions.len());
-    }
-    Ok(answers)
 }
 
 fn environment(question: &Question) -> Result<Env> {

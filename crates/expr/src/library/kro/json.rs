@@ -31,8 +31,8 @@ fn unmarshal<'a>(meter: &mut Meter, args: &[Value<'a>]) -> Outcome<'a> {
         return Err(no_overload("json.unmarshal", args));
     };
     meter.step(text.as_str().len() as u64)?;
-    match deltaplane_api::json::parse(text.as_str().as_bytes()) {
-        Ok(parsed) => owned(&parsed.value),
+    match serde_json::from_str(text.as_str()) {
+        Ok(parsed) => owned(&parsed),
         Err(why) => Err(Fault::invalid(format!("failed to unmarshal JSON: {why}"))),
     }
 }
@@ -109,10 +109,10 @@ fn number_text(number: &serde_json::Number) -> String {
     };
     if value != 0.0 && !(1e-6..1e21).contains(&value.abs()) {
         let text = format!("{value:e}");
-        let (mantissa, exponent) = text.split_once('e').unwrap_or((&text, "0"));
-        let sign = if exponent.starts_with('-') { "-" } else { "+" };
-        let digits = exponent.trim_start_matches('-');
-        return format!("{mantissa}e{sign}{digits:0>2}");
+        return match text.contains("e-") {
+            true => text,
+            false => text.replace('e', "e+"),
+        };
     }
     value.to_string()
 }

@@ -34,7 +34,6 @@ fn merge<'a>(meter: &mut Meter, args: &[Value<'a>]) -> Outcome<'a> {
 fn deep_merge<'a>(meter: &mut Meter, args: &[Value<'a>]) -> Outcome<'a> {
     match args {
         [Value::Map(a), Value::Map(b)] => Ok(Value::Map(merged(meter, a, b, true)?)),
-        [_, b] => Ok(b.clone()),
         _ => Err(no_overload("deepMerge", args)),
     }
 }

@@ -16,10 +16,14 @@ struct Omitted;
 
 impl Opaque for Omitted {
     fn ty(&self) -> Type {
-        Type::opaque("kro.Omit")
+        Type::opaque("kro.omit")
     }
 
     fn equals(&self, _: &dyn Opaque) -> Result<bool, Box<Fault>> {
+        self.equals_other()
+    }
+
+    fn equals_other(&self) -> Result<bool, Box<Fault>> {
         Err(Fault::invalid("omit() cannot be compared"))
     }
 }

@@ -10,9 +10,11 @@ use crate::host::Opaque;
 use crate::meter::Meter;
 use crate::syntax::NEW_CONDITION;
 use crate::types::Type;
-use crate::value::{Map, OwnedMap, Value};
+use crate::value::{Map, Value};
 
 pub(in crate::library) const CONDITION: &str = "runtime.Condition";
+/// All of them are strings.
+pub(in crate::library) const FIELDS: [&str; 4] = ["type", "status", "reason", "message"];
 
 pub(super) const ROWS: &[Row] = &[
     Row::new(
@@ -25,7 +27,7 @@ pub(super) const ROWS: &[Row] = &[
     Row::new(
         "runtime.condition",
         "runtime_condition_dyn_string",
-        "(dyn, string) -> map(string, string)",
+        "(dyn, string) -> runtime.Condition",
         Cost::Unit,
         condition,
     ),
@@ -43,6 +45,11 @@ impl Opaque for Condition {
     fn equals(&self, other: &dyn Opaque) -> Result<bool, Box<Fault>> {
         let other: &dyn std::any::Any = other;
         Ok(other.downcast_ref::<Self>() == Some(self))
+    }
+
+    fn field(&self, name: &str) -> Option<Value<'static>> {
+        let at = FIELDS.iter().position(|field| *field == name)?;
+        Some(Value::string(self.0[at].as_str()))
     }
 
     fn to_json(&self) -> Option<Json> {
@@ -76,16 +83,18 @@ fn condition<'a>(meter: &mut Meter, args: &[Value<'a>]) -> Outcome<'a> {
     let [Value::Map(object), Value::String(kind)] = args else {
         return Err(no_overload("runtime.condition", args));
     };
-    let mut out = OwnedMap::new();
-    let found = find(meter, object, kind.as_str())?;
-    for field in ["type", "status", "reason", "message"] {
-        let value = match &found {
-            Some(condition) => condition.field(field)?,
-            None => None,
-        };
-        out.insert(Value::borrowed(field), value.unwrap_or(Value::borrowed("")))?;
+    let mut fields = [const { String::new() }; 4];
+    if let Some(condition) = find(meter, object, kind.as_str())? {
+        for (name, field) in FIELDS.iter().zip(&mut fields) {
+            let value = condition.field(name)?;
+            value
+                .as_ref()
+                .and_then(Value::as_str)
+                .unwrap_or_default()
+                .clone_into(field);
+        }
     }
-    Ok(Value::Map(Map::owned(out)))
+    Ok(Value::opaque(Condition(fields)))
 }
 
 fn find<'a>(

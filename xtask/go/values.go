@@ -1,0 +1,83 @@
+// Values as both sides write them.
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"sort"
+	"strconv"
+	"strings"
+
+	"github.com/google/cel-go/common/types"
+	"github.com/google/cel-go/common/types/ref"
+	"github.com/google/cel-go/common/types/traits"
+)
+
+// plain turns numbers into those that the API server has.
+func plain(value any) any {
+	switch value := value.(type) {
+	case json.Number:
+		if whole, err := value.Int64(); err == nil {
+			return whole
+		}
+		float, _ := value.Float64()
+		return float
+	case []any:
+		for index := range value {
+			value[index] = plain(value[index])
+		}
+		return value
+	case map[string]any:
+		for key := range value {
+			value[key] = plain(value[key])
+		}
+		return value
+	default:
+		return value
+	}
+}
+
+// show writes a value with its type.
+func show(value ref.Val) string {
+	switch value := value.(type) {
+	case types.Null:
+		return "null"
+	case types.Bool:
+		return strconv.FormatBool(bool(value))
+	case types.Int:
+		return strconv.FormatInt(int64(value), 10)
+	case types.Uint:
+		return strconv.FormatUint(uint64(value), 10) + "u"
+	case types.Double:
+		return "double " + strconv.FormatFloat(float64(value), 'e', -1, 64)
+	case types.String:
+		return strconv.Quote(string(value))
+	case types.Bytes:
+		return fmt.Sprintf("bytes %x", []byte(value))
+	case types.Timestamp:
+		return "time " + string(value.ConvertToType(types.StringType).(types.String))
+	case types.Duration:
+		return "duration " + string(value.ConvertToType(types.StringType).(types.String))
+	case *types.Optional:
+		if !value.HasValue() {
+			return "none"
+		}
+		return "some " + show(value.GetValue())
+	case traits.Lister:
+		var items []string
+		for it := value.Iterator(); it.HasNext() == types.True; {
+			items = append(items, show(it.Next()))
+		}
+		return "[" + strings.Join(items, ", ") + "]"
+	case traits.Mapper:
+		var entries []string
+		for it := value.Iterator(); it.HasNext() == types.True; {
+			key := it.Next()
+			entries = append(entries, show(key)+": "+show(value.Get(key)))
+		}
+		sort.Strings(entries)
+		return "{" + strings.Join(entries, ", ") + "}"
+	default:
+		return value.Type().TypeName()
+	}
+}
