@@ -22,6 +22,10 @@ mod typepack;
 
 use clap::{Parser, Subcommand};
 
+/// The product's: what is measured here behaves as it does there.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// Deltaplane's developer tool.
 #[derive(Parser)]
 #[command(name = "cargo xtask")]

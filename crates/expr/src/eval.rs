@@ -6,6 +6,7 @@ mod fold;
 
 use serde_json::Value as Json;
 
+use crate::decl::Shape;
 use crate::env::{Env, Slot};
 use crate::fault::{Failure, Fault, Path, Reason, Stopped};
 use crate::meter::{Budget, Meter};
@@ -20,8 +21,8 @@ pub(crate) type Outcome<'a> = Result<Value<'a>, Box<Fault>>;
 pub enum Eval<'a> {
     Value(Value<'a>),
     /// Data at this path is not there yet.
-    Waiting(Path),
-    Failed(Failure),
+    Waiting(Box<Path>),
+    Failed(Box<Failure>),
     /// A limit was reached.
     Stopped(Stopped),
 }
@@ -64,6 +65,7 @@ impl<'a> Bindings<'a> {
         }
     }
 
+    #[inline]
     pub fn set(&mut self, slot: Slot, value: Value<'a>) {
         self.bind(slot, Bound::Value(value));
     }
@@ -73,6 +75,7 @@ impl<'a> Bindings<'a> {
         self.bind(slot, Bound::Lazy(json));
     }
 
+    #[inline]
     fn bind(&mut self, slot: Slot, bound: Bound<'a>) {
         let at = slot.0 as usize;
         if let Some(place) = self.first.get_mut(at) {
@@ -84,7 +87,15 @@ impl<'a> Bindings<'a> {
 
     /// Binds JSON as the variable's declaration reads it.
     pub fn set_json(&mut self, env: &'a Env, slot: Slot, json: &'a Json) -> Result<(), Box<Fault>> {
-        let value = Value::declared(json, &env.variable(slot).decl)?;
+        let decl = &*env.variable(slot).decl;
+        // Nearly always it is an object, which is written where it belongs at once.
+        if let (Json::Object(map), Shape::Dyn | Shape::Map { .. } | Shape::Object(_)) =
+            (json, decl.shape())
+        {
+            self.set(slot, Value::Map(Map::Json(map, decl)));
+            return Ok(());
+        }
+        let value = Value::declared(json, decl)?;
         self.set(slot, value);
         Ok(())
     }
@@ -107,8 +118,8 @@ impl Program {
         match Machine::new(self, bindings, meter).eval(self.root) {
             Ok(value) => Eval::Value(value),
             Err(fault) => match *fault {
-                Fault::Waiting(path) => Eval::Waiting(path),
-                Fault::Failed(failure) => Eval::Failed(failure),
+                Fault::Waiting(path) => Eval::Waiting(Box::new(path)),
+                Fault::Failed(failure) => Eval::Failed(Box::new(failure)),
                 Fault::Stopped(stopped) => Eval::Stopped(stopped),
             },
         }
@@ -216,30 +227,59 @@ impl<'p: 'a, 'b, 'a> Machine<'p, 'b, 'a> {
     }
 
     fn equal(&mut self, left: OpId, right: OpId, wanted: bool) -> Outcome<'a> {
-        let left = match self.eval(left) {
-            Ok(left) => left,
-            Err(fault) => {
-                self.beside(&fault, right)?;
-                return self.charged(fault, 1);
-            }
+        // A field that is compared with a constant text is the most common question of all.
+        if let Op::Const(Value::String(right), 0) = self.program.op(right)
+            && let Some((text, cost)) = self.text(left)
+        {
+            self.meter.step(1)?;
+            self.meter.charge(cost)?;
+            let right = right.as_str();
+            self.meter.charge(crate::cost::scan_texts(text, right))?;
+            return Ok(Value::Bool((text == right) == wanted));
+        }
+        // Values are looked at where they are: moving what was just written is slow.
+        let first = self.eval(left);
+        let Ok(left) = &first else {
+            return self.unequal(first, Some(right));
         };
         // A constant need not be copied.
         if let Op::Const(right, 0) = self.program.op(right) {
-            self.charge_equal(&left, right, wanted)?;
-            return Ok(Value::Bool(equal(self.meter, &left, right)? == wanted));
+            self.charge_equal(left, right, wanted)?;
+            return Ok(Value::Bool(equal(self.meter, left, right)? == wanted));
         }
-        let right = match self.eval(right) {
-            Ok(right) => right,
-            Err(fault) => return self.charged(fault, 1),
+        let second = self.eval(right);
+        let Ok(right) = &second else {
+            return self.unequal(second, None);
         };
-        self.charge_equal(&left, &right, wanted)?;
-        Ok(Value::Bool(equal(self.meter, &left, &right)? == wanted))
+        self.charge_equal(left, right, wanted)?;
+        Ok(Value::Bool(equal(self.meter, left, right)? == wanted))
+    }
+
+    /// A comparison one side of which failed; the other is evaluated if it was not yet.
+    #[cold]
+    fn unequal(&mut self, failed: Outcome<'a>, other: Option<OpId>) -> Outcome<'a> {
+        let fault = match failed {
+            Ok(value) => return Ok(value),
+            Err(fault) => fault,
+        };
+        if let Some(other) = other {
+            self.beside(&fault, other)?;
+        }
+        self.charged(fault, 1)
     }
 
     /// `<` and the like. Integers are by far the most common.
     fn order(&mut self, order: &'p Order) -> Outcome<'a> {
         let [left, right] = order.sides;
-        let left = match self.eval(left) {
+        let first = self.eval(left);
+        if let (Ok(Value::Int(left)), Op::Const(Value::Int(right), 0)) =
+            (&first, self.program.op(right))
+        {
+            self.meter.step(1)?;
+            self.meter.charge(1)?;
+            return Ok(Value::Bool((order.holds)(left.cmp(right))));
+        }
+        let left = match first {
             Ok(left) => left,
             Err(fault) => return self.failed_before(&order.call, fault, right),
         };

@@ -1,7 +1,5 @@
 //! How much an evaluation may use, and what it has used.
 
-use std::collections::VecDeque;
-
 use regex::Regex;
 
 use crate::fault::{Fault, Stopped};
@@ -40,7 +38,7 @@ pub struct Meter {
     cost: u64,
     steps: u64,
     /// Computed patterns that were compiled last: they often come again.
-    patterns: VecDeque<(Box<str>, Regex)>,
+    patterns: Vec<(Box<str>, Regex)>,
 }
 
 /// How many computed patterns are remembered.
@@ -57,7 +55,7 @@ impl Meter {
             budget,
             cost: 0,
             steps: 0,
-            patterns: VecDeque::new(),
+            patterns: Vec::new(),
         }
     }
 
@@ -83,7 +81,7 @@ impl Meter {
         let regex = deltaplane_schema::compile_pattern_within(source, PATTERN_SIZE)
             .map_err(|why| Fault::invalid(format!("error parsing regexp: {why}")))?;
         self.patterns.truncate(PATTERNS - 1);
-        self.patterns.push_front((source.into(), regex.clone()));
+        self.patterns.insert(0, (source.into(), regex.clone()));
         Ok(regex)
     }
 
@@ -93,22 +91,31 @@ impl Meter {
     }
 
     /// Adds to the cost.
+    #[inline]
     pub fn charge(&mut self, cost: u64) -> Result<(), Box<Fault>> {
         let total = self.cost.saturating_add(cost);
         // What is not done is not charged: the cost never exceeds the budget.
         self.cost = total.min(self.budget.cost);
         if total > self.budget.cost {
-            return Err(Box::new(Fault::Stopped(Stopped::Cost)));
+            return Err(stopped(Stopped::Cost));
         }
         Ok(())
     }
 
     /// Counts work.
+    #[inline]
     pub fn step(&mut self, steps: u64) -> Result<(), Box<Fault>> {
         self.steps = self.steps.saturating_add(steps);
         if self.steps > self.budget.steps {
-            return Err(Box::new(Fault::Stopped(Stopped::Steps)));
+            return Err(stopped(Stopped::Steps));
         }
         Ok(())
     }
+}
+
+/// Kept out of the way of what goes on.
+#[cold]
+#[inline(never)]
+fn stopped(limit: Stopped) -> Box<Fault> {
+    Box::new(Fault::Stopped(limit))
 }

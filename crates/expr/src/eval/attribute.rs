@@ -49,6 +49,30 @@ impl<'p: 'a, 'b, 'a> Machine<'p, 'b, 'a> {
         }
     }
 
+    /// A text that nothing but plain steps through JSON lead to, and what reading it costs.
+    pub(super) fn text(&self, id: OpId) -> Option<(&'a str, u64)> {
+        let Op::Attribute(attribute) = self.program.op(id) else {
+            return None;
+        };
+        let root = match attribute.root {
+            Root::Variable(slot) => match self.bindings.get(slot) {
+                Some(Bound::Value(value)) => value,
+                Some(Bound::Lazy(_)) | None => return None,
+            },
+            Root::Local(local) => &self.locals[local].value,
+            Root::Value(_) => return None,
+        };
+        let Value::Map(Map::Json(map, decl)) = root else {
+            return None;
+        };
+        let walked = walk(Place::Map(map), decl, &attribute.steps);
+        let Walked::End(Json::String(text), decl, false) = walked else {
+            return None;
+        };
+        let cost = attribute.charge.wrapping_add(attribute.steps.len() as u64);
+        matches!(decl.shape(), Shape::Dyn | Shape::String).then_some((text, cost))
+    }
+
     /// JSON that is looked at.
     #[cold]
     fn lazy(

@@ -57,17 +57,13 @@ impl<'p: 'a, 'b, 'a> Machine<'p, 'b, 'a> {
                 }
             }
         };
-        let result = match result {
-            Ok(result) => result,
-            Err(fault) => return self.failed(call, fault.at(call.span)),
-        };
-        let cost = if call.cost == Cost::Unit {
-            1
-        } else {
-            runtime(call.cost, args, &result)
+        let cost = match &result {
+            Ok(_) if call.cost == Cost::Unit => 1,
+            Ok(result) => runtime(call.cost, args, result),
+            Err(_) => return result.or_else(|fault| self.failed(call, fault.at(call.span))),
         };
         self.meter.charge(cost)?;
-        Ok(result)
+        result
     }
 
     /// One operation after the other. Strings that are added are written one behind the other.

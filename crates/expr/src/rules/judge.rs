@@ -253,7 +253,8 @@ impl Judge {
                 );
                 return self.give_up(level, place, why);
             }
-            Eval::Failed(Failure { reason, .. }) => {
+            Eval::Failed(failure) => {
+                let Failure { reason, .. } = *failure;
                 match matches!(reason, Reason::NoSuchOverload(_)) {
                     true => format!(
                         "'{reason}': call arguments did not match a supported operator, function or macro signature for rule: {text}"
