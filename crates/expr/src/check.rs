@@ -19,6 +19,9 @@ use assign::Mapping;
 
 pub use references::{Reference, references};
 
+/// More than these are not reported, as in cel-go.
+const MAX_PROBLEMS: usize = 100;
+
 /// What the checker found out.
 #[derive(Clone, Debug)]
 pub struct Checked {
@@ -64,7 +67,8 @@ pub fn check(ast: &Ast, env: &Env) -> Result<Checked, Problems> {
     if !checker.problems.is_empty() {
         return Err(Problems::new(ast.source(), checker.problems));
     }
-    let mapping = checker.mapping;
+    let mut mapping = checker.mapping;
+    mapping.shorten();
     let types = checker
         .types
         .iter()
@@ -94,7 +98,11 @@ struct Checker<'a> {
 // === impl Checker ===
 
 impl Checker<'_> {
+    /// Nobody reads more than a hundred.
     fn problem(&mut self, span: Span, message: impl Into<String>) {
+        if self.problems.len() >= MAX_PROBLEMS {
+            return;
+        }
         self.problems.push(Problem {
             span,
             message: message.into(),
@@ -119,7 +127,14 @@ impl Checker<'_> {
     }
 
     fn set(&mut self, id: NodeId, ty: Type) {
-        self.types[id.index()] = ty;
+        let fits = self.mapping.fits(&ty);
+        self.types[id.index()] = match fits {
+            true => ty,
+            false => Type::Error,
+        };
+        if !fits {
+            self.problem(self.ast.span(id), "the type of this has too many parts");
+        }
     }
 
     fn ty(&self, id: NodeId) -> &Type {

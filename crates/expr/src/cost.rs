@@ -4,6 +4,8 @@
 mod estimate;
 mod interval;
 
+use crate::fault::Fault;
+use crate::meter::Meter;
 use crate::value::Value;
 
 pub use estimate::estimate;
@@ -110,11 +112,23 @@ impl Cost {
     }
 }
 
-/// What a call has cost.
-pub(crate) fn runtime(cost: Cost, args: &[Value<'_>], result: &Value<'_>) -> u64 {
+/// What a call has cost. Finding out is work, too, where a value has to be gone through.
+pub(crate) fn runtime(
+    meter: &mut Meter,
+    cost: Cost,
+    args: &[Value<'_>],
+    result: &Value<'_>,
+) -> Result<u64, Box<Fault>> {
+    match (cost, args.first()) {
+        (Cost::Traverse, Some(first)) => traversal(meter, first),
+        (cost, _) => Ok(by_sizes(cost, args, result)),
+    }
+}
+
+fn by_sizes(cost: Cost, args: &[Value<'_>], result: &Value<'_>) -> u64 {
     let size = |index: usize| args.get(index).map_or(1, Value::cost_size);
     match cost {
-        Cost::Free => 0,
+        Cost::Free | Cost::Traverse => 0,
         Cost::Unit | Cost::AddLists => 1,
         Cost::Fixed(amount) => amount,
         Cost::Scan
@@ -131,7 +145,6 @@ pub(crate) fn runtime(cost: Cost, args: &[Value<'_>], result: &Value<'_>) -> u64
         Cost::Concatenate => scan(size(0).saturating_add(size(1))),
         Cost::Matches | Cost::Find => regex_cost(size(0), size(1)),
         Cost::Contains => scan(size(0)).saturating_mul(scan(size(1))),
-        Cost::Traverse => args.first().map_or(0, traversal),
         Cost::ContainsIp => scan(2 * size(0)),
         Cost::ContainsIpString => scan(2 * size(0)) + scan(size(1)),
         Cost::ContainsCidr => scan(2 * size(0)) + scan(size(0)) + 1,
@@ -197,23 +210,28 @@ pub(crate) fn scan_texts(a: &str, b: &str) -> u64 {
     scan(a.chars().count().min(b.chars().count()) as u64)
 }
 
-fn traversal(value: &Value<'_>) -> u64 {
-    match value {
+fn traversal(meter: &mut Meter, value: &Value<'_>) -> Result<u64, Box<Fault>> {
+    meter.step(1)?;
+    Ok(match value {
         Value::String(text) => floor(float(text.as_str().len() as u64) * TRAVERSAL),
         Value::Bytes(bytes) => floor(float(bytes.len() as u64) * TRAVERSAL),
         Value::List(list) => {
             // A list's items are looked at anyway; one that cannot be read ends the evaluation.
-            let items = list.iter().filter_map(Result::ok);
-            items
-                .map(|item| traversal(&item))
-                .fold(0, u64::saturating_add)
+            let mut sum = 0_u64;
+            for item in list.iter().filter_map(Result::ok) {
+                sum = sum.saturating_add(traversal(meter, &item)?);
+            }
+            sum
         }
         Value::Map(map) => {
-            let entries = map.keys().into_iter().map(|key| {
-                let value = map.get(&key).ok().flatten();
-                traversal(&key).saturating_add(value.as_ref().map_or(0, traversal))
-            });
-            entries.fold(0, u64::saturating_add)
+            let mut sum = 0_u64;
+            for key in map.keys() {
+                sum = sum.saturating_add(traversal(meter, &key)?);
+                if let Some(value) = map.get(&key).ok().flatten() {
+                    sum = sum.saturating_add(traversal(meter, &value)?);
+                }
+            }
+            sum
         }
         Value::Null
         | Value::Bool(_)
@@ -226,7 +244,7 @@ fn traversal(value: &Value<'_>) -> u64 {
         | Value::Optional(_)
         | Value::Opaque(_)
         | Value::Host(_) => 1,
-    }
+    })
 }
 
 #[expect(

@@ -41,6 +41,10 @@ pub struct Meter {
     patterns: Vec<(Box<str>, Regex)>,
 }
 
+/// Reading so many bytes is as much work as a step, and so is writing so many: they take memory.
+pub(crate) const BYTES_READ_PER_STEP: u64 = 64;
+pub(crate) const BYTES_WRITTEN_PER_STEP: u64 = 16;
+
 /// How many computed patterns are remembered.
 const PATTERNS: usize = 8;
 /// The work of compiling a pattern of which nothing is known, and for each of its characters. A
@@ -100,6 +104,11 @@ impl Meter {
             return Err(stopped(Stopped::Cost));
         }
         Ok(())
+    }
+
+    /// Counts the work of writing a text.
+    pub(crate) fn write(&mut self, bytes: usize) -> Result<(), Box<Fault>> {
+        self.step(bytes as u64 / BYTES_WRITTEN_PER_STEP)
     }
 
     /// Counts work.

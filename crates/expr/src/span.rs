@@ -30,6 +30,9 @@ pub struct Problems {
     problems: Vec<Problem>,
 }
 
+/// Of longer lines only a part is shown.
+const MAX_LINE: usize = 1000;
+
 // === impl Span ===
 
 impl Span {
@@ -58,16 +61,31 @@ impl Span {
     /// What is said of the span, its line of `source`, and a mark under it.
     pub(crate) fn drawn(self, source: &str, message: &str) -> String {
         let at = self.position(source);
-        let line = source.lines().nth(at.line - 1).unwrap_or_default();
-        let rest = line.chars().count().saturating_sub(at.column).max(1);
+        let (line, column) = at.shown(source);
+        let rest = line.chars().count().saturating_sub(column).max(1);
         let width = (self.end.saturating_sub(self.start) as usize).clamp(1, rest);
         format!(
             "{}:{}: {message}\n | {line}\n | {}{}\n",
             at.line,
             at.column + 1,
-            " ".repeat(at.column),
+            " ".repeat(column),
             "^".repeat(width)
         )
+    }
+}
+
+// === impl Position ===
+
+impl Position {
+    /// The line, and where in what is shown of it the place is. Of a long line that is a part.
+    fn shown(self, source: &str) -> (String, usize) {
+        let line = source.lines().nth(self.line - 1).unwrap_or_default();
+        if line.len() <= MAX_LINE {
+            return (line.to_owned(), self.column);
+        }
+        let skipped = self.column.saturating_sub(MAX_LINE / 2);
+        let part = line.chars().skip(skipped).take(MAX_LINE).collect();
+        (part, self.column - skipped)
     }
 }
 
@@ -105,11 +123,11 @@ impl Problems {
     pub fn reported(&self) -> String {
         let one = |problem: &Problem| {
             let at = problem.span.position(&self.source);
-            let line = self.source.lines().nth(at.line - 1).unwrap_or_default();
-            let Position { line: row, column } = at;
+            let (line, column) = at.shown(&self.source);
             format!(
-                "ERROR: <input>:{row}:{}: {}\n | {}\n | {}^",
-                column + 1,
+                "ERROR: <input>:{}:{}: {}\n | {}\n | {}^",
+                at.line,
+                at.column + 1,
                 problem.message,
                 line.replace('\t', " "),
                 ".".repeat(column)
@@ -135,3 +153,25 @@ impl fmt::Display for Problems {
 }
 
 impl std::error::Error for Problems {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_long_lines_the_part_with_the_problem_is_shown() {
+        let source = format!("{}é!{}", "a".repeat(5000), "b".repeat(5000));
+        let problem = Problem {
+            span: Span::new(5002, 5003),
+            message: "no".to_owned(),
+        };
+        let problems = Problems::new(&source, vec![problem]);
+        for text in [problems.drawn(), problems.reported()] {
+            assert!(text.len() < 3 * MAX_LINE, "{}", text.len());
+            assert!(text.contains("1:5002: no"), "{text}");
+            let lines: Vec<&str> = text.lines().collect();
+            let mark = lines[2].chars().position(|c| c == '^').unwrap();
+            assert_eq!(lines[1].chars().nth(mark), Some('!'));
+        }
+    }
+}

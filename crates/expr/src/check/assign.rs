@@ -2,6 +2,9 @@
 
 use crate::types::{Primitive, Type};
 
+/// Types of more parts are not worked with.
+const MAX_PARTS: usize = 512;
+
 /// What each type variable stands for, with a trail to go back by.
 #[derive(Debug, Default)]
 pub(super) struct Mapping {
@@ -22,6 +25,66 @@ impl Mapping {
         let first = u32::try_from(self.bound.len()).unwrap_or(u32::MAX);
         self.bound.resize(self.bound.len() + count as usize, None);
         first
+    }
+
+    /// The last variable of those that stand for each other from `param` on. Chains of them are as
+    /// long as an expression, so nothing recurses along them.
+    fn last(&self, param: u32) -> u32 {
+        let mut param = param;
+        while let Some(Type::Param(next)) = self.find(param) {
+            param = *next;
+        }
+        param
+    }
+
+    /// Lets every variable stand for the last one of its chain directly.
+    pub(super) fn shorten(&mut self) {
+        for start in 0..self.bound.len() {
+            let mut param = u32::try_from(start).unwrap_or(u32::MAX);
+            let last = self.last(param);
+            while let Some(Type::Param(next)) = self.find(param)
+                && *next != last
+            {
+                let next = *next;
+                self.bound[param as usize] = Some(Type::Param(last));
+                param = next;
+            }
+        }
+    }
+
+    /// Whether the type, with all that its variables stand for, is small enough to be worked
+    /// with: what is shared in it is counted, and later compared, each time.
+    pub(super) fn fits(&self, ty: &Type) -> bool {
+        let mut left = MAX_PARTS;
+        let mut parts = vec![ty];
+        while let Some(part) = parts.pop() {
+            if left == 0 {
+                return false;
+            }
+            left -= 1;
+            match part {
+                Type::Param(param) => parts.extend(self.find(self.last(*param))),
+                other @ (Type::Dyn
+                | Type::Error
+                | Type::Null
+                | Type::Bool
+                | Type::Int
+                | Type::Uint
+                | Type::Double
+                | Type::String
+                | Type::Bytes
+                | Type::Timestamp
+                | Type::Duration
+                | Type::Wrapper(_)
+                | Type::List(_)
+                | Type::Map(_)
+                | Type::Optional(_)
+                | Type::Type(_)
+                | Type::Opaque(_)
+                | Type::Object(_)) => parts.extend(other.children()),
+            }
+        }
+        true
     }
 
     fn find(&self, param: u32) -> Option<&Type> {
@@ -72,13 +135,15 @@ impl Mapping {
 
     fn unify(&mut self, a: &Type, b: &Type) -> bool {
         if let Type::Param(param) = b {
-            let (valid, known) = self.substitution(a, *param);
+            let param = self.last(*param);
+            let (valid, known) = self.substitution(a, param);
             if valid || known {
                 return valid;
             }
         }
         if let Type::Param(param) = a {
-            return self.substitution(b, *param).0;
+            let param = self.last(*param);
+            return self.substitution(b, param).0;
         }
         if a.is_dyn_or_error() || b.is_dyn_or_error() {
             return true;
@@ -101,6 +166,12 @@ impl Mapping {
 
     /// Whether `ty` can stand for the variable, and whether something does already.
     fn substitution(&mut self, ty: &Type, param: u32) -> (bool, bool) {
+        let last;
+        let mut ty = ty;
+        if let Type::Param(other) = ty {
+            last = Type::Param(self.last(*other));
+            ty = &last;
+        }
         if *ty == Type::Param(param) {
             return (true, true);
         }
@@ -127,8 +198,10 @@ impl Mapping {
     /// Whether the variable is inside the type.
     fn occurs(&self, param: u32, ty: &Type) -> bool {
         match ty {
-            Type::Param(other) if *other == param => true,
-            Type::Param(other) => self.find(*other).is_some_and(|ty| self.occurs(param, ty)),
+            Type::Param(other) => {
+                let last = self.last(*other);
+                last == param || self.find(last).is_some_and(|ty| self.occurs(param, ty))
+            }
             other @ (Type::Dyn
             | Type::Error
             | Type::Null
@@ -158,9 +231,12 @@ impl Mapping {
         if !ty.is_generic() {
             return ty.clone();
         }
-        ty.rebuild(&mut |param| match self.find(param) {
-            Some(ty) => self.substitute(ty),
-            None => Type::Param(param),
+        ty.rebuild(&mut |param| {
+            let last = self.last(param);
+            match self.find(last) {
+                Some(ty) => self.substitute(ty),
+                None => Type::Param(last),
+            }
         })
     }
 
@@ -169,7 +245,7 @@ impl Mapping {
         if !ty.is_generic() {
             return ty.clone();
         }
-        ty.rebuild(&mut |param| match self.find(param) {
+        ty.rebuild(&mut |param| match self.find(self.last(param)) {
             Some(ty) => self.finished(ty),
             None => Type::Dyn,
         })

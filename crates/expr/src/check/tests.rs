@@ -156,3 +156,40 @@ fn references_are_paths_from_variables() {
         assert_eq!(paths(source), expected, "{source}");
     }
 }
+
+/// Variables of types that stand for each other make chains as long as the expression.
+#[test]
+fn chains_of_unknown_types_are_no_problem() {
+    let env = env::kro().build();
+    let chain = vec!["[]"; 30_000].join("+");
+    let ast = crate::parse(&chain, &env).unwrap();
+    let checked = super::check(&ast, &env).unwrap();
+    assert_eq!(checked.ty(ast.root()).to_string(), "list(dyn)");
+    let one = format!("cel.bind(a, [], [{}])", vec!["a + []"; 10_000].join(", "));
+    let ast = crate::parse(&one, &env).unwrap();
+    assert!(super::check(&ast, &env).is_ok());
+}
+
+/// Types share their parts, but are compared as trees.
+#[test]
+fn types_that_double_are_refused() {
+    let env = env::kro().build();
+    let mut source = "x30".to_owned();
+    for level in (1..=30).rev() {
+        let before = level - 1;
+        source = format!("[{{x{before}: x{before}}}].map(x{level}, {source})");
+    }
+    let source = format!("[{{1: 1}}].map(x0, {source})");
+    let ast = crate::parse(&source, &env).unwrap();
+    let problems = super::check(&ast, &env).unwrap_err().to_string();
+    assert!(problems.contains("too many parts"), "{problems}");
+}
+
+#[test]
+fn nobody_reads_more_than_a_hundred_problems() {
+    let env = env::kro().build();
+    let ast = crate::parse(&vec!["a"; 20_000].join("+"), &env).unwrap();
+    let problems = super::check(&ast, &env).unwrap_err();
+    assert_eq!(problems.iter().count(), 100);
+    assert!(problems.reported().len() < 1_000_000);
+}

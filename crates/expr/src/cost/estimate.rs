@@ -32,6 +32,9 @@ pub fn estimate(ast: &Ast, checked: &Checked, env: &Env) -> Interval {
 /// A way through the data, as sizes are looked up by it.
 type Path = Arc<[Step]>;
 
+/// Longer paths are not followed.
+const MAX_PATH: usize = 128;
+
 #[derive(Clone, Debug, PartialEq)]
 enum Step {
     Name(Arc<str>),
@@ -299,7 +302,8 @@ impl Coster<'_> {
 
     fn extended(&self, id: NodeId, step: Step) -> Option<Path> {
         let before = self.paths[id.index()].as_deref().unwrap_or_default();
-        Some(before.iter().cloned().chain([step]).collect())
+        // No schema is so deep; what is not known to be small is taken to be large.
+        (before.len() < MAX_PATH).then(|| before.iter().cloned().chain([step]).collect())
     }
 
     fn operand(&mut self, id: NodeId) -> Operand {

@@ -36,6 +36,9 @@ impl<'p: 'a, 'b, 'a> Machine<'p, 'b, 'a> {
             Walked::End(json, decl, optional) => {
                 let steps = attribute.steps.len() as u64;
                 self.meter.charge(attribute.charge.wrapping_add(steps))?;
+                if let (Json::String(text), Shape::Bytes) = (json, decl.shape()) {
+                    self.meter.write(text.len())?;
+                }
                 let value = Value::declared(json, decl).map_err(|fault| fault.at(attribute.span));
                 if optional { Value::some(value?) } else { value }
             }

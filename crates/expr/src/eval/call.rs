@@ -4,8 +4,21 @@ use super::{Machine, Outcome, no_overload};
 use crate::cost::{Cost, runtime, scan};
 use crate::env::{Overload, Run};
 use crate::fault::{Fault, Reason};
+use crate::meter::BYTES_READ_PER_STEP;
 use crate::program::{Call, Dispatch, Link, Matches, OpId};
 use crate::value::Value;
+
+/// The work of reading an argument once, which most functions do; what else they do they count.
+fn reading(arg: &Value<'_>) -> u64 {
+    let bytes = if let Value::String(text) = arg {
+        text.as_str().len()
+    } else if let Value::Bytes(bytes) = arg {
+        bytes.len()
+    } else {
+        0
+    };
+    bytes as u64 / BYTES_READ_PER_STEP
+}
 
 /// Texts that are put together are rarely longer.
 const ROOM: usize = 96;
@@ -47,6 +60,7 @@ impl<'p: 'a, 'b, 'a> Machine<'p, 'b, 'a> {
     }
 
     pub(super) fn apply(&mut self, call: &'p Call, args: &[Value<'a>]) -> Outcome<'a> {
+        self.meter.step(args.iter().map(reading).sum())?;
         let result = match &call.run {
             Dispatch::Library(run) => run(self.meter, args),
             Dispatch::Host(run) => run.call(self.meter, args),
@@ -59,7 +73,7 @@ impl<'p: 'a, 'b, 'a> Machine<'p, 'b, 'a> {
         };
         let cost = match &result {
             Ok(_) if call.cost == Cost::Unit => 1,
-            Ok(result) => runtime(call.cost, args, result),
+            Ok(result) => runtime(self.meter, call.cost, args, result)?,
             Err(_) => return result.or_else(|fault| self.failed(call, fault.at(call.span))),
         };
         self.meter.charge(cost)?;
@@ -115,7 +129,12 @@ impl<'p: 'a, 'b, 'a> Machine<'p, 'b, 'a> {
     /// A call that failed, or an argument of which did: charged as if on plain values.
     #[cold]
     pub(super) fn failed(&mut self, call: &Call, fault: Box<Fault>) -> Outcome<'a> {
-        let cost = runtime(call.cost, &[Value::Null, Value::Null], &Value::Null);
+        let cost = runtime(
+            self.meter,
+            call.cost,
+            &[Value::Null, Value::Null],
+            &Value::Null,
+        )?;
         self.charged(fault, cost)
     }
 

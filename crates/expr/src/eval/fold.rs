@@ -80,7 +80,10 @@ impl<'p: 'a, 'b, 'a> Machine<'p, 'b, 'a> {
             }
             Range::Map(map, keys) => {
                 let key = keys[index].clone();
-                let value = if fold.two { map.get(&key)? } else { None };
+                let value = match fold.two {
+                    true => Some(map.get(&key)?.unwrap_or(Value::Null)),
+                    false => None,
+                };
                 push(key, None);
                 if let Some(value) = value {
                     push(value, None);

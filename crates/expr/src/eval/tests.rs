@@ -1,7 +1,7 @@
 use serde_json::{Value as Json, json};
 
 use super::{Bindings, Eval};
-use crate::decl::Absent;
+use crate::decl::{Absent, Decl, Reading};
 use crate::env;
 use crate::meter::{Budget, Meter};
 use crate::syntax::Template;
@@ -311,5 +311,113 @@ fn templates_are_values_or_texts() {
         ),
     ] {
         assert_eq!(eval(text), expected, "{text}");
+    }
+}
+
+/// What is done is counted, by the steps if not by the cost.
+#[test]
+fn work_that_the_cost_does_not_see_is_bounded() {
+    let mut doubled = "[x40].indexOf(dyn(1))".to_owned();
+    for level in (1..=40).rev() {
+        let before = level - 1;
+        doubled = format!("[dyn([x{before}, x{before}])].map(x{level}, {doubled})");
+    }
+    let doubled = format!("[dyn([1])].map(x0, {doubled})");
+    let env = env::kro().build().with_dynamic(&["x"], Absent::Fails);
+    let x = json!({"s": "a".repeat(100_000)});
+    let budget = Budget {
+        cost: 100_000_000,
+        steps: 100_000,
+    };
+    for source in [
+        "lists.range(50000).all(i, x.s.reverse() != '')",
+        "lists.range(50000).all(i, base64.encode(bytes(x.s)) != '')",
+        "lists.range(50000).all(i, random.seededInt(0, 9, x.s) < 9)",
+        "lists.range(50000).all(i, !(x.s in {'a': 1}))",
+        "lists.range(50000).all(i, [x.s] == [x.s + ''])",
+        "'%s'.format([lists.range(50000).map(i, x.s)]) == ''",
+        "json.marshal(lists.range(50000).map(i, x.s)) == ''",
+        "x.s.findAll('.*[^a]|[a]').size() > 0",
+        doubled.as_str(),
+    ] {
+        let program = crate::compile(source, &env).unwrap();
+        let mut bindings = Bindings::new(&env);
+        bindings.set_json(&env, env.slot("x").unwrap(), &x).unwrap();
+        let end = program.eval(&bindings, budget);
+        assert!(matches!(end, Eval::Stopped(_)), "{source}: {end:?}");
+    }
+}
+
+#[test]
+fn a_null_field_is_no_entry() {
+    let schema = json!({"type": "object", "properties": {
+        "a": {"type": "string", "nullable": true}, "b": {"type": "string"}}});
+    let env = declared(&schema);
+    let x = json!({"a": null, "b": "y"});
+    assert_eq!(
+        told("dyn(x).all(k, v, k == 'b' && v == 'y')", &env, &x),
+        "true"
+    );
+    assert_eq!(
+        told("dyn(x).transformMap(k, v, v)", &env, &x),
+        r#"{"b":"y"}"#
+    );
+}
+
+#[test]
+fn fields_that_nobody_declared_count_when_objects_are_compared() {
+    let schema = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true, "properties": {
+        "a": {"type": "object", "x-kubernetes-preserve-unknown-fields": true, "properties": {"known": {"type": "string"}}},
+        "b": {"type": "object", "x-kubernetes-preserve-unknown-fields": true, "properties": {"known": {"type": "string"}}}}});
+    let env = declared(&schema);
+    for (a, b, same) in [
+        (
+            json!({"known": "a", "x": {"y": [1]}}),
+            json!({"known": "a", "x": {"y": [1]}}),
+            "true",
+        ),
+        (
+            json!({"known": "a", "x": {"y": [1]}}),
+            json!({"known": "a", "x": {"y": [2]}}),
+            "false",
+        ),
+        (
+            json!({"known": "a", "x": 1}),
+            json!({"known": "a", "y": 1}),
+            "false",
+        ),
+        (
+            json!({"known": null, "x": 1}),
+            json!({"x": 1, "known": null}),
+            "true",
+        ),
+        (json!({"known": null}), json!({"x": 1}), "false"),
+        (json!({"known": "a"}), json!({"known": "b"}), "false"),
+    ] {
+        let x = json!({"a": a, "b": b});
+        assert_eq!(told("dyn(x.a) == dyn(x.b)", &env, &x), same, "{x}");
+    }
+}
+
+/// An environment in which `x` has a schema.
+fn declared(schema: &Json) -> env::Env {
+    let path = deltaplane_api::field::Path::root();
+    let options = deltaplane_schema::crd::Options::default();
+    let schema = deltaplane_schema::crd::compile(schema, &path, options).unwrap();
+    let decl = Decl::of_schema(&schema, "x", Reading::default()).unwrap();
+    env::kro().build().with_variables([("x".to_owned(), decl)])
+}
+
+/// What an expression about the `x` of an environment comes to.
+fn told(source: &str, env: &env::Env, x: &Json) -> String {
+    let program = crate::compile(source, env).unwrap();
+    let mut bindings = Bindings::new(env);
+    bindings.set_json(env, env.slot("x").unwrap(), x).unwrap();
+    match program.eval(&bindings, Budget::default()) {
+        Eval::Value(value) => {
+            let json = value.to_json(&mut Meter::new(Budget::default())).unwrap();
+            json.to_string()
+        }
+        other @ (Eval::Waiting(_) | Eval::Failed(_) | Eval::Stopped(_)) => format!("{other:?}"),
     }
 }

@@ -3,15 +3,25 @@
 
 use std::cmp::Ordering;
 
+use serde_json::Value as Json;
+
+use super::json::view;
 use super::{List, Map, Value};
-use crate::decl::{ListKind, Shape};
+use crate::decl::{ListKind, ObjectType, Shape};
 use crate::fault::{Fault, Reason};
-use crate::meter::Meter;
+use crate::meter::{BYTES_READ_PER_STEP, Meter};
 
 /// Whether two values are equal.
 pub(crate) fn equal(meter: &mut Meter, a: &Value<'_>, b: &Value<'_>) -> Result<bool, Box<Fault>> {
     Ok(match (a, b) {
-        (Value::String(a), Value::String(b)) => a.as_str() == b.as_str(),
+        (Value::String(a), Value::String(b)) => {
+            let (a, b) = (a.as_str(), b.as_str());
+            if a.len() != b.len() {
+                return Ok(false);
+            }
+            meter.step(a.len() as u64 / BYTES_READ_PER_STEP)?;
+            a == b
+        }
         (Value::Bool(a), Value::Bool(b)) => a == b,
         (Value::Null, Value::Null) => true,
         (Value::Int(a), Value::Int(b)) => a == b,
@@ -158,6 +168,11 @@ fn maps(meter: &mut Meter, a: &Map<'_>, b: &Map<'_>) -> Result<bool, Box<Fault>>
     if a.len() != b.len() {
         return Ok(false);
     }
+    if let (Map::Json(a, decl), Map::Json(b, _)) = (a, b)
+        && let Some(object) = decl.object()
+    {
+        return objects(meter, object, a, b);
+    }
     for key in a.keys() {
         meter.step(1)?;
         let same = match (a.get(&key)?, b.get(&key)?) {
@@ -170,6 +185,62 @@ fn maps(meter: &mut Meter, a: &Map<'_>, b: &Map<'_>) -> Result<bool, Box<Fault>>
         }
     }
     Ok(true)
+}
+
+/// Objects: declared fields as their declarations read them, and all else as it is.
+fn objects(
+    meter: &mut Meter,
+    object: &ObjectType,
+    a: &serde_json::Map<String, Json>,
+    b: &serde_json::Map<String, Json>,
+) -> Result<bool, Box<Fault>> {
+    for (key, a) in a {
+        meter.step(1 + object.fields().len() as u64 / 16)?;
+        let Some(b) = b.get(key) else {
+            return Ok(false);
+        };
+        let field = object.fields().iter().find(|field| field.key() == key);
+        let same = match field {
+            Some(field) if !a.is_null() && !b.is_null() => {
+                let (a, b) = (view(a, field.decl())?, view(b, field.decl())?);
+                equal(meter, &a, &b)?
+            }
+            Some(_) | None => same_json(meter, a, b)?,
+        };
+        if !same {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// Whether JSON of which nothing is known is the same.
+fn same_json(meter: &mut Meter, a: &Json, b: &Json) -> Result<bool, Box<Fault>> {
+    meter.step(1)?;
+    match (a, b) {
+        (Json::Array(a), Json::Array(b)) if a.len() == b.len() => {
+            for (a, b) in a.iter().zip(b) {
+                if !same_json(meter, a, b)? {
+                    return Ok(false);
+                }
+            }
+            Ok(true)
+        }
+        (Json::Object(a), Json::Object(b)) if a.len() == b.len() => {
+            for ((one, a), (other, b)) in a.iter().zip(b) {
+                if one != other || !same_json(meter, a, b)? {
+                    return Ok(false);
+                }
+            }
+            Ok(true)
+        }
+        (Json::String(text), _) => {
+            meter.step(text.len() as u64 / BYTES_READ_PER_STEP)?;
+            Ok(a == b)
+        }
+        (Json::Array(_) | Json::Object(_), _) => Ok(false),
+        (Json::Null | Json::Bool(_) | Json::Number(_), _) => Ok(a == b),
+    }
 }
 
 /// The order of two numbers of any kind; nothing when one is no number or not a number.

@@ -79,6 +79,20 @@ fn plain<'a>(json: &'a Json, decl: &'a Decl) -> Value<'a> {
     }
 }
 
+/// Counts the work of copying.
+fn copying(meter: &mut Meter, json: &Json) -> Result<(), Box<Fault>> {
+    meter.step(1)?;
+    match json {
+        Json::String(text) => meter.write(text.len()),
+        Json::Array(items) => items.iter().try_for_each(|item| copying(meter, item)),
+        Json::Object(map) => map.iter().try_for_each(|(key, value)| {
+            meter.write(key.len())?;
+            copying(meter, value)
+        }),
+        Json::Null | Json::Bool(_) | Json::Number(_) => Ok(()),
+    }
+}
+
 fn kind(json: &Json) -> &'static str {
     match json {
         Json::Null => "null",
@@ -119,8 +133,14 @@ impl<'a> Value<'a> {
                 Some(number) => Json::Number(number),
                 None => return unfit("a number that is not finite"),
             },
-            Self::String(text) => Json::String(text.as_str().to_owned()),
-            Self::Bytes(bytes) => Json::String(STANDARD.encode(bytes)),
+            Self::String(text) => {
+                meter.write(text.as_str().len())?;
+                Json::String(text.as_str().to_owned())
+            }
+            Self::Bytes(bytes) => {
+                meter.write(bytes.len())?;
+                Json::String(STANDARD.encode(bytes))
+            }
             Self::Timestamp(time) => Json::String(time.in_seconds().to_string()),
             Self::Duration(duration) => Json::String(duration.in_units()),
             Self::Optional(Option::Some(inner)) => inner.value.to_json(meter)?,
@@ -133,7 +153,10 @@ impl<'a> Value<'a> {
             }
             Self::Map(Map::Json(map, decl)) if decl.object().is_some() => {
                 // An object keeps the names of its data, and what is not declared.
-                meter.step(map.len() as u64)?;
+                for (key, value) in *map {
+                    meter.write(key.len())?;
+                    copying(meter, value)?;
+                }
                 Json::Object((*map).clone())
             }
             Self::Map(map) => {

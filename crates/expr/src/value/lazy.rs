@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 use serde_json::Value as Json;
 
 use crate::fault::{Fault, Reason};
-use crate::meter::Meter;
+use crate::meter::{BYTES_READ_PER_STEP, Meter};
 
 /// JSON as bytes. It is parsed when it is first looked at, once for all expressions that do.
 #[derive(Debug)]
@@ -13,9 +13,6 @@ pub struct LazyJson<'t> {
     bytes: &'t [u8],
     parsed: OnceLock<Result<Json, String>>,
 }
-
-/// Reading so many bytes is as much work as a step.
-const BYTES_PER_STEP: u64 = 64;
 
 impl<'t> LazyJson<'t> {
     pub fn new(bytes: &'t [u8]) -> Self {
@@ -32,7 +29,7 @@ impl<'t> LazyJson<'t> {
 
     pub(crate) fn json(&self, meter: &mut Meter) -> Result<&Json, Box<Fault>> {
         if !self.is_parsed() {
-            meter.step(self.bytes.len() as u64 / BYTES_PER_STEP)?;
+            meter.step(self.bytes.len() as u64 / BYTES_READ_PER_STEP)?;
         }
         let parsed = self
             .parsed

@@ -218,7 +218,7 @@ impl<'a> Map<'a> {
                 Some(object) => {
                     let fields = object.fields().iter();
                     fields
-                        .filter(|field| map.contains_key(field.key()))
+                        .filter(|field| map.get(field.key()).is_some_and(|one| !one.is_null()))
                         .map(|field| Value::borrowed(field.name()))
                         .collect()
                 }

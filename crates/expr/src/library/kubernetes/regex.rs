@@ -32,6 +32,9 @@ const ROWS: &[Row] = &[
     ),
 ];
 
+/// A pattern goes over so many bytes in a step.
+const BYTES_PER_STEP: u64 = 128;
+
 fn find<'a>(meter: &mut Meter, args: &[Value<'a>]) -> Outcome<'a> {
     let [Value::String(text), Value::String(pattern)] = args else {
         return Err(no_overload("find", args));
@@ -55,8 +58,12 @@ fn find_all<'a>(meter: &mut Meter, args: &[Value<'a>]) -> Outcome<'a> {
     let regex = meter.pattern(pattern.as_str())?;
     meter.step(text.as_str().len() as u64)?;
     let limit = usize::try_from(limit).unwrap_or(usize::MAX);
-    let found = regex.find_iter(text.as_str()).take(limit);
-    Ok(Value::flat_list(
-        found.map(|found| Value::string(found.as_str())),
-    ))
+    let mut all = Vec::new();
+    for found in regex.find_iter(text.as_str()).take(limit) {
+        // Each match may have looked at all of the rest.
+        let rest = text.as_str().len() - found.start();
+        meter.step(1 + rest as u64 / BYTES_PER_STEP)?;
+        all.push(Value::string(found.as_str()));
+    }
+    Ok(Value::flat_list(all))
 }

@@ -1,5 +1,7 @@
 //! URLs, read as Go reads them.
 
+use std::collections::BTreeMap;
+
 use serde_json::Value as Json;
 
 use crate::cost::Cost;
@@ -203,7 +205,7 @@ impl Url {
 
     /// The values of each key, in the order of the keys.
     fn pairs(&self) -> Vec<(String, Vec<String>)> {
-        let mut pairs: Vec<(String, Vec<String>)> = Vec::new();
+        let mut pairs: BTreeMap<String, Vec<String>> = BTreeMap::new();
         for part in self
             .query
             .split('&')
@@ -216,13 +218,9 @@ impl Url {
             let (Some(key), Some(value)) = (text(key), text(value)) else {
                 continue;
             };
-            match pairs.iter_mut().find(|(known, _)| *known == key) {
-                Some((_, values)) => values.push(value),
-                None => pairs.push((key, vec![value])),
-            }
+            pairs.entry(key).or_default().push(value);
         }
-        pairs.sort();
-        pairs
+        pairs.into_iter().collect()
     }
 }
 

@@ -110,6 +110,7 @@ fn unfit(verb: &str, value: &Value<'_>) -> Box<Fault> {
 /// `%s`: anything that has a text.
 fn string(meter: &mut Meter, out: &mut String, value: &Value<'_>) -> Result<(), Box<Fault>> {
     meter.step(1)?;
+    let before = out.len();
     match value {
         Value::Null => out.push_str("null"),
         Value::Bool(value) => out.push_str(&value.to_string()),
@@ -148,7 +149,8 @@ fn string(meter: &mut Meter, out: &mut String, value: &Value<'_>) -> Result<(), 
             return Err(unfit("string", value));
         }
     }
-    Ok(())
+    // What is in a list or a map was counted before, and once more: it is copied.
+    meter.write(out.len() - before)
 }
 
 fn decimal(out: &mut String, value: &Value<'_>) -> Result<(), Box<Fault>> {
