@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use deltaplane_runtime::{Stop, Tasks};
+use deltaplane_runtime::{Stop, Tasks, heavy};
 use deltaplane_store::{Collection, Key, ListQuery, Object, Scope, WatchError};
 use serde_json::Value;
 
@@ -127,8 +127,9 @@ impl Follower {
         let parsed = object.and_then(|one| serde_json::from_slice::<Value>(one.bytes()).ok());
         match self.follows {
             Follows::Rbac(part) => self.server.replace_rights(part, key, parsed.as_ref()),
+            // Its rules are compiled.
             Follows::Definitions => {
-                self.server.replace_definition(key.name(), parsed.as_ref());
+                heavy(|| self.server.replace_definition(key.name(), parsed.as_ref()));
             }
         }
     }

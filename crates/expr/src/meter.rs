@@ -106,6 +106,13 @@ impl Meter {
         Ok(())
     }
 
+    /// Counts the work of matching a text. Patterns that repeat parts of themselves so many times
+    /// are followed at so many places at once.
+    pub(crate) fn scan(&mut self, bytes: usize, pattern: &str) -> Result<(), Box<Fault>> {
+        let places = deltaplane_schema::repetitions(pattern);
+        self.step((bytes as u64 / 16).saturating_mul(places))
+    }
+
     /// Counts the work of writing a text.
     pub(crate) fn write(&mut self, bytes: usize) -> Result<(), Box<Fault>> {
         self.step(bytes as u64 / BYTES_WRITTEN_PER_STEP)

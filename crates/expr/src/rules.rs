@@ -34,7 +34,7 @@ pub const BUDGET: u64 = 10_000_000;
 /// The most that one evaluation may cost.
 const CALL_LIMIT: u64 = 1_000_000;
 /// The work that judging one object may take, whatever it costs.
-const STEPS: u64 = 100_000_000;
+const STEPS: u64 = 30_000_000;
 /// Nobody reads more.
 const MAX_ERRORS: usize = 1_000;
 const MAX_WARNINGS: usize = 32;

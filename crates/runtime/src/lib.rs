@@ -29,6 +29,7 @@
 
 pub mod clock;
 pub mod files;
+mod heavy;
 pub mod kubeconfig;
 pub mod limits;
 pub mod readiness;
@@ -39,6 +40,7 @@ pub mod telemetry;
 pub mod tls;
 
 pub use clock::Clock;
+pub use heavy::heavy;
 pub use readiness::Readiness;
 pub use stop::{Stop, Trigger};
 pub use tasks::{TaskGroup, Tasks};

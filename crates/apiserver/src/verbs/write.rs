@@ -5,6 +5,8 @@ use std::sync::Arc;
 
 use deltaplane_api::field;
 use deltaplane_api::json::Parsed;
+use deltaplane_expr::rules::Verdict;
+use deltaplane_runtime::heavy;
 use deltaplane_schema::fieldset::{Filter as FieldFilter, Set};
 use deltaplane_schema::{Schema, managed};
 use deltaplane_store::{CommitError, Committed, Draft, Expect, InvalidTxn, Key, Object, Op, Txn};
@@ -299,15 +301,37 @@ pub(crate) async fn admit(
 /// All that is wrong with an object that is about to be stored; warns of what is merely bad.
 pub(crate) fn validate(cx: &mut Cx, object: &Value, old: Option<&Value>) -> Result<(), Error> {
     let kind = Arc::clone(&cx.kind);
-    let kind = &*kind;
+    // Rules, and patterns on long texts, may take seconds; others do not wait for them.
+    let verdict = match kind.is_custom() || kind.collection == follow::DEFINITIONS {
+        true => heavy(|| judge(&kind, object, old)),
+        false => judge(&kind, object, old),
+    };
+    cx.warn_all(verdict.warnings);
+    match verdict.errors.is_empty() {
+        true => Ok(()),
+        false => {
+            let name = value::text(object, "metadata.name");
+            Err(Error::invalid(
+                kind.error_group(),
+                &kind.kind,
+                name,
+                &verdict.errors,
+            ))
+        }
+    }
+}
+
+/// All that is wrong with an object, and what is merely bad.
+fn judge(kind: &Kind, object: &Value, old: Option<&Value>) -> Verdict {
     let mut errors = meta::validate(kind, object, old);
     errors.extend(managed::validate_managed_fields(object));
     // Whatever rules came later: what is going can be let go.
     if errors.is_empty()
         && old.is_some_and(|old| meta::is_going(old) && differ_in_metadata(object, old))
     {
-        return Ok(());
+        return Verdict::default();
     }
+    let mut warnings = Vec::new();
     if let Some(validate) = kind.strategy.validate {
         errors.extend(validate(object, old));
     }
@@ -329,22 +353,11 @@ pub(crate) fn validate(cx: &mut Cx, object: &Value, old: Option<&Value>) -> Resu
             false => {
                 let verdict = rules.judge(object, old);
                 errors.extend(verdict.errors);
-                cx.warn_all(verdict.warnings);
+                warnings = verdict.warnings;
             }
         }
     }
-    match errors.is_empty() {
-        true => Ok(()),
-        false => {
-            let name = value::text(object, "metadata.name");
-            Err(Error::invalid(
-                kind.error_group(),
-                &kind.kind,
-                name,
-                &errors,
-            ))
-        }
-    }
+    Verdict { errors, warnings }
 }
 
 /// Whether two objects are alike but for their metadata.

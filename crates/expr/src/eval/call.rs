@@ -4,7 +4,7 @@ use super::{Machine, Outcome, no_overload};
 use crate::cost::{Cost, runtime, scan};
 use crate::env::{Overload, Run};
 use crate::fault::{Fault, Reason};
-use crate::meter::BYTES_READ_PER_STEP;
+use crate::meter::{BYTES_READ_PER_STEP, BYTES_WRITTEN_PER_STEP};
 use crate::program::{Call, Dispatch, Link, Matches, OpId};
 use crate::value::Value;
 
@@ -77,6 +77,11 @@ impl<'p: 'a, 'b, 'a> Machine<'p, 'b, 'a> {
             Err(_) => return result.or_else(|fault| self.failed(call, fault.at(call.span))),
         };
         self.meter.charge(cost)?;
+        // What was made takes memory.
+        if let Ok(made) = &result {
+            self.meter
+                .step(reading(made) * (BYTES_READ_PER_STEP / BYTES_WRITTEN_PER_STEP))?;
+        }
         result
     }
 
@@ -90,7 +95,7 @@ impl<'p: 'a, 'b, 'a> Machine<'p, 'b, 'a> {
                 Err(fault) => return self.failed(&link.call, fault),
             };
             if let (true, Some(left), Some(right)) = (link.adds, value.as_str(), right.as_str()) {
-                self.meter.step(right.len() as u64 / 64)?;
+                self.meter.write(right.len())?;
                 if text.is_empty() {
                     text.reserve(ROOM.max(left.len() + right.len()));
                     text.push_str(left);
@@ -167,7 +172,7 @@ impl<'p: 'a, 'b, 'a> Machine<'p, 'b, 'a> {
         };
         self.meter
             .charge(crate::cost::regex_cost(text.cost_size(), matches.length))?;
-        self.meter.step(found.len() as u64 / 16)?;
+        self.meter.scan(found.len(), &matches.pattern)?;
         let compile = || deltaplane_schema::compile_pattern(&matches.pattern).ok();
         let regex = matches.regex.get_or_init(compile).as_ref();
         // It was compiled once to see that it can be.

@@ -323,6 +323,13 @@ fn work_that_the_cost_does_not_see_is_bounded() {
         doubled = format!("[dyn([x{before}, x{before}])].map(x{level}, {doubled})");
     }
     let doubled = format!("[dyn([1])].map(x0, {doubled})");
+    let hex = format!("[x.s]{} == []", ".map(y, '%X'.format([y]))".repeat(20));
+    let mut shared = "json.marshal(x45)".to_owned();
+    for level in (1..=45).rev() {
+        let before = level - 1;
+        shared = format!("cel.bind(x{level}, dyn({{'a': x{before}, 'b': x{before}}}), {shared})");
+    }
+    let shared = format!("cel.bind(x0, dyn({{'z': 1}}), {shared})");
     let env = env::kro().build().with_dynamic(&["x"], Absent::Fails);
     let x = json!({"s": "a".repeat(100_000)});
     let budget = Budget {
@@ -338,6 +345,13 @@ fn work_that_the_cost_does_not_see_is_bounded() {
         "'%s'.format([lists.range(50000).map(i, x.s)]) == ''",
         "json.marshal(lists.range(50000).map(i, x.s)) == ''",
         "x.s.findAll('.*[^a]|[a]').size() > 0",
+        "x.s.matches('a.{900}b!')",
+        "x.s.matches('a.{900}' + 'b!')",
+        "x.s.find('a.{900}b!') == ''",
+        "x.s.split('').size() > 0",
+        "x.s + x.s + x.s + x.s + x.s + x.s + x.s + x.s + x.s + x.s + x.s + x.s + x.s + x.s + x.s + x.s + x.s + x.s",
+        hex.as_str(),
+        shared.as_str(),
         doubled.as_str(),
     ] {
         let program = crate::compile(source, &env).unwrap();

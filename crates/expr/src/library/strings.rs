@@ -351,6 +351,12 @@ fn split<'a>(meter: &mut Meter, args: &[Value<'a>]) -> Outcome<'a> {
     meter.step(text.len() as u64 / 8)?;
     let limit = usize::try_from(limit).unwrap_or(usize::MAX);
     let part = |part: &str| Value::string(part);
+    // Each part is an allocation of its own.
+    let most = match separator {
+        "" => text.len(),
+        separator => text.matches(separator).count(),
+    };
+    meter.step(most.min(limit) as u64)?;
     if limit == 0 {
         return Ok(Value::flat_list([]));
     }

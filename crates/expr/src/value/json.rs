@@ -79,6 +79,9 @@ fn plain<'a>(json: &'a Json, decl: &'a Decl) -> Value<'a> {
     }
 }
 
+/// The memory that an entry of an object takes, about.
+const ENTRY: usize = 160;
+
 /// Counts the work of copying.
 fn copying(meter: &mut Meter, json: &Json) -> Result<(), Box<Fault>> {
     meter.step(1)?;
@@ -86,7 +89,7 @@ fn copying(meter: &mut Meter, json: &Json) -> Result<(), Box<Fault>> {
         Json::String(text) => meter.write(text.len()),
         Json::Array(items) => items.iter().try_for_each(|item| copying(meter, item)),
         Json::Object(map) => map.iter().try_for_each(|(key, value)| {
-            meter.write(key.len())?;
+            meter.write(ENTRY + key.len())?;
             copying(meter, value)
         }),
         Json::Null | Json::Bool(_) | Json::Number(_) => Ok(()),
@@ -147,6 +150,7 @@ impl<'a> Value<'a> {
             Self::List(list) => {
                 let mut items = Vec::with_capacity(list.len().min(1024));
                 for item in list.iter() {
+                    meter.write(size_of::<Json>())?;
                     items.push(item?.to_json(meter)?);
                 }
                 Json::Array(items)
@@ -154,7 +158,7 @@ impl<'a> Value<'a> {
             Self::Map(Map::Json(map, decl)) if decl.object().is_some() => {
                 // An object keeps the names of its data, and what is not declared.
                 for (key, value) in *map {
-                    meter.write(key.len())?;
+                    meter.write(ENTRY + key.len())?;
                     copying(meter, value)?;
                 }
                 Json::Object((*map).clone())
@@ -166,6 +170,7 @@ impl<'a> Value<'a> {
                     let Self::String(name) = &key else {
                         return unfit(&format!("a map with a key of type {}", key.type_of()));
                     };
+                    meter.write(ENTRY + name.as_str().len())?;
                     object.insert(name.as_str().to_owned(), value.to_json(meter)?);
                 }
                 Json::Object(object)

@@ -73,9 +73,40 @@ pub fn compile_within(source: &str, size: usize) -> Result<Regex, String> {
     })
 }
 
+/// How many times a pattern repeats parts of itself by number, at most: `a{3}` three times,
+/// `(a{3}){5}` fifteen. Matching takes as many times as long, at worst.
+pub fn repetitions(pattern: &str) -> u64 {
+    /// Go takes no pattern that repeats more.
+    const MOST: u64 = 1000;
+    let counts = pattern.split('{').skip(1).filter_map(|rest| {
+        let (counts, _) = rest.split_once('}')?;
+        let (least, most) = counts.split_once(',').unwrap_or((counts, counts));
+        most.parse().or_else(|_| least.parse::<u64>()).ok()
+    });
+    counts.fold(1, |product: u64, count| {
+        product.saturating_mul(count.max(1)).min(MOST)
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn repetitions_are_counted() {
+        for (pattern, count) in [
+            ("", 1),
+            ("^[a-z]+$", 1),
+            ("a{3}", 3),
+            ("(a{2,3}){5,}", 15),
+            ("a{900}b{900}", 1000),
+            ("a{,3}", 3),
+            ("{{}", 1),
+            (r"\p{L}{0}", 1),
+        ] {
+            assert_eq!(repetitions(pattern), count, "{pattern}");
+        }
+    }
 
     #[test]
     fn patterns_mean_what_they_mean_in_go() {

@@ -40,7 +40,7 @@ fn find<'a>(meter: &mut Meter, args: &[Value<'a>]) -> Outcome<'a> {
         return Err(no_overload("find", args));
     };
     let regex = meter.pattern(pattern.as_str())?;
-    meter.step(text.as_str().len() as u64 / 16)?;
+    meter.scan(text.as_str().len(), pattern.as_str())?;
     let found = regex.find(text.as_str());
     Ok(Value::string(found.map_or("", |found| found.as_str())))
 }
@@ -56,7 +56,7 @@ fn find_all<'a>(meter: &mut Meter, args: &[Value<'a>]) -> Outcome<'a> {
         _ => return Err(no_overload("findAll", args)),
     };
     let regex = meter.pattern(pattern.as_str())?;
-    meter.step(text.as_str().len() as u64)?;
+    meter.scan(text.as_str().len(), pattern.as_str())?;
     let limit = usize::try_from(limit).unwrap_or(usize::MAX);
     let mut all = Vec::new();
     for found in regex.find_iter(text.as_str()).take(limit) {

@@ -69,7 +69,7 @@ fn matches<'a>(meter: &mut Meter, args: &[Value<'a>]) -> Outcome<'a> {
     match args {
         [Value::String(text), Value::String(pattern)] => {
             let regex = meter.pattern(pattern.as_str())?;
-            meter.step(text.as_str().len() as u64 / 16)?;
+            meter.scan(text.as_str().len(), pattern.as_str())?;
             Ok(Value::Bool(regex.is_match(text.as_str())))
         }
         _ => Err(no_overload("matches", args)),

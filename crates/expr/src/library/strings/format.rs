@@ -37,9 +37,7 @@ pub(super) fn format<'a>(meter: &mut Meter, args: &[Value<'a>]) -> Outcome<'a> {
         };
         used += 1;
         meter.step(1)?;
-        let before = out.len();
         write(meter, &mut out, verb, precision, &item?)?;
-        meter.step((out.len() - before) as u64 / 64)?;
     }
     out.push_str(rest);
     Ok(Value::string(out))
@@ -74,13 +72,13 @@ fn write(
         'd' => decimal(out, value),
         'f' => float(out, value, &|number| format!("{number:.precision$}")),
         'e' => float(out, value, &|number| format_exponential(number, precision)),
-        'b' => radix(out, value, 'b'),
-        'o' => radix(out, value, 'o'),
-        'x' => radix(out, value, 'x'),
+        'b' => radix(meter, out, value, 'b'),
+        'o' => radix(meter, out, value, 'o'),
+        'x' => radix(meter, out, value, 'x'),
         'X' => {
-            let mut lower = String::new();
-            radix(&mut lower, value, 'x')?;
-            out.push_str(&lower.to_uppercase());
+            let start = out.len();
+            radix(meter, out, value, 'x')?;
+            out[start..].make_ascii_uppercase();
             Ok(())
         }
         other => Err(Fault::invalid(format!(
@@ -208,18 +206,21 @@ fn float(
 }
 
 /// `%b`, `%o` and `%x`; a negative number has a sign.
-fn radix(out: &mut String, value: &Value<'_>, verb: char) -> Result<(), Box<Fault>> {
+fn radix(
+    meter: &mut Meter,
+    out: &mut String,
+    value: &Value<'_>,
+    verb: char,
+) -> Result<(), Box<Fault>> {
     let (negative, magnitude) = match (value, verb) {
         (Value::Int(value), _) => (*value < 0, value.unsigned_abs()),
         (Value::Uint(value), _) => (false, *value),
         (Value::Bool(value), 'b') => (false, u64::from(*value)),
         (Value::String(text), 'x') => {
-            out.push_str(&hex(text.as_str().as_bytes()));
-            return Ok(());
+            return hex(meter, out, text.as_str().as_bytes());
         }
         (Value::Bytes(bytes), 'x') => {
-            out.push_str(&hex(bytes));
-            return Ok(());
+            return hex(meter, out, bytes);
         }
         (other, _) => return Err(unfit("integer", other)),
     };
@@ -234,13 +235,14 @@ fn radix(out: &mut String, value: &Value<'_>, verb: char) -> Result<(), Box<Faul
     Ok(())
 }
 
-fn hex(bytes: &[u8]) -> String {
-    use std::fmt::Write as _;
-    bytes
-        .iter()
-        .fold(String::with_capacity(bytes.len() * 2), |mut out, byte| {
-            // Writing to a string cannot fail.
-            let _ = write!(out, "{byte:02x}");
-            out
-        })
+fn hex(meter: &mut Meter, out: &mut String, bytes: &[u8]) -> Result<(), Box<Fault>> {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    meter.write(2 * bytes.len())?;
+    out.reserve(2 * bytes.len());
+    for byte in bytes {
+        for half in [byte >> 4, byte & 15] {
+            out.push(char::from(DIGITS[usize::from(half)]));
+        }
+    }
+    Ok(())
 }
