@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 
 use deltaplane_expr::{
     Absent, Bindings, Budget, Decl, Env, Eval, Exposure, LazyJson, Meter, Program, Reading, Reason,
-    Template, check, compile_template, env, lower, parse, syntax,
+    Template, check, compile_template, cost, env, lower, parse, syntax,
 };
 use deltaplane_schema::crd;
 use libfuzzer_sys::fuzz_target;
@@ -69,8 +69,12 @@ fn expression(source: &str, data: &[u8], env: &Env) {
     assert!(ast.same(&again), "{printed}");
     check::references(&ast, env);
     let checked = check::check(&ast, env);
+    match &checked {
+        Ok(checked) => drop(cost::estimate(&ast, checked, env)),
+        Err(problems) => drop((problems.drawn(), problems.reported())),
+    }
     if let Ok(program) = lower(&ast, checked.as_ref().ok(), env) {
-        let outcome = evaluate(&program, data, env);
+        let outcome = evaluate(source, &program, data, env);
         // Functions that are not there are found by the checker.
         assert!(checked.is_err() || outcome != Outcome::Unbound);
     }
@@ -79,7 +83,7 @@ fn expression(source: &str, data: &[u8], env: &Env) {
 fn template(source: &str, data: &[u8], env: &Env) {
     if let Ok(Template::Value(program) | Template::Joined(program)) = compile_template(source, env)
     {
-        evaluate(&program, data, env);
+        evaluate(source, &program, data, env);
     }
 }
 
@@ -89,7 +93,7 @@ enum Outcome {
     Other,
 }
 
-fn evaluate(program: &Program, data: &[u8], env: &Env) -> Outcome {
+fn evaluate(source: &str, program: &Program, data: &[u8], env: &Env) -> Outcome {
     let x = LazyJson::new(data);
     let mut bindings = Bindings::new(env);
     bindings.set_lazy(env.slot("x").expect("declared"), &x);
@@ -100,7 +104,7 @@ fn evaluate(program: &Program, data: &[u8], env: &Env) -> Outcome {
         Eval::Value(value) => drop(value.to_json(&mut meter)),
         Eval::Failed(failure) => {
             // Whatever it says can be said.
-            failure.drawn("");
+            failure.drawn(source);
             if let Reason::Unbound(_) = failure.reason {
                 return Outcome::Unbound;
             }

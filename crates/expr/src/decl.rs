@@ -200,6 +200,14 @@ impl Decl {
         self.absent
     }
 
+    /// Whether such data can have this field, as expressions write it.
+    pub(crate) fn can_have(&self, field: &str) -> bool {
+        match self.object() {
+            Some(object) => object.is_open() || object.field(field).is_some(),
+            None => true,
+        }
+    }
+
     /// The declaration of list items or map values.
     pub(crate) fn inner(&self) -> &Self {
         match &self.shape {

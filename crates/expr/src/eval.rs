@@ -146,7 +146,16 @@ struct Local<'a> {
 #[derive(Clone, Copy, Debug)]
 struct Origin {
     range: OpId,
-    index: Option<usize>,
+    item: Item,
+}
+
+/// Which part of a range.
+#[derive(Clone, Copy, Debug)]
+enum Item {
+    Whole,
+    At(usize),
+    /// One of a map's values.
+    Some,
 }
 
 // === impl Machine ===
@@ -206,7 +215,7 @@ impl<'p: 'a, 'b, 'a> Machine<'p, 'b, 'a> {
                 let value = self.eval(*init)?;
                 let origin = Some(Origin {
                     range: *init,
-                    index: None,
+                    item: Item::Whole,
                 });
                 self.with_local(*local, value, origin, *body)
             }
@@ -398,7 +407,7 @@ impl<'p: 'a, 'b, 'a> Machine<'p, 'b, 'a> {
         self.meter.charge(again + 1 + 1 + u64::from(!op.flat))?;
         let origin = Some(Origin {
             range: op.target,
-            index: None,
+            item: Item::Whole,
         });
         let result = self.with_local(op.local, value, origin, op.body)?;
         if !op.flat {
@@ -416,7 +425,7 @@ impl<'p: 'a, 'b, 'a> Machine<'p, 'b, 'a> {
                 value,
                 origin: Some(Origin {
                     range: *slot,
-                    index: None,
+                    item: Item::Whole,
                 }),
             });
         }

@@ -30,6 +30,7 @@ pub fn lower(ast: &Ast, checked: Option<&Checked>, env: &Env) -> Result<Program,
             locals: 0,
         },
         scopes: Vec::new(),
+        folding: FOLDING,
         problems: Vec::new(),
     };
     let root = lowering.node(ast.root());
@@ -48,7 +49,14 @@ struct Lowering<'a> {
     /// Variables of macros; the position is the local.
     scopes: Vec<Arc<str>>,
     problems: Vec<Problem>,
+    /// The work that may still be done ahead of time.
+    folding: u64,
 }
+
+/// The work that is done ahead of time, for all constants of an expression.
+const FOLDING: u64 = 500_000;
+/// Longer texts and lists are not kept.
+const MAX_FOLDED: u64 = 256;
 
 /// Chains of operators shorter than this nest.
 const CHAIN: usize = 8;
@@ -228,6 +236,24 @@ impl Lowering<'_> {
                 self.problems.push(Problem { span, message });
             }
             Err(_) => {}
+        }
+        op
+    }
+
+    /// Replaces a call on constants by what it gives, which then costs what the call would have
+    /// cost. A call that fails is left for the time when it is made.
+    fn compute(&mut self, op: OpId) -> OpId {
+        let mut meter = Meter::new(Budget {
+            cost: u64::MAX,
+            steps: self.folding,
+        });
+        let bindings = Bindings::none();
+        let value = Machine::new(&self.program, &bindings, &mut meter).eval(op);
+        let value = value.ok().filter(|value| value.cost_size() < MAX_FOLDED);
+        let value = value.and_then(|value| fixed(&value));
+        self.folding = self.folding.saturating_sub(meter.steps());
+        if let Some(value) = value {
+            self.program.ops[op.0 as usize] = Op::Const(value, meter.cost());
         }
         op
     }
@@ -506,11 +532,17 @@ impl Lowering<'_> {
             return op;
         }
         let all_constant = args.iter().all(|arg| self.as_constant(*arg).is_some());
+        let is_constant = |arg: &OpId| matches!(self.program.op(*arg), Op::Const(..));
+        let args_are_constant = args.iter().all(is_constant);
         let foldable = all_constant && !member && CONVERSIONS.contains(&name) && args.len() == 1;
         match self.prepared(id, name, args, member) {
             Some(call) => {
+                let pure = call.is_pure() && args_are_constant;
                 let op = self.push(Op::Call(Box::new(call)));
-                self.fold_if(foldable, op, span)
+                match pure && !foldable {
+                    true => self.compute(op),
+                    false => self.fold_if(foldable, op, span),
+                }
             }
             None => self.push(Op::Broken(Reason::Unbound(name.to_owned()), span)),
         }

@@ -7,7 +7,7 @@ use std::sync::{Arc, OnceLock};
 use regex::Regex;
 
 use crate::cost::Cost;
-use crate::env::{Env, Fun, Overload, Slot};
+use crate::env::{Env, Fun, Overload, Run, Slot};
 use crate::host::HostFunction;
 use crate::span::Span;
 use crate::syntax::FoldKind;
@@ -166,6 +166,22 @@ pub(crate) struct OptMapOp {
     pub(crate) body: OpId,
     pub(crate) flat: bool,
     pub(crate) span: Span,
+}
+
+// === impl Call ===
+
+impl Call {
+    /// Whether it gives the same each time: what libraries bring does, what the host brings may
+    /// not.
+    pub(crate) fn is_pure(&self) -> bool {
+        match &self.run {
+            Dispatch::Library(_) => true,
+            Dispatch::Host(_) => false,
+            Dispatch::Values(overloads) => overloads
+                .iter()
+                .all(|overload| matches!(overload.run, Run::Library(_))),
+        }
+    }
 }
 
 impl Program {

@@ -131,12 +131,17 @@ impl Timestamp {
                     let hours: i64 = hours.parse().ok()?;
                     let minutes: i64 = minutes.parse().ok()?;
                     let sign = if negative { -1 } else { 1 };
-                    (hours * 60 + sign * minutes) * 60
+                    let minutes = hours
+                        .checked_mul(60)?
+                        .checked_add(minutes.checked_mul(sign)?)?;
+                    minutes.checked_mul(60)?
                 }
                 None => self.offset_in(zone)?,
             },
         };
-        Some(civil(self.seconds + offset, self.nanos))
+        let seconds = self.seconds.checked_add(offset)?;
+        Self::new(seconds, self.nanos)?;
+        Some(civil(seconds, self.nanos))
     }
 
     fn offset_in(self, zone: &str) -> Option<i64> {

@@ -2,7 +2,7 @@
 
 use serde_json::Value as Json;
 
-use super::{Bound, Machine, Outcome, waiting};
+use super::{Bound, Item, Machine, Outcome, waiting};
 use crate::decl::{Absent, Decl, Shape};
 use crate::env::Slot;
 use crate::fault::{Fault, Path, Reason, Step};
@@ -14,7 +14,24 @@ use crate::value::{LazyJson, List, Map, Value};
 enum Found<'a> {
     Value(Value<'a>),
     /// Nothing, and whether that means to wait.
-    Absent(Absent, Reason),
+    Absent(Missing, Reason),
+}
+
+/// What it means that something is not there.
+enum Missing {
+    Fails,
+    Waits,
+    /// It depends on what the value was made of.
+    Computed,
+}
+
+impl From<Absent> for Missing {
+    fn from(absent: Absent) -> Self {
+        match absent {
+            Absent::Fails => Self::Fails,
+            Absent::Waits => Self::Waits,
+        }
+    }
 }
 
 impl<'p: 'a, 'b, 'a> Machine<'p, 'b, 'a> {
@@ -124,11 +141,19 @@ impl<'p: 'a, 'b, 'a> Machine<'p, 'b, 'a> {
                     // What is not there is not charged for.
                     return self.finish(attribute, index, nothing(attribute));
                 }
-                Found::Absent(Absent::Waits, _) => {
+                Found::Absent(Missing::Waits, _) => {
                     let path = self.path(attribute, index, key.as_ref());
                     return self.fail(attribute, index + 1, waiting(path));
                 }
-                Found::Absent(Absent::Fails, reason) => {
+                Found::Absent(Missing::Computed, reason) => {
+                    // What was made of data that may come may come, too.
+                    let fault = match self.root_path(attribute.root, 0) {
+                        Some(_) => waiting(self.path(attribute, index, key.as_ref())),
+                        None => Fault::failed(reason).at(step.span),
+                    };
+                    return self.fail(attribute, index + 1, fault);
+                }
+                Found::Absent(Missing::Fails, reason) => {
                     return self.fail(attribute, index + 1, Fault::failed(reason).at(step.span));
                 }
             };
@@ -170,7 +195,10 @@ impl<'p: 'a, 'b, 'a> Machine<'p, 'b, 'a> {
 
     /// The path up to and with the step at `index`.
     fn path(&self, attribute: &Attribute, index: usize, key: Option<&Value<'a>>) -> Path {
-        let mut path = self.root_path(attribute.root, 0);
+        let mut path = self.root_path(attribute.root, 0).unwrap_or_else(|| Path {
+            root: "?".to_owned(),
+            steps: Vec::new(),
+        });
         let last = attribute.steps.get(index).map(|step| to_step(step, key));
         let before = attribute.steps[..index]
             .iter()
@@ -179,50 +207,75 @@ impl<'p: 'a, 'b, 'a> Machine<'p, 'b, 'a> {
         path
     }
 
-    fn root_path(&self, root: Root, depth: usize) -> Path {
-        let unknown = || Path {
-            root: "?".to_owned(),
-            steps: Vec::new(),
-        };
-        // Ranges of ranges are followed as far as macros nest.
-        if depth > self.program.locals {
-            return unknown();
-        }
+    /// Where data that may come is from; nothing for data that does not.
+    fn root_path(&self, root: Root, depth: usize) -> Option<Path> {
         match root {
-            Root::Variable(slot) => Path {
-                root: self.program.env.variable(slot).name.to_string(),
-                steps: Vec::new(),
-            },
-            Root::Local(local) => match self.locals[local].origin {
-                Some(origin) => {
-                    let mut path = self.op_path(origin.range, depth + 1);
-                    path.steps.extend(
-                        origin
-                            .index
-                            .map(|index| Step::Index(i64::try_from(index).unwrap_or(i64::MAX))),
-                    );
-                    path
+            Root::Variable(slot) => {
+                let variable = self.program.env.variable(slot);
+                (variable.decl.absent() == Absent::Waits).then(|| Path {
+                    root: variable.name.to_string(),
+                    steps: Vec::new(),
+                })
+            }
+            Root::Local(local) => {
+                let origin = self.locals[local].origin?;
+                let mut path = self.source(origin.range, depth + 1)?;
+                match origin.item {
+                    Item::Whole => {}
+                    Item::At(index) => {
+                        let index = i64::try_from(index).unwrap_or(i64::MAX);
+                        path.steps.push(Step::Index(index));
+                    }
+                    Item::Some => path.steps.push(Step::Any),
                 }
-                None => unknown(),
-            },
-            Root::Value(op) => self.op_path(op, depth + 1),
+                Some(path)
+            }
+            Root::Value(op) => self.source(op, depth + 1),
         }
     }
 
-    fn op_path(&self, id: OpId, depth: usize) -> Path {
-        if let Op::Attribute(attribute) = self.program.op(id) {
-            let mut path = self.root_path(attribute.root, depth);
-            path.steps
-                .extend(attribute.steps.iter().map(|step| to_step(step, None)));
-            path
-        } else {
-            Path {
-                root: "?".to_owned(),
-                steps: Vec::new(),
+    /// The data that an operation is about: what it reads, or what it is made of.
+    fn source(&self, id: OpId, depth: usize) -> Option<Path> {
+        if depth > MAX_SOURCES {
+            return None;
+        }
+        let source = |id: &OpId| self.source(*id, depth + 1);
+        match self.program.op(id) {
+            Op::Attribute(attribute) => {
+                let mut path = self.root_path(attribute.root, depth + 1)?;
+                let steps = attribute.steps.iter().map(|step| to_step(step, None));
+                path.steps.extend(steps);
+                Some(path)
             }
+            Op::Fold(fold) => {
+                let mut path = source(&fold.range)?;
+                path.steps.push(Step::Any);
+                Some(path)
+            }
+            Op::Call(call) => call.args.iter().find_map(source),
+            Op::Conditional(_, yes, no, _) => source(yes).or_else(|| source(no)),
+            Op::Otherwise(first, other, ..) => source(first).or_else(|| source(other)),
+            Op::Bind(_, init, body) => source(body).or_else(|| source(init)),
+            Op::OptMap(op) => source(&op.target),
+            Op::Chain(first, _) => source(first),
+            // What is written down has what is written, and no more.
+            Op::Const(..)
+            | Op::List(..)
+            | Op::Map(..)
+            | Op::Not(..)
+            | Op::And(..)
+            | Op::Or(..)
+            | Op::Equal(..)
+            | Op::Order(_)
+            | Op::Matches(_)
+            | Op::Block(..)
+            | Op::Broken(..) => None,
         }
     }
 }
+
+/// Data is not looked for through more operations than this.
+const MAX_SOURCES: usize = 64;
 
 /// An object or a list on the way.
 #[derive(Clone, Copy)]
@@ -384,7 +437,10 @@ fn field<'a>(value: &Value<'a>, name: &str) -> Result<Found<'a>, Box<Fault>> {
     };
     Ok(match found {
         Some(value) => Found::Value(value),
-        None => Found::Absent(absent(value), Reason::NoSuchKey(name.to_owned())),
+        None => Found::Absent(
+            absent(value, Some(name)),
+            Reason::NoSuchKey(name.to_owned()),
+        ),
     })
 }
 
@@ -408,7 +464,7 @@ fn index<'a>(value: &Value<'a>, key: &Value<'_>) -> Result<Found<'a>, Box<Fault>
             Ok(match map.get(key)? {
                 Some(value) => Found::Value(value),
                 None => Found::Absent(
-                    absent(value),
+                    absent(value, key.as_str()),
                     Reason::NoSuchKey(crate::value::key_text(key)),
                 ),
             })
@@ -464,21 +520,27 @@ fn item<'a>(list: &List<'a>, key: &Value<'_>) -> Result<Found<'a>, Box<Fault>> {
     };
     Ok(match found {
         Some(value) => Found::Value(value),
-        None => Found::Absent(list_absent(list), Reason::OutOfBounds(at)),
+        None => Found::Absent(list_absent(list, at), Reason::OutOfBounds(at)),
     })
 }
 
-fn absent(value: &Value<'_>) -> Absent {
-    if let Value::Map(map) = value {
-        map.decl().map_or(Absent::Fails, Decl::absent)
-    } else {
-        Absent::Fails
+/// What it means that a key is not there; nothing stands for a key that is no text.
+fn absent(value: &Value<'_>, key: Option<&str>) -> Missing {
+    let Value::Map(map) = value else {
+        return Missing::Fails;
+    };
+    match (map.decl(), key) {
+        (None, _) => Missing::Computed,
+        (Some(decl), Some(key)) if decl.can_have(key) => decl.absent().into(),
+        (Some(_), _) => Missing::Fails,
     }
 }
 
-fn list_absent(list: &List<'_>) -> Absent {
+fn list_absent(list: &List<'_>, at: i64) -> Missing {
     match list {
-        List::Json(_, decl) => decl.absent(),
-        List::Owned(_) | List::Host(_) => Absent::Fails,
+        _ if at < 0 => Missing::Fails,
+        List::Json(_, decl) => decl.absent().into(),
+        List::Owned(_) => Missing::Computed,
+        List::Host(_) => Missing::Fails,
     }
 }

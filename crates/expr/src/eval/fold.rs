@@ -3,7 +3,7 @@
 //! Costs are those of cel-go's expansion: a loop condition and a step for each item, and the
 //! result; what each costs is said where it is charged.
 
-use super::{Local, Machine, Origin, Outcome, no_overload, truth};
+use super::{Item, Local, Machine, Origin, Outcome, no_overload, truth};
 use crate::cost::self_compare;
 use crate::fault::Fault;
 use crate::library::sorted;
@@ -67,7 +67,7 @@ impl<'p: 'a, 'b, 'a> Machine<'p, 'b, 'a> {
         self.locals.truncate(fold.local);
         let origin = Some(Origin {
             range: fold.range,
-            index: Some(index),
+            item: Item::At(index),
         });
         let mut push = |value, origin| self.locals.push(Local { value, origin });
         match range {
@@ -86,7 +86,9 @@ impl<'p: 'a, 'b, 'a> Machine<'p, 'b, 'a> {
                 };
                 push(key, None);
                 if let Some(value) = value {
-                    push(value, None);
+                    let item = Item::Some;
+                    let range = fold.range;
+                    push(value, Some(Origin { range, item }));
                 }
             }
         }
@@ -136,7 +138,7 @@ impl<'p: 'a, 'b, 'a> Machine<'p, 'b, 'a> {
                 } else {
                     let value = self.eval(fold.body)?;
                     // `accu + [body]`; a list of a constant is a constant.
-                    let constant = matches!(self.program.op(fold.body), Op::Const(..));
+                    let constant = matches!(self.program.op(fold.body), Op::Const(_, 0));
                     self.meter
                         .charge(if constant { 1 + 1 } else { 1 + 10 + 1 })?;
                     items.push(value);

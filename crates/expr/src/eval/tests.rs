@@ -43,6 +43,23 @@ fn faults_follow_the_lattice() {
         ("x.list.all(i, i.n == 1)", "waiting for x.list[1].n"),
         ("x.list.all(i, i.n == 2)", "false"),
         ("cel.bind(a, x.a, a.q)", "waiting for x.a.q"),
+        // What is made of what may come may come.
+        (
+            "x.list.filter(i, i.?n.orValue(0) == 7)[0].n",
+            "waiting for x.list[*][0]",
+        ),
+        ("x.list.map(i, 1)[5]", "waiting for x.list[*][5]"),
+        ("x.a.merge({'z': 1}).q", "waiting for x.a.q"),
+        ("dyn(x).a.q", "waiting for x.a.q"),
+        ("(x.t ? x.a : x.list[0]).q", "waiting for x.a.q"),
+        // It waits, but nobody remembers where a value in a literal is from.
+        ("{'k': x.a}.transformList(k, v, v.q)", "waiting for ?.q"),
+        ("x.transformList(k, v, v.q)", "waiting for x[*].q"),
+        // What is written down stays as it is, and what cannot be there never comes.
+        ("[x.t][1]", "0..8: index out of bounds: 1"),
+        ("{'a': x.t}.b", "0..12: no such key: b"),
+        ("x.list[-1]", "0..10: index out of bounds: -1"),
+        ("x.a[1]", "0..6: no such key: 1"),
         ("x.a.c == 1 || x.t", "true"),
         ("x.t || x.a.c == 1", "true"),
         ("x.a.c == 1 && !x.t", "false"),

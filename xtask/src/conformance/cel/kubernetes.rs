@@ -202,6 +202,9 @@ fn compare(ours: &Answer, theirs: &Answer) -> Result<(), String> {
             return differs("value", &text(ours), &text(theirs));
         }
     }
+    if ours.ty != theirs.ty {
+        return differs("type", &ours.ty, &theirs.ty);
+    }
     if ours.cost != theirs.cost {
         return differs("cost", &ours.cost, &theirs.cost);
     }

@@ -170,8 +170,8 @@ impl Amount {
                 return Some(other.clone());
             }
             let scale = (*x).min(*y);
-            let sum = up(*a, *x - scale)
-                .zip(up(*b, *y - scale))
+            let sum = up(*a, x.saturating_sub(scale))
+                .zip(up(*b, y.saturating_sub(scale)))
                 .and_then(|(a, b)| a.checked_add(b));
             if let Some(value) = sum {
                 return Some(Self::Small { value, scale });
