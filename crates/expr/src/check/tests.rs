@@ -193,3 +193,12 @@ fn nobody_reads_more_than_a_hundred_problems() {
     assert_eq!(problems.iter().count(), 100);
     assert!(problems.reported().len() < 1_000_000);
 }
+
+/// The paths of a long chain together would be as long as its square.
+#[test]
+fn costs_of_long_chains_are_estimated() {
+    let env = env::kro().build().with_dynamic(&["x"], Absent::Fails);
+    let ast = crate::parse(&format!("x{}", ".a".repeat(40_000)), &env).unwrap();
+    let checked = super::check(&ast, &env).unwrap();
+    assert!(crate::cost::estimate(&ast, &checked, &env).min > 0);
+}
