@@ -15,8 +15,12 @@ pub fn heavy<T>(work: impl FnOnce() -> T) -> T {
 #[cfg(test)]
 mod tests {
     use std::sync::mpsc;
+    use std::time::Duration;
 
     use super::heavy;
+
+    /// Nobody waits so long for what works.
+    const PATIENCE: Duration = Duration::from_secs(60);
 
     /// One worker that is busy, and still what it should have run is run.
     #[test]
@@ -29,7 +33,7 @@ mod tests {
         let handle = runtime.handle().clone();
         let busy = runtime.spawn(async move {
             let sent = handle.spawn(async move { done.send(()).expect("someone waits") });
-            heavy(|| other.recv()).expect("the other task ran");
+            heavy(|| other.recv_timeout(PATIENCE)).expect("the other task ran");
             sent.await.expect("it ended");
         });
         runtime.block_on(busy).expect("it ended");

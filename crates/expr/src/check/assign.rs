@@ -62,26 +62,10 @@ impl Mapping {
                 return false;
             }
             left -= 1;
-            match part {
-                Type::Param(param) => parts.extend(self.find(self.last(*param))),
-                other @ (Type::Dyn
-                | Type::Error
-                | Type::Null
-                | Type::Bool
-                | Type::Int
-                | Type::Uint
-                | Type::Double
-                | Type::String
-                | Type::Bytes
-                | Type::Timestamp
-                | Type::Duration
-                | Type::Wrapper(_)
-                | Type::List(_)
-                | Type::Map(_)
-                | Type::Optional(_)
-                | Type::Type(_)
-                | Type::Opaque(_)
-                | Type::Object(_)) => parts.extend(other.children()),
+            if let Type::Param(param) = part {
+                parts.extend(self.find(self.last(*param)));
+            } else {
+                parts.extend(part.children());
             }
         }
         true
@@ -197,33 +181,12 @@ impl Mapping {
 
     /// Whether the variable is inside the type.
     fn occurs(&self, param: u32, ty: &Type) -> bool {
-        match ty {
-            Type::Param(other) => {
-                let last = self.last(*other);
-                last == param || self.find(last).is_some_and(|ty| self.occurs(param, ty))
-            }
-            other @ (Type::Dyn
-            | Type::Error
-            | Type::Null
-            | Type::Bool
-            | Type::Int
-            | Type::Uint
-            | Type::Double
-            | Type::String
-            | Type::Bytes
-            | Type::Timestamp
-            | Type::Duration
-            | Type::Wrapper(_)
-            | Type::List(_)
-            | Type::Map(_)
-            | Type::Optional(_)
-            | Type::Type(_)
-            | Type::Opaque(_)
-            | Type::Object(_)) => other
-                .children()
-                .into_iter()
-                .any(|child| self.occurs(param, child)),
+        if let Type::Param(other) = ty {
+            let last = self.last(*other);
+            return last == param || self.find(last).is_some_and(|ty| self.occurs(param, ty));
         }
+        let children = ty.children();
+        children.into_iter().any(|child| self.occurs(param, child))
     }
 
     /// The type with variables replaced by what they stand for.

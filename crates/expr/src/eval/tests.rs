@@ -348,23 +348,23 @@ fn work_that_the_cost_does_not_see_is_bounded() {
     }
     let shared = format!("cel.bind(x0, dyn({{'z': 1}}), {shared})");
     let env = env::kro().build().with_dynamic(&["x"], Absent::Fails);
-    let x = json!({"s": "a".repeat(100_000)});
+    let x = json!({"s": "a".repeat(1_000_000), "t": "a".repeat(1_000_000)});
     let budget = Budget {
-        cost: 100_000_000,
-        steps: 100_000,
+        cost: u64::MAX,
+        steps: 1_000_000,
     };
     for source in [
-        "lists.range(50000).all(i, x.s.reverse() != '')",
-        "lists.range(50000).all(i, base64.encode(bytes(x.s)) != '')",
-        "lists.range(50000).all(i, random.seededInt(0, 9, x.s) < 9)",
-        "lists.range(50000).all(i, !(x.s in {'a': 1}))",
-        "lists.range(50000).all(i, [x.s] == [x.s + ''])",
-        "'%s'.format([lists.range(50000).map(i, x.s)]) == ''",
-        "json.marshal(lists.range(50000).map(i, x.s)) == ''",
+        "lists.range(1000).all(i, x.s.reverse() != '')",
+        "lists.range(1000).all(i, base64.encode(bytes(x.s)) != '')",
+        "lists.range(1000).all(i, random.seededInt(0, 9, x.s) < 9)",
+        "lists.range(1000).all(i, !(x.s in {'a': 1}))",
+        "lists.range(1000).all(i, [x.s] == [x.t])",
+        "'%s'.format([lists.range(1000).map(i, x.s)]) == ''",
+        "json.marshal(lists.range(1000).map(i, x.s)) == ''",
         "x.s.findAll('.*[^a]|[a]').size() > 0",
         "x.s.matches('a.{900}b!')",
-        "x.s.matches('a.{900}' + 'b!')",
-        "x.s.find('a.{900}b!') == ''",
+        "x.s.matches('a.{90}' + 'b!')",
+        "x.s.find('a.{90}b!') == ''",
         "x.s.split('').size() > 0",
         "x.s + x.s + x.s + x.s + x.s + x.s + x.s + x.s + x.s + x.s + x.s + x.s + x.s + x.s + x.s + x.s + x.s + x.s",
         hex.as_str(),

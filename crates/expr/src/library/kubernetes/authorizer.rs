@@ -222,15 +222,6 @@ impl Value<'static> {
             principal: Principal::Caller,
         })
     }
-
-    /// What `authorizer.requestResource` is bound to: the question about what is being requested.
-    pub fn resource_authorizer(authority: Arc<dyn Authority>, target: ResourceTarget) -> Self {
-        let authorizer = Authorizer {
-            authority,
-            principal: Principal::Caller,
-        };
-        Self::opaque(ResourceCheck { authorizer, target })
-    }
 }
 
 /// Parts of a question are told apart by their type only: they have no value to compare.
