@@ -115,6 +115,7 @@ impl Program {
 
     /// Evaluates with a meter of the caller's, which knows the cost afterwards.
     pub fn eval_metered<'a>(&'a self, bindings: &Bindings<'a>, meter: &mut Meter) -> Eval<'a> {
+        meter.constants.clone_from(&self.patterns);
         match Machine::new(self, bindings, meter).eval(self.root) {
             Ok(value) => Eval::Value(value),
             Err(fault) => match *fault {

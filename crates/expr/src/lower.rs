@@ -1,7 +1,9 @@
 //! From a tree to a program.
 
 use std::cmp::Ordering;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
+
+use deltaplane_schema::{Pattern, PatternBudget};
 
 use crate::check::Checked;
 use crate::cost::Cost;
@@ -19,6 +21,16 @@ use crate::value::Value;
 
 /// Compiles a tree. What was checked is dispatched by its types; what was not, by its values.
 pub fn lower(ast: &Ast, checked: Option<&Checked>, env: &Env) -> Result<Program, Problems> {
+    lower_among(ast, checked, env, &mut PatternBudget::default())
+}
+
+/// Like [`lower`], for one of several expressions whose patterns are bounded together.
+pub(crate) fn lower_among(
+    ast: &Ast,
+    checked: Option<&Checked>,
+    env: &Env,
+    patterns: &mut PatternBudget,
+) -> Result<Program, Problems> {
     let mut lowering = Lowering {
         ast,
         checked,
@@ -28,13 +40,19 @@ pub fn lower(ast: &Ast, checked: Option<&Checked>, env: &Env) -> Result<Program,
             ops: Vec::with_capacity(ast.len()),
             root: OpId(0),
             locals: 0,
+            patterns: None,
         },
+        budget: patterns,
+        constants: Vec::new(),
         scopes: Vec::new(),
         folding: FOLDING,
         problems: Vec::new(),
     };
     let root = lowering.node(ast.root());
     lowering.program.root = root;
+    if !lowering.constants.is_empty() {
+        lowering.program.patterns = Some(lowering.constants.into());
+    }
     if !lowering.problems.is_empty() {
         return Err(Problems::new(ast.source(), lowering.problems));
     }
@@ -46,6 +64,9 @@ struct Lowering<'a> {
     checked: Option<&'a Checked>,
     env: &'a Env,
     program: Program,
+    budget: &'a mut PatternBudget,
+    /// Patterns that are constants of calls.
+    constants: Vec<Pattern>,
     /// Variables of macros; the position is the local.
     scopes: Vec<Arc<str>>,
     problems: Vec<Problem>,
@@ -59,7 +80,7 @@ const FOLDING: u64 = 500_000;
 const MAX_FOLDED: u64 = 256;
 
 /// Chains of operators shorter than this nest.
-const CHAIN: usize = 8;
+const CHAIN: usize = 3;
 /// Functions that cel-go evaluates ahead of time when their argument is a constant.
 const CONVERSIONS: [&str; 10] = [
     "bool",
@@ -267,7 +288,7 @@ impl Lowering<'_> {
             .iter()
             .position(|&at| matches!(ast.node(at), Node::Binary(..)))
             .unwrap_or(spine.len() - 1);
-        let (root, mut at, mut charge) = self.root(&spine[..=bottom]);
+        let (mut root, mut at, mut charge) = self.root(&spine[..=bottom]);
         let mut steps = Vec::new();
         while at > 0 {
             at -= 1;
@@ -318,52 +339,13 @@ impl Lowering<'_> {
             if is_test && at > 0 {
                 // What is selected from the answer of `has` is another attribute.
                 let tested = self.push_attribute(root, std::mem::take(&mut steps), charge, span);
-                return self.continue_from(&spine[..at], tested);
+                (root, charge) = (Root::Value(tested), 1);
             }
         }
         if let (Root::Value(op), true) = (root, steps.is_empty()) {
             return op;
         }
         self.push_attribute(root, steps, charge, ast.span(id))
-    }
-
-    /// Goes on selecting from a computed value.
-    fn continue_from(&mut self, spine: &[NodeId], op: OpId) -> OpId {
-        let mut op = op;
-        for &at in spine.iter().rev() {
-            let span = self.ast.span(at);
-            let (kind, optional) = match self.ast.node(at) {
-                Node::Select {
-                    field, optional, ..
-                } => (QualifierKind::Field(field.clone()), *optional),
-                Node::Has { field, .. } => (QualifierKind::Test(field.clone()), false),
-                Node::Index {
-                    index, optional, ..
-                } => (QualifierKind::Computed(self.node(*index)), *optional),
-                Node::Literal(_)
-                | Node::Ident(_)
-                | Node::Call { .. }
-                | Node::Unary(..)
-                | Node::Binary(..)
-                | Node::And(_)
-                | Node::Or(_)
-                | Node::Conditional(..)
-                | Node::List(_)
-                | Node::Map(_)
-                | Node::Struct { .. }
-                | Node::Fold(_)
-                | Node::Bind { .. }
-                | Node::OptMap { .. }
-                | Node::Block { .. } => continue,
-            };
-            let step = Qualifier {
-                kind,
-                optional,
-                span,
-            };
-            op = self.push_attribute(Root::Value(op), vec![step], 1, span);
-        }
-        op
     }
 
     fn push_attribute(
@@ -537,6 +519,9 @@ impl Lowering<'_> {
         let foldable = all_constant && !member && CONVERSIONS.contains(&name) && args.len() == 1;
         match self.prepared(id, name, args, member) {
             Some(call) => {
+                if let Err(reason) = self.keep_pattern(&call) {
+                    return self.push(Op::Broken(reason, span));
+                }
                 let pure = call.is_pure() && args_are_constant;
                 let op = self.push(Op::Call(Box::new(call)));
                 match pure && !foldable {
@@ -559,32 +544,48 @@ impl Lowering<'_> {
                 let Some(Value::String(pattern)) = self.as_constant(*pattern) else {
                     return None;
                 };
-                match deltaplane_schema::compile_pattern(pattern.as_str()) {
-                    Ok(_) => {
-                        let length = pattern.as_str().chars().count() as u64;
-                        Some(self.push(Op::Matches(Box::new(Matches {
-                            text: *text,
-                            pattern: pattern.as_str().into(),
-                            regex: OnceLock::new(),
-                            length,
-                            span,
-                        }))))
-                    }
-                    Err(why) => {
-                        let message =
-                            format!("invalid matches argument: error parsing regexp: {why}");
-                        if self.env.options().validate_literals {
-                            self.problems.push(Problem {
-                                span,
-                                message: message.clone(),
-                            });
-                        }
-                        Some(self.push(Op::Broken(Reason::Invalid(message), span)))
-                    }
+                let pattern = pattern.as_str().to_owned();
+                if let Err(reason) = self.pattern(name, &pattern, span) {
+                    return Some(self.push(Op::Broken(reason, span)));
                 }
+                Some(self.push(Op::Matches(Box::new(Matches {
+                    text: *text,
+                    pattern: Pattern::new(&pattern),
+                    length: pattern.chars().count() as u64,
+                    span,
+                }))))
             }
             _ => None,
         }
+    }
+
+    /// Whether the constant argument of a function is a pattern.
+    fn pattern(&mut self, function: &str, pattern: &str, span: Span) -> Result<(), Reason> {
+        let Err(why) = self.budget.check(pattern) else {
+            return Ok(());
+        };
+        let message = format!("invalid {function} argument: error parsing regexp: {why}");
+        if self.env.options().validate_literals {
+            let message = message.clone();
+            self.problems.push(Problem { span, message });
+        }
+        Err(Reason::Invalid(message))
+    }
+
+    /// Keeps a call's pattern, so that it is compiled once.
+    fn keep_pattern(&mut self, call: &Call) -> Result<(), Reason> {
+        let (Cost::Find, Some(pattern)) = (call.cost, call.args.get(1)) else {
+            return Ok(());
+        };
+        let Some(Value::String(pattern)) = self.as_constant(*pattern) else {
+            return Ok(());
+        };
+        let pattern = pattern.as_str().to_owned();
+        self.pattern(&call.name, &pattern, call.span)?;
+        if self.constants.iter().all(|one| one.source() != pattern) {
+            self.constants.push(Pattern::new(&pattern));
+        }
+        Ok(())
     }
 
     /// A call with its dispatch decided. The first argument of a link comes from the chain.

@@ -1,8 +1,10 @@
 //! How much an evaluation may use, and what it has used.
 
+use deltaplane_schema::Pattern;
 use regex::Regex;
 
 use crate::fault::{Fault, Stopped};
+use crate::program::Patterns;
 
 /// The bounds of one evaluation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,6 +41,8 @@ pub struct Meter {
     steps: u64,
     /// Computed patterns that were compiled last: they often come again.
     patterns: Vec<(Box<str>, Regex)>,
+    /// The patterns of the program that is evaluated.
+    pub(crate) constants: Patterns,
 }
 
 /// Reading so many bytes is as much work as a step, and so is writing so many: they take memory.
@@ -60,6 +64,7 @@ impl Meter {
             cost: 0,
             steps: 0,
             patterns: Vec::new(),
+            constants: None,
         }
     }
 
@@ -75,14 +80,19 @@ impl Meter {
         self.steps
     }
 
-    /// Compiles a computed pattern, unless it was just used.
+    /// Compiles a pattern, unless it is a constant or was just used.
     pub(crate) fn pattern(&mut self, source: &str) -> Result<Regex, Box<Fault>> {
+        let mut constants = self.constants.iter().flat_map(|all| all.iter());
+        let constant = constants.find(|pattern| pattern.source() == source);
+        if let Some(regex) = constant.and_then(Pattern::regex) {
+            return Ok(regex.clone());
+        }
         let known = self.patterns.iter().find(|(known, _)| **known == *source);
         if let Some((_, regex)) = known {
             return Ok(regex.clone());
         }
         self.step(COMPILING + COMPILING_CHARACTER * source.len() as u64)?;
-        let regex = deltaplane_schema::compile_pattern_within(source, PATTERN_SIZE)
+        let regex = deltaplane_schema::compile_pattern(source, PATTERN_SIZE)
             .map_err(|why| Fault::invalid(format!("error parsing regexp: {why}")))?;
         self.patterns.truncate(PATTERNS - 1);
         self.patterns.insert(0, (source.into(), regex.clone()));

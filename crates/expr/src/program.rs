@@ -2,9 +2,9 @@
 //! regular expressions compiled, overloads chosen where types are known.
 
 use std::cmp::Ordering;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
-use regex::Regex;
+use deltaplane_schema::Pattern;
 
 use crate::cost::Cost;
 use crate::env::{Env, Fun, Overload, Run, Slot};
@@ -25,7 +25,12 @@ pub struct Program {
     pub(crate) root: OpId,
     /// How many variables of macros exist at once, at most.
     pub(crate) locals: usize,
+    /// Patterns that are constants of calls, compiled once.
+    pub(crate) patterns: Patterns,
 }
+
+/// Patterns that are known beforehand; most programs have none.
+pub(crate) type Patterns = Option<Arc<[Pattern]>>;
 
 #[derive(Debug)]
 pub(crate) enum Op {
@@ -126,9 +131,7 @@ pub(crate) enum Dispatch {
 #[derive(Debug)]
 pub(crate) struct Matches {
     pub(crate) text: OpId,
-    pub(crate) pattern: Box<str>,
-    /// Compiled when it is first used: many are kept and few are run.
-    pub(crate) regex: OnceLock<Option<Regex>>,
+    pub(crate) pattern: Pattern,
     /// Characters of the pattern.
     pub(crate) length: u64,
     pub(crate) span: Span,

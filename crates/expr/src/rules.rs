@@ -21,7 +21,7 @@ mod tests;
 use std::collections::BTreeMap;
 
 use deltaplane_api::field;
-use deltaplane_schema::{Additional, Kind, Node, Schema, ValidationRule};
+use deltaplane_schema::{Additional, Kind, Node, PatternBudget, Schema, ValidationRule};
 
 use crate::decl::{Decl, Reading};
 
@@ -81,7 +81,8 @@ impl Rules {
     }
 
     fn of(schema: &Schema, resource: bool) -> Option<Self> {
-        let root = Level::new(schema, schema.root(), resource)?;
+        let mut patterns = PatternBudget::default();
+        let root = Level::new(schema, schema.root(), resource, &mut patterns)?;
         Some(Self { root })
     }
 }
@@ -89,7 +90,12 @@ impl Rules {
 // === impl Level ===
 
 impl Level {
-    fn new(schema: &Schema, node: Node<'_>, resource: bool) -> Option<Self> {
+    fn new(
+        schema: &Schema,
+        node: Node<'_>,
+        resource: bool,
+        patterns: &mut PatternBudget,
+    ) -> Option<Self> {
         if !has_rules(node) {
             return None;
         }
@@ -101,27 +107,28 @@ impl Level {
         // What has no type cannot be named, and what is in it neither.
         let decl = Decl::of_schema(&own, "selfType", reading)?;
         let scope = (!node.rules().is_empty()).then(|| Scope::new(decl));
-        let compiled = scope.iter().flat_map(|scope| {
-            node.rules().iter().filter_map(|written| {
-                let compiled = scope.compile(written, node)?;
-                Some(Rule {
-                    written: written.clone(),
-                    compiled,
-                })
-            })
-        });
-        let compiled = compiled.collect();
-        let child = |node: Node<'_>| Self::new(schema, node, node.is_embedded_resource());
-        let properties = node
-            .properties()
-            .filter_map(|(name, node)| Some((name.into(), child(node)?)));
+        let mut rules = Vec::new();
+        for written in node.rules() {
+            let scope = scope.as_ref();
+            let compiled = scope.and_then(|scope| scope.compile(written, node, patterns));
+            rules.extend(compiled.map(|compiled| Rule {
+                written: written.clone(),
+                compiled,
+            }));
+        }
+        let mut child =
+            |node: Node<'_>| Self::new(schema, node, node.is_embedded_resource(), patterns);
+        let mut properties = BTreeMap::new();
+        for (name, node) in node.properties() {
+            properties.extend(child(node).map(|level| (name.into(), level)));
+        }
         Some(Self {
             type_name: type_name(node.kind()),
             scope,
-            rules: compiled,
-            items: node.items().and_then(child).map(Box::new),
+            rules,
+            items: node.items().and_then(&mut child).map(Box::new),
             values: values(node).and_then(child).map(Box::new),
-            properties: properties.collect(),
+            properties,
             schema: own,
         })
     }

@@ -23,6 +23,30 @@ fn reading(arg: &Value<'_>) -> u64 {
 /// Texts that are put together are rarely longer.
 const ROOM: usize = 96;
 
+/// A text that is put together.
+#[derive(Default)]
+struct Sum {
+    bytes: String,
+    characters: u64,
+}
+
+impl Sum {
+    fn push(&mut self, text: &str) {
+        if self.bytes.capacity() == 0 {
+            self.bytes.reserve(ROOM.max(2 * text.len()));
+        }
+        self.bytes.push_str(text);
+        self.characters += text.chars().count() as u64;
+    }
+
+    /// What is there; nothing is left.
+    fn take<'a>(&mut self) -> Option<Value<'a>> {
+        self.characters = 0;
+        let bytes = std::mem::take(&mut self.bytes);
+        (!bytes.is_empty()).then(|| Value::string(bytes))
+    }
+}
+
 impl<'p: 'a, 'b, 'a> Machine<'p, 'b, 'a> {
     pub(super) fn call(&mut self, call: &'p Call) -> Outcome<'a> {
         match &*call.args {
@@ -87,60 +111,63 @@ impl<'p: 'a, 'b, 'a> Machine<'p, 'b, 'a> {
 
     /// One operation after the other. Strings that are added are written one behind the other.
     pub(super) fn chain(&mut self, first: OpId, links: &'p [Link]) -> Outcome<'a> {
-        let mut value = self.eval(first)?;
-        let mut text = String::new();
-        for link in links {
+        let mut value = match self.eval(first) {
+            Ok(value) => value,
+            Err(fault) => return self.broken_chain(fault, links),
+        };
+        let mut text = Sum::default();
+        for (index, link) in links.iter().enumerate() {
             let right = match self.eval(link.call.args[0]) {
                 Ok(right) => right,
-                Err(fault) => return self.failed(&link.call, fault),
+                Err(fault) => {
+                    self.charge_failed(&link.call, &fault)?;
+                    return self.broken_chain(fault, &links[index + 1..]);
+                }
             };
             if let (true, Some(left), Some(right)) = (link.adds, value.as_str(), right.as_str()) {
                 self.meter.write(right.len())?;
-                if text.is_empty() {
-                    text.reserve(ROOM.max(left.len() + right.len()));
-                    text.push_str(left);
+                if text.bytes.is_empty() {
+                    text.push(left);
                 }
+                text.push(right);
                 let known = link.call.cost == Cost::Concatenate;
-                let size = |text: &str| {
-                    if known {
-                        text.chars().count() as u64
-                    } else {
-                        0
-                    }
-                };
-                let cost = if known {
-                    scan(size(&text) + size(right))
-                } else {
-                    1
-                };
-                text.push_str(right);
+                let cost = if known { scan(text.characters) } else { 1 };
                 self.meter.charge(cost)?;
                 continue;
             }
-            let left = if text.is_empty() {
-                value
-            } else {
-                Value::string(std::mem::take(&mut text))
+            let left = text.take().unwrap_or(value);
+            value = match self.apply(&link.call, &[left, right]) {
+                Ok(value) => value,
+                Err(fault) => return self.broken_chain(fault, &links[index + 1..]),
             };
-            value = self.apply(&link.call, &[left, right])?;
         }
-        if text.is_empty() {
-            Ok(value)
-        } else {
-            Ok(Value::string(text))
+        Ok(text.take().unwrap_or(value))
+    }
+
+    /// What is left of a chain after a fault: evaluated all the same, as cel-go does.
+    #[cold]
+    fn broken_chain(&mut self, fault: Box<Fault>, links: &'p [Link]) -> Outcome<'a> {
+        for link in links {
+            self.beside(&fault, link.call.args[0])?;
+            self.charge_failed(&link.call, &fault)?;
         }
+        Err(fault)
     }
 
     /// A call that failed, or an argument of which did: charged as if on plain values.
     #[cold]
     pub(super) fn failed(&mut self, call: &Call, fault: Box<Fault>) -> Outcome<'a> {
-        let cost = runtime(
-            self.meter,
-            call.cost,
-            &[Value::Null, Value::Null],
-            &Value::Null,
-        )?;
-        self.charged(fault, cost)
+        self.charge_failed(call, &fault)?;
+        Err(fault)
+    }
+
+    fn charge_failed(&mut self, call: &Call, fault: &Fault) -> Result<(), Box<Fault>> {
+        if fault.is_stop() {
+            return Ok(());
+        }
+        let plain = [Value::Null, Value::Null];
+        let cost = runtime(self.meter, call.cost, &plain, &Value::Null)?;
+        self.meter.charge(cost)
     }
 
     /// The same for a first argument; the second is evaluated all the same, as cel-go does.
@@ -172,10 +199,10 @@ impl<'p: 'a, 'b, 'a> Machine<'p, 'b, 'a> {
         };
         self.meter
             .charge(crate::cost::regex_cost(text.cost_size(), matches.length))?;
-        self.meter.scan(found.len(), &matches.pattern)?;
-        let compile = || deltaplane_schema::compile_pattern(&matches.pattern).ok();
-        let regex = matches.regex.get_or_init(compile).as_ref();
+        let pattern = &matches.pattern;
+        self.meter.scan(found.len(), pattern.source())?;
         // It was compiled once to see that it can be.
+        let regex = pattern.regex();
         let regex = regex.ok_or_else(|| Fault::invalid("error parsing regexp"))?;
         Ok(Value::Bool(regex.is_match(found)))
     }

@@ -33,7 +33,11 @@ impl<'p: 'a, 'b, 'a> Machine<'p, 'b, 'a> {
         let range = self.eval(fold.range)?;
         let range = match (range.as_list(), range.as_map()) {
             (Some(list), _) => Range::List(list.clone()),
-            (None, Some(map)) => Range::Map(map.clone(), map.keys()),
+            (None, Some(map)) => {
+                // All keys are looked at before the first one is used.
+                self.meter.step(map.len() as u64)?;
+                Range::Map(map.clone(), map.keys())
+            }
             (None, None) => return Err(no_overload("comprehension", &[range]).at(fold.span)),
         };
         let length = match &range {

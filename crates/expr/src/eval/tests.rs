@@ -348,7 +348,9 @@ fn work_that_the_cost_does_not_see_is_bounded() {
     }
     let shared = format!("cel.bind(x0, dyn({{'z': 1}}), {shared})");
     let env = env::kro().build().with_dynamic(&["x"], Absent::Fails);
-    let x = json!({"s": "a".repeat(1_000_000), "t": "a".repeat(1_000_000)});
+    let many = (0..10_000).map(|n| (n.to_string(), json!(n)));
+    let many: serde_json::Map<String, Json> = many.collect();
+    let x = json!({"s": "a".repeat(1_000_000), "t": "a".repeat(1_000_000), "m": many});
     let budget = Budget {
         cost: u64::MAX,
         steps: 1_000_000,
@@ -366,6 +368,7 @@ fn work_that_the_cost_does_not_see_is_bounded() {
         "x.s.matches('a.{90}' + 'b!')",
         "x.s.find('a.{90}b!') == ''",
         "x.s.split('').size() > 0",
+        "lists.range(1000).all(i, x.m.exists(k, true))",
         "x.s + x.s + x.s + x.s + x.s + x.s + x.s + x.s + x.s + x.s + x.s + x.s + x.s + x.s + x.s + x.s + x.s + x.s",
         hex.as_str(),
         shared.as_str(),
@@ -451,4 +454,112 @@ fn told(source: &str, env: &env::Env, x: &Json) -> String {
         }
         other @ (Eval::Waiting(_) | Eval::Failed(_) | Eval::Stopped(_)) => format!("{other:?}"),
     }
+}
+
+/// Nests operators in calls as deeply as texts can be, on as little stack as a server's thread has.
+#[test]
+fn the_deepest_texts_need_little_stack() {
+    let nested = |open: &str, close: &str, depth: usize| {
+        format!("{}x.n{}", open.repeat(depth), close.repeat(depth))
+    };
+    let run = move || {
+        let env = env::kro().build().with_dynamic(&["x"], Absent::Fails);
+        let x = json!({"n": 1, "t": "a"});
+        for (open, close) in [
+            ("int(", ")*1*1*1*1*1*1*1"),
+            ("dyn(", ")-1+1-1+1-1+1-1"),
+            ("[", "][0]*1%2*1%2*1%2*1"),
+            ("(true ? ", " : 0)*1*1*1*1*1*1*1"),
+            ("[1].map(i, ", ")[0]*1*1*1*1*1*1*1"),
+            ("optional.of(", ").orValue(0)*1*1*1*1*1*1*1"),
+        ] {
+            let deepest = (1..400)
+                .rev()
+                .map(|depth| nested(open, close, depth))
+                .find(|source| crate::parse(source, &env).is_ok())
+                .expect("one level is few");
+            for unchecked in [false, true] {
+                let ast = crate::parse(&deepest, &env).expect("it was");
+                let checked = crate::check::check(&ast, &env).ok().filter(|_| !unchecked);
+                let program = crate::lower(&ast, checked.as_ref(), &env).expect("it compiles");
+                let mut bindings = Bindings::new(&env);
+                let slot = env.slot("x").expect("declared");
+                bindings.set_json(&env, slot, &x).expect("any JSON fits");
+                let result = program.eval(&bindings, Budget::default());
+                assert!(!matches!(result, Eval::Stopped(_)), "{deepest}: {result:?}");
+            }
+        }
+    };
+    let small = std::thread::Builder::new().stack_size(2 << 20);
+    small
+        .spawn(run)
+        .expect("a thread")
+        .join()
+        .expect("no fault");
+}
+
+/// A long chain of selections from the answer of `has`, which nobody checked.
+#[test]
+fn selections_from_an_answer_need_no_stack() {
+    let env = env::kro().build().with_dynamic(&["x"], Absent::Fails);
+    let source = format!("has(x.a){}", ".b".repeat(45_000));
+    let ast = crate::parse(&source, &env).expect("it is text enough");
+    let program = crate::lower(&ast, None, &env).expect("nothing is refused");
+    let mut bindings = Bindings::new(&env);
+    let x = json!({"a": 1});
+    bindings.set_json(&env, env.slot("x").unwrap(), &x).unwrap();
+    let end = program.eval(&bindings, Budget::default());
+    let Eval::Failed(failure) = end else {
+        panic!("{end:?}");
+    };
+    let said = failure.reason.to_string();
+    assert!(said.contains("type 'bool' has no fields"), "{said}");
+}
+
+/// Patterns that are written down are compiled once, however often and wherever they are used.
+#[test]
+fn constant_patterns_are_compiled_once() {
+    let env = env::kro().build().with_dynamic(&["x"], Absent::Fails);
+    let x = json!({"s": "a1b22"});
+    let steps = |source: &str| {
+        let program = crate::compile(source, &env).unwrap();
+        let mut bindings = Bindings::new(&env);
+        bindings.set_json(&env, env.slot("x").unwrap(), &x).unwrap();
+        let mut meter = Meter::new(Budget::default());
+        let end = program.eval_metered(&bindings, &mut meter);
+        assert!(matches!(end, Eval::Value(Value::Bool(true))), "{end:?}");
+        meter.steps()
+    };
+    // Compiling takes 100,000 steps.
+    assert!(steps("x.s.find('[0-9]+') == '1' && x.s.findAll('[0-9]+') == ['1', '22']") < 100);
+    assert!(steps("x.s.matches('[0-9]+') && x.s.matches('^a')") < 100);
+    assert!(steps("x.s.find('[0-9]' + (x.s == '' ? '' : '+')) == '1'") > 100_000);
+    // They may be as large as those that are matched.
+    assert!(steps("x.s.find('.{999}!') == ''") < 100);
+}
+
+/// What is left of a chain is evaluated and charged when one of its terms fails, as in cel-go.
+#[test]
+fn chains_cost_the_same_when_they_fail() {
+    let env = env::kro().build().with_dynamic(&["x"], Absent::Fails);
+    let x = json!({"s": "a", "n": 1});
+    let cost = |source: &str| {
+        let program = crate::compile(source, &env).unwrap();
+        let mut bindings = Bindings::new(&env);
+        bindings.set_json(&env, env.slot("x").unwrap(), &x).unwrap();
+        let mut meter = Meter::new(Budget::default());
+        let _ = program.eval_metered(&bindings, &mut meter);
+        meter.cost()
+    };
+    let whole = cost("x.s + x.s + x.s + x.s");
+    for source in [
+        "x.none + x.s + x.s + x.s",
+        "x.s + x.none + x.s + x.s",
+        "x.s + x.s + x.s + x.none",
+        "x.n + x.s + x.s + x.s",
+    ] {
+        assert_eq!(cost(source), whole, "{source}");
+    }
+    let pairs = cost("((x.none + x.s) + x.s) + x.s");
+    assert_eq!(pairs, whole);
 }

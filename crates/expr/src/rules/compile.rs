@@ -1,13 +1,13 @@
 //! From the text of a rule to programs.
 
-use deltaplane_schema::{Node, ValidationRule};
+use deltaplane_schema::{Node, PatternBudget, ValidationRule};
 
 use super::field_path;
 use crate::check;
 use crate::cost;
 use crate::decl::{Absent, Decl};
 use crate::env::{self, Env, Slot};
-use crate::lower;
+use crate::lower::lower_among;
 use crate::program::Program;
 use crate::types::Type;
 use crate::{Problems, parse};
@@ -80,12 +80,13 @@ impl Scope {
         &self,
         rule: &ValidationRule,
         node: Node<'_>,
+        patterns: &mut PatternBudget,
     ) -> Option<Result<Compiled, String>> {
         if rule.rule.trim().is_empty() {
             return None;
         }
         let optional_old_self = rule.optional_old_self.unwrap_or(false);
-        Some(self.compile_rule(rule, node, optional_old_self))
+        Some(self.compile_rule(rule, node, optional_old_self, patterns))
     }
 
     fn compile_rule(
@@ -93,18 +94,19 @@ impl Scope {
         rule: &ValidationRule,
         node: Node<'_>,
         optional_old_self: bool,
+        patterns: &mut PatternBudget,
     ) -> Result<Compiled, String> {
         let env = self.env(optional_old_self);
         let Expression {
             program,
             cost,
             uses_old_self,
-        } = expression(&rule.rule, env, &Type::Bool).map_err(|fault| match fault {
+        } = expression(&rule.rule, env, &Type::Bool, patterns).map_err(|fault| match fault {
             Fault::Problems(problems) => format!("compilation failed: {}", problems.reported()),
             Fault::Type => "cel expression must evaluate to a bool".to_owned(),
         })?;
         let message = (!rule.message_expression.is_empty()).then(|| {
-            let compiled = expression(&rule.message_expression, env, &Type::String);
+            let compiled = expression(&rule.message_expression, env, &Type::String, patterns);
             let message = |compiled: Expression| Message {
                 program: compiled.program,
                 cost: compiled.cost,
@@ -148,7 +150,12 @@ impl From<Problems> for Fault {
     }
 }
 
-fn expression(source: &str, env: &Env, gives: &Type) -> Result<Expression, Fault> {
+fn expression(
+    source: &str,
+    env: &Env,
+    gives: &Type,
+    patterns: &mut PatternBudget,
+) -> Result<Expression, Fault> {
     let ast = parse(source, env)?;
     let checked = check::check(&ast, env)?;
     if checked.ty(ast.root()) != gives {
@@ -158,6 +165,6 @@ fn expression(source: &str, env: &Env, gives: &Type) -> Result<Expression, Fault
     Ok(Expression {
         cost: cost::estimate(&ast, &checked, env).max,
         uses_old_self: reads.iter().any(|read| read.path.root == OLD_SELF),
-        program: lower(&ast, Some(&checked), env)?,
+        program: lower_among(&ast, Some(&checked), env, patterns)?,
     })
 }

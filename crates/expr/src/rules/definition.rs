@@ -2,7 +2,7 @@
 //! object that the schema allows, and hold for the schema's own defaults.
 
 use deltaplane_api::field::{Error, ErrorKind, Path};
-use deltaplane_schema::{Additional, Kind, Node, Schema, ValidationRule};
+use deltaplane_schema::{Additional, Kind, Node, PatternBudget, Schema, ValidationRule};
 use serde_json::{Value as Json, json};
 
 use super::compile::{Compiled, Scope};
@@ -39,6 +39,7 @@ pub fn check(schema: &Schema, path: &Path) -> Vec<Error> {
         errors: Vec::new(),
         total: 0,
         expensive: Vec::new(),
+        patterns: PatternBudget::default(),
     };
     let around = Around {
         cardinality: Some(1),
@@ -55,6 +56,7 @@ struct Checker<'a> {
     total: u64,
     /// The most expensive expressions, first the most expensive one.
     expensive: Vec<(u64, Path)>,
+    patterns: PatternBudget,
 }
 
 /// What the nodes around one say about it.
@@ -125,7 +127,7 @@ impl Checker<'_> {
         let scope = Scope::new(decl);
         for (index, rule) in node.rules().iter().enumerate() {
             let path = path.index(index);
-            match scope.compile(rule, node) {
+            match scope.compile(rule, node, &mut self.patterns) {
                 Some(Ok(compiled)) => self.compiled(rule, &compiled, &path, (cardinality, around)),
                 Some(Err(why)) => {
                     let shown = shown(rule);

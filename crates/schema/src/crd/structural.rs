@@ -5,7 +5,7 @@ use deltaplane_api::field::{Error, Path};
 use serde_json::{Value, json};
 
 use super::props::{Extra, Props};
-use crate::validate::pattern::Pattern;
+use crate::validate::pattern::PatternBudget;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Level {
@@ -14,33 +14,46 @@ enum Level {
     Field,
 }
 
-/// Appends what is not structural, sorted by text as Kubernetes does.
-pub(super) fn check(props: Props<'_>, path: &Path, errors: &mut Vec<Error>) {
-    let mut found = Vec::new();
-    invariants(props, Level::Root, path, &mut found);
-    completeness(props, Some(props), path, path, &mut found);
-    found.sort_by_cached_key(Error::to_string);
-    errors.append(&mut found);
+/// What was found so far.
+#[derive(Default)]
+struct Findings {
+    errors: Vec<Error>,
+    patterns: PatternBudget,
 }
 
-fn invariants(props: Props<'_>, level: Level, path: &Path, errors: &mut Vec<Error>) {
+impl Findings {
+    fn push(&mut self, error: Error) {
+        self.errors.push(error);
+    }
+}
+
+/// Appends what is not structural, sorted by text as Kubernetes does.
+pub(super) fn check(props: Props<'_>, path: &Path, errors: &mut Vec<Error>) {
+    let mut found = Findings::default();
+    invariants(props, Level::Root, path, &mut found);
+    completeness(props, Some(props), path, path, &mut found);
+    found.errors.sort_by_cached_key(Error::to_string);
+    errors.append(&mut found.errors);
+}
+
+fn invariants(props: Props<'_>, level: Level, path: &Path, found: &mut Findings) {
     if props.kind() == "array" && !props.has("items") {
-        errors.push(Error::required(path.child("items"), "must be specified"));
+        found.push(Error::required(path.child("items"), "must be specified"));
     }
     if let Some(items) = props.items() {
-        invariants(items, Level::Item, &path.child("items"), errors);
+        invariants(items, Level::Item, &path.child("items"), found);
     }
     for (name, child) in props.properties() {
         invariants(
             child,
             Level::Field,
             &path.child("properties").key(name),
-            errors,
+            found,
         );
     }
     let extra = props.additional();
     if !matches!(extra, Extra::None) && level == Level::Root {
-        errors.push(Error::forbidden(
+        found.push(Error::forbidden(
             path.child("additionalProperties"),
             "must not be used at the root",
         ));
@@ -50,21 +63,21 @@ fn invariants(props: Props<'_>, level: Level, path: &Path, errors: &mut Vec<Erro
             child,
             Level::Field,
             &path.child("additionalProperties"),
-            errors,
+            found,
         );
     }
-    extensions(props, path, errors);
+    extensions(props, path, found);
     let int_or_string = IntOrString::of(props);
-    values(props, int_or_string, path, errors);
-    types(props, level, path, errors);
+    values(props, int_or_string, path, found);
+    types(props, level, path, found);
     if props.flag("x-kubernetes-embedded-resource") {
-        embedded(props, path, errors);
+        embedded(props, path, found);
     }
     let checks_meta = level == Level::Root || props.flag("x-kubernetes-embedded-resource");
-    meta(props, level, checks_meta, path, errors);
+    meta(props, level, checks_meta, path, found);
 }
 
-fn extensions(props: Props<'_>, path: &Path, errors: &mut Vec<Error>) {
+fn extensions(props: Props<'_>, path: &Path, found: &mut Findings) {
     if props.flag("x-kubernetes-int-or-string") {
         for key in [
             "x-kubernetes-preserve-unknown-fields",
@@ -72,20 +85,20 @@ fn extensions(props: Props<'_>, path: &Path, errors: &mut Vec<Error>) {
         ] {
             if props.flag(key) {
                 let words = "must be false if x-kubernetes-int-or-string is true";
-                errors.push(Error::invalid(path.child(key), true, words));
+                found.push(Error::invalid(path.child(key), true, words));
             }
         }
     }
 }
 
-fn types(props: Props<'_>, level: Level, path: &Path, errors: &mut Vec<Error>) {
+fn types(props: Props<'_>, level: Level, path: &Path, found: &mut Findings) {
     let kind = props.kind();
     let untyped_allowed = props.flag("x-kubernetes-int-or-string")
         || props.flag("x-kubernetes-preserve-unknown-fields");
     let at = path.child("type");
     if props.flag("x-kubernetes-embedded-resource") && kind != "object" {
         let words = "must be object if x-kubernetes-embedded-resource is true";
-        errors.push(match kind {
+        found.push(match kind {
             "" => Error::required(at.clone(), words),
             kind => Error::invalid(at.clone(), kind, words),
         });
@@ -95,32 +108,32 @@ fn types(props: Props<'_>, level: Level, path: &Path, errors: &mut Vec<Error>) {
             Level::Item => "must not be empty for specified array items",
             Level::Field => "must not be empty for specified object fields",
         };
-        errors.push(Error::required(at.clone(), words));
+        found.push(Error::required(at.clone(), words));
     }
     if level == Level::Root && !kind.is_empty() && kind != "object" {
-        errors.push(Error::invalid(at, kind, "must be object at the root"));
+        found.push(Error::invalid(at, kind, "must be object at the root"));
     }
 }
 
-fn embedded(props: Props<'_>, path: &Path, errors: &mut Vec<Error>) {
+fn embedded(props: Props<'_>, path: &Path, found: &mut Findings) {
     if !matches!(props.additional(), Extra::None) {
         let words = "must not be used if x-kubernetes-embedded-resource is set";
-        errors.push(Error::forbidden(path.child("additionalProperties"), words));
+        found.push(Error::forbidden(path.child("additionalProperties"), words));
     }
     if !props.flag("x-kubernetes-preserve-unknown-fields") && props.properties().len() == 0 {
         let words = "must not be empty if x-kubernetes-embedded-resource is true without x-kubernetes-preserve-unknown-fields";
-        errors.push(Error::required(path.child("properties"), words));
+        found.push(Error::required(path.child("properties"), words));
     }
 }
 
-fn meta(props: Props<'_>, level: Level, checks_meta: bool, path: &Path, errors: &mut Vec<Error>) {
+fn meta(props: Props<'_>, level: Level, checks_meta: bool, path: &Path, found: &mut Findings) {
     let at = |name: &str| path.child("properties").key(name);
     for name in ["kind", "apiVersion"] {
         if let Some(child) = props
             .property(name)
             .filter(|child| checks_meta && child.kind() != "string")
         {
-            errors.push(Error::invalid(
+            found.push(Error::invalid(
                 at(name).child("type"),
                 child.kind(),
                 "must be string",
@@ -131,7 +144,7 @@ fn meta(props: Props<'_>, level: Level, checks_meta: bool, path: &Path, errors: 
         return;
     };
     if checks_meta && metadata.kind() != "object" {
-        errors.push(Error::invalid(
+        found.push(Error::invalid(
             at("metadata").child("type"),
             metadata.kind(),
             "must be object",
@@ -139,7 +152,7 @@ fn meta(props: Props<'_>, level: Level, checks_meta: bool, path: &Path, errors: 
     }
     if level == Level::Root && !is_plain_metadata(metadata) {
         let words = "must not specify anything other than name and generateName, but metadata is implicitly specified";
-        errors.push(Error::forbidden(at("metadata"), words));
+        found.push(Error::forbidden(at("metadata"), words));
     }
 }
 
@@ -185,14 +198,14 @@ impl IntOrString {
     }
 }
 
-fn values(props: Props<'_>, int_or_string: IntOrString, path: &Path, errors: &mut Vec<Error>) {
+fn values(props: Props<'_>, int_or_string: IntOrString, path: &Path, found: &mut Findings) {
     if int_or_string != IntOrString::AnyOf {
         for (index, branch) in props.schemas("anyOf").into_iter().enumerate() {
             nested(
                 branch,
                 IntOrString::No,
                 &path.child("anyOf").index(index),
-                errors,
+                found,
             );
         }
     }
@@ -201,44 +214,44 @@ fn values(props: Props<'_>, int_or_string: IntOrString, path: &Path, errors: &mu
             (IntOrString::AllOfAnyOf, 0) => IntOrString::AnyOf,
             (_, _) => IntOrString::No,
         };
-        nested(branch, inner, &path.child("allOf").index(index), errors);
+        nested(branch, inner, &path.child("allOf").index(index), found);
     }
     for (index, branch) in props.schemas("oneOf").into_iter().enumerate() {
         nested(
             branch,
             IntOrString::No,
             &path.child("oneOf").index(index),
-            errors,
+            found,
         );
     }
     if let Some(not) = props.schema("not") {
-        nested(not, IntOrString::No, &path.child("not"), errors);
+        nested(not, IntOrString::No, &path.child("not"), found);
     }
     let pattern = props.text("pattern");
     if let Some(fault) = (!pattern.is_empty())
-        .then(|| Pattern::check(pattern).err())
+        .then(|| found.patterns.check(pattern).err())
         .flatten()
     {
         let words = format!("must be a valid regular expression, but isn't: {fault}");
-        errors.push(Error::invalid(path.child("pattern"), pattern, words));
+        found.push(Error::invalid(path.child("pattern"), pattern, words));
     }
 }
 
 /// A schema inside logic, which may restrict values but not describe them.
-fn nested(props: Props<'_>, int_or_string: IntOrString, path: &Path, errors: &mut Vec<Error>) {
-    values(props, int_or_string, path, errors);
+fn nested(props: Props<'_>, int_or_string: IntOrString, path: &Path, found: &mut Findings) {
+    values(props, int_or_string, path, found);
     if let Some(items) = props.items() {
-        nested(items, IntOrString::No, &path.child("items"), errors);
+        nested(items, IntOrString::No, &path.child("items"), found);
     }
     for (name, child) in props.properties() {
         nested(
             child,
             IntOrString::No,
             &path.child("properties").key(name),
-            errors,
+            found,
         );
     }
-    let mut forbid = |key: &str, words: &str| errors.push(Error::forbidden(path.child(key), words));
+    let mut forbid = |key: &str, words: &str| found.push(Error::forbidden(path.child(key), words));
     for key in ["type", "title", "description"] {
         if !props.text(key).is_empty() {
             forbid(key, "must be empty to be structural");
@@ -273,7 +286,7 @@ fn nested(props: Props<'_>, int_or_string: IntOrString, path: &Path, errors: &mu
     }
     if props.property("metadata").is_some() {
         let at = path.child("properties").key("metadata");
-        errors.push(Error::forbidden(
+        found.push(Error::forbidden(
             at,
             "must not be specified in a nested context",
         ));
@@ -287,15 +300,15 @@ fn completeness(
     structure: Option<Props<'_>>,
     structure_path: &Path,
     path: &Path,
-    errors: &mut Vec<Error>,
+    found: &mut Findings,
 ) {
     if let Some(not) = props.schema("not") {
-        nested_completeness(not, structure, structure_path, &path.child("not"), errors);
+        nested_completeness(not, structure, structure_path, &path.child("not"), found);
     }
     for key in ["allOf", "anyOf", "oneOf"] {
         for (index, branch) in props.schemas(key).into_iter().enumerate() {
             let path = path.child(key).index(index);
-            nested_completeness(branch, structure, structure_path, &path, errors);
+            nested_completeness(branch, structure, structure_path, &path, found);
         }
     }
 }
@@ -305,23 +318,23 @@ fn nested_completeness(
     structure: Option<Props<'_>>,
     structure_path: &Path,
     path: &Path,
-    errors: &mut Vec<Error>,
+    found: &mut Findings,
 ) {
     let Some(structure) = structure else {
-        errors.push(Error::required(
+        found.push(Error::required(
             structure_path.clone(),
             format!("because it is defined in {path}"),
         ));
         return;
     };
-    completeness(props, Some(structure), structure_path, path, errors);
+    completeness(props, Some(structure), structure_path, path, found);
     if let Some(items) = props.items() {
         let (below, at) = (structure_path.child("items"), path.child("items"));
-        nested_completeness(items, structure.items(), &below, &at, errors);
+        nested_completeness(items, structure.items(), &below, &at, found);
     }
     for (name, child) in props.properties() {
         let below = structure_path.child("properties").key(name);
         let at = path.child("properties").key(name);
-        nested_completeness(child, structure.property(name), &below, &at, errors);
+        nested_completeness(child, structure.property(name), &below, &at, found);
     }
 }

@@ -4,6 +4,7 @@
 
 mod go;
 
+use std::collections::HashSet;
 use std::fmt;
 use std::sync::OnceLock;
 
@@ -12,8 +13,15 @@ use regex::{Regex, RegexBuilder};
 /// Compiled patterns may not be larger than this.
 const SIZE_LIMIT: usize = 2 << 20;
 
+/// How large compiled patterns are found to be, one after the other.
+const SIZES: [usize; 4] = [8 << 10, 64 << 10, 512 << 10, SIZE_LIMIT];
+
+/// What all patterns of one author may take when they are compiled, which is as much as to say how
+/// long that may take.
+const TOTAL: usize = 64 << 20;
+
 /// A pattern, compiled when it is first used: most schemas are loaded long before that.
-pub(crate) struct Pattern {
+pub struct Pattern {
     source: Box<str>,
     regex: OnceLock<Option<Regex>>,
 }
@@ -21,26 +29,26 @@ pub(crate) struct Pattern {
 // === impl Pattern ===
 
 impl Pattern {
-    pub(crate) fn new(source: &str) -> Self {
+    pub fn new(source: &str) -> Self {
         Self {
             source: source.into(),
             regex: OnceLock::new(),
         }
     }
 
-    /// Why `source` is no pattern.
-    pub(crate) fn check(source: &str) -> Result<(), String> {
-        compile(source).map(drop)
+    pub fn source(&self) -> &str {
+        &self.source
     }
 
-    pub(crate) fn source(&self) -> &str {
-        &self.source
+    /// Nothing for a pattern that does not compile.
+    pub fn regex(&self) -> Option<&Regex> {
+        let compile = || compile_pattern(&self.source, SIZE_LIMIT).ok();
+        self.regex.get_or_init(compile).as_ref()
     }
 
     /// Whether `text` contains a match; never for a pattern that does not compile.
     pub(crate) fn matches(&self, text: &str) -> bool {
-        let regex = self.regex.get_or_init(|| compile(&self.source).ok());
-        regex.as_ref().is_some_and(|regex| regex.is_match(text))
+        self.regex().is_some_and(|regex| regex.is_match(text))
     }
 }
 
@@ -50,27 +58,70 @@ impl fmt::Debug for Pattern {
     }
 }
 
-/// Compiles a pattern in Go's syntax; an error says why it is none, or that it is too large.
-pub fn compile(source: &str) -> Result<Regex, String> {
-    compile_within(source, SIZE_LIMIT)
+/// The patterns that one author may have checked: those of a definition, or of an expression.
+#[derive(Debug)]
+pub struct PatternBudget {
+    left: usize,
+    /// The same ones come again and again.
+    checked: HashSet<Box<str>>,
 }
 
-/// Like [`compile`], with a size of the caller's.
-pub fn compile_within(source: &str, size: usize) -> Result<Regex, String> {
-    let translated = go::translate(source)?;
-    let regex = RegexBuilder::new(&translated).size_limit(size).build();
-    regex.map_err(|error| {
-        if matches!(error, regex::Error::CompiledTooBig(_)) {
-            return "expression is too large".to_owned();
+// === impl PatternBudget ===
+
+impl Default for PatternBudget {
+    fn default() -> Self {
+        Self {
+            left: TOTAL,
+            checked: HashSet::new(),
         }
-        error
-            .to_string()
-            .lines()
-            .last()
-            .unwrap_or_default()
-            .trim()
-            .to_owned()
-    })
+    }
+}
+
+impl PatternBudget {
+    /// Why `source` is no pattern, or one too many.
+    pub fn check(&mut self, source: &str) -> Result<(), String> {
+        if self.checked.contains(source) {
+            return Ok(());
+        }
+        let translated = go::translate(source)?;
+        for size in SIZES {
+            if size > self.left {
+                return Err("all expressions together are too large".to_owned());
+            }
+            match build(&translated, size) {
+                Err(regex::Error::CompiledTooBig(_)) => {}
+                Err(error) => return Err(said(&error)),
+                Ok(_) => {
+                    self.left -= size;
+                    self.checked.insert(source.into());
+                    return Ok(());
+                }
+            }
+        }
+        self.left -= SIZE_LIMIT;
+        Err(TOO_LARGE.to_owned())
+    }
+}
+
+const TOO_LARGE: &str = "expression is too large";
+
+/// Compiles a pattern in Go's syntax; an error says why it is none, or that it is larger than
+/// `size`.
+pub fn compile_pattern(source: &str, size: usize) -> Result<Regex, String> {
+    let translated = go::translate(source)?;
+    build(&translated, size).map_err(|error| said(&error))
+}
+
+fn build(translated: &str, size: usize) -> Result<Regex, regex::Error> {
+    RegexBuilder::new(translated).size_limit(size).build()
+}
+
+fn said(error: &regex::Error) -> String {
+    if matches!(error, regex::Error::CompiledTooBig(_)) {
+        return TOO_LARGE.to_owned();
+    }
+    let text = error.to_string();
+    text.lines().last().unwrap_or_default().trim().to_owned()
 }
 
 /// How many times a pattern repeats parts of itself by number, at most: `a{3}` three times,
@@ -91,6 +142,35 @@ pub fn repetitions(pattern: &str) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn check(pattern: &str) -> Result<(), String> {
+        PatternBudget::default().check(pattern)
+    }
+
+    fn megabytes(count: usize) -> PatternBudget {
+        PatternBudget {
+            left: count << 20,
+            ..PatternBudget::default()
+        }
+    }
+
+    #[test]
+    fn all_patterns_together_are_bounded() {
+        let refused = |budget: &mut PatternBudget, pattern: &str| {
+            let mut each = (0..20).map(|n| budget.check(&format!("{pattern}{n}")));
+            each.position(|found| found == Err("all expressions together are too large".to_owned()))
+        };
+        let mut budget = megabytes(5);
+        assert_eq!(refused(&mut budget, r"\pL{20}"), Some(2));
+        assert_eq!(
+            budget.check(r"\pL{20}0"),
+            Ok(()),
+            "a known one costs nothing"
+        );
+        // Those that are too large took as long.
+        assert_eq!(refused(&mut megabytes(5), r"\pL{999}"), Some(2));
+        assert_eq!(refused(&mut megabytes(5), "^[a-z]"), None);
+    }
 
     #[test]
     fn repetitions_are_counted() {
@@ -144,7 +224,7 @@ mod tests {
             (r"^[a-z]{1,1000}$", "abc", true),
         ];
         for (pattern, text, expected) in cases {
-            assert_eq!(Pattern::check(pattern), Ok(()), "{pattern}");
+            assert_eq!(check(pattern), Ok(()), "{pattern}");
             assert_eq!(
                 Pattern::new(pattern).matches(text),
                 expected,
@@ -179,7 +259,7 @@ mod tests {
             "(?-u)a",
             "(?R)",
         ] {
-            assert!(Pattern::check(pattern).is_err(), "{pattern}");
+            assert!(check(pattern).is_err(), "{pattern}");
             assert!(!Pattern::new(pattern).matches("a"), "{pattern}");
         }
     }
