@@ -6,8 +6,8 @@ use std::io::{self, Read as _};
 use clap::{Args, Subcommand, ValueEnum};
 use deltaplane_api::field;
 use deltaplane_expr::{
-    Absent, Bindings, Budget, Decl, Env, Eval, Exposure, Meter, Problems, Program, Reading,
-    Template, check, env, lower, parse, parse_template, syntax,
+    Absent, Bindings, Budget, Decl, Env, Eval, Exposure, Library, Meter, Problems, Program,
+    Reading, Stopped, Template, check, env, is_omitted, lower, parse, parse_template, syntax,
 };
 use deltaplane_schema::crd;
 use serde_json::{Value, json};
@@ -29,13 +29,13 @@ enum Verb {
 
 #[derive(Debug, Args)]
 struct Question {
-    /// The expression
+    /// The expression; `-` reads it from standard input
     expression: String,
     /// Take it as a text with expressions in `${…}`, as graphs have them
     #[arg(long)]
     template: bool,
-    /// A variable: NAME=@FILE reads YAML or JSON from a file, NAME=TEXT takes it as it is, NAME
-    /// alone declares it without a value
+    /// A variable: NAME=@FILE reads YAML or JSON from a file, NAME=TEXT takes the text as YAML,
+    /// NAME alone declares it without a value
     #[arg(long = "var", value_name = "NAME[=VALUE]")]
     variables: Vec<String>,
     /// The schema of a variable: an OpenAPI v3 schema, or a CustomResourceDefinition, whose
@@ -45,6 +45,9 @@ struct Question {
     /// Which functions there are, and what it means that data is absent
     #[arg(long, value_enum, default_value_t = Functions::Kro)]
     env: Functions,
+    /// The most that evaluating may cost, in the units of Kubernetes
+    #[arg(long, value_name = "UNITS", default_value_t = Budget::default().cost)]
+    cost_limit: u64,
     #[arg(short, long, value_enum, default_value_t = Output::Text)]
     output: Output,
 }
@@ -125,7 +128,7 @@ impl CelError {
             Self::Twice(_) => "give each variable once",
             Self::TooLarge { .. } => "try it with a part of the data",
             Self::Read { .. } => "check that the file is there and can be read",
-            Self::Yaml { .. } => "quote texts: --var 'name=\"text\"'",
+            Self::Yaml { .. } => "quote texts, --var 'name=\"text\"'; give one document at a time",
             Self::Schema { .. } | Self::Invisible { .. } => {
                 "give an OpenAPI v3 schema of type object, or a CustomResourceDefinition"
             }
@@ -137,15 +140,20 @@ impl CelError {
 
 impl Cel {
     pub(crate) fn run(self) -> Result<Said, CelError> {
-        let (question, evaluates) = match self.verb {
+        let (mut question, evaluates) = match self.verb {
             Verb::Eval(question) => (question, true),
             Verb::Check(question) => (question, false),
         };
+        if question.expression == "-" {
+            let text = all("standard input", &mut io::stdin().lock())?;
+            question.expression = text.trim_end().to_owned();
+        }
         let variables = question.variables()?;
         let declared = variables
             .iter()
             .map(|variable| (variable.name.clone(), variable.decl.clone()));
-        let env = question.env.build().with_variables(declared);
+        let env = question.env.build(question.template);
+        let env = env.with_variables(declared);
         let said = match (question.compile(&env), evaluates) {
             (Err(problems), _) => refused(&problems, question.output),
             (Ok((_, ty)), false) => match question.output {
@@ -268,10 +276,17 @@ impl Question {
                 return self.failed(why.clone(), json!({"error": why}));
             }
         }
-        let mut meter = Meter::new(Budget::default());
+        let mut meter = Meter::new(Budget {
+            cost: self.cost_limit,
+            ..Budget::default()
+        });
         let outcome = program.eval_metered(&bindings, &mut meter);
         let cost = meter.cost();
         match outcome {
+            Eval::Value(value) if is_omitted(&value) => {
+                let said = "omitted: the field or item that it is for is left out";
+                self.failed(said.to_owned(), json!({"omitted": true, "cost": cost}))
+            }
             Eval::Value(value) => match value.to_json(&mut meter) {
                 Ok(value) => Said::good(match self.output {
                     Output::Text => format!("{value:#}\n"),
@@ -292,10 +307,14 @@ impl Question {
                 let drawn = failure.drawn(&self.expression);
                 self.failed(drawn.trim_end().to_owned(), error)
             }
-            Eval::Stopped(stopped) => self.failed(
-                stopped.to_string(),
-                json!({"error": stopped.to_string(), "cost": cost}),
-            ),
+            Eval::Stopped(stopped) => {
+                let Budget { steps, .. } = Budget::default();
+                let limit = match stopped {
+                    Stopped::Cost => format!("{stopped}: {} (--cost-limit)", self.cost_limit),
+                    Stopped::Steps => format!("{stopped}: {steps}"),
+                };
+                self.failed(limit.clone(), json!({"error": limit, "cost": cost}))
+            }
         }
     }
 
@@ -316,10 +335,12 @@ impl Question {
 // === impl Functions ===
 
 impl Functions {
-    fn build(self) -> Env {
+    /// Texts with expressions can say that something is to be left out.
+    fn build(self, template: bool) -> Env {
         match self {
             Self::Standard => env::standard(),
             Self::K8sCrd => env::kubernetes(),
+            Self::Kro if template => env::kro().library(Library::KroOmit).build(),
             Self::Kro => env::kro().build(),
             Self::Gate => env::gate().build(),
         }
@@ -370,12 +391,19 @@ fn is_name(text: &str) -> bool {
 }
 
 fn read(file: &str) -> Result<String, CelError> {
+    match fs::File::open(file) {
+        Ok(mut open) => all(file, &mut open),
+        Err(source) => Err(CelError::Read {
+            file: file.to_owned(),
+            source,
+        }),
+    }
+}
+
+/// All of it, if it is not too much.
+fn all(file: &str, from: &mut dyn io::Read) -> Result<String, CelError> {
     let mut text = String::new();
-    let read = fs::File::open(file).and_then(|open| {
-        let mut open = open.take(MAX_FILE + 1);
-        open.read_to_string(&mut text)
-    });
-    match read {
+    match from.take(MAX_FILE + 1).read_to_string(&mut text) {
         Ok(length) if length as u64 > MAX_FILE => Err(CelError::TooLarge {
             file: file.to_owned(),
         }),
@@ -390,7 +418,8 @@ fn read(file: &str) -> Result<String, CelError> {
 fn yaml(place: &str, text: &str) -> Result<Value, CelError> {
     // JSON is YAML, but can be longer.
     let json = serde_json::from_str(text);
-    json.or_else(|_| serde_saphyr::from_str(text))
+    let options = serde_saphyr::options! { legacy_octal_numbers: true };
+    json.or_else(|_| serde_saphyr::from_str_with_options(text, options))
         .map_err(|error| CelError::Yaml {
             place: place.to_owned(),
             why: error
@@ -493,6 +522,49 @@ mod tests {
             [1]
         "#]],
         );
+    }
+
+    #[test]
+    fn what_is_omitted_is_left_out() {
+        check(
+            &["eval", "--template", "${{'a': [1, omit()], 'b': omit()}}"],
+            expect![[r#"
+                {
+                  "a": [
+                    1
+                  ]
+                }
+            "#]],
+        );
+        check(
+            &["eval", "--template", "${omit()}"],
+            expect![[r#"
+                omitted: the field or item that it is for is left out
+                [1]
+            "#]],
+        );
+    }
+
+    #[test]
+    fn limits_are_named() {
+        check(
+            &["eval", "lists.range(90000).map(x, x).size()"],
+            expect![[r#"
+                operation cancelled: actual cost limit exceeded: 1000000 (--cost-limit)
+                [1]
+            "#]],
+        );
+        let raised = [
+            "lists.range(90000).map(x, x).size()",
+            "--cost-limit",
+            "2000000",
+        ];
+        check(&[&["eval"], &raised[..]].concat(), expect![["90000\n"]]);
+    }
+
+    #[test]
+    fn numbers_of_yaml_are_kubernetes_numbers() {
+        check(&["eval", "x", "--var", "x=0777"], expect![["511\n"]]);
     }
 
     #[test]

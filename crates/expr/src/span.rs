@@ -63,13 +63,16 @@ impl Span {
         let at = self.position(source);
         let (line, column) = at.shown(source);
         let rest = line.chars().count().saturating_sub(column).max(1);
-        let width = (self.end.saturating_sub(self.start) as usize).clamp(1, rest);
+        let marked = source.get(self.start as usize..self.end as usize);
+        let width = marked.map_or(1, |marked| marked.chars().count());
+        // A tab is as wide as the tab above it.
+        let before = line.chars().take(column);
+        let blank: String = before.map(|c| if c == '\t' { c } else { ' ' }).collect();
         format!(
-            "{}:{}: {message}\n | {line}\n | {}{}\n",
+            "{}:{}: {message}\n | {line}\n | {blank}{}\n",
             at.line,
             at.column + 1,
-            " ".repeat(column),
-            "^".repeat(width)
+            "^".repeat(width.clamp(1, rest))
         )
     }
 }
@@ -157,6 +160,15 @@ impl std::error::Error for Problems {}
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn marks_are_as_long_as_what_they_mark() {
+        let source = "\t'ééé' + 1";
+        assert_eq!(
+            Span::new(1, 9).drawn(source, "no"),
+            "1:2: no\n | \t'ééé' + 1\n | \t^^^^^\n"
+        );
+    }
 
     #[test]
     fn of_long_lines_the_part_with_the_problem_is_shown() {

@@ -99,11 +99,11 @@ impl Token<'_> {
     /// The token in words, for messages.
     pub(super) fn describe(&self) -> String {
         match self {
-            Self::End => "the end of the expression".to_owned(),
+            Self::End => "end of the expression".to_owned(),
             Self::Ident(name) => format!("'{name}'"),
             Self::Quoted(name) => format!("'`{name}`'"),
             Self::Int(text) | Self::Uint(text) | Self::Double(text) => format!("number {text}"),
-            Self::String(_) => "a string".to_owned(),
+            Self::String(_) => "string".to_owned(),
             Self::Bytes(_) => "bytes".to_owned(),
             Self::True => "'true'".to_owned(),
             Self::False => "'false'".to_owned(),

@@ -494,11 +494,10 @@ impl<'s> Parser<'s> {
             | Token::Double(_)
             | Token::String(_)
             | Token::Bytes(_)
-            | Token::True
-            | Token::False
-            | Token::Null
-            | Token::In
             | Token::Symbol(_) => return Err(self.unexpected("a field name")),
+            Token::True | Token::False | Token::Null | Token::In => {
+                return Err(self.unexpected("a field name (write it in `backticks`)"));
+            }
         };
         self.advance()?;
         Ok(found)

@@ -229,7 +229,7 @@ mod tests {
         let problems = parse_template("a-${x}-${y +}-b", syntax).unwrap_err();
         assert_eq!(
             problems.to_string(),
-            "1:13: Syntax error: unexpected the end of the expression, expecting an expression"
+            "1:13: Syntax error: unexpected end of the expression, expecting an expression"
         );
         let Ok(Template::Joined(ast)) = parse_template("é${x}", syntax) else {
             panic!("it parses");

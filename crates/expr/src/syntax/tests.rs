@@ -86,11 +86,11 @@ fn what_is_no_expression_is_refused_with_its_place() {
     let cases = [
         (
             "",
-            "1:1: Syntax error: unexpected the end of the expression, expecting an expression",
+            "1:1: Syntax error: unexpected end of the expression, expecting an expression",
         ),
         (
             "1 +",
-            "1:4: Syntax error: unexpected the end of the expression, expecting an expression",
+            "1:4: Syntax error: unexpected end of the expression, expecting an expression",
         ),
         (
             "a\n  ..b",

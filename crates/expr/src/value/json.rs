@@ -7,6 +7,7 @@ use serde_json::Value as Json;
 use super::{List, Map, Value};
 use crate::decl::{Decl, Shape};
 use crate::fault::{Fault, Reason};
+use crate::library::is_omitted;
 use crate::meter::Meter;
 use crate::time::{Duration, Timestamp};
 
@@ -119,7 +120,7 @@ impl<'a> Value<'a> {
     }
 
     /// The value as JSON, as Kubernetes and kro write it: times in whole seconds, durations in
-    /// Go's units, bytes as base64, an empty optional as null.
+    /// Go's units, bytes as base64, an empty optional as null; what is omitted is left out.
     pub fn to_json(&self, meter: &mut Meter) -> Result<Json, Box<Fault>> {
         meter.step(1)?;
         let unfit = |what: &str| {
@@ -151,7 +152,10 @@ impl<'a> Value<'a> {
                 let mut items = Vec::with_capacity(list.len().min(1024));
                 for item in list.iter() {
                     meter.write(size_of::<Json>())?;
-                    items.push(item?.to_json(meter)?);
+                    let item = item?;
+                    if !is_omitted(&item) {
+                        items.push(item.to_json(meter)?);
+                    }
                 }
                 Json::Array(items)
             }
@@ -171,7 +175,9 @@ impl<'a> Value<'a> {
                         return unfit(&format!("a map with a key of type {}", key.type_of()));
                     };
                     meter.write(ENTRY + name.as_str().len())?;
-                    object.insert(name.as_str().to_owned(), value.to_json(meter)?);
+                    if !is_omitted(&value) {
+                        object.insert(name.as_str().to_owned(), value.to_json(meter)?);
+                    }
                 }
                 Json::Object(object)
             }
