@@ -1,16 +1,21 @@
-//! Expressions and templates: parse, print, check, evaluate.
+//! Expressions, templates and rules of schemas: parse, print, check, evaluate, judge.
 //!
-//! The input is the expression, a zero byte, and JSON for the variable `x`.
+//! The input is the expression, a zero byte, and JSON for the variable `x`. As a rule the
+//! expression is one about a whole object and about each item of a list, and objects are judged
+//! that are always the same.
 #![no_main]
 
 use std::sync::LazyLock;
 
+use deltaplane_api::field::{Error, Path};
+use deltaplane_expr::rules::{self, Rules};
 use deltaplane_expr::{
     Absent, Bindings, Budget, Decl, Env, Eval, Exposure, LazyJson, Meter, Program, Reading, Reason,
     Template, check, compile_template, cost, env, lower, parse, syntax,
 };
-use deltaplane_schema::crd;
+use deltaplane_schema::{Schema, crd};
 use libfuzzer_sys::fuzz_target;
+use serde_json::{Value as Json, json};
 
 /// Little enough for many runs in a second.
 const BUDGET: Budget = Budget {
@@ -26,7 +31,18 @@ static ENVS: LazyLock<[Env; 2]> = LazyLock::new(|| {
 });
 
 fn declared() -> Decl {
-    let schema = serde_json::json!({
+    let schema = compiled(&described()).expect("it is a schema");
+    let reading = Reading {
+        absent: Absent::Fails,
+        exposure: Exposure::Declared,
+        resource: false,
+    };
+    Decl::of_schema(&schema, "x", reading).expect("it can be seen")
+}
+
+/// A field of every kind.
+fn described() -> Json {
+    json!({
         "type": "object",
         "properties": {
             "s": {"type": "string"},
@@ -39,16 +55,24 @@ fn declared() -> Decl {
             "m": {"type": "object", "additionalProperties": {"type": "integer"}},
             "o": {"type": "object", "properties": {"l": {"type": "array", "items": {"type": "object", "properties": {"n": {"type": "string"}}}}}},
         },
-    });
-    let path = deltaplane_api::field::Path::root();
-    let schema = crd::compile(&schema, &path, crd::Options::default()).expect("it is a schema");
-    let reading = Reading {
-        absent: Absent::Fails,
-        exposure: Exposure::Declared,
-        resource: false,
-    };
-    Decl::of_schema(&schema, "x", reading).expect("it can be seen")
+    })
 }
+
+fn compiled(schema: &Json) -> Result<Schema, Vec<Error>> {
+    crd::compile(schema, &Path::root(), crd::Options::default())
+}
+
+/// What rules judge: one that has everything, one that has little, one that is not as described.
+static OBJECTS: LazyLock<[Json; 3]> = LazyLock::new(|| {
+    let full = json!({
+        "s": "a", "i": 1, "d": 1.5, "b": true, "t": "2026-01-01T00:00:00Z", "q": "50%",
+        "l": ["a", "b", "b"], "m": {"a": 1, "b c": 2}, "o": {"l": [{"n": "x"}, {}]},
+    });
+    let little = json!({"s": "", "i": -1, "b": null, "q": 7, "l": ["b"], "o": {"l": [{"n": "x"}]}});
+    let wrong =
+        json!({"s": 1, "i": "a", "l": {"a": 1}, "m": [null], "o": {"l": [[1]]}, "t": "soon"});
+    [full, little, wrong].map(|spec| json!({"metadata": {"name": "a"}, "spec": spec}))
+});
 
 fuzz_target!(|input: &[u8]| {
     let mut halves = input.splitn(2, |byte| *byte == 0);
@@ -58,7 +82,49 @@ fuzz_target!(|input: &[u8]| {
         expression(&source, data, env);
         template(&source, data, env);
     }
+    rule(&source);
 });
+
+/// A definition with the expression for a rule, and for the message of one.
+fn rule(source: &str) {
+    let rule = json!([
+        {"rule": source, "messageExpression": source},
+        {"rule": "self == oldSelf", "messageExpression": source},
+        {"rule": source, "optionalOldSelf": true},
+    ]);
+    let mut spec = described();
+    // One about an item sees another type, and may see no past.
+    spec["properties"]["l"]["items"]["x-kubernetes-validations"] = rule.clone();
+    spec["properties"]["o"]["x-kubernetes-validations"] = rule.clone();
+    spec["x-kubernetes-validations"] = rule;
+    let document = json!({"type": "object", "properties": {"spec": spec}});
+    // A rule of nothing is none.
+    let Ok(schema) = compiled(&document) else {
+        return;
+    };
+    let refused = rules::check(&schema, &Path::root());
+    drop(refused.iter().map(ToString::to_string).collect::<Vec<_>>());
+    let Some(rules) = Rules::of_resource(&schema) else {
+        return;
+    };
+    let [full, little, wrong] = &*OBJECTS;
+    // Made, changed for less and for more, and not as described.
+    for (new, old) in [
+        (full, None),
+        (little, Some(full)),
+        (full, Some(little)),
+        (wrong, Some(wrong)),
+    ] {
+        let verdict = rules.judge(new, old);
+        drop(
+            verdict
+                .errors
+                .iter()
+                .map(ToString::to_string)
+                .collect::<Vec<_>>(),
+        );
+    }
+}
 
 fn expression(source: &str, data: &[u8], env: &Env) {
     let Ok(ast) = parse(source, env) else {

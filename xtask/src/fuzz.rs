@@ -25,7 +25,7 @@ pub(crate) struct Args {
 
 #[derive(clap::ValueEnum, Clone, Copy, Debug)]
 enum Target {
-    /// Expressions and templates: parse, print, check, evaluate.
+    /// Expressions, templates and rules: parse, print, check, evaluate, judge.
     Expression,
     /// Schemas, and objects of them.
     Object,

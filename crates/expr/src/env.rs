@@ -297,6 +297,13 @@ impl Env {
         self.base.fields.get(ty).copied().unwrap_or_default()
     }
 
+    /// All functions, by name.
+    pub fn functions(&self) -> Vec<&Function> {
+        let mut functions: Vec<&Function> = self.base.functions.values().collect();
+        functions.sort_by(|a, b| a.name().cmp(b.name()));
+        functions
+    }
+
     /// The function of a name.
     pub(crate) fn function(&self, name: &str) -> Option<&Function> {
         if self.variables.container.is_empty() && !name.starts_with('.') {

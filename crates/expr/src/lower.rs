@@ -262,7 +262,8 @@ impl Lowering<'_> {
     }
 
     /// Replaces a call on constants by what it gives, which then costs what the call would have
-    /// cost. A call that fails is left for the time when it is made.
+    /// cost. A call that fails is left for the time when it is made; so is one that costs nothing,
+    /// for what is free is taken to be written: a list of it would be free as well.
     fn compute(&mut self, op: OpId) -> OpId {
         let mut meter = Meter::new(Budget {
             cost: u64::MAX,
@@ -273,7 +274,9 @@ impl Lowering<'_> {
         let value = value.ok().filter(|value| value.cost_size() < MAX_FOLDED);
         let value = value.and_then(|value| fixed(&value));
         self.folding = self.folding.saturating_sub(meter.steps());
-        if let Some(value) = value {
+        if let Some(value) = value
+            && meter.cost() > 0
+        {
             self.program.ops[op.0 as usize] = Op::Const(value, meter.cost());
         }
         op
@@ -510,7 +513,7 @@ impl Lowering<'_> {
 
     fn function(&mut self, id: NodeId, name: &str, args: Vec<OpId>, member: bool) -> OpId {
         let span = self.ast.span(id);
-        if let Some(op) = self.special(id, name, &args) {
+        if let Some(op) = self.special(id, name, &args, member) {
             return op;
         }
         let all_constant = args.iter().all(|arg| self.as_constant(*arg).is_some());
@@ -519,9 +522,7 @@ impl Lowering<'_> {
         let foldable = all_constant && !member && CONVERSIONS.contains(&name) && args.len() == 1;
         match self.prepared(id, name, args, member) {
             Some(call) => {
-                if let Err(reason) = self.keep_pattern(&call) {
-                    return self.push(Op::Broken(reason, span));
-                }
+                self.keep_pattern(&call);
                 let pure = call.is_pure() && args_are_constant;
                 let op = self.push(Op::Call(Box::new(call)));
                 match pure && !foldable {
@@ -534,7 +535,7 @@ impl Lowering<'_> {
     }
 
     /// Calls with an operation of their own.
-    fn special(&mut self, id: NodeId, name: &str, args: &[OpId]) -> Option<OpId> {
+    fn special(&mut self, id: NodeId, name: &str, args: &[OpId], member: bool) -> Option<OpId> {
         let span = self.ast.span(id);
         match (name, args) {
             ("or" | "orValue", [first, other]) if self.env.function(name).is_some() => {
@@ -545,13 +546,15 @@ impl Lowering<'_> {
                     return None;
                 };
                 let pattern = pattern.as_str().to_owned();
-                if let Err(reason) = self.pattern(name, &pattern, span) {
-                    return Some(self.push(Op::Broken(reason, span)));
+                // Unless it is refused, it fails like any other pattern: when it is matched.
+                if !self.is_pattern(name, &pattern, span) {
+                    return None;
                 }
                 Some(self.push(Op::Matches(Box::new(Matches {
                     text: *text,
-                    pattern: Pattern::new(&pattern),
                     length: pattern.chars().count() as u64,
+                    pattern: Pattern::new(&pattern),
+                    cost: if member { Cost::Matches } else { Cost::Unit },
                     span,
                 }))))
             }
@@ -560,32 +563,30 @@ impl Lowering<'_> {
     }
 
     /// Whether the constant argument of a function is a pattern.
-    fn pattern(&mut self, function: &str, pattern: &str, span: Span) -> Result<(), Reason> {
+    fn is_pattern(&mut self, function: &str, pattern: &str, span: Span) -> bool {
         let Err(why) = self.budget.check(pattern) else {
-            return Ok(());
+            return true;
         };
-        let message = format!("invalid {function} argument: error parsing regexp: {why}");
         if self.env.options().validate_literals {
-            let message = message.clone();
+            let message = format!("invalid {function} argument: error parsing regexp: {why}");
             self.problems.push(Problem { span, message });
         }
-        Err(Reason::Invalid(message))
+        false
     }
 
     /// Keeps a call's pattern, so that it is compiled once.
-    fn keep_pattern(&mut self, call: &Call) -> Result<(), Reason> {
+    fn keep_pattern(&mut self, call: &Call) {
         let (Cost::Find, Some(pattern)) = (call.cost, call.args.get(1)) else {
-            return Ok(());
+            return;
         };
         let Some(Value::String(pattern)) = self.as_constant(*pattern) else {
-            return Ok(());
+            return;
         };
         let pattern = pattern.as_str().to_owned();
-        self.pattern(&call.name, &pattern, call.span)?;
-        if self.constants.iter().all(|one| one.source() != pattern) {
+        let is_new = self.constants.iter().all(|one| one.source() != pattern);
+        if self.is_pattern(&call.name, &pattern, call.span) && is_new {
             self.constants.push(Pattern::new(&pattern));
         }
-        Ok(())
     }
 
     /// A call with its dispatch decided. The first argument of a link comes from the chain.

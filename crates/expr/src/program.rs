@@ -132,6 +132,8 @@ pub(crate) enum Dispatch {
 pub(crate) struct Matches {
     pub(crate) text: OpId,
     pub(crate) pattern: Pattern,
+    /// What it costs: by the sizes of both as a member, one as a function, as in cel-go.
+    pub(crate) cost: Cost,
     /// Characters of the pattern.
     pub(crate) length: u64,
     pub(crate) span: Span,

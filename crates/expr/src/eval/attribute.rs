@@ -158,7 +158,8 @@ impl<'p: 'a, 'b, 'a> Machine<'p, 'b, 'a> {
                 }
             };
         }
-        if optional && !matches!(value, Value::Optional(_)) {
+        // Also when what was found is an optional itself: then there is one in another.
+        if optional {
             value = Value::some(value)?;
         }
         self.finish(attribute, attribute.steps.len(), value)
@@ -218,7 +219,8 @@ impl<'p: 'a, 'b, 'a> Machine<'p, 'b, 'a> {
                 })
             }
             Root::Local(local) => {
-                let origin = self.locals[local].origin?;
+                // One of a macro that is done, inside of what is looked at, is there no more.
+                let origin = self.locals.get(local)?.origin?;
                 let mut path = self.source(origin.range, depth + 1)?;
                 match origin.item {
                     Item::Whole => {}

@@ -98,15 +98,17 @@ impl<'p: 'a, 'b, 'a> Machine<'p, 'b, 'a> {
         let cost = match &result {
             Ok(_) if call.cost == Cost::Unit => 1,
             Ok(result) => runtime(self.meter, call.cost, args, result)?,
-            Err(_) => return result.or_else(|fault| self.failed(call, fault.at(call.span))),
+            Err(_) => runtime(self.meter, call.cost, args, &Value::Null)?,
+        };
+        let result = match result {
+            Ok(made) => made,
+            Err(fault) => return self.charged(fault.at(call.span), cost),
         };
         self.meter.charge(cost)?;
         // What was made takes memory.
-        if let Ok(made) = &result {
-            self.meter
-                .step(reading(made) * (BYTES_READ_PER_STEP / BYTES_WRITTEN_PER_STEP))?;
-        }
-        result
+        self.meter
+            .step(reading(&result) * (BYTES_READ_PER_STEP / BYTES_WRITTEN_PER_STEP))?;
+        Ok(result)
     }
 
     /// One operation after the other. Strings that are added are written one behind the other.
@@ -154,7 +156,7 @@ impl<'p: 'a, 'b, 'a> Machine<'p, 'b, 'a> {
         Err(fault)
     }
 
-    /// A call that failed, or an argument of which did: charged as if on plain values.
+    /// A call an argument of which failed: charged as if on plain values.
     #[cold]
     pub(super) fn failed(&mut self, call: &Call, fault: Box<Fault>) -> Outcome<'a> {
         self.charge_failed(call, &fault)?;
@@ -197,8 +199,11 @@ impl<'p: 'a, 'b, 'a> Machine<'p, 'b, 'a> {
         let Some(found) = text.as_str() else {
             return Err(no_overload("matches", &[text]).at(matches.span));
         };
-        self.meter
-            .charge(crate::cost::regex_cost(text.cost_size(), matches.length))?;
+        let cost = match matches.cost == Cost::Unit {
+            true => 1,
+            false => crate::cost::regex_cost(text.cost_size(), matches.length),
+        };
+        self.meter.charge(cost)?;
         let pattern = &matches.pattern;
         self.meter.scan(found.len(), pattern.source())?;
         // It was compiled once to see that it can be.

@@ -51,12 +51,18 @@ fn faults_follow_the_lattice() {
         ("x.list.map(i, 1)[5]", "waiting for x.list[*][5]"),
         ("x.a.merge({'z': 1}).q", "waiting for x.a.q"),
         ("dyn(x).a.q", "waiting for x.a.q"),
+        (
+            "cel.bind(y, x.list.map(i, i), y)[5]",
+            "waiting for x.list[*][5]",
+        ),
+        ("x.nope.matches('(')", "waiting for x.nope"),
         ("(x.t ? x.a : x.list[0]).q", "waiting for x.a.q"),
         // It waits, but nobody remembers where a value in a literal is from.
         ("{'k': x.a}.transformList(k, v, v.q)", "waiting for ?.q"),
         ("x.transformList(k, v, v.q)", "waiting for x[*].q"),
         // What is written down stays as it is, and what cannot be there never comes.
         ("[x.t][1]", "0..8: index out of bounds: 1"),
+        ("cel.bind(y, [x.t], y)[1]", "0..24: index out of bounds: 1"),
         ("{'a': x.t}.b", "0..12: no such key: b"),
         ("x.list[-1]", "0..10: index out of bounds: -1"),
         ("x.a[1]", "0..6: no such key: 1"),
@@ -81,6 +87,70 @@ fn faults_follow_the_lattice() {
         eval("x.list[9]", &x, Absent::Fails),
         "0..9: index out of bounds: 9"
     );
+}
+
+/// Found by asking cel-go.
+#[test]
+fn costs_are_counted_as_cel_go_counts_them() {
+    let s = "a".repeat(49);
+    let x = json!({"s": s, "y": "/".repeat(136)});
+    let schema = json!({
+        "type": "object",
+        "properties": {"s": {"type": "string"}, "y": {"type": "string", "format": "byte"}},
+    });
+    let path = deltaplane_api::field::Path::root();
+    let schema = deltaplane_schema::crd::compile(&schema, &path, Default::default()).unwrap();
+    let decl = Decl::of_schema(&schema, "x", Reading::default()).unwrap();
+    let env = env::kro().build().with_variables([("x".to_owned(), decl)]);
+    let cases = [
+        // As a function it costs one, whatever the pattern is.
+        ("matches(x.s, 'aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa')", 3),
+        ("x.s.matches('aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa')", 42),
+        // A call that fails has cost what it costs: these bytes are no text.
+        ("string(x.y)", 2 + 11),
+        // What is computed ahead of time and free does not make free what is made of it.
+        ("string([].sum())", 1),
+        ("[[].sum()]", 10),
+    ];
+    for (source, expected) in cases {
+        let program = crate::compile(source, &env).unwrap();
+        let mut bindings = Bindings::new(&env);
+        bindings.set_json(&env, env.slot("x").unwrap(), &x).unwrap();
+        let mut meter = Meter::new(Budget::default());
+        program.eval_metered(&bindings, &mut meter);
+        assert_eq!(meter.cost(), expected, "{source}");
+    }
+}
+
+/// Found by asking cel-go.
+#[test]
+fn an_optional_can_be_in_another() {
+    for source in [
+        "{1: optional.of(2)}[?1].value().value() == 2",
+        "optional.of({1: optional.of(2)})[1].value().value() == 2",
+        "optional.of({'a': optional.none()}).a.hasValue()",
+        "[optional.none()][?0].hasValue()",
+        "{'a': optional.of(2)}.?a.value().value() == 2",
+    ] {
+        assert_eq!(eval(source, &json!({}), Absent::Fails), "true", "{source}");
+    }
+}
+
+#[test]
+fn the_sum_of_nothing_is_of_the_type_of_its_list() {
+    let cases = [
+        ("[duration('1s')].filter(i, false).sum()", "\"0s\""),
+        ("type([1u].filter(i, false).sum()) == uint", "true"),
+        ("type([1.5].filter(i, false).sum()) == double", "true"),
+        ("x.sum()", "0"),
+    ];
+    for (source, expected) in cases {
+        assert_eq!(
+            eval(source, &json!([]), Absent::Fails),
+            expected,
+            "{source}"
+        );
+    }
 }
 
 /// Found by asking kro's own code.

@@ -222,6 +222,11 @@ impl Ast {
         self.spans[id.index()]
     }
 
+    /// All nodes, children before their parents.
+    pub fn ids(&self) -> impl Iterator<Item = NodeId> + use<> {
+        (0..u32::try_from(self.nodes.len()).unwrap_or(u32::MAX)).map(NodeId)
+    }
+
     pub fn len(&self) -> usize {
         self.nodes.len()
     }

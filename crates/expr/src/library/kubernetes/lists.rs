@@ -73,28 +73,28 @@ const ROWS: &[Row] = &[
         "list_int_sum_int",
         "list(int).() -> int",
         Cost::Traverse,
-        sum,
+        sum_int,
     ),
     Row::new(
         "sum",
         "list_uint_sum_uint",
         "list(uint).() -> uint",
         Cost::Traverse,
-        sum,
+        sum_uint,
     ),
     Row::new(
         "sum",
         "list_double_sum_double",
         "list(double).() -> double",
         Cost::Traverse,
-        sum,
+        sum_double,
     ),
     Row::new(
         "sum",
         "list_duration_sum_duration",
         "list(duration).() -> duration",
         Cost::Traverse,
-        sum,
+        sum_duration,
     ),
     Row::new(
         "max",
@@ -244,36 +244,35 @@ fn is_sorted<'a>(meter: &mut Meter, args: &[Value<'a>]) -> Outcome<'a> {
     Ok(Value::Bool(true))
 }
 
-/// The sum of nothing is the zero of the first overload that fits, which is an integer.
-fn sum<'a>(meter: &mut Meter, args: &[Value<'a>]) -> Outcome<'a> {
+/// The sum of nothing is the zero of the list's type; where the type is not known, an empty list
+/// fits the first overload, and its sum is an integer.
+fn sum<'a>(meter: &mut Meter, args: &[Value<'a>], zero: Value<'a>) -> Outcome<'a> {
     let [Value::List(list)] = args else {
         return Err(no_overload("sum", args));
     };
     let run: Fun = add;
-    let mut total: Option<Value<'a>> = None;
+    let mut total = zero;
     for item in list.iter() {
         meter.step(1)?;
-        let item = item?;
-        let zero = match item {
-            Value::Int(_) => Value::Int(0),
-            Value::Uint(_) => Value::Uint(0),
-            Value::Double(_) => Value::Double(0.0),
-            Value::Duration(_) => Value::Duration(Duration::from_nanos(0)),
-            other @ (Value::Null
-            | Value::Bool(_)
-            | Value::String(_)
-            | Value::Bytes(_)
-            | Value::Timestamp(_)
-            | Value::Type(_)
-            | Value::List(_)
-            | Value::Map(_)
-            | Value::Optional(_)
-            | Value::Opaque(_)
-            | Value::Host(_)) => return Err(no_overload("sum", &[other])),
-        };
-        total = Some(run(meter, &[total.unwrap_or(zero), item])?);
+        total = run(meter, &[total, item?])?;
     }
-    Ok(total.unwrap_or(Value::Int(0)))
+    Ok(total)
+}
+
+fn sum_int<'a>(meter: &mut Meter, args: &[Value<'a>]) -> Outcome<'a> {
+    sum(meter, args, Value::Int(0))
+}
+
+fn sum_uint<'a>(meter: &mut Meter, args: &[Value<'a>]) -> Outcome<'a> {
+    sum(meter, args, Value::Uint(0))
+}
+
+fn sum_double<'a>(meter: &mut Meter, args: &[Value<'a>]) -> Outcome<'a> {
+    sum(meter, args, Value::Double(0.0))
+}
+
+fn sum_duration<'a>(meter: &mut Meter, args: &[Value<'a>]) -> Outcome<'a> {
+    sum(meter, args, Value::Duration(Duration::from_nanos(0)))
 }
 
 fn extreme<'a>(meter: &mut Meter, args: &[Value<'a>], name: &str, greatest: bool) -> Outcome<'a> {
