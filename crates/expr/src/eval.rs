@@ -14,6 +14,10 @@ use crate::program::{Op, OpId, Order, Program};
 use crate::span::Span;
 use crate::value::{LazyJson, Map, OwnedMap, Value, equal};
 
+/// What making a list or a map costs.
+const LIST: u64 = 10;
+const MAP: u64 = 30;
+
 pub(crate) type Outcome<'a> = Result<Value<'a>, Box<Fault>>;
 
 /// What an evaluation came to.
@@ -249,8 +253,12 @@ impl<'p: 'a, 'b, 'a> Machine<'p, 'b, 'a> {
         }
         // Values are looked at where they are: moving what was just written is slow.
         let first = self.eval(left);
-        let Ok(left) = &first else {
-            return self.unequal(first, Some(right));
+        let left = match &first {
+            Ok(left) => left,
+            Err(_) => {
+                let other = self.beside(&first, right)?;
+                return self.unequal(first, &other);
+            }
         };
         // A constant need not be copied.
         if let Op::Const(right, 0) = self.program.op(right) {
@@ -259,23 +267,17 @@ impl<'p: 'a, 'b, 'a> Machine<'p, 'b, 'a> {
         }
         let second = self.eval(right);
         let Ok(right) = &second else {
-            return self.unequal(second, None);
+            return self.unequal(second, left);
         };
         self.charge_equal(left, right, wanted)?;
         Ok(Value::Bool(equal(self.meter, left, right)? == wanted))
     }
 
-    /// A comparison one side of which failed; the other is evaluated if it was not yet.
+    /// A comparison one side of which failed.
     #[cold]
-    fn unequal(&mut self, failed: Outcome<'a>, other: Option<OpId>) -> Outcome<'a> {
-        let fault = match failed {
-            Ok(value) => return Ok(value),
-            Err(fault) => fault,
-        };
-        if let Some(other) = other {
-            self.beside(&fault, other)?;
-        }
-        self.charged(fault, 1)
+    fn unequal(&mut self, failed: Outcome<'a>, other: &Value<'a>) -> Outcome<'a> {
+        let cost = crate::cost::scan(other.cost_size().min(1));
+        failed.or_else(|fault| self.charged(fault, cost))
     }
 
     /// `<` and the like. Integers are by far the most common.
@@ -291,11 +293,11 @@ impl<'p: 'a, 'b, 'a> Machine<'p, 'b, 'a> {
         }
         let left = match first {
             Ok(left) => left,
-            Err(fault) => return self.failed_before(&order.call, fault, right),
+            Err(_) => return self.failed_before(&order.call, first, right),
         };
         let right = match self.eval(right) {
             Ok(right) => right,
-            Err(fault) => return self.failed(&order.call, fault),
+            Err(fault) => return self.failed(&order.call, fault, [left, Value::Null]),
         };
         if let (Value::Int(left), Value::Int(right)) = (&left, &right) {
             self.meter.charge(1)?;
@@ -304,15 +306,16 @@ impl<'p: 'a, 'b, 'a> Machine<'p, 'b, 'a> {
         self.apply(&order.call, &[left, right])
     }
 
-    /// Evaluates an argument although one before it failed: cel-go does, and charges.
+    /// Evaluates an argument although one before it failed: cel-go does, and charges by it.
     #[cold]
-    fn beside(&mut self, fault: &Fault, id: OpId) -> Result<(), Box<Fault>> {
-        if fault.is_stop() {
-            return Ok(());
+    fn beside(&mut self, failed: &Outcome<'a>, id: OpId) -> Outcome<'a> {
+        if failed.as_ref().is_err_and(|fault| fault.is_stop()) {
+            return Ok(Value::Null);
         }
         match self.eval(id) {
             Err(fault) if fault.is_stop() => Err(fault),
-            Ok(_) | Err(_) => Ok(()),
+            Ok(value) => Ok(value),
+            Err(_) => Ok(Value::Null),
         }
     }
 
@@ -351,6 +354,16 @@ impl<'p: 'a, 'b, 'a> Machine<'p, 'b, 'a> {
     }
 
     fn list(&mut self, items: &[crate::program::ListItem]) -> Outcome<'a> {
+        let values = self.items(items);
+        let values = match values {
+            Ok(values) => values,
+            Err(fault) => return self.charged(fault, LIST),
+        };
+        self.meter.charge(LIST)?;
+        Value::list(values)
+    }
+
+    fn items(&mut self, items: &[crate::program::ListItem]) -> Result<Vec<Value<'a>>, Box<Fault>> {
         let mut values = Vec::with_capacity(items.len());
         for item in items {
             let value = self.eval(item.value)?;
@@ -360,11 +373,19 @@ impl<'p: 'a, 'b, 'a> Machine<'p, 'b, 'a> {
                 values.push(value);
             }
         }
-        self.meter.charge(10)?;
-        Value::list(values)
+        Ok(values)
     }
 
     fn map(&mut self, items: &[crate::program::MapItem]) -> Outcome<'a> {
+        let map = match self.entries(items) {
+            Ok(map) => map,
+            Err(fault) => return self.charged(fault, MAP),
+        };
+        self.meter.charge(MAP)?;
+        Ok(Value::Map(Map::owned(map)))
+    }
+
+    fn entries(&mut self, items: &[crate::program::MapItem]) -> Result<OwnedMap<'a>, Box<Fault>> {
         let mut map = OwnedMap::new();
         for item in items {
             let key = self.eval(item.key)?;
@@ -375,8 +396,7 @@ impl<'p: 'a, 'b, 'a> Machine<'p, 'b, 'a> {
                 map.insert(key, inner)?;
             }
         }
-        self.meter.charge(30)?;
-        Ok(Value::Map(Map::owned(map)))
+        Ok(map)
     }
 
     fn with_local(

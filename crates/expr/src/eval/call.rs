@@ -20,6 +20,9 @@ fn reading(arg: &Value<'_>) -> u64 {
     bytes as u64 / BYTES_READ_PER_STEP
 }
 
+/// What stands for arguments that failed.
+const PLAIN: [Value<'static>; 2] = [Value::Null, Value::Null];
+
 /// Texts that are put together are rarely longer.
 const ROOM: usize = 96;
 
@@ -53,32 +56,22 @@ impl<'p: 'a, 'b, 'a> Machine<'p, 'b, 'a> {
             [] => self.apply(call, &[]),
             [only] => match self.eval(*only) {
                 Ok(only) => self.apply(call, &[only]),
-                Err(fault) => self.failed(call, fault),
+                Err(fault) => self.failed(call, fault, PLAIN),
             },
             [first, second] => {
                 let first = match self.eval(*first) {
                     Ok(first) => first,
-                    Err(fault) => return self.failed_before(call, fault, *second),
+                    failed @ Err(_) => return self.failed_before(call, failed, *second),
                 };
                 match self.eval(*second) {
                     Ok(second) => self.apply(call, &[first, second]),
-                    Err(fault) => self.failed(call, fault),
+                    Err(fault) => self.failed(call, fault, [first, Value::Null]),
                 }
             }
             args => {
-                let mut values = Vec::with_capacity(args.len());
-                let mut fault = None;
-                for arg in args {
-                    match self.eval(*arg) {
-                        Ok(value) => values.push(value),
-                        Err(found) if found.is_stop() => return Err(found),
-                        Err(found) => fault = fault.or(Some(found)),
-                    }
-                }
-                if let Some(fault) = fault {
-                    return self.failed(call, fault);
-                }
-                self.apply(call, &values)
+                // Of more than two, cel-go looks at none behind one that fails, nor charges.
+                let values: Result<Vec<_>, _> = args.iter().map(|arg| self.eval(*arg)).collect();
+                self.apply(call, &values?)
             }
         }
     }
@@ -122,8 +115,9 @@ impl<'p: 'a, 'b, 'a> Machine<'p, 'b, 'a> {
             let right = match self.eval(link.call.args[0]) {
                 Ok(right) => right,
                 Err(fault) => {
-                    self.charge_failed(&link.call, &fault)?;
-                    return self.broken_chain(fault, &links[index + 1..]);
+                    let left = text.take().unwrap_or(value);
+                    let failed = self.failed(&link.call, fault, [left, Value::Null]);
+                    return failed.or_else(|fault| self.broken_chain(fault, &links[index + 1..]));
                 }
             };
             if let (true, Some(left), Some(right)) = (link.adds, value.as_str(), right.as_str()) {
@@ -149,27 +143,23 @@ impl<'p: 'a, 'b, 'a> Machine<'p, 'b, 'a> {
     /// What is left of a chain after a fault: evaluated all the same, as cel-go does.
     #[cold]
     fn broken_chain(&mut self, fault: Box<Fault>, links: &'p [Link]) -> Outcome<'a> {
+        let mut failed = Err(fault);
         for link in links {
-            self.beside(&fault, link.call.args[0])?;
-            self.charge_failed(&link.call, &fault)?;
+            failed = self.failed_before(&link.call, failed, link.call.args[0]);
         }
-        Err(fault)
+        failed
     }
 
-    /// A call an argument of which failed: charged as if on plain values.
+    /// A call an argument of which failed: charged by the others, as if that one were plain.
     #[cold]
-    pub(super) fn failed(&mut self, call: &Call, fault: Box<Fault>) -> Outcome<'a> {
-        self.charge_failed(call, &fault)?;
-        Err(fault)
-    }
-
-    fn charge_failed(&mut self, call: &Call, fault: &Fault) -> Result<(), Box<Fault>> {
-        if fault.is_stop() {
-            return Ok(());
-        }
-        let plain = [Value::Null, Value::Null];
-        let cost = runtime(self.meter, call.cost, &plain, &Value::Null)?;
-        self.meter.charge(cost)
+    pub(super) fn failed(
+        &mut self,
+        call: &Call,
+        fault: Box<Fault>,
+        args: [Value<'a>; 2],
+    ) -> Outcome<'a> {
+        let cost = runtime(self.meter, call.cost, &args, &Value::Null)?;
+        self.charged(fault, cost)
     }
 
     /// The same for a first argument; the second is evaluated all the same, as cel-go does.
@@ -177,11 +167,11 @@ impl<'p: 'a, 'b, 'a> Machine<'p, 'b, 'a> {
     pub(super) fn failed_before(
         &mut self,
         call: &Call,
-        fault: Box<Fault>,
+        failed: Outcome<'a>,
         second: OpId,
     ) -> Outcome<'a> {
-        self.beside(&fault, second)?;
-        self.failed(call, fault)
+        let second = self.beside(&failed, second)?;
+        failed.or_else(|fault| self.failed(call, fault, [Value::Null, second]))
     }
 
     fn run(&mut self, overload: &Overload, args: &[Value<'a>]) -> Outcome<'a> {

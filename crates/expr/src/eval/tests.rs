@@ -111,6 +111,13 @@ fn costs_are_counted_as_cel_go_counts_them() {
         // What is computed ahead of time and free does not make free what is made of it.
         ("string([].sum())", 1),
         ("[[].sum()]", 10),
+        // What fails is charged for by what does not; of more than two arguments none is.
+        ("[{}.a]", 11 + 1),
+        ("{'a': {}.a}", 31 + 1),
+        ("{}.a + x.s + x.s", 14 + 2),
+        ("{}.a.contains(x.s)", 8 + 1),
+        ("{}.a == ''", 2),
+        ("x.s.replace({}.a, x.s)", 2 + 2),
     ];
     for (source, expected) in cases {
         let program = crate::compile(source, &env).unwrap();
