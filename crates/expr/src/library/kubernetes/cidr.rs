@@ -111,8 +111,12 @@ impl Opaque for Cidr {
         u64::from(self.bits).div_ceil(8)
     }
 
+    fn text(&self) -> Option<String> {
+        Some(self.to_string())
+    }
+
     fn to_json(&self) -> Option<Json> {
-        Some(Json::String(self.to_string()))
+        self.text().map(Json::String)
     }
 }
 

@@ -153,6 +153,10 @@ impl Opaque for Named {
     fn cost_size(&self) -> u64 {
         FORMATS[self.0].pattern
     }
+
+    fn text(&self) -> Option<String> {
+        Some(FORMATS[self.0].name.to_owned())
+    }
 }
 
 fn format<'a>(at: usize) -> Value<'a> {

@@ -108,8 +108,12 @@ impl Opaque for Ip {
         }
     }
 
+    fn text(&self) -> Option<String> {
+        Some(self.0.to_string())
+    }
+
     fn to_json(&self) -> Option<Json> {
-        Some(Json::String(self.0.to_string()))
+        self.text().map(Json::String)
     }
 }
 

@@ -125,6 +125,10 @@ impl Opaque for Quantity {
         let other = other.downcast_ref::<Self>();
         Ok(other.is_some_and(|other| self.0.order(&other.0).is_eq()))
     }
+
+    fn text(&self) -> Option<String> {
+        Some(self.0.text())
+    }
 }
 
 fn quantity<'a>(_: &mut Meter, args: &[Value<'a>]) -> Outcome<'a> {

@@ -114,8 +114,12 @@ impl Opaque for Semver {
         Ok(other.is_some_and(|other| self.order(other) == Ordering::Equal))
     }
 
+    fn text(&self) -> Option<String> {
+        Some(self.text.clone())
+    }
+
     fn to_json(&self) -> Option<Json> {
-        Some(Json::String(self.text.clone()))
+        self.text().map(Json::String)
     }
 }
 

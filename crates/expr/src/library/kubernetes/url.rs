@@ -1,6 +1,7 @@
 //! URLs, read as Go reads them.
 
 use std::collections::BTreeMap;
+use std::net::Ipv6Addr;
 
 use serde_json::Value as Json;
 
@@ -78,12 +79,28 @@ const ROWS: &[Row] = &[
 /// A URL in parts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Url {
+    /// The whole, as Go writes it.
     text: String,
     scheme: String,
     host: String,
     path: String,
     query: String,
 }
+
+/// Who, and where: `user:password@host:port`.
+struct Authority {
+    /// Escaped.
+    user: Option<String>,
+    host: String,
+}
+
+/// What is not escaped in a part, beside letters, digits and `-_.~`.
+const PATH: &[u8] = b"$&+,/:;=@";
+const FRAGMENT: &[u8] = b"$&+,/:;=?@!()*";
+const USER: &[u8] = b"$&+,;=";
+const HOST: &[u8] = b"!$&'()*+,;=:[]<>\"";
+/// What may be in a path or in a fragment as it was given.
+const GIVEN: &[u8] = b"!$&'()*+,;=:@[]%";
 
 impl Opaque for Url {
     fn ty(&self) -> Type {
@@ -97,8 +114,12 @@ impl Opaque for Url {
             .is_some_and(|other| self.text == other.text))
     }
 
+    fn text(&self) -> Option<String> {
+        Some(self.text.clone())
+    }
+
     fn to_json(&self) -> Option<Json> {
-        Some(Json::String(self.text.clone()))
+        self.text().map(Json::String)
     }
 }
 
@@ -109,11 +130,14 @@ impl Url {
     pub(super) fn parse(text: &str) -> Result<Self, String> {
         Self::read(text, true)?;
         let (plain, fragment) = text.split_once('#').unwrap_or((text, ""));
-        unescape(fragment, false).ok_or_else(|| wrong(text, "invalid URL escape"))?;
-        Self::read(plain, false).map(|url| Self {
-            text: text.to_owned(),
-            ..url
-        })
+        let mut url = Self::read(plain, false)?;
+        if !fragment.is_empty() {
+            let plain =
+                unescape(fragment, false).ok_or_else(|| wrong(text, "invalid URL escape"))?;
+            url.text.push('#');
+            url.text.push_str(&escaped(fragment, &plain, FRAGMENT));
+        }
+        Ok(url)
     }
 
     fn read(text: &str, request: bool) -> Result<Self, String> {
@@ -125,7 +149,7 @@ impl Url {
             return bad("empty url");
         }
         let mut url = Self {
-            text: text.to_owned(),
+            text: String::new(),
             scheme: String::new(),
             host: String::new(),
             path: String::new(),
@@ -133,17 +157,23 @@ impl Url {
         };
         if text == "*" {
             url.path = "*".to_owned();
+            url.text = url.path.clone();
             return Ok(url);
         }
         let Some((scheme, rest)) = split_scheme(text) else {
             return bad("missing protocol scheme");
         };
         url.scheme = scheme.to_ascii_lowercase();
-        let (mut rest, query) = rest.split_once('?').unwrap_or((rest, ""));
-        url.query = query.to_owned();
+        let (mut rest, query) = match rest.split_once('?') {
+            Some((rest, query)) => (rest, Some(query)),
+            None => (rest, None),
+        };
+        url.query = query.unwrap_or_default().to_owned();
+        let asked = query.map_or(String::new(), |query| format!("?{query}"));
         if !rest.starts_with('/') {
             if !url.scheme.is_empty() {
                 // Opaque: no host and no path.
+                url.text = format!("{}:{rest}{asked}", url.scheme);
                 return Ok(url);
             }
             if request {
@@ -155,11 +185,15 @@ impl Url {
             }
         }
         let has_authority = !url.scheme.is_empty() || (!request && !rest.starts_with("///"));
+        let mut authority = None;
         if has_authority && let Some(after) = rest.strip_prefix("//") {
             let end = after.find('/').unwrap_or(after.len());
-            let (authority, path) = after.split_at(end);
-            match parse_authority(authority) {
-                Ok(host) => url.host = host,
+            let (text, path) = after.split_at(end);
+            match Authority::parse(&url.scheme, text) {
+                Ok(found) => {
+                    url.host.clone_from(&found.host);
+                    authority = Some(found);
+                }
                 Err(why) => return bad(why),
             }
             rest = path;
@@ -168,6 +202,13 @@ impl Url {
             return bad("invalid URL escape");
         }
         url.path = rest.to_owned();
+        if !url.scheme.is_empty() {
+            url.text = format!("{}:", url.scheme);
+        }
+        let written = authority.map(|authority| authority.written(&url));
+        url.text.push_str(&written.unwrap_or_default());
+        url.text.push_str(&url.escaped_path());
+        url.text.push_str(&asked);
         Ok(url)
     }
 
@@ -185,22 +226,11 @@ impl Url {
     }
 
     fn escaped_path(&self) -> String {
-        let fine =
-            |byte: u8| byte.is_ascii_alphanumeric() || b"-_.~$&+,/:;=@!'()*[]%".contains(&byte);
-        if self.path == "*" || self.path.bytes().all(fine) {
+        if self.path == "*" {
             return self.path.clone();
         }
         let plain = unescape(&self.path, false).unwrap_or_default();
-        let kept = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.~$&+,/:;=@".contains(&byte);
-        let mut out = String::new();
-        for byte in plain {
-            if kept(byte) {
-                out.push(char::from(byte));
-            } else {
-                out.push_str(&format!("%{byte:02X}"));
-            }
-        }
-        out
+        escaped(&self.path, &plain, PATH)
     }
 
     /// The values of each key, in the order of the keys.
@@ -250,41 +280,142 @@ fn is_port(text: &str) -> bool {
             .is_some_and(|digits| digits.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
-/// The host of `user@host:port`, checked.
-fn parse_authority(authority: &str) -> Result<String, &'static str> {
-    let host = match authority.rsplit_once('@') {
-        Some((user, host)) => {
-            let fine =
-                |byte: u8| byte.is_ascii_alphanumeric() || b"-._:~!$&'()*+,;=%@".contains(&byte);
-            if !user.bytes().all(fine) || unescape(user, false).is_none() {
-                return Err("net/url: invalid userinfo");
-            }
-            host
-        }
-        None => authority,
-    };
-    if host.starts_with('[') {
-        let Some(end) = host.rfind(']') else {
-            return Err("missing ']' in host");
+// === impl Authority ===
+
+impl Authority {
+    fn parse(scheme: &str, text: &str) -> Result<Self, &'static str> {
+        let Some((user, host)) = text.rsplit_once('@') else {
+            let host = parse_host(scheme, text)?;
+            return Ok(Self { user: None, host });
         };
-        if !is_port(&host[end + 1..]) {
-            return Err("invalid port after host");
+        let host = parse_host(scheme, host)?;
+        let fine = |byte: u8| is_plain(byte) || b":!$&'()*+,;=%@".contains(&byte);
+        if !user.bytes().all(fine) {
+            return Err("net/url: invalid userinfo");
         }
-    } else if let Some(colon) = host.rfind(':')
-        && !is_port(&host[colon..])
-    {
+        let again = |text: &str| match unescape(text, false) {
+            Some(plain) => Ok(escape(&plain, USER)),
+            None => Err("invalid URL escape"),
+        };
+        let user = match user.split_once(':') {
+            Some((name, password)) => format!("{}:{}", again(name)?, again(password)?),
+            None => again(user)?,
+        };
+        Ok(Self {
+            user: Some(user),
+            host,
+        })
+    }
+
+    /// As Go writes it between the scheme and the path of `url`.
+    fn written(&self, url: &Url) -> String {
+        let host = escape(self.host.as_bytes(), HOST);
+        match &self.user {
+            Some(user) => format!("//{user}@{host}"),
+            None if !host.is_empty() => format!("//{host}"),
+            None if !url.scheme.is_empty() && !url.path.is_empty() => "//".to_owned(),
+            None => String::new(),
+        }
+    }
+}
+
+/// The host of `host:port`, checked, with its port.
+fn parse_host(scheme: &str, host: &str) -> Result<String, &'static str> {
+    match host.rfind('[') {
+        Some(0) => parse_literal(host),
+        Some(_) => Err("invalid IP-literal"),
+        None => {
+            // Databases write several hosts with ports in one.
+            let colon = match scheme {
+                "http" | "https" => host.find(':'),
+                _ => host.rfind(':'),
+            };
+            match colon {
+                Some(at) if !is_port(&host[at..]) => Err("invalid port after host"),
+                Some(_) | None => unescape_host(host, false),
+            }
+        }
+    }
+}
+
+/// An IPv6 address in brackets, with its zone and its port.
+fn parse_literal(host: &str) -> Result<String, &'static str> {
+    let end = host.rfind(']').ok_or("missing ']' in host")?;
+    let port = &host[end + 1..];
+    if !is_port(port) {
         return Err("invalid port after host");
     }
-    let fine = |byte: u8| {
-        byte >= 0x80 || byte.is_ascii_alphanumeric() || b"-_.~!$&'()*+,;=:[]<>\"%".contains(&byte)
+    let name = &host[1..end];
+    let (address, zone) = name.split_at(name.find("%25").unwrap_or(name.len()));
+    let name = unescape_host(address, false)? + &unescape_host(zone, true)?;
+    let (address, zone) = match name.split_once('%') {
+        Some((address, zone)) => (address, Some(zone)),
+        None => (name.as_str(), None),
     };
-    if !host.bytes().all(fine) {
-        return Err("invalid character in host name");
+    if zone == Some("") || address.parse::<Ipv6Addr>().is_err() {
+        return Err("invalid host");
     }
-    match unescape(host, false).map(String::from_utf8) {
+    Ok(format!("[{name}]{port}"))
+}
+
+/// Like [`unescape`]: a host has few characters, and escapes are for those that it has not; those
+/// of a zone are for those that a host has, and for spaces.
+fn unescape_host(text: &str, zone: bool) -> Result<String, &'static str> {
+    let fine = |byte: u8| is_plain(byte) || HOST.contains(&byte);
+    let mut bytes = text.bytes();
+    while let Some(byte) = bytes.next() {
+        if byte != b'%' {
+            if byte.is_ascii() && !fine(byte) {
+                return Err("invalid character in host name");
+            }
+            continue;
+        }
+        let digits = [bytes.next(), bytes.next()].map(|digit| {
+            let digit = digit.and_then(|digit| char::from(digit).to_digit(16));
+            digit.and_then(|digit| u8::try_from(digit).ok())
+        });
+        let allowed = match digits {
+            [Some(high), Some(low)] => match high << 4 | low {
+                b'%' => true,
+                code if zone => code == b' ' || fine(code),
+                code => !code.is_ascii(),
+            },
+            _ => false,
+        };
+        if !allowed {
+            return Err("invalid URL escape");
+        }
+    }
+    match unescape(text, false).map(String::from_utf8) {
         Some(Ok(host)) => Ok(host),
         Some(Err(_)) | None => Err("invalid URL escape"),
     }
+}
+
+/// What is written plainly everywhere.
+fn is_plain(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte)
+}
+
+/// A text whose bytes are `plain`: as it was given, if that could be, or else escaped.
+fn escaped(given: &str, plain: &[u8], kept: &[u8]) -> String {
+    let fine = |byte: u8| is_plain(byte) || kept.contains(&byte) || GIVEN.contains(&byte);
+    if given.bytes().all(fine) {
+        return given.to_owned();
+    }
+    escape(plain, kept)
+}
+
+fn escape(plain: &[u8], kept: &[u8]) -> String {
+    let mut out = String::new();
+    for &byte in plain {
+        if is_plain(byte) || kept.contains(&byte) {
+            out.push(char::from(byte));
+        } else {
+            out.push_str(&format!("%{byte:02X}"));
+        }
+    }
+    out
 }
 
 /// The bytes behind `%` escapes; nothing when one is not complete.
@@ -370,4 +501,52 @@ fn query<'a>(_: &mut Meter, args: &[Value<'a>]) -> Outcome<'a> {
         )?;
     }
     Ok(Value::Map(Map::owned(map)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn urls_are_written_as_go_writes_them() {
+        let cases = [
+            (
+                "HTTPS://Example.COM/Path?q#f",
+                "https://Example.COM/Path?q#f",
+            ),
+            ("https://u%2fx:p%40@h:8080/", "https://u%2Fx:p%40@h:8080/"),
+            ("https://u!:@h", "https://u%21:@h"),
+            ("https://h/a b/%7E", "https://h/a%20b/~"),
+            ("https://h/[x]%7E", "https://h/[x]%7E"),
+            ("https://h/x?#", "https://h/x?"),
+            ("https://h/x#a b", "https://h/x#a%20b"),
+            ("https://é/", "https://%C3%A9/"),
+            (
+                "https://[fe80::1%25e%6e0]:80/",
+                "https://[fe80::1%25en0]:80/",
+            ),
+            ("mailto:a@b?c", "mailto:a@b?c"),
+            ("file:/etc", "file:/etc"),
+            ("file:///etc", "file:///etc"),
+            ("///path", "///path"),
+            ("postgres://a:1,b:2/db", "postgres://a:1,b:2/db"),
+            ("*", "*"),
+        ];
+        for (text, expected) in cases {
+            assert_eq!(Url::parse(text).unwrap().text, expected, "{text}");
+        }
+        for bad in [
+            "https://[nope]/",
+            "https://[1.2.3.4]/",
+            "https://[fe80::1%25]/",
+            "https://a[::1]/",
+            "https://a:b:1/",
+            "https://ex%41mple/",
+            "https://a b/",
+            "https://h/x#%",
+            "relative",
+        ] {
+            assert!(Url::parse(bad).is_err(), "{bad}");
+        }
+    }
 }

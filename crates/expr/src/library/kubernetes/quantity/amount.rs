@@ -187,6 +187,23 @@ impl Amount {
         }
     }
 
+    /// The exact number, `-15e-1`: digits without zeros at the end, and a power of ten.
+    pub(super) fn text(&self) -> String {
+        let number = self.to_decimal();
+        let end = number.digits.iter().rposition(|digit| *digit > 0);
+        let Some(last) = end else {
+            return "0".to_owned();
+        };
+        let digits: String = number.digits[..=last]
+            .iter()
+            .map(|digit| char::from(digit + b'0'))
+            .collect();
+        let zeros = number.digits.len() - 1 - last;
+        let exponent = number.exponent + zeros as i64;
+        let sign = if number.negative { "-" } else { "" };
+        format!("{sign}{digits}e{exponent}")
+    }
+
     #[expect(clippy::cast_precision_loss, reason = "approximate by name")]
     pub(super) fn to_double(&self) -> f64 {
         let (base, exponent) = match self {
@@ -381,5 +398,27 @@ impl Suffix {
                 Self::Decimal(digits.trim_start_matches('+').parse().ok()?)
             }
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_written_exactly() {
+        let cases = [
+            ("0", "0"),
+            ("-0.0", "0"),
+            ("1.5Gi", "1610612736e0"),
+            ("100m", "1e-1"),
+            ("-1.50", "-15e-1"),
+            ("1000k", "1e6"),
+            ("1.0000000001n", "2e-9"),
+            ("12345678901234567890", "1234567890123456789e1"),
+        ];
+        for (text, expected) in cases {
+            assert_eq!(Amount::parse(text).unwrap().text(), expected, "{text}");
+        }
     }
 }
