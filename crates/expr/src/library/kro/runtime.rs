@@ -12,7 +12,7 @@ use crate::syntax::NEW_CONDITION;
 use crate::types::Type;
 use crate::value::{Map, Value};
 
-pub(in crate::library) const CONDITION: &str = "runtime.Condition";
+pub(in crate::library) const CONDITION: &str = "kro.run.Condition";
 /// All of them are strings.
 pub(in crate::library) const FIELDS: [&str; 4] = ["type", "status", "reason", "message"];
 
@@ -20,14 +20,14 @@ pub(super) const ROWS: &[Row] = &[
     Row::new(
         NEW_CONDITION,
         "runtime_new_condition",
-        "(string, string, string, string) -> runtime.Condition",
+        "(string, string, string, string) -> kro.run.Condition",
         Cost::Unit,
         new_condition,
     ),
     Row::new(
         "runtime.condition",
         "runtime_condition_dyn_string",
-        "(dyn, string) -> runtime.Condition",
+        "(dyn, string) -> kro.run.Condition",
         Cost::Unit,
         condition,
     ),
