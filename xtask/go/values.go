@@ -11,6 +11,9 @@ import (
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/ref"
 	"github.com/google/cel-go/common/types/traits"
+
+	k8scel "k8s.io/apiserver/pkg/cel"
+	"k8s.io/apiserver/pkg/cel/library"
 )
 
 // plain turns numbers into those that the API server has.
@@ -36,6 +39,9 @@ func plain(value any) any {
 		return value
 	}
 }
+
+// own writes values of types that only one of the programs knows.
+var own = func(ref.Val) (string, bool) { return "", false }
 
 // show writes a value with its type.
 func show(value ref.Val) string {
@@ -77,7 +83,53 @@ func show(value ref.Val) string {
 		}
 		sort.Strings(entries)
 		return "{" + strings.Join(entries, ", ") + "}"
+	case *types.Type:
+		return "type " + value.TypeName()
+	case k8scel.Quantity:
+		return opaque(value, number(value))
+	case *k8scel.Quantity:
+		return opaque(value, number(*value))
+	case k8scel.IP:
+		return opaque(value, value.Addr.String())
+	case k8scel.CIDR:
+		return opaque(value, value.Prefix.String())
+	case k8scel.Semver:
+		return opaque(value, value.Version.String())
+	case k8scel.URL:
+		return opaque(value, value.URL.String())
+	case k8scel.Format:
+		return opaque(value, nameOf(value))
 	default:
-		return value.Type().TypeName()
+		if text, ok := own(value); ok {
+			return opaque(value, text)
+		}
+		fail(fmt.Errorf("a %s (%T) is not shown", value.Type().TypeName(), value))
+		return ""
 	}
+}
+
+func opaque(value ref.Val, text string) string {
+	return value.Type().TypeName() + " " + text
+}
+
+// number writes a quantity exactly: digits without zeros at the end, and a power of ten.
+func number(value k8scel.Quantity) string {
+	copied := value.Quantity.DeepCopy()
+	exact := copied.AsDec()
+	if exact.Sign() == 0 {
+		return "0"
+	}
+	digits := exact.UnscaledBig().String()
+	short := strings.TrimRight(digits, "0")
+	return fmt.Sprintf("%se%d", short, len(digits)-len(short)-int(exact.Scale()))
+}
+
+// nameOf finds the name by which expressions ask for a format.
+func nameOf(value k8scel.Format) string {
+	for name, format := range library.ConstantFormats {
+		if format.Name == value.Name {
+			return name
+		}
+	}
+	return value.Name
 }

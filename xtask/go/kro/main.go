@@ -11,9 +11,11 @@ import (
 	"strings"
 
 	"github.com/google/cel-go/cel"
+	"github.com/google/cel-go/common/types/ref"
 
 	krocel "github.com/kubernetes-sigs/kro/pkg/cel"
 	"github.com/kubernetes-sigs/kro/pkg/cel/library"
+	"github.com/kubernetes-sigs/kro/pkg/cel/sentinels"
 	"github.com/kubernetes-sigs/kro/pkg/graph/parser"
 )
 
@@ -31,6 +33,7 @@ type answer struct {
 }
 
 func main() {
+	own = kroText
 	env, err := environment()
 	if err != nil {
 		fail(err)
@@ -59,6 +62,19 @@ func main() {
 func fail(err error) {
 	fmt.Fprintln(os.Stderr, err)
 	os.Exit(1)
+}
+
+// kroText writes conditions, and what stands for no value.
+func kroText(value ref.Val) (string, bool) {
+	if condition, ok := value.(*library.Condition); ok {
+		text, err := json.Marshal(map[string]string{
+			"type": condition.ConditionType, "status": condition.Status,
+			"reason": condition.Reason, "message": condition.Message,
+		})
+		return string(text), err == nil
+	}
+	_, omitted := value.Value().(sentinels.Omit)
+	return "omitted", omitted
 }
 
 func environment() (*cel.Env, error) {

@@ -14,6 +14,8 @@ pub(crate) struct Report {
     failed: Vec<(String, String)>,
     exceptions: Vec<(String, &'static str)>,
     skipped: BTreeMap<String, usize>,
+    /// Passed, but not by equality.
+    notes: BTreeMap<&'static str, usize>,
     stale: Vec<String>,
 }
 
@@ -28,6 +30,7 @@ impl Report {
             failed: Vec::new(),
             exceptions: Vec::new(),
             skipped: BTreeMap::new(),
+            notes: BTreeMap::new(),
             stale: Vec::new(),
         }
     }
@@ -50,6 +53,11 @@ impl Report {
         *self.skipped.entry(reason.to_owned()).or_default() += 1;
     }
 
+    /// Counts something about a case that passes and that a reader should know.
+    pub(crate) fn note(&mut self, what: &'static str) {
+        *self.notes.entry(what).or_default() += 1;
+    }
+
     /// Everything that is not a plain pass, then one line with the counts.
     pub(crate) fn print(&self) {
         for (name, why) in &self.failed {
@@ -60,6 +68,9 @@ impl Report {
         }
         for (reason, count) in &self.skipped {
             println!("SKIPPED   {count}: {reason}");
+        }
+        for (what, count) in &self.notes {
+            println!("NOTE      {count}: {what}");
         }
         for name in &self.stale {
             println!("STALE     {name} passes: remove it from the known exceptions");

@@ -3,6 +3,10 @@
 //! The expressions are those of the tables in Kubernetes' own tests of its libraries, and rules on
 //! data with schemas (`rules.json`). The answers come from Kubernetes' Go code, through a program
 //! of ours (`xtask/go/cel`) that is built outside the tree.
+//!
+//! An expression that fails has a cost, too: what was counted until then. cel-go carries errors
+//! along as values, and so goes on to build the list or to end the loop that one of them is in;
+//! we stop there. So ours may be lower, which is counted, but never higher.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -28,7 +32,21 @@ const MAIN: &str = include_str!("../../../go/cel/main.go");
 const RULES: &str = include_str!("rules.json");
 
 /// Where we differ on purpose.
-const KNOWN: [(&str, &str); 0] = [];
+const KNOWN: [(&str, &str); 4] = [
+    (
+        "rules: quantity('4') == quantity('2').add(2)",
+        "Kubernetes compares a sum on the right with nothing; on the left it does",
+    ),
+    ("rules: url('')", FIXED),
+    ("rules: [].max()", FIXED),
+    (
+        "rules: self.long.replace(string(1 / 0), self.long)",
+        "cel-go reads no argument after one that failed, if there are more than two",
+    ),
+];
+
+const FIXED: &str = "a call that fails costs what it would on values of size one";
+const CHEAPER: &str = "fail, and cost less until then than in Kubernetes";
 
 /// Data with a schema, and expressions about it.
 #[derive(Deserialize)]
@@ -69,7 +87,11 @@ pub(crate) fn run() -> Result<Report> {
     let questions = questions(&program)?;
     let answers: Vec<Answer> = oracle::ask(&program, &questions)?;
     for (question, theirs) in questions.iter().zip(&answers) {
-        let outcome = compare(&ours(question)?, theirs);
+        let ours = ours(question)?;
+        let outcome = compare(&ours, theirs);
+        if outcome.is_ok() && ours.cost < theirs.cost {
+            report.note(CHEAPER);
+        }
         report.case(&question.name, outcome);
     }
     Ok(report)
@@ -195,7 +217,7 @@ fn compare(ours: &Answer, theirs: &Answer) -> Result<(), String> {
         _ => return differs("compiles", &ours.compile_error, &theirs.compile_error),
     }
     match (ours.failed.is_empty(), theirs.failed.is_empty()) {
-        (false, false) => return Ok(()),
+        (false, false) => {}
         (true, true) if ours.value == theirs.value => {}
         _ => {
             let text = |answer: &Answer| format!("{}{}", answer.value, answer.failed);
@@ -205,7 +227,8 @@ fn compare(ours: &Answer, theirs: &Answer) -> Result<(), String> {
     if ours.ty != theirs.ty {
         return differs("type", &ours.ty, &theirs.ty);
     }
-    if ours.cost != theirs.cost {
+    let cheaper = !ours.failed.is_empty() && ours.cost < theirs.cost;
+    if ours.cost != theirs.cost && !cheaper {
         return differs("cost", &ours.cost, &theirs.cost);
     }
     if (ours.min, ours.max) != (theirs.min, theirs.max) {

@@ -1,6 +1,7 @@
 //! Values as the Go oracle writes them.
 
-use deltaplane_expr::Value;
+use deltaplane_expr::host::Opaque;
+use deltaplane_expr::{Value, is_omitted};
 
 pub(super) fn show(value: &Value<'_>) -> String {
     match value {
@@ -34,10 +35,19 @@ pub(super) fn show(value: &Value<'_>) -> String {
             entries.sort();
             format!("{{{}}}", entries.join(", "))
         }
-        Value::Type(_) => "type".to_owned(),
-        Value::Opaque(opaque) => opaque.ty().name().to_owned(),
+        Value::Type(ty) => format!("type {}", ty.name()),
+        Value::Opaque(_) if is_omitted(value) => format!("{} omitted", value.type_of().name()),
+        Value::Opaque(opaque) => format!("{} {}", opaque.ty().name(), content(&**opaque)),
         Value::Host(host) => host.ty().name().to_owned(),
     }
+}
+
+/// What a value of a library's type holds. The oracle has no words for those without content, so
+/// that they cannot pass for compared.
+fn content(opaque: &dyn Opaque) -> String {
+    let json = || opaque.to_json().map(|json| json.to_string());
+    let text = opaque.text().or_else(json);
+    text.unwrap_or_else(|| "of unknown content".to_owned())
 }
 
 /// `strconv.FormatFloat(value, 'e', -1, 64)`.
