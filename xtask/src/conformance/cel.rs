@@ -72,6 +72,10 @@ pub(crate) fn run(args: &Args) -> Result<Report> {
 fn one(report: &mut Report, case: &Case<'_>, list: bool) {
     match case.run() {
         Verdict::Passed => report.case(&case.name, Ok(())),
+        Verdict::Refused => {
+            report.note("want an error of evaluation in the words of the checker, and get it");
+            report.case(&case.name, Ok(()));
+        }
         Verdict::Failed(why) => {
             report.case(&case.name, Err(format!("{}: {why}", case.expression())))
         }

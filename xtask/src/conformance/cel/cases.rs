@@ -3,7 +3,9 @@
 use anyhow::{Context, Result};
 use deltaplane_expr::env::Overload;
 use deltaplane_expr::types::{Signature, Type};
-use deltaplane_expr::{Absent, Bindings, Budget, Decl, Env, Eval, Value, check, env, lower, parse};
+use deltaplane_expr::{
+    Absent, Bindings, Budget, Decl, Env, Eval, Problems, Value, check, env, lower, parse,
+};
 
 use super::textproto::{Field, Message};
 use super::values;
@@ -17,6 +19,8 @@ pub(super) struct Case<'m> {
 
 pub(super) enum Verdict {
     Passed,
+    /// Our checker refuses the expression, in the words of the error that the case wants.
+    Refused,
     Failed(String),
     Inapplicable(&'static str),
 }
@@ -52,8 +56,7 @@ impl Case<'_> {
             return Verdict::Inapplicable(reason);
         }
         match self.outcome() {
-            Ok(Ok(())) => Verdict::Passed,
-            Ok(Err(why)) => Verdict::Failed(why),
+            Ok(verdict) => verdict,
             Err(error) => Verdict::Failed(format!("{error:#}")),
         }
     }
@@ -101,23 +104,20 @@ impl Case<'_> {
         test.is_true("disable_macros").then_some(NO_MACROS)
     }
 
-    /// The case's own complaint in the inner result; what stops us from running it in the outer.
-    fn outcome(&self) -> Result<Result<(), String>> {
+    /// An error is what stops us from running the case.
+    fn outcome(&self) -> Result<Verdict> {
         let test = self.message;
         let env = self.environment()?;
-        let wants_error =
-            test.message("eval_error").is_some() || test.message("any_eval_errors").is_some();
-        let refused = |why: String| if wants_error { Ok(()) } else { Err(why) };
         let ast = match parse(&self.expression(), &env) {
             Ok(ast) => ast,
-            Err(problems) => return Ok(refused(problems.to_string())),
+            Err(problems) => return Ok(Verdict::Failed(format!("refused: {problems}"))),
         };
         let checked = if test.is_true("disable_check") {
             None
         } else {
             match check::check(&ast, &env) {
                 Ok(checked) => Some(checked),
-                Err(problems) => return Ok(refused(problems.to_string())),
+                Err(problems) => return Ok(self.refused(&problems)),
             }
         };
         if let (Some(checked), Some(typed)) = (&checked, test.message("typed_result"))
@@ -125,38 +125,61 @@ impl Case<'_> {
         {
             let (wanted, found) = (values::ty(wanted)?, checked.ty(ast.root()));
             if wanted.to_string() != found.to_string() {
-                return Ok(Err(format!("type {found}, wanted {wanted}")));
+                return Ok(Verdict::Failed(format!("type {found}, wanted {wanted}")));
             }
         }
         if test.is_true("check_only") {
-            return Ok(Ok(()));
+            return Ok(Verdict::Passed);
         }
         let program = match lower(&ast, checked.as_ref(), &env) {
             Ok(program) => program,
-            Err(problems) => return Ok(refused(problems.to_string())),
+            Err(problems) => return Ok(Verdict::Failed(format!("refused: {problems}"))),
         };
         let bindings = self.bindings(&env)?;
         let found = program.eval(&bindings, Budget::STEPS_ONLY);
-        self.compare(found, wants_error)
+        self.compare(found)
     }
 
-    fn compare(&self, found: Eval<'_>, wants_error: bool) -> Result<Result<(), String>> {
+    /// An error that is wanted is one of evaluation, and refusing the expression is none, here as
+    /// in cel-go's own runner; unless the words that are wanted are those of the checker.
+    fn refused(&self, problems: &Problems) -> Verdict {
+        let wanted: Vec<String> = self
+            .message
+            .message("eval_error")
+            .iter()
+            .flat_map(|errors| errors.messages("errors"))
+            .map(|error| error.text("message"))
+            .collect();
+        if problems
+            .iter()
+            .all(|problem| wanted.contains(&problem.message))
+        {
+            return Verdict::Refused;
+        }
+        Verdict::Failed(format!("refused: {problems}"))
+    }
+
+    fn compare(&self, found: Eval<'_>) -> Result<Verdict> {
         let test = self.message;
+        let wants_error =
+            test.message("eval_error").is_some() || test.message("any_eval_errors").is_some();
         let wanted = match (test.message("value"), test.message("typed_result")) {
             (Some(value), _) => values::value(value)?,
             (None, Some(typed)) => match typed.message("result") {
                 Some(value) => values::value(value)?,
-                None => return Ok(Ok(())),
+                None => return Ok(Verdict::Passed),
             },
             (None, None) => Value::Bool(true),
         };
         Ok(match found {
-            Eval::Value(found) if wants_error => Err(format!("{found:?}, wanted an error")),
-            Eval::Value(found) if values::same(&found, &wanted) => Ok(()),
-            Eval::Value(found) => Err(format!("{found:?}, wanted {wanted:?}")),
-            Eval::Failed(_) if wants_error => Ok(()),
+            Eval::Value(found) if wants_error => {
+                Verdict::Failed(format!("{found:?}, wanted an error"))
+            }
+            Eval::Value(found) if values::same(&found, &wanted) => Verdict::Passed,
+            Eval::Value(found) => Verdict::Failed(format!("{found:?}, wanted {wanted:?}")),
+            Eval::Failed(_) if wants_error => Verdict::Passed,
             other @ (Eval::Waiting(_) | Eval::Failed(_) | Eval::Stopped(_)) => {
-                Err(format!("{other:?}, wanted {wanted:?}"))
+                Verdict::Failed(format!("{other:?}, wanted {wanted:?}"))
             }
         })
     }
