@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	_ "unsafe" // For what kro does not export.
 
 	"github.com/google/cel-go/cel"
 	"github.com/google/cel-go/common/types/ref"
@@ -16,6 +17,7 @@ import (
 	krocel "github.com/kubernetes-sigs/kro/pkg/cel"
 	"github.com/kubernetes-sigs/kro/pkg/cel/library"
 	"github.com/kubernetes-sigs/kro/pkg/cel/sentinels"
+	_ "github.com/kubernetes-sigs/kro/pkg/graph"
 	"github.com/kubernetes-sigs/kro/pkg/graph/parser"
 )
 
@@ -78,7 +80,7 @@ func kroText(value ref.Val) (string, bool) {
 }
 
 func environment() (*cel.Env, error) {
-	env, err := krocel.DefaultEnvironment(krocel.WithResourceIDs([]string{"x"}))
+	env, err := krocel.DefaultEnvironment(krocel.WithResourceIDs([]string{"x", "schema"}))
 	if err != nil {
 		return nil, err
 	}
@@ -93,7 +95,16 @@ func extracted(_ *cel.Env, asked question) answer {
 	return answer{Expressions: expressions}
 }
 
+// validateConditionExpressions is what kro's builder of graphs asks of expressions of conditions,
+// the only ones that have a runtime.
+//
+//go:linkname validateConditionExpressions github.com/kubernetes-sigs/kro/pkg/graph.validateConditionExpressions
+func validateConditionExpressions(env *cel.Env, expressions []string) error
+
 func evaluated(env *cel.Env, asked question) answer {
+	if err := validateConditionExpressions(env, []string{asked.Expression}); err != nil {
+		return answer{CompileError: err.Error()}
+	}
 	compiled, issues := env.Compile(asked.Expression)
 	if issues.Err() != nil {
 		return answer{CompileError: issues.Err().Error()}
@@ -104,6 +115,7 @@ func evaluated(env *cel.Env, asked question) answer {
 	}
 	value, _, err := program.Eval(map[string]any{
 		"x":                    plain(asked.Object),
+		"schema":               plain(asked.Object),
 		library.RuntimeVarName: library.RuntimeSingleton,
 	})
 	if err != nil {

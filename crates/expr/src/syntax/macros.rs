@@ -29,6 +29,13 @@ pub struct MacroSet {
 
 /// The function behind `runtime.newCondition({…})`: its arguments are the four fields in order.
 pub(crate) const NEW_CONDITION: &str = "runtime.@newCondition";
+/// The conditions that every instance of a graph has.
+const INSTANCE_CONDITIONS: [&str; 4] = [
+    "InstanceManaged",
+    "GraphResolved",
+    "ResourcesReady",
+    "Ready",
+];
 /// The fields of a condition.
 pub(crate) const CONDITION_FIELDS: [&str; 4] = ["type", "status", "reason", "message"];
 
@@ -170,8 +177,29 @@ impl Parser<'_> {
             ("runtime", "newCondition", args) if macros.conditions => {
                 self.condition(args, span).map(Some)
             }
+            ("runtime", "condition", [object, kind]) if macros.conditions => {
+                self.instance_condition(*object, *kind)
+            }
             _ => Ok(None),
         }
+    }
+
+    /// Of the instance itself, which is called `schema`, only conditions that its author has not
+    /// made can be read. As in kro, the name alone tells.
+    fn instance_condition(&mut self, object: NodeId, kind: NodeId) -> Parsed<Option<Node>> {
+        if let (Node::Ident(object), Node::Literal(Literal::String(kind_name))) =
+            (self.ast.node(object), self.ast.node(kind))
+            && &**object == "schema"
+            && !INSTANCE_CONDITIONS.contains(&&**kind_name)
+        {
+            let [first @ .., last] = INSTANCE_CONDITIONS;
+            let known = first.join(", ");
+            return self.problem(
+                self.ast.span(kind),
+                format!("of schema, only the conditions {known} and {last} can be read"),
+            );
+        }
+        Ok(None)
     }
 
     fn condition(&mut self, args: &[NodeId], span: Span) -> Parsed<Node> {
@@ -198,6 +226,12 @@ impl Parser<'_> {
             if entry.optional || fields[field].replace(entry.value).is_some() {
                 return self.problem(at, format!("{} is given twice", CONDITION_FIELDS[field]));
             }
+        }
+        if let Some(kind) = fields[0]
+            && let Node::Literal(Literal::String(text)) = self.ast.node(kind)
+            && text.is_empty()
+        {
+            return self.problem(self.ast.span(kind), "type must not be empty");
         }
         if let Some(status) = fields[1]
             && let Node::Literal(Literal::String(text)) = self.ast.node(status)

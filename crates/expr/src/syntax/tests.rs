@@ -108,6 +108,14 @@ fn what_is_no_expression_is_refused_with_its_place() {
         ),
         ("for", "1:1: reserved identifier: for"),
         ("a.all(x.y, true)", "1:7: argument must be a simple name"),
+        (
+            "runtime.newCondition({type: '', status: 'True'})",
+            "1:29: type must not be empty",
+        ),
+        (
+            "runtime.condition(x, 'A') == runtime.condition(schema, 'A')",
+            "1:56: of schema, only the conditions InstanceManaged, GraphResolved, ResourcesReady and Ready can be read",
+        ),
         ("has(a)", "1:5: invalid argument to has() macro"),
         (
             "a @ b",

@@ -65,6 +65,9 @@ fn new_condition<'a>(_: &mut Meter, args: &[Value<'a>]) -> Outcome<'a> {
         .collect();
     match texts.map(<[String; 4]>::try_from) {
         Some(Ok(fields)) => {
+            if fields[0].is_empty() {
+                return Err(Fault::invalid("a condition's type must not be empty"));
+            }
             if !matches!(fields[1].as_str(), "True" | "False" | "Unknown") {
                 return Err(Fault::invalid(format!(
                     "a condition's status cannot be {:?}",
