@@ -6,6 +6,7 @@
 mod assign;
 mod calls;
 mod folds;
+mod literals;
 mod references;
 
 use std::sync::Arc;
@@ -16,6 +17,7 @@ use crate::syntax::{Ast, Item, Literal, MapEntry, Node, NodeId};
 use crate::types::{Primitive, Type};
 
 use assign::Mapping;
+use literals::Literals;
 
 pub use references::{Reference, references};
 
@@ -58,6 +60,7 @@ pub fn check(ast: &Ast, env: &Env) -> Result<Checked, Problems> {
         mapping: Mapping::default(),
         scopes: Vec::new(),
         mixed: false,
+        literals: Literals::default(),
         problems: Vec::new(),
     };
     checker.parts();
@@ -69,11 +72,16 @@ pub fn check(ast: &Ast, env: &Env) -> Result<Checked, Problems> {
     }
     let mut mapping = checker.mapping;
     mapping.shorten();
-    let types = checker
+    let types: Vec<Type> = checker
         .types
         .iter()
         .map(|ty| mapping.finished(ty))
         .collect();
+    let mut problems = checker.literals.problems(ast, &types);
+    if !problems.is_empty() {
+        problems.truncate(MAX_PROBLEMS);
+        return Err(Problems::new(ast.source(), problems));
+    }
     Ok(Checked {
         types,
         overloads: checker.overloads,
@@ -92,6 +100,8 @@ struct Checker<'a> {
     scopes: Vec<(Arc<str>, Type)>,
     /// Whether literals may be of mixed types here even where they usually may not.
     mixed: bool,
+    /// What is looked at again once all types are known.
+    literals: Literals,
     problems: Vec<Problem>,
 }
 
@@ -268,7 +278,10 @@ impl Checker<'_> {
         for item in items {
             self.node(item.value);
             let ty = self.element(item.value, item.optional);
-            common = Some(self.join(item.value, common, ty));
+            common = Some(self.join(common, ty));
+        }
+        if self.is_uniform() {
+            self.literals.list(items);
         }
         Type::list(common.unwrap_or_else(|| self.mapping.fresh()))
     }
@@ -278,10 +291,13 @@ impl Checker<'_> {
         for entry in entries {
             self.node(entry.key);
             let key = self.ty(entry.key).clone();
-            keys = Some(self.join(entry.key, keys, key));
+            keys = Some(self.join(keys, key));
             self.node(entry.value);
             let value = self.element(entry.value, entry.optional);
-            values = Some(self.join(entry.value, values, value));
+            values = Some(self.join(values, value));
+        }
+        if self.is_uniform() {
+            self.literals.map(entries);
         }
         let keys = keys.unwrap_or_else(|| self.mapping.fresh());
         Type::map(keys, values.unwrap_or_else(|| self.mapping.fresh()))
@@ -332,23 +348,18 @@ impl Checker<'_> {
     }
 
     /// The type that covers both.
-    fn join(&mut self, id: NodeId, previous: Option<Type>, current: Type) -> Type {
+    fn join(&mut self, previous: Option<Type>, current: Type) -> Type {
         let Some(previous) = previous else {
             return current;
         };
         if self.mapping.assignable(&previous, &current) {
             return assign::most_general(&previous, &current).clone();
         }
-        if self.mixed || !self.env.options().homogeneous {
-            return Type::Dyn;
-        }
-        let message = format!(
-            "expected type '{}' but found '{}'",
-            self.mapping.finished(&previous),
-            self.mapping.finished(&current)
-        );
-        self.problem(self.ast.span(id), message);
-        Type::Error
+        Type::Dyn
+    }
+
+    fn is_uniform(&self) -> bool {
+        self.env.options().homogeneous && !self.mixed
     }
 
     /// A field that the operand does not have.

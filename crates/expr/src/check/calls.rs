@@ -22,12 +22,24 @@ impl Checker<'_> {
         target: Option<NodeId>,
         args: &[NodeId],
     ) -> Type {
-        // What is formatted need not be of one type.
-        let mixed = std::mem::replace(&mut self.mixed, function == "format" && target.is_some());
+        // What is formatted need not be of one type, nor what it is made of.
+        let mixed = self.mixed;
+        self.mixed |= function == "format";
+        let ty = self.call_on(id, function, target, args);
+        self.mixed = mixed;
+        ty
+    }
+
+    fn call_on(
+        &mut self,
+        id: NodeId,
+        function: &str,
+        target: Option<NodeId>,
+        args: &[NodeId],
+    ) -> Type {
         for &arg in args {
             self.node(arg);
         }
-        self.mixed = mixed;
         let Some(target) = target else {
             return self.resolve(id, function, args, false);
         };
@@ -41,6 +53,7 @@ impl Checker<'_> {
             }
         }
         self.node(target);
+        self.literals.call(id, function);
         let mut all = vec![target];
         all.extend_from_slice(args);
         self.resolve(id, function, &all, true)

@@ -202,3 +202,45 @@ fn costs_of_long_chains_are_estimated() {
     let checked = super::check(&ast, &env).unwrap();
     assert!(crate::cost::estimate(&ast, &checked, &env).min > 0);
 }
+
+#[test]
+fn literals_fit_as_kubernetes_wants_them() {
+    let cases = [
+        ("[1, 2]", "list(int)"),
+        ("[[], [1]]", "list(list(int))"),
+        ("'%s %d'.format([[1, 'a'], 1])", "string"),
+        ("'%s'.format([size([1, 'a'])])", "string"),
+        ("[1, dyn(2)]", "1:5: expected type 'int' but found 'dyn'"),
+        (
+            "[int, string]",
+            "1:7: expected type 'type(int)' but found 'type(string)'",
+        ),
+        (
+            "{'a': 1, 'b': 'c', 2: 2}",
+            "1:15: expected type 'int' but found 'string'\n\
+             1:20: expected type 'string' but found 'int'",
+        ),
+        ("'%s %s'.format([1])", "1:1: index 1 out of range"),
+        (
+            "'%s'.format([1, 2])",
+            "1:1: too many arguments supplied to string.format (expected 1, got 2)",
+        ),
+        (
+            "'%o'.format(['a'])",
+            "1:14: error during formatting: octal clause can only be used on integers, was given string",
+        ),
+        (
+            "'%y'.format([1])",
+            "1:1: could not parse formatting clause: unrecognized formatting clause \"y\"",
+        ),
+    ];
+    let env = env::kubernetes();
+    for (source, expected) in cases {
+        let ast = crate::parse(source, &env).unwrap();
+        let found = match super::check(&ast, &env) {
+            Ok(checked) => checked.ty(ast.root()).to_string(),
+            Err(problems) => problems.to_string(),
+        };
+        assert_eq!(found, expected, "{source}");
+    }
+}

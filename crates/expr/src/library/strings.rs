@@ -2,6 +2,8 @@
 
 mod format;
 
+pub(crate) use format::clauses;
+
 use crate::cost::Cost;
 use crate::env::Row;
 use crate::eval::{Outcome, no_overload};

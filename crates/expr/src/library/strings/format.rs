@@ -27,11 +27,8 @@ pub(super) fn format<'a>(meter: &mut Meter, args: &[Value<'a>]) -> Outcome<'a> {
             rest = after;
             continue;
         }
-        let (precision, after) = precision(rest)?;
-        let Some(verb) = after.chars().next() else {
-            return Err(Fault::invalid("unexpected end of string"));
-        };
-        rest = &after[verb.len_utf8()..];
+        let (precision, verb, after) = clause(rest)?;
+        rest = after;
         let Some(item) = items.next() else {
             return Err(Fault::invalid(format!("index {used} out of range")));
         };
@@ -41,6 +38,33 @@ pub(super) fn format<'a>(meter: &mut Meter, args: &[Value<'a>]) -> Outcome<'a> {
     }
     out.push_str(rest);
     Ok(Value::string(out))
+}
+
+/// The verbs of a template, up to the first that is none.
+pub(crate) fn clauses(template: &str) -> impl Iterator<Item = Result<char, Box<Fault>>> {
+    let mut rest = template;
+    std::iter::from_fn(move || {
+        loop {
+            rest = &rest[rest.find('%')? + 1..];
+            let Some(after) = rest.strip_prefix('%') else {
+                break;
+            };
+            rest = after;
+        }
+        Some(clause(rest).map(|(_, verb, after)| {
+            rest = after;
+            verb
+        }))
+    })
+}
+
+/// Precision and verb after a `%`, and the rest.
+fn clause(text: &str) -> Result<(Option<usize>, char, &str), Box<Fault>> {
+    let (precision, after) = precision(text)?;
+    let Some(verb) = after.chars().next() else {
+        return Err(Fault::invalid("unexpected end of string"));
+    };
+    Ok((precision, verb, &after[verb.len_utf8()..]))
 }
 
 /// `.3`, before a verb.
