@@ -176,7 +176,13 @@ fn refused(problems: &Problems, output: Output) -> Said {
         Output::Json => {
             let problem = |problem: &deltaplane_expr::Problem| {
                 let at = problem.span.position(problems.source());
-                json!({"line": at.line, "column": at.column + 1, "message": problem.message})
+                let mut shown =
+                    json!({"line": at.line, "column": at.column + 1, "message": problem.message});
+                let expected = problems.expected(problem);
+                if !expected.is_empty() {
+                    shown["expected"] = json!(expected);
+                }
+                shown
             };
             let all: Vec<Value> = problems.iter().map(problem).collect();
             Said {
@@ -597,6 +603,12 @@ mod tests {
             1:1: found no matching overload for '_+_' applied to '(int, string)'
              | 1 + 'a' == nope
              | ^^^^^^^
+             = expected (int, int) -> int
+             = or (string, string) -> string
+             = or (bytes, bytes) -> bytes
+             = or (double, double) -> double
+             = or (google.protobuf.Duration, google.protobuf.Duration) -> google.protobuf.Duration
+             = or 4 more
             1:12: undeclared reference to 'nope' (in container '')
              | 1 + 'a' == nope
              |            ^^^^
@@ -604,6 +616,13 @@ mod tests {
         "#]],
         );
         check(&["check", "[1].map(x, x > 0)"], expect!["list(bool)\n"]);
+        check(
+            &["check", "'a'.startsWith(1)", "-o", "json"],
+            expect![[r#"
+            {"problems":[{"column":1,"expected":["string.(string) -> bool"],"line":1,"message":"found no matching overload for 'startsWith' applied to 'string.(int)'"}]}
+            [1]
+        "#]],
+        );
     }
 
     #[test]

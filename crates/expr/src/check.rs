@@ -62,13 +62,15 @@ pub fn check(ast: &Ast, env: &Env) -> Result<Checked, Problems> {
         mixed: false,
         literals: Literals::default(),
         problems: Vec::new(),
+        expected: Vec::new(),
     };
     checker.parts();
     if checker.problems.is_empty() {
         checker.node(ast.root());
     }
     if !checker.problems.is_empty() {
-        return Err(Problems::new(ast.source(), checker.problems));
+        let problems = Problems::new(ast.source(), checker.problems);
+        return Err(problems.expecting(checker.expected));
     }
     let mut mapping = checker.mapping;
     mapping.shorten();
@@ -103,6 +105,8 @@ struct Checker<'a> {
     /// What is looked at again once all types are known.
     literals: Literals,
     problems: Vec<Problem>,
+    /// What would have done instead of a call that does not.
+    expected: Vec<(Problem, Vec<String>)>,
 }
 
 // === impl Checker ===

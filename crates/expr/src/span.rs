@@ -28,6 +28,8 @@ pub struct Problem {
 pub struct Problems {
     source: Box<str>,
     problems: Vec<Problem>,
+    /// What would have done, for some of them.
+    expected: Vec<(Problem, Vec<String>)>,
 }
 
 /// Of longer lines only a part is shown.
@@ -100,7 +102,20 @@ impl Problems {
         Self {
             source: source.into(),
             problems,
+            expected: Vec::new(),
         }
+    }
+
+    pub(crate) fn expecting(self, expected: Vec<(Problem, Vec<String>)>) -> Self {
+        Self { expected, ..self }
+    }
+
+    /// What would have done instead: signatures of the function that was called, those first that
+    /// come nearest. Often nothing is known. Kubernetes says nothing of it, and neither does
+    /// [`Self::reported`].
+    pub fn expected(&self, problem: &Problem) -> &[String] {
+        let found = self.expected.iter().find(|(of, _)| of == problem);
+        found.map_or(&[], |(_, expected)| expected)
     }
 
     /// What is wrong, in source order; never empty.
@@ -113,12 +128,18 @@ impl Problems {
         &self.source
     }
 
-    /// Every problem with the line of the expression that it is in, and a mark under the place.
+    /// Every problem with the line of the expression that it is in, a mark under the place, and
+    /// what was expected there.
     pub fn drawn(&self) -> String {
-        let drawn = self.problems.iter();
+        let mut drawn = String::new();
+        for problem in &self.problems {
+            drawn.push_str(&problem.span.drawn(&self.source, &problem.message));
+            for (index, expected) in self.expected(problem).iter().enumerate() {
+                let word = if index == 0 { "expected" } else { "or" };
+                drawn.push_str(&format!(" = {word} {expected}\n"));
+            }
+        }
         drawn
-            .map(|problem| problem.span.drawn(&self.source, &problem.message))
-            .collect()
     }
 
     /// As Kubernetes shows them: every problem with its line, and a mark under its first

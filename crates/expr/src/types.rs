@@ -300,6 +300,23 @@ impl Signature {
     }
 }
 
+impl fmt::Display for Signature {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let letters = ["A", "B", "C"];
+        let shown = |ty: &Type| {
+            let letter = |param| letters.get(param as usize).copied().unwrap_or("dyn");
+            ty.rebuild(&mut |param| Type::opaque(letter(param)))
+                .to_string()
+        };
+        let params: Vec<String> = self.params.iter().map(shown).collect();
+        match params.split_first() {
+            Some((target, rest)) if self.member => write!(f, "{target}.({})", rest.join(", "))?,
+            _ => write!(f, "({})", params.join(", "))?,
+        }
+        write!(f, " -> {}", shown(&self.result))
+    }
+}
+
 /// The parts of a list between commas, parentheses respected.
 fn split(text: &str) -> impl Iterator<Item = &str> {
     let mut depth = 0_usize;
@@ -359,6 +376,10 @@ mod tests {
         let params: Vec<String> = member.params.iter().map(ToString::to_string).collect();
         assert_eq!(params, ["list(<T0>)", "int", "map(string, dyn)"]);
         assert_eq!(member.result.to_string(), "optional_type(<T0>)");
+        assert_eq!(
+            member.to_string(),
+            "list(A).(int, map(string, dyn)) -> optional_type(A)"
+        );
         let global = Signature::parse("() -> net.IP").unwrap();
         assert!(!global.member && global.params.is_empty());
         assert_eq!(global.result, Type::opaque("net.IP"));

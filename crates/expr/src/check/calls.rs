@@ -1,11 +1,15 @@
 //! Calls: names of functions, overloads, indexing.
 
+use std::cmp::Reverse;
 use std::sync::Arc;
 
-use super::Checker;
+use super::{Checker, MAX_PROBLEMS};
 use crate::env::{Function, Overload};
 use crate::syntax::NodeId;
 use crate::types::Type;
+
+/// Of a function that is called wrongly, so many signatures are shown.
+const MAX_EXPECTED: usize = 5;
 
 /// Overloads that order numbers of different kinds: not everyone wants them.
 fn is_cross_type(overload: &Overload) -> bool {
@@ -94,9 +98,53 @@ impl Checker<'_> {
                 let message =
                     format!("found no matching overload for '{name}' applied to '{shown}'");
                 self.problem(self.ast.span(id), message);
+                self.expecting(function, &types, member);
                 Type::Error
             }
         }
+    }
+
+    /// Says of the last problem, a call, which calls would do: the same way of calling first, then
+    /// as many arguments, then as many of their types as possible.
+    fn expecting(&mut self, function: &Function, types: &[Type], member: bool) {
+        // Not every problem is kept.
+        if self.problems.len() >= MAX_PROBLEMS {
+            return;
+        }
+        let Some(problem) = self.problems.last() else {
+            return;
+        };
+        let cross = self.env.options().cross_type_numbers;
+        let near = |overload: &Arc<Overload>| {
+            let signature = overload.signature();
+            let fits = |(ty, param): (&Type, &Type)| {
+                let ty = self.mapping.finished(ty);
+                ty.is_dyn_or_error()
+                    || matches!(param, Type::Param(_) | Type::Dyn)
+                    || ty.name() == param.name()
+            };
+            let fitting = types
+                .iter()
+                .zip(&signature.params)
+                .filter(|&pair| fits(pair));
+            (
+                signature.member != member,
+                signature.params.len() != types.len(),
+                Reverse(fitting.count()),
+            )
+        };
+        let mut nearest: Vec<&Arc<Overload>> = function.overloads().iter().collect();
+        nearest.retain(|overload| cross || !is_cross_type(overload));
+        nearest.sort_by_cached_key(|overload| near(overload));
+        let mut shown: Vec<String> = nearest
+            .iter()
+            .take(MAX_EXPECTED)
+            .map(|overload| overload.signature().to_string())
+            .collect();
+        if nearest.len() > MAX_EXPECTED {
+            shown.push(format!("{} more", nearest.len() - MAX_EXPECTED));
+        }
+        self.expected.push((problem.clone(), shown));
     }
 
     fn overloads_for(

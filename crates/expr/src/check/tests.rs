@@ -244,3 +244,27 @@ fn literals_fit_as_kubernetes_wants_them() {
         assert_eq!(found, expected, "{source}");
     }
 }
+
+#[test]
+fn calls_that_do_not_fit_come_with_those_that_would() {
+    let env = environment();
+    let expected = |source: &str| {
+        let ast = crate::parse(source, &env).unwrap();
+        let problems = super::check(&ast, &env).unwrap_err();
+        let problem = problems.iter().next().unwrap();
+        assert!(!problems.reported().contains("->"));
+        problems.expected(problem).join("; ")
+    };
+    let cases = [
+        (
+            "app.spec.image + 1",
+            "(int, int) -> int; (string, string) -> string; (bytes, bytes) -> bytes; \
+             (double, double) -> double; (google.protobuf.Duration, google.protobuf.Duration) -> google.protobuf.Duration; 4 more",
+        ),
+        ("app.spec.image.startsWith(1)", "string.(string) -> bool"),
+        ("app.spec.nope", ""),
+    ];
+    for (source, signatures) in cases {
+        assert_eq!(expected(source), signatures, "{source}");
+    }
+}
