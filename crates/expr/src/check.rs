@@ -79,7 +79,7 @@ pub fn check(ast: &Ast, env: &Env) -> Result<Checked, Problems> {
         .iter()
         .map(|ty| mapping.finished(ty))
         .collect();
-    let mut problems = checker.literals.problems(ast, &types);
+    let mut problems = checker.literals.problems(ast, env, &types);
     if !problems.is_empty() {
         problems.truncate(MAX_PROBLEMS);
         return Err(Problems::new(ast.source(), problems));

@@ -35,6 +35,8 @@ pub struct Options {
     pub presence_costs: bool,
     /// Literals that must parse (regular expressions, durations, timestamps) are checked.
     pub validate_literals: bool,
+    /// `format` is of its first release, which takes other types.
+    pub first_format: bool,
 }
 
 /// Everything but the variables.

@@ -18,6 +18,42 @@ pub(crate) fn format_double(value: f64) -> String {
     format!("{value}")
 }
 
+/// `strconv.Quote`.
+pub(crate) fn quoted(text: &str) -> String {
+    let mut out = String::with_capacity(text.len() + 2);
+    out.push('"');
+    for c in text.chars() {
+        match c {
+            '"' => out.push_str("\\\""),
+            '\\' => out.push_str("\\\\"),
+            '\u{7}' => out.push_str("\\a"),
+            '\u{8}' => out.push_str("\\b"),
+            '\u{c}' => out.push_str("\\f"),
+            '\n' => out.push_str("\\n"),
+            '\r' => out.push_str("\\r"),
+            '\t' => out.push_str("\\t"),
+            '\u{b}' => out.push_str("\\v"),
+            c if c.is_ascii_control() => out.push_str(&format!("\\x{:02x}", u32::from(c))),
+            c if is_printable(c) => out.push(c),
+            c if u32::from(c) < 0x1_0000 => out.push_str(&format!("\\u{:04x}", u32::from(c))),
+            c => out.push_str(&format!("\\U{:08x}", u32::from(c))),
+        }
+    }
+    out.push('"');
+    out
+}
+
+/// What Rust does not escape within a text is what Go does not.
+fn is_printable(c: char) -> bool {
+    c.is_ascii()
+        || c == '\''
+        || ["a", c.encode_utf8(&mut [0; 4])]
+            .concat()
+            .escape_debug()
+            .count()
+            == 2
+}
+
 /// An integer in digits, with one allocation.
 pub(crate) fn int_text(value: i64) -> Arc<str> {
     let mut buffer = [0_u8; 20];
@@ -84,6 +120,10 @@ mod tests {
             assert_eq!(format_double(value), text);
         }
         assert_eq!(format_exponential(1234.5678, 3), "1.235e+03");
+        assert_eq!(
+            quoted("é'\"\n\u{1}\u{2028}\u{ad}e\u{301}"),
+            "\"é'\\\"\\n\\x01\\u2028\\u00ade\u{301}\""
+        );
         for value in [0, 7, -7, 1234567890, i64::MAX, i64::MIN] {
             assert_eq!(&*int_text(value), value.to_string());
         }

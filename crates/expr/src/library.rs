@@ -45,6 +45,8 @@ pub enum Library {
     /// Like [`Self::Strings`] in the words of the specification, where cel-go and with it
     /// Kubernetes and kro answer more leniently.
     SpecStrings,
+    /// Like [`Self::Strings`] with the first release of `format`, which Kubernetes has.
+    KubernetesStrings,
     /// `isSorted`, `sum`, `min`, `max`, `indexOf`, `lastIndexOf` of lists.
     KubernetesLists,
     /// `find`, `findAll`.
@@ -88,7 +90,7 @@ const NO_SYNTAX: fn(&mut MacroSet, &mut bool) = |_, _| {};
 impl Library {
     /// All of them.
     #[cfg(test)]
-    const ALL: [Self; 24] = [
+    const ALL: [Self; 25] = [
         Self::Standard,
         Self::Strings,
         Self::Math,
@@ -100,6 +102,7 @@ impl Library {
         Self::TwoVariables,
         Self::Optionals,
         Self::SpecStrings,
+        Self::KubernetesStrings,
         Self::KubernetesLists,
         Self::Regex,
         Self::Urls,
@@ -137,6 +140,7 @@ impl Library {
         match self {
             Self::Standard => functions(standard::TABLES),
             Self::SpecStrings => functions(strings::SPEC),
+            Self::KubernetesStrings => functions(strings::KUBERNETES),
             Self::KubernetesLists => functions(kubernetes::lists::TABLES),
             Self::Regex => functions(kubernetes::regex::TABLES),
             Self::JsonPatch => functions(kubernetes::jsonpatch::TABLES),

@@ -34,6 +34,7 @@ pub fn kubernetes() -> Env {
         cross_type_numbers: true,
         presence_costs: false,
         validate_literals: true,
+        first_format: true,
     };
     ENV.get_or_init(|| with(options, KUBERNETES).build())
         .clone()
@@ -46,7 +47,7 @@ const KUBERNETES: &[Library] = &[
     Library::KubernetesLists,
     Library::Optionals,
     Library::Quantity,
-    Library::Strings,
+    Library::KubernetesStrings,
     Library::Sets,
     Library::Ip,
     Library::Cidr,

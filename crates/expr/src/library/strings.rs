@@ -11,8 +11,24 @@ use crate::fault::Fault;
 use crate::meter::Meter;
 use crate::value::Value;
 
-pub(super) const TABLES: &[&[Row]] = &[ROWS, LENIENT];
-pub(super) const SPEC: &[&[Row]] = &[ROWS, SPEC_ROWS];
+pub(super) const TABLES: &[&[Row]] = &[ROWS, LENIENT, FORMAT];
+pub(super) const SPEC: &[&[Row]] = &[ROWS, SPEC_ROWS, FORMAT];
+pub(super) const KUBERNETES: &[&[Row]] = &[ROWS, LENIENT, FIRST_FORMAT];
+
+const FORMAT: &[Row] = &[Row::new(
+    "format",
+    "string_format",
+    "string.(list(dyn)) -> string",
+    Cost::Format,
+    format::format,
+)];
+const FIRST_FORMAT: &[Row] = &[Row::new(
+    "format",
+    "string_format",
+    "string.(list(dyn)) -> string",
+    Cost::Format,
+    format::first_format,
+)];
 
 /// A search that begins beyond the end finds nothing.
 const LENIENT: &[Row] = &[
@@ -169,13 +185,6 @@ const ROWS: &[Row] = &[
         "string.() -> string",
         Cost::Unit,
         reverse,
-    ),
-    Row::new(
-        "format",
-        "string_format",
-        "string.(list(dyn)) -> string",
-        Cost::Format,
-        format::format,
     ),
     Row::new(
         "strings.quote",

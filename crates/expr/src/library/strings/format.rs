@@ -1,5 +1,7 @@
 //! `"…".format([…])`.
 
+mod first;
+
 use crate::eval::{Outcome, no_overload};
 use crate::fault::Fault;
 use crate::gotext::format_exponential;
@@ -11,7 +13,19 @@ const PRECISION: usize = 6;
 /// More digits than any number has.
 const MAX_PRECISION: usize = 1_000;
 
+/// Writes a value for a verb, with a precision.
+type Write = fn(&mut Meter, &mut String, char, Option<usize>, &Value<'_>) -> Result<(), Box<Fault>>;
+
 pub(super) fn format<'a>(meter: &mut Meter, args: &[Value<'a>]) -> Outcome<'a> {
+    formatted(meter, args, write)
+}
+
+/// The same as Kubernetes has it.
+pub(super) fn first_format<'a>(meter: &mut Meter, args: &[Value<'a>]) -> Outcome<'a> {
+    formatted(meter, args, first::write)
+}
+
+fn formatted<'a>(meter: &mut Meter, args: &[Value<'a>], write: Write) -> Outcome<'a> {
     let [Value::String(template), Value::List(list)] = args else {
         return Err(no_overload("format", args));
     };
