@@ -149,6 +149,7 @@ fn by_sizes(cost: Cost, args: &[Value<'_>], result: &Value<'_>) -> u64 {
         Cost::ContainsIpString => scan(2 * size(0)) + scan(size(1)),
         Cost::ContainsCidr => scan(2 * size(0)) + scan(size(0)) + 1,
         Cost::ContainsCidrString => scan(2 * size(0)) + scan(size(0)) + 1 + scan(size(1)),
+        Cost::Validate if !matches!(args.first(), Some(Value::Opaque(_))) => 1,
         Cost::Validate => {
             // The first argument is a format; its size is that of its longest pattern.
             let text = ceil((1.0 + float(size(1))) * TRAVERSAL);

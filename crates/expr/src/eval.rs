@@ -297,7 +297,7 @@ impl<'p: 'a, 'b, 'a> Machine<'p, 'b, 'a> {
         };
         let right = match self.eval(right) {
             Ok(right) => right,
-            Err(fault) => return self.failed(&order.call, fault, [left, Value::Null]),
+            Err(fault) => return self.failed(&order.call, fault, &[left]),
         };
         if let (Value::Int(left), Value::Int(right)) = (&left, &right) {
             self.meter.charge(1)?;

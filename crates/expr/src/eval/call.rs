@@ -20,9 +20,6 @@ fn reading(arg: &Value<'_>) -> u64 {
     bytes as u64 / BYTES_READ_PER_STEP
 }
 
-/// What stands for arguments that failed.
-const PLAIN: [Value<'static>; 2] = [Value::Null, Value::Null];
-
 /// Texts that are put together are rarely longer.
 const ROOM: usize = 96;
 
@@ -56,7 +53,7 @@ impl<'p: 'a, 'b, 'a> Machine<'p, 'b, 'a> {
             [] => self.apply(call, &[]),
             [only] => match self.eval(*only) {
                 Ok(only) => self.apply(call, &[only]),
-                Err(fault) => self.failed(call, fault, PLAIN),
+                Err(fault) => self.failed(call, fault, &[]),
             },
             [first, second] => {
                 let first = match self.eval(*first) {
@@ -65,13 +62,21 @@ impl<'p: 'a, 'b, 'a> Machine<'p, 'b, 'a> {
                 };
                 match self.eval(*second) {
                     Ok(second) => self.apply(call, &[first, second]),
-                    Err(fault) => self.failed(call, fault, [first, Value::Null]),
+                    Err(fault) => self.failed(call, fault, &[first]),
                 }
             }
             args => {
-                // Of more than two, cel-go looks at none behind one that fails, nor charges.
-                let values: Result<Vec<_>, _> = args.iter().map(|arg| self.eval(*arg)).collect();
-                self.apply(call, &values?)
+                let mut values = Vec::with_capacity(args.len());
+                for (index, arg) in args.iter().enumerate() {
+                    match self.eval(*arg) {
+                        Ok(value) => values.push(value),
+                        // Of more than two, cel-go looks at none behind one that fails. Then it
+                        // charges nothing, unless that is the last.
+                        Err(fault) if index + 1 < args.len() => return Err(fault),
+                        Err(fault) => return self.failed(call, fault, &values),
+                    }
+                }
+                self.apply(call, &values)
             }
         }
     }
@@ -116,7 +121,7 @@ impl<'p: 'a, 'b, 'a> Machine<'p, 'b, 'a> {
                 Ok(right) => right,
                 Err(fault) => {
                     let left = text.take().unwrap_or(value);
-                    let failed = self.failed(&link.call, fault, [left, Value::Null]);
+                    let failed = self.failed(&link.call, fault, &[left]);
                     return failed.or_else(|fault| self.broken_chain(fault, &links[index + 1..]));
                 }
             };
@@ -150,15 +155,15 @@ impl<'p: 'a, 'b, 'a> Machine<'p, 'b, 'a> {
         failed
     }
 
-    /// A call an argument of which failed: charged by the others, as if that one were plain.
+    /// A call an argument of which failed: charged by those before it, as if it were plain.
     #[cold]
     pub(super) fn failed(
         &mut self,
         call: &Call,
         fault: Box<Fault>,
-        args: [Value<'a>; 2],
+        args: &[Value<'a>],
     ) -> Outcome<'a> {
-        let cost = runtime(self.meter, call.cost, &args, &Value::Null)?;
+        let cost = runtime(self.meter, call.cost, args, &Value::Null)?;
         self.charged(fault, cost)
     }
 
@@ -171,7 +176,7 @@ impl<'p: 'a, 'b, 'a> Machine<'p, 'b, 'a> {
         second: OpId,
     ) -> Outcome<'a> {
         let second = self.beside(&failed, second)?;
-        failed.or_else(|fault| self.failed(call, fault, [Value::Null, second]))
+        failed.or_else(|fault| self.failed(call, fault, &[Value::Null, second]))
     }
 
     fn run(&mut self, overload: &Overload, args: &[Value<'a>]) -> Outcome<'a> {

@@ -46,12 +46,25 @@ impl<'p: 'a, 'b, 'a> Machine<'p, 'b, 'a> {
         };
         let mut accumulator = Accumulator::new(fold.kind, length);
         self.meter.charge(setup_cost(fold.kind))?;
+        // cel-go goes on after an item that failed, and charges.
+        let mut broken: Option<Box<Fault>> = None;
         for index in 0..length {
+            if broken.is_some() && fold.kind == FoldKind::TransformMap {
+                self.meter.charge(1)?;
+                continue;
+            }
             self.bind(fold, &range, index)?;
             self.meter.charge(item_cost(fold.kind))?;
             let more = self.item(fold, &mut accumulator);
             self.locals.truncate(fold.local);
-            if !more? {
+            let more = match more {
+                Err(fault) if !fault.is_stop() => {
+                    broken = broken.or(Some(fault));
+                    continue;
+                }
+                more => more?,
+            };
+            if !more {
                 // The loop's condition is asked once more if there is more to go through.
                 let asked = if index + 1 < length {
                     item_cost(fold.kind) - 1
@@ -61,6 +74,12 @@ impl<'p: 'a, 'b, 'a> Machine<'p, 'b, 'a> {
                 self.meter.charge(asked + 1)?;
                 return Ok(Value::Bool(fold.kind == FoldKind::Exists));
             }
+        }
+        if let Some(fault) = broken {
+            return self.charged(
+                fault,
+                1 + u64::from(matches!(accumulator, Accumulator::Count(_))),
+            );
         }
         self.meter.charge(result_cost(&accumulator))?;
         accumulator.finish(fold.kind)
@@ -140,27 +159,24 @@ impl<'p: 'a, 'b, 'a> Machine<'p, 'b, 'a> {
                     self.meter.charge(1 + 1 + 10 + 1)?;
                     items.push(self.locals[self.locals.len() - 1].value.clone());
                 } else {
-                    let value = self.eval(fold.body)?;
                     // `accu + [body]`; a list of a constant is a constant.
                     let constant = matches!(self.program.op(fold.body), Op::Const(_, 0));
-                    self.meter
-                        .charge(if constant { 1 + 1 } else { 1 + 10 + 1 })?;
-                    items.push(value);
+                    let cost = if constant { 1 + 1 } else { 1 + 10 + 1 };
+                    items.push(self.eval_then(fold.body, cost)?);
                 }
             }
             Accumulator::Keyed(items) => {
-                let key = self.eval(fold.body)?;
-                self.meter.charge(1 + 10 + 1)?;
+                let key = self.eval_then(fold.body, 1 + 10 + 1)?;
                 items.push((key, self.locals[self.locals.len() - 1].value.clone()));
             }
             Accumulator::Entries(map) => {
-                let value = self.eval(fold.body)?;
-                if fold.kind == FoldKind::TransformMap {
-                    self.meter.charge(1 + 1 + 1)?;
+                let is_value = fold.kind == FoldKind::TransformMap;
+                // Reading the accumulator, and the key, and putting it in.
+                let value = self.eval_then(fold.body, 1 + u64::from(is_value) + 1)?;
+                if is_value {
                     map.insert(self.locals[fold.local].value.clone(), value)?;
                     return Ok(true);
                 }
-                self.meter.charge(1 + 1)?;
                 let Value::Map(entries) = value else {
                     return Err(no_overload("transformMapEntry", &[value]).at(fold.span));
                 };
@@ -172,6 +188,17 @@ impl<'p: 'a, 'b, 'a> Machine<'p, 'b, 'a> {
             }
         }
         Ok(true)
+    }
+
+    /// Evaluates, and charges for what is done with the value, whether there is one or not.
+    fn eval_then(&mut self, id: OpId, cost: u64) -> Outcome<'a> {
+        match self.eval(id) {
+            Ok(value) => {
+                self.meter.charge(cost)?;
+                Ok(value)
+            }
+            Err(fault) => self.charged(fault, cost),
+        }
     }
 
     fn condition(&mut self, id: OpId, fold: &FoldOp) -> Result<bool, Box<Fault>> {

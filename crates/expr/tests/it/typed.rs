@@ -333,9 +333,10 @@ impl<'a> Writer<'a> {
             "kubernetes.NamedFormat" => self.one_of(&["format.dns1123Label()", "format.date()"]),
             "net.IP" => self.one_of(&["ip('10.0.0.1')", "ip('::1')"]),
             "net.CIDR" => self.one_of(&["cidr('10.0.0.0/8')", "cidr('::/0')"]),
-            "runtime.Condition" => {
+            "kro.run.Condition" => {
                 let text = self.leaf(&Type::String);
-                format!("runtime.newCondition({{type: {text}, status: 'True'}})")
+                // Its type may not be empty.
+                format!("runtime.newCondition({{type: 'T' + {text}, status: 'True'}})")
             }
             other => panic!("how is a {other} written?"),
         }
