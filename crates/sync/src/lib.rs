@@ -1,0 +1,41 @@
+//! The border between hub and zones: what of an object may cross it, who may write which part,
+//! and the two ends of a stream of deltas as state machines.
+//!
+//! One [`Sender`] and one [`Receiver`] make a stream. Hub to zone, the hub sends; zone to hub, the
+//! zone does: both directions run the same code. Events go in, effects come out; carrying bytes
+//! (`sync-grpc`) and reading and writing objects (`fleet`, `zone`) is done elsewhere.
+//! PURE: no clock, environment, files or network.
+//!
+//! Invariants:
+//! - What crosses has no status and nothing that a server writes: [`Crossing`] cannot hold it.
+//! - Delivered means acknowledged: a sender takes a version as held only when its receiver said
+//!   so, object by object.
+//! - Nothing is removed that was not named, and no more than the [`DeletionBudget`] allows,
+//!   whatever was lost, repeated or restored.
+//! - One object that is rejected delays itself and what needs it, and nothing else.
+
+mod budget;
+mod crossing;
+mod handshake;
+mod names;
+mod ownership;
+mod receiver;
+mod sender;
+mod sessions;
+mod version;
+mod wire;
+
+pub use budget::{DeletionBudget, Excess, Ledger};
+pub use crossing::{Crossing, Origin, Smuggled};
+pub use handshake::{Hello, Refused, Welcome, welcome};
+pub use names::{NameError, ObjectName, SyncKind, ZoneName, mirrored_name};
+pub use ownership::{
+    Computed, Direction, Part, Refusal, StatusWriters, Synced, Write, Writer, judge,
+};
+pub use receiver::{Action, Outcome, Receiver};
+pub use sender::{Change, Held, Lineage, Need, Presence, Sender, View};
+pub use sessions::{SessionId, Sessions};
+pub use version::Version;
+pub use wire::{
+    Epoch, Item, Known, Position, ProtocolError, Rejection, Request, Response, Revision, Withdrawal,
+};

@@ -1,0 +1,332 @@
+//! Who may write which part of an object, where.
+//!
+//! One function judges every write, of users and of controllers alike, whichever way it takes: the
+//! main resource, a subresource, any patch, a forced apply, a dry run.
+
+use std::fmt;
+
+use serde_json::{Map, Value};
+
+use crate::crossing::{DISPLAY_NAME, ORIGIN, Origin, VERSION, ZONE};
+use crate::names::ZoneName;
+
+/// In which direction a kind's objects cross.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Direction {
+    HubToZone,
+    ZoneToHub,
+    Both,
+}
+
+/// Who computes the status of a kind's objects.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum StatusWriters {
+    /// Zones only: they consume the objects.
+    #[default]
+    Zones,
+    /// Every control plane its own.
+    Each,
+}
+
+/// What crosses of a kind, and how.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Synced {
+    pub direction: Direction,
+    pub status: StatusWriters,
+}
+
+/// A field that controllers of the origin compute: `spec.state`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Computed(Box<[Box<str>]>);
+
+/// Who writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Writer {
+    /// The sync of this control plane, by its identity: no field manager's name makes one.
+    Sync,
+    Other,
+}
+
+/// Which part of an object is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    Main,
+    Status,
+    Computed,
+}
+
+/// A write, as it would be stored.
+#[derive(Clone, Copy, Debug)]
+pub struct Write<'a> {
+    /// Where.
+    pub place: &'a Origin,
+    pub synced: Option<Synced>,
+    pub computed: &'a [Computed],
+    pub writer: Writer,
+    pub part: Part,
+    /// Nothing when it is created.
+    pub old: Option<&'a Value>,
+    /// Nothing when it is deleted.
+    pub new: Option<&'a Value>,
+    pub zones: &'a [ZoneName],
+}
+
+/// Why a write is refused: the rule, the owner, and what to do instead.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Refusal {
+    #[error(
+        "status is computed where an object is consumed: in zones, and not at the hub; write it in the zone, and read it at /zones/<zone>/…"
+    )]
+    StatusAtHub,
+    #[error("status is never written by sync")]
+    StatusBySync,
+    #[error("the object belongs to {owner}, where alone it can be changed; change it {instead}")]
+    Mirrored { owner: Owner, instead: String },
+    #[error("{0} says where an object is from and is written by sync alone; leave it as it is")]
+    Forged(String),
+    #[error(
+        "names that begin with \"{zone}.\" are those of zone {zone}'s objects; choose another name"
+    )]
+    ZonesName { zone: ZoneName },
+    #[error("{field} is computed by controllers; they write it through the /computed subresource")]
+    ComputedField { field: Computed },
+    #[error("only computed fields are written through /computed, and {0} is none")]
+    NotComputed(String),
+}
+
+/// Whose an object is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Owner(Origin);
+
+/// The keys that sync alone writes.
+const SYNCS_LABELS: [&str; 2] = [ORIGIN, ZONE];
+const SYNCS_ANNOTATIONS: [&str; 2] = [VERSION, DISPLAY_NAME];
+/// The field manager of what sync applies.
+const MANAGER: &str = "deltaplane-sync";
+
+/// Whether a write may be made.
+pub fn judge(write: &Write<'_>) -> Result<(), Refusal> {
+    match (write.writer, write.part) {
+        (Writer::Sync, Part::Main) => Ok(()),
+        (Writer::Sync, Part::Status | Part::Computed) => Err(Refusal::StatusBySync),
+        (Writer::Other, Part::Status) => status(write),
+        (Writer::Other, Part::Main | Part::Computed) => {
+            forged(write)?;
+            mirrored(write)?;
+            named(write)?;
+            computed(write)
+        }
+    }
+}
+
+fn status(write: &Write<'_>) -> Result<(), Refusal> {
+    let zones_only = write
+        .synced
+        .is_some_and(|synced| synced.status == StatusWriters::Zones);
+    match write.place {
+        Origin::Hub if zones_only => Err(Refusal::StatusAtHub),
+        Origin::Hub | Origin::Zone(_) => Ok(()),
+    }
+}
+
+/// Labels and annotations that sync alone writes must be as they were.
+fn forged(write: &Write<'_>) -> Result<(), Refusal> {
+    let Some(new) = write.new else {
+        return Ok(());
+    };
+    let keys = SYNCS_LABELS.map(|key| ("labels", key));
+    let keys = keys
+        .into_iter()
+        .chain(SYNCS_ANNOTATIONS.map(|key| ("annotations", key)));
+    for (place, key) in keys {
+        let of = |object: &Value| object["metadata"][place].get(key).cloned();
+        if of(new) != write.old.and_then(of) {
+            return Err(Refusal::Forged(key.to_owned()));
+        }
+    }
+    Ok(())
+}
+
+/// Where it is mirrored, an object is read; local controllers may keep notes on it.
+fn mirrored(write: &Write<'_>) -> Result<(), Refusal> {
+    let Some((old, owner)) = write.old.and_then(|old| Some((old, origin(old)?))) else {
+        return Ok(());
+    };
+    let unchanged = write.new.is_some_and(|new| is_local(old, new));
+    if owner == *write.place || (write.part == Part::Main && unchanged) {
+        return Ok(());
+    }
+    let name = old["metadata"]["annotations"][DISPLAY_NAME].as_str();
+    let name = name
+        .or(old["metadata"]["name"].as_str())
+        .unwrap_or_default();
+    let instead = match &owner {
+        Origin::Hub => format!("at the hub, as {name}"),
+        Origin::Zone(zone) => format!("in zone {zone}, as {name}"),
+    };
+    Err(Refusal::Mirrored {
+        owner: Owner(owner),
+        instead,
+    })
+}
+
+/// Whether a change leaves all as it is that came from elsewhere.
+fn is_local(old: &Value, new: &Value) -> bool {
+    let rest = |object: &Value| -> Option<Map<String, Value>> {
+        let mut object = object.as_object()?.clone();
+        object.remove("metadata");
+        Some(object)
+    };
+    let kept = |place: &str| {
+        let keys = synced_keys(old, place);
+        let of = |object: &Value, key: &str| object["metadata"][place].get(key).cloned();
+        keys.iter().all(|key| of(old, key) == of(new, key))
+    };
+    rest(old) == rest(new) && kept("labels") && kept("annotations")
+}
+
+/// The labels or annotations that sync applied.
+fn synced_keys(object: &Value, place: &str) -> Vec<String> {
+    let entries = object["metadata"]["managedFields"].as_array();
+    let ours = entries
+        .into_iter()
+        .flatten()
+        .filter(|entry| entry["manager"] == MANAGER);
+    let field = format!("f:{place}");
+    let keys = ours.filter_map(|entry| entry["fieldsV1"]["f:metadata"][&field].as_object());
+    let keys = keys.flat_map(Map::keys);
+    keys.filter_map(|key| key.strip_prefix("f:"))
+        .map(str::to_owned)
+        .collect()
+}
+
+/// Hub users leave the names of zones' objects alone.
+fn named(write: &Write<'_>) -> Result<(), Refusal> {
+    let comes_up = write
+        .synced
+        .is_some_and(|synced| synced.direction != Direction::HubToZone);
+    let (Origin::Hub, true, None, Some(new)) = (write.place, comes_up, write.old, write.new) else {
+        return Ok(());
+    };
+    let name = new["metadata"]["name"].as_str().unwrap_or_default();
+    let prefix = name.split_once('.').map(|(prefix, _)| prefix);
+    let zone = write
+        .zones
+        .iter()
+        .find(|zone| prefix == Some(zone.as_str()));
+    match zone {
+        Some(zone) => Err(Refusal::ZonesName { zone: zone.clone() }),
+        None => Ok(()),
+    }
+}
+
+fn computed(write: &Write<'_>) -> Result<(), Refusal> {
+    let Some(new) = write.new else {
+        return Ok(());
+    };
+    let changed = |field: &&Computed| field.of(new) != write.old.and_then(|old| field.of(old));
+    if write.part == Part::Main {
+        let touched = write.computed.iter().find(changed);
+        return touched.map_or(Ok(()), |field| {
+            let field = field.clone();
+            Err(Refusal::ComputedField { field })
+        });
+    }
+    let without = |object: &Value| {
+        let mut object = object.clone();
+        for field in write.computed {
+            field.remove(&mut object);
+        }
+        object["metadata"] = Value::Null;
+        object
+    };
+    let (old, new) = (write.old.map(without).unwrap_or_default(), without(new));
+    match differing(&old, &new) {
+        Some(field) => Err(Refusal::NotComputed(field)),
+        None => Ok(()),
+    }
+}
+
+/// The first field in which two objects differ.
+fn differing(old: &Value, new: &Value) -> Option<String> {
+    if old == new {
+        return None;
+    }
+    let (Value::Object(a), Value::Object(b)) = (old, new) else {
+        return Some(String::new());
+    };
+    let key = a
+        .keys()
+        .chain(b.keys())
+        .find(|key| a.get(*key) != b.get(*key))?;
+    let inner = differing(
+        a.get(key).unwrap_or(&Value::Null),
+        b.get(key).unwrap_or(&Value::Null),
+    );
+    Some(match inner {
+        Some(inner) if !inner.is_empty() => format!("{key}.{inner}"),
+        Some(_) | None => key.clone(),
+    })
+}
+
+/// Where an object is from, if its labels say so.
+fn origin(object: &Value) -> Option<Origin> {
+    let labels = &object["metadata"]["labels"];
+    match labels[ORIGIN].as_str()? {
+        "zone" => Some(Origin::Zone(labels[ZONE].as_str()?.parse().ok()?)),
+        _ => Some(Origin::Hub),
+    }
+}
+
+// === impl Computed ===
+
+impl Computed {
+    /// The fields of a definition's annotation: `spec.state,spec.identities`.
+    pub fn list(text: &str) -> Vec<Self> {
+        let fields = text
+            .split(',')
+            .map(str::trim)
+            .filter(|field| !field.is_empty());
+        fields
+            .map(|field| Self(field.split('.').map(Into::into).collect()))
+            .collect()
+    }
+
+    fn of<'a>(&self, object: &'a Value) -> Option<&'a Value> {
+        self.0
+            .iter()
+            .try_fold(object, |value, key| value.get(&**key))
+    }
+
+    fn remove(&self, object: &mut Value) {
+        let Some((last, path)) = self.0.split_last() else {
+            return;
+        };
+        let parent = path
+            .iter()
+            .try_fold(object, |value, key| value.get_mut(&**key));
+        if let Some(Value::Object(parent)) = parent {
+            parent.remove(&**last);
+        }
+    }
+}
+
+impl fmt::Display for Computed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0.join("."))
+    }
+}
+
+// === impl Owner ===
+
+impl fmt::Display for Owner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.0 {
+            Origin::Hub => f.write_str("the hub"),
+            Origin::Zone(zone) => write!(f, "zone {zone}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

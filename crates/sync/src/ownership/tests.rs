@@ -1,0 +1,187 @@
+use serde_json::{Value, json};
+
+use super::*;
+
+fn zone(name: &str) -> ZoneName {
+    name.parse().expect("legal")
+}
+
+/// An object as it is stored, from `origin` or authored here.
+fn object(origin: Option<&str>) -> Value {
+    let mut object = json!({
+        "apiVersion": "example.com/v1", "kind": "Widget",
+        "metadata": {"name": "a", "namespace": "ns", "labels": {"app": "web"}},
+        "spec": {"size": 1, "state": "Up"},
+        "status": {"ready": true},
+    });
+    let metadata = &mut object["metadata"];
+    match origin {
+        Some("hub") => metadata["labels"][ORIGIN] = "hub".into(),
+        Some(name) => {
+            metadata["labels"][ORIGIN] = "zone".into();
+            metadata["labels"][ZONE] = name.into();
+            metadata["annotations"] = json!({DISPLAY_NAME: "a"});
+            metadata["name"] = format!("{name}.a").into();
+        }
+        None => return object,
+    }
+    metadata["managedFields"] = json!([
+        {"manager": MANAGER, "fieldsV1": {"f:metadata": {"f:labels": {"f:app": {}}}}},
+    ]);
+    object
+}
+
+/// What is said to a write at `place` that makes `new` of `old`.
+fn said(place: &str, part: Part, old: Option<&Value>, new: Option<&Value>) -> String {
+    let place = match place {
+        "hub" => Origin::Hub,
+        name => Origin::Zone(zone(name)),
+    };
+    let write = Write {
+        place: &place,
+        synced: Some(Synced {
+            direction: Direction::Both,
+            status: StatusWriters::Zones,
+        }),
+        computed: &Computed::list("spec.state, spec.none"),
+        writer: Writer::Other,
+        part,
+        old,
+        new,
+        zones: &[zone("eu-1"), zone("eu-2")],
+    };
+    judge(&write).map_or_else(|refusal| refusal.to_string(), |()| "yes".to_owned())
+}
+
+fn changed(object: &Value, change: impl FnOnce(&mut Value)) -> Value {
+    let mut object = object.clone();
+    change(&mut object);
+    object
+}
+
+#[test]
+fn status_is_written_where_an_object_is_consumed() {
+    let old = object(None);
+    let new = changed(&old, |new| new["status"]["ready"] = false.into());
+    let at = |place| said(place, Part::Status, Some(&old), Some(&new));
+    assert_eq!(
+        at("hub"),
+        "status is computed where an object is consumed: in zones, and not at the hub; write it in the zone, and read it at /zones/<zone>/…"
+    );
+    assert_eq!(at("eu-1"), "yes");
+    let mirrored = object(Some("hub"));
+    assert_eq!(
+        said("eu-1", Part::Status, Some(&mirrored), Some(&new)),
+        "yes"
+    );
+}
+
+#[test]
+fn mirrored_objects_are_changed_at_their_origin() {
+    for (place, origin, expected) in [
+        (
+            "hub",
+            "eu-1",
+            "the object belongs to zone eu-1, where alone it can be changed; change it in zone eu-1, as a",
+        ),
+        (
+            "eu-2",
+            "eu-1",
+            "the object belongs to zone eu-1, where alone it can be changed; change it in zone eu-1, as a",
+        ),
+        (
+            "eu-1",
+            "hub",
+            "the object belongs to the hub, where alone it can be changed; change it at the hub, as a",
+        ),
+    ] {
+        let old = object(Some(origin));
+        let write = |new: Option<&Value>| said(place, Part::Main, Some(&old), new);
+        let spec = changed(&old, |new| new["spec"]["size"] = 2.into());
+        let label = changed(&old, |new| {
+            new["metadata"]["labels"]["app"] = "other".into()
+        });
+        let unlabelled = changed(&old, |new| {
+            let labels = new["metadata"]["labels"].as_object_mut();
+            labels.expect("some").remove("app");
+        });
+        for new in [Some(&spec), Some(&label), Some(&unlabelled), None] {
+            assert_eq!(write(new), expected, "{new:?}");
+        }
+        assert_eq!(
+            said(place, Part::Computed, Some(&old), Some(&spec)),
+            expected
+        );
+        let notes = changed(&old, |new| {
+            new["metadata"]["finalizers"] = json!(["kro.run/finalizer"]);
+            new["metadata"]["labels"]["mine"] = "x".into();
+        });
+        assert_eq!(write(Some(&notes)), "yes", "controllers keep notes");
+    }
+    let own = object(None);
+    let new = changed(&own, |new| new["spec"]["size"] = 2.into());
+    assert_eq!(said("hub", Part::Main, Some(&own), Some(&new)), "yes");
+    assert_eq!(said("eu-1", Part::Main, Some(&own), None), "yes");
+}
+
+#[test]
+fn where_an_object_is_from_cannot_be_forged() {
+    let own = object(None);
+    for (place, key) in [
+        ("labels", ORIGIN),
+        ("labels", ZONE),
+        ("annotations", VERSION),
+        ("annotations", DISPLAY_NAME),
+    ] {
+        let forged = changed(&own, |new| new["metadata"][place][key] = "eu-2".into());
+        let expected = format!(
+            "{key} says where an object is from and is written by sync alone; leave it as it is"
+        );
+        assert_eq!(said("hub", Part::Main, None, Some(&forged)), expected);
+        assert_eq!(
+            said("eu-1", Part::Main, Some(&own), Some(&forged)),
+            expected
+        );
+    }
+    let mirrored = object(Some("hub"));
+    let freed = changed(&mirrored, |new| {
+        new["metadata"]["labels"] = json!({"app": "web"})
+    });
+    let said = said("eu-1", Part::Main, Some(&mirrored), Some(&freed));
+    assert!(said.starts_with(ORIGIN), "{said}");
+}
+
+#[test]
+fn names_of_zones_objects_are_theirs() {
+    let new = |name: &str| {
+        let object = changed(&object(None), |new| {
+            new["metadata"]["name"] = name.into();
+            new["spec"] = json!({"size": 1});
+        });
+        said("hub", Part::Main, None, Some(&object))
+    };
+    assert_eq!(
+        new("eu-1.a"),
+        "names that begin with \"eu-1.\" are those of zone eu-1's objects; choose another name"
+    );
+    assert_eq!(new("eu-3.a"), "yes");
+    assert_eq!(new("eu-1-a"), "yes");
+}
+
+#[test]
+fn computed_fields_have_a_way_of_their_own() {
+    let old = object(None);
+    let state = changed(&old, |new| new["spec"]["state"] = "Down".into());
+    let size = changed(&old, |new| new["spec"]["size"] = 2.into());
+    let write = |part, new| said("hub", part, Some(&old), Some(new));
+    assert_eq!(
+        write(Part::Main, &state),
+        "spec.state is computed by controllers; they write it through the /computed subresource"
+    );
+    assert_eq!(write(Part::Main, &size), "yes");
+    assert_eq!(write(Part::Computed, &state), "yes");
+    assert_eq!(
+        write(Part::Computed, &size),
+        "only computed fields are written through /computed, and spec.size is none"
+    );
+}

@@ -1,0 +1,263 @@
+//! The end of a stream that is told: what to do with what comes, and what to answer.
+//!
+//! It holds no objects. What came is done by the caller, one object at a time, in any order; when
+//! all of a response is done it is answered, with those that could not be.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use crate::budget::{DeletionBudget, Ledger};
+use crate::names::{ObjectName, SyncKind};
+use crate::wire::{Item, Known, Position, ProtocolError, Rejection, Request, Response};
+
+/// What the caller is to do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Action {
+    Apply {
+        kind: SyncKind,
+        name: ObjectName,
+        item: Item,
+    },
+    /// It is the receiver's own from now on.
+    Orphan {
+        kind: SyncKind,
+        name: ObjectName,
+    },
+    Delete {
+        kind: SyncKind,
+        name: ObjectName,
+    },
+    /// To the sender.
+    Send(Request),
+}
+
+/// How it went; a reason when it did not.
+pub type Outcome = Result<(), String>;
+
+/// One end of a stream.
+#[derive(Debug)]
+pub struct Receiver {
+    budget: DeletionBudget,
+    ledger: Ledger,
+    kinds: BTreeMap<SyncKind, Following>,
+}
+
+/// A kind that is followed.
+#[derive(Debug)]
+struct Following {
+    last: u64,
+    /// The stores that what is here may be from, and how far each was seen: the sender's last.
+    sources: Vec<Position>,
+    /// The last state of the sender's store that was here as a whole.
+    whole: Option<Position>,
+    /// Objects of which later states may be here.
+    beyond: BTreeSet<ObjectName>,
+    work: Option<Work>,
+}
+
+/// A response that is being done.
+#[derive(Debug)]
+struct Work {
+    nonce: u64,
+    left: BTreeSet<ObjectName>,
+    rejected: Vec<Rejection>,
+    /// What is here when this is done, if that is a whole.
+    whole: Option<Position>,
+}
+
+// === impl Receiver ===
+
+impl Receiver {
+    /// `ledger` is that of the last stream.
+    pub fn new(budget: DeletionBudget, ledger: Ledger) -> Self {
+        Self {
+            budget,
+            ledger,
+            kinds: BTreeMap::new(),
+        }
+    }
+
+    /// What was deleted lately.
+    pub fn ledger(&self) -> &Ledger {
+        &self.ledger
+    }
+
+    /// Begins to follow a kind.
+    pub fn subscribe(&mut self, kind: SyncKind, known: Known) -> Request {
+        let mut following = Following {
+            last: 0,
+            sources: Vec::new(),
+            whole: None,
+            beyond: BTreeSet::new(),
+            work: None,
+        };
+        match &known {
+            Known::Versions { sources, .. } => following.sources.clone_from(sources),
+            Known::Position { position, beyond } => {
+                following.sources.push(position.clone());
+                following.whole = Some(position.clone());
+                following.beyond = beyond.keys().cloned().collect();
+            }
+        }
+        self.kinds.insert(kind.clone(), following);
+        Request::Subscribe { kind, known }
+    }
+
+    /// What to do about a response. `held` is how many objects of its kind are there.
+    pub fn response(
+        &mut self,
+        response: Response,
+        held: u64,
+        now: Duration,
+    ) -> Result<Vec<Action>, ProtocolError> {
+        let kind = response.kind.clone();
+        let Some(following) = self.kinds.get_mut(&kind) else {
+            return Err(ProtocolError::NotSubscribed { kind });
+        };
+        if response.nonce <= following.last {
+            // It came before.
+            return Ok(Vec::new());
+        }
+        if following.work.is_some() {
+            return Err(ProtocolError::Unanswered { kind });
+        }
+        following.admit(&response)?;
+        let mut work = Work {
+            nonce: response.nonce,
+            left: BTreeSet::new(),
+            rejected: Vec::new(),
+            whole: response.complete.then(|| response.at.clone()),
+        };
+        following.beyond.extend(response.names().cloned());
+        let mut actions = Vec::new();
+        let wanted = response.removed.len() as u64;
+        let ledger = &mut self.ledger;
+        let excess = ledger.check(&kind, self.budget, (wanted, held), now).err();
+        match excess.filter(|_| wanted > 0 && !response.approved) {
+            Some(excess) => work
+                .rejected
+                .extend(response.removed.into_iter().map(|name| {
+                    let reason = excess.to_string();
+                    Rejection { name, reason }
+                })),
+            None => {
+                ledger.spend(&kind, wanted, now);
+                actions.extend(response.removed.into_iter().map(|name| Action::Delete {
+                    kind: kind.clone(),
+                    name,
+                }));
+            }
+        }
+        actions.extend(response.orphaned.into_iter().map(|name| Action::Orphan {
+            kind: kind.clone(),
+            name,
+        }));
+        actions.extend(
+            response
+                .items
+                .into_iter()
+                .map(|(name, item)| Action::Apply {
+                    kind: kind.clone(),
+                    name,
+                    item,
+                }),
+        );
+        work.left = actions.iter().filter_map(Action::name).cloned().collect();
+        following.work = Some(work);
+        actions.extend(following.finish(&kind));
+        Ok(actions)
+    }
+
+    /// An action is done, or cannot be.
+    pub fn done(
+        &mut self,
+        kind: &SyncKind,
+        name: &ObjectName,
+        outcome: Outcome,
+    ) -> Option<Request> {
+        let following = self.kinds.get_mut(kind)?;
+        let work = following.work.as_mut()?;
+        if !work.left.remove(name) {
+            return None;
+        }
+        if let Err(reason) = outcome {
+            let name = name.clone();
+            work.rejected.push(Rejection { name, reason });
+        }
+        match following.finish(kind)? {
+            Action::Send(request) => Some(request),
+            Action::Apply { .. } | Action::Orphan { .. } | Action::Delete { .. } => None,
+        }
+    }
+
+    /// From where a kind can be resumed by another stream, and of which objects later states may be
+    /// here.
+    pub fn position(&self, kind: &SyncKind) -> Option<(&Position, &BTreeSet<ObjectName>)> {
+        let following = self.kinds.get(kind)?;
+        Some((following.whole.as_ref()?, &following.beyond))
+    }
+
+    /// The stores that objects of a kind may be from, and how far each was seen. To be written down
+    /// before anything of a response is done.
+    pub fn sources(&self, kind: &SyncKind) -> &[Position] {
+        self.kinds
+            .get(kind)
+            .map_or(&[], |following| &following.sources)
+    }
+}
+
+// === impl Following ===
+
+impl Following {
+    /// Whether the response can be taken at all.
+    fn admit(&mut self, response: &Response) -> Result<(), ProtocolError> {
+        let malformed = |text: &str| Err(ProtocolError::Malformed(text.to_owned()));
+        let last = self.sources.last();
+        let same = last.filter(|last| last.epoch == response.at.epoch);
+        if same.is_some_and(|last| response.at.revision < last.revision) {
+            return malformed("the sender went back to an older revision");
+        }
+        if self.last > 0 && same.is_none() {
+            return malformed("the sender's store became another one");
+        }
+        let mut names = BTreeSet::new();
+        if !response.names().all(|name| names.insert(name)) {
+            return malformed("it names an object twice");
+        }
+        self.last = response.nonce;
+        if same.is_some() {
+            self.sources.pop();
+        }
+        self.sources.push(response.at.clone());
+        Ok(())
+    }
+
+    /// The answer, when all is done.
+    fn finish(&mut self, kind: &SyncKind) -> Option<Action> {
+        let work = self.work.take_if(|work| work.left.is_empty())?;
+        if let Some(whole) = work.whole.filter(|_| work.rejected.is_empty()) {
+            // Nothing is left that the sender does not know of.
+            self.sources = vec![whole.clone()];
+            self.whole = Some(whole);
+            self.beyond.clear();
+        }
+        Some(Action::Send(Request::Ack {
+            kind: kind.clone(),
+            nonce: work.nonce,
+            rejected: work.rejected,
+        }))
+    }
+}
+
+// === impl Action ===
+
+impl Action {
+    fn name(&self) -> Option<&ObjectName> {
+        match self {
+            Self::Apply { name, .. } | Self::Orphan { name, .. } | Self::Delete { name, .. } => {
+                Some(name)
+            }
+            Self::Send(_) => None,
+        }
+    }
+}

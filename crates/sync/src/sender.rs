@@ -1,0 +1,269 @@
+//! The end of a stream that has the objects: at the hub for what goes to a zone, in the zone for
+//! what goes to the hub.
+//!
+//! What its receiver holds is not remembered object by object: it holds what the view says, but for
+//! the few objects that are kept here because they changed, are under way or were rejected. So an
+//! idle stream costs the same whatever the number of objects, and a change costs what it costs.
+
+mod stream;
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use crate::budget::{DeletionBudget, Excess, Ledger};
+use crate::names::{ObjectName, SyncKind};
+use crate::version::Version;
+use crate::wire::{
+    Item, Known, Position, ProtocolError, Rejection, Request, Response, Revision, Withdrawal,
+};
+
+use stream::Stream;
+
+/// What a receiver should have, and how that changed.
+pub trait View {
+    /// How far the store is seen.
+    fn at(&self) -> Position;
+    /// Whether a position that a receiver followed is one of this store.
+    fn lineage(&self, followed: &Position) -> Lineage;
+    /// What the receiver should have under a name.
+    fn presence(&self, kind: &SyncKind, name: &ObjectName) -> Presence;
+    /// All that it should have of a kind.
+    fn wanted(&self, kind: &SyncKind) -> Box<dyn Iterator<Item = (ObjectName, Version)> + '_>;
+    /// How many that are.
+    fn count(&self, kind: &SyncKind) -> u64;
+    /// What changed for it after a revision; nothing when that is not known any more.
+    fn since(&self, kind: &SyncKind, revision: Revision) -> Option<Vec<Change>>;
+    /// What must be there before this object is.
+    fn needs(&self, kind: &SyncKind, name: &ObjectName) -> Vec<Need>;
+    /// How many other objects go with this one when it is deleted.
+    fn cascade(&self, kind: &SyncKind, name: &ObjectName) -> u64;
+}
+
+/// What a store knows of a position.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lineage {
+    /// It was there.
+    Known,
+    /// It never was: the store was restored to an earlier state, and went on from there.
+    Forked,
+    /// It is one of another store.
+    Foreign,
+}
+
+/// What a receiver should have under a name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Presence {
+    Wanted(Item),
+    /// It is there, and not meant for the receiver.
+    Withdrawn(Withdrawal),
+    /// It was deleted.
+    Gone,
+}
+
+/// Something that a receiver may have to be told.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Change {
+    pub name: ObjectName,
+    /// What the receiver should have had before.
+    pub before: Option<Version>,
+    pub revision: Revision,
+}
+
+/// An object that another one cannot be without.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Need {
+    pub kind: SyncKind,
+    pub name: ObjectName,
+}
+
+/// Why nothing of a kind is removed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Held {
+    #[error("{0}")]
+    Budget(Excess),
+    #[error(
+        "{count} objects are unknown to this store, which is another one than the receiver followed"
+    )]
+    OtherStore { count: usize },
+}
+
+/// One end of a stream.
+#[derive(Debug)]
+pub struct Sender {
+    budget: DeletionBudget,
+    ledger: Ledger,
+    nonce: u64,
+    kinds: BTreeMap<SyncKind, Stream>,
+}
+
+// === impl Sender ===
+
+impl Sender {
+    /// `ledger` is that of the receiver's last stream.
+    pub fn new(budget: DeletionBudget, ledger: Ledger) -> Self {
+        Self {
+            budget,
+            ledger,
+            nonce: 0,
+            kinds: BTreeMap::new(),
+        }
+    }
+
+    /// What was deleted lately.
+    pub fn ledger(&self) -> &Ledger {
+        &self.ledger
+    }
+
+    /// What the receiver says.
+    pub fn request(
+        &mut self,
+        request: Request,
+        view: &dyn View,
+        now: Duration,
+    ) -> Result<(), ProtocolError> {
+        match request {
+            Request::Subscribe { kind, known } => self.subscribe(kind, known, view),
+            Request::Ack {
+                kind,
+                nonce,
+                rejected,
+            } => self.answered(&kind, nonce, rejected, now),
+        }
+    }
+
+    fn subscribe(
+        &mut self,
+        kind: SyncKind,
+        known: Known,
+        view: &dyn View,
+    ) -> Result<(), ProtocolError> {
+        if self.kinds.contains_key(&kind) {
+            return Err(ProtocolError::SubscribedTwice { kind });
+        }
+        let stream = Stream::begin(&kind, known, view)?;
+        self.kinds.insert(kind, stream);
+        Ok(())
+    }
+
+    fn answered(
+        &mut self,
+        kind: &SyncKind,
+        nonce: u64,
+        rejected: Vec<Rejection>,
+        now: Duration,
+    ) -> Result<(), ProtocolError> {
+        let stream = self.kinds.get_mut(kind);
+        let unexpected = || ProtocolError::UnexpectedAnswer { kind: kind.clone() };
+        stream
+            .ok_or_else(unexpected)?
+            .answered(nonce, rejected, now, unexpected)
+    }
+
+    /// Objects of a kind changed, in this order. The view shows it already, and nothing later.
+    pub fn changed(&mut self, kind: &SyncKind, changes: Vec<Change>, view: &dyn View) {
+        if let Some(stream) = self.kinds.get_mut(kind) {
+            stream.changed(kind, changes, view);
+        }
+    }
+
+    /// Somebody said that all may go that was to go at this revision.
+    pub fn approve(&mut self, kind: &SyncKind, revision: Revision) {
+        if let Some(stream) = self.kinds.get_mut(kind) {
+            stream.approve(revision);
+        }
+    }
+
+    /// What is to be sent now.
+    pub fn poll(&mut self, view: &dyn View, now: Duration) -> Vec<Response> {
+        let kinds: Vec<SyncKind> = self.kinds.keys().cloned().collect();
+        let mut responses = Vec::new();
+        for kind in kinds {
+            let unmet = self.unmet(&kind, view);
+            let Some(stream) = self.kinds.get_mut(&kind) else {
+                continue;
+            };
+            let may = |wanted: u64| {
+                let there = view.count(&kind) + wanted;
+                let ledger = &self.ledger;
+                ledger.check(&kind, self.budget, (wanted, there), now)
+            };
+            let Some(mut response) = stream.batch(&kind, view, &unmet, &may, now) else {
+                continue;
+            };
+            self.nonce += 1;
+            response.nonce = self.nonce;
+            response.complete = stream.sent(&response);
+            let gone = response.removed.iter();
+            let gone = gone.map(|name| 1 + view.cascade(&kind, name)).sum();
+            self.ledger.spend(&kind, gone, now);
+            responses.push(response);
+        }
+        responses
+    }
+
+    /// The objects of a kind that wait for one which is not delivered.
+    fn unmet(&self, kind: &SyncKind, view: &dyn View) -> BTreeMap<ObjectName, Need> {
+        let Some(stream) = self.kinds.get(kind) else {
+            return BTreeMap::new();
+        };
+        let mut unmet = BTreeMap::new();
+        for name in stream.due() {
+            let needs = view.needs(kind, name);
+            let missing = needs.into_iter().find(|need| self.is_missing(need));
+            unmet.extend(missing.map(|need| (name.clone(), need)));
+        }
+        unmet
+    }
+
+    /// Whether something is still to be delivered before another can be.
+    fn is_missing(&self, need: &Need) -> bool {
+        let stream = self.kinds.get(&need.kind);
+        stream.is_some_and(|stream| stream.lacks(&need.name))
+    }
+
+    /// When to poll next, if nothing happens before.
+    pub fn wake_at(&self, now: Duration) -> Option<Duration> {
+        let retries = self.kinds.values().filter_map(Stream::retry_at);
+        let held = self.kinds.iter();
+        let held = held.filter(|(_, stream)| matches!(stream.held(), Some(Held::Budget(_))));
+        let eases = held.filter_map(|(kind, _)| self.ledger.eases_at(kind, now));
+        retries.chain(eases).min()
+    }
+
+    /// Whether the receiver has all of a revision, but for what it rejected or what is held.
+    pub fn has(&self, revision: Revision, view: &dyn View) -> bool {
+        let through = self.kinds.values().map(|stream| stream.through(view));
+        view.at().revision >= revision && through.min().is_none_or(|least| least >= revision)
+    }
+
+    /// Why nothing of a kind is removed.
+    pub fn held(&self, kind: &SyncKind) -> Option<&Held> {
+        self.kinds.get(kind).and_then(Stream::held)
+    }
+
+    /// What was rejected and is tried again later.
+    pub fn rejected(&self, kind: &SyncKind) -> impl Iterator<Item = (&ObjectName, &str)> {
+        let stream = self.kinds.get(kind).into_iter();
+        stream.flat_map(Stream::rejected)
+    }
+
+    /// What is not delivered yet: changed, under way or rejected.
+    pub fn open(&self, kind: &SyncKind) -> usize {
+        self.kinds.get(kind).map_or(0, Stream::open)
+    }
+
+    /// The version that the receiver has acknowledged of an object, as far as is known.
+    pub fn acknowledged(
+        &self,
+        kind: &SyncKind,
+        name: &ObjectName,
+        view: &dyn View,
+    ) -> Option<Version> {
+        let stream = self.kinds.get(kind)?;
+        match (stream.exception(name), view.presence(kind, name)) {
+            (Some(held), _) => held,
+            (None, Presence::Wanted(item)) => Some(item.version),
+            (None, Presence::Withdrawn(_) | Presence::Gone) => None,
+        }
+    }
+}

@@ -1,0 +1,435 @@
+//! One kind of a stream.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use super::{Change, Held, Lineage, Need, Presence, View};
+use crate::budget::Excess;
+use crate::names::{ObjectName, SyncKind};
+use crate::version::Version;
+use crate::wire::{Known, Position, ProtocolError, Rejection, Response, Revision, Withdrawal};
+
+/// A response holds no more: state of any size goes in parts.
+const MAX_ITEMS: usize = 1000;
+const MAX_BYTES: usize = 1 << 20;
+
+/// What was rejected is tried again after this, and after twice as long each time.
+const FIRST_RETRY: Duration = Duration::from_secs(1);
+const LAST_RETRY: Duration = Duration::from_secs(300);
+
+/// Whether so many may be deleted.
+type Allows<'a> = &'a dyn Fn(u64) -> Result<(), Excess>;
+
+#[derive(Debug, Default)]
+pub(super) struct Stream {
+    /// To be applied, and not under way.
+    updates: BTreeMap<ObjectName, Open>,
+    /// To be taken away.
+    removals: BTreeMap<ObjectName, Open>,
+    quarantined: BTreeMap<ObjectName, Quarantined>,
+    flight: Option<Flight>,
+    /// Removals up to here were approved.
+    approved: Revision,
+    /// Whether what the store does not know may be taken for deleted.
+    trusts: bool,
+    held: Option<Held>,
+}
+
+/// An object that the receiver does not have as it should.
+#[derive(Clone, Copy, Debug)]
+struct Open {
+    /// What it acknowledged.
+    held: Option<Version>,
+    /// The first change that it does not have.
+    since: Revision,
+    /// How often it was rejected.
+    attempts: u32,
+}
+
+#[derive(Debug)]
+struct Quarantined {
+    open: Open,
+    reason: String,
+    until: Duration,
+}
+
+/// A response that is not answered yet.
+#[derive(Debug)]
+struct Flight {
+    nonce: u64,
+    objects: BTreeMap<ObjectName, Sent>,
+}
+
+#[derive(Debug)]
+struct Sent {
+    open: Open,
+    /// What the receiver has once it took it.
+    becomes: Option<Version>,
+}
+
+// === impl Stream ===
+
+impl Stream {
+    /// What the receiver does not have, of what it says that it has.
+    pub(super) fn begin(
+        kind: &SyncKind,
+        known: Known,
+        view: &dyn View,
+    ) -> Result<Self, ProtocolError> {
+        let mut stream = Self {
+            trusts: true,
+            ..Self::default()
+        };
+        match known {
+            Known::Position { position, beyond } => {
+                let known = view.lineage(&position) == Lineage::Known;
+                let since = position.revision;
+                let changes = known.then(|| view.since(kind, since)).flatten();
+                let changes = changes.ok_or(ProtocolError::TooOld { since })?;
+                let touched = beyond.into_iter().map(|(name, before)| Change {
+                    name,
+                    before,
+                    revision: since + 1,
+                });
+                // What the receiver knows of itself counts, before what it should have had.
+                stream.changed(kind, touched.chain(changes).collect(), view);
+            }
+            Known::Versions { mut held, sources } => {
+                let is = |lineage| move |source: &&Position| view.lineage(source) == lineage;
+                if let Some(forked) = sources.iter().find(is(Lineage::Forked)) {
+                    return Err(ProtocolError::Forked {
+                        followed: forked.revision,
+                        ours: view.at().revision,
+                    });
+                }
+                let foreign = sources.iter().any(|source| is(Lineage::Foreign)(&source));
+                stream.trusts = held.is_empty() || !(sources.is_empty() || foreign);
+                for (name, version) in view.wanted(kind) {
+                    let before = held.remove(&name);
+                    if before != Some(version) {
+                        stream.updates.insert(name, Open::new(before, 0));
+                    }
+                }
+                let surplus = held.into_iter();
+                stream.removals = surplus
+                    .map(|(name, version)| (name, Open::new(Some(version), 0)))
+                    .collect();
+            }
+        }
+        Ok(stream)
+    }
+
+    pub(super) fn changed(&mut self, kind: &SyncKind, changes: Vec<Change>, view: &dyn View) {
+        // Of several changes of an object the first knows what the receiver has, and the view what
+        // it should have.
+        let mut first = BTreeMap::new();
+        for change in changes {
+            first.entry(change.name.clone()).or_insert(change);
+        }
+        for change in first.into_values() {
+            self.change(kind, change, view);
+        }
+    }
+
+    fn change(&mut self, kind: &SyncKind, change: Change, view: &dyn View) {
+        let Change {
+            name,
+            before,
+            revision,
+        } = change;
+        let known = self
+            .updates
+            .remove(&name)
+            .or_else(|| self.removals.remove(&name))
+            .or_else(|| self.quarantined.remove(&name).map(|one| one.open));
+        let in_flight = self
+            .flight
+            .as_ref()
+            .and_then(|flight| flight.objects.get(&name));
+        let open = match (known, in_flight) {
+            (Some(open), _) => Open {
+                attempts: 0,
+                ..open
+            },
+            // What it has is known when the answer comes.
+            (None, Some(sent)) => Open::new(sent.open.held, revision),
+            (None, None) => Open::new(before, revision),
+        };
+        let nothing = open.held.is_none() && in_flight.is_none();
+        match view.presence(kind, &name) {
+            Presence::Wanted(item) if open.held == Some(item.version) && in_flight.is_none() => {}
+            Presence::Wanted(_) => {
+                self.updates.insert(name, open);
+            }
+            Presence::Withdrawn(_) | Presence::Gone if nothing => {}
+            Presence::Withdrawn(_) | Presence::Gone => {
+                self.removals.insert(name, open);
+            }
+        }
+    }
+
+    pub(super) fn approve(&mut self, revision: Revision) {
+        self.approved = self.approved.max(revision);
+        self.held = None;
+    }
+
+    /// The objects that could be sent.
+    pub(super) fn due(&self) -> impl Iterator<Item = &ObjectName> {
+        let waits = self.flight.is_some();
+        self.updates.keys().filter(move |_| !waits).take(MAX_ITEMS)
+    }
+
+    /// Whether the receiver does not have an object as it should.
+    pub(super) fn lacks(&self, name: &ObjectName) -> bool {
+        let flight = self.flight.as_ref();
+        self.updates.contains_key(name)
+            || self.quarantined.contains_key(name)
+            || flight.is_some_and(|flight| flight.objects.contains_key(name))
+    }
+
+    /// What to send next, if anything; its nonce is not given yet.
+    pub(super) fn batch(
+        &mut self,
+        kind: &SyncKind,
+        view: &dyn View,
+        unmet: &BTreeMap<ObjectName, Need>,
+        may: Allows<'_>,
+        now: Duration,
+    ) -> Option<Response> {
+        self.release(kind, view, now);
+        if self.flight.is_some() {
+            return None;
+        }
+        let mut response = Response {
+            kind: kind.clone(),
+            nonce: 0,
+            at: view.at(),
+            complete: false,
+            items: Vec::new(),
+            orphaned: Vec::new(),
+            removed: Vec::new(),
+            approved: false,
+        };
+        self.add_items(&mut response, view, unmet);
+        self.add_removals(&mut response, view, may);
+        (!response.is_empty()).then_some(response)
+    }
+
+    fn add_items(
+        &mut self,
+        response: &mut Response,
+        view: &dyn View,
+        unmet: &BTreeMap<ObjectName, Need>,
+    ) {
+        let mut bytes = 0;
+        let mut settled = Vec::new();
+        for (name, open) in &self.updates {
+            if response.items.len() >= MAX_ITEMS || bytes >= MAX_BYTES {
+                break;
+            }
+            if unmet.contains_key(name) {
+                continue;
+            }
+            match view.presence(&response.kind, name) {
+                Presence::Wanted(item) if open.held == Some(item.version) => {
+                    settled.push(name.clone());
+                }
+                Presence::Wanted(item) => {
+                    bytes += item.body.len();
+                    response.items.push((name.clone(), item));
+                }
+                // It is told as a change.
+                Presence::Withdrawn(_) | Presence::Gone => {}
+            }
+        }
+        for name in settled {
+            self.updates.remove(&name);
+        }
+    }
+
+    /// Adds the removals that may be made: those that were approved, or all if the budget allows.
+    fn add_removals(&mut self, response: &mut Response, view: &dyn View, may: Allows<'_>) {
+        let approved = |open: &Open| self.approved > 0 && open.since <= self.approved;
+        let any_approved = self.removals.values().any(approved);
+        let chosen = self
+            .removals
+            .iter()
+            .filter(|(_, open)| approved(open) == any_approved);
+        let (mut orphaned, mut removed, mut wanted) = (Vec::new(), Vec::new(), 0);
+        for (name, _) in chosen {
+            match view.presence(&response.kind, name) {
+                Presence::Withdrawn(Withdrawal::Orphan) => orphaned.push(name.clone()),
+                Presence::Withdrawn(Withdrawal::Delete) | Presence::Gone => {
+                    wanted += 1 + view.cascade(&response.kind, name);
+                    removed.push(name.clone());
+                }
+                // It is told as a change.
+                Presence::Wanted(_) => {}
+            }
+        }
+        let count = orphaned.len() + removed.len();
+        self.held = match any_approved || count == 0 {
+            true => None,
+            false if !self.trusts => Some(Held::OtherStore { count }),
+            false => may(wanted).err().map(Held::Budget),
+        };
+        match &self.held {
+            Some(Held::OtherStore { .. }) => return,
+            Some(Held::Budget(_)) => removed.clear(),
+            None => {}
+        }
+        response.approved = any_approved && !removed.is_empty();
+        removed.truncate(MAX_ITEMS);
+        orphaned.truncate(MAX_ITEMS);
+        (response.removed, response.orphaned) = (removed, orphaned);
+    }
+
+    /// A response goes out. Whether nothing is left once it is done.
+    pub(super) fn sent(&mut self, response: &Response) -> bool {
+        let mut objects = BTreeMap::new();
+        for (name, item) in &response.items {
+            let becomes = Some(item.version);
+            let open = self.updates.remove(name);
+            objects.extend(open.map(|open| (name.clone(), Sent { open, becomes })));
+        }
+        for name in response.orphaned.iter().chain(&response.removed) {
+            let becomes = None;
+            let open = self.removals.remove(name);
+            objects.extend(open.map(|open| (name.clone(), Sent { open, becomes })));
+        }
+        self.flight = Some(Flight {
+            nonce: response.nonce,
+            objects,
+        });
+        self.updates.is_empty() && self.removals.is_empty() && self.quarantined.is_empty()
+    }
+
+    pub(super) fn answered(
+        &mut self,
+        nonce: u64,
+        rejected: Vec<Rejection>,
+        now: Duration,
+        unexpected: impl Fn() -> ProtocolError,
+    ) -> Result<(), ProtocolError> {
+        let flight = self.flight.take_if(|flight| flight.nonce == nonce);
+        let Flight { mut objects, .. } = flight.ok_or_else(unexpected)?;
+        for Rejection { name, reason } in rejected {
+            let Some(sent) = objects.remove(&name) else {
+                let text = format!("{name} was rejected, and not sent");
+                return Err(ProtocolError::Malformed(text));
+            };
+            self.rejects(name, sent.open, reason, now);
+        }
+        for (name, sent) in objects {
+            // It may have changed again meanwhile.
+            for later in [&mut self.updates, &mut self.removals] {
+                if let Some(open) = later.get_mut(&name) {
+                    open.held = sent.becomes;
+                }
+            }
+            let nothing_left = |open: &Open| open.held.is_none();
+            if self.removals.get(&name).is_some_and(nothing_left) {
+                self.removals.remove(&name);
+            }
+        }
+        Ok(())
+    }
+
+    fn rejects(&mut self, name: ObjectName, open: Open, reason: String, now: Duration) {
+        let changed = self.updates.get_mut(&name).or(self.removals.get_mut(&name));
+        if let Some(later) = changed {
+            later.held = open.held;
+            later.since = open.since;
+            return;
+        }
+        let open = Open {
+            attempts: open.attempts + 1,
+            ..open
+        };
+        let until = now + retry_after(open.attempts);
+        let quarantined = Quarantined {
+            open,
+            reason,
+            until,
+        };
+        self.quarantined.insert(name, quarantined);
+    }
+
+    /// Lets out what has waited long enough.
+    fn release(&mut self, kind: &SyncKind, view: &dyn View, now: Duration) {
+        let over = self.quarantined.extract_if(.., |_, one| one.until <= now);
+        let over: Vec<(ObjectName, Quarantined)> = over.collect();
+        for (name, Quarantined { open, .. }) in over {
+            match view.presence(kind, &name) {
+                Presence::Wanted(_) => self.updates.insert(name, open),
+                Presence::Withdrawn(_) | Presence::Gone => self.removals.insert(name, open),
+            };
+        }
+    }
+
+    /// When something that was rejected is tried again.
+    pub(super) fn retry_at(&self) -> Option<Duration> {
+        self.quarantined.values().map(|one| one.until).min()
+    }
+
+    /// All up to here is delivered.
+    pub(super) fn through(&self, view: &dyn View) -> Revision {
+        let flight = self
+            .flight
+            .iter()
+            .flat_map(|flight| flight.objects.values());
+        let open = self.updates.values().chain(self.removals.values());
+        let open = open.chain(self.quarantined.values().map(|one| &one.open));
+        let open = open.chain(flight.map(|sent| &sent.open));
+        match open.map(|open| open.since).min() {
+            Some(first) => first.saturating_sub(1),
+            None => view.at().revision,
+        }
+    }
+
+    pub(super) fn held(&self) -> Option<&Held> {
+        self.held.as_ref()
+    }
+
+    pub(super) fn rejected(&self) -> impl Iterator<Item = (&ObjectName, &str)> {
+        let all = self.quarantined.iter();
+        all.map(|(name, one)| (name, one.reason.as_str()))
+    }
+
+    pub(super) fn open(&self) -> usize {
+        let flight = self
+            .flight
+            .as_ref()
+            .map_or(0, |flight| flight.objects.len());
+        self.updates.len() + self.removals.len() + self.quarantined.len() + flight
+    }
+
+    /// What the receiver has of an object that it may not have as it should.
+    pub(super) fn exception(&self, name: &ObjectName) -> Option<Option<Version>> {
+        let flight = self.flight.as_ref();
+        let sent = flight.and_then(|flight| flight.objects.get(name));
+        let quarantined = self.quarantined.get(name).map(|one| &one.open);
+        let open = self.updates.get(name).or_else(|| self.removals.get(name));
+        let open = open.or(quarantined).or(sent.map(|sent| &sent.open));
+        open.map(|open| open.held)
+    }
+}
+
+// === impl Open ===
+
+impl Open {
+    fn new(held: Option<Version>, since: Revision) -> Self {
+        Self {
+            held,
+            since,
+            attempts: 0,
+        }
+    }
+}
+
+fn retry_after(attempts: u32) -> Duration {
+    let doubled = 1_u32
+        .checked_shl(attempts.saturating_sub(1))
+        .unwrap_or(u32::MAX);
+    FIRST_RETRY.saturating_mul(doubled).min(LAST_RETRY)
+}

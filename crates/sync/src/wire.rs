@@ -1,0 +1,138 @@
+//! The messages of a stream, as values. `sync-grpc` writes them as Envoy's delta discovery.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+use crate::names::{ObjectName, SyncKind};
+use crate::version::Version;
+
+/// A place in the order of a store's writes.
+pub type Revision = u64;
+
+/// Which store, and since when: drawn whenever it is opened. So what follows after it was restored
+/// to an earlier state is told from what followed before.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Epoch(pub Arc<str>);
+
+/// How far a store's writes were seen.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Position {
+    pub epoch: Epoch,
+    pub revision: Revision,
+}
+
+/// An object to be applied. Its body is encoded once, whoever gets it.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Item {
+    pub version: Version,
+    pub body: Arc<[u8]>,
+}
+
+/// What becomes of objects that are not meant for the receiver any more.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Withdrawal {
+    /// They stay, and are the receiver's own.
+    #[default]
+    Orphan,
+    Delete,
+}
+
+/// What a sender says. At most one of a kind is not yet answered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Response {
+    pub kind: SyncKind,
+    /// Grows with every response of a stream.
+    pub nonce: u64,
+    /// How far the sender had seen its store when it wrote this.
+    pub at: Position,
+    /// Whether the receiver has all of the kind as it is at `at` once it has done this, and nothing
+    /// else. Then it can resume from there.
+    pub complete: bool,
+    pub items: Vec<(ObjectName, Item)>,
+    /// To be left to the receiver.
+    pub orphaned: Vec<ObjectName>,
+    /// To be deleted.
+    pub removed: Vec<ObjectName>,
+    /// Whether a person said that more may go than the budget allows.
+    pub approved: bool,
+}
+
+/// What a receiver says of a kind.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Request {
+    /// It wants all of it, and says what it has.
+    Subscribe { kind: SyncKind, known: Known },
+    /// It is done with a response.
+    Ack {
+        kind: SyncKind,
+        nonce: u64,
+        rejected: Vec<Rejection>,
+    },
+}
+
+/// What a receiver has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Known {
+    /// These versions, and the stores that they may be from, with how far each was seen.
+    Versions {
+        held: BTreeMap<ObjectName, Version>,
+        sources: Vec<Position>,
+    },
+    /// All that the sender's store said up to here, and of some objects perhaps more: those have
+    /// these versions, if any.
+    Position {
+        position: Position,
+        beyond: BTreeMap<ObjectName, Option<Version>>,
+    },
+}
+
+/// An object that could not be applied.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rejection {
+    pub name: ObjectName,
+    pub reason: String,
+}
+
+/// What ends a stream: the peer does not keep to the protocol.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ProtocolError {
+    #[error("an answer for {kind}, of which nothing was sent")]
+    UnexpectedAnswer { kind: SyncKind },
+    #[error("{kind} was not subscribed to")]
+    NotSubscribed { kind: SyncKind },
+    #[error("{kind} is subscribed to already")]
+    SubscribedTwice { kind: SyncKind },
+    #[error("a response for {kind} before the one before it was answered")]
+    Unanswered { kind: SyncKind },
+    #[error("the changes since revision {since} are not kept any more: resume by versions")]
+    TooOld { since: Revision },
+    #[error(
+        "revision {followed} was followed, which this store (at {ours}) never had: it was restored to an earlier state, and somebody must say which side is right"
+    )]
+    Forked { followed: Revision, ours: Revision },
+    #[error("{0}")]
+    Malformed(String),
+}
+
+// === impl Item ===
+
+impl fmt::Debug for Item {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?} ({} bytes)", self.version, self.body.len())
+    }
+}
+
+// === impl Response ===
+
+impl Response {
+    /// Every object that it is about.
+    pub fn names(&self) -> impl Iterator<Item = &ObjectName> {
+        let items = self.items.iter().map(|(name, _)| name);
+        items.chain(&self.orphaned).chain(&self.removed)
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.names().next().is_none()
+    }
+}

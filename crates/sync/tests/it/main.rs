@@ -1,0 +1,5 @@
+//! The two ends of a stream, with everything between them going wrong.
+
+mod simulation;
+mod streams;
+mod world;

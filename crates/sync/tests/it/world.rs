@@ -1,0 +1,597 @@
+//! A hub, a zone and what is between them, in memory. Stores are durable; the two ends of the
+//! stream and all messages under way are lost when a process ends or the connection breaks.
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::time::Duration;
+
+use deltaplane_sync::{
+    Action, Change, Crossing, DeletionBudget, Epoch, Item, Known, Ledger, Lineage, Need,
+    ObjectName, Position, Presence, ProtocolError, Receiver, Request, Response, Sender, SyncKind,
+    Version, View, Withdrawal,
+};
+use serde_json::json;
+
+/// What the hub has under a name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Entry {
+    Wanted(u32),
+    /// There, and not for the zone.
+    Withdrawn(u32, Withdrawal),
+}
+
+/// The hub's store, and its log.
+#[derive(Clone, Debug)]
+pub(crate) struct Hub {
+    pub(crate) epoch: Epoch,
+    /// The epochs before, and how far each went.
+    past: Vec<(Epoch, u64)>,
+    pub(crate) revision: u64,
+    pub(crate) objects: BTreeMap<(SyncKind, ObjectName), Entry>,
+    /// What was there before each change.
+    log: Vec<(u64, SyncKind, ObjectName, Option<Entry>)>,
+    /// Changes up to here are forgotten.
+    pub(crate) compacted: u64,
+}
+
+/// What the zone has.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Zone {
+    pub(crate) objects: BTreeMap<(SyncKind, ObjectName), Copy>,
+    /// What it wrote down of the hub's stores.
+    pub(crate) sources: BTreeMap<SyncKind, Vec<Position>>,
+}
+
+/// A copy of a hub's object.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Copy {
+    pub(crate) version: Version,
+    /// Written in the zone, and nobody else's.
+    pub(crate) status: u32,
+    /// Whether it is still the hub's.
+    pub(crate) mirrored: bool,
+}
+
+pub(crate) fn kind(name: &str) -> SyncKind {
+    SyncKind::new("example.com", name).expect("legal")
+}
+
+pub(crate) fn name(text: &str) -> ObjectName {
+    text.parse().expect("legal")
+}
+
+/// What is sent of an object with this content. Hashing is slow, and the same come again.
+pub(crate) fn item(name: &ObjectName, content: u32) -> Item {
+    thread_local! {
+        static MADE: RefCell<BTreeMap<(ObjectName, u32), Item>> = const { RefCell::new(BTreeMap::new()) };
+    }
+    let key = (name.clone(), content);
+    MADE.with_borrow_mut(|made| {
+        made.entry(key)
+            .or_insert_with(|| make(name, content))
+            .clone()
+    })
+}
+
+fn make(name: &ObjectName, content: u32) -> Item {
+    let metadata = json!({"name": name.name(), "namespace": name.namespace()});
+    let object = json!({"apiVersion": "v1", "kind": "A", "metadata": metadata, "data": content});
+    let crossing = Crossing::of(&object).expect("an object");
+    let body = serde_json::to_vec(crossing.object()).expect("JSON");
+    Item {
+        version: crossing.version(),
+        body: body.into(),
+    }
+}
+
+// === impl Hub ===
+
+impl Hub {
+    pub(crate) fn new(epoch: &str) -> Self {
+        Self {
+            epoch: Epoch(epoch.into()),
+            past: Vec::new(),
+            revision: 1,
+            objects: BTreeMap::new(),
+            log: Vec::new(),
+            compacted: 0,
+        }
+    }
+
+    /// Writes; what is to be told.
+    pub(crate) fn write(
+        &mut self,
+        kind: &SyncKind,
+        name: &ObjectName,
+        entry: Option<Entry>,
+    ) -> Change {
+        self.revision += 1;
+        let key = (kind.clone(), name.clone());
+        let before = match entry {
+            Some(entry) => self.objects.insert(key, entry),
+            None => self.objects.remove(&key),
+        };
+        let change = Change {
+            name: name.clone(),
+            before: wanted(name, before.as_ref()),
+            revision: self.revision,
+        };
+        self.log
+            .push((self.revision, kind.clone(), name.clone(), before));
+        change
+    }
+
+    /// It is opened again.
+    pub(crate) fn reopen(&mut self, epoch: &str) {
+        self.past.push((self.epoch.clone(), self.revision));
+        self.epoch = Epoch(epoch.into());
+    }
+
+    /// Forgets old changes.
+    pub(crate) fn compact(&mut self) {
+        self.compacted = self.revision;
+        self.log.clear();
+    }
+
+    pub(crate) fn position(&self) -> Position {
+        Position {
+            epoch: self.epoch.clone(),
+            revision: self.revision,
+        }
+    }
+}
+
+fn wanted(name: &ObjectName, entry: Option<&Entry>) -> Option<Version> {
+    match entry {
+        Some(Entry::Wanted(content)) => Some(item(name, *content).version),
+        Some(Entry::Withdrawn(..)) | None => None,
+    }
+}
+
+impl View for Hub {
+    fn at(&self) -> Position {
+        self.position()
+    }
+
+    fn lineage(&self, followed: &Position) -> Lineage {
+        let now = (self.epoch.clone(), self.revision);
+        let mut all = self.past.iter().chain([&now]);
+        match all.find(|(epoch, _)| *epoch == followed.epoch) {
+            Some((_, until)) if followed.revision <= *until => Lineage::Known,
+            Some(_) => Lineage::Forked,
+            None => Lineage::Foreign,
+        }
+    }
+
+    fn presence(&self, kind: &SyncKind, name: &ObjectName) -> Presence {
+        match self.objects.get(&(kind.clone(), name.clone())) {
+            Some(Entry::Wanted(content)) => Presence::Wanted(item(name, *content)),
+            Some(Entry::Withdrawn(_, how)) => Presence::Withdrawn(*how),
+            None => Presence::Gone,
+        }
+    }
+
+    fn wanted(&self, kind: &SyncKind) -> Box<dyn Iterator<Item = (ObjectName, Version)> + '_> {
+        let kind = kind.clone();
+        Box::new(self.objects.iter().filter_map(move |((of, name), entry)| {
+            let version = wanted(name, Some(entry))?;
+            (*of == kind).then(|| (name.clone(), version))
+        }))
+    }
+
+    fn count(&self, kind: &SyncKind) -> u64 {
+        self.wanted(kind).count() as u64
+    }
+
+    fn since(&self, kind: &SyncKind, revision: u64) -> Option<Vec<Change>> {
+        let changes = self
+            .log
+            .iter()
+            .filter(|(at, of, ..)| *at > revision && of == kind);
+        let change = |(at, _, name, before): &(u64, SyncKind, ObjectName, Option<Entry>)| Change {
+            name: name.clone(),
+            before: wanted(name, before.as_ref()),
+            revision: *at,
+        };
+        (revision >= self.compacted).then(|| changes.map(change).collect())
+    }
+
+    fn needs(&self, of: &SyncKind, name: &ObjectName) -> Vec<Need> {
+        // Objects in a namespace need it.
+        let kind = kind("Namespace");
+        let namespace = name.namespace();
+        if namespace.is_empty() || *of == kind {
+            return Vec::new();
+        }
+        let name = self::name(namespace);
+        vec![Need { kind, name }]
+    }
+
+    fn cascade(&self, _: &SyncKind, _: &ObjectName) -> u64 {
+        0
+    }
+}
+
+/// All of it, with what happened so far.
+pub(crate) struct World {
+    pub(crate) hub: Hub,
+    pub(crate) zone: Zone,
+    pub(crate) now: Duration,
+    pub(crate) budget: DeletionBudget,
+    pub(crate) link: Option<Link>,
+    /// Names of which the zone takes nothing.
+    pub(crate) refuses: BTreeSet<ObjectName>,
+    /// Versions that the hub ever had for the zone.
+    pub(crate) released: BTreeSet<(ObjectName, Version)>,
+    /// Versions that the zone ever applied.
+    pub(crate) applied: BTreeSet<(ObjectName, Version)>,
+    /// Names that the hub ever deleted, or asked to delete.
+    pub(crate) deleted: BTreeSet<ObjectName>,
+    /// When the zone deleted what without approval.
+    pub(crate) deletions: Vec<(Duration, SyncKind)>,
+    /// Objects that crossed, messages, and streams that ended for a reason.
+    pub(crate) sent: usize,
+    pub(crate) ended: Vec<ProtocolError>,
+    /// Whether positions are resumed from, where they are known.
+    pub(crate) resumes: bool,
+    positions: BTreeMap<SyncKind, (Position, BTreeSet<ObjectName>)>,
+    /// What each side deleted lately; lost with its process.
+    hub_ledger: Ledger,
+    zone_ledger: Ledger,
+    /// When a process ended last.
+    crashed: (Option<Duration>, Option<Duration>),
+}
+
+/// A connection, with what is under way on it.
+pub(crate) struct Link {
+    pub(crate) sender: Sender,
+    pub(crate) receiver: Receiver,
+    pub(crate) down: VecDeque<Response>,
+    pub(crate) up: VecDeque<Request>,
+    /// What the zone is about to do.
+    pub(crate) work: VecDeque<(Action, bool)>,
+}
+
+pub(crate) const KINDS: [&str; 2] = ["Namespace", "Widget"];
+pub(crate) const WINDOW: Duration = Duration::from_secs(600);
+
+// === impl World ===
+
+impl World {
+    pub(crate) fn new(budget: DeletionBudget) -> Self {
+        Self {
+            hub: Hub::new("hub-1"),
+            zone: Zone::default(),
+            now: Duration::ZERO,
+            budget,
+            link: None,
+            refuses: BTreeSet::new(),
+            released: BTreeSet::new(),
+            applied: BTreeSet::new(),
+            deleted: BTreeSet::new(),
+            deletions: Vec::new(),
+            sent: 0,
+            ended: Vec::new(),
+            resumes: true,
+            positions: BTreeMap::new(),
+            hub_ledger: Ledger::default(),
+            zone_ledger: Ledger::default(),
+            crashed: (None, None),
+        }
+    }
+
+    /// The hub writes.
+    pub(crate) fn write(&mut self, kind: &str, text: &str, entry: Option<Entry>) {
+        let (kind, name) = (self::kind(kind), name(text));
+        match &entry {
+            Some(Entry::Wanted(content)) => {
+                let version = item(&name, *content).version;
+                self.released.insert((name.clone(), version));
+            }
+            Some(Entry::Withdrawn(_, Withdrawal::Orphan)) => {}
+            Some(Entry::Withdrawn(_, Withdrawal::Delete)) | None => {
+                self.deleted.insert(name.clone());
+            }
+        }
+        let change = self.hub.write(&kind, &name, entry);
+        if let Some(link) = &mut self.link {
+            link.sender.changed(&kind, vec![change], &self.hub);
+        }
+    }
+
+    /// The zone connects, if it is not, and says what it has.
+    pub(crate) fn connect(&mut self) {
+        if self.link.is_some() {
+            return;
+        }
+        let mut receiver = Receiver::new(self.budget, self.zone_ledger.clone());
+        let mut up = VecDeque::new();
+        for kind in KINDS.map(kind) {
+            let position = self.positions.get(&kind).filter(|_| self.resumes);
+            let known = match position {
+                Some((position, beyond)) => Known::Position {
+                    position: position.clone(),
+                    beyond: beyond
+                        .iter()
+                        .map(|name| (name.clone(), self.version(&kind, name)))
+                        .collect(),
+                },
+                None => Known::Versions {
+                    held: self.versions(&kind),
+                    sources: self.zone.sources.get(&kind).cloned().unwrap_or_default(),
+                },
+            };
+            up.push_back(receiver.subscribe(kind, known));
+        }
+        self.link = Some(Link {
+            sender: Sender::new(self.budget, self.hub_ledger.clone()),
+            receiver,
+            down: VecDeque::new(),
+            up,
+            work: VecDeque::new(),
+        });
+    }
+
+    fn version(&self, kind: &SyncKind, name: &ObjectName) -> Option<Version> {
+        let copy = self.zone.objects.get(&(kind.clone(), name.clone()))?;
+        copy.mirrored.then_some(copy.version)
+    }
+
+    fn versions(&self, kind: &SyncKind) -> BTreeMap<ObjectName, Version> {
+        let copies = self.zone.objects.iter();
+        copies
+            .filter(|((of, _), copy)| of == kind && copy.mirrored)
+            .map(|((_, name), copy)| (name.clone(), copy.version))
+            .collect()
+    }
+
+    /// Time passes, unless something is under way: so it is deleted when it was sent.
+    pub(crate) fn wait(&mut self, time: Duration) {
+        let busy = |link: &Link| !link.down.is_empty() || !link.work.is_empty();
+        if !self.link.as_ref().is_some_and(busy) {
+            self.now += time;
+        }
+    }
+
+    /// The connection breaks; both go on, and the zone remembers where it was.
+    pub(crate) fn disconnect(&mut self) {
+        let Some(link) = self.link.take() else {
+            return;
+        };
+        for kind in KINDS.map(kind) {
+            if let Some((position, beyond)) = link.receiver.position(&kind) {
+                let position = (position.clone(), beyond.clone());
+                self.positions.insert(kind, position);
+            }
+        }
+        self.hub_ledger = link.sender.ledger().clone();
+        self.zone_ledger = link.receiver.ledger().clone();
+    }
+
+    /// The zone's process ends: it knows what its store says.
+    pub(crate) fn crash_zone(&mut self) {
+        self.disconnect();
+        self.positions.clear();
+        self.zone_ledger = Ledger::default();
+        self.crashed.1 = Some(self.now);
+        self.forget_deletions();
+    }
+
+    /// The hub's process ends, and its store is opened again.
+    pub(crate) fn crash_hub(&mut self, epoch: &str) {
+        self.disconnect();
+        self.hub.reopen(epoch);
+        self.hub_ledger = Ledger::default();
+        self.crashed.0 = Some(self.now);
+        self.forget_deletions();
+    }
+
+    /// When both ended at about the same time, nobody remembers what was deleted.
+    fn forget_deletions(&mut self) {
+        if let (Some(hub), Some(zone)) = self.crashed
+            && hub.abs_diff(zone) < WINDOW
+        {
+            self.deletions.clear();
+        }
+    }
+
+    fn ends(&mut self, why: ProtocolError) {
+        self.disconnect();
+        if matches!(
+            why,
+            ProtocolError::TooOld { .. } | ProtocolError::Forked { .. }
+        ) {
+            self.positions.clear();
+        }
+        self.ended.push(why);
+    }
+
+    /// The hub hears one message and says what there is to say.
+    pub(crate) fn hub_step(&mut self) {
+        let Some(link) = &mut self.link else {
+            return;
+        };
+        if let Some(request) = link.up.pop_front()
+            && let Err(why) = link.sender.request(request, &self.hub, self.now)
+        {
+            return self.ends(why);
+        }
+        for response in link.sender.poll(&self.hub, self.now) {
+            self.sent += response.items.len();
+            link.down.push_back(response);
+        }
+    }
+
+    /// The zone hears one message, or does one thing.
+    pub(crate) fn zone_step(&mut self) {
+        let Some(link) = &mut self.link else {
+            return;
+        };
+        if let Some((action, approved)) = link.work.pop_front() {
+            return self.act(action, approved);
+        }
+        let Some(response) = link.down.pop_front() else {
+            return;
+        };
+        let (of, at, approved) = (
+            response.kind.clone(),
+            response.at.clone(),
+            response.approved,
+        );
+        let mirrored = self.zone.objects.iter();
+        let mirrored = mirrored.filter(|((kind, _), copy)| *kind == of && copy.mirrored);
+        let held = mirrored.count() as u64;
+        match link.receiver.response(response, held, self.now) {
+            Ok(actions) => {
+                link.work
+                    .extend(actions.into_iter().map(|action| (action, approved)));
+                self.never_back(&of, &at);
+                self.note(&of);
+            }
+            Err(why) => self.ends(why),
+        }
+    }
+
+    fn act(&mut self, action: Action, approved: bool) {
+        let (kind, name, outcome) = match action {
+            Action::Send(request) => return self.answer(request),
+            Action::Apply { kind, name, item } => {
+                let outcome = self.apply(&kind, &name, &item);
+                (kind, name, outcome)
+            }
+            Action::Orphan { kind, name } => {
+                if let Some(copy) = self.zone.objects.get_mut(&(kind.clone(), name.clone())) {
+                    copy.mirrored = false;
+                }
+                (kind, name, Ok(()))
+            }
+            Action::Delete { kind, name } => {
+                assert!(
+                    approved || self.deleted.contains(&name),
+                    "{name} was never deleted at the hub"
+                );
+                let key = (kind.clone(), name.clone());
+                if self.zone.objects.remove(&key).is_some() && !approved {
+                    self.deletions.push((self.now, kind.clone()));
+                }
+                (kind, name, Ok(()))
+            }
+        };
+        if let Some(link) = &mut self.link
+            && let Some(request) = link.receiver.done(&kind, &name, outcome)
+        {
+            self.note(&kind);
+            self.answer(request);
+        }
+    }
+
+    fn apply(&mut self, kind: &SyncKind, name: &ObjectName, item: &Item) -> Result<(), String> {
+        let object = serde_json::from_slice(&item.body).expect("JSON");
+        Crossing::received(object, name, item.version).expect("nothing but what crosses");
+        assert!(
+            self.released.contains(&(name.clone(), item.version)),
+            "{name} was never released like this"
+        );
+        if self.refuses.contains(name) {
+            return Err("refused".to_owned());
+        }
+        if !name.namespace().is_empty() {
+            let namespace = (self::kind("Namespace"), self::name(name.namespace()));
+            let there = self.zone.objects.contains_key(&namespace);
+            let wanted = matches!(self.hub.objects.get(&namespace), Some(Entry::Wanted(_)));
+            assert!(there || !wanted, "{name} came before its namespace");
+        }
+        self.applied.insert((name.clone(), item.version));
+        let key = (kind.clone(), name.clone());
+        let status = self.zone.objects.get(&key).map_or(0, |copy| copy.status);
+        let copy = Copy {
+            version: item.version,
+            status,
+            mirrored: true,
+        };
+        self.zone.objects.insert(key, copy);
+        Ok(())
+    }
+
+    /// Writes down which stores were seen, and how far.
+    fn note(&mut self, kind: &SyncKind) {
+        if let Some(link) = &self.link {
+            let sources = link.receiver.sources(kind).to_vec();
+            self.zone.sources.insert(kind.clone(), sources);
+        }
+    }
+
+    /// The zone never follows an older revision than it did.
+    fn never_back(&self, kind: &SyncKind, at: &Position) {
+        let before = self.zone.sources.get(kind).into_iter().flatten();
+        for before in before.filter(|before| before.epoch == at.epoch) {
+            assert!(before.revision <= at.revision, "the zone went back");
+        }
+    }
+
+    fn answer(&mut self, request: Request) {
+        if let Some(link) = &mut self.link {
+            link.up.push_back(request);
+        }
+    }
+
+    /// What the hub says that the zone acknowledged, it has applied.
+    pub(crate) fn check_claims(&self) {
+        let Some(link) = &self.link else {
+            return;
+        };
+        let objects = self.hub.objects.keys();
+        for (kind, name) in objects {
+            let claimed = link.sender.acknowledged(kind, name, &self.hub);
+            if let Some(version) = claimed {
+                assert!(
+                    self.applied.contains(&(name.clone(), version)),
+                    "{name}: acknowledged and never applied"
+                );
+            }
+        }
+    }
+
+    /// Lets everything go its way, without faults, until nothing happens any more. Somebody
+    /// answers what is asked: the hub is right, and what is held may go.
+    pub(crate) fn settle(&mut self) {
+        for _ in 0..20_000 {
+            self.connect();
+            self.hub_step();
+            self.zone_step();
+            if let Some(ProtocolError::Forked { .. }) = self.ended.last() {
+                self.zone.sources.clear();
+            }
+            if self.is_quiet() && !self.decide() {
+                return;
+            }
+        }
+        panic!("it does not settle: {:?}", self.ended.last());
+    }
+
+    fn is_quiet(&self) -> bool {
+        let quiet =
+            |link: &Link| link.up.is_empty() && link.down.is_empty() && link.work.is_empty();
+        self.link.as_ref().is_some_and(quiet)
+    }
+
+    /// Does what only time or a person can do. Whether there was anything.
+    fn decide(&mut self) -> bool {
+        let Some(link) = &mut self.link else {
+            return true;
+        };
+        let kinds = KINDS.map(kind);
+        let held: Vec<&SyncKind> = kinds
+            .iter()
+            .filter(|kind| link.sender.held(kind).is_some())
+            .collect();
+        for kind in &held {
+            link.sender.approve(kind, self.hub.revision);
+        }
+        let wake = link.sender.wake_at(self.now);
+        if let Some(at) = wake.filter(|_| held.is_empty()) {
+            self.now = self.now.max(at);
+        }
+        !held.is_empty() || wake.is_some()
+    }
+}
