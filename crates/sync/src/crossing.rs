@@ -266,7 +266,8 @@ mod tests {
             Crossing::received(object, clean.name(), clean.version()).map_err(|why| why.to_string())
         };
         assert_eq!(sent(&|_| {}), Ok(clean.clone()));
-        let cases: [(&dyn Fn(&mut Value), &str); 7] = [
+        type Alter<'a> = &'a dyn Fn(&mut Value);
+        let cases: [(Alter<'_>, &str); 7] = [
             (
                 &|object| object["status"] = json!({}),
                 "status does not cross the border",

@@ -41,6 +41,10 @@ struct Backups {
 }
 
 #[test]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "which schedule is repeated is for the developer to say"
+)]
 fn whatever_goes_wrong_they_agree_in_the_end() {
     let only = std::env::var("SEED")
         .ok()
