@@ -12,7 +12,7 @@ mod references;
 use std::sync::Arc;
 
 use crate::env::{Env, Named, Overload};
-use crate::span::{Problem, Problems, Span};
+use crate::span::{MAX_PROBLEMS, Problem, Problems, Span};
 use crate::syntax::{Ast, Item, Literal, MapEntry, Node, NodeId};
 use crate::types::{Primitive, Type};
 
@@ -20,9 +20,6 @@ use assign::Mapping;
 use literals::Literals;
 
 pub use references::{Reference, references};
-
-/// More than these are not reported, as in cel-go.
-const MAX_PROBLEMS: usize = 100;
 
 /// What the checker found out.
 #[derive(Clone, Debug)]
@@ -79,9 +76,8 @@ pub fn check(ast: &Ast, env: &Env) -> Result<Checked, Problems> {
         .iter()
         .map(|ty| mapping.finished(ty))
         .collect();
-    let mut problems = checker.literals.problems(ast, env, &types);
+    let problems = checker.literals.problems(ast, env, &types);
     if !problems.is_empty() {
-        problems.truncate(MAX_PROBLEMS);
         return Err(Problems::new(ast.source(), problems));
     }
     Ok(Checked {

@@ -389,6 +389,7 @@ impl<'p: 'a, 'b, 'a> Machine<'p, 'b, 'a> {
         let mut map = OwnedMap::new();
         for item in items {
             let key = self.eval(item.key)?;
+            self.meter.read(&key)?;
             let value = self.eval(item.value)?;
             if !item.optional {
                 map.insert(key, value)?;

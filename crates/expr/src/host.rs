@@ -32,6 +32,11 @@ pub trait Opaque: Any + fmt::Debug + Send + Sync {
         1
     }
 
+    /// How many bytes it holds, about: what reading and making it takes.
+    fn weight(&self) -> u64 {
+        0
+    }
+
     /// What the value holds, in full: two of a type with the same text are the same.
     fn text(&self) -> Option<String> {
         None

@@ -14,7 +14,7 @@ pub use kro::is_omitted;
 pub use kubernetes::authorizer::{
     Authority, Decision, Principal, Question, ResourceTarget, Target,
 };
-pub(crate) use lists::sorted;
+pub(crate) use lists::{sorted, sorting};
 
 use crate::env::Row;
 use crate::syntax::MacroSet;

@@ -5,6 +5,7 @@ use regex::Regex;
 
 use crate::fault::{Fault, Stopped};
 use crate::program::Patterns;
+use crate::value::Value;
 
 /// The bounds of one evaluation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,6 +49,8 @@ pub struct Meter {
 /// Reading so many bytes is as much work as a step, and so is writing so many: they take memory.
 pub(crate) const BYTES_READ_PER_STEP: u64 = 64;
 pub(crate) const BYTES_WRITTEN_PER_STEP: u64 = 16;
+/// So many bytes are matched at one place of a pattern in a step.
+const BYTES_MATCHED_PER_STEP: u64 = 16;
 
 /// How many computed patterns are remembered.
 const PATTERNS: usize = 8;
@@ -116,11 +119,15 @@ impl Meter {
         Ok(())
     }
 
-    /// Counts the work of matching a text. Patterns that repeat parts of themselves so many times
-    /// are followed at so many places at once.
+    /// Counts the work of matching a text: at worst, all places of a pattern are followed at once.
     pub(crate) fn scan(&mut self, bytes: usize, pattern: &str) -> Result<(), Box<Fault>> {
-        let places = deltaplane_schema::repetitions(pattern);
-        self.step((bytes as u64 / 16).saturating_mul(places))
+        let places = deltaplane_schema::places(pattern);
+        self.step((bytes as u64).saturating_mul(places) / BYTES_MATCHED_PER_STEP)
+    }
+
+    /// Counts the work of reading a value.
+    pub(crate) fn read(&mut self, value: &Value<'_>) -> Result<(), Box<Fault>> {
+        self.step(value.weight() / BYTES_READ_PER_STEP)
     }
 
     /// Counts the work of writing a text.

@@ -77,12 +77,11 @@ struct Rule {
 impl Rules {
     /// The rules of a whole resource's schema; nothing when it has none.
     pub fn of_resource(schema: &Schema) -> Option<Self> {
-        Self::of(schema, true)
+        Self::of(schema, true, &mut PatternBudget::default())
     }
 
-    fn of(schema: &Schema, resource: bool) -> Option<Self> {
-        let mut patterns = PatternBudget::default();
-        let root = Level::new(schema, schema.root(), resource, &mut patterns)?;
+    fn of(schema: &Schema, resource: bool, patterns: &mut PatternBudget) -> Option<Self> {
+        let root = Level::new(schema, schema.root(), resource, patterns)?;
         Some(Self { root })
     }
 }

@@ -32,6 +32,9 @@ pub struct Problems {
     expected: Vec<(Problem, Vec<String>)>,
 }
 
+/// More than these are not reported, as in cel-go.
+pub(crate) const MAX_PROBLEMS: usize = 100;
+
 /// Of longer lines only a part is shown.
 const MAX_LINE: usize = 1000;
 
@@ -99,6 +102,7 @@ impl Position {
 impl Problems {
     pub(crate) fn new(source: &str, mut problems: Vec<Problem>) -> Self {
         problems.sort_by_key(|problem| problem.span);
+        problems.truncate(MAX_PROBLEMS);
         Self {
             source: source.into(),
             problems,

@@ -208,6 +208,20 @@ impl<'a> Value<'a> {
         }
     }
 
+    /// The bytes that are gone through when it is read: of texts, and of what libraries made.
+    /// What is in a container is for those to count who look into it.
+    pub(crate) fn weight(&self) -> u64 {
+        if let Self::String(text) = self {
+            text.as_str().len() as u64
+        } else if let Self::Bytes(bytes) = self {
+            bytes.len() as u64
+        } else if let Self::Opaque(opaque) = self {
+            opaque.weight()
+        } else {
+            0
+        }
+    }
+
     /// How many containers are nested in it.
     pub(crate) fn depth(&self) -> u16 {
         match self {

@@ -62,4 +62,4 @@ pub use decode::DecodeError;
 pub use definitions::{Definitions, DefinitionsError};
 pub use depth::{MAX_DEPTH, TooDeep, too_deep, too_deep_at};
 pub use node::{Additional, Kind, ListType, MapType, Node, PatchStrategy, Schema, ValidationRule};
-pub use validate::pattern::{Pattern, PatternBudget, compile_pattern, repetitions};
+pub use validate::pattern::{Pattern, PatternBudget, compile_pattern, places};

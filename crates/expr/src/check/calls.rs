@@ -3,8 +3,9 @@
 use std::cmp::Reverse;
 use std::sync::Arc;
 
-use super::{Checker, MAX_PROBLEMS};
+use super::Checker;
 use crate::env::{Function, Overload};
+use crate::span::MAX_PROBLEMS;
 use crate::syntax::NodeId;
 use crate::types::Type;
 

@@ -121,7 +121,11 @@ impl<'p: 'a, 'b, 'a> Machine<'p, 'b, 'a> {
                 }
             }
             let key = match &step.kind {
-                QualifierKind::Computed(op) => Some(self.eval(*op)?),
+                QualifierKind::Computed(op) => {
+                    let key = self.eval(*op)?;
+                    self.meter.read(&key)?;
+                    Some(key)
+                }
                 QualifierKind::Field(_) | QualifierKind::Test(_) | QualifierKind::Constant(_) => {
                     None
                 }

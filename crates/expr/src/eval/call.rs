@@ -10,14 +10,7 @@ use crate::value::Value;
 
 /// The work of reading an argument once, which most functions do; what else they do they count.
 fn reading(arg: &Value<'_>) -> u64 {
-    let bytes = if let Value::String(text) = arg {
-        text.as_str().len()
-    } else if let Value::Bytes(bytes) = arg {
-        bytes.len()
-    } else {
-        0
-    };
-    bytes as u64 / BYTES_READ_PER_STEP
+    arg.weight() / BYTES_READ_PER_STEP
 }
 
 /// Texts that are put together are rarely longer.

@@ -6,7 +6,7 @@
 use super::{Item, Local, Machine, Origin, Outcome, no_overload, truth};
 use crate::cost::self_compare;
 use crate::fault::Fault;
-use crate::library::sorted;
+use crate::library::{sorted, sorting};
 use crate::program::{FoldOp, Op, OpId};
 use crate::syntax::FoldKind;
 use crate::value::{List, Map, OwnedMap, Value};
@@ -82,6 +82,9 @@ impl<'p: 'a, 'b, 'a> Machine<'p, 'b, 'a> {
             );
         }
         self.meter.charge(result_cost(&accumulator))?;
+        if let Accumulator::Keyed(items) = &accumulator {
+            sorting(self.meter, items)?;
+        }
         accumulator.finish(fold.kind)
     }
 
@@ -174,7 +177,9 @@ impl<'p: 'a, 'b, 'a> Machine<'p, 'b, 'a> {
                 // Reading the accumulator, and the key, and putting it in.
                 let value = self.eval_then(fold.body, 1 + u64::from(is_value) + 1)?;
                 if is_value {
-                    map.insert(self.locals[fold.local].value.clone(), value)?;
+                    let key = self.locals[fold.local].value.clone();
+                    self.meter.read(&key)?;
+                    map.insert(key, value)?;
                     return Ok(true);
                 }
                 let Value::Map(entries) = value else {
@@ -182,6 +187,7 @@ impl<'p: 'a, 'b, 'a> Machine<'p, 'b, 'a> {
                 };
                 for key in entries.keys() {
                     self.meter.step(1)?;
+                    self.meter.read(&key)?;
                     let value = entries.get(&key)?.unwrap_or(Value::Null);
                     map.insert(key, value)?;
                 }

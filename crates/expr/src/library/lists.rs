@@ -6,7 +6,7 @@ use crate::cost::Cost;
 use crate::env::Row;
 use crate::eval::{Outcome, no_overload};
 use crate::fault::Fault;
-use crate::meter::Meter;
+use crate::meter::{BYTES_READ_PER_STEP, Meter};
 use crate::value::{List, Value, compare, equal};
 
 pub(super) const TABLES: &[&[Row]] = &[ROWS];
@@ -190,7 +190,21 @@ fn sort<'a>(meter: &mut Meter, args: &[Value<'a>]) -> Outcome<'a> {
     };
     meter.step(list.len() as u64)?;
     let items = list.to_vec()?;
-    sorted(items.into_iter().map(|item| (item.clone(), item)).collect())
+    let items: Vec<_> = items.into_iter().map(|item| (item.clone(), item)).collect();
+    sorting(meter, &items)?;
+    sorted(items)
+}
+
+/// Counts the work of sorting: every key is compared with some others.
+pub(crate) fn sorting(
+    meter: &mut Meter,
+    items: &[(Value<'_>, Value<'_>)],
+) -> Result<(), Box<Fault>> {
+    let times = u64::from(items.len().checked_ilog2().unwrap_or(0)) + 1;
+    for (key, _) in items {
+        meter.step(times * (1 + key.weight() / BYTES_READ_PER_STEP))?;
+    }
+    Ok(())
 }
 
 /// The items in the order of their keys, which must be of one type that has an order.

@@ -7,8 +7,8 @@ use serde_json::{Value as Json, json};
 
 use super::compile::{Compiled, Scope};
 use super::correlation::Past;
-use super::judge::Judge;
-use super::{BUDGET, Rules, has_rules, values};
+use super::judge::{Judge, Limits};
+use super::{Rules, has_rules, values};
 use crate::decl::{Decl, MAX_REQUEST, Reading};
 
 /// The most that one expression may be estimated to cost for an object.
@@ -27,7 +27,8 @@ pub fn check(schema: &Schema, path: &Path) -> Vec<Error> {
     }
     let mut defaults = Defaults {
         schema,
-        left: BUDGET,
+        left: Limits::default(),
+        patterns: PatternBudget::default(),
         errors: Vec::new(),
     };
     defaults.node(schema.root(), path, true);
@@ -39,7 +40,7 @@ pub fn check(schema: &Schema, path: &Path) -> Vec<Error> {
         errors: Vec::new(),
         total: 0,
         expensive: Vec::new(),
-        patterns: PatternBudget::default(),
+        patterns: defaults.patterns,
     };
     let around = Around {
         cardinality: Some(1),
@@ -262,7 +263,8 @@ fn shown(rule: &ValidationRule) -> Json {
 /// The schema's own defaults before its rules.
 struct Defaults<'a> {
     schema: &'a Schema,
-    left: u64,
+    left: Limits,
+    patterns: PatternBudget,
     errors: Vec<Error>,
 }
 
@@ -289,12 +291,12 @@ impl Defaults<'_> {
     /// A default must do for new values and for those that were there.
     fn default(&mut self, node: Node<'_>, path: &Path, default: &Json, resource: bool) {
         let schema = self.schema.rooted_at(node);
-        let Some(rules) = Rules::of(&schema, resource) else {
+        let Some(rules) = Rules::of(&schema, resource, &mut self.patterns) else {
             return;
         };
-        let budget = self.left;
+        let before = self.left;
         for old in [Some(default), None] {
-            let mut judge = Judge::new(budget);
+            let mut judge = Judge::new(before);
             judge.object(&rules, path, default, old, Past::default());
             let (verdict, left) = judge.finish();
             self.left = self.left.min(left);

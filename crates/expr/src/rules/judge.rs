@@ -8,7 +8,7 @@ use serde_json::{Map, Value as Json};
 
 use super::compile::{Compiled, Message, Scope};
 use super::correlation::{Pair, Past};
-use super::{CALL_LIMIT, Level, MAX_ERRORS, MAX_WARNINGS, Rule, Rules, STEPS, Verdict};
+use super::{BUDGET, CALL_LIMIT, Level, MAX_ERRORS, MAX_WARNINGS, Rule, Rules, STEPS, Verdict};
 use crate::eval::{Bindings, Eval};
 use crate::fault::{Failure, Reason, Stopped};
 use crate::meter::{Budget, Meter};
@@ -19,12 +19,35 @@ const MAX_MESSAGE: usize = 5 * 1024;
 const OUT_OF_BUDGET: &str =
     "validation failed due to running out of cost budget, no further validation rules will be run";
 
+/// What judging may still cost, and how much work it may still be.
+#[derive(Clone, Copy)]
+pub(super) struct Limits {
+    cost: u64,
+    steps: u64,
+}
+
+impl Limits {
+    /// What is left in either case.
+    pub(super) fn min(self, other: Self) -> Self {
+        Self {
+            cost: self.cost.min(other.cost),
+            steps: self.steps.min(other.steps),
+        }
+    }
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            cost: BUDGET,
+            steps: STEPS,
+        }
+    }
+}
+
 /// Judges one object.
 pub(super) struct Judge {
-    /// What is left of the budget.
-    left: u64,
-    /// What is left of the work.
-    steps: u64,
+    left: Limits,
     /// Keeps patterns that were compiled, from one value to the next.
     meter: Meter,
     verdict: Verdict,
@@ -60,7 +83,7 @@ enum NoMessage {
 impl Rules {
     /// Judges an object that replaces `old`, if there was one.
     pub fn judge(&self, object: &Json, old: Option<&Json>) -> Verdict {
-        let mut judge = Judge::new(super::BUDGET);
+        let mut judge = Judge::new(Limits::default());
         let pair = old.map(|old| Pair::new(object, old, self.root.schema.root()));
         judge.object(self, &Path::root(), object, old, Past::of(pair.as_ref()));
         judge.verdict
@@ -70,10 +93,9 @@ impl Rules {
 // === impl Judge ===
 
 impl Judge {
-    pub(super) fn new(budget: u64) -> Self {
+    pub(super) fn new(limits: Limits) -> Self {
         Self {
-            left: budget,
-            steps: STEPS,
+            left: limits,
             meter: Meter::new(Budget::default()),
             verdict: Verdict::default(),
         }
@@ -98,7 +120,7 @@ impl Judge {
         let _ = self.level(&rules.root, place);
     }
 
-    pub(super) fn finish(self) -> (Verdict, u64) {
+    pub(super) fn finish(self) -> (Verdict, Limits) {
         (self.verdict, self.left)
     }
 
@@ -193,7 +215,7 @@ impl Judge {
         if level.rules.is_empty() {
             return Continue(());
         }
-        if self.left == 0 {
+        if self.left.cost == 0 {
             return self.give_up(level, place, OUT_OF_BUDGET.to_owned());
         }
         let value = Value::declared(place.value, scope.decl());
@@ -271,11 +293,12 @@ impl Judge {
     fn eval<'a>(&mut self, program: &'a Program, bindings: &Bindings<'a>) -> Option<Eval<'a>> {
         self.meter.restart(Budget {
             cost: CALL_LIMIT,
-            steps: Budget::default().steps.min(self.steps),
+            steps: Budget::default().steps.min(self.left.steps),
         });
         let outcome = program.eval_metered(bindings, &mut self.meter);
-        self.steps = self.steps.saturating_sub(self.meter.steps());
-        self.left = self.left.checked_sub(self.meter.cost())?;
+        let left = &mut self.left;
+        left.steps = left.steps.saturating_sub(self.meter.steps());
+        left.cost = left.cost.checked_sub(self.meter.cost())?;
         Some(outcome)
     }
 
@@ -358,7 +381,7 @@ impl Judge {
     }
 
     fn give_up(&mut self, level: &Level, place: Place<'_, '_>, why: String) -> ControlFlow<()> {
-        self.left = 0;
+        self.left.cost = 0;
         let _ = self.refuse(level, place, why);
         Break(())
     }

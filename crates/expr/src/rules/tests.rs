@@ -432,3 +432,39 @@ fn long_lists_that_do_not_change_are_cheap_to_compare() {
         );
     }
 }
+
+/// All rules of a definition share what may be compiled and done, those of defaults included.
+#[test]
+fn patterns_and_work_of_a_definition_are_bounded_together() {
+    let field = |n: usize| {
+        // Each pattern takes two megabytes.
+        let matches = (0..6).map(|m| format!(r"self.matches('\\pL{{20}}{n}x{m}')"));
+        let rule = matches.collect::<Vec<_>>().join(" || ");
+        let rules = json!([{"rule": format!("{rule} || true")}]);
+        json!({"type": "string", "maxLength": 10, "default": "a", "x-kubernetes-validations": rules})
+    };
+    let document = |fields: usize| {
+        let fields = (0..fields).map(|n| (format!("f{n}"), field(n)));
+        let fields: serde_json::Map<String, Json> = fields.collect();
+        json!({"type": "object", "properties": {"spec": {"type": "object", "properties": fields}}})
+    };
+    refused(&document(2), &[]);
+    let errors = check_definition(&compiled(&document(8)), &Path::new("schema"));
+    let said = errors.iter().map(ToString::to_string).collect::<String>();
+    assert!(
+        said.contains("all expressions together are too large"),
+        "{said}"
+    );
+}
+
+/// However much is wrong, a hundred problems are shown.
+#[test]
+fn problems_of_literals_are_bounded() {
+    let literals = vec!["duration('')"; 500].join(", ");
+    let rules = json!([{"rule": format!("[{literals}].size() > 0")}]);
+    let spec = with_rule(json!({"type": "string", "maxLength": 10}), rules);
+    let document = json!({"type": "object", "properties": {"spec": spec}});
+    let errors = check_definition(&compiled(&document), &Path::new("schema"));
+    let said = errors.iter().map(ToString::to_string).collect::<String>();
+    assert_eq!(said.matches("ERROR:").count(), 100);
+}

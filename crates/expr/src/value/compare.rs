@@ -25,7 +25,10 @@ pub(crate) fn equal(meter: &mut Meter, a: &Value<'_>, b: &Value<'_>) -> Result<b
         (Value::Bool(a), Value::Bool(b)) => a == b,
         (Value::Null, Value::Null) => true,
         (Value::Int(a), Value::Int(b)) => a == b,
-        (Value::Bytes(a), Value::Bytes(b)) => a == b,
+        (Value::Bytes(one), Value::Bytes(other)) => {
+            meter.read(a)?;
+            one == other
+        }
         (Value::Timestamp(a), Value::Timestamp(b)) => a == b,
         (Value::Duration(a), Value::Duration(b)) => a == b,
         (Value::Type(a), Value::Type(b)) => a.name() == b.name(),
@@ -39,7 +42,11 @@ pub(crate) fn equal(meter: &mut Meter, a: &Value<'_>, b: &Value<'_>) -> Result<b
             (None, None) => true,
             (Some(_), None) | (None, Some(_)) => false,
         },
-        (Value::Opaque(a), Value::Opaque(b)) => return a.equals(&**b),
+        (Value::Opaque(one), Value::Opaque(other)) => {
+            meter.read(a)?;
+            meter.read(b)?;
+            return one.equals(&**other);
+        }
         (Value::Opaque(one), _) | (_, Value::Opaque(one)) => return one.equals_other(),
         (Value::Host(a), Value::Host(b)) => a.equals(*b),
         _ => numbers(a, b) == Some(Ordering::Equal),

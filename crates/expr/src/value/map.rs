@@ -1,11 +1,12 @@
 //! Maps: computed, or objects seen in JSON.
 
 use std::collections::HashMap;
+use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 use serde_json::Value as Json;
 
-use super::{Value, deeper, json};
+use super::{Text, Value, deeper, json};
 use crate::decl::Decl;
 use crate::fault::{Fault, Reason};
 
@@ -21,26 +22,46 @@ pub enum Map<'a> {
 pub struct OwnedMap<'a> {
     entries: Vec<(Value<'a>, Value<'a>)>,
     /// Where each key is, once there are many.
-    index: Option<HashMap<Key, usize>>,
+    index: Option<HashMap<Key<'a>, usize>>,
     depth: u16,
 }
 
-/// A key as it is compared: numbers of any kind are equal when their values are.
+/// A key as it is compared: numbers of any kind are equal when their values are. Texts are shared.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-enum Key {
+enum Key<'a> {
     Bool(bool),
     Number(i128),
-    String(Box<str>),
+    String(KeyText<'a>),
 }
+
+/// A text that is compared as such, whoever has it.
+#[derive(Clone, Debug)]
+struct KeyText<'a>(Text<'a>);
 
 /// Fewer entries are searched one by one.
 const INDEXED: usize = 8;
 const JSON_DEPTH: u16 = 128;
 
+// === impl KeyText ===
+
+impl PartialEq for KeyText<'_> {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.as_str() == other.0.as_str()
+    }
+}
+
+impl Eq for KeyText<'_> {}
+
+impl Hash for KeyText<'_> {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.0.as_str().hash(state);
+    }
+}
+
 // === impl Key ===
 
-impl Key {
-    fn of(value: &Value<'_>) -> Option<Self> {
+impl<'a> Key<'a> {
+    fn of(value: &Value<'a>) -> Option<Self> {
         match value {
             Value::Bool(value) => Some(Self::Bool(*value)),
             Value::Int(value) => Some(Self::Number(i128::from(*value))),
@@ -53,7 +74,7 @@ impl Key {
                 let number = *value as i128;
                 Some(Self::Number(number))
             }
-            Value::String(text) => Some(Self::String(text.as_str().into())),
+            Value::String(text) => Some(Self::String(KeyText(text.clone()))),
             Value::Null
             | Value::Double(_)
             | Value::Bytes(_)

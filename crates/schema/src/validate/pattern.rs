@@ -124,19 +124,76 @@ fn said(error: &regex::Error) -> String {
     text.lines().last().unwrap_or_default().trim().to_owned()
 }
 
-/// How many times a pattern repeats parts of itself by number, at most: `a{3}` three times,
-/// `(a{3}){5}` fifteen. Matching takes as many times as long, at worst.
-pub fn repetitions(pattern: &str) -> u64 {
-    /// Go takes no pattern that repeats more.
-    const MOST: u64 = 1000;
-    let counts = pattern.split('{').skip(1).filter_map(|rest| {
-        let (counts, _) = rest.split_once('}')?;
-        let (least, most) = counts.split_once(',').unwrap_or((counts, counts));
-        most.parse().or_else(|_| least.parse::<u64>()).ok()
-    });
-    counts.fold(1, |product: u64, count| {
-        product.saturating_mul(count.max(1)).min(MOST)
-    })
+/// How many places a pattern has at which it can be at once, about: its characters and classes,
+/// what is repeated by number as often as it is. Matching takes as many times as long, at worst.
+pub fn places(pattern: &str) -> u64 {
+    /// Larger ones are not compiled.
+    const MOST: u64 = 1 << 20;
+    // The places of the groups that are open, and of what stands last.
+    let mut groups = vec![0_u64];
+    let mut last = 0_u64;
+    let mut rest = pattern;
+    while let Some(c) = rest.chars().next() {
+        let (length, size) = match c {
+            '\\' => (escape_length(rest), 1),
+            '[' => (class_length(rest), 1),
+            '(' => {
+                groups.push(0);
+                (1, 0)
+            }
+            ')' if groups.len() > 1 => (1, groups.pop().unwrap_or(0).max(1)),
+            '{' => match counts(rest) {
+                Some((length, most)) => {
+                    // It was counted once already.
+                    (length, last.saturating_mul(most.max(1) - 1))
+                }
+                None => (1, 1),
+            },
+            '*' | '+' | '?' | '|' | '^' | '$' => (1, 0),
+            c => (c.len_utf8(), 1),
+        };
+        if let Some(group) = groups.last_mut() {
+            *group = group.saturating_add(size).min(MOST);
+        }
+        last = size;
+        rest = rest.get(length..).unwrap_or_default();
+    }
+    groups.iter().sum::<u64>().clamp(1, MOST)
+}
+
+fn escape_length(rest: &str) -> usize {
+    let mut chars = rest.chars();
+    let (slash, escaped) = (chars.next(), chars.next());
+    let named = rest.get(2..).is_some_and(|rest| rest.starts_with('{'));
+    match (escaped, named.then(|| rest.find('}')).flatten()) {
+        (Some('p' | 'P' | 'x'), Some(end)) => end + 1,
+        _ => slash.map_or(0, char::len_utf8) + escaped.map_or(0, char::len_utf8),
+    }
+}
+
+/// `[…]`: a bracket that stands first is one of its characters.
+fn class_length(rest: &str) -> usize {
+    let mut chars = rest.char_indices().skip(1).peekable();
+    chars.next_if(|(_, c)| *c == '^');
+    chars.next_if(|(_, c)| *c == ']');
+    while let Some((at, c)) = chars.next() {
+        match c {
+            '\\' => drop(chars.next()),
+            ']' => return at + 1,
+            _ => {}
+        }
+    }
+    rest.len()
+}
+
+/// `{3}`, `{3,}`, `{3,5}`: how long it is, and how often at most.
+fn counts(rest: &str) -> Option<(usize, u64)> {
+    let end = rest.find('}')?;
+    let (least, most) = match rest[1..end].split_once(',') {
+        Some((least, most)) => (least.parse().ok()?, most.parse().ok()),
+        None => (rest[1..end].parse().ok()?, None),
+    };
+    Some((end + 1, most.unwrap_or(least)))
 }
 
 #[cfg(test)]
@@ -173,18 +230,26 @@ mod tests {
     }
 
     #[test]
-    fn repetitions_are_counted() {
+    fn places_are_counted() {
         for (pattern, count) in [
             ("", 1),
             ("^[a-z]+$", 1),
+            ("abc", 3),
             ("a{3}", 3),
             ("(a{2,3}){5,}", 15),
-            ("a{900}b{900}", 1000),
-            ("a{,3}", 3),
-            ("{{}", 1),
-            (r"\p{L}{0}", 1),
+            ("a{900}b{900}", 1800),
+            ("(ab|c)*d", 4),
+            ("a{,3}", 5),
+            ("{{}", 3),
+            (r"\p{L}{20}", 20),
+            (r"[]a]{4}[^]b]\]", 6),
+            (r"\x{41}\d", 2),
+            ("((x{10}){10}){10}", 1000),
+            ("(", 1),
+            ("[", 1),
+            ("\\", 1),
         ] {
-            assert_eq!(repetitions(pattern), count, "{pattern}");
+            assert_eq!(places(pattern), count, "{pattern}");
         }
     }
 

@@ -49,11 +49,13 @@ fn merged<'a>(
     let mut out = OwnedMap::new();
     for key in a.keys() {
         meter.step(1)?;
+        meter.read(&key)?;
         let value = a.get(&key)?.unwrap_or(Value::Null);
         out.set(key, value)?;
     }
     for key in b.keys() {
         meter.step(1)?;
+        meter.read(&key)?;
         let value = b.get(&key)?.unwrap_or(Value::Null);
         let value = match (out.get(&key).cloned(), value) {
             (Some(Value::Map(old)), Value::Map(new)) if deep => {

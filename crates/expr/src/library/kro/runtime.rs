@@ -47,6 +47,10 @@ impl Opaque for Condition {
         Ok(other.downcast_ref::<Self>() == Some(self))
     }
 
+    fn weight(&self) -> u64 {
+        self.0.iter().map(|field| field.len() as u64).sum()
+    }
+
     fn field(&self, name: &str) -> Option<Value<'static>> {
         let at = FIELDS.iter().position(|field| *field == name)?;
         Some(Value::string(self.0[at].as_str()))

@@ -232,6 +232,7 @@ fn is_sorted<'a>(meter: &mut Meter, args: &[Value<'a>]) -> Outcome<'a> {
     for item in list.iter() {
         meter.step(1)?;
         let item = item?;
+        meter.read(&item)?;
         if let Some(before) = &before {
             match compare(before, &item)? {
                 Some(order) if order.is_gt() => return Ok(Value::Bool(false)),
@@ -283,6 +284,7 @@ fn extreme<'a>(meter: &mut Meter, args: &[Value<'a>], name: &str, greatest: bool
     for item in list.iter() {
         meter.step(1)?;
         let item = item?;
+        meter.read(&item)?;
         let better = match &best {
             None => true,
             Some(best) => match compare(&item, best)? {

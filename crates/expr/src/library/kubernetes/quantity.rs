@@ -126,6 +126,11 @@ impl Opaque for Quantity {
         Ok(other.is_some_and(|other| self.0.order(&other.0).is_eq()))
     }
 
+    /// Its digits, which are copied when two are compared.
+    fn weight(&self) -> u64 {
+        2 * self.0.digits()
+    }
+
     fn text(&self) -> Option<String> {
         Some(self.0.text())
     }

@@ -114,6 +114,10 @@ impl Opaque for Semver {
         Ok(other.is_some_and(|other| self.order(other) == Ordering::Equal))
     }
 
+    fn weight(&self) -> u64 {
+        self.text.len() as u64
+    }
+
     fn text(&self) -> Option<String> {
         Some(self.text.clone())
     }

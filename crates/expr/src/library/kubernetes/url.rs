@@ -114,6 +114,10 @@ impl Opaque for Url {
             .is_some_and(|other| self.text == other.text))
     }
 
+    fn weight(&self) -> u64 {
+        self.text.len() as u64
+    }
+
     fn text(&self) -> Option<String> {
         Some(self.text.clone())
     }
@@ -489,12 +493,18 @@ fn escaped_path<'a>(_: &mut Meter, args: &[Value<'a>]) -> Outcome<'a> {
     part("getEscapedPath", args, Url::escaped_path)
 }
 
-fn query<'a>(_: &mut Meter, args: &[Value<'a>]) -> Outcome<'a> {
+/// What an entry of a query takes, beside its text: a list in a map.
+const ENTRY: u64 = 16;
+
+fn query<'a>(meter: &mut Meter, args: &[Value<'a>]) -> Outcome<'a> {
     let Some(url) = args.first().and_then(Value::as_opaque::<Url>) else {
         return Err(no_overload("getQuery", args));
     };
     let mut map = OwnedMap::new();
     for (key, values) in url.pairs() {
+        let texts = key.len() + values.iter().map(String::len).sum::<usize>();
+        meter.step(ENTRY * (1 + values.len() as u64))?;
+        meter.write(texts)?;
         map.insert(
             Value::string(key),
             Value::flat_list(values.into_iter().map(Value::string)),

@@ -10,6 +10,8 @@ use crate::value::Value;
 
 /// Digits after the dot when none are asked for.
 const PRECISION: usize = 6;
+/// The whole part of a number has no more digits.
+const MAX_WHOLE: usize = 310;
 /// More digits than any number has.
 const MAX_PRECISION: usize = 1_000;
 
@@ -105,6 +107,9 @@ fn write(
     value: &Value<'_>,
 ) -> Result<(), Box<Fault>> {
     let precision = precision.unwrap_or(PRECISION);
+    if matches!(verb, 'f' | 'e') {
+        meter.write(MAX_WHOLE + precision)?;
+    }
     match verb {
         's' => string(meter, out, value),
         'd' => decimal(out, value),
