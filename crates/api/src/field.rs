@@ -2,6 +2,7 @@
 //!
 //! Clients compare these texts (conformance does), so the wording is part of the wire contract.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::fmt;
 
@@ -57,8 +58,9 @@ impl Path {
     /// The field `name` below this one.
     #[must_use]
     pub fn child(&self, name: &str) -> Self {
+        let name = shortened(name, MAX_NAME);
         if self.0.is_empty() {
-            return Self(name.to_owned());
+            return Self(name.into_owned());
         }
         Self(format!("{}.{name}", self.0))
     }
@@ -72,7 +74,7 @@ impl Path {
     /// The entry `key` of this map.
     #[must_use]
     pub fn key(&self, key: &str) -> Self {
-        Self(format!("{}[{key}]", self.0))
+        Self(format!("{}[{}]", self.0, shortened(key, MAX_NAME)))
     }
 
     /// The text form; empty for the root.
@@ -129,7 +131,7 @@ impl Error {
         Self {
             kind: ErrorKind::Invalid,
             path,
-            value: Some(value.into()),
+            value: Some(shown(value.into())),
             detail: detail.into(),
         }
     }
@@ -167,7 +169,7 @@ impl Error {
         Self {
             kind: ErrorKind::Duplicate,
             path,
-            value: Some(value.into()),
+            value: Some(shown(value.into())),
             detail: String::new(),
         }
     }
@@ -177,7 +179,7 @@ impl Error {
         Self {
             kind: ErrorKind::NotFound,
             path,
-            value: Some(value.into()),
+            value: Some(shown(value.into())),
             detail: String::new(),
         }
     }
@@ -199,7 +201,7 @@ impl Error {
         Self {
             kind: ErrorKind::NotSupported,
             path,
-            value: Some(value.into()),
+            value: Some(shown(value.into())),
             detail,
         }
     }
@@ -256,16 +258,85 @@ fn counted(count: usize, what: &str) -> String {
     }
 }
 
-/// Several errors in one line, each text once, as Kubernetes writes them.
+/// Several errors in one line, each text once, as Kubernetes writes them; of very many, as many as
+/// somebody can read.
 pub fn aggregate(errors: &[Error]) -> String {
-    // There can be as many as a body has room for.
+    let told = readable(errors);
     let mut seen = BTreeSet::new();
-    let texts = errors.iter().map(ToString::to_string);
-    let texts: Vec<String> = texts.filter(|text| seen.insert(text.clone())).collect();
+    let texts = told.iter().map(ToString::to_string);
+    let mut texts: Vec<String> = texts.filter(|text| seen.insert(text.clone())).collect();
+    let more = errors.len() - told.len();
+    if more > 0 {
+        texts.push(format!("and {more} more errors"));
+    }
     match texts.as_slice() {
         [one] => one.clone(),
         many => format!("[{}]", many.join(", ")),
     }
+}
+
+/// Those of many errors that are told: the first, and others while there is room.
+pub fn readable(errors: &[Error]) -> &[Error] {
+    let mut room = MAX_TOLD;
+    let fits = |error: &&Error| {
+        let size = error.path.as_str().len() + error.detail.len() + size(error.value.as_ref());
+        room = room.saturating_sub(size + 32);
+        room > 0
+    };
+    let count = errors.iter().take_while(fits).count();
+    &errors[..count.max(1).min(errors.len())]
+}
+
+/// All errors of an answer take no more bytes than this, about.
+const MAX_TOLD: usize = 512 << 10;
+/// Longer names and values are shown in part.
+const MAX_NAME: usize = 1 << 10;
+const MAX_VALUE: usize = 4 << 10;
+
+/// A text, or its beginning.
+fn shortened(text: &str, most: usize) -> Cow<'_, str> {
+    if text.len() <= most {
+        return Cow::Borrowed(text);
+    }
+    let mut end = most;
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    Cow::Owned(format!("{}… ({} bytes)", &text[..end], text.len()))
+}
+
+/// A value as errors show it: all of it, unless it is large.
+pub fn shown(value: Value) -> Value {
+    if size(Some(&value)) <= MAX_VALUE {
+        return value;
+    }
+    match &value {
+        Value::String(text) => shortened(text, MAX_VALUE).into(),
+        Value::Array(_) => "array".into(),
+        Value::Object(_) => "object".into(),
+        Value::Null | Value::Bool(_) | Value::Number(_) => value,
+    }
+}
+
+/// How large a value is, about; of a large one, that it is.
+fn size(value: Option<&Value>) -> usize {
+    let mut left = vec![value];
+    let mut size = 0;
+    while let Some(value) = left.pop() {
+        match value {
+            Some(Value::String(text)) => size += text.len(),
+            Some(Value::Array(items)) => left.extend(items.iter().map(Some)),
+            Some(Value::Object(map)) => {
+                size += map.keys().map(String::len).sum::<usize>();
+                left.extend(map.values().map(Some));
+            }
+            Some(Value::Null | Value::Bool(_) | Value::Number(_)) | None => size += 4,
+        }
+        if size > MAX_VALUE {
+            break;
+        }
+    }
+    size
 }
 
 /// A value as Kubernetes prints it in an error: as JSON.
@@ -280,6 +351,25 @@ impl fmt::Display for Shown<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_large_is_told_in_part() {
+        let large = "é".repeat(1 << 20);
+        let errors: Vec<Error> = (0..2_000)
+            .map(|index| {
+                Error::invalid(Path::root().key(&large).index(index), large.as_str(), "no")
+            })
+            .collect();
+        let text = errors[0].to_string();
+        assert!(text.len() < 6_000, "{}", text.len());
+        assert!(text.contains("… (2097152 bytes)\": no"), "{text}");
+        let all = aggregate(&errors);
+        assert!(all.len() < 600_000, "{}", all.len());
+        let told = readable(&errors).len();
+        assert!(all.ends_with(&format!("and {} more errors]", 2_000 - told)));
+        let object = serde_json::json!({"a": [large]});
+        assert_eq!(shown(object), Value::from("object"));
+    }
 
     #[test]
     fn texts_are_those_of_kubernetes() {

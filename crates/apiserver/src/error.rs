@@ -192,7 +192,7 @@ impl Error {
             "{qualified} {name:?} is invalid: {}",
             field::aggregate(errors)
         );
-        let causes = errors.iter().map(|error| Cause {
+        let causes = field::readable(errors).iter().map(|error| Cause {
             reason: error.kind.cause().to_owned(),
             message: error.body(),
             field: error.path.to_string(),

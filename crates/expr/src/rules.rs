@@ -75,9 +75,10 @@ struct Rule {
 // === impl Rules ===
 
 impl Rules {
-    /// The rules of a whole resource's schema; nothing when it has none.
+    /// The rules of a whole resource's schema, which were checked when it was written; nothing when
+    /// it has none.
     pub fn of_resource(schema: &Schema) -> Option<Self> {
-        Self::of(schema, true, &mut PatternBudget::default())
+        Self::of(schema, true, &mut PatternBudget::trusting())
     }
 
     fn of(schema: &Schema, resource: bool, patterns: &mut PatternBudget) -> Option<Self> {

@@ -100,6 +100,7 @@ fn by_version<T>(versions: &[Value], make: impl Fn(&Value) -> T) -> BTreeMap<Str
 fn schema(version: &Value) -> Schema {
     let options = crd::Options {
         status_subresource: has_status(version),
+        accepted: true,
     };
     let text = value::at(version, "schema.openAPIV3Schema");
     // A definition whose schema does not compile is refused when it is written. One that was

@@ -355,6 +355,7 @@ fn validate_parts(
     };
     let options = crd::Options {
         status_subresource: known.status,
+        accepted: known.accepted,
     };
     let schema_path = schema_path.child("openAPIV3Schema");
     let selects = here(&Part::Selectable) && !version["selectableFields"].is_null();

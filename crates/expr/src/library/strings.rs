@@ -337,17 +337,18 @@ fn replace<'a>(meter: &mut Meter, args: &[Value<'a>]) -> Outcome<'a> {
     let most = if from.is_empty() {
         text.len() + 1
     } else {
-        text.len() / from.len()
+        text.matches(from).count()
     };
-    let grown = (most as u64)
-        .saturating_mul(to.len() as u64)
-        .saturating_add(text.len() as u64);
-    meter.step(grown / 64)?;
+    let most = usize::try_from(limit).map_or(most, |limit| most.min(limit));
+    meter.write(most.saturating_mul(to.len()).saturating_add(text.len()))?;
     Ok(Value::string(match usize::try_from(limit) {
         Ok(limit) => text.replacen(from, to, limit),
         Err(_) => text.replace(from, to),
     }))
 }
+
+/// The memory that a part takes, beside its text.
+const PART: usize = 64;
 
 fn split<'a>(meter: &mut Meter, args: &[Value<'a>]) -> Outcome<'a> {
     let (text, separator, limit) = match args {
@@ -367,7 +368,7 @@ fn split<'a>(meter: &mut Meter, args: &[Value<'a>]) -> Outcome<'a> {
         "" => text.len(),
         separator => text.matches(separator).count(),
     };
-    meter.step(most.min(limit) as u64)?;
+    meter.write(most.min(limit).saturating_mul(PART))?;
     if limit == 0 {
         return Ok(Value::flat_list([]));
     }
@@ -425,7 +426,8 @@ fn join<'a>(meter: &mut Meter, args: &[Value<'a>]) -> Outcome<'a> {
         let Some(text) = item.as_str() else {
             return Err(no_overload("join", args));
         };
-        meter.step(1 + (text.len() + separator.len()) as u64 / 64)?;
+        meter.step(1)?;
+        meter.write(text.len() + separator.len())?;
         if index > 0 {
             out.push_str(separator);
         }

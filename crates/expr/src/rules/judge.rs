@@ -2,7 +2,7 @@
 
 use std::ops::ControlFlow::{self, Break, Continue};
 
-use deltaplane_api::field::{Error, ErrorKind, Path};
+use deltaplane_api::field::{Error, ErrorKind, Path, shown};
 use deltaplane_schema::{Keyed, Node, ValidationRule};
 use serde_json::{Map, Value as Json};
 
@@ -330,7 +330,7 @@ impl Judge {
         };
         let shown = match level.type_name {
             "object" | "array" => None,
-            _ => Some(place.value.clone()),
+            _ => Some(shown(place.value.clone())),
         };
         self.report(error(&rule.written, path, shown, detail), ratcheted)
     }
@@ -406,7 +406,10 @@ fn error(rule: &ValidationRule, path: Path, value: Option<Json>, detail: String)
 /// What a rule that does not hold says.
 fn stated(rule: &ValidationRule) -> String {
     match rule.message.is_empty() {
-        true => format!("failed rule: {}", spoken(rule)),
+        true => match spoken(rule) {
+            long if long.len() > MAX_MESSAGE => "failed rule, which is too long to show".to_owned(),
+            rule => format!("failed rule: {rule}"),
+        },
         false => rule.message.trim().to_owned(),
     }
 }

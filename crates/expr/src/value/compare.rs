@@ -2,10 +2,12 @@
 //! are not equal, and have no order.
 
 use std::cmp::Ordering;
+use std::collections::HashMap;
 
 use serde_json::Value as Json;
 
 use super::json::view;
+use super::map::Key;
 use super::{List, Map, Value};
 use crate::decl::{ListKind, ObjectType, Shape};
 use crate::fault::{Fault, Reason};
@@ -98,26 +100,7 @@ fn ordered(meter: &mut Meter, a: &List<'_>, b: &List<'_>) -> Result<bool, Box<Fa
 
 /// Lists in which order does not matter.
 fn sets(meter: &mut Meter, a: &List<'_>, b: &List<'_>) -> Result<bool, Box<Fault>> {
-    // Long lists that did not change are compared for as long as they are, and no longer.
-    if ordered(meter, a, b)? {
-        return Ok(true);
-    }
-    let items = a.to_vec()?;
-    for item in b.iter() {
-        let item = item?;
-        let mut found = false;
-        for one in &items {
-            meter.step(1)?;
-            if equal(meter, one, &item)? {
-                found = true;
-                break;
-            }
-        }
-        if !found {
-            return Ok(false);
-        }
-    }
-    Ok(true)
+    unordered(meter, a, b, &|item| Ok(Some(vec![Some(item.clone())])))
 }
 
 /// Lists whose items are told apart by the fields `keys`.
@@ -127,25 +110,92 @@ fn keyed(
     a: &List<'_>,
     b: &List<'_>,
 ) -> Result<bool, Box<Fault>> {
+    unordered(meter, a, b, &|item| {
+        let Some(map) = item.as_map() else {
+            return Ok(None);
+        };
+        keys.iter()
+            .map(|key| map.field(key))
+            .collect::<Result<_, _>>()
+            .map(Some)
+    })
+}
+
+/// What an item is told apart by: nothing when it cannot be; a part that is not there is one, too.
+type Identity<'f, 'v> =
+    &'f dyn Fn(&Value<'v>) -> Result<Option<Vec<Option<Value<'v>>>>, Box<Fault>>;
+
+/// Lists whose items are found by what they are told apart by, wherever they stand.
+fn unordered<'v>(
+    meter: &mut Meter,
+    a: &List<'v>,
+    b: &List<'v>,
+    identity: Identity<'_, 'v>,
+) -> Result<bool, Box<Fault>> {
+    // Long lists that did not change are compared for as long as they are, and no longer.
     if ordered(meter, a, b)? {
         return Ok(true);
     }
-    let items = a.to_vec()?;
+    let mut places: HashMap<Vec<Option<Key<'v>>>, Value<'v>> = HashMap::new();
+    let mut rest = Vec::new();
+    for item in a.iter() {
+        let item = item?;
+        match hashed(meter, identity(&item)?)? {
+            Some(keys) => drop(places.insert(keys, item)),
+            None => rest.push(item),
+        }
+    }
     for item in b.iter() {
         let item = item?;
-        let mut counterpart = None;
-        for one in &items {
-            meter.step(1)?;
-            if same_keys(meter, keys, one, &item)? {
-                counterpart = Some(one);
-            }
-        }
-        match counterpart {
-            Some(one) if equal(meter, one, &item)? => {}
-            Some(_) | None => return Ok(false),
+        let same = match hashed(meter, identity(&item)?)? {
+            Some(keys) => match places.get(&keys) {
+                Some(counterpart) => equal(meter, counterpart, &item)?,
+                None => false,
+            },
+            None => among(meter, &rest, &item)?,
+        };
+        if !same {
+            return Ok(false);
         }
     }
     Ok(true)
+}
+
+/// Whether an item is among those that have to be looked at one by one.
+fn among(meter: &mut Meter, items: &[Value<'_>], item: &Value<'_>) -> Result<bool, Box<Fault>> {
+    for one in items {
+        meter.step(1)?;
+        if equal(meter, one, item)? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// What items are told apart by, if it can be hashed.
+fn hashed<'v>(
+    meter: &mut Meter,
+    parts: Option<Vec<Option<Value<'v>>>>,
+) -> Result<Option<Vec<Option<Key<'v>>>>, Box<Fault>> {
+    let Some(parts) = parts else {
+        return Ok(None);
+    };
+    meter.step(1 + parts.len() as u64)?;
+    let mut keys = Vec::with_capacity(parts.len());
+    for part in parts {
+        let key = match &part {
+            Some(value) => {
+                meter.read(value)?;
+                match Key::of(value) {
+                    Some(key) => Some(key),
+                    None => return Ok(None),
+                }
+            }
+            None => None,
+        };
+        keys.push(key);
+    }
+    Ok(Some(keys))
 }
 
 /// Whether two items of a keyed list have the same key.

@@ -28,7 +28,7 @@ pub struct OwnedMap<'a> {
 
 /// A key as it is compared: numbers of any kind are equal when their values are. Texts are shared.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-enum Key<'a> {
+pub(super) enum Key<'a> {
     Bool(bool),
     Number(i128),
     String(KeyText<'a>),
@@ -36,7 +36,7 @@ enum Key<'a> {
 
 /// A text that is compared as such, whoever has it.
 #[derive(Clone, Debug)]
-struct KeyText<'a>(Text<'a>);
+pub(super) struct KeyText<'a>(Text<'a>);
 
 /// Fewer entries are searched one by one.
 const INDEXED: usize = 8;
@@ -61,7 +61,8 @@ impl Hash for KeyText<'_> {
 // === impl Key ===
 
 impl<'a> Key<'a> {
-    fn of(value: &Value<'a>) -> Option<Self> {
+    /// Nothing for values that cannot be keys.
+    pub(super) fn of(value: &Value<'a>) -> Option<Self> {
         match value {
             Value::Bool(value) => Some(Self::Bool(*value)),
             Value::Int(value) => Some(Self::Number(i128::from(*value))),

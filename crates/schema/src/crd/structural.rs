@@ -15,7 +15,6 @@ enum Level {
 }
 
 /// What was found so far.
-#[derive(Default)]
 struct Findings {
     errors: Vec<Error>,
     patterns: PatternBudget,
@@ -28,8 +27,16 @@ impl Findings {
 }
 
 /// Appends what is not structural, sorted by text as Kubernetes does.
-pub(super) fn check(props: Props<'_>, path: &Path, errors: &mut Vec<Error>) {
-    let mut found = Findings::default();
+pub(super) fn check(
+    props: Props<'_>,
+    path: &Path,
+    patterns: PatternBudget,
+    errors: &mut Vec<Error>,
+) {
+    let mut found = Findings {
+        errors: Vec::new(),
+        patterns,
+    };
     invariants(props, Level::Root, path, &mut found);
     completeness(props, Some(props), path, path, &mut found);
     found.errors.sort_by_cached_key(Error::to_string);

@@ -243,6 +243,7 @@ fn the_status_subresource_restricts_the_root() {
     let schema = json!({"type": "object", "maxProperties": 3});
     let options = Options {
         status_subresource: true,
+        ..Options::default()
     };
     let errors = compile(&schema, &Path::new("schema"), options).unwrap_err();
     assert_eq!(errors.len(), 1);
