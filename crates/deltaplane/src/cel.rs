@@ -5,9 +5,10 @@ use std::io::{self, Read as _};
 
 use clap::{Args, Subcommand, ValueEnum};
 use deltaplane_api::field;
+use deltaplane_expr::cost::Interval;
 use deltaplane_expr::{
     Absent, Bindings, Budget, Decl, Env, Eval, Exposure, Library, Meter, Problems, Program,
-    Reading, Stopped, Template, check, env, is_omitted, lower, parse, parse_template, syntax,
+    Reading, Stopped, Template, check, cost, env, is_omitted, lower, parse, parse_template, syntax,
 };
 use deltaplane_schema::crd;
 use serde_json::{Value, json};
@@ -112,6 +113,13 @@ pub(crate) struct Said {
     pub(crate) good: bool,
 }
 
+/// A program, the type of what it gives, and what it may cost.
+struct Compiled {
+    program: Program,
+    ty: String,
+    estimate: Interval,
+}
+
 /// A variable, and what is known of it.
 struct Variable {
     name: String,
@@ -128,7 +136,9 @@ impl CelError {
             Self::Twice(_) => "give each variable once",
             Self::TooLarge { .. } => "try it with a part of the data",
             Self::Read { .. } => "check that the file is there and can be read",
-            Self::Yaml { .. } => "quote texts, --var 'name=\"text\"'; give one document at a time",
+            Self::Yaml { .. } => {
+                "quote texts, --var 'name=\"text\"'; give one document, no deeper than 64 levels"
+            }
             Self::Schema { .. } | Self::Invisible { .. } => {
                 "give an OpenAPI v3 schema of type object, or a CustomResourceDefinition"
             }
@@ -156,11 +166,18 @@ impl Cel {
         let env = env.with_variables(declared);
         let said = match (question.compile(&env), evaluates) {
             (Err(problems), _) => refused(&problems, question.output),
-            (Ok((_, ty)), false) => match question.output {
-                Output::Text => Said::good(format!("{ty}\n")),
-                Output::Json => Said::good(format!("{}\n", json!({"type": ty}))),
+            (Ok(compiled), false) => match question.output {
+                Output::Text => Said::good(format!("{}\n", compiled.ty)),
+                Output::Json => {
+                    let Interval { min, max } = compiled.estimate;
+                    let estimate = json!({"min": min, "max": max});
+                    let known = json!({"type": compiled.ty, "estimatedCost": estimate});
+                    Said::good(format!("{known}\n"))
+                }
             },
-            (Ok((program, ty)), true) => question.eval(&env, &variables, &program, &ty),
+            (Ok(Compiled { program, ty, .. }), true) => {
+                question.eval(&env, &variables, &program, &ty)
+            }
         };
         Ok(said)
     }
@@ -197,8 +214,7 @@ fn refused(problems: &Problems, output: Output) -> Said {
 // === impl Question ===
 
 impl Question {
-    /// The program, and the type of what it gives.
-    fn compile(&self, env: &Env) -> Result<(Program, String), Problems> {
+    fn compile(&self, env: &Env) -> Result<Compiled, Problems> {
         let source = self.expression.as_str();
         let ast = if self.template {
             match parse_template(source, env)? {
@@ -210,8 +226,11 @@ impl Question {
             parse(source, env)?
         };
         let checked = check::check(&ast, env)?;
-        let ty = checked.ty(ast.root()).to_string();
-        Ok((lower(&ast, Some(&checked), env)?, ty))
+        Ok(Compiled {
+            ty: checked.ty(ast.root()).to_string(),
+            estimate: cost::estimate(&ast, &checked, env),
+            program: lower(&ast, Some(&checked), env)?,
+        })
     }
 
     fn variables(&self) -> Result<Vec<Variable>, CelError> {
@@ -287,7 +306,7 @@ impl Question {
             ..Budget::default()
         });
         let outcome = program.eval_metered(&bindings, &mut meter);
-        let cost = meter.cost();
+        let (cost, steps) = (meter.cost(), meter.steps());
         match outcome {
             Eval::Value(value) if is_omitted(&value) => {
                 let said = "omitted: the field or item that it is for is left out";
@@ -297,7 +316,9 @@ impl Question {
                 Ok(value) => Said::good(match self.output {
                     Output::Text => format!("{value:#}\n"),
                     Output::Json => {
-                        format!("{}\n", json!({"value": value, "type": ty, "cost": cost}))
+                        let used =
+                            json!({"value": value, "type": ty, "cost": cost, "steps": steps});
+                        format!("{used}\n")
                     }
                 }),
                 Err(fault) => self.failed(fault.to_string(), json!({"error": fault.to_string()})),
@@ -497,7 +518,7 @@ mod tests {
         check(
             &["eval", "x * 2", "--var", "x=21", "-o", "json"],
             expect![[r#"
-                {"cost":2,"type":"int","value":42}
+                {"cost":2,"steps":3,"type":"int","value":42}
             "#]],
         );
     }
@@ -616,6 +637,12 @@ mod tests {
         "#]],
         );
         check(&["check", "[1].map(x, x > 0)"], expect!["list(bool)\n"]);
+        check(
+            &["check", "[1].all(x, x > 0)", "-o", "json"],
+            expect![[r#"
+                {"estimatedCost":{"max":16,"min":14},"type":"bool"}
+            "#]],
+        );
         check(
             &["check", "'a'.startsWith(1)", "-o", "json"],
             expect![[r#"

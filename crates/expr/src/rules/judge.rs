@@ -270,8 +270,12 @@ impl Judge {
             Eval::Value(Value::Bool(true)) => return Continue(()),
             Eval::Value(_) => return self.failed(level, place, (rule, compiled), &bindings),
             Eval::Stopped(stopped) => {
+                let limit = match stopped {
+                    Stopped::Cost => "call cost exceeds limit".to_owned(),
+                    Stopped::Steps => format!("more work than {STEPS} steps for an object"),
+                };
                 let why = format!(
-                    "'{stopped}': no further validation rules will be run due to call cost exceeds limit for rule: {text}"
+                    "'{stopped}': no further validation rules will be run due to {limit} for rule: {text}"
                 );
                 return self.give_up(level, place, why);
             }
