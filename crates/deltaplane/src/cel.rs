@@ -31,6 +31,7 @@ enum Verb {
 #[derive(Debug, Args)]
 struct Question {
     /// The expression; `-` reads it from standard input
+    #[arg(allow_hyphen_values = true)]
     expression: String,
     /// Take it as a text with expressions in `${…}`, as graphs have them
     #[arg(long)]
@@ -501,6 +502,8 @@ mod tests {
     #[test]
     fn values_are_printed() {
         check(&["eval", "1 + 2"], expect!["3\n"]);
+        check(&["eval", "-5 % 3"], expect!["-2\n"]);
+        check(&["eval", "--var", "x=21", "-x"], expect!["-21\n"]);
         check(
             &[
                 "eval",

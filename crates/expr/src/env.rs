@@ -37,6 +37,12 @@ pub struct Options {
     pub validate_literals: bool,
     /// `format` is of its first release, which takes other types.
     pub first_format: bool,
+    /// What the specification calls an error is one: a key that is written twice in a map, and a
+    /// field, behind an optional, of what has no fields. cel-go, and with it Kubernetes and kro,
+    /// takes the last value of a key, and finds nothing in what has no fields.
+    pub strict: bool,
+    /// NaN is neither less nor greater than anything; otherwise it is an error to ask.
+    pub unordered_nan: bool,
 }
 
 /// Everything but the variables.

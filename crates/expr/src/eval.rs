@@ -143,9 +143,27 @@ pub(crate) struct Machine<'p, 'b, 'a> {
 /// A variable of a macro, and where its value comes from.
 #[derive(Clone, Debug)]
 struct Local<'a> {
+    /// Only to be looked at once it is [`State::Ready`].
     value: Value<'a>,
+    state: State,
     origin: Option<Origin>,
 }
+
+/// As in cel-go, what is bound is evaluated, and paid for, when it is first read.
+#[derive(Clone, Debug)]
+enum State {
+    Ready,
+    /// The value is there; this is what it costs to read it for the first time.
+    Unpaid(u64),
+    /// What gives the value.
+    Due(OpId),
+    Failed(Box<Fault>),
+}
+
+/// A variable may be read in the evaluation of another one, and so on, which takes stack: for as
+/// many operations as there are at most, which are no more than may be nested anyway. In longer
+/// programs variables are evaluated where they are bound, and only their faults wait.
+const SHORT: usize = 160;
 
 /// The place of an item: which operation gave the range, and which of its items it is.
 #[derive(Clone, Copy, Debug)]
@@ -217,12 +235,11 @@ impl<'p: 'a, 'b, 'a> Machine<'p, 'b, 'a> {
             Op::List(items, span) => self.list(items).map_err(|fault| fault.at(*span)),
             Op::Map(items, span) => self.map(items).map_err(|fault| fault.at(*span)),
             Op::Bind(local, init, body) => {
-                let value = self.eval(*init)?;
-                let origin = Some(Origin {
-                    range: *init,
-                    item: Item::Whole,
-                });
-                self.with_local(*local, value, origin, *body)
+                self.locals.truncate(*local);
+                self.hold(*init)?;
+                let result = self.eval(*body);
+                self.locals.truncate(*local);
+                result
             }
             Op::OptMap(op) => self.opt_map(op),
             Op::Otherwise(first, other, unwrap, span) => {
@@ -302,6 +319,11 @@ impl<'p: 'a, 'b, 'a> Machine<'p, 'b, 'a> {
         if let (Value::Int(left), Value::Int(right)) = (&left, &right) {
             self.meter.charge(1)?;
             return Ok(Value::Bool((order.holds)(left.cmp(right))));
+        }
+        let is_nan = |value: &Value<'_>| matches!(value, Value::Double(value) if value.is_nan());
+        if self.program.env.options().unordered_nan && (is_nan(&left) || is_nan(&right)) {
+            self.meter.charge(1)?;
+            return Ok(Value::Bool(false));
         }
         self.apply(&order.call, &[left, right])
     }
@@ -386,37 +408,83 @@ impl<'p: 'a, 'b, 'a> Machine<'p, 'b, 'a> {
     }
 
     fn entries(&mut self, items: &[crate::program::MapItem]) -> Result<OwnedMap<'a>, Box<Fault>> {
+        let strict = self.program.env.options().strict;
         let mut map = OwnedMap::new();
         for item in items {
             let key = self.eval(item.key)?;
             self.meter.read(&key)?;
             let value = self.eval(item.value)?;
-            if !item.optional {
-                map.insert(key, value)?;
-            } else if let Some(inner) = in_optional(&value).map_err(|()| not_optional(&value))? {
-                map.insert(key, inner)?;
+            let value = if item.optional {
+                in_optional(&value).map_err(|()| not_optional(&value))?
+            } else {
+                Some(value)
+            };
+            match value {
+                Some(value) if strict => map.insert(key, value)?,
+                Some(value) => map.set(key, value)?,
+                None => {}
             }
         }
         Ok(map)
     }
 
-    fn with_local(
-        &mut self,
-        local: usize,
-        value: Value<'a>,
-        origin: Option<Origin>,
-        body: OpId,
-    ) -> Outcome<'a> {
-        self.locals.truncate(local);
-        self.locals.push(Local { value, origin });
-        let result = self.eval(body);
-        self.locals.truncate(local);
-        result
+    /// Puts what `init` gives into the next variable, to be evaluated when it is read.
+    fn hold(&mut self, init: OpId) -> Result<(), Box<Fault>> {
+        let mut value = Value::Null;
+        let mut state = State::Due(init);
+        if self.program.ops.len() > SHORT {
+            // What it is made of is bound before it.
+            (value, state) = match self.eval(init) {
+                Ok(value) => (value, State::Ready),
+                Err(fault) if fault.is_stop() => return Err(fault),
+                Err(fault) => (Value::Null, State::Failed(fault)),
+            };
+        }
+        self.locals.push(Local {
+            value,
+            state,
+            origin: Some(Origin {
+                range: init,
+                item: Item::Whole,
+            }),
+        });
+        Ok(())
+    }
+
+    /// Makes a variable's value ready.
+    #[cold]
+    fn first_read(&mut self, at: usize) -> Result<(), Box<Fault>> {
+        match std::mem::replace(&mut self.locals[at].state, State::Ready) {
+            State::Ready => Ok(()),
+            State::Unpaid(cost) => self.meter.charge(cost),
+            State::Failed(fault) => {
+                self.locals[at].state = State::Failed(fault.clone());
+                Err(fault)
+            }
+            State::Due(init) => {
+                // It sees the variables before it; its own take the place of those behind.
+                let behind = self.locals.split_off(at);
+                let result = self.eval(init);
+                self.locals.truncate(at);
+                self.locals.extend(behind);
+                match result {
+                    Ok(value) => self.locals[at].value = value,
+                    Err(fault) => {
+                        self.locals[at].state = State::Failed(fault.clone());
+                        return Err(fault);
+                    }
+                }
+                Ok(())
+            }
+        }
     }
 
     fn opt_map(&mut self, op: &'p crate::program::OptMapOp) -> Outcome<'a> {
         let before = self.meter.cost();
-        let target = self.eval(op.target)?;
+        let target = match self.eval(op.target) {
+            Ok(target) => target,
+            Err(fault) => return self.charged(fault, 1),
+        };
         let unfit =
             |value: &Value<'a>| no_overload("optMap", std::slice::from_ref(value)).at(op.span);
         let Some(value) = in_optional(&target).map_err(|()| unfit(&target))? else {
@@ -424,14 +492,22 @@ impl<'p: 'a, 'b, 'a> Machine<'p, 'b, 'a> {
             self.meter.charge(1 + 1)?;
             return Ok(Value::NONE);
         };
-        // The expansion evaluates the target twice: for `hasValue` and for `value`.
+        // The expansion evaluates the target for `hasValue`, and once more for `value` if what is
+        // in it is read.
         let again = self.meter.cost() - before;
-        self.meter.charge(again + 1 + 1 + u64::from(!op.flat))?;
-        let origin = Some(Origin {
-            range: op.target,
-            item: Item::Whole,
+        self.meter.charge(1 + u64::from(!op.flat))?;
+        self.locals.truncate(op.local);
+        self.locals.push(Local {
+            value,
+            state: State::Unpaid(again + 1),
+            origin: Some(Origin {
+                range: op.target,
+                item: Item::Whole,
+            }),
         });
-        let result = self.with_local(op.local, value, origin, op.body)?;
+        let result = self.eval(op.body);
+        self.locals.truncate(op.local);
+        let result = result?;
         if !op.flat {
             return Value::some(result);
         }
@@ -442,14 +518,7 @@ impl<'p: 'a, 'b, 'a> Machine<'p, 'b, 'a> {
     fn block(&mut self, base: usize, slots: &[OpId], body: OpId) -> Outcome<'a> {
         self.locals.truncate(base);
         for slot in slots {
-            let value = self.eval(*slot)?;
-            self.locals.push(Local {
-                value,
-                origin: Some(Origin {
-                    range: *slot,
-                    item: Item::Whole,
-                }),
-            });
+            self.hold(*slot)?;
         }
         let result = self.eval(body);
         self.locals.truncate(base);

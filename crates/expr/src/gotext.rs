@@ -1,6 +1,11 @@
-//! Numbers as Go writes them.
+//! Numbers and texts as Go reads and writes them.
 
+use std::borrow::Cow;
 use std::sync::Arc;
+
+use base64::Engine as _;
+use base64::alphabet;
+use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 
 /// `strconv.FormatFloat(value, 'g', -1, 64)`: the shortest digits that read back, with an
 /// exponent below 1e-4 and from 1e6 on.
@@ -52,6 +57,35 @@ fn is_printable(c: char) -> bool {
             .escape_debug()
             .count()
             == 2
+}
+
+/// `base64.StdEncoding` and `base64.RawStdEncoding`, of which neither minds bits that are left
+/// over.
+const PADDED: GeneralPurpose = base64(DecodePaddingMode::RequireCanonical);
+const RAW: GeneralPurpose = base64(DecodePaddingMode::RequireNone);
+
+const fn base64(padding: DecodePaddingMode) -> GeneralPurpose {
+    let config = GeneralPurposeConfig::new()
+        .with_decode_allow_trailing_bits(true)
+        .with_decode_padding_mode(padding);
+    GeneralPurpose::new(&alphabet::STANDARD, config)
+}
+
+/// Reads base64, with line breaks in it or without.
+pub(crate) fn decode_base64(text: &str) -> Result<Vec<u8>, base64::DecodeError> {
+    PADDED.decode(unbroken(text).as_ref())
+}
+
+/// The same for a text without padding.
+pub(crate) fn decode_raw_base64(text: &str) -> Result<Vec<u8>, base64::DecodeError> {
+    RAW.decode(unbroken(text).as_ref())
+}
+
+fn unbroken(text: &str) -> Cow<'_, str> {
+    match text.contains(['\r', '\n']) {
+        true => text.replace(['\r', '\n'], "").into(),
+        false => text.into(),
+    }
 }
 
 /// An integer in digits, with one allocation.

@@ -47,6 +47,8 @@ pub enum Library {
     SpecStrings,
     /// Like [`Self::Strings`] with the first release of `format`, which Kubernetes has.
     KubernetesStrings,
+    /// Like [`Self::Lists`] with the first release of `lists.range`, which Kubernetes has.
+    FirstLists,
     /// `isSorted`, `sum`, `min`, `max`, `indexOf`, `lastIndexOf` of lists.
     KubernetesLists,
     /// `find`, `findAll`.
@@ -90,7 +92,7 @@ const NO_SYNTAX: fn(&mut MacroSet, &mut bool) = |_, _| {};
 impl Library {
     /// All of them.
     #[cfg(test)]
-    const ALL: [Self; 25] = [
+    const ALL: [Self; 26] = [
         Self::Standard,
         Self::Strings,
         Self::Math,
@@ -103,6 +105,7 @@ impl Library {
         Self::Optionals,
         Self::SpecStrings,
         Self::KubernetesStrings,
+        Self::FirstLists,
         Self::KubernetesLists,
         Self::Regex,
         Self::Urls,
@@ -167,6 +170,7 @@ impl Library {
             Self::Encoders => functions(encoders::TABLES),
             Self::Math => macros(math::TABLES, |macros, _| macros.math = true),
             Self::Lists => macros(lists::TABLES, |macros, _| macros.sort_by = true),
+            Self::FirstLists => macros(lists::KUBERNETES, |macros, _| macros.sort_by = true),
             Self::Bindings => macros(&[], |macros, _| macros.bindings = true),
             Self::Blocks => macros(&[], |macros, _| macros.blocks = true),
             Self::TwoVariables => macros(&[], |macros, _| macros.two_variables = true),

@@ -145,7 +145,9 @@ impl Timestamp {
     }
 
     fn offset_in(self, zone: &str) -> Option<i64> {
-        let zone: TimeZone = TimeZoneDatabase::bundled().get(zone).ok()?;
+        let found: TimeZone = TimeZoneDatabase::bundled().get(zone).ok()?;
+        // As in Go, `europe/berlin` is none.
+        let zone = Some(found).filter(|found| found.iana_name() == Some(zone))?;
         let at = jiff::Timestamp::new(self.seconds, 0).ok()?;
         Some(i64::from(zone.to_offset(at).seconds()))
     }

@@ -20,6 +20,7 @@ pub fn standard() -> Env {
     static ENV: OnceLock<Env> = OnceLock::new();
     let options = Options {
         presence_costs: true,
+        strict: true,
         ..Options::default()
     };
     ENV.get_or_init(|| with(options, &[Library::Standard]).build())
@@ -35,6 +36,8 @@ pub fn kubernetes() -> Env {
         presence_costs: false,
         validate_literals: true,
         first_format: true,
+        strict: false,
+        unordered_nan: false,
     };
     ENV.get_or_init(|| with(options, KUBERNETES).build())
         .clone()
@@ -54,7 +57,7 @@ const KUBERNETES: &[Library] = &[
     Library::Format,
     Library::TwoVariables,
     Library::Semver,
-    Library::Lists,
+    Library::FirstLists,
 ];
 
 const KRO: &[Library] = &[
@@ -81,6 +84,7 @@ pub fn kro() -> Builder {
     with(
         Options {
             presence_costs: true,
+            unordered_nan: true,
             ..Options::default()
         },
         KRO,
@@ -93,6 +97,7 @@ pub fn gate() -> Builder {
         Options {
             presence_costs: true,
             cross_type_numbers: true,
+            unordered_nan: true,
             ..Options::default()
         },
         KRO,
@@ -104,6 +109,7 @@ pub fn conformance() -> Builder {
     let options = Options {
         presence_costs: true,
         cross_type_numbers: true,
+        strict: true,
         ..Options::default()
     };
     with(

@@ -2,7 +2,7 @@
 
 use serde_json::Value as Json;
 
-use super::{Bound, Item, Machine, Outcome, waiting};
+use super::{Bound, Item, Local, Machine, Outcome, State, waiting};
 use crate::decl::{Absent, Decl, Shape};
 use crate::env::Slot;
 use crate::fault::{Fault, Path, Reason, Step};
@@ -42,7 +42,14 @@ impl<'p: 'a, 'b, 'a> Machine<'p, 'b, 'a> {
                 Some(Bound::Lazy(json)) => self.lazy(slot, json, attribute.span)?,
                 None => return self.unbound(slot, attribute),
             },
-            Root::Local(local) => Start::of(&self.locals[local].value),
+            Root::Local(local) => {
+                if !matches!(self.locals[local].state, State::Ready)
+                    && let Err(fault) = self.first_read(local)
+                {
+                    return self.charged(fault, attribute.charge);
+                }
+                Start::of(&self.locals[local].value)
+            }
             Root::Value(op) => Start::Value(self.eval(op)?),
         };
         let (place, decl) = match start {
@@ -79,7 +86,14 @@ impl<'p: 'a, 'b, 'a> Machine<'p, 'b, 'a> {
                 Some(Bound::Value(value)) => value,
                 Some(Bound::Lazy(_)) | None => return None,
             },
-            Root::Local(local) => &self.locals[local].value,
+            Root::Local(local) => match &self.locals[local] {
+                Local {
+                    value,
+                    state: State::Ready,
+                    ..
+                } => value,
+                Local { .. } => return None,
+            },
             Root::Value(_) => return None,
         };
         let Value::Map(Map::Json(map, decl)) = root else {
@@ -112,6 +126,7 @@ impl<'p: 'a, 'b, 'a> Machine<'p, 'b, 'a> {
         let mut value = value;
         // An optional along the way makes everything after it optional.
         let mut optional = false;
+        let strict = self.program.env.options().strict;
         for (index, step) in attribute.steps.iter().enumerate().skip(made) {
             if let Value::Optional(inner) = &value {
                 optional = true;
@@ -130,15 +145,27 @@ impl<'p: 'a, 'b, 'a> Machine<'p, 'b, 'a> {
                     None
                 }
             };
+            optional |= step.optional;
+            // What has no fields has none that is asked for, either.
+            let tests = matches!(step.kind, QualifierKind::Test(_));
+            let asked = tests || step.optional || optional && !strict;
+            if asked && is_plain(&value) {
+                let made = index + usize::from(!optional);
+                return self.finish(attribute, made, nothing(attribute));
+            }
             let found = match step_into(&value, step, key.as_ref()) {
                 Ok(found) => found,
-                Err(fault) => return self.fail(attribute, index + 1, fault.at(step.span)),
+                Err(fault) => {
+                    let made = index + usize::from(!step.optional);
+                    return self.fail(attribute, made, fault.at(step.span));
+                }
             };
-            if let QualifierKind::Test(_) = step.kind {
+            if tests {
                 let present = matches!(found, Found::Value(_));
-                return self.finish(attribute, index + 1, Value::Bool(present));
+                // In an optional, what is not there is not charged for.
+                let made = index + usize::from(present || !optional);
+                return self.finish(attribute, made, Value::Bool(present));
             }
-            optional |= step.optional;
             value = match found {
                 Found::Value(value) => value,
                 Found::Absent(..) if optional => {
@@ -417,6 +444,24 @@ fn step_into<'a>(
     }
 }
 
+/// Whether a value has neither fields nor items.
+fn is_plain(value: &Value<'_>) -> bool {
+    match value {
+        Value::Null
+        | Value::Bool(_)
+        | Value::Int(_)
+        | Value::Uint(_)
+        | Value::Double(_)
+        | Value::String(_)
+        | Value::Bytes(_)
+        | Value::Timestamp(_)
+        | Value::Duration(_)
+        | Value::Type(_)
+        | Value::Optional(_) => true,
+        Value::List(_) | Value::Map(_) | Value::Opaque(_) | Value::Host(_) => false,
+    }
+}
+
 fn field<'a>(value: &Value<'a>, name: &str) -> Result<Found<'a>, Box<Fault>> {
     let found = match value {
         Value::Map(map) => map.field(name)?,
@@ -434,10 +479,7 @@ fn field<'a>(value: &Value<'a>, name: &str) -> Result<Found<'a>, Box<Fault>> {
         | Value::Type(_)
         | Value::List(_)
         | Value::Optional(_) => {
-            let message = format!(
-                "no such key: {name} (type '{}' has no fields)",
-                value.type_of().name()
-            );
+            let message = format!("{name} (type '{}' has no fields)", value.type_of().name());
             return Err(Fault::failed(Reason::NoSuchOverload(message)));
         }
     };

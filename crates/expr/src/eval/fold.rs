@@ -3,7 +3,7 @@
 //! Costs are those of cel-go's expansion: a loop condition and a step for each item, and the
 //! result; what each costs is said where it is charged.
 
-use super::{Item, Local, Machine, Origin, Outcome, no_overload, truth};
+use super::{Item, Local, Machine, Origin, Outcome, State, no_overload, truth};
 use crate::cost::self_compare;
 use crate::fault::Fault;
 use crate::library::{sorted, sorting};
@@ -95,7 +95,14 @@ impl<'p: 'a, 'b, 'a> Machine<'p, 'b, 'a> {
             range: fold.range,
             item: Item::At(index),
         });
-        let mut push = |value, origin| self.locals.push(Local { value, origin });
+        let mut push = |value, origin| {
+            let state = State::Ready;
+            self.locals.push(Local {
+                value,
+                state,
+                origin,
+            });
+        };
         match range {
             Range::List(list) => {
                 let item = list.get(index)?.unwrap_or(Value::Null);
@@ -162,14 +169,11 @@ impl<'p: 'a, 'b, 'a> Machine<'p, 'b, 'a> {
                     self.meter.charge(1 + 1 + 10 + 1)?;
                     items.push(self.locals[self.locals.len() - 1].value.clone());
                 } else {
-                    // `accu + [body]`; a list of a constant is a constant.
-                    let constant = matches!(self.program.op(fold.body), Op::Const(_, 0));
-                    let cost = if constant { 1 + 1 } else { 1 + 10 + 1 };
-                    items.push(self.eval_then(fold.body, cost)?);
+                    items.push(self.eval_then(fold.body, self.appending(fold.body))?);
                 }
             }
             Accumulator::Keyed(items) => {
-                let key = self.eval_then(fold.body, 1 + 10 + 1)?;
+                let key = self.eval_then(fold.body, self.appending(fold.body))?;
                 items.push((key, self.locals[self.locals.len() - 1].value.clone()));
             }
             Accumulator::Entries(map) => {
@@ -194,6 +198,12 @@ impl<'p: 'a, 'b, 'a> Machine<'p, 'b, 'a> {
             }
         }
         Ok(true)
+    }
+
+    /// What `accu + [body]` costs beside the body; a list of a constant is a constant.
+    fn appending(&self, body: OpId) -> u64 {
+        let constant = matches!(self.program.op(body), Op::Const(_, 0));
+        if constant { 1 + 1 } else { 1 + 10 + 1 }
     }
 
     /// Evaluates, and charges for what is done with the value, whether there is one or not.

@@ -31,6 +31,79 @@ fn eval(source: &str, x: &Json, absent: Absent) -> String {
 }
 
 #[test]
+fn what_is_bound_is_evaluated_when_it_is_read() {
+    let x = json!({"a": {"b": 1}, "list": [1, 2]});
+    let cases = [
+        ("cel.bind(v, x.nope, true)", "true"),
+        ("cel.bind(v, x.nope, x.a.b == 1 || v)", "true"),
+        ("cel.bind(v, x.nope, x.a.b == 2 || v)", "waiting for x.nope"),
+        ("cel.bind(v, x.a, cel.bind(w, v.c, w))", "waiting for x.a.c"),
+        ("cel.bind(v, 1 / 0, v > 0 || v < 0 || true)", "true"),
+        ("cel.bind(v, 1 / 0, v)", "12..17: division by zero"),
+        (
+            "cel.bind(v, x.list.map(i, i + 1), [7].map(j, v.map(i, i + j)))",
+            "[[9,10]]",
+        ),
+        (
+            "cel.bind(a, x.p, cel.bind(b, x.q, cel.bind(c, x.r, cel.bind(d, x.s, \
+             cel.bind(e, x.t, cel.bind(f, e, true))))))",
+            "true",
+        ),
+        (
+            "cel.bind(a, 1, cel.bind(b, 1, cel.bind(c, 1, cel.bind(d, 1, \
+             cel.bind(e, x.t, cel.bind(f, e.u, f))))))",
+            "waiting for x.t",
+        ),
+    ];
+    // In a long program some are evaluated where they are bound, but nobody sees their faults.
+    let long = format!("[{}x.a.b]", "x.a.b, ".repeat(super::SHORT));
+    for (source, wanted) in cases {
+        assert_eq!(eval(source, &x, Absent::Waits), wanted, "{source}");
+        let longer = format!("[dyn({long}), dyn({source})][1]");
+        let wanted = wanted.split(": ").last().unwrap();
+        let said = eval(&longer, &x, Absent::Waits);
+        assert!(said.ends_with(wanted), "{source}: {said}");
+    }
+}
+
+#[test]
+fn what_is_bound_costs_once_and_only_when_it_is_read() {
+    let env = env::kro().build();
+    let cost = |source: &str| {
+        let program = crate::compile(source, &env).unwrap();
+        let mut meter = Meter::new(Budget::default());
+        let result = program.eval_metered(&Bindings::new(&env), &mut meter);
+        assert!(matches!(result, Eval::Value(_)), "{source}: {result:?}");
+        meter.cost()
+    };
+    assert_eq!(cost("cel.bind(v, lists.range(50), true)"), 0);
+    assert_eq!(cost("cel.bind(v, lists.range(50), v)"), 62);
+    assert_eq!(cost("cel.bind(v, lists.range(50), v == v)"), 61 + 1 + 1 + 5);
+}
+
+#[test]
+fn variables_that_read_each_other_do_not_exhaust_the_stack() {
+    let chain = |count: usize, depth: usize| {
+        let (open, close) = ("[1].map(i, ".repeat(depth), ")[0]".repeat(depth));
+        let mut source = format!("{open}v{count}{close}");
+        for at in (1..=count).rev() {
+            source = format!("cel.bind(v{at}, {open}v{}{close}, {source})", at - 1);
+        }
+        format!("cel.bind(v0, 7, {source})")
+    };
+    let env = env::kro().build();
+    for count in [1, 2, 4, 20] {
+        let fits = |depth: &usize| crate::compile(&chain(count, *depth), &env).is_ok();
+        let deepest = (0..200).rev().find(fits).unwrap();
+        assert!(deepest > 20, "{count}: {deepest}");
+        for depth in [1, 5, deepest] {
+            let source = chain(count, depth);
+            assert_eq!(eval(&source, &Json::Null, Absent::Fails), "7", "{count}");
+        }
+    }
+}
+
+#[test]
 fn faults_follow_the_lattice() {
     let x = json!({"a": {"b": 1}, "list": [{"n": 1}, {}], "t": true});
     let cases = [

@@ -1,12 +1,13 @@
 //! Base64.
 
 use base64::Engine as _;
-use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD};
+use base64::engine::general_purpose::STANDARD;
 
 use crate::cost::Cost;
 use crate::env::Row;
 use crate::eval::{Outcome, no_overload};
 use crate::fault::Fault;
+use crate::gotext::{decode_base64, decode_raw_base64};
 use crate::meter::Meter;
 use crate::value::Value;
 
@@ -34,16 +35,8 @@ fn decode<'a>(_: &mut Meter, args: &[Value<'a>]) -> Outcome<'a> {
     let [Value::String(text)] = args else {
         return Err(no_overload("base64.decode", args));
     };
-    // As in Go, line breaks are skipped.
-    let text: String = text
-        .as_str()
-        .chars()
-        .filter(|c| !matches!(c, '\r' | '\n'))
-        .collect();
-    let decoded = STANDARD
-        .decode(&text)
-        .or_else(|_| STANDARD_NO_PAD.decode(&text));
-    match decoded {
+    let text = text.as_str();
+    match decode_base64(text).or_else(|_| decode_raw_base64(text)) {
         Ok(bytes) => Ok(Value::bytes(bytes)),
         Err(why) => Err(Fault::invalid(format!("illegal base64 data: {why}"))),
     }

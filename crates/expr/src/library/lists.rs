@@ -9,7 +9,23 @@ use crate::fault::Fault;
 use crate::meter::{BYTES_READ_PER_STEP, Meter};
 use crate::value::{List, Value, compare, equal};
 
-pub(super) const TABLES: &[&[Row]] = &[ROWS];
+pub(super) const TABLES: &[&[Row]] = &[ROWS, RANGE];
+pub(super) const KUBERNETES: &[&[Row]] = &[ROWS, FIRST_RANGE];
+
+const RANGE: &[Row] = &[Row::new(
+    "lists.range",
+    "lists_range",
+    "(int) -> list(int)",
+    Cost::ListCopy,
+    range,
+)];
+const FIRST_RANGE: &[Row] = &[Row::new(
+    "lists.range",
+    "lists_range",
+    "(int) -> list(int)",
+    Cost::ListCopy,
+    first_range,
+)];
 
 const ROWS: &[Row] = &[
     Row::new(
@@ -88,13 +104,6 @@ const ROWS: &[Row] = &[
         "list(bytes).() -> list(bytes)",
         Cost::SelfCompare,
         sort,
-    ),
-    Row::new(
-        "lists.range",
-        "lists_range",
-        "(int) -> list(int)",
-        Cost::ListCopy,
-        range,
     ),
     Row::new(
         "reverse",
@@ -211,15 +220,48 @@ pub(crate) fn sorting(
 pub(crate) fn sorted<'a>(mut items: Vec<(Value<'a>, Value<'a>)>) -> Outcome<'a> {
     if let Some((first, _)) = items.first() {
         for (key, _) in &items {
-            if compare(first, key)?.is_none() || first.type_of() != key.type_of() {
+            if order(first, key).is_none() || first.type_of() != key.type_of() {
                 return Err(Fault::invalid(
                     "list elements must have the same type, which has an order",
                 ));
             }
         }
     }
-    items.sort_by(|(a, _), (b, _)| compare(a, b).ok().flatten().unwrap_or(Ordering::Equal));
+    if items.iter().any(|(key, _)| is_nan(key)) {
+        sort_with_nan(&mut items);
+    } else {
+        items.sort_by(|(a, _), (b, _)| order(a, b).unwrap_or(Ordering::Equal));
+    }
     Value::list(items.into_iter().map(|(_, item)| item).collect())
+}
+
+/// The order of two values. NaN is not before anything, nor behind.
+pub(super) fn order(a: &Value<'_>, b: &Value<'_>) -> Option<Ordering> {
+    compare(a, b).unwrap_or(Some(Ordering::Equal))
+}
+
+fn is_nan(value: &Value<'_>) -> bool {
+    matches!(value, Value::Double(value) if value.is_nan())
+}
+
+/// As Go sorts a short list. In a long one, which it leaves in whatever order, NaN comes first.
+fn sort_with_nan<'a>(items: &mut [(Value<'a>, Value<'a>)]) {
+    const SHORT: usize = 12;
+    if items.len() > SHORT {
+        items.sort_by(|(a, _), (b, _)| match (is_nan(a), is_nan(b)) {
+            (false, false) => order(a, b).unwrap_or(Ordering::Equal),
+            (a, b) => b.cmp(&a),
+        });
+        return;
+    }
+    for end in 1..items.len() {
+        for at in (1..=end).rev() {
+            if order(&items[at].0, &items[at - 1].0) != Some(Ordering::Less) {
+                break;
+            }
+            items.swap(at, at - 1);
+        }
+    }
 }
 
 fn range<'a>(meter: &mut Meter, args: &[Value<'a>]) -> Outcome<'a> {
@@ -233,6 +275,14 @@ fn range<'a>(meter: &mut Meter, args: &[Value<'a>]) -> Outcome<'a> {
     }
     meter.step(end.unsigned_abs())?;
     Ok(Value::flat_list((0..*end).map(Value::Int)))
+}
+
+/// In the first release there is nothing up to a negative number.
+fn first_range<'a>(meter: &mut Meter, args: &[Value<'a>]) -> Outcome<'a> {
+    match args {
+        [Value::Int(..0)] => Ok(Value::flat_list([])),
+        _ => range(meter, args),
+    }
 }
 
 fn reverse<'a>(meter: &mut Meter, args: &[Value<'a>]) -> Outcome<'a> {

@@ -11,9 +11,18 @@ use crate::fault::Fault;
 use crate::meter::Meter;
 use crate::value::Value;
 
-pub(super) const TABLES: &[&[Row]] = &[ROWS, LENIENT, FORMAT];
-pub(super) const SPEC: &[&[Row]] = &[ROWS, SPEC_ROWS, FORMAT];
-pub(super) const KUBERNETES: &[&[Row]] = &[ROWS, LENIENT, FIRST_FORMAT];
+pub(super) const TABLES: &[&[Row]] = &[ROWS, LENIENT, REVERSE, FORMAT];
+pub(super) const SPEC: &[&[Row]] = &[ROWS, SPEC_ROWS, REVERSE, FORMAT];
+pub(super) const KUBERNETES: &[&[Row]] = &[ROWS, FIRST_SEARCHES, FIRST_FORMAT];
+
+/// Kubernetes has an earlier release, without it.
+const REVERSE: &[Row] = &[Row::new(
+    "reverse",
+    "string_reverse",
+    "string.() -> string",
+    Cost::Unit,
+    reverse,
+)];
 
 const FORMAT: &[Row] = &[Row::new(
     "format",
@@ -59,6 +68,38 @@ const LENIENT: &[Row] = &[
         "string.(string, int) -> int",
         Cost::Traverse,
         last_index_of,
+    ),
+];
+
+/// Like [`LENIENT`], but nothing is found wherever it is looked for.
+const FIRST_SEARCHES: &[Row] = &[
+    Row::new(
+        "indexOf",
+        "string_index_of_string",
+        "string.(string) -> int",
+        Cost::Traverse,
+        first_index_of,
+    ),
+    Row::new(
+        "indexOf",
+        "string_index_of_string_int",
+        "string.(string, int) -> int",
+        Cost::Traverse,
+        first_index_of,
+    ),
+    Row::new(
+        "lastIndexOf",
+        "string_last_index_of_string",
+        "string.(string) -> int",
+        Cost::Traverse,
+        first_last_index_of,
+    ),
+    Row::new(
+        "lastIndexOf",
+        "string_last_index_of_string_int",
+        "string.(string, int) -> int",
+        Cost::Traverse,
+        first_last_index_of,
     ),
 ];
 
@@ -180,13 +221,6 @@ const ROWS: &[Row] = &[
         join,
     ),
     Row::new(
-        "reverse",
-        "string_reverse",
-        "string.() -> string",
-        Cost::Unit,
-        reverse,
-    ),
-    Row::new(
         "strings.quote",
         "strings_quote",
         "(string) -> string",
@@ -244,8 +278,10 @@ fn index_of<'a>(meter: &mut Meter, args: &[Value<'a>]) -> Outcome<'a> {
     if start < 0 {
         return Err(out_of_range(start));
     }
-    let Some(from) = offset(text, start) else {
-        return Ok(Value::Int(-1));
+    let from = match offset(text, start) {
+        Some(from) => from,
+        None if part.is_empty() => text.len(),
+        None => return Ok(Value::Int(-1)),
     };
     let found = text[from..].find(part).map(|at| count(&text[..from + at]));
     Ok(Value::Int(found.unwrap_or(-1)))
@@ -265,18 +301,37 @@ fn last_index_of<'a>(meter: &mut Meter, args: &[Value<'a>]) -> Outcome<'a> {
         Some(last) if last < 0 => return Err(out_of_range(last)),
         // A match may begin at `last`, so it may end beyond it.
         Some(last) => match offset(text, last) {
-            Some(at) => {
+            Some(at) if at < text.len() => {
                 let mut end = (at + part.len()).min(text.len());
                 while !text.is_char_boundary(end) {
                     end -= 1;
                 }
                 end
             }
-            None => return Ok(Value::Int(-1)),
+            _ if part.is_empty() => text.len(),
+            _ => return Ok(Value::Int(-1)),
         },
     };
     let found = text[..end].rfind(part).map(|at| count(&text[..at]));
     Ok(Value::Int(found.unwrap_or(-1)))
+}
+
+/// The answer of the first release when nothing is looked for from some position on: that position.
+fn trivial<'a>(args: &[Value<'a>]) -> Option<Value<'a>> {
+    match args {
+        [_, Value::String(part), from @ Value::Int(_)] if part.as_str().is_empty() => {
+            Some(from.clone())
+        }
+        _ => None,
+    }
+}
+
+fn first_index_of<'a>(meter: &mut Meter, args: &[Value<'a>]) -> Outcome<'a> {
+    trivial(args).map_or_else(|| index_of(meter, args), Ok)
+}
+
+fn first_last_index_of<'a>(meter: &mut Meter, args: &[Value<'a>]) -> Outcome<'a> {
+    trivial(args).map_or_else(|| last_index_of(meter, args), Ok)
 }
 
 /// Refuses a position beyond the end.

@@ -270,7 +270,6 @@ impl Parser<'_> {
             ("all", &[var, body]) => one(FoldKind::All, var, None, body),
             ("exists", &[var, body]) => one(FoldKind::Exists, var, None, body),
             ("exists_one", &[var, body]) => one(FoldKind::ExistsOne, var, None, body),
-            ("existsOne", &[var, body]) => one(FoldKind::ExistsOneCamel, var, None, body),
             ("filter", &[var, body]) => one(FoldKind::Filter, var, None, body),
             ("map", &[var, body]) => one(FoldKind::Map, var, None, body),
             ("map", &[var, filter, body]) => one(FoldKind::Map, var, Some(filter), body),

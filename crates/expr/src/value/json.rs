@@ -7,6 +7,7 @@ use serde_json::Value as Json;
 use super::{List, Map, Value};
 use crate::decl::{Decl, Shape};
 use crate::fault::{Fault, Reason};
+use crate::gotext::decode_base64;
 use crate::library::is_omitted;
 use crate::meter::Meter;
 use crate::time::{Duration, Timestamp};
@@ -37,7 +38,7 @@ pub(crate) fn view<'a>(json: &'a Json, decl: &'a Decl) -> Result<Value<'a>, Box<
         },
         (Shape::Double, Json::Number(number)) => Ok(Value::Double(number.as_f64().unwrap_or(0.0))),
         (Shape::IntOrString, Json::String(_) | Json::Number(_)) => Ok(plain(json, decl)),
-        (Shape::Bytes, Json::String(text)) => match STANDARD.decode(text) {
+        (Shape::Bytes, Json::String(text)) => match decode_base64(text) {
             Ok(bytes) => Ok(Value::bytes(bytes)),
             Err(_) => bad("base64"),
         },

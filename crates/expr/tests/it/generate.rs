@@ -244,7 +244,6 @@ impl Writer<'_> {
             "all",
             "exists",
             "exists_one",
-            "existsOne",
             "map",
             "filter",
             "sortBy",

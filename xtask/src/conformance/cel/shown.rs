@@ -52,8 +52,11 @@ fn content(opaque: &dyn Opaque) -> String {
 
 /// `strconv.FormatFloat(value, 'e', -1, 64)`.
 fn double(value: f64) -> String {
-    if !value.is_finite() {
-        return format!("{value:?}");
+    if value.is_infinite() {
+        return if value > 0.0 { "+Inf" } else { "-Inf" }.to_owned();
+    }
+    if value.is_nan() {
+        return "NaN".to_owned();
     }
     let text = format!("{value:e}");
     let (mantissa, exponent) = text.split_once('e').unwrap_or((&text, "0"));

@@ -4,10 +4,11 @@ use crate::cost::Cost;
 use crate::env::{Fun, Row};
 use crate::eval::{Outcome, no_overload};
 use crate::fault::Fault;
+use crate::library::lists::order;
 use crate::library::standard::arithmetic::add;
 use crate::meter::Meter;
 use crate::time::Duration;
-use crate::value::{Value, compare, equal};
+use crate::value::{Value, equal};
 
 pub(in crate::library) const TABLES: &[&[Row]] = &[ROWS];
 
@@ -234,7 +235,7 @@ fn is_sorted<'a>(meter: &mut Meter, args: &[Value<'a>]) -> Outcome<'a> {
         let item = item?;
         meter.read(&item)?;
         if let Some(before) = &before {
-            match compare(before, &item)? {
+            match order(before, &item) {
                 Some(order) if order.is_gt() => return Ok(Value::Bool(false)),
                 Some(_) => {}
                 None => return Err(no_overload("isSorted", &[item])),
@@ -287,7 +288,7 @@ fn extreme<'a>(meter: &mut Meter, args: &[Value<'a>], name: &str, greatest: bool
         meter.read(&item)?;
         let better = match &best {
             None => true,
-            Some(best) => match compare(&item, best)? {
+            Some(best) => match order(&item, best) {
                 Some(order) if greatest => order.is_gt(),
                 Some(order) => order.is_lt(),
                 None => return Err(no_overload(name, &[item])),

@@ -36,7 +36,7 @@ const ROWS: &[Row] = &[
     Row::new(
         "sign",
         "quantity_sign",
-        "kubernetes.Quantity.() -> int",
+        "(kubernetes.Quantity) -> int",
         Cost::Unit,
         sign,
     ),

@@ -252,8 +252,8 @@ fn to_bool<'a>(_: &mut Meter, args: &[Value<'a>]) -> Outcome<'a> {
         [value @ Value::Bool(_)] => Ok(value.clone()),
         [from @ Value::String(text)] => {
             let parsed = match text.as_str() {
-                "1" | "t" | "true" | "TRUE" | "True" => Some(true),
-                "0" | "f" | "false" | "FALSE" | "False" => Some(false),
+                "1" | "t" | "T" | "true" | "TRUE" | "True" => Some(true),
+                "0" | "f" | "F" | "false" | "FALSE" | "False" => Some(false),
                 _ => None,
             };
             converted(parsed.map(Value::Bool), from, "bool")
@@ -285,11 +285,18 @@ fn to_double<'a>(_: &mut Meter, args: &[Value<'a>]) -> Outcome<'a> {
     }
 }
 
-/// Reads what Go's `ParseFloat` reads, in decimal.
+/// Reads what Go's `ParseFloat` reads.
 pub(crate) fn parse_double(text: &str) -> Option<f64> {
+    if text.contains('_') {
+        return parse_double(&without_underscores(text)?);
+    }
     let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
     let lower = unsigned.to_ascii_lowercase();
-    let named = matches!(lower.as_str(), "inf" | "infinity" | "nan");
+    if let Some(digits) = lower.strip_prefix("0x") {
+        let value = parse_hexadecimal(digits)?;
+        return Some(if text.starts_with('-') { -value } else { value });
+    }
+    let named = matches!(lower.as_str(), "inf" | "infinity") || text.eq_ignore_ascii_case("nan");
     let plain = unsigned.starts_with(|c: char| c.is_ascii_digit() || c == '.')
         && unsigned
             .chars()
@@ -299,6 +306,90 @@ pub(crate) fn parse_double(text: &str) -> Option<f64> {
     }
     let value: f64 = text.parse().ok()?;
     (named || value.is_finite()).then_some(value)
+}
+
+/// A number without its underscores, which stand between digits, or behind `0x`.
+fn without_underscores(text: &str) -> Option<String> {
+    let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
+    let is_hexadecimal = unsigned.starts_with("0x") || unsigned.starts_with("0X");
+    let mut before = if is_hexadecimal { '0' } else { '.' };
+    for c in unsigned.chars().skip(if is_hexadecimal { 2 } else { 0 }) {
+        let is_digit = c.is_ascii_digit() || is_hexadecimal && c.is_ascii_hexdigit();
+        let fits = match before {
+            '_' => is_digit,
+            '0' => true,
+            _ => c != '_',
+        };
+        if !fits {
+            return None;
+        }
+        before = if is_digit { '0' } else { c };
+    }
+    (before != '_').then(|| text.replace('_', ""))
+}
+
+/// A number like `1.8p3`, rounded to the nearest double, or if there are two to the even one.
+fn parse_hexadecimal(text: &str) -> Option<f64> {
+    let (digits, exponent) = text.split_once('p')?;
+    let plain = exponent.strip_prefix(['+', '-']).unwrap_or(exponent);
+    if plain.is_empty() || !plain.bytes().all(|c| c.is_ascii_digit()) {
+        return None;
+    }
+    // Exponents beyond these come to the same, unless the digits are as many.
+    let bound = i64::from(i32::MAX);
+    let mut exponent = match exponent.parse::<i64>() {
+        Ok(exponent) => exponent.clamp(-bound, bound),
+        Err(_) if exponent.starts_with('-') => -bound,
+        Err(_) => bound,
+    };
+    let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
+    if whole.is_empty() && fraction.is_empty() {
+        return None;
+    }
+    let mut mantissa = 0_u64;
+    for (index, c) in whole.chars().chain(fraction.chars()).enumerate() {
+        let digit = u64::from(c.to_digit(16)?);
+        if mantissa >> 60 == 0 {
+            mantissa = mantissa << 4 | digit;
+            exponent -= if index < whole.len() { 0 } else { 4 };
+        } else {
+            // What does not fit only says on which side of the middle the number is.
+            mantissa |= u64::from(digit != 0);
+            exponent += if index < whole.len() { 4 } else { 0 };
+        }
+    }
+    Some(scaled(mantissa, exponent)).filter(|value| value.is_finite())
+}
+
+/// `mantissa * 2^exponent`.
+fn scaled(mantissa: u64, exponent: i64) -> f64 {
+    /// The exponent of the smallest double.
+    const SMALLEST: i64 = -1074;
+    let bits = i64::from(u64::BITS - mantissa.leading_zeros());
+    if mantissa == 0 || exponent + bits < SMALLEST {
+        return 0.0;
+    }
+    if exponent + bits > 1024 {
+        return f64::INFINITY;
+    }
+    // Rounded here: the last bit that stays is of this weight.
+    let weight = (exponent + bits - 53).max(SMALLEST);
+    let mut kept = mantissa;
+    if weight > exponent {
+        let dropped = weight - exponent;
+        let half = 1_u128 << (dropped - 1);
+        let rest = u128::from(mantissa) & ((half << 1) - 1);
+        kept = u64::try_from(u128::from(mantissa) >> dropped).unwrap_or(0);
+        kept += u64::from(rest > half || rest == half && kept & 1 == 1);
+    }
+    let exponent = i32::try_from(weight.max(exponent)).unwrap_or(i32::MAX);
+    // Both halves of the power are doubles, and no step rounds.
+    #[expect(
+        clippy::cast_precision_loss,
+        reason = "at most 54 bits, the last of them zero"
+    )]
+    let value = kept as f64;
+    value * 2_f64.powi(exponent / 2) * 2_f64.powi(exponent - exponent / 2)
 }
 
 fn to_duration<'a>(_: &mut Meter, args: &[Value<'a>]) -> Outcome<'a> {
