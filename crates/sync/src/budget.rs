@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::names::SyncKind;
 
-/// As many objects of a kind may be deleted in a zone within [`WINDOW`]: `max`, or `percent` of
+/// As many objects of a kind may be deleted in a zone within ten minutes: `max`, or `percent` of
 /// what is there, whichever is more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DeletionBudget {
