@@ -1,0 +1,3 @@
+//! Messages on the wire.
+
+mod codec;
