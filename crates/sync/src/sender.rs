@@ -178,41 +178,41 @@ impl Sender {
         let kinds: Vec<SyncKind> = self.kinds.keys().cloned().collect();
         let mut responses = Vec::new();
         for kind in kinds {
-            let unmet = self.unmet(&kind, view);
-            let Some(stream) = self.kinds.get_mut(&kind) else {
+            // It looks at the others.
+            let Some(mut stream) = self.kinds.remove(&kind) else {
                 continue;
             };
-            let may = |wanted: u64| {
-                let there = view.count(&kind) + wanted;
-                let ledger = &self.ledger;
-                ledger.check(&kind, self.budget, (wanted, there), now)
-            };
-            let Some(mut response) = stream.batch(&kind, view, &unmet, &may, now) else {
-                continue;
-            };
-            self.nonce += 1;
-            response.nonce = self.nonce;
-            response.complete = stream.sent(&response);
-            let gone = response.removed.iter();
-            let gone = gone.map(|name| 1 + view.cascade(&kind, name)).sum();
-            self.ledger.spend(&kind, gone, now);
-            responses.push(response);
+            responses.extend(self.next(&kind, &mut stream, view, now));
+            self.kinds.insert(kind, stream);
         }
         responses
     }
 
-    /// The objects of a kind that wait for one which is not delivered.
-    fn unmet(&self, kind: &SyncKind, view: &dyn View) -> BTreeMap<ObjectName, Need> {
-        let Some(stream) = self.kinds.get(kind) else {
-            return BTreeMap::new();
+    /// What is to be sent of one kind.
+    fn next(
+        &mut self,
+        kind: &SyncKind,
+        stream: &mut Stream,
+        view: &dyn View,
+        now: Duration,
+    ) -> Option<Response> {
+        let may = |wanted: u64| {
+            let there = view.count(kind) + wanted;
+            let ledger = &self.ledger;
+            ledger.check(kind, self.budget, (wanted, there), now)
         };
-        let mut unmet = BTreeMap::new();
-        for name in stream.due() {
+        let waits = |name: &ObjectName| {
             let needs = view.needs(kind, name);
-            let missing = needs.into_iter().find(|need| self.is_missing(need));
-            unmet.extend(missing.map(|need| (name.clone(), need)));
-        }
-        unmet
+            needs.iter().any(|need| self.is_missing(need))
+        };
+        let mut response = stream.batch(kind, view, &waits, &may, now)?;
+        self.nonce += 1;
+        response.nonce = self.nonce;
+        response.complete = stream.sent(&response);
+        let gone = response.removed.iter();
+        let gone = gone.map(|name| 1 + view.cascade(kind, name)).sum();
+        self.ledger.spend(kind, gone, now);
+        Some(response)
     }
 
     /// Whether something is still to be delivered before another can be.

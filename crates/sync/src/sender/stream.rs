@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use super::{Change, Held, Lineage, Need, Presence, View};
+use super::{Change, Held, Lineage, Presence, View};
 use crate::budget::Excess;
 use crate::names::{ObjectName, SyncKind};
 use crate::version::Version;
@@ -16,6 +16,9 @@ const MAX_BYTES: usize = 1 << 20;
 /// What was rejected is tried again after this, and after twice as long each time.
 const FIRST_RETRY: Duration = Duration::from_secs(1);
 const LAST_RETRY: Duration = Duration::from_secs(300);
+
+/// Whether an object waits for one that it needs.
+type Waits<'a> = &'a dyn Fn(&ObjectName) -> bool;
 
 /// Whether so many may be deleted.
 type Allows<'a> = &'a dyn Fn(u64) -> Result<(), Excess>;
@@ -173,12 +176,6 @@ impl Stream {
         self.held = None;
     }
 
-    /// The objects that could be sent.
-    pub(super) fn due(&self) -> impl Iterator<Item = &ObjectName> {
-        let waits = self.flight.is_some();
-        self.updates.keys().filter(move |_| !waits).take(MAX_ITEMS)
-    }
-
     /// Whether the receiver does not have an object as it should.
     pub(super) fn lacks(&self, name: &ObjectName) -> bool {
         let flight = self.flight.as_ref();
@@ -192,7 +189,7 @@ impl Stream {
         &mut self,
         kind: &SyncKind,
         view: &dyn View,
-        unmet: &BTreeMap<ObjectName, Need>,
+        waits: Waits<'_>,
         may: Allows<'_>,
         now: Duration,
     ) -> Option<Response> {
@@ -210,24 +207,19 @@ impl Stream {
             removed: Vec::new(),
             approved: false,
         };
-        self.add_items(&mut response, view, unmet);
+        self.add_items(&mut response, view, waits);
         self.add_removals(&mut response, view, may);
         (!response.is_empty()).then_some(response)
     }
 
-    fn add_items(
-        &mut self,
-        response: &mut Response,
-        view: &dyn View,
-        unmet: &BTreeMap<ObjectName, Need>,
-    ) {
+    fn add_items(&mut self, response: &mut Response, view: &dyn View, waits: Waits<'_>) {
         let mut bytes = 0;
         let mut settled = Vec::new();
         for (name, open) in &self.updates {
             if response.items.len() >= MAX_ITEMS || bytes >= MAX_BYTES {
                 break;
             }
-            if unmet.contains_key(name) {
+            if waits(name) {
                 continue;
             }
             match view.presence(&response.kind, name) {

@@ -498,3 +498,20 @@ fn what_others_need_goes_first() {
     world.settle();
     assert_eq!(world.zone.objects.len(), 3);
 }
+
+/// More wait than go into a response: those behind them wait as well.
+#[test]
+fn however_many_wait_none_goes_before_what_it_needs() {
+    let mut world = World::new(BUDGET);
+    world.write("Namespace", "n1", Some(Entry::Wanted(1)));
+    for number in 0..1_500 {
+        world.write("Widget", &format!("n1/a{number}"), Some(Entry::Wanted(1)));
+    }
+    world.refuses.insert(name("n1"));
+    world.connect();
+    for _ in 0..20 {
+        world.hub_step();
+        world.zone_step();
+    }
+    assert!(world.zone.objects.is_empty());
+}
