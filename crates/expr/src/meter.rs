@@ -1,6 +1,5 @@
 //! How much an evaluation may use, and what it has used.
 
-use deltaplane_schema::Pattern;
 use regex::Regex;
 
 use crate::fault::{Fault, Stopped};
@@ -41,9 +40,16 @@ pub struct Meter {
     cost: u64,
     steps: u64,
     /// Computed patterns that were compiled last: they often come again.
-    patterns: Vec<(Box<str>, Regex)>,
+    patterns: Vec<(Box<str>, Matcher)>,
     /// The patterns of the program that is evaluated.
     pub(crate) constants: Patterns,
+}
+
+/// A compiled pattern, and at how many places it can be at once.
+#[derive(Clone, Debug)]
+pub(crate) struct Matcher {
+    pub(crate) regex: Regex,
+    pub(crate) places: u64,
 }
 
 /// Reading so many bytes is as much work as a step, and so is writing so many: they take memory.
@@ -84,22 +90,27 @@ impl Meter {
     }
 
     /// Compiles a pattern, unless it is a constant or was just used.
-    pub(crate) fn pattern(&mut self, source: &str) -> Result<Regex, Box<Fault>> {
+    pub(crate) fn pattern(&mut self, source: &str) -> Result<Matcher, Box<Fault>> {
         let mut constants = self.constants.iter().flat_map(|all| all.iter());
         let constant = constants.find(|pattern| pattern.source() == source);
-        if let Some(regex) = constant.and_then(Pattern::regex) {
-            return Ok(regex.clone());
+        if let Some((pattern, regex)) = constant.and_then(|one| Some((one, one.regex()?))) {
+            return Ok(Matcher {
+                regex: regex.clone(),
+                places: pattern.places(),
+            });
         }
         let known = self.patterns.iter().find(|(known, _)| **known == *source);
-        if let Some((_, regex)) = known {
-            return Ok(regex.clone());
+        if let Some((_, matcher)) = known {
+            return Ok(matcher.clone());
         }
         self.step(COMPILING + COMPILING_CHARACTER * source.len() as u64)?;
         let regex = deltaplane_schema::compile_pattern(source, PATTERN_SIZE)
             .map_err(|why| Fault::invalid(format!("error parsing regexp: {why}")))?;
         self.patterns.truncate(PATTERNS - 1);
-        self.patterns.insert(0, (source.into(), regex.clone()));
-        Ok(regex)
+        let places = deltaplane_schema::places(source);
+        let matcher = Matcher { regex, places };
+        self.patterns.insert(0, (source.into(), matcher.clone()));
+        Ok(matcher)
     }
 
     /// The cost so far.
@@ -120,8 +131,7 @@ impl Meter {
     }
 
     /// Counts the work of matching a text: at worst, all places of a pattern are followed at once.
-    pub(crate) fn scan(&mut self, bytes: usize, pattern: &str) -> Result<(), Box<Fault>> {
-        let places = deltaplane_schema::places(pattern);
+    pub(crate) fn scan(&mut self, bytes: usize, places: u64) -> Result<(), Box<Fault>> {
         self.step((bytes as u64).saturating_mul(places) / BYTES_MATCHED_PER_STEP)
     }
 

@@ -193,7 +193,7 @@ impl<'p: 'a, 'b, 'a> Machine<'p, 'b, 'a> {
         };
         self.meter.charge(cost)?;
         let pattern = &matches.pattern;
-        self.meter.scan(found.len(), pattern.source())?;
+        self.meter.scan(found.len(), pattern.places())?;
         // It was compiled once to see that it can be.
         let regex = pattern.regex();
         let regex = regex.ok_or_else(|| Fault::invalid("error parsing regexp"))?;

@@ -23,6 +23,7 @@ const TOTAL: usize = 64 << 20;
 /// A pattern, compiled when it is first used: most schemas are loaded long before that.
 pub struct Pattern {
     source: Box<str>,
+    places: u64,
     regex: OnceLock<Option<Regex>>,
 }
 
@@ -32,12 +33,18 @@ impl Pattern {
     pub fn new(source: &str) -> Self {
         Self {
             source: source.into(),
+            places: places(source),
             regex: OnceLock::new(),
         }
     }
 
     pub fn source(&self) -> &str {
         &self.source
+    }
+
+    /// See [`places`].
+    pub fn places(&self) -> u64 {
+        self.places
     }
 
     /// Nothing for a pattern that does not compile.

@@ -3,7 +3,7 @@
 use crate::cost::Cost;
 use crate::env::Row;
 use crate::eval::{Outcome, no_overload};
-use crate::meter::Meter;
+use crate::meter::{Matcher, Meter};
 use crate::value::Value;
 
 pub(super) const ROWS: &[Row] = &[
@@ -68,8 +68,8 @@ fn starts_with<'a>(_: &mut Meter, args: &[Value<'a>]) -> Outcome<'a> {
 fn matches<'a>(meter: &mut Meter, args: &[Value<'a>]) -> Outcome<'a> {
     match args {
         [Value::String(text), Value::String(pattern)] => {
-            let regex = meter.pattern(pattern.as_str())?;
-            meter.scan(text.as_str().len(), pattern.as_str())?;
+            let Matcher { regex, places } = meter.pattern(pattern.as_str())?;
+            meter.scan(text.as_str().len(), places)?;
             Ok(Value::Bool(regex.is_match(text.as_str())))
         }
         _ => Err(no_overload("matches", args)),
