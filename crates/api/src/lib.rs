@@ -16,6 +16,7 @@
 //! ```
 
 pub mod approval;
+pub mod computed;
 pub mod conditions;
 pub mod field;
 pub mod finalizers;

@@ -3,6 +3,7 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
+use deltaplane_api::computed;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
@@ -162,6 +163,10 @@ fn rows(kind: &Kind) -> Vec<Value> {
             "verbs": verbs,
         })
     };
+    if !kind.computed.is_empty() {
+        let verbs = ["get", "patch", "update"];
+        rows.push(sub(computed::SUBRESOURCE, &kind.kind, &verbs));
+    }
     if kind.is("", "namespaces") {
         rows.push(sub("finalize", &kind.kind, &["update"]));
     }

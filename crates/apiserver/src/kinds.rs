@@ -43,6 +43,8 @@ pub(crate) struct Kind {
     pub(crate) rules: Option<Rules>,
     pub(crate) status: bool,
     pub(crate) scale: Option<Scale>,
+    /// The fields that `computed` writes: paths such as `spec.state`.
+    pub(crate) computed: Vec<String>,
     /// Fields that a selector may name, besides `metadata.name` and `metadata.namespace`.
     pub(crate) selectable: Vec<String>,
     pub(crate) storage_hash: String,

@@ -7,6 +7,7 @@ pub(crate) mod v2;
 use std::collections::BTreeSet;
 
 use bytes::Bytes;
+use deltaplane_api::computed;
 use serde_json::{Map, Value, json};
 
 use crate::encode;
@@ -180,11 +181,13 @@ fn add_paths(kind: &Kind, paths: &mut Map<String, Value>) {
         ("delete", "deletecollection"),
     ];
     paths.insert(format!("{collection}/{{name}}"), operations(&item));
-    if kind.status {
-        paths.insert(
-            format!("{collection}/{{name}}/status"),
-            operations(&item[..3]),
-        );
+    let subresources = [
+        ("status", kind.status),
+        (computed::SUBRESOURCE, !kind.computed.is_empty()),
+    ];
+    for (name, _) in subresources.iter().filter(|(_, is_there)| *is_there) {
+        let path = format!("{collection}/{{name}}/{name}");
+        paths.insert(path, operations(&item[..3]));
     }
     paths.insert(collection, operations(&all));
     if kind.namespaced {

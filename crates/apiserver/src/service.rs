@@ -336,9 +336,11 @@ async fn dispatch(cx: &mut Cx, method: &Method, query: Option<&str>) -> Result<A
     Include::parse(&cx.query)?;
     let refused = |cx: &Cx| Error::method_not_allowed(cx.target.about(), cx.target.verb.as_str());
     match (cx.target.verb, section) {
-        (Verb::Get, Section::Main | Section::Status) => get::get(cx),
+        (Verb::Get, Section::Main | Section::Status | Section::Computed) => get::get(cx),
         (Verb::Update, section) => update::update(cx, section).await,
-        (Verb::Patch, Section::Main | Section::Status) => patch::patch(cx, section).await,
+        (Verb::Patch, Section::Main | Section::Status | Section::Computed) => {
+            patch::patch(cx, section).await
+        }
         (Verb::List, Section::Main) => list::list(cx).await,
         (Verb::Watch, Section::Main) => watch::watch(cx).await,
         (Verb::Create, Section::Main) if cx.target.name.is_empty() => create::create(cx).await,

@@ -103,6 +103,22 @@ pub(crate) fn set_at(value: &mut Value, path: &str, new: Value) -> bool {
     false
 }
 
+/// Makes what is at `path` what it is in `from`: absent, if it is absent there.
+pub(crate) fn copy_at(value: &mut Value, from: &Value, path: &str) {
+    if let Some(found) = path
+        .split('.')
+        .try_fold(from, |from, field| from.get(field))
+    {
+        set_at(value, path, found.clone());
+        return;
+    }
+    let (parents, field) = path.rsplit_once('.').unwrap_or_default();
+    let mut parents = parents.split('.');
+    if let Some(parent) = parents.try_fold(value, |value, field| value.get_mut(field)) {
+        take(parent, field);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -117,5 +133,18 @@ mod tests {
         assert_eq!(value, json!({"a": {"b": 1, "c": {"d": 2}}, "s": "text"}));
         assert_eq!(at(&value, "a.c.d"), &json!(2));
         assert_eq!(at(&value, "a.x.d"), &Value::Null);
+    }
+
+    #[test]
+    fn what_is_copied_is_there_or_not() {
+        let check = |path: &str, expected: Value| {
+            let mut value = json!({"a": {"b": 1, "c": 2}});
+            copy_at(&mut value, &json!({"a": {"b": 7, "n": null}}), path);
+            assert_eq!(value, expected, "{path}");
+        };
+        check("a.b", json!({"a": {"b": 7, "c": 2}}));
+        check("a.c", json!({"a": {"b": 1}}));
+        check("a.n", json!({"a": {"b": 1, "c": 2, "n": null}}));
+        check("a.x.y", json!({"a": {"b": 1, "c": 2}}));
     }
 }

@@ -141,6 +141,7 @@ fn kind(row: &'static typepack::Kind, stored: typepack::Gvk) -> Kind {
         rules: None,
         status: has("status"),
         scale: has("scale").then(|| scale(row)),
+        computed: Vec::new(),
         selectable: owned(selectable(row)),
         storage_hash: row.storage_hash.to_owned(),
         deprecation: deprecation(row).map(str::to_owned),

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use deltaplane_api::computed;
 use deltaplane_api::conditions;
 use deltaplane_api::field::Path;
 use deltaplane_api::kind::compare_versions;
@@ -144,6 +145,7 @@ fn kind(definition: &Value, version: &Value, shared: &Arc<Definition>) -> Option
         rules: Rules::of_resource(schema),
         status: has_status(version),
         scale: scale(version),
+        computed: computed_fields(definition),
         selectable: selectable(version),
         storage_hash: crate::discovery::storage_version_hash(group, storage, kind),
         deprecation: deprecation(definition, version),
@@ -207,6 +209,23 @@ fn scale(version: &Value) -> Option<Scale> {
     })
 }
 
+/// What the definition of a kind says of its computed fields.
+pub(crate) fn computed_annotation(definition: &Value) -> &Value {
+    &definition["metadata"]["annotations"][computed::ANNOTATION]
+}
+
+/// Illegal ones are refused when they are written, unless the definition is going already.
+fn computed_fields(definition: &Value) -> Vec<String> {
+    let paths = computed_annotation(definition)
+        .as_str()
+        .map(computed::paths);
+    let legal = paths
+        .into_iter()
+        .flatten()
+        .filter(|path| computed::is_legal(path));
+    legal.map(str::to_owned).collect()
+}
+
 fn selectable(version: &Value) -> Vec<String> {
     let fields = value::list(version, "selectableFields").iter();
     fields
@@ -244,6 +263,7 @@ impl Inputs {
             let texts = [
                 &definition["metadata"]["uid"],
                 &definition["spec"],
+                computed_annotation(definition),
                 accepted_names(definition),
                 &Value::Bool(last_resort(definition)),
             ];
@@ -300,6 +320,8 @@ mod tests {
             "resourceVersion": "7", "deletionTimestamp": "2026-01-01T00:00:00Z"});
         check("/metadata", metadata, true);
         check("/metadata", json!({"uid": "other"}), false);
+        let annotations = json!({computed::ANNOTATION: "spec.state"});
+        check("/metadata", json!({"annotations": annotations}), false);
         check("/spec/names/kind", json!("Wheel"), false);
         check("/spec/versions/0/name", json!("v2"), false);
         let mut other = base.clone();

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use deltaplane_api::approval::{self, Approval};
 use deltaplane_api::field::{Error, Path};
-use deltaplane_api::{finalizers, names};
+use deltaplane_api::{computed, finalizers, names};
 use deltaplane_expr::rules;
 use deltaplane_schema::{Kind as NodeKind, crd};
 use serde_json::{Value, json};
@@ -102,6 +102,7 @@ fn validate(new: &Value, old: Option<&Value>) -> Vec<Error> {
     }
     validate_conversion(new, &mut errors);
     validate_approval(new, old, &mut errors);
+    validate_computed(new, &mut errors);
     if let Some(old) = old {
         validate_change(new, old, &mut errors);
     }
@@ -129,6 +130,39 @@ fn validate_approval(new: &Value, old: Option<&Value>, errors: &mut Vec<Error>) 
             Error::invalid(path, said, fault)
         }
     });
+}
+
+/// Computed fields are fields of every version: whoever writes through one that has not got them
+/// would take them away.
+fn validate_computed(definition: &Value, errors: &mut Vec<Error>) {
+    let Some(annotation) = custom::computed_annotation(definition).as_str() else {
+        return;
+    };
+    let annotations = Path::new("metadata").child("annotations");
+    for path in computed::paths(annotation) {
+        let versions = value::list(definition, "spec.versions").iter();
+        let without = versions.filter(|version| !has_field(version, path));
+        let without: Vec<&str> = without.map(|one| value::text(one, "name")).collect();
+        let fault = match (computed::is_legal(path), without.as_slice()) {
+            (true, []) => continue,
+            (true, versions) => format!("names no field in the schema of {}", versions.join(", ")),
+            (false, _) => "must be a path of fields below spec, such as spec.state".to_owned(),
+        };
+        errors.push(Error::invalid(
+            annotations.key(computed::ANNOTATION),
+            path,
+            fault,
+        ));
+    }
+}
+
+/// Whether the schema of a version names this field.
+fn has_field(version: &Value, path: &str) -> bool {
+    let schema = value::at(version, "schema.openAPIV3Schema");
+    let mut fields = path.split('.');
+    fields
+        .try_fold(schema, |node, field| node.get("properties")?.get(field))
+        .is_some()
 }
 
 /// What versions may say differently.

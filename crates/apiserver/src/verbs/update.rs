@@ -215,6 +215,14 @@ fn merge_section(kind: &Kind, section: Section, object: &mut Value, live: &Value
             }
             value::set(&mut object["metadata"], "managedFields", tracked);
         }
+        Section::Computed => {
+            let tracked = value::take(&mut object["metadata"], "managedFields");
+            let sent = std::mem::replace(object, live.clone());
+            for path in &kind.computed {
+                value::copy_at(object, &sent, path);
+            }
+            value::set(&mut object["metadata"], "managedFields", tracked);
+        }
         Section::Finalize => {
             let finalizers = value::at(object, "spec.finalizers").clone();
             *object = live.clone();

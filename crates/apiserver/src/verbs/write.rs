@@ -3,11 +3,11 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use deltaplane_api::field;
 use deltaplane_api::json::Parsed;
+use deltaplane_api::{computed, field};
 use deltaplane_expr::rules::Verdict;
 use deltaplane_runtime::heavy;
-use deltaplane_schema::fieldset::{Filter as FieldFilter, Set};
+use deltaplane_schema::fieldset::{Filter as FieldFilter, Matcher, PathElement, Set};
 use deltaplane_schema::{Schema, managed};
 use deltaplane_store::{CommitError, Committed, Draft, Expect, InvalidTxn, Key, Object, Op, Txn};
 use serde_json::Value;
@@ -33,6 +33,8 @@ pub(crate) enum Section {
     Main,
     /// Status alone.
     Status,
+    /// The fields that the kind's definition names.
+    Computed,
     /// The finalizers of a namespace's content.
     Finalize,
     /// The number of replicas.
@@ -55,6 +57,7 @@ impl Section {
         match subresource {
             "" => Some(Self::Main),
             "status" if kind.status => Some(Self::Status),
+            computed::SUBRESOURCE if !kind.computed.is_empty() => Some(Self::Computed),
             "finalize" if kind.is("", "namespaces") => Some(Self::Finalize),
             _ => None,
         }
@@ -64,6 +67,7 @@ impl Section {
         match self {
             Self::Main => "",
             Self::Status => "status",
+            Self::Computed => computed::SUBRESOURCE,
             Self::Finalize => "finalize",
             Self::Scale => "scale",
         }
@@ -87,12 +91,20 @@ impl Section {
                     .filter(foreign)
                     .collect()
             }
+            Self::Computed => return FieldFilter::Include(computed_fields(kind)),
             Self::Finalize => vec!["status", "metadata"],
         };
         let paths: Vec<[&str; 1]> = excluded.into_iter().map(|field| [field]).collect();
         let paths: Vec<&[&str]> = paths.iter().map(<[&str; 1]>::as_slice).collect();
         FieldFilter::Exclude(Set::of_fields(&paths))
     }
+}
+
+fn computed_fields(kind: &Kind) -> Matcher {
+    let field = |name| Some(PathElement::field(name));
+    let paths = kind.computed.iter();
+    let each = paths.map(|path| Matcher::prefix(path.split('.').map(field)));
+    each.reduce(Matcher::or).unwrap_or_default()
 }
 
 /// The object in a request's body, in this kind's shape: its type checked, unknown and duplicate

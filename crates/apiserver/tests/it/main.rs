@@ -3,6 +3,7 @@
 mod access;
 mod apply;
 mod bad_input;
+mod computed;
 mod crud;
 mod custom;
 mod expressions;
