@@ -60,12 +60,18 @@ impl Cx {
 
     /// What admission is told this request is about.
     pub(crate) fn resource<'a>(&'a self, name: &'a str) -> Resource<'a> {
+        // The path of a namespace names it as one.
+        let namespace = match self.kind.namespaced {
+            true => self.target.namespace.as_str(),
+            false => "",
+        };
         Resource {
             group: &self.kind.group,
             version: &self.kind.version,
+            kind: &self.kind.kind,
             plural: &self.kind.plural,
             subresource: &self.target.subresource,
-            namespace: &self.target.namespace,
+            namespace,
             name,
         }
     }

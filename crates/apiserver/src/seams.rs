@@ -16,8 +16,9 @@ pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// Decides about writes before they are stored, and may change what is stored.
 ///
-/// Called after defaulting and before validation, for every attempt of a write (a write that
-/// meets another is tried again), so it must be repeatable. Also called for dry runs.
+/// Called for whatever is written, by whichever verb and subresource, after defaulting and before
+/// validation, for every attempt of a write (a write that meets another is tried again), so it must
+/// be repeatable. Also called for dry runs.
 pub trait Admission: Send + Sync {
     /// Lets the write pass, perhaps with a changed object, or refuses it.
     fn admit<'a>(&'a self, review: Review<'a>) -> BoxFuture<'a, Result<(), Error>>;
@@ -31,7 +32,8 @@ pub struct Review<'a> {
     pub operation: Operation,
     /// The kind and the object.
     pub resource: Resource<'a>,
-    /// The object as it would be stored; null for a deletion. May be changed.
+    /// The whole object as it would be stored, whatever part of it the request is about; null for a
+    /// deletion. May be changed.
     pub object: &'a mut Value,
     /// The object as it is stored; none for a creation.
     pub old: Option<&'a Value>,
@@ -59,6 +61,8 @@ pub struct Resource<'a> {
     pub group: &'a str,
     /// The version that the request uses.
     pub version: &'a str,
+    /// The kind, such as `ConfigMap`.
+    pub kind: &'a str,
     /// The plural.
     pub plural: &'a str,
     /// Empty for the object itself.

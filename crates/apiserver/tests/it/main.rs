@@ -1,6 +1,7 @@
 //! The server through its front door: real requests, the real store, no sockets.
 
 mod access;
+mod admission;
 mod apply;
 mod bad_input;
 mod computed;
