@@ -95,8 +95,8 @@ impl Kind {
         self.group == group && self.plural == plural
     }
 
-    /// The group that errors about fields name: the one that objects are stored in.
-    pub(crate) fn error_group(&self) -> &str {
+    /// The group that objects are stored in, which errors about fields name.
+    pub(crate) fn stored_group(&self) -> &str {
         match self.stored_as.split_once('/') {
             Some((group, _)) => group,
             None => "",

@@ -5,6 +5,7 @@ use std::pin::Pin;
 
 use bytes::Bytes;
 use deltaplane_api::identity::Identity;
+use deltaplane_store::Revision;
 use http::{HeaderMap, Method, Response};
 use serde_json::Value;
 
@@ -22,6 +23,22 @@ pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 pub trait Admission: Send + Sync {
     /// Lets the write pass, perhaps with a changed object, or refuses it.
     fn admit<'a>(&'a self, review: Review<'a>) -> BoxFuture<'a, Result<(), Error>>;
+
+    /// Waits until what this remembers of the store shows `revision`, in which objects of this kind
+    /// were written: the answer to the write does too, so that whatever is asked after it is decided
+    /// by it. None if this remembers nothing of such objects.
+    ///
+    /// The group is the one in which the kind is stored. Whoever stops following the store lets go
+    /// of those who wait.
+    fn caught_up<'a>(
+        &'a self,
+        group: &str,
+        plural: &str,
+        revision: Revision,
+    ) -> Option<BoxFuture<'a, ()>> {
+        let _ = (group, plural, revision);
+        None
+    }
 }
 
 /// A write under review.

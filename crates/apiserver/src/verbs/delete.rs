@@ -239,7 +239,10 @@ async fn carry_out(
 ) -> Result<Option<Deleted>, Error> {
     let kind = &cx.kind;
     let (op, gone) = match step {
-        Step::Wait => return Ok(Some(Deleted::Marked(Written::Stored(stored)))),
+        Step::Wait => {
+            write::in_force(&cx.server, kind, stored.revision()).await;
+            return Ok(Some(Deleted::Marked(Written::Stored(stored))));
+        }
         Step::Mark(object) if dry_run => return Ok(Some(Deleted::Marked(Written::DryRun(object)))),
         Step::Remove(object) if dry_run => return Ok(Some(Deleted::Gone(Written::DryRun(object)))),
         Step::Mark(object) => (Op::Put(key.clone(), write::draft(kind, &object)), false),

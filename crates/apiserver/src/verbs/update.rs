@@ -157,11 +157,12 @@ impl Attempt<'_> {
         managed::keep_timestamps(&self.live, &mut object);
         count_generation(&kind, &mut object, &self.live);
         meta::tidy(&mut object);
-        if object == self.live {
-            return Ok(Some(Written::Stored(self.stored)));
-        }
         if options.dry_run {
             return Ok(Some(Written::DryRun(object)));
+        }
+        if object == self.live {
+            write::in_force(&cx.server, &kind, self.stored.revision()).await;
+            return Ok(Some(Written::Stored(self.stored)));
         }
         self.store(cx, &kind, object).await
     }

@@ -9,7 +9,9 @@ use deltaplane_expr::rules::Verdict;
 use deltaplane_runtime::heavy;
 use deltaplane_schema::fieldset::{Filter as FieldFilter, Matcher, PathElement, Set};
 use deltaplane_schema::{Schema, managed};
-use deltaplane_store::{CommitError, Committed, Draft, Expect, InvalidTxn, Key, Object, Op, Txn};
+use deltaplane_store::{
+    CommitError, Committed, Draft, Expect, InvalidTxn, Key, Object, Op, Revision, Txn,
+};
 use serde_json::Value;
 
 use super::scale;
@@ -324,7 +326,7 @@ pub(crate) fn validate(cx: &mut Cx, object: &Value, old: Option<&Value>) -> Resu
         false => {
             let name = value::text(object, "metadata.name");
             Err(Error::invalid(
-                kind.error_group(),
+                kind.stored_group(),
                 &kind.kind,
                 name,
                 &verdict.errors,
@@ -484,10 +486,22 @@ pub(crate) async fn commit(
     txn: Txn,
 ) -> Result<Committed, CommitError> {
     let committed = server.store.commit(txn).await?;
-    if let Some(reach) = server.reach(&kind.collection) {
-        reach.reached(committed.revision).await;
-    }
+    in_force(server, kind, committed.revision).await;
     Ok(committed)
+}
+
+/// Waits until caches that decide about later requests show what is stored at this revision. Also
+/// for what was found to be stored already: perhaps whoever stored it went away while it waited.
+pub(crate) async fn in_force(server: &Inner, kind: &Kind, revision: Revision) {
+    if let Some(reach) = server.reach(&kind.collection) {
+        reach.reached(revision).await;
+    }
+    for decider in &server.config.admission {
+        let caught_up = decider.caught_up(kind.stored_group(), &kind.plural, revision);
+        if let Some(caught_up) = caught_up {
+            caught_up.await;
+        }
+    }
 }
 
 /// Patches must not build what nobody could send back. What is being deleted may be larger: the

@@ -1,12 +1,15 @@
-//! Admission decides about every write, by whichever way it comes.
+//! Admission decides about every write, by whichever way it comes, and answers wait for it.
 
+use std::pin::Pin;
 use std::sync::Arc;
 
 use deltaplane_apiserver::Error;
 use deltaplane_apiserver::seams::{Admission, BoxFuture, Review};
+use deltaplane_store::Revision;
 use http::Method;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
+use tokio::sync::watch;
 
 use crate::custom::{definition, establish};
 use crate::harness::{Reply, Server, Setup};
@@ -294,4 +297,85 @@ async fn parts_of_objects_are_decided_about() {
         ]),
     ])
     .await;
+}
+
+/// Remembers what is written of config maps, as late as a test wants.
+struct Cache {
+    wanted: watch::Sender<Revision>,
+    reached: watch::Sender<Revision>,
+}
+
+impl Admission for Cache {
+    fn admit<'a>(&'a self, _review: Review<'a>) -> BoxFuture<'a, Result<(), Error>> {
+        Box::pin(async { Ok(()) })
+    }
+
+    fn caught_up<'a>(
+        &'a self,
+        group: &str,
+        plural: &str,
+        revision: Revision,
+    ) -> Option<BoxFuture<'a, ()>> {
+        ((group, plural) == ("", "configmaps")).then(|| -> BoxFuture<'a, ()> {
+            Box::pin(async move {
+                self.wanted.send_replace(revision);
+                let mut reached = self.reached.subscribe();
+                let _ = reached.wait_for(|reached| *reached >= revision).await;
+            })
+        })
+    }
+}
+
+impl Cache {
+    /// The revision that this write waits for, and the write, not yet answered.
+    async fn awaited<F: Future<Output = Reply>>(&self, write: F) -> (Revision, Pin<Box<F>>) {
+        let mut write = Box::pin(write);
+        let mut wanted = self.wanted.subscribe();
+        tokio::select! {
+            reply = &mut write => panic!("answered too early: {:?}", reply.bytes),
+            wanted = wanted.changed() => wanted.expect("the cache is there"),
+        }
+        let revision = *wanted.borrow();
+        (revision, write)
+    }
+
+    async fn awaits(&self, write: impl Future<Output = Reply>, code: u16) -> Value {
+        let (revision, write) = self.awaited(write).await;
+        self.reached.send_replace(revision);
+        write.await.expect(code)
+    }
+}
+
+#[tokio::test]
+async fn answers_wait_for_what_admission_remembers() {
+    let cache = Arc::new(Cache {
+        wanted: watch::Sender::new(Revision::ZERO),
+        reached: watch::Sender::new(Revision::ZERO),
+    });
+    let server = Server::start_with(Setup {
+        admission: vec![cache.clone()],
+        ..Setup::default()
+    })
+    .await;
+    let one = &format!("{MAPS}/m");
+    let (map, none) = (json!({"metadata": {"name": "m"}}), json!({}));
+    let created = cache.awaits(server.post(MAPS, &map), 201).await;
+    let revision = cache.reached.borrow().get().to_string();
+    assert_eq!(created["metadata"]["resourceVersion"], json!(revision));
+
+    let change = json!({"data": {"k": "1"}});
+    let (_, lost) = cache.awaited(server.patch(one, "merge", &change)).await;
+    drop(lost);
+    // Whoever tries again changes nothing, and waits all the same.
+    let again = server.patch(one, "merge", &change);
+    let again = cache.awaits(again, 200).await;
+    assert_eq!(again["data"], change["data"]);
+    // What is shown already holds up nobody.
+    server.patch(one, "merge", &change).await.expect(200);
+
+    cache.awaits(server.delete(one, &none), 200).await;
+    cache.awaits(server.post(MAPS, &map), 201).await;
+    cache.awaits(server.delete(MAPS, &none), 200).await;
+    let secrets = "/api/v1/namespaces/default/secrets";
+    server.post(secrets, &map).await.expect(201);
 }
