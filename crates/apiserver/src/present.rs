@@ -3,17 +3,17 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use deltaplane_api::time::Time;
 use deltaplane_store::Object;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
+use crate::context::Cx;
 use crate::encode;
 use crate::error::Error;
 use crate::kinds::Kind;
-use crate::negotiate::Form;
-use crate::table::{Include, Table};
+use crate::negotiate::{self, Form};
+use crate::table::{Extras, Include, Table};
 
 /// The bytes of a stored object as `kind` serves it: shared where they fit as they are.
 pub(crate) fn bytes(kind: &Kind, object: &Arc<Object>) -> Bytes {
@@ -38,21 +38,17 @@ pub(crate) fn value(kind: &Kind, object: &Object) -> Value {
 }
 
 /// One object in the form that the client asked for.
-pub(crate) fn one(
-    kind: &Kind,
-    object: Presented<'_>,
-    form: Form,
-    include: Result<Include, Error>,
-    now: Time,
-) -> Result<Bytes, Error> {
-    Ok(match form {
+pub(crate) fn one(cx: &Cx, object: Presented<'_>) -> Result<Bytes, Error> {
+    let kind = &cx.kind;
+    Ok(match negotiate::form(&cx.headers, false)? {
         Form::Object => object.bytes(kind),
         Form::Metadata { version } => match object {
             Presented::Stored(stored) => partial_bytes(kind, stored, version),
             Presented::Value(value) => encode::bytes(&partial(value, version)),
         },
         Form::Table { version } => {
-            let mut table = Table::new(kind, version, include?, now);
+            let (extras, include) = (Extras::of(&cx.server, kind), Include::parse(&cx.query)?);
+            let mut table = Table::new(kind, &extras, version, include, cx.now);
             table.push(&object.value(kind));
             encode::bytes(&table.into_value(json!({"resourceVersion": object.revision()})))
         }

@@ -1,4 +1,4 @@
-//! What other crates add to the server: decisions about writes, and computed subresources.
+//! What other crates add to the server: decisions about writes, computed subresources, and columns.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -88,6 +88,29 @@ pub struct Resource<'a> {
     pub namespace: &'a str,
     /// The object's name.
     pub name: &'a str,
+}
+
+/// Adds columns to the Tables of some kinds.
+pub trait TableColumns: Send + Sync {
+    /// What Tables of this kind get after their own columns: for most kinds nothing. Asked once for
+    /// an answer, also for a watch, however long it is.
+    fn columns(&self, group: &str, plural: &str) -> &[TableColumn];
+
+    /// The cells of one object, one for each of these columns.
+    fn cells(&self, resource: Resource<'_>, object: &Value) -> Vec<Value>;
+}
+
+/// A column of a Table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TableColumn {
+    /// What stands above it.
+    pub name: &'static str,
+    /// The type of its cells, as OpenAPI has it: `string`, `integer`.
+    pub r#type: &'static str,
+    /// What it says.
+    pub description: &'static str,
+    /// Shown always if zero, else to those who ask for more.
+    pub priority: i32,
 }
 
 /// A subresource that is computed, not stored, such as `…/_zones`.

@@ -22,7 +22,7 @@ use crate::kinds::registry::Registry;
 use crate::kinds::{Kind, Source};
 use crate::metrics::Metrics;
 use crate::reach::Reach;
-use crate::seams::{Admission, VirtualSubresource};
+use crate::seams::{Admission, TableColumns, VirtualSubresource};
 
 /// The tenant that everything belongs to until there are several.
 pub(crate) const TENANT: &str = "default";
@@ -41,6 +41,8 @@ pub struct Config {
     pub admission: Vec<Arc<dyn Admission>>,
     /// Subresources that others compute.
     pub subresources: Vec<Arc<dyn VirtualSubresource>>,
+    /// Columns that others add to Tables, in this order.
+    pub columns: Vec<Arc<dyn TableColumns>>,
     /// The time.
     pub clock: Clock,
     /// Whether the process is ready; shown at `/readyz`.

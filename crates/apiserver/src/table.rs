@@ -1,4 +1,6 @@
-//! Objects as rows for people: the Tables that `kubectl get` prints. Pure.
+//! Objects as rows for people: the Tables that `kubectl get` prints. Pure, but for what others add.
+
+use std::sync::Arc;
 
 use deltaplane_api::time::Time;
 use serde_json::{Map, Value, json};
@@ -7,6 +9,8 @@ use crate::error::Error;
 use crate::kinds::custom::{Column, Definition};
 use crate::kinds::{Kind, Source};
 use crate::options::Query;
+use crate::seams::{Resource, TableColumn, TableColumns};
+use crate::server::Inner;
 use crate::typepack::cells::age;
 use crate::{present, typepack, value};
 
@@ -18,9 +22,13 @@ pub(crate) enum Include {
     Object,
 }
 
+/// Columns that others add to the Tables of a kind, and that stay the same for one answer.
+pub(crate) struct Extras(Vec<(Arc<dyn TableColumns>, Vec<TableColumn>)>);
+
 /// A Table under construction.
 pub(crate) struct Table<'a> {
     kind: &'a Kind,
+    extras: &'a Extras,
     version: &'static str,
     include: Include,
     now: Time,
@@ -42,12 +50,68 @@ impl Include {
     }
 }
 
+// === impl Extras ===
+
+impl Extras {
+    pub(crate) fn of(server: &Inner, kind: &Kind) -> Self {
+        let all = server.config.columns.iter();
+        let those = all.map(|one| {
+            let columns = one.columns(&kind.group, &kind.plural).to_vec();
+            (Arc::clone(one), columns)
+        });
+        Self(those.filter(|(_, columns)| !columns.is_empty()).collect())
+    }
+
+    fn columns(&self) -> impl Iterator<Item = Value> {
+        self.0
+            .iter()
+            .flat_map(|(_, columns)| columns)
+            .map(|column| {
+                json!({
+                    "name": column.name,
+                    "type": column.r#type,
+                    "format": "",
+                    "description": column.description,
+                    "priority": column.priority,
+                })
+            })
+    }
+
+    /// As many cells as there are columns, whatever others make of the object. A bookmark is none.
+    fn add_cells(&self, kind: &Kind, object: &Value, row: &mut Vec<Value>) {
+        let resource = Resource {
+            group: &kind.group,
+            version: &kind.version,
+            kind: &kind.kind,
+            plural: &kind.plural,
+            subresource: "",
+            namespace: value::text(object, "metadata.namespace"),
+            name: value::text(object, "metadata.name"),
+        };
+        for (one, columns) in &self.0 {
+            let mut cells = match resource.name {
+                "" => Vec::new(),
+                _ => one.cells(resource, object),
+            };
+            cells.resize(columns.len(), Value::Null);
+            row.append(&mut cells);
+        }
+    }
+}
+
 // === impl Table ===
 
 impl<'a> Table<'a> {
-    pub(crate) fn new(kind: &'a Kind, version: &'static str, include: Include, now: Time) -> Self {
+    pub(crate) fn new(
+        kind: &'a Kind,
+        extras: &'a Extras,
+        version: &'static str,
+        include: Include,
+        now: Time,
+    ) -> Self {
         Self {
             kind,
+            extras,
             version,
             include,
             now,
@@ -57,10 +121,11 @@ impl<'a> Table<'a> {
 
     /// Adds an object as a row.
     pub(crate) fn push(&mut self, object: &Value) {
-        let cells = match &self.kind.source {
+        let mut cells = match &self.kind.source {
             Source::BuiltIn(row) => typepack::cells::cells(row, object, self.now),
             Source::Custom(definition) => self.custom_cells(definition, object),
         };
+        self.extras.add_cells(self.kind, object, &mut cells);
         let mut row = Map::from_iter([("cells".to_owned(), Value::Array(cells))]);
         match self.include {
             Include::None => {}
@@ -76,10 +141,11 @@ impl<'a> Table<'a> {
 
     /// The Table, with the metadata of the list that it stands for.
     pub(crate) fn into_value(self, metadata: Value) -> Value {
-        let columns = match &self.kind.source {
+        let mut columns = match &self.kind.source {
             Source::BuiltIn(row) => row.columns.iter().map(builtin_column).collect(),
             Source::Custom(definition) => custom_columns(definition, &self.kind.version),
         };
+        columns.extend(self.extras.columns());
         json!({
             "kind": "Table",
             "apiVersion": format!("meta.k8s.io/{}", self.version),

@@ -14,8 +14,7 @@ use crate::meta::{self, Birth};
 use crate::options::{Options, WriteOptions};
 use crate::present::{self, Presented};
 use crate::seams::Operation;
-use crate::table::Include;
-use crate::{auth, decode, negotiate, value};
+use crate::{auth, decode, value};
 
 pub(crate) async fn create(cx: &mut Cx) -> Result<Answer, Error> {
     let options = WriteOptions::parse(Options::Create, &cx.query, cx.user_agent())?;
@@ -40,14 +39,11 @@ pub(crate) async fn answer_new(
 
 /// The answer to a write.
 pub(crate) fn respond(cx: &Cx, written: &Written, code: StatusCode) -> Result<Answer, Error> {
-    let form = negotiate::form(&cx.headers, false)?;
     let presented = match written {
         Written::Stored(object) => Presented::Stored(object),
         Written::DryRun(value) => Presented::Value(value),
     };
-    let now = cx.now;
-    let body = present::one(&cx.kind, presented, form, Include::parse(&cx.query), now)?;
-    Ok(json(code, body))
+    Ok(json(code, present::one(cx, presented)?))
 }
 
 /// An object to be.

@@ -4,13 +4,10 @@ use http::StatusCode;
 
 use crate::context::{Answer, Cx, json};
 use crate::error::Error;
-use crate::negotiate;
 use crate::options::revision;
 use crate::present::{self, Presented};
-use crate::table::Include;
 
 pub(crate) fn get(cx: &Cx) -> Result<Answer, Error> {
-    let form = negotiate::form(&cx.headers, false)?;
     // Memory is fresh (`Inner::fresh`), so any revision that exists is old enough.
     match cx.query.get("resourceVersion") {
         "" | "0" => {}
@@ -29,13 +26,6 @@ pub(crate) fn get(cx: &Cx) -> Result<Answer, Error> {
         .store
         .get(&key)
         .ok_or_else(|| Error::not_found(cx.kind.about(&cx.target.name)))?;
-    let now = cx.now;
-    let body = present::one(
-        &cx.kind,
-        Presented::Stored(&object),
-        form,
-        Include::parse(&cx.query),
-        now,
-    )?;
+    let body = present::one(cx, Presented::Stored(&object))?;
     Ok(json(StatusCode::OK, body))
 }

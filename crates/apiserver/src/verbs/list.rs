@@ -18,7 +18,7 @@ use crate::kinds::Kind;
 use crate::negotiate::{self, Form};
 use crate::options::{Freshness, ListOptions};
 use crate::present;
-use crate::table::{Include, Table};
+use crate::table::{Extras, Include, Table};
 use crate::verbs::part::Part;
 
 /// Where a list goes on. Opaque to clients.
@@ -57,8 +57,8 @@ pub(crate) async fn list(cx: &Cx) -> Result<Answer, Error> {
         Form::Object => objects(&cx.kind, &page.items, &metadata),
         Form::Metadata { version } => partials(&cx.kind, &page.items, metadata, version),
         Form::Table { version } => {
-            let now = cx.now;
-            let mut table = Table::new(&cx.kind, version, Include::parse(&cx.query)?, now);
+            let (extras, include) = (Extras::of(&cx.server, &cx.kind), Include::parse(&cx.query)?);
+            let mut table = Table::new(&cx.kind, &extras, version, include, cx.now);
             for object in &page.items {
                 table.push(&present::value(&cx.kind, object));
             }

@@ -32,7 +32,7 @@ use crate::filter::Filter;
 use crate::negotiate;
 use crate::options::{ListOptions, revision};
 use crate::seams::BoxFuture;
-use crate::table::Include;
+use crate::table::{Extras, Include};
 use crate::verbs::part::Part;
 
 /// Bookmarks at least this often, so that an idle client's revision stays recent.
@@ -106,6 +106,7 @@ pub(crate) async fn watch(cx: &Cx) -> Result<Answer, Error> {
         alarm: times.alarm(&ends),
         encoder: Encoder {
             kind: Arc::clone(&cx.kind),
+            extras: Extras::of(&cx.server, &cx.kind),
             form,
             include,
             columns_sent: false,

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use bytes::{Buf as _, Bytes};
 use deltaplane_api::identity::Identity;
-use deltaplane_apiserver::seams::Admission;
+use deltaplane_apiserver::seams::{Admission, TableColumns};
 use deltaplane_apiserver::{ApiServer, Body, Config, Limits};
 use deltaplane_runtime::{Clock, Readiness, Tasks};
 use deltaplane_store::driver::Driver;
@@ -32,6 +32,7 @@ pub(crate) struct Setup {
     pub(crate) limits: Limits,
     pub(crate) clock: Clock,
     pub(crate) admission: Vec<Arc<dyn Admission>>,
+    pub(crate) columns: Vec<Arc<dyn TableColumns>>,
     /// A driver in front of the store's own.
     pub(crate) in_front: fn(Arc<dyn Driver>) -> Arc<dyn Driver>,
 }
@@ -57,6 +58,7 @@ impl Default for Setup {
             limits: Limits::default(),
             clock: Clock::system(),
             admission: Vec::new(),
+            columns: Vec::new(),
             in_front: |driver| driver,
         }
     }
@@ -86,6 +88,7 @@ impl Server {
             limits: setup.limits,
             admission: setup.admission,
             subresources: Vec::new(),
+            columns: setup.columns,
             clock: setup.clock,
             readiness: Readiness::new(),
         };

@@ -18,11 +18,12 @@ use crate::filter::Filter;
 use crate::kinds::Kind;
 use crate::negotiate::Form;
 use crate::present;
-use crate::table::{Include, Table};
+use crate::table::{Extras, Include, Table};
 
 /// Turns events into the client's form.
 pub(super) struct Encoder {
     pub(super) kind: Arc<Kind>,
+    pub(super) extras: Extras,
     pub(super) form: Form,
     pub(super) include: Include,
     pub(super) columns_sent: bool,
@@ -121,7 +122,8 @@ impl Encoder {
             Form::Object => value,
             Form::Metadata { version } => present::partial(&value, version),
             Form::Table { version } => {
-                let mut table = Table::new(&self.kind, version, self.include, self.now());
+                let mut table =
+                    Table::new(&self.kind, &self.extras, version, self.include, self.now());
                 table.push(&value);
                 let revision = value["metadata"]["resourceVersion"].clone();
                 let mut table = table.into_value(json!({ "resourceVersion": revision }));
@@ -162,7 +164,13 @@ impl Encoder {
         let Form::Table { version } = self.form else {
             return Bytes::new();
         };
-        let mut table = Table::new(&self.kind, version, Include::Object, self.now());
+        let mut table = Table::new(
+            &self.kind,
+            &self.extras,
+            version,
+            Include::Object,
+            self.now(),
+        );
         table.push(object);
         let revision = object["metadata"]["resourceVersion"].clone();
         let mut table = table.into_value(json!({ "resourceVersion": revision }));
