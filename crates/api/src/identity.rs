@@ -25,6 +25,8 @@ pub const AUTHENTICATED: &str = "system:authenticated";
 pub const UNAUTHENTICATED: &str = "system:unauthenticated";
 /// The name of whoever did not say who they are.
 pub const ANONYMOUS: &str = "system:anonymous";
+/// With this begin the names of our own parts, and of groups of them.
+pub const OWN_PREFIX: &str = "system:deltaplane:";
 /// All service accounts.
 pub const SERVICE_ACCOUNTS: &str = "system:serviceaccounts";
 

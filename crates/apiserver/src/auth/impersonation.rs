@@ -4,7 +4,7 @@ use deltaplane_api::identity::{self, Identity};
 use http::HeaderMap;
 
 use super::rbac::{Action, ResourceAction};
-use crate::error::Error;
+use crate::error::{About, Error};
 use crate::server::Inner;
 
 const USER: &str = "impersonate-user";
@@ -21,6 +21,7 @@ pub(crate) fn impersonate(
     let Some(wanted) = parse(headers)? else {
         return Ok(user);
     };
+    refuse_own(&wanted)?;
     for (group, resource, subresource, namespace, name) in rights(&wanted) {
         let action = ResourceAction {
             verb: "impersonate",
@@ -35,6 +36,29 @@ pub(crate) fn impersonate(
         }
     }
     Ok(complete(wanted))
+}
+
+/// Nobody acts as one of our own parts, whatever their rights: what is known to have written something
+/// did write it. A service account is none of them: its name begins with `system:serviceaccount:` and
+/// its groups with `system:serviceaccounts`, whatever it is called.
+fn refuse_own(wanted: &Identity) -> Result<(), Error> {
+    let groups = wanted.groups.iter().map(|group| ("groups", group));
+    let names = std::iter::once(("users", &wanted.name)).chain(groups);
+    for (resource, name) in names {
+        if name.starts_with(identity::OWN_PREFIX) {
+            let about = About {
+                group: "",
+                resource,
+                name,
+            };
+            let why = format!(
+                "names that begin with {:?} are those of the system itself, which nobody can impersonate",
+                identity::OWN_PREFIX
+            );
+            return Err(Error::forbidden(about, &why));
+        }
+    }
+    Ok(())
 }
 
 /// Whom the headers name. Groups without a user make no sense.

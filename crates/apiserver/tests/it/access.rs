@@ -223,6 +223,32 @@ async fn acting_as_someone_takes_the_right_to_and_gives_no_more() {
 }
 
 #[tokio::test]
+async fn nobody_acts_as_the_system_itself() {
+    let server = Server::start().await;
+    let why = "is forbidden: names that begin with \"system:deltaplane:\" are those of the system itself, which nobody can impersonate";
+    let ours = "system:deltaplane:controllers";
+    let cases = [
+        (ours, "ops", format!("users {ours:?} {why}")),
+        ("eve", ours, format!("groups {ours:?} {why}")),
+        ("eve", "system:masters", String::new()),
+        ("system:deltaplane", "system:masters", String::new()),
+    ];
+    for (user, group, refusal) in cases {
+        let request = http::Request::get("/api/v1/namespaces")
+            .header("impersonate-user", user)
+            .header("impersonate-group", "other")
+            .header("impersonate-group", group)
+            .extension(server.user().clone())
+            .body(Default::default());
+        let reply = server.raw(request.expect("a request")).await;
+        match refusal.is_empty() {
+            true => assert_eq!(reply.expect(200)["kind"], "NamespaceList", "{user}"),
+            false => assert_eq!(reply.refused(403), refusal),
+        }
+    }
+}
+
+#[tokio::test]
 async fn questions_about_rights_are_answered() {
     let server = Server::start().await;
     let eve = server.as_user("eve", &[]);
