@@ -20,6 +20,7 @@ pub mod computed;
 pub mod conditions;
 pub mod field;
 pub mod finalizers;
+pub mod headers;
 pub mod identity;
 pub mod json;
 pub mod kind;

@@ -4,9 +4,11 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use bytes::Bytes;
+use deltaplane_api::headers;
 use deltaplane_api::identity::Identity;
 use deltaplane_api::time::Time;
-use http::header::{CONTENT_TYPE, HeaderValue, USER_AGENT, WARNING};
+use deltaplane_store::Revision;
+use http::header::{CONTENT_TYPE, HeaderName, HeaderValue, USER_AGENT, WARNING};
 use http::{HeaderMap, Response, StatusCode};
 
 use crate::body::Body;
@@ -33,6 +35,8 @@ pub(crate) struct Cx {
     pub(crate) body: Bytes,
     pub(crate) now: Time,
     pub(crate) warnings: Vec<String>,
+    /// From which revision on it is visible what this request wrote.
+    pub(crate) visible: Option<Revision>,
 }
 
 /// More than this many warnings are not sent.
@@ -43,7 +47,7 @@ const MAX_WARNING: usize = 512;
 // === impl Cx ===
 
 impl Cx {
-    pub(crate) fn header(&self, name: http::header::HeaderName) -> &str {
+    pub(crate) fn header(&self, name: HeaderName) -> &str {
         self.headers
             .get(name)
             .and_then(|value| value.to_str().ok())
@@ -87,8 +91,12 @@ impl Cx {
         texts.into_iter().for_each(|text| self.warn(text));
     }
 
-    /// Adds what there is to warn of to an answer.
+    /// Adds to an answer what there is to warn of, and where to see what was written.
     pub(crate) fn finish(&self, mut answer: Answer) -> Answer {
+        if let Some(revision) = self.visible {
+            let name = HeaderName::from_static(headers::REVISION);
+            answer.headers_mut().insert(name, revision.get().into());
+        }
         for text in &self.warnings {
             let safe: String = text
                 .chars()

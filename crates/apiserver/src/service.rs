@@ -285,6 +285,7 @@ impl Incoming<'_> {
             headers: self.parts.headers.clone(),
             body,
             warnings,
+            visible: None,
         };
         let outcome = dispatch(&mut cx, &self.parts.method, self.parts.uri.query()).await;
         let answer = cx.finish(outcome.unwrap_or_else(|error| failure(&error)));

@@ -82,7 +82,10 @@ async fn store_new(
         )
         .await?
         {
-            Attempt::Done(written) => return Ok(written),
+            Attempt::Done(written) => {
+                cx.visible = written.visible();
+                return Ok(written);
+            }
             Attempt::Taken(name) if !generated => {
                 return Err(Error::already_exists(cx.kind.about(&name)));
             }

@@ -55,6 +55,7 @@ pub(crate) async fn delete(cx: &mut Cx) -> Result<Answer, Error> {
     let namespace = cx.target.namespace.clone();
     let (deleted, warnings) = delete_one(cx, &namespace, &name, &options).await?;
     cx.warn_all(warnings);
+    cx.visible = deleted.written().visible();
     match deleted {
         Deleted::Marked(written) => super::create::respond(cx, &written, StatusCode::OK),
         Deleted::Gone(written) if cx.kind.strategy.returns_deleted => {
@@ -100,8 +101,10 @@ pub(crate) async fn delete_collection(cx: &mut Cx) -> Result<Answer, Error> {
     let (deleted, warnings) = delete_all(cx, page.items, &options).await?;
     cx.warn_all(warnings);
     let mut metadata = Map::new();
-    let revision = cx.server.store.revision().get().to_string();
-    metadata.insert("resourceVersion".to_owned(), json!(revision));
+    let revision = cx.server.store.revision();
+    cx.visible = (!options.dry_run).then_some(revision);
+    let shown = revision.get().to_string();
+    metadata.insert("resourceVersion".to_owned(), json!(shown));
     let body = super::list::objects(&kind, &deleted, &metadata);
     Ok(answer(StatusCode::OK, body))
 }
@@ -239,6 +242,10 @@ async fn carry_out(
 ) -> Result<Option<Deleted>, Error> {
     let kind = &cx.kind;
     let (op, gone) = match step {
+        Step::Wait if dry_run => {
+            let object = present::value(kind, &stored);
+            return Ok(Some(Deleted::Marked(Written::DryRun(object))));
+        }
         Step::Wait => {
             write::in_force(&cx.server, kind, stored.revision()).await;
             return Ok(Some(Deleted::Marked(Written::Stored(stored))));
@@ -256,6 +263,16 @@ async fn carry_out(
         true => Deleted::Gone(Written::Stored(object)),
         false => Deleted::Marked(Written::Stored(object)),
     }))
+}
+
+// === impl Deleted ===
+
+impl Deleted {
+    fn written(&self) -> &Written {
+        match self {
+            Self::Gone(written) | Self::Marked(written) => written,
+        }
+    }
 }
 
 // === impl DeleteOptions ===

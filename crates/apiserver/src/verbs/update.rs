@@ -76,6 +76,7 @@ pub(crate) async fn change(
             section,
         };
         if let Some(written) = attempt.run(cx, changed, options).await? {
+            cx.visible = written.visible();
             return Ok(written);
         }
     }

@@ -51,6 +51,18 @@ pub(crate) enum Written {
     DryRun(Value),
 }
 
+// === impl Written ===
+
+impl Written {
+    /// From which revision on it is visible.
+    pub(crate) fn visible(&self) -> Option<Revision> {
+        match self {
+            Self::Stored(object) => Some(object.revision()),
+            Self::DryRun(_) => None,
+        }
+    }
+}
+
 // === impl Section ===
 
 impl Section {

@@ -108,6 +108,11 @@ async fn check(cases: &[(&str, &str, Value, &[&str])]) {
             recorder.0.lock().clear();
             let reply = write(&server, way, path, query, change).await;
             assert!(reply.code.is_success(), "{way} {path}: {:?}", reply.bytes);
+            let revision = reply.headers.get("deltaplane-revision");
+            let visible = server.store.revision().get().to_string();
+            let visible = (!dry).then_some(visible.as_str());
+            let revision = revision.and_then(|value| value.to_str().ok());
+            assert_eq!(revision, visible, "{way} {path}");
             let mut asked = std::mem::take(&mut *recorder.0.lock());
             asked.sort();
             let expected = expected.iter().map(|line| (dry, (*line).to_owned()));

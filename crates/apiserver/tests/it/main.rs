@@ -15,6 +15,7 @@ mod hostile;
 mod limits;
 mod lists;
 mod meetings;
+mod revisions;
 mod rules;
 mod shapes;
 mod watches;
