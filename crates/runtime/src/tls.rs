@@ -1,9 +1,9 @@
 //! The keys and certificates of one control plane, in a directory of its own.
 //!
 //! Made at the first start: a certificate authority, a certificate for the server, one for the
-//! administrator, and the key that signs service-account tokens. Loaded at later starts. Server
-//! and administrator certificates are issued again when they come close to their end, or when the
-//! server's addresses change; the authority stays, so that nobody has to be told.
+//! administrator, and the keys that sign service-account tokens and zones' tokens. Loaded at later
+//! starts. Server and administrator certificates are issued again when they come close to their
+//! end, or when the server's addresses change; the authority stays, so that nobody has to be told.
 //!
 //! Not here: verifying clients beyond their certificate (the API server), certificates that the
 //! operator brings along ([`ServerConfig`] takes either).
@@ -31,12 +31,15 @@ use check::Verdict;
 pub struct Material {
     /// The authority's certificate, PEM. Clients trust what it signed.
     pub ca: String,
-    /// For the listener.
+    /// For the listener. The authority's certificate is part of the chain, because a zone that
+    /// joins knows no more of it than its fingerprint.
     pub server: Leaf,
     /// For the administrator: name `admin`, group `system:masters`.
     pub admin: Leaf,
     /// Signs service-account tokens: EC P-256, PKCS#8, PEM.
     pub service_account_key: SecretPem,
+    /// Signs zones' tokens: EC P-256, PKCS#8, PEM.
+    pub zone_key: SecretPem,
     /// When to call [`Material::open`] again, because something is to be renewed then.
     pub renew_at: SystemTime,
     /// What was not there and has been made.
@@ -125,13 +128,14 @@ const AUTHORITY: &str = "ca.crt";
 const SERVER: &str = "server.pem";
 const ADMIN: &str = "admin.pem";
 const ACCOUNTS: &str = "service-accounts.key";
+const ZONES: &str = "zones.key";
 
 // === impl Material ===
 
 impl Material {
     /// The files with private keys in a directory, whether there or not.
-    pub fn secrets(directory: &Path) -> [PathBuf; 4] {
-        [AUTHORITY_KEY, SERVER, ADMIN, ACCOUNTS].map(|name| directory.join(name))
+    pub fn secrets(directory: &Path) -> [PathBuf; 5] {
+        [AUTHORITY_KEY, SERVER, ADMIN, ACCOUNTS, ZONES].map(|name| directory.join(name))
     }
 
     /// Loads what is in `directory`, and makes what is missing or due.
@@ -149,12 +153,13 @@ impl Material {
             service_account_key: !directory.join(ACCOUNTS).exists(),
         };
         let authority = open_authority(directory, now)?;
-        let (server, server_due) = open_leaf(
+        let (mut server, server_due) = open_leaf(
             &directory.join(SERVER),
             &authority,
             Purpose::Server(names),
             now,
         )?;
+        server.chain.push_str(&authority.pem);
         let (admin, admin_due) =
             open_leaf(&directory.join(ADMIN), &authority, Purpose::Admin, now)?;
         Ok(Self {
@@ -162,6 +167,7 @@ impl Material {
             server,
             admin,
             service_account_key: open_key(&directory.join(ACCOUNTS))?,
+            zone_key: open_key(&directory.join(ZONES))?,
             renew_at: server_due.min(admin_due),
             made,
         })
@@ -259,6 +265,12 @@ impl MaterialError {
                     format!(
                         "restore {} from a backup, or move it away to have it made anew; \
                          service-account tokens issued so far then stop working",
+                        path.display()
+                    )
+                } else if name == ZONES {
+                    format!(
+                        "restore {} from a backup, or move it away to have it made anew; join \
+                         strings that were not used yet then stop working",
                         path.display()
                     )
                 } else {

@@ -75,6 +75,7 @@ fn the_first_start_makes_everything_and_later_ones_load_it() {
             first.server,
             first.admin,
             first.service_account_key,
+            first.zone_key,
             first.renew_at
         ),
         (
@@ -82,6 +83,7 @@ fn the_first_start_makes_everything_and_later_ones_load_it() {
             second.server,
             second.admin,
             second.service_account_key,
+            second.zone_key,
             second.renew_at
         ),
     );
@@ -91,6 +93,22 @@ fn the_first_start_makes_everything_and_later_ones_load_it() {
         service_account_key: all,
     };
     assert_eq!((first.made, second.made), (made(true), made(false)));
+}
+
+#[test]
+fn the_authority_is_shown_with_the_server() {
+    let directory = directory();
+    // The second time the server's certificate comes from its file.
+    for _ in 0..2 {
+        let material = open(&directory, &["localhost"], start());
+        let (leaf, ca) = material
+            .server
+            .chain
+            .split_once("-----END CERTIFICATE-----\n")
+            .expect("two certificates");
+        assert_eq!(ca, material.ca);
+        assert_ne!(leaf, "");
+    }
 }
 
 #[test]
@@ -143,10 +161,10 @@ fn a_new_address_needs_a_new_certificate() {
 
 #[test]
 fn a_start_that_broke_off_is_continued() {
-    for missing in [AUTHORITY, SERVER, ADMIN, ACCOUNTS] {
+    for missing in [AUTHORITY, SERVER, ADMIN, ACCOUNTS, ZONES] {
         let directory = directory();
         let first = open(&directory, &["localhost"], start());
-        let mut all = vec![AUTHORITY, SERVER, ADMIN, ACCOUNTS];
+        let mut all = vec![AUTHORITY, SERVER, ADMIN, ACCOUNTS, ZONES];
         all.drain(
             ..all
                 .iter()
@@ -247,6 +265,11 @@ fn damaged_and_foreign_files_are_refused() {
         write(ACCOUNTS, "nonsense"),
         r#"refusing to use "PKI/service-accounts.key": no ECDSA P-256 private key can be read from it"#,
         "restore PKI/service-accounts.key from a backup",
+    );
+    refused(
+        write(ZONES, ""),
+        r#"refusing to use "PKI/zones.key": no ECDSA P-256 private key can be read from it"#,
+        "restore PKI/zones.key from a backup",
     );
     refused(
         |pki| {
