@@ -1,5 +1,5 @@
 //! What every process of Deltaplane runs on: supervised tasks, shutdown, readiness, the clock,
-//! telemetry, and the material for TLS.
+//! telemetry, the material for TLS, and how zones prove who they are.
 //!
 //! Not here: anything that knows objects, stores or protocols.
 //!
@@ -30,6 +30,7 @@
 pub mod clock;
 pub mod files;
 mod heavy;
+pub mod identity;
 pub mod kubeconfig;
 pub mod limits;
 pub mod readiness;

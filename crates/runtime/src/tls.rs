@@ -6,22 +6,24 @@
 //! end, or when the server's addresses change; the authority stays, so that nobody has to be told.
 //!
 //! Not here: verifying clients beyond their certificate (the API server), certificates that the
-//! operator brings along ([`ServerConfig`] takes either).
+//! operator brings along ([`ServerConfig`] takes either), those of zones (`identity`).
 //!
 //! Invariants: a file is whole or absent, and for its owner only; a key and its certificate are
 //! one file, so that they cannot disagree (the authority's are two, its key first); a file that
 //! this code did not write, or that is damaged, is refused and left as it is.
 
-mod check;
-mod issue;
+pub(crate) mod check;
+pub(crate) mod issue;
 mod server;
 
 use std::fmt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use crate::files::{self, FileError};
 
+pub(crate) use server::certificates;
 pub use server::{ConfigError, ServerConfig};
 
 use check::Verdict;
@@ -44,6 +46,7 @@ pub struct Material {
     pub renew_at: SystemTime,
     /// What was not there and has been made.
     pub made: Made,
+    pub(crate) authority: Arc<issue::Authority>,
 }
 
 /// What was made by [`Material::open`]. Beside an existing store it means that something was lost.
@@ -115,7 +118,7 @@ enum Purpose<'a> {
 }
 
 /// How long certificates live.
-const AUTHORITY_LIFETIME: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
+pub(crate) const AUTHORITY_LIFETIME: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
 const LEAF_LIFETIME: Duration = Duration::from_secs(365 * 24 * 3600);
 /// A leaf is renewed when this much of its time is left: long enough for an operator to notice
 /// that it did not happen.
@@ -163,13 +166,14 @@ impl Material {
         let (admin, admin_due) =
             open_leaf(&directory.join(ADMIN), &authority, Purpose::Admin, now)?;
         Ok(Self {
-            ca: authority.pem,
+            ca: authority.pem.clone(),
             server,
             admin,
             service_account_key: open_key(&directory.join(ACCOUNTS))?,
             zone_key: open_key(&directory.join(ZONES))?,
             renew_at: server_due.min(admin_due),
             made,
+            authority: Arc::new(authority),
         })
     }
 }

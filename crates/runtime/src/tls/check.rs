@@ -10,6 +10,7 @@ use rustls_pki_types::pem::PemObject;
 use x509_parser::certificate::X509Certificate;
 use x509_parser::extensions::GeneralName;
 use x509_parser::prelude::FromDer;
+use x509_parser::time::ASN1Time;
 
 use super::issue::Authority;
 use super::{Leaf, Problem, Purpose, RENEW_BEFORE, SecretPem};
@@ -25,7 +26,7 @@ pub(super) enum Reason {
     NewName(String),
 }
 
-pub(super) fn key(pem: &str) -> Result<KeyPair, Problem> {
+pub(crate) fn key(pem: &str) -> Result<KeyPair, Problem> {
     KeyPair::from_pkcs8_pem_and_sign_algo(pem, &rcgen::PKCS_ECDSA_P256_SHA256)
         .map_err(|_| Problem::NoKey)
 }
@@ -102,13 +103,16 @@ fn split(content: &str) -> Result<(&str, &str), Problem> {
     Ok(content.split_at(start))
 }
 
-fn belong_together(certificate: &X509Certificate<'_>, key: &KeyPair) -> bool {
+pub(crate) fn belong_together(certificate: &X509Certificate<'_>, key: &KeyPair) -> bool {
     certificate.public_key().raw == key.subject_public_key_info()
 }
 
 fn end(certificate: &X509Certificate<'_>) -> SystemTime {
-    let seconds = certificate.validity().not_after.timestamp();
-    UNIX_EPOCH + Duration::from_secs(u64::try_from(seconds).unwrap_or(0))
+    system_time(certificate.validity().not_after)
+}
+
+pub(crate) fn system_time(time: ASN1Time) -> SystemTime {
+    UNIX_EPOCH + Duration::from_secs(u64::try_from(time.timestamp()).unwrap_or(0))
 }
 
 fn is_for(certificate: &X509Certificate<'_>, name: &str) -> bool {

@@ -4,18 +4,19 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use rcgen::{
     BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa,
-    Issuer, KeyPair, KeyUsagePurpose,
+    Issuer, KeyPair, KeyUsagePurpose, PublicKeyData,
 };
 
 use super::{AUTHORITY_LIFETIME, LEAF_LIFETIME, Leaf, Purpose, SKEW, SecretPem};
 
-/// Signs the leaves.
-pub(super) struct Authority {
-    pub(super) pem: String,
-    pub(super) key: KeyPair,
+/// Signs the leaves. (`Debug` of its key shows no secret.)
+#[derive(Debug)]
+pub(crate) struct Authority {
+    pub(crate) pem: String,
+    pub(crate) key: KeyPair,
 }
 
-pub(super) fn key() -> Result<KeyPair, rcgen::Error> {
+pub(crate) fn key() -> Result<KeyPair, rcgen::Error> {
     KeyPair::generate_for(&rcgen::PKCS_ECDSA_P256_SHA256)
 }
 
@@ -59,19 +60,33 @@ pub(super) fn leaf(
         }
     }
     let key = key()?;
-    let issuer = Issuer::from_ca_cert_pem(&authority.pem, &authority.key)?;
     Ok(Leaf {
-        chain: params.signed_by(&key, &issuer)?.pem(),
+        chain: authority.sign(&params, &key)?,
         key: SecretPem(key.serialize_pem()),
     })
 }
 
-fn valid(now: SystemTime, lifetime: Duration) -> CertificateParams {
+// === impl Authority ===
+
+impl Authority {
+    /// A certificate for the owner of this key, PEM.
+    pub(crate) fn sign(
+        &self,
+        params: &CertificateParams,
+        key: &impl PublicKeyData,
+    ) -> Result<String, rcgen::Error> {
+        let issuer = Issuer::from_ca_cert_pem(&self.pem, &self.key)?;
+        Ok(params.signed_by(key, &issuer)?.pem())
+    }
+}
+
+pub(crate) fn valid(now: SystemTime, lifetime: Duration) -> CertificateParams {
     let mut params = CertificateParams::default();
     params.distinguished_name = DistinguishedName::new();
     let epoch = rcgen::date_time_ymd(1970, 1, 1);
     let since = now.duration_since(UNIX_EPOCH).unwrap_or_default();
-    params.not_before = epoch + since.saturating_sub(SKEW);
+    // Not by much of a short life: what goes by age would be due at once.
+    params.not_before = epoch + since.saturating_sub(SKEW.min(lifetime / 10));
     params.not_after = epoch + since + lifetime;
     params
 }

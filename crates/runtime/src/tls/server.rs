@@ -121,7 +121,7 @@ fn certified(leaf: &Leaf, provider: &CryptoProvider) -> Result<Arc<CertifiedKey>
     Ok(Arc::new(certified))
 }
 
-fn certificates(
+pub(crate) fn certificates(
     pem: &str,
     what: &'static str,
 ) -> Result<Vec<CertificateDer<'static>>, ConfigError> {
