@@ -4,7 +4,8 @@ use std::io;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use rustls::ClientConfig;
+use rustls::client::Resumption;
+use rustls::{ClientConfig, HandshakeKind};
 use rustls_pki_types::ServerName;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -41,19 +42,28 @@ fn joined(hub: &Material, now: SystemTime) -> Credential {
     key.certified(&hub.ca, &chain).expect("usable")
 }
 
-/// One connection, on which the server says which zone it sees.
+/// One connection to a server of its own, on which the server says which zone it sees.
 async fn dial(
     server: &Leaf,
     client_ca: &str,
     client: ClientConfig,
     host: &str,
 ) -> io::Result<Option<String>> {
-    let config = ServerConfig::new(server, &[client_ca]).expect("usable");
+    let server = ServerConfig::new(server, &[client_ca]).expect("usable");
+    let (_, seen) = connect(&server, Arc::new(client), host).await?;
+    Ok((seen != "nobody").then_some(seen))
+}
+
+async fn connect(
+    server: &ServerConfig,
+    client: Arc<ClientConfig>,
+    host: &str,
+) -> io::Result<(Option<HandshakeKind>, String)> {
     let listener = TcpListener::bind("127.0.0.1:0").await?;
     let address = listener.local_addr()?;
     let serve = async {
         let (stream, _) = listener.accept().await?;
-        let mut stream = TlsAcceptor::from(config.rustls()).accept(stream).await?;
+        let mut stream = TlsAcceptor::from(server.rustls()).accept(stream).await?;
         let certificates = stream.get_ref().1.peer_certificates();
         let zone = certificates.and_then(|chain| zone_of(&chain[0]));
         let seen = zone.map_or("nobody".to_owned(), |zone| format!("{zone:?}"));
@@ -63,12 +73,12 @@ async fn dial(
     let ask = async {
         let stream = TcpStream::connect(address).await?;
         let name = ServerName::try_from(host.to_owned()).expect("a name");
-        let connector = TlsConnector::from(Arc::new(client));
+        let connector = TlsConnector::from(client);
         let mut stream = connector.connect(name, stream).await?;
         assert_eq!(stream.get_ref().1.alpn_protocol(), Some(b"h2".as_slice()));
         let mut seen = String::new();
         stream.read_to_string(&mut seen).await?;
-        Ok((seen != "nobody").then_some(seen))
+        Ok((stream.get_ref().1.handshake_kind(), seen))
     };
     // What goes wrong on the server is seen by the client.
     let (_, answer) = tokio::join!(serve, ask);
@@ -202,4 +212,21 @@ async fn a_joined_zone_trusts_its_hub_only() {
     let config = client_config(&over).expect("usable");
     let answer = dial(&hub.server, &hub.ca, config, "localhost").await;
     assert!(answer.is_err(), "{answer:?}");
+}
+
+#[tokio::test]
+async fn every_connection_is_verified_anew() {
+    let now = SystemTime::now();
+    let hub = material(now);
+    let mut config = client_config(&joined(&hub, now)).expect("usable");
+    // A zone that would like to go on with what it showed before.
+    config.resumption = Resumption::default();
+    let config = Arc::new(config);
+    let server = ServerConfig::new(&hub.server, &[&hub.ca]).expect("usable");
+    for _ in 0..2 {
+        let answer = connect(&server, config.clone(), "localhost").await;
+        let (kind, zone) = answer.expect("connected");
+        assert_eq!(kind, Some(HandshakeKind::Full));
+        assert_eq!(zone, format!("{:?}", berlin()));
+    }
 }

@@ -4,7 +4,9 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use rustls::RootCertStore;
 use rustls::crypto::CryptoProvider;
-use rustls::server::{ClientHello, ResolvesServerCert, WebPkiClientVerifier};
+use rustls::server::{
+    ClientHello, NoServerSessionStorage, ResolvesServerCert, WebPkiClientVerifier,
+};
 use rustls::sign::CertifiedKey;
 use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer};
@@ -79,6 +81,10 @@ impl ServerConfig {
             .with_client_cert_verifier(verifier)
             .with_cert_resolver(current.clone());
         config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+        // A session that is resumed brings its client certificate along, which nobody verifies
+        // again: it would be taken after its end.
+        config.session_storage = Arc::new(NoServerSessionStorage {});
+        config.send_tls13_tickets = 0;
         Ok(Self {
             rustls: Arc::new(config),
             current,
