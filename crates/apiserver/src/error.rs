@@ -367,6 +367,11 @@ impl Error {
         self
     }
 
+    /// As an answer.
+    pub fn response(&self) -> http::Response<crate::Body> {
+        crate::context::failure(self)
+    }
+
     /// The `Status` object that says this.
     pub fn to_status(&self) -> Value {
         let mut metadata = Map::new();

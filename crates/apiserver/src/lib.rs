@@ -75,9 +75,12 @@ mod value;
 mod verbs;
 
 pub use body::{Body, Pieces};
+pub use deltaplane_store::Revision;
 pub use error::Error;
-pub use server::{Config, Limits};
+pub use server::{Config, Limits, TENANT};
 pub use verbs::patch::apply_json_patch;
+
+use deltaplane_api::identity::{ANONYMOUS, Identity};
 
 /// The API server. Cheap to clone; all clones are one server.
 #[derive(Clone)]
@@ -141,6 +144,17 @@ impl ApiServer {
     /// Where others add their metrics to what `/metrics` shows.
     pub fn register_metrics(&self, register: impl FnOnce(&mut MetricsRegistry)) {
         register(&mut self.0.metrics_registry.lock());
+    }
+
+    /// Who makes a request, by what it carries; whoever does not say is refused. For requests that
+    /// are answered elsewhere.
+    pub fn authenticate(&self, parts: &http::request::Parts) -> Result<Identity, Error> {
+        let known = parts.extensions.get::<Identity>();
+        let caller = auth::caller(&self.0, known, &parts.headers)?;
+        match caller.user.name == ANONYMOUS {
+            true => Err(Error::unauthorized()),
+            false => Ok(caller.user),
+        }
     }
 
     /// A token without an end for the account that a Secret belongs to.

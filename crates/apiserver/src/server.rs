@@ -25,7 +25,7 @@ use crate::reach::Reach;
 use crate::seams::{Admission, TableColumns, VirtualSubresource};
 
 /// The tenant that everything belongs to until there are several.
-pub(crate) const TENANT: &str = "default";
+pub const TENANT: &str = "default";
 
 /// What a server is given at its start.
 pub struct Config {

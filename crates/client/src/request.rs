@@ -203,6 +203,18 @@ pub async fn patch<T: DeserializeOwned>(
     answer(client, Method::PATCH, path, Some(body)).await
 }
 
+/// Applies an object: `path` says as which manager, and whether by force.
+pub async fn apply(
+    client: &Client,
+    path: &str,
+    object: &serde_json::Value,
+) -> Result<(), RequestError> {
+    let body = ("application/apply-patch+yaml", serde_json::to_vec(object)?);
+    let request = request(Method::PATCH, path, JSON, Some(body))?;
+    send(client, request).await?;
+    Ok(())
+}
+
 /// Deletes an object, or all of a collection, with these `DeleteOptions`.
 pub async fn delete(
     client: &Client,

@@ -8,8 +8,10 @@ use std::time::Duration;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::cel::Cel;
-use deltaplane_hub::{Certificates, HubConfig};
+use deltaplane_plane::{Certificates, PlaneConfig};
+use deltaplane_runtime::identity::JoinString;
 use deltaplane_runtime::telemetry::{Filter, Format, Telemetry};
+use deltaplane_sync::ZoneName;
 
 /// A control plane for fleets that speaks the Kubernetes API
 #[derive(Debug, Parser)]
@@ -36,14 +38,17 @@ Exit codes:
   3    the data directory cannot be used (in use, damaged, not writable, not ours)
   4    the address cannot be listened on
   5    the certificates cannot be used
+  6    the zone could not join its hub
   130  interrupted twice; 143: terminated twice";
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Start a hub to try things out: prints how to reach it, and what to do next
+    /// Start a hub and zones to try things out: prints how to reach them, and what to do next
     Up(Up),
     /// Start a hub for production
     Hub(Box<Hub>),
+    /// Start a zone, with an API of its own, and keep it in touch with its hub
+    Zone(Box<Zone>),
     /// Try out expressions
     Cel(Cel),
     /// Print the version
@@ -55,6 +60,30 @@ pub(crate) enum Command {
 pub(crate) struct Up {
     #[command(flatten)]
     common: Common,
+    /// The zones to start beside the hub; none with --zones ""
+    #[arg(
+        long,
+        value_name = "NAMES",
+        value_delimiter = ',',
+        default_value = "zone-a,zone-b,zone-c",
+        value_parser = zone_name
+    )]
+    zones: Vec<Option<ZoneName>>,
+}
+
+/// For `zone`.
+#[derive(Debug, Args)]
+pub(crate) struct Zone {
+    #[command(flatten)]
+    common: Common,
+    /// What `deltaplane token create` printed at the hub; needed until the zone has joined
+    #[arg(
+        long,
+        value_name = "STRING",
+        env = "DELTAPLANE_JOIN",
+        hide_env_values = true
+    )]
+    join: Option<JoinString>,
 }
 
 /// For `hub`.
@@ -121,11 +150,25 @@ pub(crate) struct Environment {
     pub(crate) log: Option<String>,
 }
 
-/// A hub to run, and how to log.
+/// What to run, and how to log.
 #[derive(Debug)]
 pub(crate) struct Settings {
-    pub(crate) hub: HubConfig,
+    pub(crate) plane: PlaneConfig,
     pub(crate) telemetry: Telemetry,
+    pub(crate) role: Role,
+}
+
+/// What a control plane is.
+#[derive(Debug)]
+pub(crate) enum Role {
+    Hub,
+    /// A hub with zones in the same process.
+    Up {
+        zones: Vec<ZoneName>,
+    },
+    Zone {
+        join: Option<JoinString>,
+    },
 }
 
 /// The command line is well-formed, but not enough.
@@ -164,8 +207,32 @@ impl Environment {
 
 impl Up {
     pub(crate) fn settings(self, environment: &Environment) -> Result<Settings, SettingsError> {
+        let Self { common, zones } = self;
         // What matters is printed; the rest would hide it.
-        self.common.settings(environment, "warn")
+        let settings = common.settings(environment, "warn")?;
+        let mut named: Vec<ZoneName> = Vec::new();
+        for zone in zones.into_iter().flatten() {
+            if !named.contains(&zone) {
+                named.push(zone);
+            }
+        }
+        Ok(Settings {
+            role: Role::Up { zones: named },
+            ..settings
+        })
+    }
+}
+
+// === impl Zone ===
+
+impl Zone {
+    pub(crate) fn settings(self, environment: &Environment) -> Result<Settings, SettingsError> {
+        let Self { common, join } = self;
+        let settings = common.settings(environment, "info")?;
+        Ok(Settings {
+            role: Role::Zone { join },
+            ..settings
+        })
     }
 }
 
@@ -183,7 +250,7 @@ impl Hub {
             event_ttl,
             drain_timeout,
         } = self;
-        let Settings { hub, telemetry } = common.settings(environment, "info")?;
+        let settings = common.settings(environment, "info")?;
         let certificates = match (tls_cert, tls_key) {
             (Some(certificate), Some(key)) => Certificates::Given {
                 certificate,
@@ -193,15 +260,15 @@ impl Hub {
             // Each requires the other.
             (Some(_) | None, None) | (None, Some(_)) => Certificates::Made,
         };
-        let hub = HubConfig {
+        let plane = PlaneConfig {
             advertise: advertise_address,
             certificates,
             client_ca,
             event_lifetime: event_ttl,
             drain: drain_timeout,
-            ..hub
+            ..settings.plane
         };
-        Ok(Settings { hub, telemetry })
+        Ok(Settings { plane, ..settings })
     }
 }
 
@@ -240,12 +307,13 @@ impl Common {
             LogFormat::Json => Format::Json,
         };
         Ok(Settings {
-            hub: HubConfig {
+            plane: PlaneConfig {
                 start_empty,
                 commit: COMMIT,
-                ..HubConfig::new(data_dir, listen)
+                ..PlaneConfig::new(data_dir, listen)
             },
             telemetry: Telemetry { format, filter },
+            role: Role::Hub,
         })
     }
 }
@@ -258,6 +326,17 @@ impl SettingsError {
             Self::NoHome => "say where with --data-dir",
             Self::Log(_) => "set it to a level such as debug, or use --log-level",
         }
+    }
+}
+
+/// The name of a zone; nothing for no name.
+fn zone_name(text: &str) -> Result<Option<ZoneName>, String> {
+    match text {
+        "" => Ok(None),
+        name => name
+            .parse()
+            .map(Some)
+            .map_err(|error: deltaplane_sync::NameError| error.to_string()),
     }
 }
 

@@ -3,27 +3,36 @@
 use std::path::Path;
 
 use deltaplane_hub::Hub;
+use deltaplane_sync::ZoneName;
 
-pub(crate) fn up(hub: &Hub) -> String {
-    text(hub.url(), hub.kubeconfig())
+pub(crate) fn up(hub: &Hub, zones: &[ZoneName]) -> String {
+    text(hub.url(), hub.kubeconfig(), zones)
 }
 
-fn text(url: &str, kubeconfig: &Path) -> String {
+fn text(url: &str, kubeconfig: &Path, zones: &[ZoneName]) -> String {
+    let names: Vec<&str> = zones.iter().map(ZoneName::as_str).collect();
+    let listed = match names.is_empty() {
+        true => "none".to_owned(),
+        false => names.join(", "),
+    };
+    let in_zone = names.first().map_or_else(String::new, |zone| {
+        format!("  kubectl --context {zone} get configmaps\n")
+    });
     let path = quoted(&kubeconfig.display().to_string());
     format!(
         "deltaplane is ready
 
   address     {url}
   kubeconfig  {path}
+  zones       {listed}
 
 Try, in another terminal:
 
   export KUBECONFIG={path}
-  kubectl get namespaces
+  kubectl get zones
   kubectl create configmap hello --from-literal=greeting=hi
   kubectl get configmap hello -o yaml
-  kubectl api-resources
-
+{in_zone}
 Ctrl-C stops it; what you made is kept.
 "
     )
@@ -49,20 +58,22 @@ mod tests {
         let text = text(
             "https://127.0.0.1:7443",
             Path::new("/home/eve's/kubeconfig"),
+            &["eu".parse().expect("legal"), "us".parse().expect("legal")],
         );
         expect![[r#"
             deltaplane is ready
 
               address     https://127.0.0.1:7443
               kubeconfig  '/home/eve'\''s/kubeconfig'
+              zones       eu, us
 
             Try, in another terminal:
 
               export KUBECONFIG='/home/eve'\''s/kubeconfig'
-              kubectl get namespaces
+              kubectl get zones
               kubectl create configmap hello --from-literal=greeting=hi
               kubectl get configmap hello -o yaml
-              kubectl api-resources
+              kubectl --context eu get configmaps
 
             Ctrl-C stops it; what you made is kept.
         "#]]

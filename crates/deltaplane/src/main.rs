@@ -5,6 +5,7 @@
 mod args;
 mod cel;
 mod greeting;
+mod up;
 
 use std::error::Error;
 use std::io::{self, Write};
@@ -13,14 +14,17 @@ use std::process::ExitCode;
 use clap::Parser;
 use mimalloc::MiMalloc;
 
-use deltaplane_hub::{Hub, HubError, Sort};
+use deltaplane_hub::{Hub, HubConfig, HubError};
+use deltaplane_plane::{PlaneConfig, Sort};
 use deltaplane_runtime::signals::{Signal, Signals, Supervised};
 use deltaplane_runtime::telemetry::TelemetryError;
-use deltaplane_runtime::{Trigger, limits};
+use deltaplane_runtime::{Stop, Trigger, limits};
+use deltaplane_zone::{LinkConfig, Zone, ZoneConfig, ZoneError};
 
 use cel::CelError;
 
-use args::{Cli, Command, Environment, Settings, SettingsError};
+use args::{Cli, Command, Environment, Role, Settings, SettingsError};
+use up::{Up, UpError};
 
 #[global_allocator]
 static ALLOCATOR: MiMalloc = MiMalloc;
@@ -35,7 +39,11 @@ enum Failure {
     #[error("failed to start the runtime")]
     Runtime(#[source] io::Error),
     #[error(transparent)]
-    Hub(#[from] HubError),
+    Hub(Box<HubError>),
+    #[error(transparent)]
+    Zone(Box<ZoneError>),
+    #[error(transparent)]
+    Up(Box<UpError>),
     #[error(transparent)]
     Cel(#[from] CelError),
 }
@@ -45,15 +53,12 @@ const OTHER_FILES: usize = 64;
 
 /// What is said to whoever started it, beside logs.
 struct Voice {
-    /// On stdout, once the hub is ready.
-    ready: fn(&Hub) -> String,
     /// At the first signal.
     stopping: fn(Signal),
 }
 
 /// A person in front of a terminal.
 const UP: Voice = Voice {
-    ready: greeting::up,
     stopping: |signal| match signal {
         Signal::Interrupt => {
             let line =
@@ -66,7 +71,6 @@ const UP: Voice = Voice {
 
 /// A service manager.
 const HUB: Voice = Voice {
-    ready: |_| String::new(),
     stopping: |signal| tracing::info!(%signal, "draining; a second signal ends at once"),
 };
 
@@ -81,6 +85,10 @@ fn main() -> ExitCode {
             .map_err(Failure::from)
             .and_then(|settings| serve(settings, &UP)),
         Command::Hub(hub) => hub
+            .settings(&environment)
+            .map_err(Failure::from)
+            .and_then(|settings| serve(settings, &HUB)),
+        Command::Zone(zone) => zone
             .settings(&environment)
             .map_err(Failure::from)
             .and_then(|settings| serve(settings, &HUB)),
@@ -105,13 +113,17 @@ fn main() -> ExitCode {
 }
 
 fn serve(settings: Settings, voice: &Voice) -> Result<ExitCode, Failure> {
-    let Settings { mut hub, telemetry } = settings;
+    let Settings {
+        mut plane,
+        telemetry,
+        role,
+    } = settings;
     telemetry.install()?;
     if let Some(files) = limits::raise_open_files() {
         let left = usize::try_from(files)
             .unwrap_or(usize::MAX)
             .saturating_sub(OTHER_FILES);
-        hub.connections.connections = hub.connections.connections.min(left.max(1));
+        plane.connections.connections = plane.connections.connections.min(left.max(1));
     }
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
@@ -120,11 +132,7 @@ fn serve(settings: Settings, voice: &Voice) -> Result<ExitCode, Failure> {
     let ended = runtime.block_on(async {
         let mut signals = Signals::install().map_err(Failure::Runtime)?;
         let (trigger, stop) = Trigger::new();
-        let run = async {
-            let hub = Hub::start(hub).await?;
-            print(&(voice.ready)(&hub));
-            hub.run(stop).await
-        };
+        let run = run(plane, role, stop);
         match signals.supervise(&trigger, run, voice.stopping).await {
             Supervised::Ended(ended) => Ok(ended.map(|()| ExitCode::SUCCESS)?),
             Supervised::Forced(signal) => Ok(ExitCode::from(signal.exit_code())),
@@ -133,6 +141,25 @@ fn serve(settings: Settings, voice: &Voice) -> Result<ExitCode, Failure> {
     // Whatever still runs has had its time.
     runtime.shutdown_background();
     ended
+}
+
+async fn run(plane: PlaneConfig, role: Role, stop: Stop) -> Result<(), Failure> {
+    match role {
+        Role::Hub => Ok(Hub::start(HubConfig::new(plane)).await?.run(stop).await?),
+        Role::Up { zones } => {
+            let up = Up::start(plane, &zones).await?;
+            print(&greeting::up(up.hub(), &zones));
+            Ok(up.run(stop).await?)
+        }
+        Role::Zone { join } => {
+            let zone = Zone::start(ZoneConfig {
+                plane,
+                join,
+                link: LinkConfig::default(),
+            });
+            Ok(zone.await?.run(stop).await?)
+        }
+    }
 }
 
 /// Whether it could be written.
@@ -155,11 +182,31 @@ fn explain(failure: &Failure) {
 
 // === impl Failure ===
 
+impl From<HubError> for Failure {
+    fn from(error: HubError) -> Self {
+        Self::Hub(Box::new(error))
+    }
+}
+
+impl From<ZoneError> for Failure {
+    fn from(error: ZoneError) -> Self {
+        Self::Zone(Box::new(error))
+    }
+}
+
+impl From<UpError> for Failure {
+    fn from(error: UpError) -> Self {
+        Self::Up(Box::new(error))
+    }
+}
+
 impl Failure {
     fn hint(&self) -> String {
         match self {
             Self::Settings(error) => error.hint().to_owned(),
             Self::Hub(error) => error.hint(),
+            Self::Zone(error) => error.hint(),
+            Self::Up(error) => error.hint(),
             Self::Cel(error) => error.hint().to_owned(),
             Self::Telemetry(_) | Self::Runtime(_) => {
                 "this should not happen; please report it".to_owned()
@@ -172,12 +219,38 @@ impl Failure {
         match self {
             Self::Settings(_) | Self::Cel(_) => 2,
             Self::Telemetry(_) | Self::Runtime(_) => 1,
-            Self::Hub(error) => match error.sort() {
-                Sort::Data => 3,
-                Sort::Address => 4,
-                Sort::Certificates => 5,
-                Sort::Other => 1,
+            Self::Hub(error) => hub_code(error),
+            Self::Zone(error) => zone_code(error),
+            Self::Up(error) => match &**error {
+                UpError::Hub(error) => hub_code(error),
+                UpError::Zone { source, .. } => zone_code(source),
+                UpError::Request(_) => 1,
             },
         }
+    }
+}
+
+fn hub_code(error: &HubError) -> u8 {
+    match error {
+        HubError::Plane(error) => sort_code(error.sort()),
+        HubError::ZoneKey(_) => sort_code(Sort::Certificates),
+        HubError::Fleet(_) | HubError::Definitions(_) => 1,
+    }
+}
+
+fn zone_code(error: &ZoneError) -> u8 {
+    match error {
+        ZoneError::Plane(error) => sort_code(error.sort()),
+        ZoneError::Join(_) => 6,
+        ZoneError::Lineage(_) => 1,
+    }
+}
+
+fn sort_code(sort: Sort) -> u8 {
+    match sort {
+        Sort::Data => 3,
+        Sort::Address => 4,
+        Sort::Certificates => 5,
+        Sort::Other => 1,
     }
 }

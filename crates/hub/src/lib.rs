@@ -1,251 +1,206 @@
-//! The wiring of a hub: a data directory, a store, the API server, its controllers, and a TLS
-//! listener in front of it.
+//! The wiring of a hub: a control plane, and the fleet that it serves.
 //!
 //! Not here: decisions of any sort; everything that is wired is its own crate.
 //!
-//! Invariants: nothing is written to a data directory that is not ours, is damaged, or is in use;
-//! the kubeconfig is there only after everything was ready; when a part breaks, the whole stops,
-//! naming it; stopping closes the store last.
-//!
-//! ```
-//! use deltaplane_hub::{Hub, HubConfig};
-//! use deltaplane_runtime::Trigger;
-//!
-//! # #[tokio::main]
-//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! let directory = tempfile::tempdir()?;
-//! let config = HubConfig::new(directory.path().join("data"), "127.0.0.1:0".parse()?);
-//! let hub = Hub::start(config).await?;
-//! assert!(hub.kubeconfig().exists());
-//!
-//! let (trigger, stop) = Trigger::new();
-//! trigger.stop();
-//! hub.run(stop).await?;
-//! # Ok(())
-//! # }
-//! ```
+//! Invariants: whoever calls the sync services is who the certificate of its connection says;
+//! a zone's API is reached through the hub only by whom the hub has authenticated, and the zone
+//! decides what they may.
 
-mod certificate;
-mod certificates;
-mod config;
-mod error;
-mod layout;
-mod listener;
-mod metrics;
-mod parts;
+mod columns;
+mod grpc;
+mod tokens;
+mod zones;
 
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
-use deltaplane_api::identity::Identity;
+use deltaplane_api::identity::{Identity, MASTERS};
 use deltaplane_apiserver::ApiServer;
-use deltaplane_runtime::tasks::TaskError;
-use deltaplane_runtime::tls::ServerConfig;
-use deltaplane_runtime::{Clock, Readiness, Stop, Tasks, files};
-use deltaplane_store::{Embedded, Options, Revision, Store};
+use deltaplane_client::{in_process, request};
+use deltaplane_fleet::{
+    Fleet, FleetConfig, FleetError, ObjectZones, Ownership, SYNC_USER, ZonePropagated, ZoneSync,
+    kinds,
+};
+use deltaplane_plane::{Extensions, Opened, Plane, PlaneConfig, PlaneError};
+use deltaplane_runtime::identity::{KeyError, ZoneTokens};
+use deltaplane_runtime::{Stop, Tasks};
+use deltaplane_sync::ZoneName;
+use kube::Client;
 
-pub use config::{Certificates, HubConfig};
-pub use error::{HubError, Sort};
-pub use listener::Limits;
+use columns::ZonesColumn;
+use grpc::{Issuer, SyncRoute};
+use tokens::ZoneToken;
+use zones::ZonesRoute;
 
-use certificates::{Loaded, Renewal};
-use layout::Layout;
-use listener::{Bound, Setup};
-use metrics::Metrics;
+/// What a hub is told.
+#[derive(Clone, Debug)]
+pub struct HubConfig {
+    pub plane: PlaneConfig,
+    /// How long a zone's certificate lives.
+    pub zone_certificate: Duration,
+}
 
 /// A hub that is ready.
 pub struct Hub {
-    /// What is in front of the API server, and its clients: stopped first.
-    front: Tasks,
-    /// What requests need until the last one is answered.
-    back: Tasks,
-    api: ApiServer,
-    store: Store,
-    readiness: Readiness,
-    address: SocketAddr,
-    url: String,
-    kubeconfig: PathBuf,
-    drain: Duration,
+    plane: Plane,
+    fleet: Fleet,
+    zones: Arc<ZonesRoute>,
 }
 
-/// How long what is behind the API server has to end, after the last request.
-const LAST_GRACE: Duration = Duration::from_secs(5);
+/// Why a hub did not start, or went down.
+#[derive(Debug, thiserror::Error)]
+pub enum HubError {
+    #[error(transparent)]
+    Plane(#[from] PlaneError),
+    #[error(transparent)]
+    Fleet(#[from] FleetError),
+    #[error("cannot use the key that signs zones' tokens")]
+    ZoneKey(#[from] KeyError),
+    #[error("failed to install the definitions of the fleet's kinds")]
+    Definitions(#[from] deltaplane_client::RequestError),
+}
+
+const CONTROLLERS: &str = "system:deltaplane:controllers";
+/// Zones renew their certificates in time; one that was away for longer joins again.
+const ZONE_CERTIFICATE: Duration = Duration::from_secs(30 * 24 * 3600);
+
+// === impl HubConfig ===
+
+impl HubConfig {
+    /// A hub on this control plane, and the rest as usual.
+    pub fn new(plane: PlaneConfig) -> Self {
+        Self {
+            plane,
+            zone_certificate: ZONE_CERTIFICATE,
+        }
+    }
+}
 
 // === impl Hub ===
 
 impl Hub {
     /// Starts a hub; it is ready when this returns, and its kubeconfig is written.
     pub async fn start(config: HubConfig) -> Result<Self, HubError> {
-        let (front, back) = (Tasks::new(), Tasks::new());
-        let started = Self::assemble(config, front.clone(), back.clone()).await;
-        if started.is_err() {
-            for tasks in [front, back] {
-                // What failed is told already.
-                let _ = tasks.shutdown(LAST_GRACE).await;
-            }
-        }
-        started
+        let opened = Opened::new(config.plane).await?;
+        let fleet_config = FleetConfig {
+            store: opened.store().clone(),
+            clock: opened.clock().clone(),
+            product: env!("CARGO_PKG_VERSION").to_owned(),
+        };
+        let fleet = Fleet::open(fleet_config, opened.back()).await?;
+        let tokens = Arc::new(ZoneTokens::new(&opened.material().zone_key.0)?);
+        let issuer = Issuer {
+            material: opened.material().clone(),
+            tokens: tokens.clone(),
+            lifetime: config.zone_certificate,
+            clock: opened.clock().clone(),
+        };
+        let zones = Arc::new(ZonesRoute::new(fleet.clone(), opened.clock().clone()));
+        let group = opened.front().group("sync stream");
+        let sync = SyncRoute::new(fleet.clone(), issuer, zones.clone(), group);
+        let token = Arc::new(ZoneToken::new(tokens, &opened, fleet.clone()));
+        let ownership = Ownership::at_hub(fleet.known(), fleet.catalog().clone());
+        let extensions = Extensions {
+            admission: vec![Arc::new(ownership)],
+            subresources: vec![
+                Arc::new(ObjectZones(fleet.clone())),
+                Arc::new(ZoneSync(fleet.clone())),
+                Arc::new(ZonePropagated(fleet.clone())),
+                token.clone(),
+            ],
+            columns: vec![Arc::new(ZonesColumn(fleet.clone()))],
+            routes: vec![Arc::new(sync), zones.clone()],
+        };
+        let plane = opened.start(extensions).await?;
+        let sync = client_as(plane.api(), SYNC_USER);
+        let controllers = client_as(plane.api(), CONTROLLERS);
+        install(&controllers).await?;
+        token.attach(controllers.clone());
+        zones.attach(plane.api().clone());
+        fleet.attach(sync, controllers, plane.front());
+        Ok(Self {
+            plane,
+            fleet,
+            zones,
+        })
     }
 
-    async fn assemble(config: HubConfig, front: Tasks, back: Tasks) -> Result<Self, HubError> {
-        let clock = Clock::system();
-        let readiness = Readiness::new();
-        let guard = readiness.guard("hub");
-        let metrics = Metrics::default();
-        // First, so that a directory that is new is not begun in vain; a directory that is in use
-        // says more than the address of the hub that uses it.
-        let bound = match Bound::new(config.listen).map_err(failed_on(config.listen)) {
-            Err(error) if Layout::is_unused(&config.data_dir) => return Err(error),
-            bound => bound,
-        };
-        let (layout, store) = open_data(&config, &metrics).await?;
-        let bound = bound?;
-        // Only now: before, it may have been a running hub's.
-        files::remove_if_exists(&layout.kubeconfig).map_err(HubError::Kubeconfig)?;
-        let address = bound.address().map_err(failed_on(config.listen))?;
-        let loaded = certificates::load(&config, &layout, clock.now())?;
-        if store.revision() > Revision::ZERO {
-            loaded.warn_of_lost(&layout);
-        }
-        layout.warn_of_exposed();
-        let tls = server_config(&config, &loaded)?;
-
-        let api_config = parts::api_config(&config, &loaded, address.port(), &clock, &readiness);
-        let api = ApiServer::start(api_config, store.clone(), &back).await?;
-        parts::spawn_retention(&back, store.clone(), config.retention, clock.clone());
-        parts::spawn_controllers(&front, &api, &config, &loaded, &readiness);
-        let group = front.group("connection");
-        let service = api.clone();
-        let setup = Setup {
-            tls: tls.clone(),
-            limits: config.connections.clone(),
-            metrics: metrics.listener.clone(),
-        };
-        api.register_metrics(|registry| metrics.register(registry, &store));
-        let listener = bound.listen().map_err(failed_on(config.listen))?;
-        front.spawn("listener", move |stop| {
-            listener.serve(setup, service, group, stop)
-        });
-        guard.ready();
-        let hub = Self {
-            front,
-            back,
-            api,
-            store,
-            readiness,
-            address,
-            url: config.url(address.port()),
-            kubeconfig: layout.kubeconfig.clone(),
-            drain: config.drain,
-        };
-        hub.wait_ready().await?;
-        // From now on: a full disk must not keep a hub from starting, which can be read.
-        let indicator = hub.readiness.indicator("store");
-        parts::spawn_health(&hub.back, &hub.store, indicator, clock.clone());
-        certificates::write_kubeconfig(&layout, &hub.url, &loaded)?;
-        let renewal = Renewal {
-            config,
-            layout,
-            tls,
-            url: hub.url.clone(),
-            clock,
-            again_at: loaded.again_at,
-        };
-        hub.back.spawn("certificates", |stop| renewal.run(stop));
-        tracing::info!(%address, "ready");
-        Ok(hub)
+    /// A zone whose API is in this process.
+    pub fn add_local(&self, zone: ZoneName, api: ApiServer) {
+        self.zones.add_local(zone, api);
     }
 
-    async fn wait_ready(&self) -> Result<(), HubError> {
-        let failure = tokio::select! {
-            () = self.readiness.wait() => return Ok(()),
-            failure = self.front.failed() => failure,
-            failure = self.back.failed() => failure,
-        };
-        Err(TaskError::from(failure).into())
+    pub fn fleet(&self) -> &Fleet {
+        &self.fleet
     }
 
     /// The address that is listened on.
     pub fn address(&self) -> SocketAddr {
-        self.address
+        self.plane.address()
     }
 
     /// Where clients find it.
     pub fn url(&self) -> &str {
-        &self.url
+        self.plane.url()
     }
 
-    /// A client of this hub in this process, without sockets, as the given user.
-    pub fn client(&self, identity: Identity) -> kube::Client {
-        deltaplane_client::in_process(self.api.clone(), identity)
+    /// A client in this process, without sockets, as the given user.
+    pub fn client(&self, identity: Identity) -> Client {
+        self.plane.client(identity)
+    }
+
+    /// A client in this process that may do everything.
+    pub fn controllers(&self) -> Client {
+        client_as(self.plane.api(), CONTROLLERS)
     }
 
     /// The administrator's kubeconfig.
     pub fn kubeconfig(&self) -> &Path {
-        &self.kubeconfig
+        self.plane.kubeconfig()
+    }
+
+    /// Tasks that end before the hub does.
+    pub fn tasks(&self) -> &Tasks {
+        self.plane.front()
     }
 
     /// Runs until `stop` or until something breaks; then answers what was asked, and ends.
     pub async fn run(self, stop: Stop) -> Result<(), HubError> {
-        let failure = tokio::select! {
-            () = stop.wait() => None,
-            failure = self.front.failed() => Some(failure),
-            failure = self.back.failed() => Some(failure),
-        };
-        tracing::info!("stopping");
-        self.readiness.drain();
-        self.front.request_stop();
-        self.api.drain();
-        let front = self.front.shutdown(self.drain).await;
-        let back = self.back.shutdown(LAST_GRACE).await;
-        drop(self.api);
-        self.store.close().await?;
-        if let Some(failure) = failure {
-            return Err(TaskError::from(failure).into());
-        }
-        for ended in [front, back] {
-            match ended {
-                Ok(()) => {}
-                // They had their time; that they are cut off is no failure of ours.
-                Err(stuck @ TaskError::Stuck(_)) => tracing::warn!(%stuck, "gave up waiting"),
-                Err(failed @ TaskError::Failed(_)) => return Err(failed.into()),
+        Ok(self.plane.run(stop).await?)
+    }
+}
+
+fn client_as(api: &ApiServer, user: &str) -> Client {
+    in_process(api.clone(), Identity::authenticated(user, &[MASTERS]))
+}
+
+/// Makes the definitions of our own kinds be there as this version has them.
+async fn install(client: &Client) -> Result<(), HubError> {
+    for definition in kinds::definitions() {
+        let name = definition["metadata"]["name"].as_str().unwrap_or_default();
+        let path = format!(
+            "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{name}?fieldManager=deltaplane&force=true"
+        );
+        request::apply(client, &path, &definition).await?;
+    }
+    Ok(())
+}
+
+// === impl HubError ===
+
+impl HubError {
+    /// What the operator can do about it.
+    pub fn hint(&self) -> String {
+        match self {
+            Self::Plane(error) => error.hint(),
+            Self::ZoneKey(_) => {
+                "move zones.key of the data directory's pki away to have it made anew; join strings made so far then stop working".to_owned()
+            }
+            Self::Fleet(_) | Self::Definitions(_) => {
+                "this should not happen; please report it".to_owned()
             }
         }
-        tracing::info!("stopped");
-        Ok(())
     }
-}
-
-async fn open_data(config: &HubConfig, metrics: &Metrics) -> Result<(Layout, Store), HubError> {
-    let layout = Layout::open(&config.data_dir)?;
-    if layout.lost_store() && !config.start_empty {
-        let path = config.data_dir.clone();
-        return Err(HubError::StoreMissing { path });
-    }
-    let path = layout.store.clone();
-    let options = Options {
-        metrics: metrics.store.clone(),
-        ..Options::default()
-    };
-    let open = move || Embedded::open(&path, options);
-    let store = tokio::task::spawn_blocking(open).await??;
-    Ok((layout, store))
-}
-
-fn server_config(config: &HubConfig, loaded: &Loaded) -> Result<ServerConfig, HubError> {
-    let further = config
-        .client_ca
-        .as_deref()
-        .map(|path| certificates::read("--client-ca", path))
-        .transpose()?;
-    let authorities: Vec<&str> = [Some(loaded.material.ca.as_str()), further.as_deref()]
-        .into_iter()
-        .flatten()
-        .collect();
-    Ok(ServerConfig::new(&loaded.server, &authorities)?)
-}
-
-fn failed_on(address: SocketAddr) -> impl FnOnce(std::io::Error) -> HubError {
-    move |source| HubError::Listen { address, source }
 }

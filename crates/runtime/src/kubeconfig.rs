@@ -8,10 +8,10 @@ use base64::engine::general_purpose::STANDARD;
 use crate::files::{self, FileError};
 use crate::tls::Leaf;
 
-/// One cluster, one user, one context, which is the current one.
+/// One user; one cluster and context, which is the current one, and others below it.
 #[derive(Clone, Debug)]
 pub struct Kubeconfig<'a> {
-    /// The name of all three.
+    /// The name of the user, and of the first cluster and context.
     pub context: &'a str,
     /// Where the server is, such as `https://127.0.0.1:7443`.
     pub server: &'a str,
@@ -19,6 +19,8 @@ pub struct Kubeconfig<'a> {
     pub ca: Option<&'a str>,
     /// The user's certificate.
     pub user: &'a Leaf,
+    /// Names of further contexts, and the paths below the server that they are for.
+    pub further: &'a [(String, String)],
 }
 
 // === impl Kubeconfig ===
@@ -35,6 +37,7 @@ impl Kubeconfig<'_> {
             server,
             ca,
             user,
+            further,
         } = self;
         let authority = match ca {
             Some(pem) => format!("\n    certificate-authority-data: {}", STANDARD.encode(pem)),
@@ -42,6 +45,21 @@ impl Kubeconfig<'_> {
         };
         let certificate = STANDARD.encode(&user.chain);
         let key = STANDARD.encode(&user.key.0);
+        let clusters: String = further
+            .iter()
+            .map(|(name, path)| {
+                let server = format!("{server}{path}");
+                format!("- name: {name:?}\n  cluster:\n    server: {server:?}{authority}\n")
+            })
+            .collect();
+        let contexts: String = further
+            .iter()
+            .map(|(name, _)| {
+                format!(
+                    "- name: {name:?}\n  context:\n    cluster: {name:?}\n    user: {context:?}\n"
+                )
+            })
+            .collect();
         format!(
             "apiVersion: v1
 kind: Config
@@ -50,7 +68,7 @@ clusters:
 - name: {context:?}
   cluster:
     server: {server:?}{authority}
-users:
+{clusters}users:
 - name: {context:?}
   user:
     client-certificate-data: {certificate}
@@ -60,7 +78,7 @@ contexts:
   context:
     cluster: {context:?}
     user: {context:?}
-"
+{contexts}"
         )
     }
 }
@@ -84,6 +102,7 @@ mod tests {
             server: "https://[::1]:7443",
             ca: Some("authority"),
             user: &user,
+            further: &[("eu".to_owned(), "/zones/eu".to_owned())],
         };
         config.write(&path).expect("written");
         let expected = r#"apiVersion: v1
@@ -94,6 +113,10 @@ clusters:
   cluster:
     server: "https://[::1]:7443"
     certificate-authority-data: YXV0aG9yaXR5
+- name: "eu"
+  cluster:
+    server: "https://[::1]:7443/zones/eu"
+    certificate-authority-data: YXV0aG9yaXR5
 users:
 - name: "hub"
   user:
@@ -103,6 +126,10 @@ contexts:
 - name: "hub"
   context:
     cluster: "hub"
+    user: "hub"
+- name: "eu"
+  context:
+    cluster: "eu"
     user: "hub"
 "#;
         let content = files::read_if_exists(&path).expect("readable");

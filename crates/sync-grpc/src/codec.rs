@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use deltaplane_sync::{
-    Epoch, Item, Known, ObjectName, Position, ProtocolError, Rejection, Request, Response,
+    Item, Known, ObjectName, Position, ProtocolError, Rejection, Relayed, Request, Response,
     SyncKind, Version,
 };
 use prost::Message as _;
@@ -40,8 +40,11 @@ fn malformed(text: impl Into<String>) -> ProtocolError {
 
 pub fn encode_response(response: &Response) -> DeltaDiscoveryResponse {
     let object = |(name, item): &(ObjectName, Item)| {
+        let relayed = item.relayed.as_ref();
         let body = SyncedObject {
             object: item.body.to_vec(),
+            relayed_from: relayed.map_or_else(String::new, |relayed| relayed.zone.to_string()),
+            relayed_name: relayed.map_or_else(String::new, |relayed| relayed.name.to_string()),
         };
         Resource {
             version: item.version.to_string(),
@@ -57,7 +60,7 @@ pub fn encode_response(response: &Response) -> DeltaDiscoveryResponse {
     };
     let objects = response.items.iter().map(object);
     let orphans = response.orphaned.iter().map(orphan);
-    let mut info = position_text(&response.at);
+    let mut info = response.at.to_string();
     for (flag, text) in [(response.complete, COMPLETE), (response.approved, APPROVED)] {
         if flag {
             info.push(' ');
@@ -76,7 +79,7 @@ pub fn encode_response(response: &Response) -> DeltaDiscoveryResponse {
 
 pub fn decode_response(wire: DeltaDiscoveryResponse) -> Result<Response, ProtocolError> {
     let mut info = wire.system_version_info.split(' ');
-    let at = parse_position(info.next().unwrap_or_default())?;
+    let at: Position = parse(info.next().unwrap_or_default())?;
     let flags: Vec<&str> = info.collect();
     let mut response = Response {
         kind: parse(&wire.type_url)?,
@@ -99,9 +102,17 @@ pub fn decode_response(wire: DeltaDiscoveryResponse) -> Result<Response, Protoco
             OBJECT => {
                 let object = SyncedObject::decode(&*body.value);
                 let object = object.map_err(|_| malformed(format!("{name} is no object")))?;
+                let relayed = match object.relayed_from.as_str() {
+                    "" => None,
+                    zone => Some(Relayed {
+                        zone: parse(zone)?,
+                        name: object.relayed_name.into(),
+                    }),
+                };
                 let item = Item {
                     version: parse_version(&resource.version)?,
                     body: object.object.into(),
+                    relayed,
                 };
                 response.items.push((name, item));
             }
@@ -143,11 +154,11 @@ fn encode_subscribe(kind: &SyncKind, known: &Known) -> DeltaDiscoveryRequest {
                 held.iter()
                     .map(|(name, version)| (name.to_string(), version.to_string())),
             );
-            let sources = sources.iter().map(|source| text(position_text(source)));
+            let sources = sources.iter().map(|source| text(source.to_string()));
             fields.insert(SOURCES.to_owned(), list(sources.collect()));
         }
         Known::Position { position, beyond } => {
-            fields.insert(POSITION.to_owned(), text(position_text(position)));
+            fields.insert(POSITION.to_owned(), text(position.to_string()));
             let beyond = beyond.iter().map(|(name, version)| {
                 let version =
                     version.map_or_else(|| NONE.to_owned(), |version| version.to_string());
@@ -212,7 +223,7 @@ fn decode_known(wire: DeltaDiscoveryRequest) -> Result<Known, ProtocolError> {
         _ => Err(malformed("a text was expected")),
     };
     if let Some(position) = fields.remove(POSITION) {
-        let position = parse_position(&string(&position)?)?;
+        let position: Position = parse(&string(&position)?)?;
         let beyond = match fields.remove(BEYOND).and_then(|value| value.kind) {
             Some(Kind::StructValue(beyond)) => beyond.fields,
             Some(_) => return Err(malformed("what is beyond must be versions by name")),
@@ -233,9 +244,7 @@ fn decode_known(wire: DeltaDiscoveryRequest) -> Result<Known, ProtocolError> {
         Some(_) => return Err(malformed("sources must be a list")),
         None => Vec::new(),
     };
-    let sources = sources
-        .iter()
-        .map(|source| parse_position(&string(source)?));
+    let sources = sources.iter().map(|source| parse(&string(source)?));
     let held = wire.initial_resource_versions.iter();
     let held = held.map(|(name, version)| Ok((parse(name)?, parse_version(version)?)));
     Ok(Known::Versions {
@@ -284,22 +293,6 @@ fn list(values: Vec<Value>) -> Value {
     }
 }
 
-fn position_text(position: &Position) -> String {
-    format!("{}@{}", position.epoch.0, position.revision)
-}
-
-fn parse_position(text: &str) -> Result<Position, ProtocolError> {
-    let parts = text.rsplit_once('@');
-    let parts = parts.and_then(|(epoch, revision)| Some((epoch, revision.parse().ok()?)));
-    match parts {
-        Some((epoch, revision)) if !epoch.is_empty() && !epoch.contains(' ') => Ok(Position {
-            epoch: Epoch(epoch.into()),
-            revision,
-        }),
-        Some(_) | None => Err(malformed(format!("{text:?} is no position"))),
-    }
-}
-
 fn parse_version(text: &str) -> Result<Version, ProtocolError> {
     text.parse()
         .map_err(|()| malformed(format!("{text:?} is no version")))
@@ -310,7 +303,7 @@ fn parse_nonce(text: &str) -> Result<u64, ProtocolError> {
         .map_err(|_| malformed(format!("{text:?} is no nonce of ours")))
 }
 
-/// A name or a type.
+/// A name, a type or a position.
 fn parse<T: std::str::FromStr<Err = deltaplane_sync::NameError>>(
     text: &str,
 ) -> Result<T, ProtocolError> {

@@ -6,13 +6,42 @@
 
 mod codec;
 
+use deltaplane_sync::ProtocolError;
+use tonic::{Code, Status};
+
 pub use codec::{decode_request, decode_response, encode_request, encode_response};
+
+/// No message is larger: what there is to send goes in parts, and an object of the largest size
+/// that an API takes fits.
+pub const MAX_MESSAGE: usize = 64 << 20;
+
+/// The header with the number of a session.
+pub const SESSION: &str = "deltaplane-session";
+
+/// How a peer is told that it did not keep to the protocol, or has to resume by versions.
+pub fn protocol_status(error: &ProtocolError) -> Status {
+    let code = match error {
+        ProtocolError::TooOld { .. } | ProtocolError::Behind => Code::OutOfRange,
+        ProtocolError::Forked { .. } => Code::FailedPrecondition,
+        ProtocolError::UnexpectedAnswer { .. }
+        | ProtocolError::NotSubscribed { .. }
+        | ProtocolError::SubscribedTwice { .. }
+        | ProtocolError::Unanswered { .. }
+        | ProtocolError::Malformed(_) => Code::InvalidArgument,
+    };
+    Status::new(code, error.to_string())
+}
+
+/// Whether a peer said that a stream can be resumed by versions only.
+pub fn wants_versions(status: &Status) -> bool {
+    status.code() == Code::OutOfRange
+}
 
 /// The messages and services, as they are on the wire: a module for each package.
 pub mod proto {
     #![expect(
-        clippy::all,
-        clippy::pedantic,
+        clippy::allow_attributes,
+        clippy::too_many_lines,
         reason = "generated code is as its generator writes it"
     )]
 

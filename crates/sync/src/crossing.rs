@@ -5,6 +5,7 @@ use serde_json::{Map, Value, json};
 
 use crate::names::{ObjectName, ZoneName};
 use crate::version::Version;
+use crate::wire::Position;
 
 /// An object as it crosses: what users and the origin's controllers wrote. Invariant: no status,
 /// nothing that a server writes, and none of our own keys; its version is the hash of the rest.
@@ -20,6 +21,26 @@ pub struct Crossing {
 pub enum Origin {
     Hub,
     Zone(ZoneName),
+}
+
+/// How an object is called and marked where it arrives.
+#[derive(Clone, Copy, Debug)]
+pub struct Arrival<'a> {
+    pub name: &'a str,
+    pub origin: &'a Origin,
+    /// What it is called at its origin.
+    pub authored_as: &'a str,
+    /// Where the sender's store was.
+    pub source: &'a Position,
+}
+
+/// What the marks of an object that arrived say.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mirrored {
+    pub origin: Origin,
+    pub version: Version,
+    /// Nothing if it was marked by somebody who did not say.
+    pub source: Option<Position>,
 }
 
 /// What came that may not cross.
@@ -42,10 +63,19 @@ pub enum Smuggled {
 
 /// Our own labels and annotations begin with this.
 const OURS: &str = "deltaplane.io/";
-pub(crate) const ORIGIN: &str = "deltaplane.io/origin";
-pub(crate) const ZONE: &str = "deltaplane.io/zone";
-pub(crate) const DISPLAY_NAME: &str = "deltaplane.io/display-name";
-pub(crate) const VERSION: &str = "deltaplane.io/version";
+/// The label of everything that came from elsewhere: `hub` or `zone`.
+pub const ORIGIN: &str = "deltaplane.io/origin";
+/// The label with the name of the zone that it is from.
+pub const ZONE: &str = "deltaplane.io/zone";
+/// The annotation with the name that it was given at its origin.
+pub const DISPLAY_NAME: &str = "deltaplane.io/display-name";
+/// The annotation with the version that was applied.
+pub const VERSION: &str = "deltaplane.io/version";
+/// The annotation with the position of the sender's store when it was sent.
+pub const SOURCE: &str = "deltaplane.io/source";
+/// The annotation of an object that was left to whoever is here: whose it was. It may be taken
+/// back.
+pub const ORPHANED: &str = "deltaplane.io/orphaned-from";
 /// What kubectl keeps for itself is about the object at its origin.
 const APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
@@ -138,29 +168,73 @@ impl Crossing {
         &self.object
     }
 
-    /// The object as it is applied where it arrives, under `name`, with where it is from.
-    pub fn arriving(&self, name: &str, origin: &Origin) -> Value {
+    /// The object as it is applied where it arrives, with where it is from.
+    pub fn arriving(&self, arrival: Arrival<'_>) -> Value {
+        let Arrival {
+            name,
+            origin,
+            authored_as,
+            source,
+        } = arrival;
         let mut object = self.object.clone();
         let metadata = object.entry("metadata").or_insert_with(|| json!({}));
         metadata["name"] = name.into();
-        let labels = metadata["labels"].as_object().cloned().unwrap_or_default();
-        let mut labels = labels;
-        match origin {
-            Origin::Hub => labels.insert(ORIGIN.to_owned(), "hub".into()),
-            Origin::Zone(zone) => {
-                labels.insert(ZONE.to_owned(), zone.as_str().into());
-                labels.insert(ORIGIN.to_owned(), "zone".into())
-            }
-        };
-        metadata["labels"] = labels.into();
-        let annotations = metadata["annotations"].as_object().cloned();
-        let mut annotations = annotations.unwrap_or_default();
-        annotations.insert(VERSION.to_owned(), self.version.to_string().into());
-        if name != self.name.name() {
-            annotations.insert(DISPLAY_NAME.to_owned(), self.name.name().into());
+        let part = |key: &str| metadata[key].as_object().cloned().unwrap_or_default();
+        let (mut labels, mut annotations) = (part("labels"), part("annotations"));
+        labels.insert(ORIGIN.to_owned(), origin.word().into());
+        if let Origin::Zone(zone) = origin {
+            labels.insert(ZONE.to_owned(), zone.as_str().into());
         }
+        annotations.insert(VERSION.to_owned(), self.version.to_string().into());
+        annotations.insert(SOURCE.to_owned(), source.to_string().into());
+        if name != authored_as {
+            annotations.insert(DISPLAY_NAME.to_owned(), authored_as.into());
+        }
+        metadata["labels"] = labels.into();
         metadata["annotations"] = annotations.into();
         Value::Object(object)
+    }
+}
+
+// === impl Origin ===
+
+impl Origin {
+    /// What the label says.
+    fn word(&self) -> &'static str {
+        match self {
+            Self::Hub => "hub",
+            Self::Zone(_) => "zone",
+        }
+    }
+
+    /// Where an object is from, if its labels say that it came from elsewhere.
+    pub fn of(object: &Value) -> Option<Self> {
+        let labels = &object["metadata"]["labels"];
+        match labels[ORIGIN].as_str()? {
+            "zone" => Some(Self::Zone(labels[ZONE].as_str()?.parse().ok()?)),
+            _ => Some(Self::Hub),
+        }
+    }
+}
+
+// === impl Mirrored ===
+
+impl Mirrored {
+    /// What an object says of itself, if it came from elsewhere.
+    pub fn of(object: &Value) -> Option<Self> {
+        let annotation = |key: &str| object["metadata"]["annotations"][key].as_str();
+        Some(Self {
+            origin: Origin::of(object)?,
+            version: annotation(VERSION)?.parse().ok()?,
+            source: annotation(SOURCE).and_then(|text| text.parse().ok()),
+        })
+    }
+
+    /// What an object is called at its origin.
+    pub fn authored_as(object: &Value) -> &str {
+        let metadata = &object["metadata"];
+        let given = metadata["annotations"][DISPLAY_NAME].as_str();
+        given.or(metadata["name"].as_str()).unwrap_or_default()
     }
 }
 
@@ -245,12 +319,24 @@ mod tests {
     fn what_arrives_says_where_it_is_from() {
         let crossing = Crossing::of(&stored()).expect("an object");
         let zone = Origin::Zone("eu-1".parse().expect("legal"));
-        let arrived = crossing.arriving("eu-1.a", &zone);
+        let source: Position = "e@7".parse().expect("legal");
+        let arrived = crossing.arriving(Arrival {
+            name: "eu-1.a",
+            origin: &zone,
+            authored_as: "a",
+            source: &source,
+        });
         assert_eq!(
             arrived["metadata"]["labels"],
             json!({"app": "web", ORIGIN: "zone", ZONE: "eu-1"})
         );
-        assert_eq!(arrived["metadata"]["annotations"][DISPLAY_NAME], "a");
+        assert_eq!(Mirrored::authored_as(&arrived), "a");
+        let mirrored = Mirrored {
+            origin: zone,
+            version: crossing.version(),
+            source: Some(source),
+        };
+        assert_eq!(Mirrored::of(&arrived), Some(mirrored));
         // What arrived is what was sent: it can be told by its content, too.
         let mut again = arrived.clone();
         again["metadata"]["name"] = "a".into();

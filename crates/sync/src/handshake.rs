@@ -6,6 +6,11 @@ use std::ops::RangeInclusive;
 use crate::names::ZoneName;
 use crate::wire::Epoch;
 
+/// The versions of the protocol that are spoken here.
+pub const PROTOCOLS: RangeInclusive<u32> = 1..=1;
+/// What can be done beyond them.
+pub const FEATURES: [&str; 2] = ["query", "report"];
+
 /// What a zone says of itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hello {

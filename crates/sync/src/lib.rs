@@ -26,16 +26,21 @@ mod version;
 mod wire;
 
 pub use budget::{DeletionBudget, Excess, Ledger};
-pub use crossing::{Crossing, Origin, Smuggled};
-pub use handshake::{Hello, Refused, Welcome, welcome};
+pub use crossing::{
+    Arrival, Crossing, DISPLAY_NAME, Mirrored, ORIGIN, ORPHANED, Origin, SOURCE, Smuggled, VERSION,
+    ZONE,
+};
+pub use handshake::{FEATURES, Hello, PROTOCOLS, Refused, Welcome, welcome};
 pub use names::{NameError, ObjectName, SyncKind, ZoneName, mirrored_name};
 pub use ownership::{
-    Computed, Direction, Part, Refusal, StatusWriters, Synced, Write, Writer, judge,
+    AUTHORED_HERE, Computed, Direction, MANAGER, Part, Refusal, StatusWriters, Synced, Write,
+    Writer, is_authored_here, judge,
 };
 pub use receiver::{Action, Outcome, Receiver};
 pub use sender::{Change, Held, Lineage, Need, Presence, Sender, View};
 pub use sessions::{SessionId, Sessions};
 pub use version::Version;
 pub use wire::{
-    Epoch, Item, Known, Position, ProtocolError, Rejection, Request, Response, Revision, Withdrawal,
+    Epoch, Item, Known, Position, ProtocolError, Rejection, Relayed, Request, Response, Revision,
+    Withdrawal,
 };

@@ -36,6 +36,8 @@ pub enum NameError {
     Kind(String),
     #[error("{0:?} is no name of an object: it must be <namespace>/<name>, or <name>")]
     Object(String),
+    #[error("{0:?} is no position: it must be <epoch>@<revision>")]
+    Position(String),
 }
 
 const TYPE_PREFIX: &str = "deltaplane.io/";

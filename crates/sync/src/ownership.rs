@@ -7,7 +7,7 @@ use std::fmt;
 
 use serde_json::{Map, Value};
 
-use crate::crossing::{DISPLAY_NAME, ORIGIN, Origin, VERSION, ZONE};
+use crate::crossing::{DISPLAY_NAME, Mirrored, ORIGIN, ORPHANED, Origin, SOURCE, VERSION, ZONE};
 use crate::names::ZoneName;
 
 /// In which direction a kind's objects cross.
@@ -80,6 +80,10 @@ pub enum Refusal {
     StatusAtHub,
     #[error("status is never written by sync")]
     StatusBySync,
+    #[error("{AUTHORED_HERE}")]
+    AuthoredHere,
+    #[error("an object of this name belongs to {0}; rename one of them")]
+    OthersName(Owner),
     #[error("the object belongs to {owner}, where alone it can be changed; change it {instead}")]
     Mirrored { owner: Owner, instead: String },
     #[error("{0} says where an object is from and is written by sync alone; leave it as it is")]
@@ -98,16 +102,19 @@ pub enum Refusal {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Owner(Origin);
 
+/// Why something does not come in: its place is taken.
+pub const AUTHORED_HERE: &str =
+    "an object of this name was authored here, and sync does not overwrite it; rename one of them";
 /// The keys that sync alone writes.
 const SYNCS_LABELS: [&str; 2] = [ORIGIN, ZONE];
-const SYNCS_ANNOTATIONS: [&str; 2] = [VERSION, DISPLAY_NAME];
+const SYNCS_ANNOTATIONS: [&str; 3] = [VERSION, DISPLAY_NAME, SOURCE];
 /// The field manager of what sync applies.
-const MANAGER: &str = "deltaplane-sync";
+pub const MANAGER: &str = "deltaplane-sync";
 
 /// Whether a write may be made.
 pub fn judge(write: &Write<'_>) -> Result<(), Refusal> {
     match (write.writer, write.part) {
-        (Writer::Sync, Part::Main) => Ok(()),
+        (Writer::Sync, Part::Main) => untouched(write),
         (Writer::Sync, Part::Status | Part::Computed) => Err(Refusal::StatusBySync),
         (Writer::Other, Part::Status) => status(write),
         (Writer::Other, Part::Main | Part::Computed) => {
@@ -117,6 +124,27 @@ pub fn judge(write: &Write<'_>) -> Result<(), Refusal> {
             computed(write)
         }
     }
+}
+
+/// Sync leaves alone what was authored where it writes, and what came from elsewhere.
+fn untouched(write: &Write<'_>) -> Result<(), Refusal> {
+    let Some(old) = write.old else {
+        return Ok(());
+    };
+    if is_authored_here(old) {
+        return Err(Refusal::AuthoredHere);
+    }
+    let (was, becomes) = (Origin::of(old), write.new.and_then(Origin::of));
+    match (was, becomes) {
+        (Some(was), Some(becomes)) if was != becomes => Err(Refusal::OthersName(Owner(was))),
+        (_, _) => Ok(()),
+    }
+}
+
+/// Whether an object is of the control plane where it is: it neither came from elsewhere nor was
+/// left there.
+pub fn is_authored_here(object: &Value) -> bool {
+    Origin::of(object).is_none() && object["metadata"]["annotations"].get(ORPHANED).is_none()
 }
 
 fn status(write: &Write<'_>) -> Result<(), Refusal> {
@@ -149,17 +177,14 @@ fn forged(write: &Write<'_>) -> Result<(), Refusal> {
 
 /// Where it is mirrored, an object is read; local controllers may keep notes on it.
 fn mirrored(write: &Write<'_>) -> Result<(), Refusal> {
-    let Some((old, owner)) = write.old.and_then(|old| Some((old, origin(old)?))) else {
+    let Some((old, owner)) = write.old.and_then(|old| Some((old, Origin::of(old)?))) else {
         return Ok(());
     };
     let unchanged = write.new.is_some_and(|new| is_local(old, new));
     if owner == *write.place || (write.part == Part::Main && unchanged) {
         return Ok(());
     }
-    let name = old["metadata"]["annotations"][DISPLAY_NAME].as_str();
-    let name = name
-        .or(old["metadata"]["name"].as_str())
-        .unwrap_or_default();
+    let name = Mirrored::authored_as(old);
     let instead = match &owner {
         Origin::Hub => format!("at the hub, as {name}"),
         Origin::Zone(zone) => format!("in zone {zone}, as {name}"),
@@ -267,15 +292,6 @@ fn differing(old: &Value, new: &Value) -> Option<String> {
         Some(inner) if !inner.is_empty() => format!("{key}.{inner}"),
         Some(_) | None => key.clone(),
     })
-}
-
-/// Where an object is from, if its labels say so.
-fn origin(object: &Value) -> Option<Origin> {
-    let labels = &object["metadata"]["labels"];
-    match labels[ORIGIN].as_str()? {
-        "zone" => Some(Origin::Zone(labels[ZONE].as_str()?.parse().ok()?)),
-        _ => Some(Origin::Hub),
-    }
 }
 
 // === impl Computed ===

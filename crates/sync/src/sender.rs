@@ -93,6 +93,8 @@ pub struct Sender {
     budget: DeletionBudget,
     ledger: Ledger,
     nonce: u64,
+    /// Removals up to here were approved.
+    approved: Revision,
     kinds: BTreeMap<SyncKind, Stream>,
 }
 
@@ -105,6 +107,7 @@ impl Sender {
             budget,
             ledger,
             nonce: 0,
+            approved: 0,
             kinds: BTreeMap::new(),
         }
     }
@@ -140,7 +143,8 @@ impl Sender {
         if self.kinds.contains_key(&kind) {
             return Err(ProtocolError::SubscribedTwice { kind });
         }
-        let stream = Stream::begin(&kind, known, view)?;
+        let mut stream = Stream::begin(&kind, known, view)?;
+        stream.approve(self.approved);
         self.kinds.insert(kind, stream);
         Ok(())
     }
@@ -167,8 +171,9 @@ impl Sender {
     }
 
     /// Somebody said that all may go that was to go at this revision.
-    pub fn approve(&mut self, kind: &SyncKind, revision: Revision) {
-        if let Some(stream) = self.kinds.get_mut(kind) {
+    pub fn approve(&mut self, revision: Revision) {
+        self.approved = self.approved.max(revision);
+        for stream in self.kinds.values_mut() {
             stream.approve(revision);
         }
     }
@@ -230,10 +235,15 @@ impl Sender {
         retries.chain(eases).min()
     }
 
+    /// The receiver has all up to here, but for what it rejected or what is held.
+    pub fn through(&self, view: &dyn View) -> Revision {
+        let through = self.kinds.values().map(|stream| stream.through(view));
+        through.min().unwrap_or(0)
+    }
+
     /// Whether the receiver has all of a revision, but for what it rejected or what is held.
     pub fn has(&self, revision: Revision, view: &dyn View) -> bool {
-        let through = self.kinds.values().map(|stream| stream.through(view));
-        view.at().revision >= revision && through.min().is_none_or(|least| least >= revision)
+        self.through(view) >= revision
     }
 
     /// Why nothing of a kind is removed.

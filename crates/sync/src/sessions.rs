@@ -16,6 +16,19 @@ pub struct Sessions {
     open: BTreeMap<ZoneName, SessionId>,
 }
 
+// === impl SessionId ===
+
+impl SessionId {
+    /// As it is on the wire.
+    pub fn get(self) -> u64 {
+        self.0
+    }
+
+    pub fn new(number: u64) -> Self {
+        Self(number)
+    }
+}
+
 // === impl Sessions ===
 
 impl Sessions {

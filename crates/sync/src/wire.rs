@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::str::FromStr;
 use std::sync::Arc;
 
-use crate::names::{ObjectName, SyncKind};
+use crate::names::{NameError, ObjectName, SyncKind, ZoneName};
 use crate::version::Version;
 
 /// A place in the order of a store's writes.
@@ -27,6 +28,16 @@ pub struct Position {
 pub struct Item {
     pub version: Version,
     pub body: Arc<[u8]>,
+    /// Set when it is not the sender's own.
+    pub relayed: Option<Relayed>,
+}
+
+/// An object that the hub passes on from the zone that authored it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Relayed {
+    pub zone: ZoneName,
+    /// What it is called there.
+    pub name: Arc<str>,
 }
 
 /// What becomes of objects that are not meant for the receiver any more.
@@ -111,8 +122,34 @@ pub enum ProtocolError {
         "revision {followed} was followed, which this store (at {ours}) never had: it was restored to an earlier state, and somebody must say which side is right"
     )]
     Forked { followed: Revision, ours: Revision },
+    #[error("too many changes were not read in time: resume by versions")]
+    Behind,
     #[error("{0}")]
     Malformed(String),
+}
+
+// === impl Position ===
+
+impl fmt::Display for Position {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}@{}", self.epoch.0, self.revision)
+    }
+}
+
+impl FromStr for Position {
+    type Err = NameError;
+
+    fn from_str(text: &str) -> Result<Self, NameError> {
+        let parts = text.rsplit_once('@');
+        let parts = parts.and_then(|(epoch, revision)| Some((epoch, revision.parse().ok()?)));
+        match parts {
+            Some((epoch, revision)) if !epoch.is_empty() && !epoch.contains(' ') => Ok(Self {
+                epoch: Epoch(epoch.into()),
+                revision,
+            }),
+            Some(_) | None => Err(NameError::Position(text.to_owned())),
+        }
+    }
 }
 
 // === impl Item ===

@@ -10,7 +10,7 @@ use std::time::Duration;
 use deltaplane_api::identity::{Identity, MASTERS};
 use deltaplane_e2e::PATIENCE;
 use deltaplane_e2e::server::Shared;
-use deltaplane_hub::{Hub, HubConfig};
+use deltaplane_plane::{Plane as Hub, PlaneConfig as HubConfig};
 use deltaplane_runtime::Trigger;
 use kube::Client;
 

@@ -4,7 +4,7 @@ use super::metadata::Metadata;
 use super::{Finding, Source};
 
 /// The house style's table: a crate and what it may depend on, dev-dependencies aside.
-const EDGES: [(&str, &[&str]); 17] = [
+const EDGES: [(&str, &[&str]); 19] = [
     ("api", &[]),
     ("runtime", &[]),
     ("dashboard", &[]),
@@ -17,6 +17,7 @@ const EDGES: [(&str, &[&str]); 17] = [
     ("graph", &["api", "schema", "expr", "propagation"]),
     ("sync-grpc", &["api", "sync", "runtime"]),
     ("client", &["api", "runtime"]),
+    ("border", &["api", "sync", "client", "runtime"]),
     ("apiserver", &["api", "schema", "expr", "store", "runtime"]),
     (
         "controllers",
@@ -39,10 +40,22 @@ const EDGES: [(&str, &[&str]); 17] = [
             "propagation",
             "policy",
             "sync",
+            "border",
             "store",
             "client",
             "apiserver",
             "runtime",
+        ],
+    ),
+    (
+        "plane",
+        &[
+            "api",
+            "runtime",
+            "store",
+            "client",
+            "apiserver",
+            "controllers",
         ],
     ),
     ("hub", ABOVE),
@@ -65,6 +78,8 @@ const ABOVE: &[&str] = &[
     "client",
     "apiserver",
     "controllers",
+    "border",
+    "plane",
     "fleet",
 ];
 

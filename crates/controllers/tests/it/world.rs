@@ -57,6 +57,7 @@ impl World {
             limits: Limits::default(),
             admission: Vec::new(),
             subresources: Vec::new(),
+            columns: Vec::new(),
             clock: Clock::system(),
             readiness: Readiness::new(),
         };

@@ -17,6 +17,7 @@ fn settings(line: &str, environment: &Environment) -> Result<Settings, String> {
     let settings = match cli.command {
         Command::Up(up) => up.settings(environment),
         Command::Hub(hub) => hub.settings(environment),
+        Command::Zone(zone) => zone.settings(environment),
         Command::Cel(_) | Command::Version => panic!("{line}"),
     };
     settings.map_err(|error| error.to_string())
@@ -31,7 +32,7 @@ fn the_command_line_is_well_formed() {
 fn where_data_is_kept() {
     let check = |line: &str, data_home: &str, home: &str, expected: Result<&str, &str>| {
         let settings = settings(line, &environment(data_home, home, ""));
-        let found = settings.map(|settings| settings.hub.data_dir);
+        let found = settings.map(|settings| settings.plane.data_dir);
         let expected = expected.map(PathBuf::from).map_err(str::to_owned);
         assert_eq!(found, expected, "{line}");
     };
@@ -88,7 +89,7 @@ fn what_is_logged() {
 fn certificates_come_together() {
     let check = |line: &str, expected: Result<Certificates, &str>| {
         let settings = settings(line, &environment("", "/home/eve", ""));
-        let found = settings.map(|settings| settings.hub.certificates);
+        let found = settings.map(|settings| settings.plane.certificates);
         assert_eq!(found, expected.map_err(str::to_owned), "{line}");
     };
     let missing = "one or more required arguments were not provided";
@@ -156,7 +157,7 @@ fn an_empty_start_is_asked_for() {
     ] {
         let found = settings(line, &environment("", "/home/eve", ""));
         assert_eq!(
-            found.map(|found| found.hub.start_empty),
+            found.map(|found| found.plane.start_empty),
             Ok(expected),
             "{line}"
         );

@@ -1,8 +1,8 @@
 use std::collections::BTreeMap;
 
 use deltaplane_sync::{
-    Crossing, Epoch, Item, Known, ObjectName, Position, Rejection, Request, Response, SyncKind,
-    Version,
+    Crossing, Epoch, Item, Known, ObjectName, Position, Rejection, Relayed, Request, Response,
+    SyncKind, Version,
 };
 use deltaplane_sync_grpc::{decode_request, decode_response, encode_request, encode_response};
 use proptest::prelude::*;
@@ -48,7 +48,11 @@ prop_compose! {
         removed in prop::collection::vec(name(), 0..4),
     ) -> Response {
         let item = |(name, content, body): (ObjectName, u32, Vec<u8>)| {
-            (name, Item { version: version(content), body: body.into() })
+            let relayed = content.is_multiple_of(3).then(|| Relayed {
+                zone: "eu-1".parse().expect("legal"),
+                name: "a".into(),
+            });
+            (name, Item { version: version(content), body: body.into(), relayed })
         };
         let items = items.into_iter().map(item).collect();
         Response { kind, nonce, at, complete, items, orphaned, removed, approved }
@@ -127,6 +131,7 @@ fn what_is_not_legal_is_said() {
                 Item {
                     version: version(1),
                     body: (*b"{}").into(),
+                    relayed: None,
                 },
             )],
             orphaned: Vec::new(),
@@ -149,7 +154,7 @@ fn what_is_not_legal_is_said() {
         ),
         (
             |wire| wire.system_version_info = String::new(),
-            "\"\" is no position",
+            "\"\" is no position: it must be <epoch>@<revision>",
         ),
         (
             |wire| wire.resources[0].version = "1".to_owned(),

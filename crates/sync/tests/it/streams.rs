@@ -186,7 +186,7 @@ fn many_deletions_wait_for_approval() {
         .expect("asked");
     let approved_at = hub.revision;
     write(&mut hub, &mut sender, "21", None);
-    sender.approve(&kind("Widget"), approved_at);
+    sender.approve(approved_at);
     let [response] = &sender.poll(&hub, Duration::ZERO)[..] else {
         panic!("it is approved");
     };

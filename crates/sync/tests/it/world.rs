@@ -81,6 +81,7 @@ fn make(name: &ObjectName, content: u32) -> Item {
     Item {
         version: crossing.version(),
         body: body.into(),
+        relayed: None,
     }
 }
 
@@ -585,8 +586,8 @@ impl World {
             .iter()
             .filter(|kind| link.sender.held(kind).is_some())
             .collect();
-        for kind in &held {
-            link.sender.approve(kind, self.hub.revision);
+        if !held.is_empty() {
+            link.sender.approve(self.hub.revision);
         }
         let wake = link.sender.wake_at(self.now);
         if let Some(at) = wake.filter(|_| held.is_empty()) {

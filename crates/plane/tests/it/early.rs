@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use deltaplane_client::request;
-use deltaplane_hub::HubConfig;
+use deltaplane_plane::PlaneConfig;
 use http::{Method, Request};
 use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer, ServerName};
@@ -125,7 +125,7 @@ async fn ask_http2(hub: &Running, data: &Path, case: &Case) -> (u16, Value) {
 async fn answers_arrive_whatever_is_still_on_its_way() {
     let directory = directory();
     let data = directory.path().join("data");
-    let mut config: HubConfig = config(&data);
+    let mut config: PlaneConfig = config(&data);
     config.requests.bodies = 0;
     let hub = start(config).await;
     let rbac = "rbac.authorization.k8s.io";

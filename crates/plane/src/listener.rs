@@ -28,6 +28,7 @@ use tokio_rustls::TlsAcceptor;
 use tower::{Service, ServiceExt};
 
 use deltaplane_api::identity::Identity;
+use deltaplane_runtime::identity::{ZoneSubject, zone_of};
 use deltaplane_runtime::tls::ServerConfig;
 use deltaplane_runtime::{Stop, TaskGroup};
 
@@ -101,6 +102,8 @@ struct Door {
 struct Peer {
     /// Who the client is, by its certificate.
     identity: Option<Identity>,
+    /// Which zone it is, by its certificate, if it is one.
+    zone: Option<ZoneSubject>,
     address: SocketAddr,
 }
 
@@ -245,12 +248,14 @@ impl Front {
         let (_, session) = stream.get_ref();
         let shown = session.peer_certificates().and_then(|chain| chain.first());
         let identity = shown.and_then(|leaf| certificate::identity(leaf));
+        let zone = shown.and_then(|leaf| zone_of(leaf));
         let builder = self.protocols.negotiated(session.alpn_protocol());
         let asked = Arc::new(AtomicBool::new(false));
         let service = identified(
             service,
             Peer {
                 identity,
+                zone,
                 address: peer,
             },
             asked.clone(),
@@ -364,6 +369,9 @@ where
         extensions.insert(peer.address);
         if let Some(identity) = &peer.identity {
             extensions.insert(identity.clone());
+        }
+        if let Some(zone) = &peer.zone {
+            extensions.insert(zone.clone());
         }
         service.clone().oneshot(request)
     })

@@ -1,19 +1,26 @@
-//! What a hub is told, as types.
+//! What a control plane is told, as types.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use deltaplane_apiserver::Limits as ApiLimits;
+use deltaplane_apiserver::seams::{Admission, TableColumns, VirtualSubresource};
 use deltaplane_store::RetentionPolicy;
 
 use crate::listener::Limits;
+use crate::routes::Route;
 
-/// Everything that a hub is told.
+/// Everything that a control plane is told.
 #[derive(Clone, Debug)]
-pub struct HubConfig {
+pub struct PlaneConfig {
     /// Where everything is kept.
     pub data_dir: PathBuf,
+    /// What it is called in its kubeconfig.
+    pub name: String,
+    /// Further contexts of its kubeconfig, and the paths that they are for.
+    pub contexts: Vec<(String, String)>,
     /// Where to listen; port 0 takes a free one.
     pub listen: SocketAddr,
     /// Under which name or address clients elsewhere reach it, if it is not the one above.
@@ -37,6 +44,19 @@ pub struct HubConfig {
     pub requests: ApiLimits,
     /// How long requests have to finish when the hub stops.
     pub drain: Duration,
+}
+
+/// What others add to a control plane.
+#[derive(Default)]
+pub struct Extensions {
+    /// Decides about writes, in this order.
+    pub admission: Vec<Arc<dyn Admission>>,
+    /// Subresources that are computed.
+    pub subresources: Vec<Arc<dyn VirtualSubresource>>,
+    /// Columns for Tables.
+    pub columns: Vec<Arc<dyn TableColumns>>,
+    /// Requests that are not for the API.
+    pub routes: Vec<Arc<dyn Route>>,
 }
 
 /// What the server shows to clients.
@@ -64,13 +84,15 @@ const WELL_KNOWN: [&str; 5] = [
     "kubernetes.default.svc.cluster.local",
 ];
 
-// === impl HubConfig ===
+// === impl PlaneConfig ===
 
-impl HubConfig {
+impl PlaneConfig {
     /// A hub with all its data in this directory, on this address, and the rest as usual.
     pub fn new(data_dir: PathBuf, listen: SocketAddr) -> Self {
         Self {
             data_dir,
+            name: "hub".to_owned(),
+            contexts: Vec::new(),
             listen,
             advertise: None,
             certificates: Certificates::Made,
@@ -147,11 +169,11 @@ fn outward() -> Option<IpAddr> {
 mod tests {
     use super::*;
 
-    fn config(listen: &str, advertise: Option<&str>) -> HubConfig {
+    fn config(listen: &str, advertise: Option<&str>) -> PlaneConfig {
         let listen = listen.parse().expect("an address");
-        HubConfig {
+        PlaneConfig {
             advertise: advertise.map(str::to_owned),
-            ..HubConfig::new(PathBuf::from("data"), listen)
+            ..PlaneConfig::new(PathBuf::from("data"), listen)
         }
     }
 

@@ -9,8 +9,8 @@ use deltaplane_runtime::kubeconfig::Kubeconfig;
 use deltaplane_runtime::tls::{Leaf, Made, Material, SecretPem, ServerConfig};
 use deltaplane_runtime::{Clock, Stop};
 
-use crate::config::{Certificates, HubConfig};
-use crate::error::HubError;
+use crate::config::{Certificates, PlaneConfig};
+use crate::error::PlaneError;
 use crate::layout::Layout;
 
 /// What was loaded.
@@ -27,7 +27,7 @@ pub(crate) struct Loaded {
 
 /// Loads again when it is time, and gives the result to all who use it.
 pub(crate) struct Renewal {
-    pub(crate) config: HubConfig,
+    pub(crate) config: PlaneConfig,
     pub(crate) layout: Layout,
     pub(crate) tls: ServerConfig,
     pub(crate) url: String,
@@ -42,10 +42,10 @@ const RETRY: Duration = Duration::from_secs(3600);
 
 /// Loads the certificates, making or renewing what is due. Blocking.
 pub(crate) fn load(
-    config: &HubConfig,
+    config: &PlaneConfig,
     layout: &Layout,
     now: SystemTime,
-) -> Result<Loaded, HubError> {
+) -> Result<Loaded, PlaneError> {
     let material = Material::open(&layout.pki, &config.names(), now)?;
     match &config.certificates {
         Certificates::Made => Ok(Loaded {
@@ -74,24 +74,26 @@ pub(crate) fn load(
 }
 
 /// The file of the operator's that this flag names.
-pub(crate) fn read(flag: &'static str, path: &Path) -> Result<String, HubError> {
-    files::read(path).map_err(|source| HubError::CertificateFile { flag, source })
+pub(crate) fn read(flag: &'static str, path: &Path) -> Result<String, PlaneError> {
+    files::read(path).map_err(|source| PlaneError::CertificateFile { flag, source })
 }
 
 pub(crate) fn write_kubeconfig(
+    config: &PlaneConfig,
     layout: &Layout,
     url: &str,
     loaded: &Loaded,
-) -> Result<(), HubError> {
+) -> Result<(), PlaneError> {
     let kubeconfig = Kubeconfig {
-        context: "hub",
+        context: &config.name,
         server: url,
         ca: loaded.ca.as_deref(),
         user: &loaded.material.admin,
+        further: &config.contexts,
     };
     kubeconfig
         .write(&layout.kubeconfig)
-        .map_err(HubError::Kubeconfig)
+        .map_err(PlaneError::Kubeconfig)
 }
 
 // === impl Loaded ===
@@ -139,11 +141,11 @@ impl Renewal {
     }
 
     /// A few small files, rarely: not worth another thread.
-    fn renew(&self, now: SystemTime) -> Result<SystemTime, HubError> {
+    fn renew(&self, now: SystemTime) -> Result<SystemTime, PlaneError> {
         let loaded = load(&self.config, &self.layout, now)?;
         loaded.warn_of_lost(&self.layout);
         self.tls.replace(&loaded.server)?;
-        write_kubeconfig(&self.layout, &self.url, &loaded)?;
+        write_kubeconfig(&self.config, &self.layout, &self.url, &loaded)?;
         Ok(loaded.again_at)
     }
 }
@@ -155,12 +157,12 @@ mod tests {
     #[test]
     fn what_is_due_is_renewed_everywhere() {
         let directory = tempfile::tempdir().expect("a temporary directory");
-        let config = HubConfig::new(directory.path().join("data"), ([127, 0, 0, 1], 0).into());
+        let config = PlaneConfig::new(directory.path().join("data"), ([127, 0, 0, 1], 0).into());
         let layout = Layout::open(&config.data_dir).expect("made");
         let now = SystemTime::now();
         let loaded = load(&config, &layout, now).expect("made");
         let url = "https://127.0.0.1:7443".to_owned();
-        write_kubeconfig(&layout, &url, &loaded).expect("written");
+        write_kubeconfig(&config, &layout, &url, &loaded).expect("written");
         let read = || files::read_if_exists(&layout.kubeconfig).expect("readable");
         let before = read();
         let renewal = Renewal {

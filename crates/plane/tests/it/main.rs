@@ -10,7 +10,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use deltaplane_client::{Event, Feed, ObjectKey, Pace, Query, Resource, remote, request};
-use deltaplane_hub::{Certificates, Hub, HubConfig, HubError, Sort};
+use deltaplane_plane::{Certificates, Plane, PlaneConfig, PlaneError, Sort};
 use deltaplane_runtime::tls::Material;
 use deltaplane_runtime::{Tasks, Trigger};
 use futures::StreamExt;
@@ -34,12 +34,12 @@ fn directory() -> TempDir {
     tempfile::tempdir().expect("a temporary directory")
 }
 
-fn config(data: &Path) -> HubConfig {
-    HubConfig::new(data.to_owned(), ([127, 0, 0, 1], 0).into())
+fn config(data: &Path) -> PlaneConfig {
+    PlaneConfig::new(data.to_owned(), ([127, 0, 0, 1], 0).into())
 }
 
-async fn start(config: HubConfig) -> Running {
-    let hub = Hub::start(config).await.expect("started");
+async fn start(config: PlaneConfig) -> Running {
+    let hub = Plane::start(config).await.expect("started");
     let client = remote(hub.kubeconfig()).await.expect("a usable kubeconfig");
     let url = hub.url().to_owned();
     let (trigger, stop) = Trigger::new();
@@ -116,7 +116,7 @@ async fn what_is_acknowledged_is_kept_and_watches_resume() {
     first.stop().await;
 
     fs::write(data.join("kubeconfig"), "stale").expect("written");
-    let second = start(HubConfig::new(data, address)).await;
+    let second = start(PlaneConfig::new(data, address)).await;
     assert!(get(&second.client, "one").await.is_some());
     create(&second.client, "two").await;
     until(Some("two")).await;
@@ -131,7 +131,7 @@ async fn a_data_directory_is_for_one_hub() {
     let data = directory.path().join("data");
     let first = start(config(&data)).await;
     let before = fs::read(data.join("kubeconfig")).expect("written");
-    let Err(error) = Hub::start(config(&data)).await else {
+    let Err(error) = Plane::start(config(&data)).await else {
         panic!("it is in use");
     };
     assert_eq!(error.sort(), Sort::Data);
@@ -159,9 +159,9 @@ async fn nobody_waits_for_a_hub_that_is_not_there_yet() {
     let address = free.local_addr().expect("bound");
     drop(free);
     let data = directory.path().join("data");
-    let config = HubConfig {
+    let config = PlaneConfig {
         client_ca: Some(pipe.clone()),
-        ..HubConfig::new(data, address)
+        ..PlaneConfig::new(data, address)
     };
     let operator = std::thread::spawn(move || {
         let mut pipe = fs::File::create(pipe).expect("the hub reads");
@@ -186,7 +186,7 @@ async fn an_address_is_for_one_hub() {
         .parse()
         .expect("an address");
     let data = directory.path().join("b");
-    let Err(error) = Hub::start(HubConfig::new(data.clone(), address)).await else {
+    let Err(error) = Plane::start(PlaneConfig::new(data.clone(), address)).await else {
         panic!("it is in use");
     };
     assert_eq!(error.sort(), Sort::Address);
@@ -207,13 +207,13 @@ async fn a_lost_store_is_not_an_empty_one() {
     create(&hub.client, "one").await;
     hub.stop().await;
     fs::rename(data.join("store"), directory.path().join("elsewhere")).expect("moved");
-    let Err(error) = Hub::start(config(&data)).await else {
+    let Err(error) = Plane::start(config(&data)).await else {
         panic!("its objects are gone");
     };
     assert_eq!(error.sort(), Sort::Data);
     assert!(error.hint().contains("--start-empty"), "{}", error.hint());
     assert!(!data.join("store/store.redb").exists());
-    let on_purpose = HubConfig {
+    let on_purpose = PlaneConfig {
         start_empty: true,
         ..config(&data)
     };
@@ -272,10 +272,10 @@ async fn damaged_certificates_are_refused() {
     let data = directory.path().join("data");
     start(config(&data)).await.stop().await;
     fs::write(data.join("pki/ca.key"), "nonsense").expect("written");
-    let Err(error) = Hub::start(config(&data)).await else {
+    let Err(error) = Plane::start(config(&data)).await else {
         panic!("its key is damaged");
     };
-    assert!(matches!(error, HubError::Material(_)), "{error:?}");
+    assert!(matches!(error, PlaneError::Material(_)), "{error:?}");
     assert!(error.hint().contains("restore"), "{}", error.hint());
     assert!(!data.join("kubeconfig").exists());
 }
@@ -291,7 +291,7 @@ async fn the_operators_certificates_are_shown() {
         fs::write(&path, content).expect("written");
         path
     };
-    let config = HubConfig {
+    let config = PlaneConfig {
         certificates: Certificates::Given {
             certificate: file("tls.crt", &own.server.chain),
             key: file("tls.key", &own.server.key.0),

@@ -8,7 +8,7 @@ use deltaplane_runtime::files::{self, FileError};
 use deltaplane_runtime::tls::Material;
 use deltaplane_store::Embedded;
 
-use crate::error::HubError;
+use crate::error::PlaneError;
 
 /// The parts of a data directory.
 #[derive(Clone, Debug)]
@@ -24,6 +24,8 @@ pub(crate) struct Layout {
 const STORE: &str = "store";
 const PKI: &str = "pki";
 const KUBECONFIG: &str = "kubeconfig";
+/// Of a zone, which joins before it has anything else.
+const MEMBERSHIP: &str = "zone";
 /// What file systems put into directories by themselves.
 const HARMLESS: &str = "lost+found";
 
@@ -40,10 +42,10 @@ impl Layout {
 
     /// The directory, made if it is not there; refused, and left as it is, if it holds other
     /// things.
-    pub(crate) fn open(path: &Path) -> Result<Self, HubError> {
+    pub(crate) fn open(path: &Path) -> Result<Self, PlaneError> {
         if let Some(found) = foreign(path).map_err(unusable(path))? {
             let path = path.to_owned();
-            return Err(HubError::ForeignDir { path, found });
+            return Err(PlaneError::ForeignDir { path, found });
         }
         files::create_private_dir(path).map_err(unusable(path))?;
         Ok(Self::new(path))
@@ -76,9 +78,9 @@ impl Layout {
     }
 }
 
-fn unusable(path: &Path) -> impl FnOnce(FileError) -> HubError {
+fn unusable(path: &Path) -> impl FnOnce(FileError) -> PlaneError {
     let path = path.to_owned();
-    move |source| HubError::DataDir { path, source }
+    move |source| PlaneError::DataDir { path, source }
 }
 
 /// Something that is not ours, in a directory where nothing is.
@@ -93,7 +95,7 @@ fn foreign(path: &Path) -> Result<Option<String>, FileError> {
         let entry = entry.map_err(|error| FileError::reading(path, error))?;
         let name = entry.file_name().to_string_lossy().into_owned();
         match name.as_str() {
-            STORE | PKI | KUBECONFIG => return Ok(None),
+            STORE | PKI | KUBECONFIG | MEMBERSHIP => return Ok(None),
             HARMLESS => {}
             hidden if hidden.starts_with('.') => {}
             _ => found = Some(name),
@@ -132,6 +134,6 @@ mod tests {
         assert!(path.is_dir());
         fs::write(directory.path().join("file"), "").expect("written");
         let error = Layout::open(&directory.path().join("file/c")).expect_err("a file");
-        assert!(matches!(error, HubError::DataDir { .. }), "{error:?}");
+        assert!(matches!(error, PlaneError::DataDir { .. }), "{error:?}");
     }
 }

@@ -15,7 +15,8 @@ use deltaplane_runtime::{Clock, Readiness, Stop, Tasks};
 use deltaplane_store::{Health, HealthWatch, Retention, RetentionPolicy, Store};
 
 use crate::certificates::Loaded;
-use crate::config::HubConfig;
+use crate::config::{Extensions, PlaneConfig};
+use crate::routes::Route;
 
 /// Who our own controllers are.
 const CONTROLLERS: &str = "system:deltaplane:controllers";
@@ -24,27 +25,43 @@ const RETENTION_TICK: Duration = Duration::from_secs(10);
 /// How often it is tried whether a store that fails takes writes again.
 const HEAL_TICK: Duration = Duration::from_secs(5);
 
-pub(crate) fn api_config(
-    config: &HubConfig,
-    loaded: &Loaded,
-    port: u16,
-    clock: &Clock,
-    readiness: &Readiness,
-) -> ApiConfig {
-    ApiConfig {
-        address: config.public(port),
-        service_account_key: loaded.material.service_account_key.0.clone(),
-        commit: config.commit,
-        limits: config.requests.clone(),
-        admission: Vec::new(),
-        subresources: Vec::new(),
-        clock: clock.clone(),
-        readiness: readiness.clone(),
+/// What the API server is made from.
+pub(crate) struct Own<'a> {
+    pub(crate) config: &'a PlaneConfig,
+    pub(crate) loaded: &'a Loaded,
+    pub(crate) port: u16,
+    pub(crate) clock: &'a Clock,
+    pub(crate) readiness: &'a Readiness,
+}
+
+// === impl Own ===
+
+impl Own<'_> {
+    /// With what others add, and what is left of that for the listener.
+    pub(crate) fn api_config(self, extensions: Extensions) -> (ApiConfig, Vec<Arc<dyn Route>>) {
+        let Extensions {
+            admission,
+            subresources,
+            columns,
+            routes,
+        } = extensions;
+        let config = ApiConfig {
+            address: self.config.public(self.port),
+            service_account_key: self.loaded.material.service_account_key.0.clone(),
+            commit: self.config.commit,
+            limits: self.config.requests.clone(),
+            admission,
+            subresources,
+            columns,
+            clock: self.clock.clone(),
+            readiness: self.readiness.clone(),
+        };
+        (config, routes)
     }
 }
 
 /// What programs are told to trust.
-fn root_ca(loaded: &Loaded) -> String {
+pub(crate) fn root_ca(loaded: &Loaded) -> String {
     loaded
         .ca
         .clone()
@@ -54,7 +71,7 @@ fn root_ca(loaded: &Loaded) -> String {
 pub(crate) fn spawn_controllers(
     tasks: &Tasks,
     api: &ApiServer,
-    config: &HubConfig,
+    config: &PlaneConfig,
     loaded: &Loaded,
     readiness: &Readiness,
 ) {

@@ -13,7 +13,7 @@ use deltaplane_store::{CloseError, OpenError};
 
 /// Why a hub did not start, or went down.
 #[derive(Debug, thiserror::Error)]
-pub enum HubError {
+pub enum PlaneError {
     /// The data directory cannot be used.
     #[error("cannot use the data directory {path:?}")]
     DataDir {
@@ -91,9 +91,9 @@ pub enum Sort {
     Other,
 }
 
-// === impl HubError ===
+// === impl PlaneError ===
 
-impl HubError {
+impl PlaneError {
     /// What sort of failure it is.
     pub fn sort(&self) -> Sort {
         match self {
@@ -238,7 +238,7 @@ mod tests {
     fn hints_fit_the_cause() {
         let check = |source: io::Error, expected: &str| {
             let path = "DIR/store.redb".to_owned();
-            let hint = HubError::Store(OpenError::Io { path, source }).hint();
+            let hint = PlaneError::Store(OpenError::Io { path, source }).hint();
             assert!(hint.contains(expected), "{hint}");
         };
         check(too_many_files(), "ulimit -n");
@@ -257,7 +257,7 @@ mod tests {
         let check = |source: io::Error, expected: &str| {
             let path = PathBuf::from("DIR");
             let source = FileError::reading(&path, source);
-            let hint = HubError::DataDir { path, source }.hint();
+            let hint = PlaneError::DataDir { path, source }.hint();
             assert!(hint.contains(expected), "{hint}");
         };
         check(io::ErrorKind::NotADirectory.into(), "is a file");

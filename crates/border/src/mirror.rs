@@ -1,0 +1,367 @@
+//! Applies what came across the border to an API, as a client of it.
+//!
+//! It never writes a status, and never touches what was authored here: neither by name nor by
+//! deletion.
+
+mod attempt;
+
+pub use attempt::preferred_version;
+
+use std::collections::BTreeMap;
+
+use deltaplane_client::request::{self, Patch};
+use deltaplane_client::{ObjectKey, Pace, Resource};
+use deltaplane_sync::{
+    AUTHORED_HERE, Arrival, Crossing, DISPLAY_NAME, Item, Known, MANAGER, Mirrored, ORIGIN,
+    ORPHANED, ObjectName, Origin, Outcome, Position, SOURCE, SyncKind, VERSION, Version, ZONE,
+    is_authored_here, mirrored_name,
+};
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use kube::Client;
+use parking_lot::Mutex;
+use serde_json::{Value, json};
+
+use crate::catalog::{definitions, namespaces};
+use crate::receiving::Target;
+
+/// What a mirror is given.
+pub struct MirrorConfig {
+    /// As sync.
+    pub client: Client,
+    pub pace: Pace,
+    /// Where it is.
+    pub place: Origin,
+    /// Whose objects come: a zone's, or the hub's.
+    pub sender: Origin,
+    /// Whether the API itself keeps sync from what was authored here. Otherwise it is looked
+    /// before.
+    pub guarded: bool,
+}
+
+/// What came across the border, in one API.
+pub struct Mirror {
+    config: MirrorConfig,
+    state: Mutex<State>,
+}
+
+/// An object that is here.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Held {
+    pub version: Version,
+    /// Where the sender's store was.
+    pub source: Option<Position>,
+}
+
+/// What one API calls a kind.
+#[derive(Default)]
+struct State {
+    plurals: BTreeMap<SyncKind, String>,
+    held: BTreeMap<SyncKind, BTreeMap<ObjectName, Held>>,
+}
+
+// === impl Mirror ===
+
+impl Mirror {
+    pub fn new(config: MirrorConfig) -> Self {
+        let mirror = Self {
+            config,
+            state: Mutex::default(),
+        };
+        mirror.learn(&namespaces(), "namespaces");
+        mirror.learn(&definitions(), "customresourcedefinitions");
+        mirror
+    }
+
+    /// What a kind is called in paths.
+    pub fn learn(&self, kind: &SyncKind, plural: &str) {
+        let mut state = self.state.lock();
+        state.plurals.insert(kind.clone(), plural.to_owned());
+    }
+
+    /// What of a kind is here already.
+    pub fn holds(&self, kind: &SyncKind, held: BTreeMap<ObjectName, Held>) {
+        self.state.lock().held.insert(kind.clone(), held);
+    }
+
+    /// The versions that are here, and the stores that they are from.
+    pub fn versions(&self, kind: &SyncKind) -> Known {
+        let state = self.state.lock();
+        let held = state.held.get(kind);
+        let held = || held.into_iter().flatten();
+        let mut furthest: BTreeMap<_, u64> = BTreeMap::new();
+        for source in held().filter_map(|(_, held)| held.source.as_ref()) {
+            let revision = furthest.entry(source.epoch.clone()).or_default();
+            *revision = source.revision.max(*revision);
+        }
+        let sources = furthest.into_iter();
+        Known::Versions {
+            held: held()
+                .map(|(name, held)| (name.clone(), held.version))
+                .collect(),
+            sources: sources
+                .map(|(epoch, revision)| Position { epoch, revision })
+                .collect(),
+        }
+    }
+
+    /// The version that is here of an object.
+    pub fn version(&self, kind: &SyncKind, name: &ObjectName) -> Option<Version> {
+        let state = self.state.lock();
+        Some(state.held.get(kind)?.get(name)?.version)
+    }
+
+    /// Looks which objects of a kind are here, as an API says whose labels are to be trusted.
+    pub async fn list(&self, kind: &SyncKind) -> Result<(), String> {
+        let Some(resource) = self.served(kind).await? else {
+            self.holds(kind, BTreeMap::new());
+            return Ok(());
+        };
+        let selector = match &self.config.sender {
+            Origin::Hub => ORIGIN.to_owned(),
+            Origin::Zone(zone) => format!("{ZONE}={zone}"),
+        };
+        let held = attempt::list(&self.config.client, &resource, &selector).await?;
+        let held = held.iter().filter_map(|object| {
+            let mirrored = Mirrored::of(object)?;
+            let namespace = object["metadata"]["namespace"].as_str().unwrap_or_default();
+            let name = match &self.config.sender {
+                Origin::Hub => object["metadata"]["name"].as_str()?,
+                Origin::Zone(_) => Mirrored::authored_as(object),
+            };
+            let name = ObjectName::new(namespace, name).ok()?;
+            let Mirrored {
+                version, source, ..
+            } = mirrored;
+            Some((name, Held { version, source }))
+        });
+        self.holds(kind, held.collect());
+        Ok(())
+    }
+
+    /// Where objects of a kind are, if they are served at all.
+    async fn served(&self, kind: &SyncKind) -> Result<Option<Resource>, String> {
+        let Some(plural) = self.state.lock().plurals.get(kind).cloned() else {
+            return Ok(None);
+        };
+        let version = attempt::preferred_version(&self.config.client, kind.group()).await?;
+        Ok(version.map(|version| {
+            // Whether there are namespaces in the path does not matter to all that follows.
+            Resource::cluster(kind.group(), &version, &plural, kind.kind())
+        }))
+    }
+
+    /// The path of an object, in the version that it has.
+    fn path(&self, kind: &SyncKind, object: &Value) -> Result<String, String> {
+        let state = self.state.lock();
+        let plural = state.plurals.get(kind);
+        let plural = plural.ok_or_else(|| format!("{kind} is not synced"))?;
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let api_version = text(&object["apiVersion"]);
+        let (group, version) = api_version.split_once('/').unwrap_or(("", &api_version));
+        if group != kind.group() || object["kind"] != kind.kind() {
+            return Err(format!(
+                "it is a {} of {api_version}, and not of {kind}",
+                object["kind"]
+            ));
+        }
+        let (namespace, name) = (
+            text(&object["metadata"]["namespace"]),
+            text(&object["metadata"]["name"]),
+        );
+        let resource = Resource {
+            namespaced: !namespace.is_empty(),
+            ..Resource::cluster(group, version, plural, kind.kind())
+        };
+        Ok(resource.object_path(&ObjectKey::new(&namespace, &name)))
+    }
+
+    /// What an object is called here.
+    fn local_name(&self, kind: &SyncKind, name: &ObjectName) -> String {
+        match &self.config.sender {
+            Origin::Hub => name.name().to_owned(),
+            Origin::Zone(zone) => mirrored_name(zone, name.name(), named_by_labels(kind)),
+        }
+    }
+
+    /// Where it says that it is from, if it may say so.
+    fn origin(&self, item: &Item) -> Result<(Origin, Option<String>), String> {
+        match (&self.config.sender, &item.relayed) {
+            (sender, None) => Ok((sender.clone(), None)),
+            (Origin::Zone(zone), Some(relayed)) => Err(format!(
+                "zone {zone} may send its own objects only, and not those of zone {}",
+                relayed.zone
+            )),
+            (Origin::Hub, Some(relayed)) => {
+                let origin = Origin::Zone(relayed.zone.clone());
+                match origin == self.config.place {
+                    true => Err("it is this zone's own".to_owned()),
+                    false => Ok((origin, Some(relayed.name.to_string()))),
+                }
+            }
+        }
+    }
+
+    async fn put(&self, kind: &SyncKind, name: &ObjectName, item: &Item, at: &Position) -> Outcome {
+        let object = serde_json::from_slice(&item.body);
+        let object = object.map_err(|error| format!("it is no object: {error}"))?;
+        let crossing = Crossing::received(object, name, item.version);
+        let crossing = crossing.map_err(|smuggled| smuggled.to_string())?;
+        let (origin, authored_as) = self.origin(item)?;
+        let local = self.local_name(kind, name);
+        let object = crossing.arriving(Arrival {
+            name: &local,
+            origin: &origin,
+            authored_as: authored_as.as_deref().unwrap_or(name.name()),
+            source: at,
+        });
+        let path = self.path(kind, &object)?;
+        let known = self.version(kind, name).is_some();
+        if !known && !self.config.guarded {
+            match self.authored_here(&path).await? {
+                true if is_shared(kind) => return Ok(()),
+                true => return Err(AUTHORED_HERE.to_owned()),
+                false => {}
+            }
+        }
+        let applied = self.apply_object(&path, &object).await;
+        match applied {
+            // It is there, which is all that is needed; how it is, is the owner's business.
+            Err(reason) if is_shared(kind) && reason.contains(AUTHORED_HERE) => return Ok(()),
+            applied => applied?,
+        }
+        let held = Held {
+            version: item.version,
+            source: Some(at.clone()),
+        };
+        let mut state = self.state.lock();
+        let of_kind = state.held.entry(kind.clone()).or_default();
+        of_kind.insert(name.clone(), held);
+        Ok(())
+    }
+
+    async fn apply_object(&self, path: &str, object: &Value) -> Outcome {
+        let Self { config, .. } = self;
+        let path = format!("{path}?fieldManager={MANAGER}&force=true");
+        let namespace = object["metadata"]["namespace"].as_str();
+        let namespace = namespace.filter(|_| self.config.place == Origin::Hub);
+        attempt::repeat(&config.pace, || async {
+            let applied = request::apply(&config.client, &path, object).await;
+            match (applied, namespace) {
+                // Zones have namespaces that the hub does not know.
+                (Err(error), Some(namespace)) if attempt::lacks_namespace(&error, namespace) => {
+                    attempt::create_namespace(&config.client, namespace).await?;
+                    request::apply(&config.client, &path, object).await
+                }
+                (applied, _) => applied,
+            }
+        })
+        .await
+    }
+
+    /// Whether somebody here has made an object that sync may not touch.
+    async fn authored_here(&self, path: &str) -> Result<bool, String> {
+        let found = attempt::get(&self.config.client, &self.config.pace, path).await?;
+        Ok(found.is_some_and(|object| is_authored_here(&object)))
+    }
+
+    /// The path and the content of an object that came across, if it is here.
+    async fn find(
+        &self,
+        kind: &SyncKind,
+        name: &ObjectName,
+    ) -> Result<Option<(String, Value)>, String> {
+        let Some(resource) = self.served(kind).await? else {
+            return Ok(None);
+        };
+        let resource = Resource {
+            namespaced: !name.namespace().is_empty(),
+            ..resource
+        };
+        let local = self.local_name(kind, name);
+        let path = resource.object_path(&ObjectKey::new(name.namespace(), &local));
+        let found = attempt::get(&self.config.client, &self.config.pace, &path).await?;
+        let ours = found.filter(|object| Origin::of(object).is_some());
+        Ok(ours.map(|object| (path, object)))
+    }
+
+    async fn leave(&self, kind: &SyncKind, name: &ObjectName) -> Outcome {
+        if let Some((path, object)) = self.find(kind, name).await? {
+            let was = object["metadata"]["labels"][ORIGIN].clone();
+            let change = json!({"metadata": {
+                "labels": {ORIGIN: null, ZONE: null},
+                "annotations": {VERSION: null, SOURCE: null, DISPLAY_NAME: null, ORPHANED: was},
+            }});
+            let Self { config, .. } = self;
+            attempt::repeat(&config.pace, || async {
+                let patched: Result<Value, _> =
+                    request::patch(&config.client, &path, Patch::Merge, &change).await;
+                patched.map(drop)
+            })
+            .await?;
+        }
+        self.forget(kind, name);
+        Ok(())
+    }
+
+    async fn remove(&self, kind: &SyncKind, name: &ObjectName) -> Outcome {
+        if let Some((path, object)) = self.find(kind, name).await? {
+            let uid = &object["metadata"]["uid"];
+            let options = json!({
+                "apiVersion": "v1", "kind": "DeleteOptions",
+                "propagationPolicy": "Background", "preconditions": {"uid": uid},
+            });
+            let Self { config, .. } = self;
+            attempt::repeat(&config.pace, || async {
+                match request::delete(&config.client, &path, &options).await {
+                    Err(error) if error.is_not_found() => Ok(()),
+                    deleted => deleted,
+                }
+            })
+            .await?;
+        }
+        self.forget(kind, name);
+        Ok(())
+    }
+
+    fn forget(&self, kind: &SyncKind, name: &ObjectName) {
+        if let Some(of_kind) = self.state.lock().held.get_mut(kind) {
+            of_kind.remove(name);
+        }
+    }
+}
+
+impl Target for Mirror {
+    fn apply<'a>(
+        &'a self,
+        kind: &'a SyncKind,
+        name: &'a ObjectName,
+        item: &'a Item,
+        at: &'a Position,
+    ) -> BoxFuture<'a, Outcome> {
+        self.put(kind, name, item, at).boxed()
+    }
+
+    fn orphan<'a>(&'a self, kind: &'a SyncKind, name: &'a ObjectName) -> BoxFuture<'a, Outcome> {
+        self.leave(kind, name).boxed()
+    }
+
+    fn delete<'a>(&'a self, kind: &'a SyncKind, name: &'a ObjectName) -> BoxFuture<'a, Outcome> {
+        self.remove(kind, name).boxed()
+    }
+
+    fn count(&self, kind: &SyncKind) -> u64 {
+        let state = self.state.lock();
+        state.held.get(kind).map_or(0, |held| held.len() as u64)
+    }
+}
+
+/// Kinds that hub and zones need alike: one that is there already is left as it is.
+fn is_shared(kind: &SyncKind) -> bool {
+    *kind == namespaces() || *kind == definitions()
+}
+
+/// Kinds whose names have no dots.
+fn named_by_labels(kind: &SyncKind) -> bool {
+    kind.group().is_empty() && matches!(kind.kind(), "Namespace" | "Service")
+}

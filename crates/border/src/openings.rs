@@ -1,0 +1,65 @@
+//! Which positions are those of a store.
+
+use deltaplane_sync::{Epoch, Lineage, Position, Revision};
+
+/// When a store was opened, under which epoch, and at which revision: oldest first, the current
+/// one last. Invariant: there is one, and revisions do not fall.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Openings {
+    earlier: Vec<(Epoch, Revision)>,
+    current: Epoch,
+}
+
+// === impl Openings ===
+
+impl Openings {
+    /// A store that has one epoch for its life.
+    pub fn only(current: Epoch) -> Self {
+        Self::new(Vec::new(), current)
+    }
+
+    /// `earlier` holds the revisions at which each ended, oldest first.
+    pub fn new(earlier: Vec<(Epoch, Revision)>, current: Epoch) -> Self {
+        Self { earlier, current }
+    }
+
+    pub fn current(&self) -> &Epoch {
+        &self.current
+    }
+
+    /// What the store, which is at `at`, knows of a position.
+    pub fn lineage(&self, followed: &Position, at: Revision) -> Lineage {
+        let earlier = self.earlier.iter();
+        let ended = earlier
+            .filter(|(epoch, _)| *epoch == followed.epoch)
+            .map(|(_, end)| *end);
+        let current = (followed.epoch == self.current).then_some(at);
+        match ended.chain(current).max() {
+            Some(end) if followed.revision <= end => Lineage::Known,
+            Some(_) => Lineage::Forked,
+            None => Lineage::Foreign,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_store_knows_what_it_was() {
+        let epoch = |name: &str| Epoch(name.into());
+        let openings = Openings::new(vec![(epoch("a"), 10), (epoch("b"), 20)], epoch("c"));
+        for (followed, lineage) in [
+            ("a@10", Lineage::Known),
+            ("a@11", Lineage::Forked),
+            ("b@20", Lineage::Known),
+            ("c@25", Lineage::Known),
+            ("c@26", Lineage::Forked),
+            ("d@1", Lineage::Foreign),
+        ] {
+            let position = followed.parse().expect("legal");
+            assert_eq!(openings.lineage(&position, 25), lineage, "{followed}");
+        }
+    }
+}

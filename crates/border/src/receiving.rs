@@ -1,0 +1,234 @@
+//! The loop that takes what comes: many objects at once, each answered for.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use deltaplane_runtime::{Clock, Stop, TaskGroup};
+use deltaplane_sync::{
+    Action, Item, Known, ObjectName, Outcome, Position, ProtocolError, Receiver, Request, Response,
+    SyncKind,
+};
+use futures::future::BoxFuture;
+use futures::{Stream, StreamExt};
+use tokio::sync::mpsc;
+
+/// Where what comes goes.
+pub trait Target: Send + Sync + 'static {
+    /// Makes the object be there like this. `at` is where the sender's store was.
+    fn apply<'a>(
+        &'a self,
+        kind: &'a SyncKind,
+        name: &'a ObjectName,
+        item: &'a Item,
+        at: &'a Position,
+    ) -> BoxFuture<'a, Outcome>;
+    /// Leaves the object to whoever is here.
+    fn orphan<'a>(&'a self, kind: &'a SyncKind, name: &'a ObjectName) -> BoxFuture<'a, Outcome>;
+    fn delete<'a>(&'a self, kind: &'a SyncKind, name: &'a ObjectName) -> BoxFuture<'a, Outcome>;
+    /// How many objects of a kind are here that came like this.
+    fn count(&self, kind: &SyncKind) -> u64;
+}
+
+/// One end of a stream, and what it does.
+pub struct Receiving<T> {
+    target: Arc<T>,
+    group: TaskGroup,
+    clock: Clock,
+    subscriptions: mpsc::Receiver<(SyncKind, Known)>,
+    pending: VecDeque<Work>,
+    running: usize,
+    finished: (mpsc::Sender<Finished>, mpsc::Receiver<Finished>),
+}
+
+/// Where to say what to subscribe to. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Subscriptions(mpsc::Sender<(SyncKind, Known)>);
+
+struct Work {
+    action: Action,
+    at: Position,
+}
+
+struct Finished {
+    kind: SyncKind,
+    name: ObjectName,
+    outcome: Outcome,
+}
+
+/// Says how a task ended, however it did.
+struct Report {
+    to: mpsc::Sender<Finished>,
+    finished: Option<Finished>,
+}
+
+/// So many objects are applied at once: enough for the store to make them durable together.
+const PARALLEL: usize = 32;
+/// Kinds come one by one.
+const SUBSCRIPTIONS: usize = 64;
+
+// === impl Receiving ===
+
+impl<T: Target> Receiving<T> {
+    /// Tasks that apply objects are of this group.
+    pub fn new(target: Arc<T>, group: TaskGroup, clock: Clock) -> (Self, Subscriptions) {
+        let (sender, subscriptions) = mpsc::channel(SUBSCRIPTIONS);
+        let receiving = Self {
+            target,
+            group,
+            clock,
+            subscriptions,
+            pending: VecDeque::new(),
+            running: 0,
+            finished: mpsc::channel(PARALLEL),
+        };
+        (receiving, Subscriptions(sender))
+    }
+
+    /// Takes what comes until the responses end, which is no error, or one of them is. What is
+    /// being applied then is finished first.
+    pub async fn run<S>(
+        mut self,
+        receiver: &mut Receiver,
+        responses: S,
+        out: mpsc::Sender<Request>,
+        stop: &Stop,
+    ) -> Result<(), ProtocolError>
+    where
+        S: Stream<Item = Result<Response, ProtocolError>>,
+    {
+        let mut responses = std::pin::pin!(responses);
+        let ended = loop {
+            self.start();
+            let request = tokio::select! {
+                () = stop.wait() => break Ok(()),
+                Some(finished) = self.finished.1.recv() => self.finish(receiver, finished),
+                Some((kind, known)) = self.subscriptions.recv() => {
+                    Some(receiver.subscribe(kind, known))
+                }
+                response = responses.next() => match response {
+                    Some(Ok(response)) => match self.take(receiver, response) {
+                        Ok(request) => request,
+                        Err(error) => break Err(error),
+                    },
+                    Some(Err(error)) => break Err(error),
+                    None => break Ok(()),
+                },
+            };
+            if let Some(request) = request
+                && out.send(request).await.is_err()
+            {
+                break Ok(());
+            }
+        };
+        // Otherwise they could overtake those of the next stream.
+        while self.running > 0 {
+            match self.finished.1.recv().await {
+                Some(finished) => drop(self.finish(receiver, finished)),
+                None => break,
+            }
+        }
+        ended
+    }
+
+    fn take(
+        &mut self,
+        receiver: &mut Receiver,
+        response: Response,
+    ) -> Result<Option<Request>, ProtocolError> {
+        let at = response.at.clone();
+        let held = self.target.count(&response.kind);
+        let actions = receiver.response(response, held, self.clock.elapsed())?;
+        let mut answer = None;
+        for action in actions {
+            match action {
+                Action::Send(request) => answer = Some(request),
+                action @ (Action::Apply { .. } | Action::Orphan { .. } | Action::Delete { .. }) => {
+                    let at = at.clone();
+                    self.pending.push_back(Work { action, at });
+                }
+            }
+        }
+        Ok(answer)
+    }
+
+    fn finish(&mut self, receiver: &mut Receiver, finished: Finished) -> Option<Request> {
+        self.running -= 1;
+        let Finished {
+            kind,
+            name,
+            outcome,
+        } = finished;
+        receiver.done(&kind, &name, outcome)
+    }
+
+    fn start(&mut self) {
+        while self.running < PARALLEL
+            && let Some(work) = self.pending.pop_front()
+        {
+            self.running += 1;
+            let (target, to) = (self.target.clone(), self.finished.0.clone());
+            self.group
+                .spawn(async move { work.run(&*target, to).await });
+        }
+    }
+}
+
+// === impl Work ===
+
+impl Work {
+    async fn run(self, target: &impl Target, to: mpsc::Sender<Finished>) {
+        let Self { action, at } = self;
+        let (kind, name) = match &action {
+            Action::Apply { kind, name, .. }
+            | Action::Orphan { kind, name }
+            | Action::Delete { kind, name } => (kind, name),
+            Action::Send(_) => return,
+        };
+        let mut report = Report::new(to, kind, name);
+        let outcome = match &action {
+            Action::Apply { kind, name, item } => target.apply(kind, name, item, &at).await,
+            Action::Orphan { kind, name } => target.orphan(kind, name).await,
+            Action::Delete { kind, name } => target.delete(kind, name).await,
+            Action::Send(_) => return,
+        };
+        report.say(outcome);
+    }
+}
+
+// === impl Report ===
+
+impl Report {
+    fn new(to: mpsc::Sender<Finished>, kind: &SyncKind, name: &ObjectName) -> Self {
+        let finished = Finished {
+            kind: kind.clone(),
+            name: name.clone(),
+            outcome: Err("it broke the process that should have applied it".to_owned()),
+        };
+        let finished = Some(finished);
+        Self { to, finished }
+    }
+
+    fn say(&mut self, outcome: Outcome) {
+        if let Some(finished) = &mut self.finished {
+            finished.outcome = outcome;
+        }
+    }
+}
+
+impl Drop for Report {
+    fn drop(&mut self) {
+        if let Some(finished) = self.finished.take() {
+            // There is a place for each that runs; without a receiver nobody wants to know.
+            let _ = self.to.try_send(finished);
+        }
+    }
+}
+
+// === impl Subscriptions ===
+
+impl Subscriptions {
+    /// Subscribes to a kind, unless the stream is over.
+    pub async fn add(&self, kind: SyncKind, known: Known) {
+        let _ = self.0.send((kind, known)).await;
+    }
+}

@@ -1,0 +1,241 @@
+//! One reader of a catalog, and the loop that sends it what it should have.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+use deltaplane_runtime::{Clock, Stop};
+use deltaplane_sync::{
+    DeletionBudget, Item, Ledger, ObjectName, Presence, ProtocolError, Request, Response, Revision,
+    Sender, SyncKind, Version, View, ZoneName,
+};
+use futures::{Stream, StreamExt};
+use parking_lot::Mutex;
+use tokio::sync::{mpsc, watch};
+
+use crate::catalog::{Catalog, Reader};
+use crate::shared::{Behind, Shared};
+
+/// What one reader was sent and has acknowledged. It goes on to be true when the reader is away.
+#[derive(Debug)]
+pub struct Sending {
+    catalog: Arc<Shared>,
+    zone: Option<ZoneName>,
+    clock: Clock,
+    state: Mutex<State>,
+    /// Counts what the reader said.
+    progress: watch::Sender<u64>,
+}
+
+#[derive(Debug)]
+struct State {
+    sender: Sender,
+    /// The changes up to here are known to the sender.
+    cursor: u64,
+}
+
+/// How many objects of a kind a reader should have, and has not.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Counts {
+    pub wanted: u64,
+    /// Changed, under way, rejected or held back.
+    pub open: u64,
+    /// With the reasons.
+    pub rejected: Vec<(ObjectName, String)>,
+    /// Why nothing is removed.
+    pub held: Option<String>,
+}
+
+/// What a reader has of an object.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ObjectState {
+    /// Nothing when it should have none.
+    pub wanted: Option<Version>,
+    pub acknowledged: Option<Version>,
+    pub rejected: Option<String>,
+}
+
+// === impl Sending ===
+
+impl Sending {
+    /// `ledger` is that of the reader's last stream.
+    pub fn new(
+        catalog: Arc<Shared>,
+        zone: Option<ZoneName>,
+        (budget, ledger): (DeletionBudget, Ledger),
+        clock: Clock,
+    ) -> Self {
+        let cursor = catalog.read().end();
+        let sender = Sender::new(budget, ledger);
+        let state = Mutex::new(State { sender, cursor });
+        Self {
+            catalog,
+            zone,
+            clock,
+            state,
+            progress: watch::Sender::new(0),
+        }
+    }
+
+    /// What was deleted lately, for the next stream.
+    pub fn ledger(&self) -> Ledger {
+        self.state.lock().sender.ledger().clone()
+    }
+
+    /// Sends until the requests end, which is no error, or one of them is.
+    pub async fn run<S>(
+        &self,
+        requests: S,
+        out: mpsc::Sender<Response>,
+        stop: &Stop,
+    ) -> Result<(), ProtocolError>
+    where
+        S: Stream<Item = Result<Request, ProtocolError>>,
+    {
+        let mut requests = std::pin::pin!(requests);
+        let mut changes = self.catalog.changes();
+        let mut outbox = VecDeque::new();
+        loop {
+            changes.borrow_and_update();
+            let (responses, wake) = self.step()?;
+            outbox.extend(responses);
+            tokio::select! {
+                () = stop.wait() => return Ok(()),
+                place = out.reserve(), if !outbox.is_empty() => match (place, outbox.pop_front()) {
+                    (Ok(place), Some(response)) => place.send(response),
+                    (Ok(_) | Err(_), _) => return Ok(()),
+                },
+                request = requests.next() => match request {
+                    Some(request) => self.request(request?)?,
+                    None => return Ok(()),
+                },
+                changed = changes.changed() => if changed.is_err() {
+                    return Ok(());
+                },
+                () = self.until(wake) => {}
+            }
+        }
+    }
+
+    /// What is to be sent now, and when to look again.
+    fn step(&self) -> Result<(Vec<Response>, Option<Duration>), ProtocolError> {
+        let now = self.clock.elapsed();
+        self.with(|sender, view| (sender.poll(view, now), sender.wake_at(now)))
+    }
+
+    fn request(&self, request: Request) -> Result<(), ProtocolError> {
+        let now = self.clock.elapsed();
+        self.with(|sender, view| sender.request(request, view, now))??;
+        self.progress.send_modify(|said| *said += 1);
+        Ok(())
+    }
+
+    async fn until(&self, wake: Option<Duration>) {
+        match wake {
+            Some(at) => {
+                let left = at.saturating_sub(self.clock.elapsed());
+                self.clock.sleep(left).await;
+            }
+            None => std::future::pending().await,
+        }
+    }
+
+    /// Lets the sender know of all changes first.
+    fn with<T>(&self, act: impl FnOnce(&mut Sender, &Reader<'_>) -> T) -> Result<T, ProtocolError> {
+        let catalog = self.catalog.read();
+        let view = Reader {
+            catalog: &catalog,
+            zone: self.zone.as_ref(),
+        };
+        let mut state = self.state.lock();
+        let behind = |Behind| ProtocolError::Behind;
+        state.catch_up(&catalog, &view).map_err(behind)?;
+        Ok(act(&mut state.sender, &view))
+    }
+
+    /// Somebody said that all may go that was to go at this revision.
+    pub fn approve(&self, revision: Revision) {
+        self.state.lock().sender.approve(revision);
+        self.catalog.wake();
+    }
+
+    /// The reader has all up to here, but for what it rejected or what is held; nothing when that
+    /// is not known any more.
+    pub fn through(&self) -> Option<Revision> {
+        self.with(|sender, view| sender.through(view)).ok()
+    }
+
+    /// Ends when the reader has all of a revision.
+    pub async fn propagated(&self, revision: Revision) {
+        let (mut said, mut at) = (self.progress.subscribe(), self.catalog.positions());
+        // An error means that nobody brings the catalog further.
+        let _ = at.wait_for(|at| *at >= revision).await;
+        loop {
+            said.borrow_and_update();
+            if self.through().is_some_and(|through| through >= revision) {
+                return;
+            }
+            if said.changed().await.is_err() {
+                return std::future::pending().await;
+            }
+        }
+    }
+
+    /// How it stands with a kind; nothing when that is not known any more.
+    pub fn counts(&self, kind: &SyncKind) -> Option<Counts> {
+        let counts = self.with(|sender, view| Counts {
+            wanted: view.count(kind),
+            open: sender.open(kind) as u64,
+            rejected: sender
+                .rejected(kind)
+                .map(|(name, reason)| (name.clone(), reason.to_owned()))
+                .collect(),
+            held: sender.held(kind).map(ToString::to_string),
+        });
+        counts.ok()
+    }
+
+    /// What the reader has of an object; nothing when that is not known any more.
+    pub fn object(&self, kind: &SyncKind, name: &ObjectName) -> Option<ObjectState> {
+        let state = self.with(|sender, view| ObjectState {
+            wanted: match view.presence(kind, name) {
+                Presence::Wanted(Item { version, .. }) => Some(version),
+                Presence::Withdrawn(_) | Presence::Gone => None,
+            },
+            acknowledged: sender.acknowledged(kind, name, view),
+            rejected: sender
+                .rejected(kind)
+                .find(|(rejected, _)| *rejected == name)
+                .map(|(_, reason)| reason.to_owned()),
+        });
+        state.ok()
+    }
+}
+
+// === impl ObjectState ===
+
+impl ObjectState {
+    /// Whether the reader has it as it should.
+    pub fn is_current(&self) -> bool {
+        self.wanted.is_some() && self.wanted == self.acknowledged && self.rejected.is_none()
+    }
+}
+
+// === impl State ===
+
+impl State {
+    fn catch_up(&mut self, catalog: &Catalog, view: &Reader<'_>) -> Result<(), Behind> {
+        let end = catalog.end();
+        if self.cursor == end {
+            return Ok(());
+        }
+        if !catalog.reaches(self.cursor) {
+            return Err(Behind);
+        }
+        for (kind, changes) in catalog.after(self.cursor, view.zone) {
+            self.sender.changed(&kind, changes, view);
+        }
+        self.cursor = end;
+        Ok(())
+    }
+}

@@ -1,0 +1,33 @@
+//! What the hub computes about zones when it is asked.
+
+mod object;
+mod zone;
+
+use deltaplane_apiserver::seams::SubresourceRequest;
+use deltaplane_apiserver::{Body, Error};
+use http::{Method, Response};
+use serde_json::Value;
+
+pub use object::ObjectZones;
+pub use zone::{ZonePropagated, ZoneSync};
+
+fn json(value: &Value) -> Result<Response<Body>, Error> {
+    let bytes = serde_json::to_vec(value).map_err(Error::internal)?;
+    let response = Response::builder().header(http::header::CONTENT_TYPE, "application/json");
+    response.body(Body::from(bytes)).map_err(Error::internal)
+}
+
+/// They are read, and nothing else.
+fn only_get(request: &SubresourceRequest<'_>) -> Result<(), Error> {
+    match *request.method {
+        Method::GET => Ok(()),
+        _ => Err(Error::bad_request("this can only be read: use GET")),
+    }
+}
+
+fn parameter(request: &SubresourceRequest<'_>, name: &str) -> Option<String> {
+    let mut pairs = form_urlencoded::parse(request.query.as_bytes());
+    pairs
+        .find(|(key, _)| key == name)
+        .map(|(_, value)| value.into_owned())
+}

@@ -1,0 +1,144 @@
+//! `…/_zones` on any object: which version each zone has of it.
+
+use std::time::SystemTime;
+
+use deltaplane_api::time::Time;
+use deltaplane_apiserver::seams::{BoxFuture, SubresourceRequest, VirtualSubresource};
+use deltaplane_apiserver::{Body, Error};
+use deltaplane_border::{ObjectState, definitions, namespaces};
+use deltaplane_sync::{ObjectName, SyncKind, Version, ZoneName};
+use http::Response;
+use serde_json::{Value, json};
+
+use super::{json, only_get};
+use crate::fleet::Fleet;
+
+/// Answers `_zones`.
+pub struct ObjectZones(pub Fleet);
+
+/// How it stands with an object in a zone.
+struct InZone {
+    zone: ZoneName,
+    phase: &'static str,
+    version: Option<Version>,
+    reason: Option<String>,
+    as_of: Option<SystemTime>,
+}
+
+// === impl ObjectZones ===
+
+impl VirtualSubresource for ObjectZones {
+    fn name(&self) -> &str {
+        "_zones"
+    }
+
+    fn handle<'a>(
+        &'a self,
+        request: SubresourceRequest<'a>,
+    ) -> BoxFuture<'a, Result<Response<Body>, Error>> {
+        Box::pin(async move {
+            only_get(&request)?;
+            self.0.caught_up().await;
+            json(&self.answer(&request)?)
+        })
+    }
+}
+
+impl ObjectZones {
+    fn answer(&self, request: &SubresourceRequest<'_>) -> Result<Value, Error> {
+        let resource = request.resource;
+        let kind = SyncKind::new(resource.group, resource.kind);
+        let name = ObjectName::new(resource.namespace, resource.name);
+        let (Ok(kind), Ok(name)) = (kind, name) else {
+            return Err(Error::bad_request("objects of this kind do not cross"));
+        };
+        let catalog = self.0.catalog().read();
+        let entry = catalog.entry(&kind, &name).cloned();
+        drop(catalog);
+        let synced = self
+            .0
+            .known()
+            .borrow()
+            .synced(resource.group, resource.plural)
+            .is_some();
+        let zones: Vec<ZoneName> = self.0.known().borrow().zones.keys().cloned().collect();
+        let zones = zones
+            .into_iter()
+            .map(|zone| self.in_zone(&kind, &name, zone));
+        let implied = kind == namespaces() || kind == definitions();
+        let message = match (synced, implied) {
+            (true, _) | (false, true) => None,
+            (false, false) => Some(format!(
+                "objects of this kind do not cross; make a SyncedKind {}",
+                plural_name(resource.group, resource.plural)
+            )),
+        };
+        Ok(json!({
+            "kind": "ObjectZones",
+            "apiVersion": "fleet.deltaplane.io/v1alpha1",
+            "version": entry.map(|entry| entry.item.version.to_string()),
+            "message": message,
+            "zones": zones.map(InZone::json).collect::<Vec<_>>(),
+        }))
+    }
+
+    fn in_zone(&self, kind: &SyncKind, name: &ObjectName, zone: ZoneName) -> InZone {
+        let session = self.0.session_of(&zone);
+        let state = session
+            .as_ref()
+            .and_then(|session| session.sending.object(kind, name));
+        let as_of = session.map(|session| match session.is_open() {
+            true => self.0.inner().clock.now(),
+            false => session.heard(),
+        });
+        let Some(ObjectState {
+            wanted,
+            acknowledged,
+            rejected,
+        }) = state
+        else {
+            return InZone {
+                zone,
+                phase: "Unknown",
+                version: None,
+                reason: Some("the zone was not connected since the hub started".to_owned()),
+                as_of,
+            };
+        };
+        let phase = match (wanted, acknowledged, &rejected) {
+            (_, _, Some(_)) => "Rejected",
+            (Some(wanted), Some(held), None) if wanted == held => "Current",
+            (Some(_), _, None) => "Pending",
+            (None, Some(_), None) => "Removing",
+            (None, None, None) => "None",
+        };
+        InZone {
+            zone,
+            phase,
+            version: acknowledged,
+            reason: rejected,
+            as_of,
+        }
+    }
+}
+
+// === impl InZone ===
+
+impl InZone {
+    fn json(self) -> Value {
+        json!({
+            "zone": self.zone.as_str(),
+            "phase": self.phase,
+            "version": self.version.map(|version| version.to_string()),
+            "reason": self.reason,
+            "asOf": self.as_of.map(|at| Time::from_system(at).to_string()),
+        })
+    }
+}
+
+fn plural_name(group: &str, plural: &str) -> String {
+    match group {
+        "" => plural.to_owned(),
+        group => format!("{plural}.{group}"),
+    }
+}

@@ -1,0 +1,174 @@
+//! `…/zones/<zone>/_sync`: how it stands with a zone; `…/_propagated`: waits until it has a
+//! revision.
+
+use std::time::Duration;
+
+use deltaplane_api::time::Time;
+use deltaplane_apiserver::seams::{BoxFuture, SubresourceRequest, VirtualSubresource};
+use deltaplane_apiserver::{Body, Error};
+use deltaplane_border::{definitions, namespaces};
+use deltaplane_sync::{SyncKind, ZoneName};
+use http::Response;
+use serde_json::{Value, json};
+
+use super::{json, only_get, parameter};
+use crate::fleet::Fleet;
+use crate::kinds::{GROUP, synced_kinds};
+use crate::session::Session;
+
+/// Answers `_sync` of zones.
+pub struct ZoneSync(pub Fleet);
+
+/// Answers `_propagated` of zones.
+pub struct ZonePropagated(pub Fleet);
+
+/// Whoever asks for more is answered after this; they may ask again.
+const LONGEST_WAIT: Duration = Duration::from_secs(300);
+
+/// The zone that a request is about.
+fn zone_of(request: &SubresourceRequest<'_>) -> Result<ZoneName, Error> {
+    only_get(request)?;
+    let resource = request.resource;
+    if resource.group != GROUP || resource.plural != "zones" {
+        return Err(Error::no_such_path());
+    }
+    resource.name.parse().map_err(|_| Error::no_such_path())
+}
+
+// === impl ZoneSync ===
+
+impl VirtualSubresource for ZoneSync {
+    fn name(&self) -> &str {
+        "_sync"
+    }
+
+    fn handle<'a>(
+        &'a self,
+        request: SubresourceRequest<'a>,
+    ) -> BoxFuture<'a, Result<Response<Body>, Error>> {
+        Box::pin(async move {
+            let zone = zone_of(&request)?;
+            self.0.caught_up().await;
+            json(&self.answer(&zone))
+        })
+    }
+}
+
+impl ZoneSync {
+    fn answer(&self, zone: &ZoneName) -> Value {
+        let at = self.0.catalog().read().at();
+        let session = self.0.session_of(zone);
+        let through = session
+            .as_ref()
+            .and_then(|session| session.sending.through());
+        let session = session.as_deref();
+        let kinds = self
+            .kinds()
+            .into_iter()
+            .map(|kind| self.kind(session, kind));
+        json!({
+            "kind": "ZoneSync",
+            "apiVersion": "fleet.deltaplane.io/v1alpha1",
+            "zone": zone.as_str(),
+            "connected": session.is_some_and(Session::is_open),
+            "since": session.map(|session| Time::from_system(session.since).to_string()),
+            "heard": session.map(|session| Time::from_system(session.heard()).to_string()),
+            "product": session.map(|session| session.peer.product.as_str()),
+            "protocol": session.map(|session| session.peer.protocol),
+            "features": session.map(|session| &session.peer.features),
+            "revision": at,
+            "through": through,
+            "kinds": kinds.collect::<Vec<_>>(),
+        })
+    }
+
+    fn kinds(&self) -> Vec<SyncKind> {
+        let known = self.0.known();
+        let known = known.borrow();
+        let synced = known.synced.values().map(|kind| kind.kind.clone());
+        let implied = [synced_kinds(), definitions(), namespaces()];
+        let mut kinds: Vec<SyncKind> = implied.into_iter().chain(synced).collect();
+        kinds.sort();
+        kinds.dedup();
+        kinds
+    }
+
+    fn kind(&self, session: Option<&Session>, kind: SyncKind) -> Value {
+        let counts = session.and_then(|session| session.sending.counts(&kind));
+        let Some(counts) = counts else {
+            return json!({"group": kind.group(), "kind": kind.kind()});
+        };
+        let rejected = counts.rejected.iter();
+        let rejected = rejected
+            .map(|(name, reason)| json!({"name": name.to_string(), "reason": reason}))
+            .collect::<Vec<_>>();
+        json!({
+            "group": kind.group(),
+            "kind": kind.kind(),
+            "wanted": counts.wanted,
+            "acknowledged": counts.wanted.saturating_sub(counts.open),
+            "open": counts.open,
+            "rejected": rejected,
+            "held": counts.held,
+        })
+    }
+}
+
+// === impl ZonePropagated ===
+
+impl VirtualSubresource for ZonePropagated {
+    fn name(&self) -> &str {
+        "_propagated"
+    }
+
+    fn handle<'a>(
+        &'a self,
+        request: SubresourceRequest<'a>,
+    ) -> BoxFuture<'a, Result<Response<Body>, Error>> {
+        Box::pin(async move {
+            let zone = zone_of(&request)?;
+            let number = |name: &str| -> Result<Option<u64>, Error> {
+                let text = parameter(&request, name);
+                let number = text.map(|text| text.parse::<u64>()).transpose();
+                number.map_err(|_| Error::bad_request(format!("{name} must be a number")))
+            };
+            let revision = number("revision")?;
+            let revision = revision
+                .ok_or_else(|| Error::bad_request("say which revision: ?revision=<number>"))?;
+            let wait = number("timeoutSeconds")?.map_or(LONGEST_WAIT, Duration::from_secs);
+            let propagated = tokio::select! {
+                () = self.wait(&zone, revision) => true,
+                () = self.0.inner().clock.sleep(wait.min(LONGEST_WAIT)) => false,
+            };
+            json(&json!({
+                "kind": "ZonePropagated",
+                "apiVersion": "fleet.deltaplane.io/v1alpha1",
+                "zone": zone.as_str(),
+                "revision": revision,
+                "propagated": propagated,
+            }))
+        })
+    }
+}
+
+impl ZonePropagated {
+    async fn wait(&self, zone: &ZoneName, revision: u64) {
+        let mut sessions = self.0.sessions_changed();
+        loop {
+            sessions.borrow_and_update();
+            let session = self.0.session_of(zone);
+            let propagated = async {
+                match session {
+                    Some(session) => session.sending.propagated(revision).await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                () = propagated => return,
+                changed = sessions.changed() => if changed.is_err() {
+                    return std::future::pending().await;
+                },
+            }
+        }
+    }
+}

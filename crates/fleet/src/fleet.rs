@@ -1,0 +1,200 @@
+//! The fleet as one handle, for all who serve zones or ask about them.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, OnceLock};
+
+use deltaplane_border::{Catalog, Shared};
+use deltaplane_client::Pace;
+use deltaplane_runtime::{Clock, Stop, TaskGroup, Tasks};
+use deltaplane_store::Store;
+use deltaplane_sync::{Ledger, ObjectName, Sessions, SyncKind, ZoneName};
+use kube::Client;
+use parking_lot::{Mutex, RwLock};
+use tokio::sync::watch;
+
+use crate::known::Known;
+use crate::lineage;
+use crate::projector::{FromZones, Outlets, Projector};
+use crate::session::Session;
+use crate::status::Transitions;
+
+/// What a fleet is made from.
+pub struct FleetConfig {
+    pub store: Store,
+    pub clock: Clock,
+    /// The product's version, for people.
+    pub product: String,
+}
+
+/// All zones of a hub. Cheap to clone.
+#[derive(Clone)]
+pub struct Fleet(Arc<Inner>);
+
+pub(crate) struct Inner {
+    pub(crate) store: Store,
+    pub(crate) clock: Clock,
+    pub(crate) product: String,
+    pub(crate) catalog: Arc<Shared>,
+    pub(crate) known: watch::Receiver<Arc<Known>>,
+    pub(crate) from_zones: Arc<RwLock<FromZones>>,
+    pub(crate) zones: Mutex<Zones>,
+    /// Counts the sessions that were opened.
+    pub(crate) opened: watch::Sender<u64>,
+    pub(crate) transitions: Transitions,
+    /// Applies what comes from zones.
+    pub(crate) group: TaskGroup,
+    client: OnceLock<Client>,
+}
+
+/// The sessions of zones, and what is kept from one to the next.
+#[derive(Default)]
+pub(crate) struct Zones {
+    pub(crate) numbers: Sessions,
+    /// The last of each zone, open or not.
+    pub(crate) sessions: BTreeMap<ZoneName, Arc<Session>>,
+    /// What was deleted at the hub lately because a zone said so.
+    pub(crate) ledgers: BTreeMap<ZoneName, Ledger>,
+}
+
+/// Why a fleet did not start.
+#[derive(Debug, thiserror::Error)]
+#[error("failed to read what belongs to the fleet")]
+pub struct FleetError(#[source] Box<dyn std::error::Error + Send + Sync>);
+
+// === impl Fleet ===
+
+impl Fleet {
+    /// Takes in all that is stored, and follows it as a task of `tasks`.
+    pub async fn open(config: FleetConfig, tasks: &Tasks) -> Result<Self, FleetError> {
+        let FleetConfig {
+            store,
+            clock,
+            product,
+        } = config;
+        let failed = |error: Box<dyn std::error::Error + Send + Sync>| FleetError(error);
+        let openings = lineage::open(&store).await;
+        let openings = openings.map_err(|error| failed(error.into()))?;
+        let catalog = Catalog::new(openings, store.revision().get());
+        let catalog = Arc::new(Shared::new(catalog));
+        let (sender, known) = watch::channel(Arc::default());
+        let from_zones = Arc::new(RwLock::default());
+        let outlets = Outlets {
+            catalog: catalog.clone(),
+            known: sender,
+            from_zones: Arc::clone(&from_zones),
+        };
+        let mut projector = Projector::new(store.clone(), clock.clone(), outlets);
+        let watch = projector.load().await;
+        let watch = watch.map_err(|error| failed(error.into()))?;
+        tasks.spawn("projector", |stop| projector.run(watch, stop));
+        Ok(Self(Arc::new(Inner {
+            store,
+            clock,
+            product,
+            catalog,
+            known,
+            from_zones,
+            zones: Mutex::default(),
+            opened: watch::Sender::new(0),
+            transitions: Transitions::default(),
+            group: tasks.group("from zones"),
+            client: OnceLock::new(),
+        })))
+    }
+
+    /// From now on zones can be served: `sync` writes what comes from them, and `controllers` the
+    /// status of their objects.
+    pub fn attach(&self, sync: Client, controllers: Client, tasks: &Tasks) {
+        let _ = self.0.client.set(sync);
+        let fleet = self.clone();
+        let pace = Pace::system();
+        tasks.spawn("zone status", |stop: Stop| {
+            crate::status::run(fleet, controllers, pace, stop)
+        });
+    }
+
+    pub(crate) fn inner(&self) -> &Inner {
+        &self.0
+    }
+
+    /// What is known of kinds and zones, now and later.
+    pub fn known(&self) -> watch::Receiver<Arc<Known>> {
+        self.0.known.clone()
+    }
+
+    /// Everything that zones may get.
+    pub fn catalog(&self) -> &Arc<Shared> {
+        &self.0.catalog
+    }
+
+    /// The client for what comes from zones, once there is one.
+    pub(crate) fn client(&self) -> Option<Client> {
+        self.0.client.get().cloned()
+    }
+
+    /// Whether there is a zone of this name.
+    pub fn is_zone(&self, zone: &ZoneName) -> bool {
+        self.0.known.borrow().zones.contains_key(zone)
+    }
+
+    /// Whether objects of a kind cross.
+    pub fn is_synced(&self, group: &str, plural: &str) -> bool {
+        self.0.known.borrow().synced(group, plural).is_some()
+    }
+
+    /// How many zones have an object as it is, and how many should.
+    pub fn spread(&self, kind: &SyncKind, name: &ObjectName) -> (usize, usize) {
+        let zones: Vec<ZoneName> = self.0.known.borrow().zones.keys().cloned().collect();
+        let entry = self.0.catalog.read().entry(kind, name).cloned();
+        let Some(entry) = entry else {
+            return (0, 0);
+        };
+        let wanted = zones
+            .iter()
+            .filter(|zone| entry.audience.includes(Some(zone)));
+        let (mut have, mut want) = (0, 0);
+        for zone in wanted {
+            want += 1;
+            let session = self.session_of(zone);
+            let state = session.and_then(|session| session.sending.object(kind, name));
+            let current = state.is_some_and(|state| state.is_current());
+            have += usize::from(current);
+        }
+        (have, want)
+    }
+
+    /// Waits until all that is stored now has been taken in.
+    pub async fn caught_up(&self) {
+        let now = self.0.store.revision().get();
+        let mut positions = self.0.catalog.positions();
+        // An error means that nobody reads any more; then there is nothing to wait for.
+        let _ = positions.wait_for(|at| *at >= now).await;
+    }
+
+    /// Waits until a zone is connected.
+    pub async fn connected(&self, zone: &ZoneName) {
+        let mut sessions = self.sessions_changed();
+        loop {
+            sessions.borrow_and_update();
+            if self
+                .session_of(zone)
+                .is_some_and(|session| session.is_open())
+            {
+                return;
+            }
+            if sessions.changed().await.is_err() {
+                return;
+            }
+        }
+    }
+
+    /// Woken when a zone opens a session.
+    pub(crate) fn sessions_changed(&self) -> watch::Receiver<u64> {
+        self.0.opened.subscribe()
+    }
+
+    /// The last session of a zone, open or not.
+    pub(crate) fn session_of(&self, zone: &ZoneName) -> Option<Arc<Session>> {
+        self.0.zones.lock().sessions.get(zone).cloned()
+    }
+}

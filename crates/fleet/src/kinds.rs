@@ -1,0 +1,222 @@
+//! The kinds of the fleet, as users write them.
+
+use deltaplane_api::selector::LabelSelector;
+use deltaplane_sync::{
+    Direction, NameError, ObjectName, StatusWriters, SyncKind, Synced, Withdrawal,
+};
+use serde::Deserialize;
+use serde_json::Value;
+
+mod definitions;
+
+pub use definitions::definitions;
+
+/// The API group of our own kinds.
+pub const GROUP: &str = "fleet.deltaplane.io";
+pub const VERSION: &str = "v1alpha1";
+/// The tenant that everything belongs to until there are several.
+pub(crate) const TENANT: &str = deltaplane_apiserver::TENANT;
+/// Who writes what came across the border. Nobody can act as this user from outside the process.
+pub const SYNC_USER: &str = "system:deltaplane:sync";
+/// The annotation of a zone with the revision up to which deletions there are approved.
+pub const APPROVED: &str = "fleet.deltaplane.io/approve-deletions";
+/// The annotation of a zone with the id of the join token that counts.
+pub const TOKEN: &str = "fleet.deltaplane.io/join-token";
+/// The annotation of a definition with the fields that controllers compute.
+pub(crate) const COMPUTED: &str = "deltaplane.io/computed-fields";
+/// The label without which no Secret crosses.
+const SYNC_LABEL: &str = "deltaplane.io/sync";
+
+/// What synced kinds are called on the wire.
+pub fn synced_kinds() -> SyncKind {
+    SyncKind::new(GROUP, "SyncedKind").expect("a legal name")
+}
+
+/// A kind that crosses the border.
+#[derive(Clone, Debug)]
+pub struct SyncedKind {
+    pub kind: SyncKind,
+    pub plural: String,
+    pub spec: SyncedKindSpec,
+    selector: Option<LabelSelector>,
+}
+
+/// As its object has it.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SyncedKindSpec {
+    #[serde(default)]
+    pub group: String,
+    pub kind: String,
+    pub direction: DirectionName,
+    #[serde(default)]
+    pub across_zones: bool,
+    #[serde(default = "yes")]
+    pub zone_authored: bool,
+    #[serde(default)]
+    pub selector: Option<Value>,
+    #[serde(default)]
+    pub status: StatusName,
+    #[serde(default)]
+    pub on_withdraw: WithdrawName,
+}
+
+/// A zone, as its object has it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ZoneSpec {
+    #[serde(default = "yes")]
+    pub enabled: bool,
+    #[serde(default)]
+    pub deletion_budget: Option<Budget>,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+pub struct Budget {
+    pub max: Option<u64>,
+    pub percent: Option<u8>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+pub enum DirectionName {
+    HubToZone,
+    ZoneToHub,
+    Both,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+pub enum StatusName {
+    #[default]
+    Zones,
+    Each,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+pub enum WithdrawName {
+    #[default]
+    Orphan,
+    Delete,
+}
+
+/// Why an object is no synced kind.
+#[derive(Debug, thiserror::Error)]
+pub enum KindError {
+    #[error("its spec cannot be read")]
+    Spec(#[from] serde_json::Error),
+    #[error(transparent)]
+    Name(#[from] NameError),
+    #[error("its selector cannot be read")]
+    Selector,
+    #[error("it must be called <plural>.<group>, and not {0:?}")]
+    Called(String),
+}
+
+fn yes() -> bool {
+    true
+}
+
+// === impl SyncedKind ===
+
+impl SyncedKind {
+    /// Of its object. Its plural is in its name.
+    pub fn of(object: &Value) -> Result<Self, KindError> {
+        let spec: SyncedKindSpec = serde_json::from_value(object["spec"].clone())?;
+        let name = object["metadata"]["name"].as_str().unwrap_or_default();
+        let plural = match spec.group.as_str() {
+            "" => Some(name),
+            group => name
+                .strip_suffix(group)
+                .and_then(|name| name.strip_suffix('.')),
+        };
+        let plural = plural.filter(|plural| !plural.is_empty() && !plural.contains('.'));
+        let plural = plural.ok_or_else(|| KindError::Called(name.to_owned()))?;
+        let selector = spec.selector.as_ref().map(|selector| {
+            let parsed = LabelSelector::from_object(selector);
+            parsed.ok_or(KindError::Selector)
+        });
+        Ok(Self {
+            kind: SyncKind::new(&spec.group, &spec.kind)?,
+            plural: plural.to_owned(),
+            selector: selector.transpose()?,
+            spec,
+        })
+    }
+
+    /// What its object is called: `<plural>.<group>`. Its definition has the same name.
+    pub fn name(&self) -> String {
+        match self.spec.group.as_str() {
+            "" => self.plural.clone(),
+            group => format!("{}.{group}", self.plural),
+        }
+    }
+
+    /// Where its objects are in the store.
+    pub(crate) fn collection(&self) -> String {
+        match self.spec.group.as_str() {
+            "" => self.plural.clone(),
+            group => format!("{group}/{}", self.plural),
+        }
+    }
+
+    /// The definition that must be there before its objects; built-in kinds need none, and none
+    /// is found for them.
+    pub(crate) fn definition(&self) -> Option<ObjectName> {
+        match self.spec.group.as_str() {
+            "" => None,
+            _ => ObjectName::new("", &self.name()).ok(),
+        }
+    }
+
+    pub fn goes_down(&self) -> bool {
+        match self.spec.direction {
+            DirectionName::HubToZone | DirectionName::Both => true,
+            DirectionName::ZoneToHub => false,
+        }
+    }
+
+    pub fn goes_up(&self) -> bool {
+        match self.spec.direction {
+            DirectionName::ZoneToHub | DirectionName::Both => self.spec.zone_authored,
+            DirectionName::HubToZone => false,
+        }
+    }
+
+    /// What the rules of writing need.
+    pub fn synced(&self) -> Synced {
+        Synced {
+            direction: match self.spec.direction {
+                DirectionName::HubToZone => Direction::HubToZone,
+                DirectionName::ZoneToHub => Direction::ZoneToHub,
+                DirectionName::Both => Direction::Both,
+            },
+            status: match self.spec.status {
+                StatusName::Zones => StatusWriters::Zones,
+                StatusName::Each => StatusWriters::Each,
+            },
+        }
+    }
+
+    /// What becomes of objects that zones should not have any more.
+    pub fn withdrawal(&self) -> Withdrawal {
+        match self.spec.on_withdraw {
+            WithdrawName::Orphan => Withdrawal::Orphan,
+            WithdrawName::Delete => Withdrawal::Delete,
+        }
+    }
+
+    /// Whether an object of this kind may cross at all.
+    pub(crate) fn selects(&self, object: &Value) -> bool {
+        let labels = &object["metadata"]["labels"];
+        let label = |key: &str| labels[key].as_str();
+        let selected = self.selector.as_ref();
+        selected.is_none_or(|selector| selector.matches(label)) && !self.is_secret_kept(object)
+    }
+
+    /// Secrets cross only when somebody said so, and those of service accounts never.
+    fn is_secret_kept(&self, object: &Value) -> bool {
+        let is_secret = self.kind.group().is_empty() && self.kind.kind() == "Secret";
+        let wanted = object["metadata"]["labels"][SYNC_LABEL] == "true";
+        let token = object["type"] == "kubernetes.io/service-account-token";
+        is_secret && (!wanted || token)
+    }
+}

@@ -1,0 +1,157 @@
+//! The definitions that a hub installs for the kinds of the fleet.
+
+use serde_json::{Value, json};
+
+use super::{GROUP, VERSION};
+
+/// All of them.
+pub fn definitions() -> Vec<Value> {
+    vec![zones(), synced_kinds()]
+}
+
+fn zones() -> Value {
+    let spec = json!({
+        "type": "object",
+        "properties": {
+            "enabled": {
+                "type": "boolean", "default": true,
+                "description": "Whether the zone may connect.",
+            },
+            "deletionBudget": {
+                "type": "object",
+                "description": "How many objects of a kind may be deleted in the zone within ten minutes without approval: max, or percent of what is there, whichever is more.",
+                "properties": {
+                    "max": {"type": "integer", "format": "int64", "minimum": 0},
+                    "percent": {"type": "integer", "format": "int32", "minimum": 0, "maximum": 100},
+                },
+            },
+        },
+    });
+    let status = json!({
+        "type": "object",
+        "properties": {
+            "connection": {
+                "type": "string", "enum": ["Connected", "Disconnected"],
+                "description": "Whether the zone is connected. Written when that changes, and never in between.",
+            },
+            "since": {"type": "string", "format": "date-time"},
+            "product": {"type": "string", "description": "The version of deltaplane in the zone."},
+            "features": {"type": "array", "items": {"type": "string"}, "x-kubernetes-list-type": "set"},
+            "message": {"type": "string", "description": "Why it is not connected, if that is known."},
+        },
+    });
+    let schema = json!({
+        "type": "object",
+        "description": "A member of the fleet.",
+        "properties": {"spec": spec, "status": status},
+        "x-kubernetes-validations": [{
+            "rule": "self.metadata.name.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$') && size(self.metadata.name) <= 63 && self.metadata.name != 'hub'",
+            "message": "a zone's name must be a DNS label, and not \"hub\"",
+        }],
+    });
+    let columns = json!([
+        {"name": "Connection", "type": "string", "jsonPath": ".status.connection"},
+        {"name": "Since", "type": "date", "jsonPath": ".status.since"},
+        {"name": "Version", "type": "string", "jsonPath": ".status.product"},
+        {"name": "Enabled", "type": "boolean", "jsonPath": ".spec.enabled", "priority": 1},
+        {"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"},
+    ]);
+    definition("Zone", "zones", &schema, &columns)
+}
+
+fn synced_kinds() -> Value {
+    let spec = json!({
+        "type": "object",
+        "required": ["kind", "direction"],
+        "properties": {
+            "group": {"type": "string", "default": "", "maxLength": 253, "description": "The API group; empty for Kubernetes' first kinds."},
+            "kind": {"type": "string", "minLength": 1, "maxLength": 63},
+            "direction": {
+                "type": "string", "enum": ["HubToZone", "ZoneToHub", "Both"],
+                "description": "Where objects of the kind may be authored, and where they go.",
+            },
+            "acrossZones": {
+                "type": "boolean", "default": false,
+                "description": "Whether a zone's objects are passed on to the other zones, without their status.",
+            },
+            "zoneAuthored": {
+                "type": "boolean", "default": true,
+                "description": "Whether objects that zones author are sent to the hub.",
+            },
+            "selector": {
+                "type": "object",
+                "description": "Which of the hub's objects go to zones; all if absent.",
+                "properties": {
+                    "matchLabels": {"type": "object", "additionalProperties": {"type": "string"}},
+                    "matchExpressions": {"type": "array", "items": {
+                        "type": "object", "required": ["key", "operator"],
+                        "properties": {
+                            "key": {"type": "string"},
+                            "operator": {"type": "string", "enum": ["In", "NotIn", "Exists", "DoesNotExist"]},
+                            "values": {"type": "array", "items": {"type": "string"}},
+                        },
+                    }},
+                },
+            },
+            "status": {
+                "type": "string", "enum": ["Zones", "Each"], "default": "Zones",
+                "description": "Who computes the status of the objects: only zones, which run them, or every control plane its own.",
+            },
+            "onWithdraw": {
+                "type": "string", "enum": ["Orphan", "Delete"], "default": "Orphan",
+                "description": "What zones do with objects that they should not have any more, and that were not deleted.",
+            },
+        },
+        "x-kubernetes-validations": [{
+            "rule": "self.group == oldSelf.group && self.kind == oldSelf.kind",
+            "message": "group and kind cannot be changed; make another SyncedKind",
+        }],
+    });
+    let schema = json!({
+        "type": "object",
+        "required": ["spec"],
+        "description": "A kind whose objects cross the border between hub and zones.",
+        "properties": {"spec": spec},
+        "x-kubernetes-validations": [{
+            "rule": "self.spec.group == '' ? !self.metadata.name.contains('.') : self.metadata.name.endsWith('.' + self.spec.group)",
+            "message": "it must be called <plural>.<group>, such as widgets.example.com, or <plural> for a kind without a group",
+        }],
+    });
+    let columns = json!([
+        {"name": "Kind", "type": "string", "jsonPath": ".spec.kind"},
+        {"name": "Direction", "type": "string", "jsonPath": ".spec.direction"},
+        {"name": "Across", "type": "boolean", "jsonPath": ".spec.acrossZones"},
+        {"name": "Status", "type": "string", "jsonPath": ".spec.status", "priority": 1},
+        {"name": "Withdraw", "type": "string", "jsonPath": ".spec.onWithdraw", "priority": 1},
+        {"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"},
+    ]);
+    definition("SyncedKind", "syncedkinds", &schema, &columns)
+}
+
+fn definition(kind: &str, plural: &str, schema: &Value, columns: &Value) -> Value {
+    let has_status = schema["properties"].get("status").is_some();
+    let subresources = match has_status {
+        true => json!({"status": {}}),
+        false => json!({}),
+    };
+    json!({
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": format!("{plural}.{GROUP}")},
+        "spec": {
+            "group": GROUP,
+            "scope": "Cluster",
+            "names": {
+                "kind": kind, "listKind": format!("{kind}List"),
+                "plural": plural, "singular": kind.to_lowercase(),
+                "categories": ["fleet"],
+            },
+            "versions": [{
+                "name": VERSION, "served": true, "storage": true,
+                "schema": {"openAPIV3Schema": schema},
+                "subresources": subresources,
+                "additionalPrinterColumns": columns,
+            }],
+        },
+    })
+}

@@ -1,0 +1,61 @@
+//! What the hub knows of kinds and zones, as of one revision.
+
+use std::collections::BTreeMap;
+
+use deltaplane_sync::{Computed, DeletionBudget, Revision, SyncKind, ZoneName};
+
+use crate::kinds::{SyncedKind, ZoneSpec};
+
+/// Everything that decisions about single requests need. Replaced as a whole.
+#[derive(Clone, Debug, Default)]
+pub struct Known {
+    pub(crate) at: Revision,
+    /// By group and plural.
+    pub(crate) synced: BTreeMap<(String, String), SyncedKind>,
+    /// Fields that controllers write, by group and plural.
+    pub(crate) computed: BTreeMap<(String, String), Vec<Computed>>,
+    pub(crate) zones: BTreeMap<ZoneName, ZoneEntry>,
+}
+
+/// A zone, as its object says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ZoneEntry {
+    pub(crate) uid: String,
+    pub(crate) spec: ZoneSpec,
+    /// Removals up to here were approved.
+    pub(crate) approved: Revision,
+    /// The id of the join token that counts.
+    pub(crate) token: Option<String>,
+}
+
+// === impl Known ===
+
+impl Known {
+    pub(crate) fn synced(&self, group: &str, plural: &str) -> Option<&SyncedKind> {
+        self.synced.get(&(group.to_owned(), plural.to_owned()))
+    }
+
+    pub(crate) fn computed(&self, group: &str, plural: &str) -> &[Computed] {
+        let key = (group.to_owned(), plural.to_owned());
+        self.computed.get(&key).map_or(&[], Vec::as_slice)
+    }
+
+    /// The kinds that zones send.
+    pub(crate) fn upward(&self) -> impl Iterator<Item = (&SyncKind, &str)> {
+        let upward = self.synced.iter().filter(|(_, kind)| kind.goes_up());
+        upward.map(|((_, plural), kind)| (&kind.kind, plural.as_str()))
+    }
+}
+
+// === impl ZoneEntry ===
+
+impl ZoneEntry {
+    pub(crate) fn budget(&self) -> DeletionBudget {
+        let usual = DeletionBudget::default();
+        let given = self.spec.deletion_budget.unwrap_or_default();
+        DeletionBudget {
+            max: given.max.unwrap_or(usual.max),
+            percent: given.percent.unwrap_or(usual.percent),
+        }
+    }
+}

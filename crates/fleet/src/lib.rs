@@ -1,0 +1,29 @@
+//! The hub's side of the fleet: which zone should have which version of what, who may write what,
+//! and what is known of the zones.
+//!
+//! Not here: bytes on a connection (`sync-grpc`, wired by `hub`), what a sender or receiver decides
+//! (`sync`), how objects are applied (`border`).
+//!
+//! Invariants: the projector reads the store's ordered log, so that nobody sees an object before
+//! the rule that governs it; the newest session of a zone counts, and what an older one says is
+//! not heard; heartbeats are never stored.
+
+mod endpoints;
+mod fleet;
+pub mod kinds;
+mod known;
+mod lineage;
+mod ownership;
+mod projector;
+mod rules;
+mod session;
+mod status;
+
+pub use endpoints::{ObjectZones, ZonePropagated, ZoneSync};
+pub use fleet::{Fleet, FleetConfig, FleetError};
+pub use kinds::{SYNC_USER, synced_kinds};
+pub use known::Known;
+pub use lineage::{LineageError, open as open_lineage};
+pub use ownership::Ownership;
+pub use rules::follow_definitions;
+pub use session::{HandshakeError, Peer, Session};

@@ -1,0 +1,443 @@
+//! From the store's ordered log to what zones should have.
+//!
+//! One task reads everything that is written, in its order, and brings the catalog and what is
+//! known of kinds and zones from one revision to the next, each time as a whole.
+
+mod batch;
+mod place;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use deltaplane_border::{Held, Shared, definitions, namespaces};
+use deltaplane_runtime::{Clock, Stop};
+use deltaplane_store::{
+    Collection, Event, ListQuery, Object, ReadError, Revision, Scope, Store, Watch, WatchError,
+};
+use deltaplane_sync::{Computed, ObjectName, SyncKind, ZoneName};
+use parking_lot::RwLock;
+use serde_json::Value;
+use tokio::sync::watch;
+
+use crate::kinds::{APPROVED, COMPUTED, GROUP, SyncedKind, TENANT, TOKEN, synced_kinds};
+use crate::known::{Known, ZoneEntry};
+
+use batch::Batch;
+
+/// What came from zones, by zone and kind, under the names that it has there.
+pub(crate) type FromZones = BTreeMap<(ZoneName, SyncKind), BTreeMap<ObjectName, Held>>;
+
+/// Reads the log.
+pub(crate) struct Projector {
+    store: Store,
+    clock: Clock,
+    catalog: Arc<Shared>,
+    published: watch::Sender<Arc<Known>>,
+    from_zones: Arc<RwLock<FromZones>>,
+    known: Known,
+    /// By collection.
+    synced: BTreeMap<String, SyncedKind>,
+    /// How many objects zones should have in a namespace.
+    used: BTreeMap<String, u64>,
+}
+
+/// Where a projector puts what it finds.
+pub(crate) struct Outlets {
+    pub(crate) catalog: Arc<Shared>,
+    pub(crate) known: watch::Sender<Arc<Known>>,
+    pub(crate) from_zones: Arc<RwLock<FromZones>>,
+}
+
+/// Why the log cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ProjectorError {
+    #[error("failed to read objects")]
+    Read(#[from] ReadError),
+    #[error("failed to read the log")]
+    Watch(#[from] WatchError),
+    #[error("a collection has a name that is not legal")]
+    Name(#[from] deltaplane_store::KeyError),
+}
+
+/// Events taken at once.
+const BATCH: usize = 1024;
+const ZONES: &str = "fleet.deltaplane.io/zones";
+const KINDS: &str = "fleet.deltaplane.io/syncedkinds";
+const DEFINITIONS: &str = "apiextensions.k8s.io/customresourcedefinitions";
+const NAMESPACES: &str = "namespaces";
+
+// === impl Projector ===
+
+impl Projector {
+    pub(crate) fn new(store: Store, clock: Clock, outlets: Outlets) -> Self {
+        Self {
+            store,
+            clock,
+            catalog: outlets.catalog,
+            published: outlets.known,
+            from_zones: outlets.from_zones,
+            known: Known::default(),
+            synced: BTreeMap::new(),
+            used: BTreeMap::new(),
+        }
+    }
+
+    /// Takes in everything that is there, and follows from that revision on.
+    pub(crate) async fn load(&mut self) -> Result<Watch, ProjectorError> {
+        let at = self.store.revision();
+        let mut batch = Batch::new(&self.catalog);
+        self.known = Known::default();
+        for object in self.list(ZONES, at).await? {
+            self.zone(&object, true);
+        }
+        for object in self.list(DEFINITIONS, at).await? {
+            self.computed(&object, true);
+        }
+        let kinds = self.list(KINDS, at).await?;
+        let named: BTreeSet<String> = kinds.iter().map(|kind| kind.key().name().into()).collect();
+        let before: Vec<String> = self.synced.keys().cloned().collect();
+        for collection in before {
+            if !named.contains(&self.synced[&collection].name()) {
+                self.drop_kind(&mut batch, &collection, at);
+            }
+        }
+        for object in kinds {
+            self.synced_kind(&mut batch, &object, true).await?;
+        }
+        self.publish(batch, at);
+        Ok(self.store.watch(Scope::everything(), at)?)
+    }
+
+    /// Follows the log until told to stop.
+    pub(crate) async fn run(mut self, mut watch: Watch, stop: Stop) -> Result<(), ProjectorError> {
+        loop {
+            let Some(next) = stop.unless(watch.next_batch(BATCH)).await else {
+                return Ok(());
+            };
+            match next {
+                Ok(events) => {
+                    let mut batch = Batch::new(&self.catalog);
+                    for event in &events.events {
+                        self.event(&mut batch, event).await?;
+                    }
+                    self.publish(batch, events.revision);
+                }
+                Err(WatchError::Resync { .. }) => {
+                    tracing::warn!("the projector fell behind the retained history; reading all");
+                    watch = self.load().await?;
+                }
+                Err(WatchError::Storage { reason }) => {
+                    tracing::warn!(%reason, "failed to read the log; trying again");
+                    self.clock.sleep(std::time::Duration::from_secs(1)).await;
+                }
+                Err(WatchError::Closed) => {
+                    stop.wait().await;
+                    return Ok(());
+                }
+                Err(error @ WatchError::Future { .. }) => return Err(error.into()),
+            }
+        }
+    }
+
+    fn publish(&mut self, batch: Batch, at: Revision) {
+        let Batch {
+            edits,
+            kinds,
+            from_zones,
+            knows_more,
+            ..
+        } = batch;
+        self.known.at = at.get();
+        if !from_zones.is_empty() {
+            let mut all = self.from_zones.write();
+            for (zone, kind, name, held) in from_zones {
+                let of_kind = all.entry((zone, kind)).or_default();
+                match held {
+                    Some(held) => of_kind.insert(name, held),
+                    None => of_kind.remove(&name),
+                };
+            }
+        }
+        if knows_more || self.published.borrow().at == 0 {
+            self.published.send_replace(Arc::new(self.known.clone()));
+        }
+        // Last: who waits for the revision finds the rest.
+        self.catalog.change(edits, at.get(), |catalog| {
+            for change in kinds {
+                change.apply(catalog);
+            }
+        });
+    }
+
+    async fn list(&self, collection: &str, at: Revision) -> Result<Vec<Arc<Object>>, ReadError> {
+        let Ok(collection) = Collection::new(TENANT, collection) else {
+            return Ok(Vec::new());
+        };
+        let page = self.store.list(&ListQuery::all(collection).at(at)).await?;
+        Ok(page.items)
+    }
+
+    async fn event(&mut self, batch: &mut Batch, event: &Event) -> Result<(), ProjectorError> {
+        let (object, there) = (event.object(), !event.is_delete());
+        let key = event.key();
+        match key.resource() {
+            ZONES => {
+                self.zone(object, there);
+                batch.knows_more = true;
+            }
+            KINDS => self.synced_kind(batch, object, there).await?,
+            DEFINITIONS => {
+                self.computed(object, there);
+                batch.knows_more = true;
+                self.definition(batch, object, there);
+            }
+            NAMESPACES => self.namespace(batch, object, there),
+            collection => self.object(batch, collection, object, there).await?,
+        }
+        Ok(())
+    }
+
+    fn zone(&mut self, object: &Object, there: bool) {
+        let Ok(name) = object.key().name().parse::<ZoneName>() else {
+            return;
+        };
+        let value: Value = serde_json::from_slice(object.bytes()).unwrap_or_default();
+        let spec = match value.get("spec") {
+            Some(spec) => serde_json::from_value(spec.clone()),
+            None => serde_json::from_value(Value::Object(serde_json::Map::new())),
+        };
+        match spec {
+            Ok(spec) if there => {
+                let annotation = |key: &str| value["metadata"]["annotations"][key].as_str();
+                let approved = annotation(APPROVED);
+                let entry = ZoneEntry {
+                    uid: value["metadata"]["uid"].as_str().unwrap_or_default().into(),
+                    spec,
+                    approved: approved.and_then(|text| text.parse().ok()).unwrap_or(0),
+                    token: annotation(TOKEN).map(str::to_owned),
+                };
+                self.known.zones.insert(name, entry);
+            }
+            Ok(_) | Err(_) => {
+                self.known.zones.remove(&name);
+            }
+        }
+    }
+
+    fn computed(&mut self, object: &Object, there: bool) {
+        let Some((plural, group)) = object.key().name().split_once('.') else {
+            return;
+        };
+        let key = (group.to_owned(), plural.to_owned());
+        let value: Value = serde_json::from_slice(object.bytes()).unwrap_or_default();
+        let fields = value["metadata"]["annotations"][COMPUTED].as_str();
+        match fields.filter(|_| there) {
+            Some(fields) => self.known.computed.insert(key, Computed::list(fields)),
+            None => self.known.computed.remove(&key),
+        };
+    }
+
+    /// A synced kind came, changed or went.
+    async fn synced_kind(
+        &mut self,
+        batch: &mut Batch,
+        object: &Arc<Object>,
+        there: bool,
+    ) -> Result<(), ProjectorError> {
+        batch.knows_more = true;
+        let at = object.revision();
+        let name = object.key().name().to_owned();
+        let value: Value = serde_json::from_slice(object.bytes()).unwrap_or_default();
+        let parsed = SyncedKind::of(&value);
+        if let Err(error) = &parsed {
+            let error = error as &dyn std::error::Error;
+            tracing::warn!(synced_kind = name, error, "a synced kind cannot be used");
+        }
+        match parsed.ok().filter(|_| there) {
+            Some(kind) => {
+                batch.put(&synced_kinds(), &value, at, place::everyone);
+                let collection = kind.collection();
+                let definition = kind.definition();
+                batch.declare(kind.kind.clone(), definition);
+                let plural = (kind.spec.group.clone(), kind.plural.clone());
+                self.known.synced.insert(plural, kind.clone());
+                self.synced.insert(collection.clone(), kind);
+                self.project(batch, &collection, at).await?;
+                self.definition_of(batch, &name, at).await?;
+            }
+            None => {
+                if let Ok(name) = ObjectName::new("", &name) {
+                    batch.remove(&synced_kinds(), &name, at);
+                }
+                let mut synced = self.synced.iter();
+                let gone = synced.find(|(_, kind)| kind.name() == name);
+                if let Some(collection) = gone.map(|(collection, _)| collection.clone()) {
+                    self.drop_kind(batch, &collection, at);
+                    self.definition_of(batch, &name, at).await?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Decides anew about all objects of a kind.
+    async fn project(
+        &mut self,
+        batch: &mut Batch,
+        collection: &str,
+        at: Revision,
+    ) -> Result<(), ProjectorError> {
+        let objects = self.list(collection, at).await?;
+        let kind = self.synced[collection].kind.clone();
+        let mut gone: BTreeSet<ObjectName> = self.entries(&kind);
+        for object in &objects {
+            if let Some(name) = place::name(object.key()) {
+                gone.remove(&name);
+            }
+            self.object(batch, collection, object, true).await?;
+        }
+        for name in gone {
+            batch.remove(&kind, &name, at);
+        }
+        Ok(())
+    }
+
+    fn entries(&self, kind: &SyncKind) -> BTreeSet<ObjectName> {
+        let catalog = self.catalog.read();
+        catalog
+            .entries(kind)
+            .map(|(name, _)| name.clone())
+            .collect()
+    }
+
+    /// A kind does not cross any more.
+    fn drop_kind(&mut self, batch: &mut Batch, collection: &str, at: Revision) {
+        let Some(gone) = self.synced.remove(collection) else {
+            return;
+        };
+        let plural = (gone.spec.group.clone(), gone.plural.clone());
+        self.known.synced.remove(&plural);
+        batch.retire(gone.kind.clone(), gone.withdrawal());
+        for name in self.entries(&gone.kind) {
+            let was_wanted = batch.is_wanted(&gone.kind, &name);
+            batch.remove(&gone.kind, &name, at);
+            self.count(name.namespace(), was_wanted, false);
+        }
+    }
+
+    /// An object of a kind that may cross.
+    async fn object(
+        &mut self,
+        batch: &mut Batch,
+        collection: &str,
+        object: &Arc<Object>,
+        there: bool,
+    ) -> Result<(), ProjectorError> {
+        let Some(synced) = self.synced.get(collection) else {
+            return Ok(());
+        };
+        let Some(name) = place::name(object.key()) else {
+            return Ok(());
+        };
+        let kind = synced.kind.clone();
+        let was = batch.is_wanted(&kind, &name);
+        let at = object.revision();
+        match there {
+            true => {
+                let value: Value = serde_json::from_slice(object.bytes()).unwrap_or_default();
+                batch.put(&kind, &value, at, |value| place::audience(synced, value));
+            }
+            false => batch.remove(&kind, &name, at),
+        }
+        let is = batch.is_wanted(&kind, &name);
+        let namespace = name.namespace();
+        if self.count(namespace, was, is) {
+            self.namespace_of(batch, namespace, at).await?;
+        }
+        Ok(())
+    }
+
+    /// Keeps count of what is wanted in a namespace. Whether that changes who needs it.
+    fn count(&mut self, namespace: &str, was: bool, is: bool) -> bool {
+        if namespace.is_empty() || was == is {
+            return false;
+        }
+        let used = self.used.entry(namespace.to_owned()).or_default();
+        let before = *used;
+        *used = match is {
+            true => before + 1,
+            false => before.saturating_sub(1),
+        };
+        (before == 0) != (*used == 0)
+    }
+
+    /// Decides anew about a namespace, as it is now.
+    async fn namespace_of(
+        &mut self,
+        batch: &mut Batch,
+        namespace: &str,
+        at: Revision,
+    ) -> Result<(), ProjectorError> {
+        let key = Collection::new(TENANT, NAMESPACES)?.key("", namespace)?;
+        if let Some(object) = self.store.get_at(&key, at).await? {
+            self.namespace(batch, &object, true);
+        }
+        Ok(())
+    }
+
+    /// Decides anew about a definition, as it is now.
+    async fn definition_of(
+        &mut self,
+        batch: &mut Batch,
+        name: &str,
+        at: Revision,
+    ) -> Result<(), ProjectorError> {
+        let key = Collection::new(TENANT, DEFINITIONS)?.key("", name)?;
+        if let Some(object) = self.store.get_at(&key, at).await? {
+            self.definition(batch, &object, true);
+        }
+        Ok(())
+    }
+
+    /// A namespace goes where something goes that is in it.
+    fn namespace(&mut self, batch: &mut Batch, object: &Object, there: bool) {
+        let name = object.key().name();
+        let is_used = self.used.get(name).is_some_and(|used| *used > 0);
+        let needed = is_used && !place::is_everywhere(name);
+        self.implied(batch, &namespaces(), object, there.then_some(needed));
+    }
+
+    /// A definition goes where its kind goes.
+    fn definition(&mut self, batch: &mut Batch, object: &Object, there: bool) {
+        let name = object.key().name();
+        let needed = self.synced.values().any(|kind| kind.name() == name) && !name.ends_with(GROUP);
+        self.implied(batch, &definitions(), object, there.then_some(needed));
+    }
+
+    /// Something that others need. Where nobody needs it any more it stays: others may use it by
+    /// now. The same when it is deleted, unless somebody said that its kind crosses.
+    fn implied(
+        &mut self,
+        batch: &mut Batch,
+        kind: &SyncKind,
+        object: &Object,
+        needed: Option<bool>,
+    ) {
+        let collection = object.key().resource();
+        let explicit = self.synced.get(collection);
+        let at = object.revision();
+        let value: Value = serde_json::from_slice(object.bytes()).unwrap_or_default();
+        match (needed, explicit) {
+            (Some(true), _) => batch.put(kind, &value, at, place::everyone),
+            (Some(false), Some(synced)) => {
+                batch.put(kind, &value, at, |value| place::audience(synced, value));
+            }
+            (None, Some(_)) => {
+                if let Some(name) = place::name(object.key()) {
+                    batch.remove(kind, &name, at);
+                }
+            }
+            (Some(false) | None, None) => batch.put(kind, &value, at, place::nobody),
+        }
+    }
+}

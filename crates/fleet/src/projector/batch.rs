@@ -1,0 +1,158 @@
+//! What a few events change, before it is published as a whole.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use deltaplane_border::{Audience, Catalog, Edit, Entry, Held, Shared};
+use deltaplane_store::Revision;
+use deltaplane_sync::{
+    Crossing, Item, Mirrored, ObjectName, Origin, Relayed, SyncKind, Withdrawal, ZoneName,
+};
+use serde_json::Value;
+
+/// Changes, in their order.
+pub(super) struct Batch {
+    catalog: Arc<Shared>,
+    pub(super) edits: Vec<Edit>,
+    pub(super) kinds: Vec<KindChange>,
+    /// What came from zones, or went.
+    pub(super) from_zones: Vec<(ZoneName, SyncKind, ObjectName, Option<Held>)>,
+    /// Whether kinds or zones changed.
+    pub(super) knows_more: bool,
+    /// What the catalog will have.
+    latest: HashMap<(SyncKind, ObjectName), Option<Entry>>,
+}
+
+/// Which kinds cross.
+pub(super) enum KindChange {
+    Declared(SyncKind, Option<ObjectName>),
+    Retired(SyncKind, Withdrawal),
+}
+
+// === impl KindChange ===
+
+impl KindChange {
+    pub(super) fn apply(self, catalog: &mut Catalog) {
+        match self {
+            Self::Declared(kind, definition) => catalog.declare(kind, definition),
+            Self::Retired(kind, withdrawal) => catalog.retire(&kind, withdrawal),
+        }
+    }
+}
+
+// === impl Batch ===
+
+impl Batch {
+    pub(super) fn new(catalog: &Arc<Shared>) -> Self {
+        Self {
+            catalog: catalog.clone(),
+            edits: Vec::new(),
+            kinds: Vec::new(),
+            from_zones: Vec::new(),
+            knows_more: false,
+            latest: HashMap::new(),
+        }
+    }
+
+    pub(super) fn declare(&mut self, kind: SyncKind, definition: Option<ObjectName>) {
+        self.kinds.push(KindChange::Declared(kind, definition));
+    }
+
+    pub(super) fn retire(&mut self, kind: SyncKind, withdrawal: Withdrawal) {
+        self.kinds.push(KindChange::Retired(kind, withdrawal));
+    }
+
+    /// Whether any zone should have an object.
+    pub(super) fn is_wanted(&self, kind: &SyncKind, name: &ObjectName) -> bool {
+        let entry = self.entry(kind, name);
+        entry.is_some_and(|entry| !matches!(entry.audience, Audience::Nobody(_)))
+    }
+
+    fn entry(&self, kind: &SyncKind, name: &ObjectName) -> Option<Entry> {
+        let key = (kind.clone(), name.clone());
+        match self.latest.get(&key) {
+            Some(latest) => latest.clone(),
+            None => self.catalog.read().entry(kind, name).cloned(),
+        }
+    }
+
+    /// An object is there like this.
+    pub(super) fn put(
+        &mut self,
+        kind: &SyncKind,
+        object: &Value,
+        at: Revision,
+        audience: impl FnOnce(&Value) -> Audience,
+    ) {
+        let crossing = match Crossing::of(object) {
+            Ok(crossing) => crossing,
+            Err(reason) => {
+                tracing::warn!(%kind, %reason, "an object cannot cross");
+                return;
+            }
+        };
+        let name = crossing.name().clone();
+        let mirrored = Mirrored::of(object);
+        let relayed = mirrored
+            .as_ref()
+            .and_then(|mirrored| match &mirrored.origin {
+                Origin::Zone(zone) => Some(Relayed {
+                    zone: zone.clone(),
+                    name: Mirrored::authored_as(object).into(),
+                }),
+                Origin::Hub => None,
+            });
+        let held = mirrored.map(
+            |Mirrored {
+                 version, source, ..
+             }| Held { version, source },
+        );
+        self.note_origin(kind, &name, relayed.as_ref().zip(held));
+        let body = serde_json::to_vec(crossing.object()).unwrap_or_default();
+        let entry = Entry {
+            item: Item {
+                version: crossing.version(),
+                body: body.into(),
+                relayed,
+            },
+            audience: audience(object),
+        };
+        self.set(kind, name, at, Some(entry));
+    }
+
+    /// An object is not there any more.
+    pub(super) fn remove(&mut self, kind: &SyncKind, name: &ObjectName, at: Revision) {
+        self.note_origin(kind, name, None);
+        self.set(kind, name.clone(), at, None);
+    }
+
+    /// Keeps what is known of zones' objects true.
+    fn note_origin(&mut self, kind: &SyncKind, name: &ObjectName, is: Option<(&Relayed, Held)>) {
+        let before = self.entry(kind, name).and_then(|entry| entry.item.relayed);
+        let there = |relayed: &Relayed| ObjectName::new(name.namespace(), &relayed.name).ok();
+        if let Some(before) = before
+            && is.as_ref().is_none_or(|(relayed, _)| **relayed != before)
+            && let Some(name) = there(&before)
+        {
+            self.from_zones
+                .push((before.zone, kind.clone(), name, None));
+        }
+        if let Some((relayed, held)) = is
+            && let Some(name) = there(relayed)
+        {
+            let zone = relayed.zone.clone();
+            self.from_zones.push((zone, kind.clone(), name, Some(held)));
+        }
+    }
+
+    fn set(&mut self, kind: &SyncKind, name: ObjectName, at: Revision, becomes: Option<Entry>) {
+        let key = (kind.clone(), name.clone());
+        self.latest.insert(key, becomes.clone());
+        self.edits.push(Edit {
+            kind: kind.clone(),
+            name,
+            revision: at.get(),
+            becomes,
+        });
+    }
+}

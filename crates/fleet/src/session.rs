@@ -1,0 +1,330 @@
+//! The hub's end of a zone's connection.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::SystemTime;
+
+use deltaplane_border::{Mirror, MirrorConfig, Receiving, Sending, Subscriptions};
+use deltaplane_client::Pace;
+use deltaplane_runtime::{Stop, Trigger};
+use deltaplane_sync::{
+    DeletionBudget, FEATURES, Hello, Origin, PROTOCOLS, ProtocolError, Receiver, Refused, Request,
+    Response, SessionId, SyncKind, Welcome, ZoneName, welcome,
+};
+use futures::Stream;
+use parking_lot::Mutex;
+use tokio::sync::mpsc;
+
+use crate::fleet::Fleet;
+use crate::status::Transition;
+
+/// A zone's connection, or its last one.
+pub struct Session {
+    pub zone: ZoneName,
+    pub id: SessionId,
+    pub peer: Peer,
+    pub since: SystemTime,
+    /// How much may be deleted in the zone.
+    pub budget: DeletionBudget,
+    pub(crate) sending: Sending,
+    open: AtomicBool,
+    ended: Trigger,
+    /// When the zone was last heard of.
+    heard: Mutex<SystemTime>,
+}
+
+/// What a zone said of itself.
+#[derive(Clone, Debug)]
+pub struct Peer {
+    pub product: String,
+    pub protocol: u32,
+    pub features: BTreeSet<String>,
+}
+
+/// Why a zone is not served.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum HandshakeError {
+    #[error("there is no zone {0}; make one with: deltaplane token create --zone {0}")]
+    Unknown(ZoneName),
+    #[error("zone {0} is not enabled; set spec.enabled of its object to true")]
+    Disabled(ZoneName),
+    #[error("the certificate is for an earlier zone {0}, which was deleted; join it again")]
+    Earlier(ZoneName),
+    #[error("the join token of zone {0} was replaced by a newer one, or revoked")]
+    Revoked(ZoneName),
+    #[error("the certificate is for zone {certificate}, and not for {claimed}")]
+    OtherZone {
+        certificate: ZoneName,
+        claimed: ZoneName,
+    },
+    #[error(transparent)]
+    Refused(Refused),
+}
+
+// === impl Session ===
+
+impl Session {
+    /// Whether the zone is connected.
+    pub fn is_open(&self) -> bool {
+        self.open.load(Ordering::Acquire)
+    }
+
+    /// When the zone was last heard of.
+    pub fn heard(&self) -> SystemTime {
+        *self.heard.lock()
+    }
+
+    /// Ended by a newer session, or by whoever disables the zone.
+    pub fn ended(&self) -> Stop {
+        self.ended.subscribe()
+    }
+}
+
+// === impl Fleet ===
+
+impl Fleet {
+    /// Whether a zone may connect that has a certificate for this zone and object.
+    pub fn admit(&self, zone: &ZoneName, uid: &str) -> Result<(), HandshakeError> {
+        let known = self.inner().known.borrow();
+        let entry = known.zones.get(zone);
+        let entry = entry.ok_or_else(|| HandshakeError::Unknown(zone.clone()))?;
+        if entry.uid != uid {
+            return Err(HandshakeError::Earlier(zone.clone()));
+        }
+        match entry.spec.enabled {
+            true => Ok(()),
+            false => Err(HandshakeError::Disabled(zone.clone())),
+        }
+    }
+
+    /// Whether a join token counts that is for this zone and object.
+    pub fn admit_token(&self, zone: &ZoneName, uid: &str, id: &str) -> Result<(), HandshakeError> {
+        self.admit(zone, uid)?;
+        let known = self.inner().known.borrow();
+        let newest = known.zones.get(zone).and_then(|zone| zone.token.as_deref());
+        match newest == Some(id) {
+            true => Ok(()),
+            false => Err(HandshakeError::Revoked(zone.clone())),
+        }
+    }
+
+    /// Opens a session of the zone that a certificate is for. An older one ends.
+    pub fn handshake(
+        &self,
+        (zone, uid): (&ZoneName, &str),
+        hello: &Hello,
+    ) -> Result<(Arc<Session>, Welcome), HandshakeError> {
+        if hello.zone != *zone {
+            return Err(HandshakeError::OtherZone {
+                certificate: zone.clone(),
+                claimed: hello.zone.clone(),
+            });
+        }
+        self.admit(zone, uid)?;
+        let inner = self.inner();
+        let ours = Welcome {
+            product: inner.product.clone(),
+            protocol: *PROTOCOLS.end(),
+            features: FEATURES.map(str::to_owned).into(),
+            epoch: inner.catalog.read().epoch().clone(),
+        };
+        let welcome = welcome(hello, &ours, &PROTOCOLS).map_err(HandshakeError::Refused)?;
+        let peer = Peer {
+            product: hello.product.clone(),
+            protocol: welcome.protocol,
+            features: welcome.features.clone(),
+        };
+        Ok((self.open_session(zone, peer), welcome))
+    }
+
+    fn open_session(&self, zone: &ZoneName, peer: Peer) -> Arc<Session> {
+        let inner = self.inner();
+        let budget = inner
+            .known
+            .borrow()
+            .zones
+            .get(zone)
+            .map(|zone| zone.budget());
+        let budget = budget.unwrap_or_default();
+        let now = inner.clock.now();
+        let mut zones = inner.zones.lock();
+        let (id, _) = zones.numbers.open(zone);
+        let before = zones.sessions.get(zone);
+        let ledger = before.map(|before| before.sending.ledger());
+        let sending = Sending::new(
+            inner.catalog.clone(),
+            Some(zone.clone()),
+            (budget, ledger.unwrap_or_default()),
+            inner.clock.clone(),
+        );
+        let session = Arc::new(Session {
+            zone: zone.clone(),
+            id,
+            peer,
+            since: now,
+            budget,
+            sending,
+            open: AtomicBool::new(false),
+            ended: Trigger::new().0,
+            heard: Mutex::new(now),
+        });
+        if let Some(before) = zones.sessions.insert(zone.clone(), session.clone()) {
+            before.ended.stop();
+        }
+        drop(zones);
+        inner.opened.send_modify(|opened| *opened += 1);
+        session
+    }
+
+    /// The session with this number, if it is the zone's newest.
+    pub fn session(&self, zone: &ZoneName, id: SessionId) -> Option<Arc<Session>> {
+        let session = self.session_of(zone)?;
+        (session.id == id).then_some(session)
+    }
+
+    /// Sends a zone what it should have, until its requests end.
+    pub async fn hub_to_zone<S>(
+        &self,
+        session: &Session,
+        requests: S,
+        out: mpsc::Sender<Response>,
+    ) -> Result<(), ProtocolError>
+    where
+        S: Stream<Item = Result<Request, ProtocolError>>,
+    {
+        session.open.store(true, Ordering::Release);
+        self.inner().opened.send_modify(|opened| *opened += 1);
+        self.note(session, None);
+        let ended = session.ended();
+        let sent = tokio::select! {
+            sent = session.sending.run(requests, out, &ended) => sent,
+            () = self.approve(session) => Ok(()),
+        };
+        session.open.store(false, Ordering::Release);
+        let is_last = self
+            .inner()
+            .zones
+            .lock()
+            .numbers
+            .close(&session.zone, session.id);
+        if is_last {
+            self.note(session, sent.as_ref().err().map(ToString::to_string));
+        }
+        sent
+    }
+
+    /// Passes on what people approve, and ends the session of a zone that may not connect any
+    /// more.
+    async fn approve(&self, session: &Session) {
+        let mut known = self.inner().known.clone();
+        let mut approved = 0;
+        loop {
+            let now = known.borrow_and_update().clone();
+            let Some(zone) = now
+                .zones
+                .get(&session.zone)
+                .filter(|zone| zone.spec.enabled)
+            else {
+                session.ended.stop();
+                return;
+            };
+            if zone.approved > approved {
+                approved = zone.approved;
+                session.sending.approve(approved);
+            }
+            if known.changed().await.is_err() {
+                return std::future::pending().await;
+            }
+        }
+    }
+
+    fn note(&self, session: &Session, message: Option<String>) {
+        let inner = self.inner();
+        inner.transitions.note(
+            &session.zone,
+            Transition {
+                connected: session.is_open(),
+                at: inner.clock.now(),
+                product: session.peer.product.clone(),
+                features: session.peer.features.clone(),
+                message,
+            },
+        );
+    }
+
+    /// Takes what a zone has authored, until its responses end.
+    pub async fn zone_to_hub<S>(
+        &self,
+        session: &Session,
+        responses: S,
+        out: mpsc::Sender<Request>,
+    ) -> Result<(), ProtocolError>
+    where
+        S: Stream<Item = Result<Response, ProtocolError>>,
+    {
+        let Some(client) = self.client() else {
+            return Err(ProtocolError::Malformed("the hub is not ready".to_owned()));
+        };
+        // What the session before has written must be known.
+        self.caught_up().await;
+        let inner = self.inner();
+        let mirror = Arc::new(Mirror::new(MirrorConfig {
+            client,
+            pace: Pace::system(),
+            place: Origin::Hub,
+            sender: Origin::Zone(session.zone.clone()),
+            guarded: true,
+        }));
+        let (budget, ledger) = {
+            let zones = inner.zones.lock();
+            let budget = inner
+                .known
+                .borrow()
+                .zones
+                .get(&session.zone)
+                .map(|zone| zone.budget());
+            let ledger = zones.ledgers.get(&session.zone).cloned();
+            (budget.unwrap_or_default(), ledger.unwrap_or_default())
+        };
+        let mut receiver = Receiver::new(budget, ledger);
+        let (receiving, subscriptions) =
+            Receiving::new(mirror.clone(), inner.group.clone(), inner.clock.clone());
+        let ended = session.ended();
+        let received = tokio::select! {
+            received = receiving.run(&mut receiver, responses, out, &ended) => received,
+            () = self.subscribe(session, &mirror, subscriptions) => Ok(()),
+        };
+        let mut zones = inner.zones.lock();
+        let ledger = receiver.ledger().clone();
+        zones.ledgers.insert(session.zone.clone(), ledger);
+        received
+    }
+
+    /// Subscribes to the kinds that zones author, those to come included.
+    async fn subscribe(&self, session: &Session, mirror: &Mirror, to: Subscriptions) {
+        let mut known = self.inner().known.clone();
+        let mut subscribed: BTreeSet<SyncKind> = BTreeSet::new();
+        loop {
+            let now = known.borrow_and_update().clone();
+            for (kind, plural) in now.upward() {
+                if !subscribed.insert(kind.clone()) {
+                    continue;
+                }
+                let key = (session.zone.clone(), kind.clone());
+                let held = self.inner().from_zones.read().get(&key).cloned();
+                mirror.learn(kind, plural);
+                mirror.holds(kind, held.unwrap_or_default());
+                to.add(kind.clone(), mirror.versions(kind)).await;
+            }
+            if known.changed().await.is_err() {
+                return std::future::pending().await;
+            }
+        }
+    }
+
+    /// A zone said that it is there.
+    pub fn heard(&self, session: &Session) {
+        *session.heard.lock() = self.inner().clock.now();
+    }
+}

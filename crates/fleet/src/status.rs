@@ -1,0 +1,156 @@
+//! The status of zones' objects: written when a zone connects or is lost, and never in between.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::{Duration, SystemTime};
+
+use deltaplane_api::time::Time;
+use deltaplane_client::feed::{self, Query};
+use deltaplane_client::request::{self, Patch};
+use deltaplane_client::{ObjectKey, Pace, Resource};
+use deltaplane_runtime::Stop;
+use deltaplane_sync::ZoneName;
+use kube::Client;
+use parking_lot::Mutex;
+use serde_json::{Value, json};
+use tokio::sync::Notify;
+
+use crate::fleet::Fleet;
+use crate::kinds::{GROUP, VERSION};
+
+/// What is to be written, the newest of each zone.
+#[derive(Default)]
+pub(crate) struct Transitions {
+    waiting: Mutex<BTreeMap<ZoneName, Transition>>,
+    more: Notify,
+}
+
+/// A zone came or went.
+#[derive(Clone, Debug)]
+pub(crate) struct Transition {
+    pub(crate) connected: bool,
+    pub(crate) at: SystemTime,
+    pub(crate) product: String,
+    pub(crate) features: BTreeSet<String>,
+    pub(crate) message: Option<String>,
+}
+
+/// How long zones have to come back after the hub started before they count as lost.
+const GRACE: Duration = Duration::from_secs(15);
+
+/// Where zones are.
+pub(crate) fn zones() -> Resource {
+    Resource::cluster(GROUP, VERSION, "zones", "Zone")
+}
+
+/// Writes until told to stop.
+pub(crate) async fn run(fleet: Fleet, client: Client, pace: Pace, stop: Stop) {
+    let transitions = &fleet.inner().transitions;
+    let written = async {
+        loop {
+            for (zone, transition) in transitions.take().await {
+                write(&client, &pace, &zone, &transition).await;
+            }
+        }
+    };
+    let lost = async {
+        pace.clock.sleep(GRACE).await;
+        find_lost(&fleet, &client).await;
+        std::future::pending::<()>().await;
+    };
+    tokio::select! {
+        () = stop.wait() => {}
+        () = written => {}
+        () = lost => {}
+    }
+}
+
+async fn write(client: &Client, pace: &Pace, zone: &ZoneName, transition: &Transition) {
+    let path = zones().object_path(&ObjectKey::cluster(zone.as_str()));
+    let path = format!("{path}/status");
+    let status = transition.status();
+    let mut failures = 0;
+    loop {
+        let patched = request::patch::<Value>(client, &path, Patch::Merge, &status).await;
+        match patched {
+            Ok(_) => return,
+            // The zone's object is gone; so is its status.
+            Err(error) if error.is_not_found() => return,
+            Err(error) if failures > 5 => {
+                let error = &error as &dyn std::error::Error;
+                tracing::warn!(%zone, error, "failed to write that a zone came or went");
+                return;
+            }
+            Err(error) => {
+                failures += 1;
+                pace.rest(failures, error.retry_after()).await;
+            }
+        }
+    }
+}
+
+/// Zones that were connected to the process before, and are not to this one.
+async fn find_lost(fleet: &Fleet, client: &Client) {
+    let mut lost = Vec::new();
+    let query = Query::all(zones());
+    let listed = feed::list(client, &query, |item| {
+        let object: Value = item.parse().unwrap_or_default();
+        let connected = object["status"]["connection"] == "Connected";
+        let zone = item.header.name.parse::<ZoneName>().ok();
+        lost.extend(zone.filter(|_| connected));
+    });
+    if listed.await.is_err() {
+        return;
+    }
+    for zone in lost {
+        if fleet.session_of(&zone).is_none() {
+            let transition = Transition {
+                connected: false,
+                at: fleet.inner().clock.now(),
+                product: String::new(),
+                features: BTreeSet::new(),
+                message: Some("it did not come back after the hub was restarted".to_owned()),
+            };
+            fleet.inner().transitions.note(&zone, transition);
+        }
+    }
+}
+
+// === impl Transitions ===
+
+impl Transitions {
+    pub(crate) fn note(&self, zone: &ZoneName, transition: Transition) {
+        self.waiting.lock().insert(zone.clone(), transition);
+        self.more.notify_one();
+    }
+
+    async fn take(&self) -> BTreeMap<ZoneName, Transition> {
+        loop {
+            let waiting = std::mem::take(&mut *self.waiting.lock());
+            if !waiting.is_empty() {
+                return waiting;
+            }
+            self.more.notified().await;
+        }
+    }
+}
+
+// === impl Transition ===
+
+impl Transition {
+    fn status(&self) -> Value {
+        let connection = match self.connected {
+            true => "Connected",
+            false => "Disconnected",
+        };
+        let mut status = json!({
+            "connection": connection,
+            "since": Time::from_system(self.at).to_string(),
+            "message": self.message,
+        });
+        if !self.product.is_empty() {
+            status["product"] = self.product.as_str().into();
+            status["features"] = self.features.iter().cloned().collect();
+        }
+        json!({"status": status})
+    }
+}

@@ -1,0 +1,293 @@
+//! The sync services: from requests of zones to the fleet's sessions. It decides nothing.
+
+mod issuer;
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use deltaplane_apiserver::Pieces;
+use deltaplane_fleet::{Fleet, HandshakeError, Session};
+use deltaplane_plane::{Route, RouteBody};
+use deltaplane_runtime::TaskGroup;
+use deltaplane_runtime::identity::ZoneSubject;
+use deltaplane_sync::{Epoch, Hello, ProtocolError, SessionId, ZoneName};
+use deltaplane_sync_grpc::proto::deltaplane::sync::v1 as wire;
+use deltaplane_sync_grpc::proto::deltaplane::sync::v1::sync_server::{Sync, SyncServer};
+use deltaplane_sync_grpc::proto::envoy::service::discovery::v3::{
+    DeltaDiscoveryRequest, DeltaDiscoveryResponse,
+};
+use deltaplane_sync_grpc::{
+    MAX_MESSAGE, SESSION, decode_request, decode_response, encode_request, encode_response,
+    protocol_status,
+};
+use futures::future::BoxFuture;
+use futures::stream::BoxStream;
+use futures::{FutureExt, StreamExt, stream};
+use http::{Request, Response};
+use http_body_util::BodyExt;
+use hyper::body::Incoming;
+use tokio::sync::{mpsc, oneshot};
+use tonic::codec::CompressionEncoding;
+use tonic::{Status, Streaming};
+use tower::ServiceExt;
+
+pub(crate) use issuer::Issuer;
+
+use crate::zones::ZonesRoute;
+
+/// Takes the requests of zones.
+pub(crate) struct SyncRoute {
+    server: SyncServer<Services>,
+}
+
+struct Services {
+    fleet: Fleet,
+    issuer: Issuer,
+    #[expect(dead_code, reason = "where the reverse channel is registered")]
+    zones: Arc<ZonesRoute>,
+    group: TaskGroup,
+}
+
+type Stream<T> = BoxStream<'static, Result<T, Status>>;
+
+const PREFIX: &str = "/deltaplane.sync.v1.Sync/";
+/// At most one response of a kind is not answered yet, so that few wait here.
+const OUTBOX: usize = 16;
+
+// === impl SyncRoute ===
+
+impl SyncRoute {
+    pub(crate) fn new(
+        fleet: Fleet,
+        issuer: Issuer,
+        zones: Arc<ZonesRoute>,
+        group: TaskGroup,
+    ) -> Self {
+        let services = Services {
+            fleet,
+            issuer,
+            zones,
+            group,
+        };
+        // A zone that wants compression asks for it.
+        let server = SyncServer::new(services)
+            .accept_compressed(CompressionEncoding::Gzip)
+            .send_compressed(CompressionEncoding::Gzip)
+            .max_decoding_message_size(MAX_MESSAGE)
+            .max_encoding_message_size(MAX_MESSAGE);
+        Self { server }
+    }
+}
+
+impl Route for SyncRoute {
+    fn takes(&self, path: &str) -> bool {
+        path.starts_with(PREFIX)
+    }
+
+    fn answer(&self, request: Request<Incoming>) -> BoxFuture<'static, Response<RouteBody>> {
+        let answer = self.server.clone().oneshot(request);
+        answer
+            .map(|answer| match answer {
+                Ok(answer) => answer.map(|body| {
+                    let pieces = |bytes: Bytes| Pieces::from(bytes);
+                    let body = body.map_frame(move |frame| frame.map_data(pieces));
+                    body.map_err(Into::into).boxed_unsync()
+                }),
+                Err(never) => match never {},
+            })
+            .boxed()
+    }
+}
+
+// === impl Services ===
+
+impl Services {
+    /// The session that a request is of, if it is its zone's newest.
+    fn session<T>(&self, request: &tonic::Request<T>) -> Result<Arc<Session>, Status> {
+        let (zone, _) = subject(request)?;
+        let number = request.metadata().get(SESSION);
+        let number = number.and_then(|number| number.to_str().ok()?.parse().ok());
+        let number = number
+            .ok_or_else(|| Status::invalid_argument(format!("the header {SESSION} is missing")))?;
+        let session = self.fleet.session(&zone, SessionId::new(number));
+        session.ok_or_else(|| Status::aborted("a newer session of this zone was opened"))
+    }
+}
+
+#[tonic::async_trait]
+impl Sync for Services {
+    async fn join(
+        &self,
+        request: tonic::Request<wire::CertificateRequest>,
+    ) -> Result<tonic::Response<wire::Certificate>, Status> {
+        let chain = self.issuer.join(&self.fleet, &request)?;
+        Ok(tonic::Response::new(wire::Certificate { chain }))
+    }
+
+    async fn renew(
+        &self,
+        request: tonic::Request<wire::CertificateRequest>,
+    ) -> Result<tonic::Response<wire::Certificate>, Status> {
+        let (zone, uid) = subject(&request)?;
+        self.fleet
+            .admit(&zone, &uid)
+            .map_err(|error| refused(&error))?;
+        let chain = self.issuer.renew((&zone, &uid), &request.get_ref().csr)?;
+        Ok(tonic::Response::new(wire::Certificate { chain }))
+    }
+
+    async fn handshake(
+        &self,
+        request: tonic::Request<wire::Hello>,
+    ) -> Result<tonic::Response<wire::Welcome>, Status> {
+        let (zone, uid) = subject(&request)?;
+        let hello = hello(request.into_inner())?;
+        let opened = self.fleet.handshake((&zone, &uid), &hello);
+        let (session, welcome) = opened.map_err(|error| refused(&error))?;
+        tracing::info!(%zone, session = session.id.get(), product = hello.product, "zone connected");
+        Ok(tonic::Response::new(wire::Welcome {
+            product: welcome.product,
+            protocol: welcome.protocol,
+            features: welcome.features.into_iter().collect(),
+            epoch: welcome.epoch.0.to_string(),
+            session: session.id.get(),
+            deletion_max: Some(session.budget.max),
+            deletion_percent: Some(session.budget.percent.into()),
+        }))
+    }
+
+    type HubToZoneStream = Stream<DeltaDiscoveryResponse>;
+
+    async fn hub_to_zone(
+        &self,
+        request: tonic::Request<Streaming<DeltaDiscoveryRequest>>,
+    ) -> Result<tonic::Response<Self::HubToZoneStream>, Status> {
+        let session = self.session(&request)?;
+        let requests = request.into_inner().map(|request| match request {
+            Ok(request) => decode_request(request),
+            Err(status) => Err(lost(&status)),
+        });
+        let (out, responses) = mpsc::channel(OUTBOX);
+        let (ended, end) = oneshot::channel();
+        let fleet = self.fleet.clone();
+        self.group.spawn(async move {
+            let _ = ended.send(fleet.hub_to_zone(&session, requests, out).await);
+        });
+        let responses = receiving(responses).map(|response| Ok(encode_response(&response)));
+        Ok(tonic::Response::new(until(responses, end)))
+    }
+
+    type ZoneToHubStream = Stream<DeltaDiscoveryRequest>;
+
+    async fn zone_to_hub(
+        &self,
+        request: tonic::Request<Streaming<DeltaDiscoveryResponse>>,
+    ) -> Result<tonic::Response<Self::ZoneToHubStream>, Status> {
+        let session = self.session(&request)?;
+        let responses = request.into_inner().map(|response| match response {
+            Ok(response) => decode_response(response),
+            Err(status) => Err(lost(&status)),
+        });
+        let (out, requests) = mpsc::channel(OUTBOX);
+        let (ended, end) = oneshot::channel();
+        let fleet = self.fleet.clone();
+        self.group.spawn(async move {
+            let _ = ended.send(fleet.zone_to_hub(&session, responses, out).await);
+        });
+        let requests = receiving(requests).map(|request| Ok(encode_request(&request)));
+        Ok(tonic::Response::new(until(requests, end)))
+    }
+
+    type ReportStream = Stream<wire::ReportSeen>;
+
+    async fn report(
+        &self,
+        request: tonic::Request<Streaming<wire::ZoneReport>>,
+    ) -> Result<tonic::Response<Self::ReportStream>, Status> {
+        let session = self.session(&request)?;
+        let fleet = self.fleet.clone();
+        let ended = session.ended();
+        let seen = request.into_inner().map(move |report| {
+            let wire::ZoneReport { at } = report?;
+            fleet.heard(&session);
+            Ok(wire::ReportSeen { at })
+        });
+        let seen = seen.take_until(async move { ended.wait().await });
+        Ok(tonic::Response::new(seen.boxed()))
+    }
+
+    type QueryStream = Stream<wire::Question>;
+
+    async fn query(
+        &self,
+        request: tonic::Request<Streaming<wire::Answer>>,
+    ) -> Result<tonic::Response<Self::QueryStream>, Status> {
+        self.session(&request)?;
+        Err(Status::unimplemented("not yet"))
+    }
+}
+
+/// The zone and the uid of its object, as the certificate of the connection says.
+fn subject<T>(request: &tonic::Request<T>) -> Result<(ZoneName, String), Status> {
+    let subject = request.extensions().get::<ZoneSubject>();
+    let subject = subject.ok_or_else(|| {
+        Status::unauthenticated("this needs the certificate of a zone; join the hub first")
+    })?;
+    let zone = subject.zone.parse();
+    let zone = zone.map_err(|_| Status::unauthenticated("the certificate names no legal zone"))?;
+    Ok((zone, subject.uid.clone()))
+}
+
+fn hello(hello: wire::Hello) -> Result<Hello, Status> {
+    let zone = hello.zone.parse();
+    let legal_epoch = !hello.epoch.is_empty() && !hello.epoch.contains([' ', '@']);
+    if !legal_epoch || hello.oldest_protocol > hello.newest_protocol {
+        return Err(Status::invalid_argument("the handshake is not legal"));
+    }
+    Ok(Hello {
+        zone: zone.map_err(|error: deltaplane_sync::NameError| {
+            Status::invalid_argument(error.to_string())
+        })?,
+        product: hello.product,
+        protocols: hello.oldest_protocol..=hello.newest_protocol,
+        features: hello.features.into_iter().collect(),
+        epoch: Epoch(hello.epoch.into()),
+    })
+}
+
+fn refused(error: &HandshakeError) -> Status {
+    let text = error.to_string();
+    match error {
+        HandshakeError::Unknown(_) | HandshakeError::Earlier(_) | HandshakeError::Revoked(_) => {
+            Status::unauthenticated(text)
+        }
+        HandshakeError::OtherZone { .. } => Status::permission_denied(text),
+        HandshakeError::Disabled(_) | HandshakeError::Refused(_) => {
+            Status::failed_precondition(text)
+        }
+    }
+}
+
+/// The connection ended, or what came on it made no sense.
+fn lost(status: &Status) -> ProtocolError {
+    ProtocolError::Malformed(status.message().to_owned())
+}
+
+fn receiving<T: Send + 'static>(receiver: mpsc::Receiver<T>) -> impl futures::Stream<Item = T> {
+    stream::unfold(receiver, |mut receiver| async {
+        let item = receiver.recv().await?;
+        Some((item, receiver))
+    })
+}
+
+/// What is sent, and at last why it ended.
+fn until<T: Send + 'static>(
+    items: impl futures::Stream<Item = Result<T, Status>> + Send + 'static,
+    end: oneshot::Receiver<Result<(), ProtocolError>>,
+) -> Stream<T> {
+    let end = stream::once(end).filter_map(async |ended| match ended {
+        Ok(Err(error)) => Some(Err(protocol_status(&error))),
+        Ok(Ok(())) | Err(_) => None,
+    });
+    items.chain(end).boxed()
+}

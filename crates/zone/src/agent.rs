@@ -1,0 +1,378 @@
+//! The zone's end of the connection: connects, follows both ways, and begins again when it is lost.
+//!
+//! With the hub away nothing happens here, and the zone goes on with what it has.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::{Duration, UNIX_EPOCH};
+
+use deltaplane_border::{Receiving, Sending, Subscriptions, definitions, namespaces};
+use deltaplane_client::Pace;
+use deltaplane_fleet::synced_kinds;
+use deltaplane_runtime::{Stop, TaskGroup};
+use deltaplane_sync::{
+    DeletionBudget, FEATURES, Known, Ledger, ObjectName, PROTOCOLS, Position, Receiver, Request,
+    SyncKind,
+};
+use deltaplane_sync_grpc::proto::deltaplane::sync::v1::{Hello, Welcome, ZoneReport};
+use deltaplane_sync_grpc::{
+    SESSION, decode_request, decode_response, encode_request, encode_response, wants_versions,
+};
+use futures::stream::{self, FuturesUnordered};
+use futures::{Stream, StreamExt};
+use parking_lot::Mutex;
+use tokio::sync::mpsc;
+use tonic::metadata::MetadataValue;
+use tonic::{IntoRequest, Status};
+
+use crate::link::Client;
+use crate::membership::{JoinError, Membership};
+use crate::target::ZoneTarget;
+use crate::uploads::Uploads;
+
+/// Everything that a connection needs, and what is kept from one to the next.
+pub(crate) struct Agent {
+    pub(crate) membership: Arc<Membership>,
+    pub(crate) target: Arc<ZoneTarget>,
+    pub(crate) uploads: Arc<Uploads>,
+    pub(crate) pace: Pace,
+    pub(crate) group: TaskGroup,
+    pub(crate) kept: Mutex<Kept>,
+}
+
+/// What is kept from one connection to the next.
+#[derive(Default)]
+pub(crate) struct Kept {
+    /// From where each kind can be resumed, and of which objects later states may be here.
+    resume: BTreeMap<SyncKind, (Position, BTreeSet<ObjectName>)>,
+    /// What of a kind is here has been looked up.
+    listed: BTreeSet<SyncKind>,
+    deleted: Ledger,
+    withdrawn: Ledger,
+}
+
+/// Why a connection ended.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum LinkError {
+    #[error(transparent)]
+    Join(#[from] JoinError),
+    #[error("{}", .0.message())]
+    Status(Box<Status>),
+    #[error("the hub does not keep to the protocol")]
+    Protocol(#[from] deltaplane_sync::ProtocolError),
+    #[error("the hub ended the connection")]
+    Ended,
+}
+
+/// How often the hub is told that the zone is there.
+const REPORT: Duration = Duration::from_secs(15);
+const OUTBOX: usize = 16;
+
+// === impl Agent ===
+
+impl Agent {
+    /// Stays connected until told to stop.
+    pub(crate) async fn run(self: Arc<Self>, stop: Stop) {
+        let mut failures = 0;
+        while !stop.is_requested() {
+            let began = self.pace.clock.elapsed();
+            let Some(ended) = stop.unless(self.connection(&stop)).await else {
+                return;
+            };
+            let lasted = self.pace.clock.elapsed().saturating_sub(began);
+            failures = match lasted > Duration::from_secs(10) {
+                true => 1,
+                false => failures + 1,
+            };
+            let Err(error) = ended else {
+                continue;
+            };
+            if let LinkError::Status(status) = &error
+                && wants_versions(status)
+            {
+                self.kept.lock().resume.clear();
+            }
+            self.log(&error, failures);
+            if stop.unless(self.pace.rest(failures, None)).await.is_none() {
+                return;
+            }
+        }
+    }
+
+    fn log(&self, error: &LinkError, failures: u32) {
+        let hub = self.membership.url().as_str();
+        let error = error as &dyn std::error::Error;
+        match failures {
+            1 => tracing::info!(hub, error, "lost the hub; the zone goes on"),
+            _ => tracing::debug!(hub, error, failures, "the hub is away"),
+        }
+    }
+
+    async fn connection(&self, stop: &Stop) -> Result<(), LinkError> {
+        let mut client = self.membership.connect().await?;
+        let welcome = client.handshake(self.hello()).await?.into_inner();
+        let session = welcome.session;
+        tracing::info!(
+            hub = self.membership.url().as_str(),
+            session,
+            "connected to the hub"
+        );
+        let budget = budget(&welcome);
+        tokio::select! {
+            ended = self.down(client.clone(), session, budget, stop) => ended,
+            ended = self.up(client.clone(), session, stop) => ended,
+            ended = self.report(client, session) => ended,
+        }
+    }
+
+    fn hello(&self) -> Hello {
+        Hello {
+            zone: self.membership.zone().to_string(),
+            product: env!("CARGO_PKG_VERSION").to_owned(),
+            oldest_protocol: *PROTOCOLS.start(),
+            newest_protocol: *PROTOCOLS.end(),
+            features: FEATURES.map(str::to_owned).into(),
+            epoch: self.uploads.catalog().read().epoch().0.to_string(),
+        }
+    }
+
+    /// Takes what the hub has for us.
+    async fn down(
+        &self,
+        mut client: Client,
+        session: u64,
+        budget: DeletionBudget,
+        stop: &Stop,
+    ) -> Result<(), LinkError> {
+        let (out, requests) = mpsc::channel(OUTBOX);
+        let requests = receiving(requests).map(|request| encode_request(&request));
+        let answer = client.hub_to_zone(with_session(requests, session)).await?;
+        let lost = Mutex::new(None);
+        let responses = answer.into_inner().take_while(|response| {
+            // An error of the connection is not one of the protocol.
+            let fine = response.is_ok();
+            if let Err(status) = response {
+                *lost.lock() = Some(status.clone());
+            }
+            std::future::ready(fine)
+        });
+        let responses =
+            responses.filter_map(async |response| Some(decode_response(response.ok()?)));
+        let ledger = self.kept.lock().deleted.clone();
+        let mut receiver = Receiver::new(budget, ledger);
+        let clock = self.pace.clock.clone();
+        let (receiving, subscriptions) =
+            Receiving::new(self.target.clone(), self.group.clone(), clock);
+        let subscribed = Mutex::new(BTreeSet::new());
+        let received = tokio::select! {
+            received = receiving.run(&mut receiver, responses, out, stop) => received,
+            () = self.subscribe(subscriptions, &subscribed) => Ok(()),
+        };
+        let mut kept = self.kept.lock();
+        kept.deleted = receiver.ledger().clone();
+        for kind in subscribed.into_inner() {
+            match receiver.position(&kind) {
+                Some((position, beyond)) => {
+                    kept.resume.insert(kind, (position.clone(), beyond.clone()));
+                }
+                None => {
+                    kept.resume.remove(&kind);
+                }
+            }
+        }
+        drop(kept);
+        received?;
+        match lost.into_inner() {
+            Some(status) => Err(status.into()),
+            None => Err(LinkError::Ended),
+        }
+    }
+
+    /// Subscribes to what crosses, the kinds to come included.
+    async fn subscribe(&self, to: Subscriptions, subscribed: &Mutex<BTreeSet<SyncKind>>) {
+        for kind in [synced_kinds(), definitions(), namespaces()] {
+            self.subscribe_to(&to, kind, subscribed).await;
+        }
+        let mut kinds = self.target.kinds();
+        loop {
+            let now = kinds.borrow_and_update().clone();
+            for kind in now.values() {
+                let comes = kind.synced.goes_down() || kind.synced.spec.across_zones;
+                if comes && !subscribed.lock().contains(&kind.synced.kind) {
+                    let kind = kind.synced.kind.clone();
+                    self.subscribe_to(&to, kind, subscribed).await;
+                }
+            }
+            if kinds.changed().await.is_err() {
+                return std::future::pending().await;
+            }
+        }
+    }
+
+    async fn subscribe_to(
+        &self,
+        to: &Subscriptions,
+        kind: SyncKind,
+        subscribed: &Mutex<BTreeSet<SyncKind>>,
+    ) {
+        if kind != synced_kinds() {
+            self.list(&kind).await;
+        }
+        let known = self.known(&kind);
+        subscribed.lock().insert(kind.clone());
+        to.add(kind, known).await;
+    }
+
+    /// Looks once what of a kind is here.
+    async fn list(&self, kind: &SyncKind) {
+        if self.kept.lock().listed.contains(kind) {
+            return;
+        }
+        let mut failures = 0;
+        while let Err(reason) = self.target.mirror.list(kind).await {
+            failures += 1;
+            tracing::warn!(%kind, reason, "failed to look what is here");
+            self.pace.rest(failures, None).await;
+        }
+        self.kept.lock().listed.insert(kind.clone());
+    }
+
+    fn known(&self, kind: &SyncKind) -> Known {
+        let kept = self.kept.lock();
+        let Some((position, beyond)) = kept.resume.get(kind) else {
+            return self.target.versions(kind);
+        };
+        let beyond = beyond.iter();
+        Known::Position {
+            position: position.clone(),
+            beyond: beyond
+                .map(|name| (name.clone(), self.target.version(kind, name)))
+                .collect(),
+        }
+    }
+
+    /// Sends the hub what was authored here.
+    async fn up(&self, mut client: Client, session: u64, stop: &Stop) -> Result<(), LinkError> {
+        let (out, responses) = mpsc::channel(OUTBOX);
+        let responses = receiving(responses).map(|response| encode_response(&response));
+        let answer = client.zone_to_hub(with_session(responses, session)).await?;
+        let lost = Mutex::new(None);
+        let requests = answer.into_inner().take_while(|request| {
+            let fine = request.is_ok();
+            if let Err(status) = request {
+                *lost.lock() = Some(status.clone());
+            }
+            std::future::ready(fine)
+        });
+        let requests = requests.filter_map(async |request| Some(decode_request(request.ok()?)));
+        let requests = self.when_ready(requests);
+        let ledger = self.kept.lock().withdrawn.clone();
+        let catalog = self.uploads.catalog().clone();
+        let clock = self.pace.clock.clone();
+        let sending = Sending::new(catalog, None, (DeletionBudget::default(), ledger), clock);
+        let sent = sending.run(requests, out, stop).await;
+        self.kept.lock().withdrawn = sending.ledger();
+        sent?;
+        match lost.into_inner() {
+            Some(status) => Err(status.into()),
+            None => Err(LinkError::Ended),
+        }
+    }
+
+    /// Holds back a subscription until all of its kind is known, and nothing else.
+    fn when_ready<E>(
+        &self,
+        requests: impl Stream<Item = Result<Request, E>>,
+    ) -> impl Stream<Item = Result<Request, E>> {
+        let waiting = FuturesUnordered::new();
+        let requests = Box::pin(requests);
+        stream::unfold(
+            (requests, waiting),
+            async move |(mut requests, mut waiting)| {
+                loop {
+                    let request = tokio::select! {
+                        request = requests.next() => request?,
+                        Some(ready) = waiting.next(), if !waiting.is_empty() => {
+                            return Some((Ok(ready), (requests, waiting)));
+                        }
+                    };
+                    match request {
+                        Ok(Request::Subscribe { kind, known }) => {
+                            waiting.push(self.ready(kind, known));
+                        }
+                        other => return Some((other, (requests, waiting))),
+                    }
+                }
+            },
+        )
+    }
+
+    async fn ready(&self, kind: SyncKind, known: Known) -> Request {
+        let mut kinds = self.target.kinds();
+        loop {
+            kinds.borrow_and_update();
+            if let Some(plural) = self.target.plural(&kind) {
+                self.uploads.ready(&kind, &plural).await;
+                return Request::Subscribe { kind, known };
+            }
+            // The hub asks before it has told what the kind is called.
+            if kinds.changed().await.is_err() {
+                return std::future::pending().await;
+            }
+        }
+    }
+
+    /// Says now and then that the zone is there.
+    async fn report(&self, mut client: Client, session: u64) -> Result<(), LinkError> {
+        let clock = self.pace.clock.clone();
+        let reports = stream::unfold(Duration::ZERO, move |pause| {
+            let clock = clock.clone();
+            async move {
+                clock.sleep(pause).await;
+                let at = clock.now().duration_since(UNIX_EPOCH).unwrap_or_default();
+                let report = ZoneReport { at: at.as_secs() };
+                Some((report, REPORT))
+            }
+        });
+        let answer = client.report(with_session(reports, session)).await?;
+        let mut seen = answer.into_inner();
+        while seen.message().await?.is_some() {}
+        Err(LinkError::Ended)
+    }
+}
+
+fn budget(welcome: &Welcome) -> DeletionBudget {
+    let usual = DeletionBudget::default();
+    DeletionBudget {
+        max: welcome.deletion_max.unwrap_or(usual.max),
+        percent: match welcome.deletion_percent {
+            Some(percent) => u8::try_from(percent.min(100)).unwrap_or(usual.percent),
+            None => usual.percent,
+        },
+    }
+}
+
+fn with_session<T>(messages: T, session: u64) -> tonic::Request<T>
+where
+    tonic::Request<T>: IntoRequest<T>,
+{
+    let mut request = tonic::Request::new(messages);
+    let session = MetadataValue::from(session);
+    request.metadata_mut().insert(SESSION, session);
+    request
+}
+
+fn receiving<T: Send + 'static>(receiver: mpsc::Receiver<T>) -> impl Stream<Item = T> + Send {
+    stream::unfold(receiver, |mut receiver| async {
+        let item = receiver.recv().await?;
+        Some((item, receiver))
+    })
+}
+
+// === impl LinkError ===
+
+impl From<Status> for LinkError {
+    fn from(status: Status) -> Self {
+        Self::Status(Box::new(status))
+    }
+}

@@ -1,0 +1,202 @@
+//! The wiring of a zone: an API, its own or that of an existing cluster, and the agent that keeps
+//! it in touch with the hub.
+//!
+//! Not here: decisions of any sort; everything that is wired is its own crate.
+//!
+//! Invariants: a zone without its hub goes on as it is; nothing is deleted here that the hub did
+//! not name.
+
+mod agent;
+mod link;
+mod membership;
+mod target;
+mod uploads;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use deltaplane_api::identity::{Identity, MASTERS};
+use deltaplane_apiserver::ApiServer;
+use deltaplane_border::{Mirror, MirrorConfig, Openings};
+use deltaplane_client::{Pace, in_process};
+use deltaplane_fleet::{LineageError, Ownership, SYNC_USER, follow_definitions, open_lineage};
+use deltaplane_plane::{Extensions, Opened, Plane, PlaneConfig, PlaneError};
+use deltaplane_runtime::identity::JoinString;
+use deltaplane_runtime::{Clock, Stop, Tasks};
+use deltaplane_sync::{Origin, Revision, ZoneName};
+use kube::Client;
+use tokio::sync::watch;
+
+pub use link::LinkConfig;
+pub use membership::{JoinError, Membership};
+
+use agent::{Agent, Kept};
+use target::ZoneTarget;
+use uploads::Uploads;
+
+/// What a zone with an API of its own is told.
+#[derive(Clone, Debug)]
+pub struct ZoneConfig {
+    pub plane: PlaneConfig,
+    /// Needed until the zone has joined.
+    pub join: Option<JoinString>,
+    pub link: LinkConfig,
+}
+
+/// A zone with an API of its own, which is ready.
+pub struct Zone {
+    plane: Plane,
+    name: ZoneName,
+}
+
+/// Why a zone did not start, or went down.
+#[derive(Debug, thiserror::Error)]
+pub enum ZoneError {
+    #[error(transparent)]
+    Plane(#[from] PlaneError),
+    #[error(transparent)]
+    Join(#[from] JoinError),
+    #[error(transparent)]
+    Lineage(#[from] LineageError),
+}
+
+/// An API to keep in touch with the hub.
+struct Endpoint {
+    client: Client,
+    /// Whether the API itself keeps sync from what was authored in the zone.
+    guarded: bool,
+    openings: Openings,
+    at: Revision,
+}
+
+/// Where a zone keeps what makes it a member, in its data directory.
+const MEMBERSHIP: &str = "zone";
+
+// === impl Zone ===
+
+impl Zone {
+    /// Joins if that is needed, and starts; the API is ready when this returns, whether the hub is
+    /// there or not.
+    pub async fn start(config: ZoneConfig) -> Result<Self, ZoneError> {
+        let clock = Clock::system();
+        let directory = membership_dir(&config.plane.data_dir);
+        let join = config.join.as_ref();
+        let membership = Membership::open(&directory, join, config.link, &clock).await?;
+        let name = membership.zone().clone();
+        let plane = PlaneConfig {
+            name: name.to_string(),
+            ..config.plane
+        };
+        let opened = Opened::new(plane).await?;
+        let openings = open_lineage(opened.store()).await?;
+        let (definitions, known) = watch::channel(Arc::default());
+        let extensions = Extensions {
+            admission: vec![Arc::new(Ownership::in_zone(name.clone(), known))],
+            ..Extensions::default()
+        };
+        let plane = opened.start(extensions).await?;
+        let client = in_process(
+            plane.api().clone(),
+            Identity::authenticated(SYNC_USER, &[MASTERS]),
+        );
+        let (one, pace) = (client.clone(), Pace::system());
+        plane.front().spawn("computed fields", |stop| {
+            follow_definitions(one, pace, definitions, stop)
+        });
+        let endpoint = Endpoint {
+            client,
+            guarded: true,
+            openings,
+            at: plane.store().revision().get(),
+        };
+        spawn_agent(plane.front(), membership, endpoint);
+        Ok(Self { plane, name })
+    }
+
+    pub fn name(&self) -> &ZoneName {
+        &self.name
+    }
+
+    /// Its API, to be called in this process.
+    pub fn api(&self) -> &ApiServer {
+        self.plane.api()
+    }
+
+    /// A client in this process, without sockets, as the given user.
+    pub fn client(&self, identity: Identity) -> Client {
+        self.plane.client(identity)
+    }
+
+    /// Where clients find it.
+    pub fn url(&self) -> &str {
+        self.plane.url()
+    }
+
+    /// The administrator's kubeconfig.
+    pub fn kubeconfig(&self) -> &Path {
+        self.plane.kubeconfig()
+    }
+
+    /// Runs until `stop` or until something breaks; then answers what was asked, and ends.
+    pub async fn run(self, stop: Stop) -> Result<(), ZoneError> {
+        Ok(self.plane.run(stop).await?)
+    }
+}
+
+/// Whether a zone with this data directory has joined a hub.
+pub fn has_joined(data_dir: &Path) -> bool {
+    membership_dir(data_dir).join("credential.pem").exists()
+}
+
+fn membership_dir(data_dir: &Path) -> PathBuf {
+    data_dir.join(MEMBERSHIP)
+}
+
+fn spawn_agent(tasks: &Tasks, membership: Membership, endpoint: Endpoint) {
+    let Endpoint {
+        client,
+        guarded,
+        openings,
+        at,
+    } = endpoint;
+    let pace = Pace::system();
+    let mirror = Mirror::new(MirrorConfig {
+        client: client.clone(),
+        pace: pace.clone(),
+        place: Origin::Zone(membership.zone().clone()),
+        sender: Origin::Hub,
+        guarded,
+    });
+    let membership = Arc::new(membership);
+    let uploads = Uploads::new(
+        client,
+        pace.clone(),
+        (openings, at),
+        (tasks.group("upload"), tasks.stop()),
+    );
+    let agent = Arc::new(Agent {
+        membership: membership.clone(),
+        target: Arc::new(ZoneTarget::new(Arc::new(mirror))),
+        uploads: Arc::new(uploads),
+        pace: pace.clone(),
+        group: tasks.group("apply"),
+        kept: parking_lot::Mutex::new(Kept::default()),
+    });
+    tasks.spawn("agent", |stop| agent.run(stop));
+    tasks.spawn("credential", |stop| async move {
+        membership.renew(pace.clock.clone(), pace, stop).await;
+    });
+}
+
+// === impl ZoneError ===
+
+impl ZoneError {
+    /// What the operator can do about it.
+    pub fn hint(&self) -> String {
+        match self {
+            Self::Plane(error) => error.hint(),
+            Self::Join(error) => error.hint(),
+            Self::Lineage(_) => "this should not happen; please report it".to_owned(),
+        }
+    }
+}

@@ -1,0 +1,135 @@
+//! What comes from the hub: the kinds that cross are kept here, all else goes to the zone's API.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use deltaplane_border::{Mirror, Target};
+use deltaplane_fleet::kinds::SyncedKind;
+use deltaplane_fleet::synced_kinds;
+use deltaplane_sync::{Crossing, Item, Known, ObjectName, Outcome, Position, SyncKind, Version};
+use futures::FutureExt;
+use futures::future::{BoxFuture, ready};
+use serde_json::Value;
+use tokio::sync::watch;
+
+/// Where what comes from the hub goes.
+pub(crate) struct ZoneTarget {
+    pub(crate) mirror: Arc<Mirror>,
+    kinds: watch::Sender<Arc<Kinds>>,
+}
+
+/// The kinds that cross, as the hub says.
+pub(crate) type Kinds = BTreeMap<ObjectName, Kind>;
+
+#[derive(Clone, Debug)]
+pub(crate) struct Kind {
+    version: Version,
+    at: Position,
+    pub(crate) synced: SyncedKind,
+}
+
+// === impl ZoneTarget ===
+
+impl ZoneTarget {
+    pub(crate) fn new(mirror: Arc<Mirror>) -> Self {
+        Self {
+            mirror,
+            kinds: watch::Sender::new(Arc::default()),
+        }
+    }
+
+    pub(crate) fn kinds(&self) -> watch::Receiver<Arc<Kinds>> {
+        self.kinds.subscribe()
+    }
+
+    /// What a kind is called in paths, if it crosses.
+    pub(crate) fn plural(&self, kind: &SyncKind) -> Option<String> {
+        let kinds = self.kinds.borrow();
+        let synced = kinds.values().find(|one| one.synced.kind == *kind)?;
+        Some(synced.synced.plural.clone())
+    }
+
+    /// What is here of a kind, with the stores that it is from.
+    pub(crate) fn versions(&self, kind: &SyncKind) -> Known {
+        if *kind != synced_kinds() {
+            return self.mirror.versions(kind);
+        }
+        let kinds = self.kinds.borrow();
+        let held = kinds.iter();
+        Known::Versions {
+            held: held
+                .map(|(name, kind)| (name.clone(), kind.version))
+                .collect(),
+            sources: kinds.values().map(|kind| kind.at.clone()).collect(),
+        }
+    }
+
+    pub(crate) fn version(&self, kind: &SyncKind, name: &ObjectName) -> Option<Version> {
+        match *kind == synced_kinds() {
+            true => self.kinds.borrow().get(name).map(|kind| kind.version),
+            false => self.mirror.version(kind, name),
+        }
+    }
+
+    fn learn(&self, name: &ObjectName, item: &Item, at: &Position) -> Outcome {
+        let object: Value =
+            serde_json::from_slice(&item.body).map_err(|error| error.to_string())?;
+        let crossing = Crossing::received(object, name, item.version);
+        let crossing = crossing.map_err(|smuggled| smuggled.to_string())?;
+        let synced = SyncedKind::of(&Value::Object(crossing.object().clone()));
+        let synced = synced.map_err(|error| error.to_string())?;
+        self.mirror.learn(&synced.kind, &synced.plural);
+        let kind = Kind {
+            version: item.version,
+            at: at.clone(),
+            synced,
+        };
+        self.kinds.send_modify(|kinds| {
+            Arc::make_mut(kinds).insert(name.clone(), kind);
+        });
+        Ok(())
+    }
+
+    fn forget(&self, name: &ObjectName) -> Outcome {
+        self.kinds.send_modify(|kinds| {
+            Arc::make_mut(kinds).remove(name);
+        });
+        Ok(())
+    }
+}
+
+impl Target for ZoneTarget {
+    fn apply<'a>(
+        &'a self,
+        kind: &'a SyncKind,
+        name: &'a ObjectName,
+        item: &'a Item,
+        at: &'a Position,
+    ) -> BoxFuture<'a, Outcome> {
+        match *kind == synced_kinds() {
+            true => ready(self.learn(name, item, at)).boxed(),
+            false => self.mirror.apply(kind, name, item, at),
+        }
+    }
+
+    fn orphan<'a>(&'a self, kind: &'a SyncKind, name: &'a ObjectName) -> BoxFuture<'a, Outcome> {
+        match *kind == synced_kinds() {
+            true => ready(self.forget(name)).boxed(),
+            false => self.mirror.orphan(kind, name),
+        }
+    }
+
+    fn delete<'a>(&'a self, kind: &'a SyncKind, name: &'a ObjectName) -> BoxFuture<'a, Outcome> {
+        match *kind == synced_kinds() {
+            true => ready(self.forget(name)).boxed(),
+            false => self.mirror.delete(kind, name),
+        }
+    }
+
+    fn count(&self, kind: &SyncKind) -> u64 {
+        match *kind == synced_kinds() {
+            true => self.kinds.borrow().len() as u64,
+            false => self.mirror.count(kind),
+        }
+    }
+}

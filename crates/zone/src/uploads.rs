@@ -1,0 +1,200 @@
+//! What the zone has authored, kept as a catalog for the hub.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use deltaplane_border::{Audience, Catalog, Edit, Entry, Openings, Shared, preferred_version};
+use deltaplane_client::feed::{Event, Feed, Query};
+use deltaplane_client::{Item as ApiItem, Pace, Resource};
+use deltaplane_runtime::{Stop, TaskGroup};
+use deltaplane_sync::{Crossing, Item, ORIGIN, ObjectName, Revision, SyncKind};
+use futures::StreamExt;
+use kube::Client;
+use parking_lot::Mutex;
+use serde_json::Value;
+use tokio::sync::watch;
+
+/// Follows the kinds that the hub asks for.
+pub(crate) struct Uploads {
+    client: Client,
+    pace: Pace,
+    group: TaskGroup,
+    stop: Stop,
+    catalog: Arc<Shared>,
+    feeds: Mutex<BTreeMap<SyncKind, watch::Receiver<bool>>>,
+}
+
+/// One kind that is followed.
+struct Following {
+    kind: SyncKind,
+    catalog: Arc<Shared>,
+    /// What was told since the feed began anew.
+    starting: Option<(Vec<Edit>, BTreeSet<ObjectName>)>,
+    in_sync: watch::Sender<bool>,
+}
+
+// === impl Uploads ===
+
+impl Uploads {
+    /// Of an API that is at `at`.
+    pub(crate) fn new(
+        client: Client,
+        pace: Pace,
+        (openings, at): (Openings, Revision),
+        (group, stop): (TaskGroup, Stop),
+    ) -> Self {
+        Self {
+            client,
+            pace,
+            group,
+            stop,
+            catalog: Arc::new(Shared::new(Catalog::new(openings, at))),
+            feeds: Mutex::default(),
+        }
+    }
+
+    pub(crate) fn catalog(&self) -> &Arc<Shared> {
+        &self.catalog
+    }
+
+    /// Waits until all of a kind is in the catalog.
+    pub(crate) async fn ready(&self, kind: &SyncKind, plural: &str) {
+        let known = self.feeds.lock().get(kind).cloned();
+        let mut in_sync = match known {
+            Some(in_sync) => in_sync,
+            None => self.follow(kind, plural).await,
+        };
+        // An error means that the process stops.
+        let _ = in_sync.wait_for(|in_sync| *in_sync).await;
+    }
+
+    async fn follow(&self, kind: &SyncKind, plural: &str) -> watch::Receiver<bool> {
+        let version = self.served_version(kind).await;
+        let (sender, in_sync) = watch::channel(false);
+        let mut feeds = self.feeds.lock();
+        if let Some(known) = feeds.get(kind) {
+            return known.clone();
+        }
+        feeds.insert(kind.clone(), in_sync.clone());
+        let resource = Resource::cluster(kind.group(), &version, plural, kind.kind());
+        let feed = Feed::new(self.client.clone(), Query::all(resource), self.pace.clone());
+        let following = Following {
+            kind: kind.clone(),
+            catalog: self.catalog.clone(),
+            starting: None,
+            in_sync: sender,
+        };
+        let stop = self.stop.clone();
+        self.group.spawn(async move {
+            stop.unless(following.run(feed)).await;
+        });
+        in_sync
+    }
+
+    /// The version in which the zone serves a kind; its definition may be on its way.
+    async fn served_version(&self, kind: &SyncKind) -> String {
+        let mut failures = 0;
+        loop {
+            if let Ok(Some(version)) = preferred_version(&self.client, kind.group()).await {
+                return version;
+            }
+            failures += 1;
+            self.pace.rest(failures, None).await;
+        }
+    }
+}
+
+// === impl Following ===
+
+impl Following {
+    async fn run(mut self, feed: Feed) {
+        let mut events = feed.events();
+        while let Some(event) = events.next().await {
+            self.event(event);
+        }
+    }
+
+    fn event(&mut self, event: Event) {
+        match event {
+            Event::Restarted => self.starting = Some((Vec::new(), BTreeSet::new())),
+            Event::Applied(item) => self.applied(&item),
+            Event::Deleted(item) => {
+                let name = ObjectName::new(&item.header.namespace, &item.header.name);
+                if let Ok(name) = name {
+                    self.edit(name, revision(&item), None);
+                }
+            }
+            Event::InSync => self.started(),
+        }
+    }
+
+    fn applied(&mut self, item: &ApiItem) {
+        let header = &item.header;
+        let Ok(name) = ObjectName::new(&header.namespace, &header.name) else {
+            return;
+        };
+        let came_from_elsewhere = header.labels.contains_key(ORIGIN);
+        let entry = match came_from_elsewhere {
+            true => None,
+            false => entry(item),
+        };
+        self.edit(name, revision(item), entry);
+    }
+
+    fn edit(&mut self, name: ObjectName, revision: Revision, becomes: Option<Entry>) {
+        let edit = Edit {
+            kind: self.kind.clone(),
+            name: name.clone(),
+            revision,
+            becomes,
+        };
+        match &mut self.starting {
+            Some((edits, names)) => {
+                names.insert(name);
+                edits.push(edit);
+            }
+            None => self.catalog.apply(vec![edit], revision),
+        }
+    }
+
+    /// What is there has been told; what was not is gone.
+    fn started(&mut self) {
+        let Some((mut edits, names)) = self.starting.take() else {
+            return;
+        };
+        let at = edits.iter().map(|edit| edit.revision).max().unwrap_or(0);
+        let catalog = self.catalog.read();
+        let gone = catalog.entries(&self.kind).map(|(name, _)| name);
+        let gone: Vec<ObjectName> = gone.filter(|name| !names.contains(name)).cloned().collect();
+        drop(catalog);
+        edits.extend(gone.into_iter().map(|name| Edit {
+            kind: self.kind.clone(),
+            name,
+            revision: at,
+            becomes: None,
+        }));
+        let kind = self.kind.clone();
+        self.catalog
+            .change(edits, at, |catalog| catalog.declare(kind, None));
+        self.in_sync.send_replace(true);
+    }
+}
+
+fn revision(item: &ApiItem) -> Revision {
+    item.header.resource_version.parse().unwrap_or(0)
+}
+
+/// What of an object goes to the hub.
+fn entry(item: &ApiItem) -> Option<Entry> {
+    let object: Value = item.parse().ok()?;
+    let crossing = Crossing::of(&object).ok()?;
+    let body = serde_json::to_vec(crossing.object()).ok()?;
+    Some(Entry {
+        item: Item {
+            version: crossing.version(),
+            body: body.into(),
+            relayed: None,
+        },
+        audience: Audience::Everyone,
+    })
+}
