@@ -8,6 +8,7 @@ use std::time::Duration;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::cel::Cel;
+use crate::client::{Token, Wait, Zones};
 use deltaplane_plane::{Certificates, PlaneConfig};
 use deltaplane_runtime::identity::JoinString;
 use deltaplane_runtime::telemetry::{Filter, Format, Telemetry};
@@ -49,6 +50,12 @@ pub(crate) enum Command {
     Hub(Box<Hub>),
     /// Start a zone, with an API of its own, and keep it in touch with its hub
     Zone(Box<Zone>),
+    /// Show the zones of a hub, and how it stands with them
+    Zones(Zones),
+    /// Make what a zone joins with
+    Token(Token),
+    /// Wait until zones have what was written
+    Wait(Wait),
     /// Try out expressions
     Cel(Cel),
     /// Print the version
@@ -147,6 +154,7 @@ enum LogFormat {
 pub(crate) struct Environment {
     pub(crate) data_home: Option<OsString>,
     pub(crate) home: Option<OsString>,
+    pub(crate) kubeconfig: Option<OsString>,
     pub(crate) log: Option<String>,
 }
 
@@ -187,12 +195,19 @@ impl Environment {
         Self {
             data_home: std::env::var_os("XDG_DATA_HOME"),
             home: std::env::var_os("HOME"),
+            kubeconfig: std::env::var_os("KUBECONFIG"),
             log: std::env::var("RUST_LOG").ok(),
         }
     }
 
+    /// The first file that kubectl would read.
+    pub(crate) fn kubeconfig(&self) -> Option<PathBuf> {
+        let paths = self.kubeconfig.as_ref()?;
+        std::env::split_paths(paths).find(|path| !path.as_os_str().is_empty())
+    }
+
     /// As the XDG base directory specification has it.
-    fn data_dir(&self) -> Option<PathBuf> {
+    pub(crate) fn data_dir(&self) -> Option<PathBuf> {
         let filled = |value: &Option<OsString>| {
             let value = value.as_ref().filter(|value| !value.is_empty());
             value.map(PathBuf::from)
@@ -360,7 +375,7 @@ fn host(text: &str) -> Result<String, String> {
 }
 
 /// A duration as people write it: `90s`, `15m`, `1h`, `2d`, or several of these: `1h30m`.
-fn duration(text: &str) -> Result<Duration, String> {
+pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     let mut rest = text;
     let mut total = Duration::ZERO;
     while !rest.is_empty() {

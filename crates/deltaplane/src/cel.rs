@@ -3,6 +3,7 @@
 use std::fs;
 use std::io::{self, Read as _};
 
+use crate::said::Said;
 use clap::{Args, Subcommand, ValueEnum};
 use deltaplane_api::field;
 use deltaplane_expr::cost::Interval;
@@ -104,15 +105,6 @@ pub(crate) enum CelError {
 
 /// Longer files are not read.
 const MAX_FILE: u64 = 64 << 20;
-
-/// What to print, where, and how it went.
-pub(crate) struct Said {
-    /// Data.
-    pub(crate) out: String,
-    /// For people.
-    pub(crate) err: String,
-    pub(crate) good: bool,
-}
 
 /// A program, the type of what it gives, and what it may cost.
 struct Compiled {

@@ -4,7 +4,9 @@
 
 mod args;
 mod cel;
+mod client;
 mod greeting;
+mod said;
 mod up;
 
 use std::error::Error;
@@ -22,8 +24,10 @@ use deltaplane_runtime::{Stop, Trigger, limits};
 use deltaplane_zone::{LinkConfig, Zone, ZoneConfig, ZoneError};
 
 use cel::CelError;
+use client::{Ask, ClientError};
 
 use args::{Cli, Command, Environment, Role, Settings, SettingsError};
+use said::Said;
 use up::{Up, UpError};
 
 #[global_allocator]
@@ -44,6 +48,8 @@ enum Failure {
     Zone(Box<ZoneError>),
     #[error(transparent)]
     Up(Box<UpError>),
+    #[error(transparent)]
+    Client(Box<ClientError>),
     #[error(transparent)]
     Cel(#[from] CelError),
 }
@@ -92,15 +98,10 @@ fn main() -> ExitCode {
             .settings(&environment)
             .map_err(Failure::from)
             .and_then(|settings| serve(settings, &HUB)),
-        Command::Cel(cel) => cel.run().map_err(Failure::from).map(|said| {
-            let printed = print(&said.out);
-            // Whoever closed it does not want to read it.
-            let _ = io::stderr().lock().write_all(said.err.as_bytes());
-            match said.good && printed {
-                true => ExitCode::SUCCESS,
-                false => ExitCode::FAILURE,
-            }
-        }),
+        Command::Cel(cel) => cel.run().map_err(Failure::from).map(|said| tell(&said)),
+        Command::Zones(zones) => ask(Ask::Zones(zones), &environment),
+        Command::Token(token) => ask(Ask::Token(token), &environment),
+        Command::Wait(wait) => ask(Ask::Wait(wait), &environment),
         Command::Version => {
             print(&format!("deltaplane {}\n", args::VERSION));
             Ok(ExitCode::SUCCESS)
@@ -110,6 +111,25 @@ fn main() -> ExitCode {
         explain(&failure);
         ExitCode::from(failure.exit_code())
     })
+}
+
+/// Asks a hub, and says what it answered.
+fn ask(ask: Ask, environment: &Environment) -> Result<ExitCode, Failure> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(Failure::Runtime)?;
+    Ok(tell(&runtime.block_on(ask.run(environment))?))
+}
+
+fn tell(said: &Said) -> ExitCode {
+    // Whoever closed it does not want to read it.
+    let _ = io::stderr().lock().write_all(said.err.as_bytes());
+    let printed = print(&said.out);
+    match said.good && printed {
+        true => ExitCode::SUCCESS,
+        false => ExitCode::FAILURE,
+    }
 }
 
 fn serve(settings: Settings, voice: &Voice) -> Result<ExitCode, Failure> {
@@ -188,6 +208,12 @@ impl From<HubError> for Failure {
     }
 }
 
+impl From<ClientError> for Failure {
+    fn from(error: ClientError) -> Self {
+        Self::Client(Box::new(error))
+    }
+}
+
 impl From<ZoneError> for Failure {
     fn from(error: ZoneError) -> Self {
         Self::Zone(Box::new(error))
@@ -207,6 +233,7 @@ impl Failure {
             Self::Hub(error) => error.hint(),
             Self::Zone(error) => error.hint(),
             Self::Up(error) => error.hint(),
+            Self::Client(error) => error.hint(),
             Self::Cel(error) => error.hint().to_owned(),
             Self::Telemetry(_) | Self::Runtime(_) => {
                 "this should not happen; please report it".to_owned()
@@ -218,7 +245,7 @@ impl Failure {
     fn exit_code(&self) -> u8 {
         match self {
             Self::Settings(_) | Self::Cel(_) => 2,
-            Self::Telemetry(_) | Self::Runtime(_) => 1,
+            Self::Client(_) | Self::Telemetry(_) | Self::Runtime(_) => 1,
             Self::Hub(error) => hub_code(error),
             Self::Zone(error) => zone_code(error),
             Self::Up(error) => match &**error {

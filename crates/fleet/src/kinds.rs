@@ -111,6 +111,11 @@ pub enum KindError {
     Called(String),
 }
 
+/// Namespaces that every control plane has of its own.
+pub(crate) fn is_everywhere(namespace: &str) -> bool {
+    namespace == "default" || namespace.starts_with("kube-") || namespace == "deltaplane-system"
+}
+
 fn yes() -> bool {
     true
 }
@@ -204,12 +209,24 @@ impl SyncedKind {
         }
     }
 
-    /// Whether an object of this kind may cross at all.
-    pub(crate) fn selects(&self, object: &Value) -> bool {
+    /// Whether an object of this kind crosses, wherever it was authored.
+    pub fn selects(&self, object: &Value) -> bool {
         let labels = &object["metadata"]["labels"];
         let label = |key: &str| labels[key].as_str();
         let selected = self.selector.as_ref();
-        selected.is_none_or(|selector| selector.matches(label)) && !self.is_secret_kept(object)
+        let selected = selected.is_none_or(|selector| selector.matches(label));
+        selected && !self.is_secret_kept(object) && !self.is_made_everywhere(object)
+    }
+
+    /// What every control plane makes for itself.
+    fn is_made_everywhere(&self, object: &Value) -> bool {
+        let name = object["metadata"]["name"].as_str();
+        match (self.kind.group(), self.kind.kind()) {
+            ("", "ConfigMap") => name == Some("kube-root-ca.crt"),
+            ("", "ServiceAccount") => name == Some("default"),
+            ("", "Namespace") => name.is_some_and(is_everywhere),
+            (_, _) => false,
+        }
     }
 
     /// Secrets cross only when somebody said so, and those of service accounts never.

@@ -19,7 +19,9 @@ use parking_lot::RwLock;
 use serde_json::Value;
 use tokio::sync::watch;
 
-use crate::kinds::{APPROVED, COMPUTED, GROUP, SyncedKind, TENANT, TOKEN, synced_kinds};
+use crate::kinds::{
+    APPROVED, COMPUTED, GROUP, SyncedKind, TENANT, TOKEN, is_everywhere, synced_kinds,
+};
 use crate::known::{Known, ZoneEntry};
 
 use batch::Batch;
@@ -102,7 +104,7 @@ impl Projector {
             }
         }
         for object in kinds {
-            self.synced_kind(&mut batch, &object, true).await?;
+            self.synced_kind(&mut batch, (&object, true), at).await?;
         }
         self.publish(batch, at);
         Ok(self.store.watch(Scope::everything(), at)?)
@@ -185,7 +187,10 @@ impl Projector {
                 self.zone(object, there);
                 batch.knows_more = true;
             }
-            KINDS => self.synced_kind(batch, object, there).await?,
+            KINDS => {
+                let at = object.revision();
+                self.synced_kind(batch, (object, there), at).await?;
+            }
             DEFINITIONS => {
                 self.computed(object, there);
                 batch.knows_more = true;
@@ -237,15 +242,15 @@ impl Projector {
         };
     }
 
-    /// A synced kind came, changed or went.
+    /// A synced kind came, changed or went. What is decided anew is decided as of `at`, which is
+    /// later than the kind's own last change when everything is read again.
     async fn synced_kind(
         &mut self,
         batch: &mut Batch,
-        object: &Arc<Object>,
-        there: bool,
+        (object, there): (&Arc<Object>, bool),
+        at: Revision,
     ) -> Result<(), ProjectorError> {
         batch.knows_more = true;
-        let at = object.revision();
         let name = object.key().name().to_owned();
         let value: Value = serde_json::from_slice(object.bytes()).unwrap_or_default();
         let parsed = SyncedKind::of(&value);
@@ -403,7 +408,7 @@ impl Projector {
     fn namespace(&mut self, batch: &mut Batch, object: &Object, there: bool) {
         let name = object.key().name();
         let is_used = self.used.get(name).is_some_and(|used| *used > 0);
-        let needed = is_used && !place::is_everywhere(name);
+        let needed = is_used && !is_everywhere(name);
         self.implied(batch, &namespaces(), object, there.then_some(needed));
     }
 

@@ -32,6 +32,10 @@ impl TableColumns for ZonesColumn {
             return vec![Value::Null];
         };
         let (have, want) = self.0.spread(&kind, &name);
-        vec![format!("{have}/{want}").into()]
+        vec![match want {
+            // It does not cross.
+            0 => "-".into(),
+            _ => format!("{have}/{want}").into(),
+        }]
     }
 }

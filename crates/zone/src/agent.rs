@@ -308,18 +308,8 @@ impl Agent {
     }
 
     async fn ready(&self, kind: SyncKind, known: Known) -> Request {
-        let mut kinds = self.target.kinds();
-        loop {
-            kinds.borrow_and_update();
-            if let Some(plural) = self.target.plural(&kind) {
-                self.uploads.ready(&kind, &plural).await;
-                return Request::Subscribe { kind, known };
-            }
-            // The hub asks before it has told what the kind is called.
-            if kinds.changed().await.is_err() {
-                return std::future::pending().await;
-            }
-        }
+        self.uploads.ready(&kind).await;
+        Request::Subscribe { kind, known }
     }
 
     /// Says now and then that the zone is there.

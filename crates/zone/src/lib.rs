@@ -168,15 +168,17 @@ fn spawn_agent(tasks: &Tasks, membership: Membership, endpoint: Endpoint) {
         guarded,
     });
     let membership = Arc::new(membership);
+    let target = Arc::new(ZoneTarget::new(Arc::new(mirror)));
     let uploads = Uploads::new(
         client,
         pace.clone(),
         (openings, at),
         (tasks.group("upload"), tasks.stop()),
+        target.kinds(),
     );
     let agent = Arc::new(Agent {
         membership: membership.clone(),
-        target: Arc::new(ZoneTarget::new(Arc::new(mirror))),
+        target,
         uploads: Arc::new(uploads),
         pace: pace.clone(),
         group: tasks.group("apply"),

@@ -28,6 +28,15 @@ pub(crate) struct Kind {
     pub(crate) synced: SyncedKind,
 }
 
+// === impl Kind ===
+
+impl Kind {
+    /// Whether it says the same.
+    pub(crate) fn is(&self, other: &Self) -> bool {
+        self.version == other.version
+    }
+}
+
 // === impl ZoneTarget ===
 
 impl ZoneTarget {
@@ -40,13 +49,6 @@ impl ZoneTarget {
 
     pub(crate) fn kinds(&self) -> watch::Receiver<Arc<Kinds>> {
         self.kinds.subscribe()
-    }
-
-    /// What a kind is called in paths, if it crosses.
-    pub(crate) fn plural(&self, kind: &SyncKind) -> Option<String> {
-        let kinds = self.kinds.borrow();
-        let synced = kinds.values().find(|one| one.synced.kind == *kind)?;
-        Some(synced.synced.plural.clone())
     }
 
     /// What is here of a kind, with the stores that it is from.

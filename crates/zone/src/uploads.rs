@@ -6,6 +6,7 @@ use std::sync::Arc;
 use deltaplane_border::{Audience, Catalog, Edit, Entry, Openings, Shared, preferred_version};
 use deltaplane_client::feed::{Event, Feed, Query};
 use deltaplane_client::{Item as ApiItem, Pace, Resource};
+use deltaplane_fleet::kinds::SyncedKind;
 use deltaplane_runtime::{Stop, TaskGroup};
 use deltaplane_sync::{Crossing, Item, ORIGIN, ObjectName, Revision, SyncKind};
 use futures::StreamExt;
@@ -14,12 +15,15 @@ use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::sync::watch;
 
+use crate::target::{Kind, Kinds};
+
 /// Follows the kinds that the hub asks for.
 pub(crate) struct Uploads {
     client: Client,
     pace: Pace,
     group: TaskGroup,
     stop: Stop,
+    kinds: watch::Receiver<Arc<Kinds>>,
     catalog: Arc<Shared>,
     feeds: Mutex<BTreeMap<SyncKind, watch::Receiver<bool>>>,
 }
@@ -27,6 +31,9 @@ pub(crate) struct Uploads {
 /// One kind that is followed.
 struct Following {
     kind: SyncKind,
+    /// Which of its objects cross.
+    synced: Kind,
+    kinds: watch::Receiver<Arc<Kinds>>,
     catalog: Arc<Shared>,
     /// What was told since the feed began anew.
     starting: Option<(Vec<Edit>, BTreeSet<ObjectName>)>,
@@ -42,12 +49,14 @@ impl Uploads {
         pace: Pace,
         (openings, at): (Openings, Revision),
         (group, stop): (TaskGroup, Stop),
+        kinds: watch::Receiver<Arc<Kinds>>,
     ) -> Self {
         Self {
             client,
             pace,
             group,
             stop,
+            kinds,
             catalog: Arc::new(Shared::new(Catalog::new(openings, at))),
             feeds: Mutex::default(),
         }
@@ -58,17 +67,18 @@ impl Uploads {
     }
 
     /// Waits until all of a kind is in the catalog.
-    pub(crate) async fn ready(&self, kind: &SyncKind, plural: &str) {
+    pub(crate) async fn ready(&self, kind: &SyncKind) {
         let known = self.feeds.lock().get(kind).cloned();
         let mut in_sync = match known {
             Some(in_sync) => in_sync,
-            None => self.follow(kind, plural).await,
+            None => self.follow(kind).await,
         };
         // An error means that the process stops.
         let _ = in_sync.wait_for(|in_sync| *in_sync).await;
     }
 
-    async fn follow(&self, kind: &SyncKind, plural: &str) -> watch::Receiver<bool> {
+    async fn follow(&self, kind: &SyncKind) -> watch::Receiver<bool> {
+        let synced = self.told(kind).await;
         let version = self.served_version(kind).await;
         let (sender, in_sync) = watch::channel(false);
         let mut feeds = self.feeds.lock();
@@ -76,10 +86,14 @@ impl Uploads {
             return known.clone();
         }
         feeds.insert(kind.clone(), in_sync.clone());
+        let plural = &synced.synced.plural;
         let resource = Resource::cluster(kind.group(), &version, plural, kind.kind());
-        let feed = Feed::new(self.client.clone(), Query::all(resource), self.pace.clone());
+        let (client, query, pace) = (self.client.clone(), Query::all(resource), self.pace.clone());
+        let feed = move || Feed::new(client.clone(), query.clone(), pace.clone());
         let following = Following {
             kind: kind.clone(),
+            synced,
+            kinds: self.kinds.clone(),
             catalog: self.catalog.clone(),
             starting: None,
             in_sync: sender,
@@ -89,6 +103,19 @@ impl Uploads {
             stop.unless(following.run(feed)).await;
         });
         in_sync
+    }
+
+    /// What the hub says of a kind; it may ask before it has told.
+    async fn told(&self, kind: &SyncKind) -> Kind {
+        let mut kinds = self.kinds.clone();
+        loop {
+            if let Some(told) = find(&kinds.borrow_and_update(), kind) {
+                return told;
+            }
+            if kinds.changed().await.is_err() {
+                return std::future::pending().await;
+            }
+        }
     }
 
     /// The version in which the zone serves a kind; its definition may be on its way.
@@ -107,10 +134,32 @@ impl Uploads {
 // === impl Following ===
 
 impl Following {
-    async fn run(mut self, feed: Feed) {
-        let mut events = feed.events();
-        while let Some(event) = events.next().await {
-            self.event(event);
+    /// Follows the kind, and begins anew when other objects of it are to cross.
+    async fn run(mut self, feed: impl Fn() -> Feed) {
+        loop {
+            let mut events = feed().events();
+            loop {
+                tokio::select! {
+                    event = events.next() => match event {
+                        Some(event) => self.event(event),
+                        None => return,
+                    },
+                    () = self.told_otherwise() => break,
+                }
+            }
+        }
+    }
+
+    async fn told_otherwise(&mut self) {
+        loop {
+            let told = find(&self.kinds.borrow_and_update(), &self.kind);
+            if let Some(told) = told.filter(|told| !told.is(&self.synced)) {
+                self.synced = told;
+                return;
+            }
+            if self.kinds.changed().await.is_err() {
+                return std::future::pending().await;
+            }
         }
     }
 
@@ -136,7 +185,7 @@ impl Following {
         let came_from_elsewhere = header.labels.contains_key(ORIGIN);
         let entry = match came_from_elsewhere {
             true => None,
-            false => entry(item),
+            false => entry(item, &self.synced.synced),
         };
         self.edit(name, revision(item), entry);
     }
@@ -180,13 +229,20 @@ impl Following {
     }
 }
 
+fn find(kinds: &Kinds, kind: &SyncKind) -> Option<Kind> {
+    kinds.values().find(|one| one.synced.kind == *kind).cloned()
+}
+
 fn revision(item: &ApiItem) -> Revision {
     item.header.resource_version.parse().unwrap_or(0)
 }
 
 /// What of an object goes to the hub.
-fn entry(item: &ApiItem) -> Option<Entry> {
+fn entry(item: &ApiItem, synced: &SyncedKind) -> Option<Entry> {
     let object: Value = item.parse().ok()?;
+    if !synced.selects(&object) {
+        return None;
+    }
     let crossing = Crossing::of(&object).ok()?;
     let body = serde_json::to_vec(crossing.object()).ok()?;
     Some(Entry {

@@ -8,6 +8,7 @@ fn environment(data_home: &str, home: &str, log: &str) -> Environment {
         data_home: some(data_home),
         home: some(home),
         log: (!log.is_empty()).then(|| log.to_owned()),
+        kubeconfig: None,
     }
 }
 
@@ -18,7 +19,11 @@ fn settings(line: &str, environment: &Environment) -> Result<Settings, String> {
         Command::Up(up) => up.settings(environment),
         Command::Hub(hub) => hub.settings(environment),
         Command::Zone(zone) => zone.settings(environment),
-        Command::Cel(_) | Command::Version => panic!("{line}"),
+        Command::Cel(_)
+        | Command::Version
+        | Command::Zones(_)
+        | Command::Token(_)
+        | Command::Wait(_) => panic!("{line}"),
     };
     settings.map_err(|error| error.to_string())
 }

@@ -80,7 +80,7 @@ fn synced_kinds() -> Value {
             },
             "selector": {
                 "type": "object",
-                "description": "Which of the hub's objects go to zones; all if absent.",
+                "description": "Which objects cross, wherever they were authored; all if absent.",
                 "properties": {
                     "matchLabels": {"type": "object", "additionalProperties": {"type": "string"}},
                     "matchExpressions": {"type": "array", "items": {

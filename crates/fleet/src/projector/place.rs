@@ -29,8 +29,3 @@ pub(super) fn nobody(_: &Value) -> Audience {
 pub(super) fn name(key: &Key) -> Option<ObjectName> {
     ObjectName::new(key.namespace(), key.name()).ok()
 }
-
-/// Namespaces that every control plane has of its own.
-pub(super) fn is_everywhere(namespace: &str) -> bool {
-    namespace == "default" || namespace.starts_with("kube-") || namespace == "deltaplane-system"
-}

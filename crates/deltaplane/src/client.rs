@@ -1,0 +1,172 @@
+//! Commands that ask a hub something, as any client could.
+
+mod table;
+mod token;
+mod wait;
+mod zones;
+
+use std::path::{Path, PathBuf};
+
+use clap::{Args, Subcommand, ValueEnum};
+use kube::Client;
+use serde_json::Value;
+
+use deltaplane_client::{ConnectError, ObjectKey, RequestError, Resource, remote, request};
+use deltaplane_fleet::kinds::{GROUP, VERSION};
+use deltaplane_sync::ZoneName;
+
+use crate::args::Environment;
+use crate::said::Said;
+
+pub(crate) use token::Token;
+pub(crate) use wait::Wait;
+pub(crate) use zones::Zones;
+
+/// Which hub to ask.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct Hub {
+    /// The hub's kubeconfig [default: $KUBECONFIG, or else that of the hub on this machine]
+    #[arg(long, value_name = "FILE", global = true)]
+    kubeconfig: Option<PathBuf>,
+}
+
+/// How answers look.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Output {
+    #[default]
+    Table,
+    Json,
+    Yaml,
+}
+
+/// Why a command failed.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ClientError {
+    #[error("it is not known where the hub is")]
+    NoKubeconfig,
+    #[error(transparent)]
+    Connect(#[from] ConnectError),
+    #[error("the hub did not do it")]
+    Request(#[from] RequestError),
+    #[error("there is no zone {0}")]
+    NoZone(ZoneName),
+    #[error("the answer cannot be shown")]
+    Show(#[source] Box<dyn std::error::Error + Send + Sync>),
+}
+
+/// Any of the commands.
+#[derive(Debug)]
+pub(crate) enum Ask {
+    Zones(Zones),
+    Token(Token),
+    Wait(Wait),
+}
+
+// === impl Ask ===
+
+impl Ask {
+    pub(crate) async fn run(self, environment: &Environment) -> Result<Said, ClientError> {
+        match self {
+            Self::Zones(zones) => zones.run(environment).await,
+            Self::Token(token) => token.run(environment).await,
+            Self::Wait(wait) => wait.run(environment).await,
+        }
+    }
+}
+
+// === impl Hub ===
+
+impl Hub {
+    async fn client(&self, environment: &Environment) -> Result<Client, ClientError> {
+        let given = self.kubeconfig.clone();
+        let own = || {
+            let path = environment.data_dir()?.join("kubeconfig");
+            path.exists().then_some(path)
+        };
+        let path = given.or_else(|| environment.kubeconfig()).or_else(own);
+        let path = path.ok_or(ClientError::NoKubeconfig)?;
+        Ok(remote(Path::new(&path)).await?)
+    }
+}
+
+// === impl Output ===
+
+impl Output {
+    /// The value, unless a table is wanted.
+    fn show(self, value: &Value) -> Result<Option<String>, ClientError> {
+        match self {
+            Self::Table => Ok(None),
+            Self::Json => {
+                let text = serde_json::to_string_pretty(value);
+                let text = text.map_err(|error| ClientError::Show(error.into()))?;
+                Ok(Some(format!("{text}\n")))
+            }
+            Self::Yaml => {
+                let text = serde_saphyr::to_string(value);
+                Ok(Some(text.map_err(|error| ClientError::Show(error.into()))?))
+            }
+        }
+    }
+}
+
+/// Where a zone's object is.
+fn zone_path(zone: &ZoneName) -> String {
+    zone_resource().object_path(&ObjectKey::cluster(zone.as_str()))
+}
+
+fn zone_resource() -> Resource {
+    Resource::cluster(GROUP, VERSION, "zones", "Zone")
+}
+
+/// The names of all zones, in order.
+async fn zone_objects(client: &Client) -> Result<Vec<Value>, ClientError> {
+    let list: Value = request::get(client, &zone_resource().collection_path(None)).await?;
+    let items = list["items"].as_array().cloned().unwrap_or_default();
+    Ok(items)
+}
+
+fn name_of(zone: &Value) -> Option<ZoneName> {
+    zone["metadata"]["name"].as_str()?.parse().ok()
+}
+
+// === impl ClientError ===
+
+impl ClientError {
+    /// What the user can do about it.
+    pub(crate) fn hint(&self) -> String {
+        match self {
+            Self::NoKubeconfig => {
+                "say where with --kubeconfig, or set KUBECONFIG; a hub writes one into its data directory".to_owned()
+            }
+            Self::Connect(_) => "check the kubeconfig that is used".to_owned(),
+            Self::Request(RequestError::Unreachable(_)) => {
+                "check that the hub runs, and that the kubeconfig is its own".to_owned()
+            }
+            Self::Request(error) => match error.code() {
+                Some(401 | 403) => "use a kubeconfig of a user who may do this".to_owned(),
+                Some(404) => "check that the kubeconfig is that of a hub".to_owned(),
+                Some(_) | None => "what the hub said is above".to_owned(),
+            },
+            Self::NoZone(_) => "deltaplane zones lists them".to_owned(),
+            Self::Show(_) => "this should not happen; please report it".to_owned(),
+        }
+    }
+}
+
+/// The commands of `zones`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum ZonesCommand {
+    /// How it stands with one zone: its connection, and each kind with what is open or rejected
+    Show {
+        /// The zone's name
+        zone: ZoneName,
+        /// How the answer looks
+        #[arg(short, long, value_enum, default_value_t)]
+        output: Output,
+    },
+    /// Let the zone delete what is held back because it is more than its deletion budget allows
+    ApproveDeletions {
+        /// The zone's name
+        zone: ZoneName,
+    },
+}
