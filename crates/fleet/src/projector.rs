@@ -100,7 +100,7 @@ impl Projector {
         let before: Vec<String> = self.synced.keys().cloned().collect();
         for collection in before {
             if !named.contains(&self.synced[&collection].name()) {
-                self.drop_kind(&mut batch, &collection, at);
+                self.drop_kind(&mut batch, &collection, at).await?;
             }
         }
         for object in kinds {
@@ -194,10 +194,13 @@ impl Projector {
             DEFINITIONS => {
                 self.computed(object, there);
                 batch.knows_more = true;
-                self.definition(batch, object, there);
+                self.definition(batch, (object, there), object.revision());
             }
-            NAMESPACES => self.namespace(batch, object, there),
-            collection => self.object(batch, collection, object, there).await?,
+            NAMESPACES => self.namespace(batch, (object, there), object.revision()),
+            collection => {
+                let at = object.revision();
+                self.object(batch, collection, (object, there), at).await?;
+            }
         }
         Ok(())
     }
@@ -277,7 +280,7 @@ impl Projector {
                 let mut synced = self.synced.iter();
                 let gone = synced.find(|(_, kind)| kind.name() == name);
                 if let Some(collection) = gone.map(|(collection, _)| collection.clone()) {
-                    self.drop_kind(batch, &collection, at);
+                    self.drop_kind(batch, &collection, at).await?;
                     self.definition_of(batch, &name, at).await?;
                 }
             }
@@ -299,7 +302,7 @@ impl Projector {
             if let Some(name) = place::name(object.key()) {
                 gone.remove(&name);
             }
-            self.object(batch, collection, object, true).await?;
+            self.object(batch, collection, (object, true), at).await?;
         }
         for name in gone {
             batch.remove(&kind, &name, at);
@@ -316,9 +319,14 @@ impl Projector {
     }
 
     /// A kind does not cross any more.
-    fn drop_kind(&mut self, batch: &mut Batch, collection: &str, at: Revision) {
+    async fn drop_kind(
+        &mut self,
+        batch: &mut Batch,
+        collection: &str,
+        at: Revision,
+    ) -> Result<(), ProjectorError> {
         let Some(gone) = self.synced.remove(collection) else {
-            return;
+            return Ok(());
         };
         let plural = (gone.spec.group.clone(), gone.plural.clone());
         self.known.synced.remove(&plural);
@@ -326,17 +334,20 @@ impl Projector {
         for name in self.entries(&gone.kind) {
             let was_wanted = batch.is_wanted(&gone.kind, &name);
             batch.remove(&gone.kind, &name, at);
-            self.count(name.namespace(), was_wanted, false);
+            if self.count(name.namespace(), was_wanted, false) {
+                self.namespace_of(batch, name.namespace(), at).await?;
+            }
         }
+        Ok(())
     }
 
-    /// An object of a kind that may cross.
+    /// An object of a kind that may cross, decided about as of `at`.
     async fn object(
         &mut self,
         batch: &mut Batch,
         collection: &str,
-        object: &Arc<Object>,
-        there: bool,
+        (object, there): (&Object, bool),
+        at: Revision,
     ) -> Result<(), ProjectorError> {
         let Some(synced) = self.synced.get(collection) else {
             return Ok(());
@@ -346,7 +357,6 @@ impl Projector {
         };
         let kind = synced.kind.clone();
         let was = batch.is_wanted(&kind, &name);
-        let at = object.revision();
         match there {
             true => {
                 let value: Value = serde_json::from_slice(object.bytes()).unwrap_or_default();
@@ -385,7 +395,7 @@ impl Projector {
     ) -> Result<(), ProjectorError> {
         let key = Collection::new(TENANT, NAMESPACES)?.key("", namespace)?;
         if let Some(object) = self.store.get_at(&key, at).await? {
-            self.namespace(batch, &object, true);
+            self.namespace(batch, (&object, true), at);
         }
         Ok(())
     }
@@ -399,38 +409,39 @@ impl Projector {
     ) -> Result<(), ProjectorError> {
         let key = Collection::new(TENANT, DEFINITIONS)?.key("", name)?;
         if let Some(object) = self.store.get_at(&key, at).await? {
-            self.definition(batch, &object, true);
+            self.definition(batch, (&object, true), at);
         }
         Ok(())
     }
 
     /// A namespace goes where something goes that is in it.
-    fn namespace(&mut self, batch: &mut Batch, object: &Object, there: bool) {
+    fn namespace(&self, batch: &mut Batch, (object, there): (&Object, bool), at: Revision) {
         let name = object.key().name();
         let is_used = self.used.get(name).is_some_and(|used| *used > 0);
         let needed = is_used && !is_everywhere(name);
-        self.implied(batch, &namespaces(), object, there.then_some(needed));
+        let needed = there.then_some(needed);
+        self.implied(batch, &namespaces(), (object, needed), at);
     }
 
     /// A definition goes where its kind goes.
-    fn definition(&mut self, batch: &mut Batch, object: &Object, there: bool) {
+    fn definition(&self, batch: &mut Batch, (object, there): (&Object, bool), at: Revision) {
         let name = object.key().name();
         let needed = self.synced.values().any(|kind| kind.name() == name) && !name.ends_with(GROUP);
-        self.implied(batch, &definitions(), object, there.then_some(needed));
+        let needed = there.then_some(needed);
+        self.implied(batch, &definitions(), (object, needed), at);
     }
 
     /// Something that others need. Where nobody needs it any more it stays: others may use it by
     /// now. The same when it is deleted, unless somebody said that its kind crosses.
     fn implied(
-        &mut self,
+        &self,
         batch: &mut Batch,
         kind: &SyncKind,
-        object: &Object,
-        needed: Option<bool>,
+        (object, needed): (&Object, Option<bool>),
+        at: Revision,
     ) {
         let collection = object.key().resource();
         let explicit = self.synced.get(collection);
-        let at = object.revision();
         let value: Value = serde_json::from_slice(object.bytes()).unwrap_or_default();
         match (needed, explicit) {
             (Some(true), _) => batch.put(kind, &value, at, place::everyone),

@@ -1,0 +1,140 @@
+use deltaplane_sync::{Presence, View, Withdrawal};
+use serde_json::json;
+
+use crate::world::{World, kind, name, object, synced, zone};
+
+#[tokio::test]
+async fn a_hub_that_starts_again_knows_what_zones_should_have() {
+    let world = World::new().await;
+    let spec = json!({"direction": "HubToZone"});
+    world
+        .put(
+            "fleet.deltaplane.io/syncedkinds",
+            &synced("configmaps", "ConfigMap", &spec),
+        )
+        .await;
+    world
+        .put("namespaces", &object("Namespace", "", "team"))
+        .await;
+    // Later than the last change of its kind.
+    world
+        .put("configmaps", &object("ConfigMap", "team", "a"))
+        .await;
+    let check = |world: &World| {
+        assert_eq!(world.names(&kind("ConfigMap"), "x"), ["team/a"]);
+        assert_eq!(world.names(&kind("Namespace"), "x"), ["team"]);
+    };
+    check(&world);
+    check(&world.restart().await);
+}
+
+#[tokio::test]
+async fn no_status_and_nothing_of_the_server_is_in_what_is_sent() {
+    let world = World::new().await;
+    let spec = json!({"direction": "Both"});
+    world
+        .put(
+            "fleet.deltaplane.io/syncedkinds",
+            &synced("configmaps", "ConfigMap", &spec),
+        )
+        .await;
+    world
+        .put("configmaps", &object("ConfigMap", "team", "a"))
+        .await;
+    let expected = json!({
+        "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "namespace": "team"},
+    });
+    let wanted = world.wanted(&kind("ConfigMap"), &zone("x"));
+    assert_eq!(wanted, [("team/a".to_owned(), expected)]);
+}
+
+#[tokio::test]
+async fn secrets_stay_unless_somebody_says_so() {
+    let world = World::new().await;
+    let spec = json!({"direction": "HubToZone"});
+    world
+        .put(
+            "fleet.deltaplane.io/syncedkinds",
+            &synced("secrets", "Secret", &spec),
+        )
+        .await;
+    let secret = |name: &str, label: bool, sort: &str| {
+        let mut secret = object("Secret", "team", name);
+        secret["type"] = sort.into();
+        if label {
+            secret["metadata"]["labels"] = json!({"deltaplane.io/sync": "true"});
+        }
+        secret
+    };
+    world
+        .put("secrets", &secret("plain", false, "Opaque"))
+        .await;
+    world.put("secrets", &secret("sent", true, "Opaque")).await;
+    world
+        .put(
+            "secrets",
+            &secret("token", true, "kubernetes.io/service-account-token"),
+        )
+        .await;
+    assert_eq!(world.names(&kind("Secret"), "x"), ["team/sent"]);
+    world.put("secrets", &secret("sent", false, "Opaque")).await;
+    assert!(world.names(&kind("Secret"), "x").is_empty());
+}
+
+#[tokio::test]
+async fn what_a_zone_authored_goes_to_the_others_if_that_is_asked_for() {
+    let world = World::new().await;
+    let kinds = "fleet.deltaplane.io/syncedkinds";
+    world
+        .put(
+            kinds,
+            &synced("configmaps", "ConfigMap", &json!({"direction": "Both"})),
+        )
+        .await;
+    let mut mirrored = object("ConfigMap", "team", "a.mine");
+    mirrored["metadata"]["labels"] =
+        json!({"deltaplane.io/origin": "zone", "deltaplane.io/zone": "a"});
+    mirrored["metadata"]["annotations"] = json!({
+        "deltaplane.io/version": "0".repeat(64), "deltaplane.io/source": "e@1",
+        "deltaplane.io/display-name": "mine",
+    });
+    world.put("configmaps", &mirrored).await;
+    assert!(world.names(&kind("ConfigMap"), "b").is_empty());
+    let across = json!({"direction": "Both", "acrossZones": true});
+    world
+        .put(kinds, &synced("configmaps", "ConfigMap", &across))
+        .await;
+    assert_eq!(world.names(&kind("ConfigMap"), "b"), ["team/a.mine"]);
+    assert!(world.names(&kind("ConfigMap"), "a").is_empty());
+    let catalog = world.fleet.catalog().read();
+    let entry = catalog.entry(&kind("ConfigMap"), &name("team/a.mine"));
+    let relayed = entry.and_then(|entry| entry.item.relayed.clone());
+    let relayed = relayed.map(|relayed| (relayed.zone, relayed.name.to_string()));
+    assert_eq!(relayed, Some((zone("a"), "mine".to_owned())));
+}
+
+#[tokio::test]
+async fn a_kind_that_does_not_cross_any_more_is_withdrawn() {
+    let world = World::new().await;
+    let kinds = "fleet.deltaplane.io/syncedkinds";
+    let spec = json!({"direction": "HubToZone", "onWithdraw": "Delete"});
+    let synced = synced("configmaps", "ConfigMap", &spec);
+    world.put(kinds, &synced).await;
+    world
+        .put("namespaces", &object("Namespace", "", "team"))
+        .await;
+    world
+        .put("configmaps", &object("ConfigMap", "team", "a"))
+        .await;
+    world.delete(kinds, &synced).await;
+    let catalog = world.fleet.catalog().read();
+    let reader = deltaplane_border::Reader {
+        catalog: &catalog,
+        zone: Some(&zone("x")),
+    };
+    let presence = reader.presence(&kind("ConfigMap"), &name("team/a"));
+    assert_eq!(presence, Presence::Withdrawn(Withdrawal::Delete));
+    // Zones may use it for objects of their own by now.
+    let presence = reader.presence(&kind("Namespace"), &name("team"));
+    assert_eq!(presence, Presence::Withdrawn(Withdrawal::Orphan));
+}

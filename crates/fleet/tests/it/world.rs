@@ -1,0 +1,145 @@
+//! A store, written as the API server writes it, and a fleet that reads it.
+
+use deltaplane_fleet::{Fleet, FleetConfig};
+use deltaplane_runtime::{Clock, Tasks};
+use deltaplane_store::{Collection, Draft, Embedded, Key, Options, Store, Txn};
+use deltaplane_sync::{ObjectName, SyncKind, ZoneName};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+/// A store on disk, which can be opened again.
+pub(crate) struct World {
+    pub(crate) store: Store,
+    pub(crate) fleet: Fleet,
+    tasks: Tasks,
+    directory: TempDir,
+}
+
+pub(crate) fn kind(name: &str) -> SyncKind {
+    SyncKind::new("", name).expect("legal")
+}
+
+pub(crate) fn name(text: &str) -> ObjectName {
+    text.parse().expect("legal")
+}
+
+pub(crate) fn zone(text: &str) -> ZoneName {
+    text.parse().expect("legal")
+}
+
+/// An object of a kind without a group.
+pub(crate) fn object(kind: &str, namespace: &str, name: &str) -> Value {
+    let mut metadata = json!({"name": name, "uid": "u", "resourceVersion": "1"});
+    if !namespace.is_empty() {
+        metadata["namespace"] = namespace.into();
+    }
+    json!({"apiVersion": "v1", "kind": kind, "metadata": metadata, "status": {"a": 1}})
+}
+
+pub(crate) fn synced(plural: &str, kind: &str, spec: &Value) -> Value {
+    let mut object = object("SyncedKind", "", plural);
+    object["apiVersion"] = "fleet.deltaplane.io/v1alpha1".into();
+    object["spec"] = json!({"kind": kind});
+    for (key, value) in spec.as_object().into_iter().flatten() {
+        object["spec"][key] = value.clone();
+    }
+    object
+}
+
+async fn open(directory: &TempDir) -> (Store, Fleet, Tasks) {
+    let store = Embedded::open(directory.path(), Options::default()).expect("opened");
+    let tasks = Tasks::new();
+    let config = FleetConfig {
+        store: store.clone(),
+        clock: Clock::system(),
+        product: "0".to_owned(),
+    };
+    let fleet = Fleet::open(config, &tasks).await.expect("opened");
+    (store, fleet, tasks)
+}
+
+// === impl World ===
+
+impl World {
+    pub(crate) async fn new() -> Self {
+        let directory = tempfile::tempdir().expect("a directory");
+        let (store, fleet, tasks) = open(&directory).await;
+        Self {
+            store,
+            fleet,
+            tasks,
+            directory,
+        }
+    }
+
+    /// Ends the process, and begins another.
+    pub(crate) async fn restart(self) -> Self {
+        let Self {
+            store,
+            fleet,
+            tasks,
+            directory,
+        } = self;
+        drop(fleet);
+        tasks
+            .shutdown(std::time::Duration::from_secs(5))
+            .await
+            .expect("ended");
+        store.close().await.expect("closed");
+        drop(store);
+        let (store, fleet, tasks) = open(&directory).await;
+        Self {
+            store,
+            fleet,
+            tasks,
+            directory,
+        }
+    }
+
+    /// Stores an object, and waits until the fleet has taken it in.
+    pub(crate) async fn put(&self, collection: &str, object: &Value) {
+        let key = key(collection, object);
+        let draft = Draft::opaque(serde_json::to_vec(object).expect("JSON"));
+        self.store
+            .commit(Txn::put(key, draft))
+            .await
+            .expect("stored");
+        self.fleet.caught_up().await;
+    }
+
+    pub(crate) async fn delete(&self, collection: &str, object: &Value) {
+        let key = key(collection, object);
+        if let Some(stored) = self.store.get(&key) {
+            let txn = Txn::delete(key, stored.revision(), None);
+            self.store.commit(txn).await.expect("deleted");
+        }
+        self.fleet.caught_up().await;
+    }
+
+    /// What a zone should have of a kind: names and bodies.
+    pub(crate) fn wanted(&self, kind: &SyncKind, zone: &ZoneName) -> Vec<(String, Value)> {
+        let catalog = self.fleet.catalog().read();
+        let wanted = catalog
+            .entries(kind)
+            .filter(|(_, entry)| entry.audience.includes(Some(zone)));
+        wanted
+            .map(|(name, entry)| {
+                let body = serde_json::from_slice(&entry.item.body).expect("JSON");
+                (name.to_string(), body)
+            })
+            .collect()
+    }
+
+    pub(crate) fn names(&self, kind: &SyncKind, zone: &str) -> Vec<String> {
+        let wanted = self.wanted(kind, &self::zone(zone)).into_iter();
+        wanted.map(|(name, _)| name).collect()
+    }
+}
+
+fn key(collection: &str, object: &Value) -> Key {
+    let collection = Collection::new("default", collection).expect("legal");
+    let text = |key: &str| object["metadata"][key].as_str().unwrap_or_default();
+    collection
+        .key(text("namespace"), text("name"))
+        .expect("legal")
+}
