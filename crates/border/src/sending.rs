@@ -27,11 +27,22 @@ pub struct Sending {
     progress: watch::Sender<u64>,
 }
 
+/// What was sent since the stream began.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Sent {
+    pub responses: u64,
+    /// Applied, orphaned or removed.
+    pub objects: u64,
+    /// Of the objects.
+    pub bytes: u64,
+}
+
 #[derive(Debug)]
 struct State {
     sender: Sender,
     /// The changes up to here are known to the sender.
     cursor: u64,
+    sent: Sent,
 }
 
 /// How many objects of a kind a reader should have, and has not.
@@ -67,7 +78,12 @@ impl Sending {
     ) -> Self {
         let cursor = catalog.read().end();
         let sender = Sender::new(budget, ledger);
-        let state = Mutex::new(State { sender, cursor });
+        let sent = Sent::default();
+        let state = Mutex::new(State {
+            sender,
+            cursor,
+            sent,
+        });
         Self {
             catalog,
             zone,
@@ -120,7 +136,17 @@ impl Sending {
     /// What is to be sent now, and when to look again.
     fn step(&self) -> Result<(Vec<Response>, Option<Duration>), ProtocolError> {
         let now = self.clock.elapsed();
-        self.with(|sender, view| (sender.poll(view, now), sender.wake_at(now)))
+        let step = self.with(|sender, view| (sender.poll(view, now), sender.wake_at(now)))?;
+        if !step.0.is_empty() {
+            let mut state = self.state.lock();
+            step.0.iter().for_each(|response| state.sent.add(response));
+        }
+        Ok(step)
+    }
+
+    /// What was sent since the stream began.
+    pub fn sent(&self) -> Sent {
+        self.state.lock().sent
     }
 
     fn request(&self, request: Request) -> Result<(), ProtocolError> {
@@ -209,6 +235,17 @@ impl Sending {
                 .map(|(_, reason)| reason.to_owned()),
         });
         state.ok()
+    }
+}
+
+// === impl Sent ===
+
+impl Sent {
+    fn add(&mut self, response: &Response) {
+        let bytes = response.items.iter().map(|(_, item)| item.body.len());
+        self.responses += 1;
+        self.objects += response.names().count() as u64;
+        self.bytes += bytes.sum::<usize>() as u64;
     }
 }
 

@@ -30,7 +30,7 @@ pub struct LinkConfig {
 }
 
 /// What can be asked of the hub.
-pub(crate) type Client = SyncClient<Channel>;
+pub type Client = SyncClient<Channel>;
 
 /// What a stream may have sent before it is read: as much as one response holds.
 const WINDOW: u32 = 2 << 20;

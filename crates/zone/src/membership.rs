@@ -110,7 +110,7 @@ impl Membership {
     }
 
     /// A new connection to the hub.
-    pub(crate) async fn connect(&self) -> Result<link::Client, JoinError> {
+    pub async fn connect(&self) -> Result<link::Client, JoinError> {
         let credential = self.credential.lock().clone();
         let tls = client_config(&credential)?;
         let url = self.url.clone();

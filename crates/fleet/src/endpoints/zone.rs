@@ -78,6 +78,10 @@ impl ZoneSync {
             "features": session.map(|session| &session.peer.features),
             "revision": at,
             "through": through,
+            "sent": session.map(|session| {
+                let sent = session.sending.sent();
+                json!({"responses": sent.responses, "objects": sent.objects, "bytes": sent.bytes})
+            }),
             "kinds": kinds.collect::<Vec<_>>(),
         })
     }
