@@ -43,7 +43,10 @@ pub struct Ended {
 ///
 /// A static is never dropped, so it must not own the process.
 #[derive(Debug)]
-pub struct Shared(Mutex<Weak<SharedServer>>);
+pub struct Shared {
+    current: Mutex<Weak<SharedServer>>,
+    start: fn(&Path) -> Server,
+}
 
 /// A server with a data directory of its own.
 #[derive(Debug)]
@@ -56,12 +59,24 @@ pub struct SharedServer {
 // === impl Server ===
 
 impl Server {
-    /// Starts `deltaplane up` and waits until it is ready.
+    /// Starts `deltaplane up` without zones and waits until it is ready.
     ///
     /// # Panics
     ///
     /// If it does not become ready.
     pub fn up(data_dir: &Path) -> Self {
+        match Self::start(&["up", "--zones", ""], data_dir) {
+            Ok(server) => server,
+            Err(ended) => panic!("did not become ready: {ended:?}"),
+        }
+    }
+
+    /// Starts `deltaplane up` with its usual zones and waits until it is ready.
+    ///
+    /// # Panics
+    ///
+    /// If it does not become ready.
+    pub fn fleet(data_dir: &Path) -> Self {
         match Self::start(&["up"], data_dir) {
             Ok(server) => server,
             Err(ended) => panic!("did not become ready: {ended:?}"),
@@ -210,31 +225,28 @@ impl Drop for Server {
 // === impl Shared ===
 
 impl Shared {
-    /// Nothing yet.
-    pub const fn new() -> Self {
-        Self(Mutex::new(Weak::new()))
+    /// Nothing yet; started like this.
+    pub const fn new(start: fn(&Path) -> Server) -> Self {
+        Self {
+            current: Mutex::new(Weak::new()),
+            start,
+        }
     }
 
     /// The server, for as long as the answer is kept.
     pub fn get(&self) -> Arc<SharedServer> {
         // A test that failed while it started one left nothing half-made.
-        let mut current = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(shared) = current.upgrade() {
             return shared;
         }
         let data = tempfile::tempdir().expect("a temporary directory");
         let shared = Arc::new(SharedServer {
-            server: Server::up(&data.path().join("data")),
+            server: (self.start)(&data.path().join("data")),
             _data: data,
         });
         *current = Arc::downgrade(&shared);
         shared
-    }
-}
-
-impl Default for Shared {
-    fn default() -> Self {
-        Self::new()
     }
 }
 

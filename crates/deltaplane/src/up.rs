@@ -83,6 +83,7 @@ impl Up {
         });
         let zones = async {
             let ended = join_all(zones).await;
+            end.wait().await;
             last.stop();
             ended.into_iter().collect::<Result<(), _>>()
         };

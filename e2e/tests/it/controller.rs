@@ -8,13 +8,13 @@ use std::future::Future;
 use std::time::Duration;
 
 use deltaplane_api::identity::{Identity, MASTERS};
-use deltaplane_e2e::PATIENCE;
 use deltaplane_e2e::server::Shared;
+use deltaplane_e2e::{PATIENCE, Server};
 use deltaplane_plane::{Plane as Hub, PlaneConfig as HubConfig};
 use deltaplane_runtime::Trigger;
 use kube::Client;
 
-static SERVER: Shared = Shared::new();
+static SERVER: Shared = Shared::new(Server::up);
 
 /// Runs a program against the real binary.
 async fn over_tls<F: Future>(program: impl FnOnce(Client) -> F) {

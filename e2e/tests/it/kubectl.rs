@@ -2,11 +2,11 @@
 //!
 //! `UPDATE_EXPECT=1` writes what was really seen into the files.
 
-use deltaplane_e2e::Kubectl;
 use deltaplane_e2e::server::Shared;
+use deltaplane_e2e::{Kubectl, Server};
 use expect_test::{ExpectFile, expect_file};
 
-static SERVER: Shared = Shared::new();
+static SERVER: Shared = Shared::new(Server::up);
 
 /// Runs a script in a namespace of its name.
 fn check(name: &str, script: &str, expected: ExpectFile) {

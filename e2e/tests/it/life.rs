@@ -16,7 +16,7 @@ fn data() -> TempDir {
 #[test]
 fn it_says_what_to_try_next() {
     let dir = data();
-    let server = Server::up(&dir.path().join("data"));
+    let server = Server::fleet(&dir.path().join("data"));
     assert!(server.kubeconfig().exists());
     let greeting = server
         .greeting()
@@ -26,14 +26,15 @@ fn it_says_what_to_try_next() {
 
           address   https://127.0.0.1:PORT
           kubeconfig   DIR/data/kubeconfig
+          zones   zone-a, zone-b, zone-c
 
         Try, in another terminal:
 
           export KUBECONFIG=DIR/data/kubeconfig
-          kubectl get namespaces
+          kubectl get zones
           kubectl create configmap hello --from-literal=greeting=hi
           kubectl get configmap hello -o yaml
-          kubectl api-resources
+          kubectl --context zone-a get configmaps
 
         Ctrl-C stops it; what you made is kept.
     "#]]
@@ -61,7 +62,7 @@ fn ctrl_c_is_answered() {
 #[test]
 fn what_it_says_to_try_works() {
     let dir = data();
-    let server = Server::up(&dir.path().join("data"));
+    let server = Server::fleet(&dir.path().join("data"));
     let greeting = server.greeting();
     let kubectl = Kubectl::new(server.kubeconfig(), "default");
     let mut tried = 0;

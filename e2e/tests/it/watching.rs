@@ -1,10 +1,10 @@
 //! kubectl while things change.
 
 use deltaplane_e2e::server::Shared;
-use deltaplane_e2e::{Kubectl, plain};
+use deltaplane_e2e::{Kubectl, Server, plain};
 use serde_json::Value;
 
-static SERVER: Shared = Shared::new();
+static SERVER: Shared = Shared::new(Server::up);
 
 fn kubectl(
     namespace: &str,

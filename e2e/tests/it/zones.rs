@@ -1,0 +1,31 @@
+//! Zones: `zones/` are sessions with kubectl against a hub and three zones in one process.
+//!
+//! `UPDATE_EXPECT=1` writes what was really seen into the files.
+
+use deltaplane_e2e::server::Shared;
+use deltaplane_e2e::{Kubectl, Server};
+use expect_test::{ExpectFile, expect_file};
+
+static SERVER: Shared = Shared::new(Server::fleet);
+
+/// Runs a script in a namespace of its name.
+fn check(name: &str, script: &str, expected: ExpectFile) {
+    let shared = SERVER.get();
+    let kubectl = Kubectl::in_new_namespace(shared.server.kubeconfig(), name);
+    expected.assert_eq(&kubectl.transcript(script));
+}
+
+macro_rules! scripts {
+    ($($test:ident $file:literal;)*) => {$(
+        #[test]
+        fn $test() {
+            let script = include_str!(concat!("zones/", $file, ".txt"));
+            check($file, script, expect_file![concat!("zones/", $file, ".txt")]);
+        }
+    )*};
+}
+
+scripts! {
+    objects_cross "cross";
+    everyone_writes_only_what_is_theirs "refusals";
+}
