@@ -117,6 +117,9 @@ pub(crate) struct Hub {
     /// How long events live after their last write
     #[arg(long, value_name = "DURATION", default_value = "1h", value_parser = duration)]
     event_ttl: Duration,
+    /// How long the certificates of zones live; they renew them in time
+    #[arg(long, value_name = "DURATION", default_value = "30d", value_parser = duration)]
+    zone_certificate_ttl: Duration,
     /// How long requests have to finish when the hub is stopped
     #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = duration)]
     drain_timeout: Duration,
@@ -169,7 +172,9 @@ pub(crate) struct Settings {
 /// What a control plane is.
 #[derive(Debug)]
 pub(crate) enum Role {
-    Hub,
+    Hub {
+        zone_certificate: Duration,
+    },
     /// A hub with zones in the same process.
     Up {
         zones: Vec<ZoneName>,
@@ -263,6 +268,7 @@ impl Hub {
             client_ca,
             advertise_address,
             event_ttl,
+            zone_certificate_ttl,
             drain_timeout,
         } = self;
         let settings = common.settings(environment, "info")?;
@@ -283,7 +289,14 @@ impl Hub {
             drain: drain_timeout,
             ..settings.plane
         };
-        Ok(Settings { plane, ..settings })
+        let role = Role::Hub {
+            zone_certificate: zone_certificate_ttl,
+        };
+        Ok(Settings {
+            plane,
+            role,
+            ..settings
+        })
     }
 }
 
@@ -328,7 +341,7 @@ impl Common {
                 ..PlaneConfig::new(data_dir, listen)
             },
             telemetry: Telemetry { format, filter },
-            role: Role::Hub,
+            role: Role::Up { zones: Vec::new() },
         })
     }
 }

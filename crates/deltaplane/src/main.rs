@@ -165,7 +165,13 @@ fn serve(settings: Settings, voice: &Voice) -> Result<ExitCode, Failure> {
 
 async fn run(plane: PlaneConfig, role: Role, stop: Stop) -> Result<(), Failure> {
     match role {
-        Role::Hub => Ok(Hub::start(HubConfig::new(plane)).await?.run(stop).await?),
+        Role::Hub { zone_certificate } => {
+            let config = HubConfig {
+                zone_certificate,
+                ..HubConfig::new(plane)
+            };
+            Ok(Hub::start(config).await?.run(stop).await?)
+        }
         Role::Up { zones } => {
             let up = Up::start(plane, &zones).await?;
             print(&greeting::up(up.hub(), &zones));

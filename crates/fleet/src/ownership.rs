@@ -61,6 +61,8 @@ impl Ownership {
         let write = Write {
             place: &self.place,
             synced: synced.map(|kind| kind.synced()),
+            // Groups of definitions have a dot, and Kubernetes' own groups end like this.
+            custom: resource.group.contains('.') && !resource.group.ends_with(".k8s.io"),
             computed: known.computed(resource.group, resource.plural),
             writer: match review.user.name == SYNC_USER {
                 true => Writer::Sync,

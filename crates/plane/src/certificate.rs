@@ -1,5 +1,7 @@
 //! Who a client is, by the certificate that it showed. Pure.
 
+use std::time::{Duration, SystemTime};
+
 use x509_parser::certificate::X509Certificate;
 use x509_parser::prelude::FromDer;
 
@@ -18,6 +20,14 @@ pub(crate) fn identity(der: &[u8]) -> Option<Identity> {
         .collect::<Result<_, _>>()
         .ok()?;
     (!name.is_empty()).then(|| Identity::authenticated(name, &groups))
+}
+
+/// When a certificate ends: whoever showed it has proved nothing for later.
+pub(crate) fn expires(der: &[u8]) -> Option<SystemTime> {
+    let (_, certificate) = X509Certificate::from_der(der).ok()?;
+    let seconds = certificate.validity().not_after.timestamp();
+    let seconds = u64::try_from(seconds).ok()?;
+    SystemTime::UNIX_EPOCH.checked_add(Duration::from_secs(seconds))
 }
 
 #[cfg(test)]

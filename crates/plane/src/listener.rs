@@ -30,7 +30,7 @@ use tower::{Service, ServiceExt};
 use deltaplane_api::identity::Identity;
 use deltaplane_runtime::identity::{ZoneSubject, zone_of};
 use deltaplane_runtime::tls::ServerConfig;
-use deltaplane_runtime::{Stop, TaskGroup};
+use deltaplane_runtime::{Clock, Stop, TaskGroup};
 
 use crate::certificate;
 use crate::metrics::ListenerMetrics;
@@ -249,6 +249,7 @@ impl Front {
         let shown = session.peer_certificates().and_then(|chain| chain.first());
         let identity = shown.and_then(|leaf| certificate::identity(leaf));
         let zone = shown.and_then(|leaf| zone_of(leaf));
+        let expires = shown.and_then(|leaf| certificate::expires(leaf));
         let builder = self.protocols.negotiated(session.alpn_protocol());
         let asked = Arc::new(AtomicBool::new(false));
         let service = identified(
@@ -264,10 +265,17 @@ impl Front {
         // Beyond its first request a connection has limits of its own.
         let mut patience = pin!(tokio::time::sleep(self.limits.headers));
         let mut waiting = true;
+        let mut over = pin!(async {
+            match expires {
+                Some(at) => Clock::system().sleep_until(at).await,
+                None => std::future::pending().await,
+            }
+        });
         loop {
             tokio::select! {
                 ended = connection.as_mut() => return ended,
                 () = self.stop.wait() => break,
+                () = &mut over => return Err("the client's certificate has expired".into()),
                 () = &mut patience, if waiting => {
                     if !asked.load(Ordering::Relaxed) {
                         return Err("no request came".into());

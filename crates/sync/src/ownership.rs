@@ -61,6 +61,8 @@ pub struct Write<'a> {
     /// Where.
     pub place: &'a Origin,
     pub synced: Option<Synced>,
+    /// Whether the kind may have its status in the main resource, for want of a subresource.
+    pub custom: bool,
     pub computed: &'a [Computed],
     pub writer: Writer,
     pub part: Part,
@@ -121,7 +123,11 @@ pub fn judge(write: &Write<'_>) -> Result<(), Refusal> {
             forged(write)?;
             mirrored(write)?;
             named(write)?;
-            computed(write)
+            computed(write)?;
+            match write.custom && status_changes(write) {
+                true => status(write),
+                false => Ok(()),
+            }
         }
     }
 }
@@ -145,6 +151,22 @@ fn untouched(write: &Write<'_>) -> Result<(), Refusal> {
 /// left there.
 pub fn is_authored_here(object: &Value) -> bool {
     Origin::of(object).is_none() && object["metadata"]["annotations"].get(ORPHANED).is_none()
+}
+
+/// Whether a write of the main resource changes the status.
+fn status_changes(write: &Write<'_>) -> bool {
+    let of = |object: &Value| {
+        object
+            .get("status")
+            .filter(|status| !is_nothing(status))
+            .cloned()
+    };
+    let new = write.new.map(of);
+    new.is_some_and(|new| new != write.old.and_then(of))
+}
+
+fn is_nothing(value: &Value) -> bool {
+    value.is_null() || value.as_object().is_some_and(Map::is_empty)
 }
 
 fn status(write: &Write<'_>) -> Result<(), Refusal> {
@@ -200,6 +222,8 @@ fn is_local(old: &Value, new: &Value) -> bool {
     let rest = |object: &Value| -> Option<Map<String, Value>> {
         let mut object = object.as_object()?.clone();
         object.remove("metadata");
+        // Of whoever consumes the object.
+        object.remove("status");
         Some(object)
     };
     let kept = |place: &str| {

@@ -27,11 +27,14 @@ use tonic::{IntoRequest, Status};
 
 use crate::link::Client;
 use crate::membership::{JoinError, Membership};
+use crate::remembered::{self, Remembered};
 use crate::target::ZoneTarget;
 use crate::uploads::Uploads;
 
 /// Everything that a connection needs, and what is kept from one to the next.
 pub(crate) struct Agent {
+    /// Of the zone's API.
+    pub(crate) client: kube::Client,
     pub(crate) membership: Arc<Membership>,
     pub(crate) target: Arc<ZoneTarget>,
     pub(crate) uploads: Arc<Uploads>,
@@ -47,6 +50,8 @@ pub(crate) struct Kept {
     resume: BTreeMap<SyncKind, (Position, BTreeSet<ObjectName>)>,
     /// What of a kind is here has been looked up.
     listed: BTreeSet<SyncKind>,
+    /// Kinds that came at some time, once that was looked up.
+    remembered: Option<Remembered>,
     deleted: Ledger,
     withdrawn: Ledger,
 }
@@ -193,13 +198,18 @@ impl Agent {
         for kind in [synced_kinds(), definitions(), namespaces()] {
             self.subscribe_to(&to, kind, subscribed).await;
         }
+        for (kind, plural) in self.remembered().await {
+            self.target.mirror.learn(&kind, &plural);
+            self.subscribe_to(&to, kind, subscribed).await;
+        }
         let mut kinds = self.target.kinds();
         loop {
             let now = kinds.borrow_and_update().clone();
             for kind in now.values() {
                 let comes = kind.synced.goes_down() || kind.synced.spec.across_zones;
                 if comes && !subscribed.lock().contains(&kind.synced.kind) {
-                    let kind = kind.synced.kind.clone();
+                    let (kind, plural) = (kind.synced.kind.clone(), &kind.synced.plural);
+                    self.remember(&kind, plural).await;
                     self.subscribe_to(&to, kind, subscribed).await;
                 }
             }
@@ -221,6 +231,42 @@ impl Agent {
         let known = self.known(&kind);
         subscribed.lock().insert(kind.clone());
         to.add(kind, known).await;
+    }
+
+    /// Kinds that came at some time.
+    async fn remembered(&self) -> Remembered {
+        if let Some(remembered) = self.kept.lock().remembered.clone() {
+            return remembered;
+        }
+        let mut failures = 0;
+        loop {
+            match remembered::read(&self.client).await {
+                Ok(found) => {
+                    self.kept.lock().remembered = Some(found.clone());
+                    return found;
+                }
+                Err(error) => {
+                    failures += 1;
+                    tracing::warn!(%error, "failed to look which kinds came before");
+                    self.pace.rest(failures, error.retry_after()).await;
+                }
+            }
+        }
+    }
+
+    /// Writes down that a kind comes, before anything of it does.
+    async fn remember(&self, kind: &SyncKind, plural: &str) {
+        let mut kinds = self.remembered().await;
+        if kinds.insert(kind.clone(), plural.to_owned()).as_deref() == Some(plural) {
+            return;
+        }
+        let mut failures = 0;
+        while let Err(error) = remembered::write(&self.client, &kinds).await {
+            failures += 1;
+            tracing::warn!(%error, "failed to write down which kinds come");
+            self.pace.rest(failures, error.retry_after()).await;
+        }
+        self.kept.lock().remembered = Some(kinds);
     }
 
     /// Looks once what of a kind is here.

@@ -9,6 +9,7 @@
 mod agent;
 mod link;
 mod membership;
+mod remembered;
 mod target;
 mod uploads;
 
@@ -169,6 +170,7 @@ fn spawn_agent(tasks: &Tasks, membership: Membership, endpoint: Endpoint) {
     });
     let membership = Arc::new(membership);
     let target = Arc::new(ZoneTarget::new(Arc::new(mirror)));
+    let kept_by = client.clone();
     let uploads = Uploads::new(
         client,
         pace.clone(),
@@ -177,6 +179,7 @@ fn spawn_agent(tasks: &Tasks, membership: Membership, endpoint: Endpoint) {
         target.kinds(),
     );
     let agent = Arc::new(Agent {
+        client: kept_by,
         membership: membership.clone(),
         target,
         uploads: Arc::new(uploads),

@@ -35,6 +35,8 @@ pub struct Membership {
 pub enum JoinError {
     #[error("this zone has not joined a hub yet")]
     NotJoined,
+    #[error("the zone's certificate expired at {at}: it was away for too long")]
+    Expired { at: Time },
     #[error(transparent)]
     File(#[from] FileError),
     #[error(transparent)]
@@ -76,6 +78,10 @@ impl Membership {
     ) -> Result<Self, JoinError> {
         files::create_private_dir(directory)?;
         let kept = Credential::load(directory)?;
+        let expired = kept.as_ref().filter(|kept| kept.is_expired(clock.now()));
+        let expired = expired.map(|kept| JoinError::Expired {
+            at: Time::from_system(kept.expires()),
+        });
         let usable = kept.filter(|kept| !kept.is_expired(clock.now()));
         let matches = |kept: &Credential| {
             let ca = Fingerprint::of_pem(kept.ca());
@@ -90,7 +96,7 @@ impl Membership {
                 credential.save(directory)?;
                 (credential, join.url.clone())
             }
-            (Some(_) | None, _, None) => return Err(JoinError::NotJoined),
+            (Some(_) | None, _, None) => return Err(expired.unwrap_or(JoinError::NotJoined)),
         };
         Ok(Self {
             directory: directory.to_owned(),
@@ -200,7 +206,7 @@ impl JoinError {
     /// What the operator can do about it.
     pub fn hint(&self) -> String {
         match self {
-            Self::NotJoined => "make a join string at the hub with: deltaplane token create --zone <name>; and give it with --join".to_owned(),
+            Self::Expired { .. } | Self::NotJoined => "make a join string at the hub with: deltaplane token create --zone <name>; and give it with --join".to_owned(),
             Self::Unreachable { .. } => "check that the hub runs and can be reached from here, and that the join string is of this hub".to_owned(),
             Self::Refused(status) if status.code() == Code::Unauthenticated => {
                 "make a new join string at the hub with: deltaplane token create --zone <name>".to_owned()

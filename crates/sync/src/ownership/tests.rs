@@ -43,6 +43,7 @@ fn said(place: &str, part: Part, old: Option<&Value>, new: Option<&Value>) -> St
             direction: Direction::Both,
             status: StatusWriters::Zones,
         }),
+        custom: true,
         computed: &Computed::list("spec.state, spec.none"),
         writer: Writer::Other,
         part,
@@ -69,7 +70,14 @@ fn status_is_written_where_an_object_is_consumed() {
         "status is computed where an object is consumed: in zones, and not at the hub; write it in the zone, and read it at /zones/<zone>/…"
     );
     assert_eq!(at("eu-1"), "yes");
+    // Kinds without the subresource have it in the main one.
+    let at = |place| said(place, Part::Main, Some(&old), Some(&new));
+    assert!(at("hub").starts_with("status is computed"));
+    assert_eq!(at("eu-1"), "yes");
     let mirrored = object(Some("hub"));
+    let new = changed(&mirrored, |new| new["status"]["ready"] = false.into());
+    let main = said("eu-1", Part::Main, Some(&mirrored), Some(&new));
+    assert_eq!(main, "yes");
     assert_eq!(
         said("eu-1", Part::Status, Some(&mirrored), Some(&new)),
         "yes"
@@ -157,6 +165,7 @@ fn names_of_zones_objects_are_theirs() {
         let object = changed(&object(None), |new| {
             new["metadata"]["name"] = name.into();
             new["spec"] = json!({"size": 1});
+            new["status"] = json!({});
         });
         said("hub", Part::Main, None, Some(&object))
     };
