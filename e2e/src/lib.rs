@@ -19,6 +19,7 @@
 pub mod kubectl;
 pub mod plain;
 pub mod programs;
+pub mod proxy;
 pub mod script;
 pub mod server;
 

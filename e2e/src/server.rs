@@ -124,6 +124,16 @@ impl Server {
         }
     }
 
+    /// Waits until it says this, on standard error.
+    ///
+    /// # Panics
+    ///
+    /// If it ends without having said it.
+    pub fn says(&mut self, text: &str) {
+        let said = self.listen(|line| matches!(line, Line::Stderr(line) if line.contains(text)));
+        assert!(said, "it never said {text:?}: {}", self.stderr);
+    }
+
     /// What it printed when it was ready.
     pub fn greeting(&self) -> &str {
         &self.stdout

@@ -3,10 +3,12 @@
 //! - `kubectl`: transcripts of sessions with kubectl, one file each;
 //! - `watching`: kubectl while things change;
 //! - `life`: starting, stopping, killing;
-//! - `zones`: a hub and its zones;
+//! - `zones`: a hub and its zones in one process, with kubectl;
+//! - `fleet`: in processes of their own, that are killed, cut off and renewed;
 //! - `controller`: a kube-rs controller, over TLS and in process.
 
 mod controller;
+mod fleet;
 mod kubectl;
 mod life;
 mod watching;

@@ -1,0 +1,323 @@
+//! A hub and a zone in processes of their own, and ways to wait for what they do.
+
+use std::collections::BTreeMap;
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use deltaplane_client::feed::{Event, Feed, Query};
+use deltaplane_client::request::{self, Patch};
+use deltaplane_client::{ObjectKey, Pace, RequestError, Resource};
+use deltaplane_e2e::proxy::Proxy;
+use deltaplane_e2e::{PATIENCE, Server, programs};
+use deltaplane_runtime::identity::JoinString;
+use futures::StreamExt;
+use kube::Client;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+pub(crate) struct Apart {
+    hub: Option<Server>,
+    zone: Option<Server>,
+    proxy: Option<Proxy>,
+    hub_words: Vec<String>,
+    zone_listen: String,
+    hub_client: Client,
+    zone_client: Client,
+    dir: TempDir,
+}
+
+const NAMESPACE: &str = "team";
+const ZONE: &str = "eu-1";
+const AGAIN: Duration = Duration::from_millis(50);
+
+/// A port that is free, for a process that is started again on it.
+fn free() -> SocketAddr {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
+    listener.local_addr().expect("bound")
+}
+
+fn config_maps() -> Resource {
+    Resource::namespaced("", "v1", "configmaps", "ConfigMap")
+}
+
+fn path(name: &str) -> String {
+    config_maps().object_path(&ObjectKey::new(NAMESPACE, name))
+}
+
+async fn start(words: Vec<String>, data: PathBuf) -> Server {
+    let started = tokio::task::spawn_blocking(move || {
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        Server::start(&words, &data)
+    });
+    started.await.expect("no panic").expect("ready")
+}
+
+async fn client(kubeconfig: &Path) -> Client {
+    deltaplane_client::remote(kubeconfig).await.expect("usable")
+}
+
+/// Does it until it is done: servers are killed meanwhile.
+async fn until_done<T, F>(mut act: impl FnMut() -> F) -> T
+where
+    F: Future<Output = Result<T, RequestError>>,
+{
+    let trying = async {
+        loop {
+            match act().await {
+                Ok(done) => return done,
+                Err(_) => tokio::time::sleep(AGAIN).await,
+            }
+        }
+    };
+    tokio::time::timeout(2 * PATIENCE, trying)
+        .await
+        .expect("in time")
+}
+
+fn object(name: &str, content: &str) -> Value {
+    json!({
+        "apiVersion": "v1", "kind": "ConfigMap",
+        "metadata": {"name": name, "namespace": NAMESPACE, "labels": {"cross": "yes"}},
+        "data": {"content": content},
+    })
+}
+
+/// Names and contents of what crosses.
+pub(crate) async fn objects(client: &Client) -> BTreeMap<String, String> {
+    let list: Value = until_done(|| async {
+        let path = config_maps().collection_path(Some(NAMESPACE));
+        request::get(client, &format!("{path}?labelSelector=cross%3Dyes")).await
+    })
+    .await;
+    let items = list["items"].as_array().cloned().unwrap_or_default();
+    let entry = |item: &Value| {
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        (
+            text(&item["metadata"]["name"]),
+            text(&item["data"]["content"]),
+        )
+    };
+    items.iter().map(entry).collect()
+}
+
+/// Follows what crosses until it is as expected.
+async fn until(client: &Client, what: &str, done: impl Fn(&BTreeMap<String, String>) -> bool) {
+    let query = Query::all(config_maps())
+        .in_namespace(NAMESPACE)
+        .with_labels("cross=yes");
+    let feed = Feed::new(client.clone(), query, Pace::system());
+    let mut events = feed.events();
+    let mut seen = BTreeMap::new();
+    let mut in_sync = false;
+    let following = async {
+        while let Some(event) = events.next().await {
+            match event {
+                Event::Restarted => {
+                    seen.clear();
+                    in_sync = false;
+                }
+                Event::Applied(item) => {
+                    let object: Value = item.parse().expect("JSON");
+                    let content = object["data"]["content"].as_str().unwrap_or_default();
+                    seen.insert(item.header.name.clone(), content.to_owned());
+                }
+                Event::Deleted(item) => {
+                    seen.remove(&item.header.name);
+                }
+                Event::InSync => in_sync = true,
+            }
+            if in_sync && done(&seen) {
+                return;
+            }
+        }
+    };
+    let in_time = tokio::time::timeout(2 * PATIENCE, following).await;
+    assert!(in_time.is_ok(), "{what}: {seen:?}");
+}
+
+/// Waits until hub and zone have this, and nothing else.
+pub(crate) async fn settled(apart: &Apart, expected: &BTreeMap<String, String>) {
+    let own = |seen: &BTreeMap<String, String>| -> BTreeMap<String, String> {
+        // Those of zones have a dot.
+        let own = seen
+            .iter()
+            .filter(|(name, _)| !name.contains('.') && *name != "own");
+        own.map(|(name, content)| (name.clone(), content.clone()))
+            .collect()
+    };
+    until(&apart.hub_client, "hub", |seen| own(seen) == *expected).await;
+    until(&apart.zone_client, "zone", |seen| own(seen) == *expected).await;
+}
+
+// === impl Apart ===
+
+impl Apart {
+    pub(crate) async fn start(hub: &[&str]) -> Self {
+        Self::begin(hub, None).await
+    }
+
+    pub(crate) async fn start_behind(hub: &[&str], proxy: fn(SocketAddr) -> Proxy) -> Self {
+        Self::begin(hub, Some(proxy)).await
+    }
+
+    async fn begin(hub: &[&str], proxy: Option<fn(SocketAddr) -> Proxy>) -> Self {
+        let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
+        let dir = tempfile::tempdir().expect("a temporary directory");
+        let (hub_address, zone_address) = (free(), free());
+        let mut hub_words: Vec<String> = hub.iter().map(|&word| word.to_owned()).collect();
+        hub_words.extend(["--listen".to_owned(), hub_address.to_string()]);
+        let hub = start(hub_words.clone(), dir.path().join("hub")).await;
+        let hub_client = client(hub.kubeconfig()).await;
+        let mut join = token(hub.kubeconfig()).await;
+        let proxy = proxy.map(|proxy| proxy(hub_address));
+        if let Some(proxy) = &proxy {
+            let url = format!("https://{}", proxy.address());
+            join.url = url.parse().expect("a URL");
+        }
+        prepare(&hub_client).await;
+        let zone_listen = zone_address.to_string();
+        let words = [
+            "zone",
+            "--listen",
+            &zone_listen,
+            "--join",
+            &join.to_string(),
+        ];
+        let words = words.map(str::to_owned).to_vec();
+        let zone = start(words, dir.path().join("zone")).await;
+        Self {
+            zone_client: client(zone.kubeconfig()).await,
+            hub: Some(hub),
+            zone: Some(zone),
+            proxy,
+            hub_words,
+            zone_listen,
+            hub_client,
+            dir,
+        }
+    }
+
+    pub(crate) fn zone(&mut self) -> &mut Server {
+        self.zone.as_mut().expect("it runs")
+    }
+
+    pub(crate) fn zone_client(&self) -> &Client {
+        &self.zone_client
+    }
+
+    pub(crate) fn proxy(&self) -> &Proxy {
+        self.proxy.as_ref().expect("there is one")
+    }
+
+    pub(crate) async fn kill_hub(&mut self) {
+        self.hub.take().expect("it runs").kill();
+    }
+
+    pub(crate) async fn kill_zone(&mut self) {
+        self.zone.take().expect("it runs").kill();
+    }
+
+    pub(crate) async fn start_hub(&mut self) {
+        let data = self.dir.path().join("hub");
+        self.hub = Some(start(self.hub_words.clone(), data).await);
+    }
+
+    pub(crate) async fn start_zone(&mut self) {
+        let words = ["zone", "--listen", &self.zone_listen].map(str::to_owned);
+        let data = self.dir.path().join("zone");
+        self.zone = Some(start(words.to_vec(), data).await);
+    }
+
+    pub(crate) async fn put(&self, name: &str, content: &str) {
+        let object = object(name, content);
+        let path = format!("{}?fieldManager=load&force=true", path(name));
+        until_done(|| request::apply(&self.hub_client, &path, &object)).await;
+    }
+
+    pub(crate) async fn delete(&self, name: &str) {
+        delete(&self.hub_client, name).await;
+    }
+
+    /// What somebody in the zone notes on an object.
+    pub(crate) async fn mark_in_zone(&self, name: &str) {
+        let change = json!({"metadata": {"annotations": {"note": "mine"}}});
+        let path = path(name);
+        let _: Value =
+            until_done(|| request::patch(&self.zone_client, &path, Patch::Merge, &change)).await;
+    }
+
+    pub(crate) async fn is_marked_in_zone(&self, name: &str) -> bool {
+        let path = path(name);
+        let object: Value = until_done(|| request::get(&self.zone_client, &path)).await;
+        object["metadata"]["annotations"]["note"] == "mine"
+    }
+
+    pub(crate) async fn author_in_zone(&self, name: &str, content: &str) {
+        let path = config_maps().collection_path(Some(NAMESPACE));
+        let object = object(name, content);
+        let made = request::create::<Value>(&self.zone_client, &path, &object).await;
+        made.expect("the zone takes local changes");
+    }
+
+    pub(crate) async fn delete_in_zone(&self, name: &str) {
+        delete(&self.zone_client, name).await;
+    }
+
+    pub(crate) async fn comes_to_hub(&self, name: &str, content: &str) {
+        let name = format!("{ZONE}.{name}");
+        let there =
+            |seen: &BTreeMap<String, String>| seen.get(&name).map(String::as_str) == Some(content);
+        until(&self.hub_client, "from the zone", there).await;
+    }
+
+    pub(crate) async fn leaves_hub(&self, name: &str) {
+        let name = format!("{ZONE}.{name}");
+        until(&self.hub_client, "gone", |seen| !seen.contains_key(&name)).await;
+    }
+}
+
+async fn delete(client: &Client, name: &str) {
+    let path = path(name);
+    until_done(|| async {
+        match request::delete(client, &path, &json!({})).await {
+            Err(error) if error.is_not_found() => Ok(()),
+            deleted => deleted,
+        }
+    })
+    .await;
+}
+
+/// What crosses, and how much may be deleted.
+async fn prepare(hub: &Client) {
+    let fleet = "/apis/fleet.deltaplane.io/v1alpha1";
+    let kind = json!({
+        "apiVersion": "fleet.deltaplane.io/v1alpha1", "kind": "SyncedKind",
+        "metadata": {"name": "configmaps"},
+        "spec": {
+            "kind": "ConfigMap", "direction": "Both",
+            "selector": {"matchLabels": {"cross": "yes"}},
+        },
+    });
+    let budget = json!({"spec": {"deletionBudget": {"max": 10000}}});
+    let zone = format!("{fleet}/zones/{ZONE}");
+    let _: Value = until_done(|| request::patch(hub, &zone, Patch::Merge, &budget)).await;
+    let kinds = format!("{fleet}/syncedkinds");
+    let _: Value = until_done(|| request::create(hub, &kinds, &kind)).await;
+    let namespace =
+        json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}});
+    let _: Value = until_done(|| request::create(hub, "/api/v1/namespaces", &namespace)).await;
+}
+
+/// What `deltaplane token create` prints.
+async fn token(kubeconfig: &Path) -> JoinString {
+    let mut command = Command::new(programs::deltaplane());
+    command.args(["token", "create", "--zone", ZONE, "--kubeconfig"]);
+    command.arg(kubeconfig);
+    let output = tokio::task::spawn_blocking(move || command.output());
+    let output = output.await.expect("no panic").expect("it runs");
+    assert!(output.status.success(), "{output:?}");
+    let text = String::from_utf8(output.stdout).expect("UTF-8");
+    text.trim().parse().expect("a join string")
+}
