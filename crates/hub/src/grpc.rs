@@ -20,7 +20,7 @@ use deltaplane_sync_grpc::{
     MAX_MESSAGE, SESSION, decode_request, decode_response, encode_request, encode_response,
     protocol_status,
 };
-use futures::future::BoxFuture;
+use futures::future::{BoxFuture, ready};
 use futures::stream::BoxStream;
 use futures::{FutureExt, StreamExt, stream};
 use http::{Request, Response};
@@ -285,9 +285,11 @@ fn until<T: Send + 'static>(
     items: impl futures::Stream<Item = Result<T, Status>> + Send + 'static,
     end: oneshot::Receiver<Result<(), ProtocolError>>,
 ) -> Stream<T> {
-    let end = stream::once(end).filter_map(async |ended| match ended {
-        Ok(Err(error)) => Some(Err(protocol_status(&error))),
-        Ok(Ok(())) | Err(_) => None,
+    let end = stream::once(end).filter_map(|ended| {
+        ready(match ended {
+            Ok(Err(error)) => Some(Err(protocol_status(&error))),
+            Ok(Ok(())) | Err(_) => None,
+        })
     });
     items.chain(end).boxed()
 }

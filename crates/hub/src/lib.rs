@@ -18,7 +18,7 @@ use std::time::Duration;
 
 use deltaplane_api::identity::{Identity, MASTERS};
 use deltaplane_apiserver::ApiServer;
-use deltaplane_client::{in_process, request};
+use deltaplane_client::{Feed, Pace, Query, Resource, in_process, request};
 use deltaplane_fleet::{
     Fleet, FleetConfig, FleetError, ObjectZones, Ownership, SYNC_USER, ZonePropagated, ZoneSync,
     kinds,
@@ -27,7 +27,9 @@ use deltaplane_plane::{Extensions, Opened, Plane, PlaneConfig, PlaneError};
 use deltaplane_runtime::identity::{KeyError, ZoneTokens};
 use deltaplane_runtime::{Stop, Tasks};
 use deltaplane_sync::ZoneName;
+use futures::StreamExt;
 use kube::Client;
+use serde_json::Value;
 
 use columns::ZonesColumn;
 use grpc::{Issuer, SyncRoute};
@@ -185,7 +187,39 @@ async fn install(client: &Client) -> Result<(), HubError> {
         );
         request::apply(client, &path, &definition).await?;
     }
-    Ok(())
+    wait_served(client).await
+}
+
+/// Waits until our own kinds can be written: a definition is served when its controller has
+/// accepted it.
+async fn wait_served(client: &Client) -> Result<(), HubError> {
+    let definitions = Resource::cluster(
+        "apiextensions.k8s.io",
+        "v1",
+        "customresourcedefinitions",
+        "CustomResourceDefinition",
+    );
+    let feed = Feed::new(client.clone(), Query::metadata(definitions), Pace::system());
+    let mut changes = feed.events();
+    let path = format!("/apis/{}/{}", kinds::GROUP, kinds::VERSION);
+    loop {
+        match request::get::<Value>(client, &path).await {
+            Ok(found) if serves_all(&found) => return Ok(()),
+            Err(error) if !error.is_not_found() => return Err(error.into()),
+            Ok(_) | Err(_) => {}
+        }
+        // A feed never ends.
+        let _ = changes.next().await;
+    }
+}
+
+fn serves_all(found: &Value) -> bool {
+    let served = found["resources"].as_array();
+    let is_served = |definition: &Value| {
+        let kind = &definition["spec"]["names"]["kind"];
+        served.is_some_and(|served| served.iter().any(|one| one["kind"] == *kind))
+    };
+    kinds::definitions().iter().all(is_served)
 }
 
 // === impl HubError ===

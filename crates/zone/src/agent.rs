@@ -18,6 +18,7 @@ use deltaplane_sync_grpc::proto::deltaplane::sync::v1::{Hello, Welcome, ZoneRepo
 use deltaplane_sync_grpc::{
     SESSION, decode_request, decode_response, encode_request, encode_response, wants_versions,
 };
+use futures::future::ready;
 use futures::stream::{self, FuturesUnordered};
 use futures::{Stream, StreamExt};
 use parking_lot::Mutex;
@@ -159,10 +160,9 @@ impl Agent {
             if let Err(status) = response {
                 *lost.lock() = Some(status.clone());
             }
-            std::future::ready(fine)
+            ready(fine)
         });
-        let responses =
-            responses.filter_map(async |response| Some(decode_response(response.ok()?)));
+        let responses = responses.filter_map(|response| ready(response.ok().map(decode_response)));
         let ledger = self.kept.lock().deleted.clone();
         let mut receiver = Receiver::new(budget, ledger);
         let clock = self.pace.clock.clone();
@@ -308,9 +308,9 @@ impl Agent {
             if let Err(status) = request {
                 *lost.lock() = Some(status.clone());
             }
-            std::future::ready(fine)
+            ready(fine)
         });
-        let requests = requests.filter_map(async |request| Some(decode_request(request.ok()?)));
+        let requests = requests.filter_map(|request| ready(request.ok().map(decode_request)));
         let requests = self.when_ready(requests);
         let ledger = self.kept.lock().withdrawn.clone();
         let catalog = self.uploads.catalog().clone();
@@ -332,25 +332,23 @@ impl Agent {
     ) -> impl Stream<Item = Result<Request, E>> {
         let waiting = FuturesUnordered::new();
         let requests = Box::pin(requests);
-        stream::unfold(
-            (requests, waiting),
-            async move |(mut requests, mut waiting)| {
-                loop {
-                    let request = tokio::select! {
-                        request = requests.next() => request?,
-                        Some(ready) = waiting.next(), if !waiting.is_empty() => {
-                            return Some((Ok(ready), (requests, waiting)));
-                        }
-                    };
-                    match request {
-                        Ok(Request::Subscribe { kind, known }) => {
-                            waiting.push(self.ready(kind, known));
-                        }
-                        other => return Some((other, (requests, waiting))),
+        let start = (requests, waiting);
+        stream::unfold(start, move |(mut requests, mut waiting)| async move {
+            loop {
+                let request = tokio::select! {
+                    request = requests.next() => request?,
+                    Some(ready) = waiting.next(), if !waiting.is_empty() => {
+                        return Some((Ok(ready), (requests, waiting)));
                     }
+                };
+                match request {
+                    Ok(Request::Subscribe { kind, known }) => {
+                        waiting.push(self.ready(kind, known));
+                    }
+                    other => return Some((other, (requests, waiting))),
                 }
-            },
-        )
+            }
+        })
     }
 
     async fn ready(&self, kind: SyncKind, known: Known) -> Request {

@@ -28,7 +28,7 @@ use deltaplane_sync::{Origin, Revision, ZoneName};
 use kube::Client;
 use tokio::sync::watch;
 
-pub use link::{Client as SyncClient, LinkConfig};
+pub use link::{Client as SyncClient, LinkConfig, connect};
 pub use membership::{JoinError, Membership};
 
 use agent::{Agent, Kept};

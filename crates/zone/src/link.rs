@@ -49,7 +49,7 @@ impl Default for LinkConfig {
 }
 
 /// Connects to the hub.
-pub(crate) async fn connect(
+pub async fn connect(
     url: &HubUrl,
     tls: ClientConfig,
     config: LinkConfig,

@@ -4,11 +4,13 @@
 //! - `watching`: kubectl while things change;
 //! - `life`: starting, stopping, killing;
 //! - `zones`: a hub and its zones in one process, with kubectl;
+//! - `hostile`: zones that do not keep to the rules;
 //! - `fleet`: in processes of their own, that are killed, cut off and renewed;
 //! - `controller`: a kube-rs controller, over TLS and in process.
 
 mod controller;
 mod fleet;
+mod hostile;
 mod kubectl;
 mod life;
 mod watching;
