@@ -332,6 +332,11 @@ impl View for Reader<'_> {
         Box::new(wanted.map(|(name, entry)| (name.clone(), entry.item.version)))
     }
 
+    fn kinds(&self) -> Vec<SyncKind> {
+        let kinds = self.catalog.kinds.keys();
+        kinds.filter(|kind| self.count(kind) > 0).cloned().collect()
+    }
+
     fn count(&self, kind: &SyncKind) -> u64 {
         self.catalog.kinds.get(kind).map_or(0, |kept| {
             let but: u64 = kept.but.values().sum();

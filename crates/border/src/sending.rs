@@ -211,7 +211,11 @@ impl Sending {
     pub fn counts(&self, kind: &SyncKind) -> Option<Counts> {
         let counts = self.with(|sender, view| Counts {
             wanted: view.count(kind),
-            open: sender.open(kind) as u64,
+            open: match sender.is_subscribed(kind) {
+                true => sender.open(kind) as u64,
+                // It has not asked for it, or cannot.
+                false => view.count(kind),
+            },
             rejected: sender
                 .rejected(kind)
                 .map(|(name, reason)| (name.clone(), reason.to_owned()))

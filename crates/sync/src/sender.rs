@@ -29,6 +29,8 @@ pub trait View {
     fn presence(&self, kind: &SyncKind, name: &ObjectName) -> Presence;
     /// All that it should have of a kind.
     fn wanted(&self, kind: &SyncKind) -> Box<dyn Iterator<Item = (ObjectName, Version)> + '_>;
+    /// The kinds of which it should have something.
+    fn kinds(&self) -> Vec<SyncKind>;
     /// How many that are.
     fn count(&self, kind: &SyncKind) -> u64;
     /// What changed for it after a revision; nothing when that is not known any more.
@@ -237,6 +239,10 @@ impl Sender {
 
     /// The receiver has all up to here, but for what it rejected or what is held.
     pub fn through(&self, view: &dyn View) -> Revision {
+        // Of what it did not subscribe to it has nothing.
+        if !view.kinds().iter().all(|kind| self.is_subscribed(kind)) {
+            return 0;
+        }
         let through = self.kinds.values().map(|stream| stream.through(view));
         through.min().unwrap_or(0)
     }
@@ -244,6 +250,11 @@ impl Sender {
     /// Whether the receiver has all of a revision, but for what it rejected or what is held.
     pub fn has(&self, revision: Revision, view: &dyn View) -> bool {
         self.through(view) >= revision
+    }
+
+    /// Whether the receiver asked for a kind.
+    pub fn is_subscribed(&self, kind: &SyncKind) -> bool {
+        self.kinds.contains_key(kind)
     }
 
     /// Why nothing of a kind is removed.

@@ -34,8 +34,8 @@ use crate::uploads::Uploads;
 
 /// Everything that a connection needs, and what is kept from one to the next.
 pub(crate) struct Agent {
-    /// Of the zone's API.
-    pub(crate) client: kube::Client,
+    /// Of the zone's API, for notes of our own.
+    pub(crate) notes: kube::Client,
     pub(crate) membership: Arc<Membership>,
     pub(crate) target: Arc<ZoneTarget>,
     pub(crate) uploads: Arc<Uploads>,
@@ -240,7 +240,7 @@ impl Agent {
         }
         let mut failures = 0;
         loop {
-            match remembered::read(&self.client).await {
+            match remembered::read(&self.notes).await {
                 Ok(found) => {
                     self.kept.lock().remembered = Some(found.clone());
                     return found;
@@ -261,7 +261,7 @@ impl Agent {
             return;
         }
         let mut failures = 0;
-        while let Err(error) = remembered::write(&self.client, &kinds).await {
+        while let Err(error) = remembered::write(&self.notes, &kinds).await {
             failures += 1;
             tracing::warn!(%error, "failed to write down which kinds come");
             self.pace.rest(failures, error.retry_after()).await;

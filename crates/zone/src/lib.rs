@@ -63,13 +63,18 @@ pub enum ZoneError {
 
 /// An API to keep in touch with the hub.
 struct Endpoint {
+    /// Applies what comes, and sees what goes.
     client: Client,
+    /// Keeps the agent's own notes.
+    notes: Client,
     /// Whether the API itself keeps sync from what was authored in the zone.
     guarded: bool,
     openings: Openings,
     at: Revision,
 }
 
+/// Who keeps the agent's own notes in the zone's API, which are the zone's.
+const AGENT_USER: &str = "system:deltaplane:agent";
 /// Where a zone keeps what makes it a member, in its data directory.
 const MEMBERSHIP: &str = "zone";
 
@@ -106,6 +111,10 @@ impl Zone {
         });
         let endpoint = Endpoint {
             client,
+            notes: in_process(
+                plane.api().clone(),
+                Identity::authenticated(AGENT_USER, &[MASTERS]),
+            ),
             guarded: true,
             openings,
             at: plane.store().revision().get(),
@@ -156,6 +165,7 @@ fn membership_dir(data_dir: &Path) -> PathBuf {
 fn spawn_agent(tasks: &Tasks, membership: Membership, endpoint: Endpoint) {
     let Endpoint {
         client,
+        notes,
         guarded,
         openings,
         at,
@@ -170,7 +180,6 @@ fn spawn_agent(tasks: &Tasks, membership: Membership, endpoint: Endpoint) {
     });
     let membership = Arc::new(membership);
     let target = Arc::new(ZoneTarget::new(Arc::new(mirror)));
-    let kept_by = client.clone();
     let uploads = Uploads::new(
         client,
         pace.clone(),
@@ -179,7 +188,7 @@ fn spawn_agent(tasks: &Tasks, membership: Membership, endpoint: Endpoint) {
         target.kinds(),
     );
     let agent = Arc::new(Agent {
-        client: kept_by,
+        notes,
         membership: membership.clone(),
         target,
         uploads: Arc::new(uploads),

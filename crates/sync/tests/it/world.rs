@@ -180,6 +180,11 @@ impl View for Hub {
         }))
     }
 
+    fn kinds(&self) -> Vec<SyncKind> {
+        let kinds = KINDS.map(kind).into_iter();
+        kinds.filter(|kind| self.count(kind) > 0).collect()
+    }
+
     fn count(&self, kind: &SyncKind) -> u64 {
         self.wanted(kind).count() as u64
     }
