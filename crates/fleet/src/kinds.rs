@@ -22,8 +22,6 @@ pub const SYNC_USER: &str = "system:deltaplane:sync";
 pub const APPROVED: &str = "fleet.deltaplane.io/approve-deletions";
 /// The annotation of a zone with the id of the join token that counts.
 pub const TOKEN: &str = "fleet.deltaplane.io/join-token";
-/// The annotation of a definition with the fields that controllers compute.
-pub(crate) const COMPUTED: &str = "deltaplane.io/computed-fields";
 /// The label without which no Secret crosses.
 const SYNC_LABEL: &str = "deltaplane.io/sync";
 

@@ -35,6 +35,11 @@ impl Known {
         self.synced.get(&(group.to_owned(), plural.to_owned()))
     }
 
+    /// The fields that controllers write, by group and plural.
+    pub fn computed_fields(&self) -> &BTreeMap<(String, String), Vec<Computed>> {
+        &self.computed
+    }
+
     pub(crate) fn computed(&self, group: &str, plural: &str) -> &[Computed] {
         let key = (group.to_owned(), plural.to_owned());
         self.computed.get(&key).map_or(&[], Vec::as_slice)

@@ -14,13 +14,13 @@ use deltaplane_runtime::{Clock, Stop};
 use deltaplane_store::{
     Collection, Event, ListQuery, Object, ReadError, Revision, Scope, Store, Watch, WatchError,
 };
-use deltaplane_sync::{Computed, ObjectName, SyncKind, ZoneName};
+use deltaplane_sync::{COMPUTED_FIELDS, Computed, ObjectName, SyncKind, ZoneName};
 use parking_lot::RwLock;
 use serde_json::Value;
 use tokio::sync::watch;
 
 use crate::kinds::{
-    APPROVED, COMPUTED, GROUP, SyncedKind, TENANT, TOKEN, is_everywhere, synced_kinds,
+    APPROVED, GROUP, SyncedKind, TENANT, TOKEN, is_everywhere, synced_kinds,
 };
 use crate::known::{Known, ZoneEntry};
 
@@ -238,7 +238,7 @@ impl Projector {
         };
         let key = (group.to_owned(), plural.to_owned());
         let value: Value = serde_json::from_slice(object.bytes()).unwrap_or_default();
-        let fields = value["metadata"]["annotations"][COMPUTED].as_str();
+        let fields = value["metadata"]["annotations"][COMPUTED_FIELDS].as_str();
         match fields.filter(|_| there) {
             Some(fields) => self.known.computed.insert(key, Computed::list(fields)),
             None => self.known.computed.remove(&key),

@@ -6,13 +6,12 @@ use std::sync::Arc;
 use deltaplane_client::feed::{Event, Feed, Query};
 use deltaplane_client::{Pace, Resource};
 use deltaplane_runtime::Stop;
-use deltaplane_sync::Computed;
+use deltaplane_sync::{COMPUTED_FIELDS, Computed};
 use futures::StreamExt;
 use kube::Client;
 use serde_json::Value;
 use tokio::sync::watch;
 
-use crate::kinds::COMPUTED;
 use crate::known::Known;
 
 /// Keeps `known` as the definitions say, until told to stop.
@@ -43,7 +42,7 @@ pub async fn follow_definitions(
             Event::Applied(item) | Event::Deleted(item) if item.header.name.is_empty() => {}
             Event::Applied(item) => {
                 let object: Value = item.parse().unwrap_or_default();
-                let fields = object["metadata"]["annotations"][COMPUTED].as_str();
+                let fields = object["metadata"]["annotations"][COMPUTED_FIELDS].as_str();
                 set(&known, starting.as_mut(), &item.header.name, fields);
             }
             Event::Deleted(item) => set(&known, starting.as_mut(), &item.header.name, None),

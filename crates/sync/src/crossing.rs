@@ -76,6 +76,9 @@ pub const SOURCE: &str = "deltaplane.io/source";
 /// The annotation of an object that was left to whoever is here: whose it was. It may be taken
 /// back.
 pub const ORPHANED: &str = "deltaplane.io/orphaned-from";
+/// The annotation of a definition with the fields that controllers compute. Users write it, and it
+/// must be known wherever objects of that kind are: it crosses, as the only one of its prefix.
+pub const COMPUTED_FIELDS: &str = "deltaplane.io/computed-fields";
 /// What kubectl keeps for itself is about the object at its origin.
 const APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
@@ -243,7 +246,7 @@ fn users_entries(entries: Option<&Value>) -> impl Iterator<Item = (String, Value
     let entries = entries.and_then(Value::as_object).into_iter().flatten();
     entries
         .filter(|(key, value)| {
-            !key.starts_with(OURS)
+            (!key.starts_with(OURS) || *key == COMPUTED_FIELDS)
                 && *key != APPLIED
                 && value.is_string()
                 && names::qualified_name(key).is_empty()
@@ -287,7 +290,10 @@ mod tests {
                 "creationTimestamp": "2026-01-01T00:00:00Z", "managedFields": [], "finalizers": ["x/y"],
                 "ownerReferences": [{"uid": "u"}],
                 "labels": {"app": "web", "deltaplane.io/origin": "hub"},
-                "annotations": {"note": "x", "deltaplane.io/version": "1", APPLIED: "{}"},
+                "annotations": {
+                    "note": "x", "deltaplane.io/version": "1", APPLIED: "{}",
+                    COMPUTED_FIELDS: "spec.state",
+                },
             },
             "status": {"ready": true},
         })
@@ -298,7 +304,10 @@ mod tests {
         let crossing = Crossing::of(&stored()).expect("an object");
         let expected = json!({
             "apiVersion": "v1", "kind": "ConfigMap", "data": {"a": "1"},
-            "metadata": {"name": "a", "namespace": "ns", "labels": {"app": "web"}, "annotations": {"note": "x"}},
+            "metadata": {
+                "name": "a", "namespace": "ns", "labels": {"app": "web"},
+                "annotations": {"note": "x", COMPUTED_FIELDS: "spec.state"},
+            },
         });
         assert_eq!(Value::Object(crossing.object().clone()), expected);
         let mut other = stored();

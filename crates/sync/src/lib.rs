@@ -27,14 +27,14 @@ mod wire;
 
 pub use budget::{DeletionBudget, Excess, Ledger};
 pub use crossing::{
-    Arrival, Crossing, DISPLAY_NAME, Mirrored, ORIGIN, ORPHANED, Origin, SOURCE, Smuggled, VERSION,
-    ZONE,
+    Arrival, COMPUTED_FIELDS, Crossing, DISPLAY_NAME, Mirrored, ORIGIN, ORPHANED, Origin, SOURCE,
+    Smuggled, VERSION, ZONE,
 };
 pub use handshake::{FEATURES, Hello, PROTOCOLS, Refused, Welcome, welcome};
 pub use names::{NameError, ObjectName, SyncKind, ZoneName, mirrored_name};
 pub use ownership::{
-    AUTHORED_HERE, Computed, Direction, MANAGER, Part, Refusal, StatusWriters, Synced, Write,
-    Writer, is_authored_here, judge,
+    AUTHORED_HERE, Computed, Direction, MANAGER, Part, Refusal, SYNCS_ANNOTATIONS, SYNCS_LABELS,
+    StatusWriters, Synced, Write, Writer, is_authored_here, judge,
 };
 pub use receiver::{Action, Outcome, Receiver};
 pub use sender::{Change, Held, Lineage, Need, Presence, Sender, View};

@@ -108,8 +108,8 @@ pub struct Owner(Origin);
 pub const AUTHORED_HERE: &str =
     "an object of this name was authored here, and sync does not overwrite it; rename one of them";
 /// The keys that sync alone writes.
-const SYNCS_LABELS: [&str; 2] = [ORIGIN, ZONE];
-const SYNCS_ANNOTATIONS: [&str; 3] = [VERSION, DISPLAY_NAME, SOURCE];
+pub const SYNCS_LABELS: [&str; 2] = [ORIGIN, ZONE];
+pub const SYNCS_ANNOTATIONS: [&str; 3] = [VERSION, DISPLAY_NAME, SOURCE];
 /// The field manager of what sync applies.
 pub const MANAGER: &str = "deltaplane-sync";
 
