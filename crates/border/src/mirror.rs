@@ -5,11 +5,11 @@
 
 mod attempt;
 
-pub use attempt::preferred_version;
+pub use attempt::served_version;
 
 use std::collections::BTreeMap;
 
-use deltaplane_client::request::{self, Patch};
+use deltaplane_client::request::{self, Patch, RequestError};
 use deltaplane_client::{ObjectKey, Pace, Resource};
 use deltaplane_sync::{
     AUTHORED_HERE, Arrival, Crossing, DISPLAY_NAME, Item, Known, MANAGER, Mirrored, ORIGIN,
@@ -24,6 +24,7 @@ use serde_json::{Value, json};
 
 use crate::catalog::{definitions, namespaces};
 use crate::receiving::Target;
+use attempt::Applied;
 
 /// What a mirror is given.
 pub struct MirrorConfig {
@@ -144,7 +145,8 @@ impl Mirror {
         let Some(plural) = self.state.lock().plurals.get(kind).cloned() else {
             return Ok(None);
         };
-        let version = attempt::preferred_version(&self.config.client, kind.group()).await?;
+        let client = &self.config.client;
+        let version = attempt::served_version(client, kind.group(), &plural).await?;
         Ok(version.map(|version| {
             // Whether there are namespaces in the path does not matter to all that follows.
             Resource::cluster(kind.group(), &version, &plural, kind.kind())
@@ -230,6 +232,10 @@ impl Mirror {
             Err(reason) if is_shared(kind) && reason.contains(AUTHORED_HERE) => return Ok(()),
             applied => applied?,
         }
+        if *kind == definitions() {
+            let Self { config, .. } = self;
+            attempt::established(&config.client, &config.pace, &path).await?;
+        }
         let held = Held {
             version: item.version,
             source: Some(at.clone()),
@@ -245,18 +251,18 @@ impl Mirror {
         let path = format!("{path}?fieldManager={MANAGER}&force=true");
         let namespace = object["metadata"]["namespace"].as_str();
         let namespace = namespace.filter(|_| self.config.place == Origin::Hub);
-        attempt::repeat(&config.pace, || async {
-            let applied = request::apply(&config.client, &path, object).await;
+        let applied = attempt::repeat(&config.pace, || async {
+            let applied = request::apply::<Applied>(&config.client, &path, object).await;
             match (applied, namespace) {
                 // Zones have namespaces that the hub does not know.
-                (Err(error), Some(namespace)) if attempt::lacks_namespace(&error, namespace) => {
+                (Err(error), Some(namespace)) if lacks(&error, namespace) => {
                     attempt::create_namespace(&config.client, namespace).await?;
                     request::apply(&config.client, &path, object).await
                 }
                 (applied, _) => applied,
             }
-        })
-        .await
+        });
+        applied.await?.stays()
     }
 
     /// Whether somebody here has made an object that sync may not touch.
@@ -354,6 +360,11 @@ impl Target for Mirror {
         let state = self.state.lock();
         state.held.get(kind).map_or(0, |held| held.len() as u64)
     }
+}
+
+fn lacks(error: &RequestError, namespace: &str) -> bool {
+    let refusal = error.refusal();
+    refusal.is_some_and(|refusal| refusal.lacks_namespace(namespace))
 }
 
 /// Kinds that hub and zones need alike: one that is there already is left as it is.

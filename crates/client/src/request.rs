@@ -43,6 +43,8 @@ pub struct Refusal {
     pub retry_after: Option<Duration>,
     /// The object that it is about; empty if it is not about one, such as an unknown kind.
     pub name: String,
+    /// Of what kind that object is, as in paths: `namespaces`.
+    pub kind: String,
     /// Details for programs, such as `NamespaceTerminating`.
     pub causes: Vec<String>,
 }
@@ -71,6 +73,7 @@ struct Status {
 struct Details {
     retry_after_seconds: Option<u32>,
     name: String,
+    kind: String,
     #[serde(deserialize_with = "null_as_default")]
     causes: Vec<Cause>,
 }
@@ -96,6 +99,7 @@ impl From<Status> for Refusal {
         let Details {
             retry_after_seconds,
             name,
+            kind,
             causes,
         } = details;
         let seconds = retry_after_seconds.filter(|seconds| *seconds > 0);
@@ -105,6 +109,7 @@ impl From<Status> for Refusal {
             message,
             retry_after: seconds.map(|seconds| Duration::from_secs(seconds.into())),
             name,
+            kind,
             causes: causes.into_iter().map(|cause| cause.reason).collect(),
         }
     }
@@ -119,6 +124,17 @@ impl Refusal {
     /// The object is not there, although its kind is.
     pub fn is_object_not_found(&self) -> bool {
         self.code == 404 && !self.name.is_empty()
+    }
+
+    /// The object cannot be made because its namespace is not there.
+    pub fn lacks_namespace(&self, namespace: &str) -> bool {
+        self.code == 404 && self.kind == "namespaces" && self.name == namespace
+    }
+
+    /// The kind is not served, at least not in this version: known by what is missing, because
+    /// servers say it with a page of text.
+    pub fn is_kind_not_served(&self) -> bool {
+        self.code == 404 && self.name.is_empty()
     }
 
     /// The object cannot be made because its namespace is going.
@@ -204,15 +220,13 @@ pub async fn patch<T: DeserializeOwned>(
 }
 
 /// Applies an object: `path` says as which manager, and whether by force.
-pub async fn apply(
+pub async fn apply<T: DeserializeOwned>(
     client: &Client,
     path: &str,
     object: &serde_json::Value,
-) -> Result<(), RequestError> {
+) -> Result<T, RequestError> {
     let body = ("application/apply-patch+yaml", serde_json::to_vec(object)?);
-    let request = request(Method::PATCH, path, JSON, Some(body))?;
-    send(client, request).await?;
-    Ok(())
+    answer(client, Method::PATCH, path, Some(body)).await
 }
 
 /// Deletes an object, or all of a collection, with these `DeleteOptions`.

@@ -185,7 +185,7 @@ async fn install(client: &Client) -> Result<(), HubError> {
         let path = format!(
             "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{name}?fieldManager=deltaplane&force=true"
         );
-        request::apply(client, &path, &definition).await?;
+        request::apply::<serde_json::Value>(client, &path, &definition).await?;
     }
     wait_served(client).await
 }

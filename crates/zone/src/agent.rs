@@ -198,23 +198,31 @@ impl Agent {
         for kind in [synced_kinds(), definitions(), namespaces()] {
             self.subscribe_to(&to, kind, subscribed).await;
         }
+        let mut kinds = self.target.kinds();
+        let mut begun = BTreeSet::new();
+        // Side by side: a kind that cannot be listed, such as one that a cluster does not let us
+        // read, must not keep the others waiting.
+        let mut subscribing = FuturesUnordered::new();
         for (kind, plural) in self.remembered().await {
             self.target.mirror.learn(&kind, &plural);
-            self.subscribe_to(&to, kind, subscribed).await;
+            begun.insert(kind.clone());
+            subscribing.push(self.subscribe_to(&to, kind, subscribed));
         }
-        let mut kinds = self.target.kinds();
         loop {
             let now = kinds.borrow_and_update().clone();
             for kind in now.values() {
                 let comes = kind.synced.goes_down() || kind.synced.spec.across_zones;
-                if comes && !subscribed.lock().contains(&kind.synced.kind) {
+                if comes && begun.insert(kind.synced.kind.clone()) {
                     let (kind, plural) = (kind.synced.kind.clone(), &kind.synced.plural);
                     self.remember(&kind, plural).await;
-                    self.subscribe_to(&to, kind, subscribed).await;
+                    subscribing.push(self.subscribe_to(&to, kind, subscribed));
                 }
             }
-            if kinds.changed().await.is_err() {
-                return std::future::pending().await;
+            tokio::select! {
+                Some(()) = subscribing.next(), if !subscribing.is_empty() => {}
+                changed = kinds.changed() => if changed.is_err() {
+                    return std::future::pending().await;
+                },
             }
         }
     }
@@ -274,10 +282,13 @@ impl Agent {
         if self.kept.lock().listed.contains(kind) {
             return;
         }
-        let mut failures = 0;
+        let mut failures = 0_u32;
         while let Err(reason) = self.target.mirror.list(kind).await {
             failures += 1;
-            tracing::warn!(%kind, reason, "failed to look what is here");
+            // Now and then: a right that is missing may stay so.
+            if failures.is_power_of_two() {
+                tracing::warn!(%kind, reason, failures, "failed to look what is here; nothing of this kind is taken until then");
+            }
             self.pace.rest(failures, None).await;
         }
         self.kept.lock().listed.insert(kind.clone());

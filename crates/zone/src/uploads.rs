@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use deltaplane_border::{Audience, Catalog, Edit, Entry, Openings, Shared, preferred_version};
+use deltaplane_border::{Audience, Catalog, Edit, Entry, Openings, Shared, served_version};
 use deltaplane_client::feed::{Event, Feed, Query};
 use deltaplane_client::{Item as ApiItem, Pace, Resource};
 use deltaplane_fleet::kinds::SyncedKind;
@@ -79,7 +79,7 @@ impl Uploads {
 
     async fn follow(&self, kind: &SyncKind) -> watch::Receiver<bool> {
         let synced = self.told(kind).await;
-        let version = self.served_version(kind).await;
+        let version = self.served_version(&synced.synced).await;
         let (sender, in_sync) = watch::channel(false);
         let mut feeds = self.feeds.lock();
         if let Some(known) = feeds.get(kind) {
@@ -88,8 +88,6 @@ impl Uploads {
         feeds.insert(kind.clone(), in_sync.clone());
         let plural = &synced.synced.plural;
         let resource = Resource::cluster(kind.group(), &version, plural, kind.kind());
-        let (client, query, pace) = (self.client.clone(), Query::all(resource), self.pace.clone());
-        let feed = move || Feed::new(client.clone(), query.clone(), pace.clone());
         let following = Following {
             kind: kind.clone(),
             synced,
@@ -98,7 +96,8 @@ impl Uploads {
             starting: None,
             in_sync: sender,
         };
-        let stop = self.stop.clone();
+        let (client, pace, stop) = (self.client.clone(), self.pace.clone(), self.stop.clone());
+        let feed = move || Feed::new(client.clone(), Query::all(resource.clone()), pace.clone());
         self.group.spawn(async move {
             stop.unless(following.run(feed)).await;
         });
@@ -119,10 +118,11 @@ impl Uploads {
     }
 
     /// The version in which the zone serves a kind; its definition may be on its way.
-    async fn served_version(&self, kind: &SyncKind) -> String {
+    async fn served_version(&self, synced: &SyncedKind) -> String {
+        let (group, plural) = (synced.kind.group(), &synced.plural);
         let mut failures = 0;
         loop {
-            if let Ok(Some(version)) = preferred_version(&self.client, kind.group()).await {
+            if let Ok(Some(version)) = served_version(&self.client, group, plural).await {
                 return version;
             }
             failures += 1;
@@ -192,7 +192,7 @@ impl Following {
 
     fn edit(&mut self, name: ObjectName, revision: Revision, becomes: Option<Entry>) {
         let edit = Edit {
-            kind: self.kind.clone(),
+            kind: self.synced.kind.clone(),
             name: name.clone(),
             revision,
             becomes,
@@ -213,16 +213,16 @@ impl Following {
         };
         let at = edits.iter().map(|edit| edit.revision).max().unwrap_or(0);
         let catalog = self.catalog.read();
-        let gone = catalog.entries(&self.kind).map(|(name, _)| name);
+        let gone = catalog.entries(&self.synced.kind).map(|(name, _)| name);
         let gone: Vec<ObjectName> = gone.filter(|name| !names.contains(name)).cloned().collect();
         drop(catalog);
         edits.extend(gone.into_iter().map(|name| Edit {
-            kind: self.kind.clone(),
+            kind: self.synced.kind.clone(),
             name,
             revision: at,
             becomes: None,
         }));
-        let kind = self.kind.clone();
+        let kind = self.synced.kind.clone();
         self.catalog
             .change(edits, at, |catalog| catalog.declare(kind, None));
         self.in_sync.send_replace(true);
@@ -253,4 +253,43 @@ fn entry(item: &ApiItem, synced: &SyncedKind) -> Option<Entry> {
         },
         audience: Audience::Everyone,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn what_is_not_selected_stays_in_the_zone() {
+        let crosses = |kind: &str, object: Value| {
+            let plural = format!("{}s", kind.to_lowercase());
+            let synced = json!({
+                "metadata": {"name": plural},
+                "spec": {
+                    "kind": kind, "direction": "Both",
+                    "selector": {"matchExpressions": [{"key": "hidden", "operator": "DoesNotExist"}]},
+                },
+            });
+            let synced = SyncedKind::of(&synced).expect("well-formed");
+            let item = ApiItem::new(object.to_string().into()).expect("an object");
+            entry(&synced, &item).is_some()
+        };
+        let object = |kind: &str, labels: Value| {
+            let metadata = json!({"name": "a", "namespace": "ns", "labels": labels});
+            json!({"apiVersion": "v1", "kind": kind, "metadata": metadata})
+        };
+        assert!(crosses("ConfigMap", object("ConfigMap", json!({}))));
+        assert!(!crosses(
+            "ConfigMap",
+            object("ConfigMap", json!({"hidden": ""}))
+        ));
+        assert!(!crosses("Secret", object("Secret", json!({}))));
+        let marked = object("Secret", json!({"deltaplane.io/sync": "true"}));
+        assert!(crosses("Secret", marked.clone()));
+        let mut token = marked;
+        token["type"] = "kubernetes.io/service-account-token".into();
+        assert!(!crosses("Secret", token));
+    }
 }

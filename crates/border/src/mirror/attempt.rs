@@ -3,8 +3,10 @@
 use deltaplane_client::feed::{self, Query};
 use deltaplane_client::request::{self, RequestError};
 use deltaplane_client::{Pace, Resource};
-use deltaplane_sync::MANAGER;
+use deltaplane_sync::{MANAGER, Outcome};
 use kube::Client;
+use serde::Deserialize;
+use serde::de::IgnoredAny;
 use serde_json::{Value, json};
 
 /// After so many tries the object is rejected, which delays the next try further.
@@ -24,6 +26,32 @@ where
                 pace.rest(tries, error.retry_after()).await;
             }
             Err(error) => return Err(reason(&error)),
+        }
+    }
+}
+
+/// As much of an object that was applied as matters.
+#[derive(Deserialize)]
+pub(super) struct Applied {
+    metadata: Metadata,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Metadata {
+    deletion_timestamp: Option<IgnoredAny>,
+}
+
+impl Applied {
+    /// What was applied to an object that is going will go with it, whenever its finalizers let
+    /// it: the new one has to wait.
+    pub(super) fn stays(&self) -> Outcome {
+        match self.metadata.deletion_timestamp {
+            None => Ok(()),
+            Some(_) => Err(
+                "the object of this name that is here is being deleted, and its finalizers keep it; it is tried again"
+                    .to_owned(),
+            ),
         }
     }
 }
@@ -56,26 +84,77 @@ pub(super) async fn list(
     }
 }
 
-/// The version in which the API prefers to serve a group, if it serves it.
-pub async fn preferred_version(client: &Client, group: &str) -> Result<Option<String>, String> {
+/// The version in which the API serves a kind, if it does: of those that have the kind, the one
+/// that the API prefers. A group's preferred version need not have all of its kinds.
+pub async fn served_version(
+    client: &Client,
+    group: &str,
+    plural: &str,
+) -> Result<Option<String>, String> {
     if group.is_empty() {
         return Ok(Some("v1".to_owned()));
     }
-    match request::get::<Value>(client, &format!("/apis/{group}")).await {
-        Ok(found) => {
-            let version = found["preferredVersion"]["version"].as_str();
-            Ok(version.map(str::to_owned))
+    let Some(found) = discovered(client, &format!("/apis/{group}")).await? else {
+        return Ok(None);
+    };
+    let preferred = found["preferredVersion"]["version"].as_str();
+    let versions = found["versions"].as_array().into_iter().flatten();
+    let versions = versions.filter_map(|version| version["version"].as_str());
+    let others = versions.filter(|version| Some(*version) != preferred);
+    for version in preferred.into_iter().chain(others) {
+        let path = format!("/apis/{group}/{version}");
+        let served = discovered(client, &path).await?.unwrap_or_default();
+        let resources = served["resources"].as_array();
+        if resources.is_some_and(|served| served.iter().any(|one| one["name"] == plural)) {
+            return Ok(Some(version.to_owned()));
         }
+    }
+    Ok(None)
+}
+
+/// What the API says of itself there; nothing if it serves nothing there.
+async fn discovered(client: &Client, path: &str) -> Result<Option<Value>, String> {
+    match request::get::<Value>(client, path).await {
+        Ok(found) => Ok(Some(found)),
         Err(error) if error.is_not_found() => Ok(None),
         Err(error) => Err(reason(&error)),
     }
 }
 
-/// Whether an object was refused because its namespace is not there.
-pub(super) fn lacks_namespace(error: &RequestError, namespace: &str) -> bool {
-    error.refusal().is_some_and(|refusal| {
-        refusal.code == 404 && refusal.message == format!("namespaces {namespace:?} not found")
-    })
+/// Waits until a definition is in force: what it defines is sent as soon as it is acknowledged.
+pub(super) async fn established(client: &Client, pace: &Pace, path: &str) -> Outcome {
+    for tries in 1..=TRIES {
+        let definition = get(client, pace, path).await?.unwrap_or_default();
+        match in_force(&definition) {
+            InForce::Yes => return Ok(()),
+            InForce::Never(reason) => return Err(reason),
+            InForce::NotYet if tries == TRIES => {}
+            InForce::NotYet => pace.rest(tries, None).await,
+        }
+    }
+    Err("the definition was stored, but the API does not serve it yet".to_owned())
+}
+
+enum InForce {
+    Yes,
+    NotYet,
+    Never(String),
+}
+
+fn in_force(definition: &Value) -> InForce {
+    let conditions = definition["status"]["conditions"].as_array();
+    let is = |kind: &str, status: &str| {
+        let mut conditions = conditions.into_iter().flatten();
+        conditions.find(|one| one["type"] == kind && one["status"] == status)
+    };
+    match (is("Established", "True"), is("NamesAccepted", "False")) {
+        (Some(_), _) => InForce::Yes,
+        (None, Some(refused)) => {
+            let message = refused["message"].as_str().unwrap_or_default();
+            InForce::Never(format!("the definition's names are taken here: {message}"))
+        }
+        (None, None) => InForce::NotYet,
+    }
 }
 
 pub(super) async fn create_namespace(client: &Client, namespace: &str) -> Result<(), RequestError> {
@@ -95,8 +174,7 @@ fn may_pass(error: &RequestError) -> bool {
         RequestError::Unreachable(_) => true,
         RequestError::Refused(refusal) => {
             // A definition that has just come is served a moment later.
-            let not_served = refusal.code == 404 && refusal.name.is_empty();
-            not_served || matches!(refusal.code, 409 | 429 | 500..)
+            refusal.is_kind_not_served() || matches!(refusal.code, 409 | 429 | 500..)
         }
         RequestError::Answer(_) | RequestError::Request(_) => false,
     }
@@ -105,9 +183,87 @@ fn may_pass(error: &RequestError) -> bool {
 /// What is said of the object that could not be applied.
 fn reason(error: &RequestError) -> String {
     match error {
+        RequestError::Refused(refusal) if refusal.is_kind_not_served() => {
+            format!(
+                "its kind is not served here, at least not in this version: {}",
+                refusal.message
+            )
+        }
         RequestError::Refused(refusal) => refusal.message.clone(),
         RequestError::Unreachable(source) => format!("{error}: {source}"),
         RequestError::Answer(source) => format!("{error}: {source}"),
         RequestError::Request(source) => format!("{error}: {source}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::convert::Infallible;
+
+    use deltaplane_api::identity::Identity;
+    use deltaplane_client::in_process;
+    use http::{Request, Response};
+    use kube::client::Body;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_kind_is_found_in_the_version_that_has_it() {
+        let server = tower::service_fn(|request: Request<Body>| async move {
+            let said = match request.uri().path() {
+                "/apis/example.com" => json!({
+                    "preferredVersion": {"version": "v2"},
+                    "versions": [{"version": "v2"}, {"version": "v1"}],
+                }),
+                "/apis/example.com/v2" => json!({"resources": [{"name": "gadgets"}]}),
+                "/apis/example.com/v1" => {
+                    json!({"resources": [{"name": "gadgets"}, {"name": "widgets"}]})
+                }
+                _ => {
+                    let page = Response::builder().status(404);
+                    let page = page.body("404 page not found".to_owned());
+                    return Ok(page.expect("a response"));
+                }
+            };
+            Ok::<_, Infallible>(Response::new(said.to_string()))
+        });
+        let client = in_process(server, Identity::authenticated("sync", &[]));
+        for (group, plural, expected) in [
+            ("", "configmaps", Some("v1")),
+            ("example.com", "gadgets", Some("v2")),
+            ("example.com", "widgets", Some("v1")),
+            ("example.com", "others", None),
+            ("example.org", "widgets", None),
+        ] {
+            let found = served_version(&client, group, plural).await;
+            assert_eq!(found, Ok(expected.map(str::to_owned)), "{plural}.{group}");
+        }
+    }
+
+    #[test]
+    fn definitions_come_into_force() {
+        let check = |conditions: Value, expected: &str| {
+            let definition = json!({"status": {"conditions": conditions}});
+            let found = match in_force(&definition) {
+                InForce::Yes => "yes".to_owned(),
+                InForce::NotYet => "not yet".to_owned(),
+                InForce::Never(reason) => reason,
+            };
+            assert_eq!(found, expected);
+        };
+        check(json!(null), "not yet");
+        check(
+            json!([{"type": "Established", "status": "False"}]),
+            "not yet",
+        );
+        check(json!([{"type": "Established", "status": "True"}]), "yes");
+        let taken = json!([
+            {"type": "NamesAccepted", "status": "False", "message": "\"widgets\" is in use"},
+            {"type": "Established", "status": "False"},
+        ]);
+        check(
+            taken,
+            "the definition's names are taken here: \"widgets\" is in use",
+        );
     }
 }
