@@ -9,10 +9,12 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::cel::Cel;
 use crate::client::{Token, Wait, Zones};
+use deltaplane_api::names;
 use deltaplane_plane::{Certificates, PlaneConfig};
 use deltaplane_runtime::identity::JoinString;
 use deltaplane_runtime::telemetry::{Filter, Format, Telemetry};
 use deltaplane_sync::ZoneName;
+use deltaplane_zone::KindName;
 
 /// A control plane for fleets that speaks the Kubernetes API
 #[derive(Debug, Parser)]
@@ -40,6 +42,7 @@ Exit codes:
   4    the address cannot be listened on
   5    the certificates cannot be used
   6    the zone could not join its hub
+  7    the kubeconfig of the zone's cluster cannot be used
   130  interrupted twice; 143: terminated twice";
 
 #[derive(Debug, Subcommand)]
@@ -48,7 +51,8 @@ pub(crate) enum Command {
     Up(Up),
     /// Start a hub for production
     Hub(Box<Hub>),
-    /// Start a zone, with an API of its own, and keep it in touch with its hub
+    /// Start a zone, with an API of its own or on an existing cluster, and keep it in touch with
+    /// its hub
     Zone(Box<Zone>),
     /// Show the zones of a hub, and how it stands with them
     Zones(Zones),
@@ -80,7 +84,10 @@ pub(crate) struct Up {
 
 /// For `zone`.
 #[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct Zone {
+    #[command(subcommand)]
+    pub(crate) command: Option<ZoneCommand>,
     #[command(flatten)]
     common: Common,
     /// What `deltaplane token create` printed at the hub; needed until the zone has joined
@@ -91,6 +98,32 @@ pub(crate) struct Zone {
         hide_env_values = true
     )]
     join: Option<JoinString>,
+    /// Make the cluster of this kubeconfig a zone, instead of serving an API of its own; `deltaplane
+    /// zone manifest` prints the rights that this needs there
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["listen", "start_empty"])]
+    kubeconfig: Option<PathBuf>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum ZoneCommand {
+    /// Print what must be in a cluster before it can be a zone, for kubectl apply: an account for
+    /// the agent, with the least rights that it needs
+    Manifest(Manifest),
+}
+
+/// For `zone manifest`.
+#[derive(Debug, Args)]
+pub(crate) struct Manifest {
+    /// Where the agent's account is
+    #[arg(long, value_name = "NAME", default_value = "deltaplane-system", value_parser = namespace)]
+    pub(crate) namespace: String,
+    /// The kinds that cross, as the hub's SyncedKinds are called: widgets.example.com,configmaps
+    #[arg(long, value_name = "KINDS", value_delimiter = ',')]
+    pub(crate) kinds: Vec<KindName>,
+    /// Let users of the hub act in the cluster through the zone, each as himself. Whoever has the
+    /// agent's credential can then act as anybody
+    #[arg(long)]
+    pub(crate) impersonate: bool,
 }
 
 /// For `hub`.
@@ -182,6 +215,11 @@ pub(crate) enum Role {
     Zone {
         join: Option<JoinString>,
     },
+    /// A zone whose API is an existing cluster's.
+    Cluster {
+        join: Option<JoinString>,
+        kubeconfig: PathBuf,
+    },
 }
 
 /// The command line is well-formed, but not enough.
@@ -247,12 +285,18 @@ impl Up {
 
 impl Zone {
     pub(crate) fn settings(self, environment: &Environment) -> Result<Settings, SettingsError> {
-        let Self { common, join } = self;
+        let Self {
+            command: _,
+            common,
+            join,
+            kubeconfig,
+        } = self;
         let settings = common.settings(environment, "info")?;
-        Ok(Settings {
-            role: Role::Zone { join },
-            ..settings
-        })
+        let role = match kubeconfig {
+            Some(kubeconfig) => Role::Cluster { join, kubeconfig },
+            None => Role::Zone { join },
+        };
+        Ok(Settings { role, ..settings })
     }
 }
 
@@ -365,6 +409,13 @@ fn zone_name(text: &str) -> Result<Option<ZoneName>, String> {
             .parse()
             .map(Some)
             .map_err(|error: deltaplane_sync::NameError| error.to_string()),
+    }
+}
+
+fn namespace(text: &str) -> Result<String, String> {
+    match names::dns_label(text).as_slice() {
+        [] => Ok(text.to_owned()),
+        wrong => Err(wrong.join("; ")),
     }
 }
 

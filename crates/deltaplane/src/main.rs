@@ -6,6 +6,7 @@ mod args;
 mod cel;
 mod client;
 mod greeting;
+mod manifest;
 mod said;
 mod up;
 
@@ -21,12 +22,13 @@ use deltaplane_plane::{PlaneConfig, Sort};
 use deltaplane_runtime::signals::{Signal, Signals, Supervised};
 use deltaplane_runtime::telemetry::TelemetryError;
 use deltaplane_runtime::{Stop, Trigger, limits};
-use deltaplane_zone::{LinkConfig, Zone, ZoneConfig, ZoneError};
+use deltaplane_zone::{ClusterConfig, ClusterZone, LinkConfig, Zone, ZoneConfig, ZoneError};
 
 use cel::CelError;
 use client::{Ask, ClientError};
 
-use args::{Cli, Command, Environment, Role, Settings, SettingsError};
+use args::{Cli, Command, Environment, Role, Settings, SettingsError, ZoneCommand};
+use manifest::ManifestError;
 use said::Said;
 use up::{Up, UpError};
 
@@ -52,6 +54,8 @@ enum Failure {
     Client(Box<ClientError>),
     #[error(transparent)]
     Cel(#[from] CelError),
+    #[error(transparent)]
+    Manifest(#[from] ManifestError),
 }
 
 /// Open files that are not connections: the store, the runtime, output.
@@ -94,10 +98,18 @@ fn main() -> ExitCode {
             .settings(&environment)
             .map_err(Failure::from)
             .and_then(|settings| serve(settings, &HUB)),
-        Command::Zone(zone) => zone
-            .settings(&environment)
-            .map_err(Failure::from)
-            .and_then(|settings| serve(settings, &HUB)),
+        Command::Zone(zone) => match zone.command {
+            Some(ZoneCommand::Manifest(asked)) => manifest::text(asked)
+                .map(|text| {
+                    print(&text);
+                    ExitCode::SUCCESS
+                })
+                .map_err(Failure::from),
+            None => zone
+                .settings(&environment)
+                .map_err(Failure::from)
+                .and_then(|settings| serve(settings, &HUB)),
+        },
         Command::Cel(cel) => cel.run().map_err(Failure::from).map(|said| tell(&said)),
         Command::Zones(zones) => ask(Ask::Zones(zones), &environment),
         Command::Token(token) => ask(Ask::Token(token), &environment),
@@ -185,6 +197,18 @@ async fn run(plane: PlaneConfig, role: Role, stop: Stop) -> Result<(), Failure> 
             });
             Ok(zone.await?.run(stop).await?)
         }
+        Role::Cluster { join, kubeconfig } => {
+            let zone = ClusterZone::start(ClusterConfig {
+                kubeconfig,
+                data_dir: plane.data_dir,
+                join,
+                link: LinkConfig::default(),
+            });
+            let Some(zone) = stop.unless(zone).await else {
+                return Ok(());
+            };
+            Ok(zone?.run(stop).await?)
+        }
     }
 }
 
@@ -241,7 +265,7 @@ impl Failure {
             Self::Up(error) => error.hint(),
             Self::Client(error) => error.hint(),
             Self::Cel(error) => error.hint().to_owned(),
-            Self::Telemetry(_) | Self::Runtime(_) => {
+            Self::Telemetry(_) | Self::Runtime(_) | Self::Manifest(_) => {
                 "this should not happen; please report it".to_owned()
             }
         }
@@ -251,7 +275,7 @@ impl Failure {
     fn exit_code(&self) -> u8 {
         match self {
             Self::Settings(_) | Self::Cel(_) => 2,
-            Self::Client(_) | Self::Telemetry(_) | Self::Runtime(_) => 1,
+            Self::Client(_) | Self::Telemetry(_) | Self::Runtime(_) | Self::Manifest(_) => 1,
             Self::Hub(error) => hub_code(error),
             Self::Zone(error) => zone_code(error),
             Self::Up(error) => match &**error {
@@ -275,7 +299,8 @@ fn zone_code(error: &ZoneError) -> u8 {
     match error {
         ZoneError::Plane(error) => sort_code(error.sort()),
         ZoneError::Join(_) => 6,
-        ZoneError::Lineage(_) => 1,
+        ZoneError::Cluster(_) => 7,
+        ZoneError::Lineage(_) | ZoneError::Tasks(_) => 1,
     }
 }
 

@@ -19,9 +19,7 @@ use parking_lot::RwLock;
 use serde_json::Value;
 use tokio::sync::watch;
 
-use crate::kinds::{
-    APPROVED, GROUP, SyncedKind, TENANT, TOKEN, is_everywhere, synced_kinds,
-};
+use crate::kinds::{APPROVED, GROUP, SyncedKind, TENANT, TOKEN, is_everywhere, synced_kinds};
 use crate::known::{Known, ZoneEntry};
 
 use batch::Batch;

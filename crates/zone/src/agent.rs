@@ -28,19 +28,18 @@ use tonic::{IntoRequest, Status};
 
 use crate::link::Client;
 use crate::membership::{JoinError, Membership};
-use crate::remembered::{self, Remembered};
+use crate::remembered::Remembered;
 use crate::target::ZoneTarget;
 use crate::uploads::Uploads;
 
 /// Everything that a connection needs, and what is kept from one to the next.
 pub(crate) struct Agent {
-    /// Of the zone's API, for notes of our own.
-    pub(crate) notes: kube::Client,
     pub(crate) membership: Arc<Membership>,
     pub(crate) target: Arc<ZoneTarget>,
     pub(crate) uploads: Arc<Uploads>,
     pub(crate) pace: Pace,
     pub(crate) group: TaskGroup,
+    pub(crate) remembered: Mutex<Remembered>,
     pub(crate) kept: Mutex<Kept>,
 }
 
@@ -51,8 +50,6 @@ pub(crate) struct Kept {
     resume: BTreeMap<SyncKind, (Position, BTreeSet<ObjectName>)>,
     /// What of a kind is here has been looked up.
     listed: BTreeSet<SyncKind>,
-    /// Kinds that came at some time, once that was looked up.
-    remembered: Option<Remembered>,
     deleted: Ledger,
     withdrawn: Ledger,
 }
@@ -203,7 +200,8 @@ impl Agent {
         // Side by side: a kind that cannot be listed, such as one that a cluster does not let us
         // read, must not keep the others waiting.
         let mut subscribing = FuturesUnordered::new();
-        for (kind, plural) in self.remembered().await {
+        let remembered = self.remembered.lock().kinds().clone();
+        for (kind, plural) in remembered {
             self.target.mirror.learn(&kind, &plural);
             begun.insert(kind.clone());
             subscribing.push(self.subscribe_to(&to, kind, subscribed));
@@ -214,7 +212,7 @@ impl Agent {
                 let comes = kind.synced.goes_down() || kind.synced.spec.across_zones;
                 if comes && begun.insert(kind.synced.kind.clone()) {
                     let (kind, plural) = (kind.synced.kind.clone(), &kind.synced.plural);
-                    self.remember(&kind, plural).await;
+                    self.remember(&kind, plural);
                     subscribing.push(self.subscribe_to(&to, kind, subscribed));
                 }
             }
@@ -241,40 +239,14 @@ impl Agent {
         to.add(kind, known).await;
     }
 
-    /// Kinds that came at some time.
-    async fn remembered(&self) -> Remembered {
-        if let Some(remembered) = self.kept.lock().remembered.clone() {
-            return remembered;
+    /// Writes down that a kind comes. Without it nothing is lost but that leftovers of the kind
+    /// may stay when it does not cross any more.
+    fn remember(&self, kind: &SyncKind, plural: &str) {
+        let written = self.remembered.lock().add(kind, plural);
+        if let Err(error) = written {
+            let error = &error as &dyn std::error::Error;
+            tracing::warn!(error, %kind, "failed to write down that a kind comes");
         }
-        let mut failures = 0;
-        loop {
-            match remembered::read(&self.notes).await {
-                Ok(found) => {
-                    self.kept.lock().remembered = Some(found.clone());
-                    return found;
-                }
-                Err(error) => {
-                    failures += 1;
-                    tracing::warn!(%error, "failed to look which kinds came before");
-                    self.pace.rest(failures, error.retry_after()).await;
-                }
-            }
-        }
-    }
-
-    /// Writes down that a kind comes, before anything of it does.
-    async fn remember(&self, kind: &SyncKind, plural: &str) {
-        let mut kinds = self.remembered().await;
-        if kinds.insert(kind.clone(), plural.to_owned()).as_deref() == Some(plural) {
-            return;
-        }
-        let mut failures = 0;
-        while let Err(error) = remembered::write(&self.notes, &kinds).await {
-            failures += 1;
-            tracing::warn!(%error, "failed to write down which kinds come");
-            self.pace.rest(failures, error.retry_after()).await;
-        }
-        self.kept.lock().remembered = Some(kinds);
     }
 
     /// Looks once what of a kind is here.

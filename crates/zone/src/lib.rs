@@ -7,6 +7,7 @@
 //! not name.
 
 mod agent;
+mod cluster;
 mod link;
 mod membership;
 mod remembered;
@@ -19,19 +20,22 @@ use std::sync::Arc;
 use deltaplane_api::identity::{Identity, MASTERS};
 use deltaplane_apiserver::ApiServer;
 use deltaplane_border::{Mirror, MirrorConfig, Openings};
-use deltaplane_client::{Pace, in_process};
+use deltaplane_client::{ConnectError, Pace, in_process};
 use deltaplane_fleet::{LineageError, Ownership, SYNC_USER, follow_definitions, open_lineage};
 use deltaplane_plane::{Extensions, Opened, Plane, PlaneConfig, PlaneError};
 use deltaplane_runtime::identity::JoinString;
+use deltaplane_runtime::tasks::TaskError;
 use deltaplane_runtime::{Clock, Stop, Tasks};
 use deltaplane_sync::{Origin, Revision, ZoneName};
 use kube::Client;
 use tokio::sync::watch;
 
+pub use cluster::{ClusterConfig, ClusterZone, KindName, Manifest, NotAKindName};
 pub use link::{Client as SyncClient, LinkConfig, connect};
 pub use membership::{JoinError, Membership};
 
 use agent::{Agent, Kept};
+use remembered::Remembered;
 use target::ZoneTarget;
 use uploads::Uploads;
 
@@ -59,22 +63,22 @@ pub enum ZoneError {
     Join(#[from] JoinError),
     #[error(transparent)]
     Lineage(#[from] LineageError),
+    #[error(transparent)]
+    Cluster(#[from] ConnectError),
+    #[error(transparent)]
+    Tasks(#[from] TaskError),
 }
 
 /// An API to keep in touch with the hub.
 struct Endpoint {
     /// Applies what comes, and sees what goes.
     client: Client,
-    /// Keeps the agent's own notes.
-    notes: Client,
     /// Whether the API itself keeps sync from what was authored in the zone.
     guarded: bool,
     openings: Openings,
     at: Revision,
 }
 
-/// Who keeps the agent's own notes in the zone's API, which are the zone's.
-const AGENT_USER: &str = "system:deltaplane:agent";
 /// Where a zone keeps what makes it a member, in its data directory.
 const MEMBERSHIP: &str = "zone";
 
@@ -111,15 +115,11 @@ impl Zone {
         });
         let endpoint = Endpoint {
             client,
-            notes: in_process(
-                plane.api().clone(),
-                Identity::authenticated(AGENT_USER, &[MASTERS]),
-            ),
             guarded: true,
             openings,
             at: plane.store().revision().get(),
         };
-        spawn_agent(plane.front(), membership, endpoint);
+        spawn_agent(plane.front(), membership, endpoint)?;
         Ok(Self { plane, name })
     }
 
@@ -162,10 +162,10 @@ fn membership_dir(data_dir: &Path) -> PathBuf {
     data_dir.join(MEMBERSHIP)
 }
 
-fn spawn_agent(tasks: &Tasks, membership: Membership, endpoint: Endpoint) {
+fn spawn_agent(tasks: &Tasks, membership: Membership, endpoint: Endpoint) -> Result<(), JoinError> {
+    let remembered = Remembered::open(membership.directory())?;
     let Endpoint {
         client,
-        notes,
         guarded,
         openings,
         at,
@@ -188,18 +188,19 @@ fn spawn_agent(tasks: &Tasks, membership: Membership, endpoint: Endpoint) {
         target.kinds(),
     );
     let agent = Arc::new(Agent {
-        notes,
         membership: membership.clone(),
         target,
         uploads: Arc::new(uploads),
         pace: pace.clone(),
         group: tasks.group("apply"),
+        remembered: parking_lot::Mutex::new(remembered),
         kept: parking_lot::Mutex::new(Kept::default()),
     });
     tasks.spawn("agent", |stop| agent.run(stop));
     tasks.spawn("credential", |stop| async move {
         membership.renew(pace.clock.clone(), pace, stop).await;
     });
+    Ok(())
 }
 
 // === impl ZoneError ===
@@ -210,7 +211,12 @@ impl ZoneError {
         match self {
             Self::Plane(error) => error.hint(),
             Self::Join(error) => error.hint(),
-            Self::Lineage(_) => "this should not happen; please report it".to_owned(),
+            Self::Cluster(_) => {
+                "give with --kubeconfig a file with which kubectl reaches the cluster".to_owned()
+            }
+            Self::Lineage(_) | Self::Tasks(_) => {
+                "this should not happen; please report it".to_owned()
+            }
         }
     }
 }

@@ -111,6 +111,11 @@ impl Membership {
         &self.zone
     }
 
+    /// Where it is kept.
+    pub(crate) fn directory(&self) -> &Path {
+        &self.directory
+    }
+
     pub fn url(&self) -> &HubUrl {
         &self.url
     }

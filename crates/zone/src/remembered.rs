@@ -1,54 +1,78 @@
-//! Which kinds ever came from the hub, kept in the zone's own API: what is here of a kind that does
-//! not cross any more must still be let go of, also by a process that never heard of it.
+//! Which kinds ever came from the hub, kept beside the zone's credential: what is here of a kind
+//! that does not cross any more must still be let go of, also by a process that never heard of it.
 
 use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 
-use deltaplane_client::request::{self, RequestError};
-use deltaplane_client::{ObjectKey, Resource};
-use deltaplane_sync::{MANAGER, SyncKind};
-use kube::Client;
-use serde_json::{Value, json};
+use deltaplane_runtime::files::{self, FileError};
+use deltaplane_sync::SyncKind;
+use serde_json::{Map, Value};
 
 /// Kinds, and what they are called in paths.
-pub(crate) type Remembered = BTreeMap<SyncKind, String>;
-
-const NAMESPACE: &str = "kube-system";
-const NAME: &str = "deltaplane-sync";
-
-fn path() -> String {
-    let config_maps = Resource::namespaced("", "v1", "configmaps", "ConfigMap");
-    config_maps.object_path(&ObjectKey::new(NAMESPACE, NAME))
+pub(crate) struct Remembered {
+    path: PathBuf,
+    kinds: BTreeMap<SyncKind, String>,
 }
 
-/// What was written down.
-pub(crate) async fn read(client: &Client) -> Result<Remembered, RequestError> {
-    let found = match request::get::<Value>(client, &path()).await {
-        Err(error) if error.is_not_found() => return Ok(Remembered::new()),
-        found => found?,
-    };
-    let kinds = found["data"].as_object().into_iter().flatten();
-    let kinds = kinds.filter_map(|(name, plural)| {
-        let (kind, group) = name.split_once('.').unwrap_or((name, ""));
-        let kind = SyncKind::new(group, kind).ok()?;
-        Some((kind, plural.as_str()?.to_owned()))
-    });
-    Ok(kinds.collect())
+const FILE: &str = "kinds.json";
+
+// === impl Remembered ===
+
+impl Remembered {
+    /// What was written down in a directory. What cannot be read counts as nothing: then leftovers
+    /// of kinds that do not cross any more stay as they are.
+    pub(crate) fn open(directory: &Path) -> Result<Self, FileError> {
+        let path = directory.join(FILE);
+        let text = files::read_if_exists(&path)?.unwrap_or_default();
+        let kinds: Map<String, Value> = serde_json::from_str(&text).unwrap_or_default();
+        let kinds = kinds.iter().filter_map(|(name, plural)| {
+            let (kind, group) = name.split_once('.').unwrap_or((name, ""));
+            let kind = SyncKind::new(group, kind).ok()?;
+            Some((kind, plural.as_str()?.to_owned()))
+        });
+        let kinds = kinds.collect();
+        Ok(Self { path, kinds })
+    }
+
+    pub(crate) fn kinds(&self) -> &BTreeMap<SyncKind, String> {
+        &self.kinds
+    }
+
+    /// Writes down that a kind comes, before anything of it does.
+    pub(crate) fn add(&mut self, kind: &SyncKind, plural: &str) -> Result<(), FileError> {
+        let before = self.kinds.insert(kind.clone(), plural.to_owned());
+        if before.as_deref() == Some(plural) {
+            return Ok(());
+        }
+        let kinds = self.kinds.iter().map(|(kind, plural)| {
+            let name = match kind.group() {
+                "" => kind.kind().to_owned(),
+                group => format!("{}.{group}", kind.kind()),
+            };
+            (name, Value::from(plural.as_str()))
+        });
+        let text = Value::Object(kinds.collect()).to_string();
+        files::write_private(&self.path, text.as_bytes())
+    }
 }
 
-/// Writes them down, in place of those before.
-pub(crate) async fn write(client: &Client, kinds: &Remembered) -> Result<(), RequestError> {
-    let data = kinds.iter().map(|(kind, plural)| {
-        let name = match kind.group() {
-            "" => kind.kind().to_owned(),
-            group => format!("{}.{group}", kind.kind()),
-        };
-        (name, Value::from(plural.as_str()))
-    });
-    let object = json!({
-        "apiVersion": "v1", "kind": "ConfigMap",
-        "metadata": {"name": NAME, "namespace": NAMESPACE},
-        "data": data.collect::<serde_json::Map<_, _>>(),
-    });
-    let path = format!("{}?fieldManager={MANAGER}-agent&force=true", path());
-    request::apply(client, &path, &object).await
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kinds_are_remembered() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let open = || Remembered::open(directory.path()).expect("readable");
+        let mut remembered = open();
+        let widgets = SyncKind::new("example.com", "Widget").expect("legal");
+        let secrets = SyncKind::new("", "Secret").expect("legal");
+        remembered.add(&widgets, "widgets").expect("written");
+        remembered.add(&secrets, "secrets").expect("written");
+        let expected = [
+            (secrets, "secrets".to_owned()),
+            (widgets, "widgets".to_owned()),
+        ];
+        assert_eq!(open().kinds(), &BTreeMap::from(expected));
+    }
 }

@@ -192,7 +192,7 @@ impl Following {
 
     fn edit(&mut self, name: ObjectName, revision: Revision, becomes: Option<Entry>) {
         let edit = Edit {
-            kind: self.synced.kind.clone(),
+            kind: self.kind.clone(),
             name: name.clone(),
             revision,
             becomes,
@@ -213,16 +213,16 @@ impl Following {
         };
         let at = edits.iter().map(|edit| edit.revision).max().unwrap_or(0);
         let catalog = self.catalog.read();
-        let gone = catalog.entries(&self.synced.kind).map(|(name, _)| name);
+        let gone = catalog.entries(&self.kind).map(|(name, _)| name);
         let gone: Vec<ObjectName> = gone.filter(|name| !names.contains(name)).cloned().collect();
         drop(catalog);
         edits.extend(gone.into_iter().map(|name| Edit {
-            kind: self.synced.kind.clone(),
+            kind: self.kind.clone(),
             name,
             revision: at,
             becomes: None,
         }));
-        let kind = self.synced.kind.clone();
+        let kind = self.kind.clone();
         self.catalog
             .change(edits, at, |catalog| catalog.declare(kind, None));
         self.in_sync.send_replace(true);

@@ -112,6 +112,26 @@ fn certificates_come_together() {
 }
 
 #[test]
+fn a_zone_has_one_api() {
+    let check = |line: &str, expected: Result<Option<&str>, &str>| {
+        let settings = settings(line, &environment("", "/home/eve", ""));
+        let found = settings.map(|settings| match settings.role {
+            Role::Cluster { kubeconfig, .. } => Some(kubeconfig),
+            Role::Zone { .. } | Role::Hub { .. } | Role::Up { .. } => None,
+        });
+        let expected = expected.map(|path| path.map(PathBuf::from));
+        assert_eq!(found, expected.map_err(str::to_owned), "{line}");
+    };
+    let conflict = "an argument cannot be used with one or more of the other specified arguments";
+    check("zone", Ok(None));
+    check("zone --kubeconfig a", Ok(Some("a")));
+    check("zone --kubeconfig a --data-dir b", Ok(Some("a")));
+    check("zone --kubeconfig a --listen 127.0.0.1:1", Err(conflict));
+    check("zone --kubeconfig a --start-empty", Err(conflict));
+    check("zone --kubeconfig a manifest", Err(conflict));
+}
+
+#[test]
 fn hosts() {
     for good in [
         "hub",

@@ -1,0 +1,93 @@
+//! `zone manifest`: what must be in a cluster before it can be a zone, as YAML.
+
+use deltaplane_zone::Manifest;
+
+use crate::args;
+
+/// Why it cannot be printed.
+#[derive(Debug, thiserror::Error)]
+#[error("failed to write YAML")]
+pub(crate) struct ManifestError(#[from] serde_saphyr::ser::Error);
+
+/// How to go on from here, for whoever reads the file.
+const HEAD: &str = "\
+# What `deltaplane zone --kubeconfig` needs in a cluster that is to be a zone, and nothing beside it.
+# Apply it as an administrator, then make a credential for the agent and put it into a kubeconfig:
+#
+#   kubectl create token deltaplane-zone --namespace NAMESPACE --duration 24h
+#
+# Finding out what the cluster serves is every account's by default (ClusterRole system:discovery).
+";
+
+const NO_KINDS: &str = "\
+#
+# No kinds were named, so none of the hub's objects can come here yet. Name those that the hub's
+# SyncedKinds name:
+#
+#   deltaplane zone manifest --kinds widgets.example.com,configmaps
+";
+
+const SECRETS: &str = "\
+#
+# Secrets were named: the agent can then read all of the cluster's, although it sends none but those
+# with the label deltaplane.io/sync=true.
+";
+
+/// What is printed.
+pub(crate) fn text(asked: args::Manifest) -> Result<String, ManifestError> {
+    let args::Manifest {
+        namespace,
+        kinds,
+        impersonate,
+    } = asked;
+    let mut text = HEAD.replace("NAMESPACE", &namespace);
+    if kinds.is_empty() {
+        text.push_str(NO_KINDS);
+    }
+    if kinds.iter().any(|kind| kind.to_string() == "secrets") {
+        text.push_str(SECRETS);
+    }
+    let manifest = Manifest {
+        namespace,
+        kinds,
+        impersonate,
+    };
+    for object in manifest.objects() {
+        text.push_str("---\n");
+        text.push_str(&serde_saphyr::to_string(&object)?);
+    }
+    Ok(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::{ExpectFile, expect_file};
+
+    use super::*;
+
+    fn check(kinds: &[&str], impersonate: bool, expected: ExpectFile) {
+        let kinds = kinds.iter().map(|kind| kind.parse().expect("legal"));
+        let asked = args::Manifest {
+            namespace: "deltaplane-system".to_owned(),
+            kinds: kinds.collect(),
+            impersonate,
+        };
+        expected.assert_eq(&text(asked).expect("YAML"));
+    }
+
+    #[test]
+    fn without_kinds_it_says_how_to_name_them() {
+        check(&[], false, expect_file!["manifest/no-kinds.yaml"]);
+    }
+
+    #[test]
+    fn with_kinds_it_has_the_rights_for_them() {
+        let kinds = [
+            "widgets.example.com",
+            "gadgets.example.com",
+            "secrets",
+            "namespaces",
+        ];
+        check(&kinds, true, expect_file!["manifest/kinds.yaml"]);
+    }
+}

@@ -1,0 +1,223 @@
+//! What must be in a cluster before it can be a zone, as objects: pure.
+//!
+//! Invariant: no rule names `*`, and every right is one that the agent uses.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::str::FromStr;
+
+use deltaplane_api::names;
+use serde_json::{Value, json};
+
+use super::policies::{COMPUTED, OWNERSHIP, ZONE_LABEL};
+
+/// The least that an agent needs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Manifest {
+    /// Of the service account.
+    pub namespace: String,
+    /// The kinds that cross.
+    pub kinds: Vec<KindName>,
+    /// Whether users of the hub may act in the cluster through the zone, each as himself.
+    pub impersonate: bool,
+}
+
+/// A kind as RBAC names it: `widgets.example.com`, `configmaps`.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct KindName {
+    group: String,
+    plural: String,
+}
+
+/// A text that names no kind.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "{0:?} is not <plural>.<group>, such as widgets.example.com, deployments.apps or configmaps"
+)]
+pub struct NotAKindName(String);
+
+/// What the service account and its rights are called.
+const NAME: &str = "deltaplane-zone";
+/// What is done with objects that cross: looked for and followed, applied, and deleted.
+const SYNCED: [&str; 6] = ["get", "list", "watch", "create", "patch", "delete"];
+
+// === impl Manifest ===
+
+impl Manifest {
+    /// In the order in which they are made.
+    pub fn objects(&self) -> Vec<Value> {
+        let metadata =
+            |name: &str| json!({"name": name, "labels": {"app.kubernetes.io/name": NAME}});
+        let mut account = metadata(NAME);
+        account["namespace"] = self.namespace.as_str().into();
+        let rbac = "rbac.authorization.k8s.io";
+        vec![
+            json!({"apiVersion": "v1", "kind": "Namespace", "metadata": metadata(&self.namespace)}),
+            json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": account}),
+            json!({
+                "apiVersion": format!("{rbac}/v1"), "kind": "ClusterRole",
+                "metadata": metadata(NAME), "rules": self.rules(),
+            }),
+            json!({
+                "apiVersion": format!("{rbac}/v1"), "kind": "ClusterRoleBinding",
+                "metadata": metadata(NAME),
+                "roleRef": {"apiGroup": rbac, "kind": "ClusterRole", "name": NAME},
+                "subjects": [{"kind": "ServiceAccount", "name": NAME, "namespace": self.namespace}],
+            }),
+        ]
+    }
+
+    /// What is needed for whatever crosses, then what crosses, then what was asked for.
+    fn rules(&self) -> Vec<Value> {
+        let policies = [OWNERSHIP, ZONE_LABEL, COMPUTED];
+        let mut rules = vec![json!({
+            "apiGroups": ["admissionregistration.k8s.io"],
+            "resources": ["validatingadmissionpolicies", "validatingadmissionpolicybindings"],
+            "resourceNames": policies,
+            "verbs": ["create", "patch", "delete"],
+        })];
+        rules.push(rule(
+            "authentication.k8s.io",
+            &["selfsubjectreviews"],
+            &["create"],
+        ));
+        let mut shared: BTreeMap<KindName, BTreeSet<&str>> = BTreeMap::from([
+            (
+                KindName::new("", "namespaces"),
+                BTreeSet::from(["get", "list", "create", "patch"]),
+            ),
+            (
+                KindName::new("apiextensions.k8s.io", "customresourcedefinitions"),
+                BTreeSet::from(["get", "list", "watch", "create", "patch"]),
+            ),
+        ]);
+        let mut synced: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+        for kind in &self.kinds {
+            match shared.get_mut(kind) {
+                Some(verbs) => verbs.extend(SYNCED),
+                None => {
+                    let plurals = synced.entry(&kind.group).or_default();
+                    plurals.insert(&kind.plural);
+                }
+            }
+        }
+        rules.extend(shared.iter().map(|(kind, verbs)| {
+            let verbs: Vec<&str> = SYNCED
+                .into_iter()
+                .filter(|verb| verbs.contains(verb))
+                .collect();
+            rule(&kind.group, &[&kind.plural], &verbs)
+        }));
+        rules.extend(synced.iter().map(|(group, plurals)| {
+            let plurals: Vec<&str> = plurals.iter().copied().collect();
+            rule(group, &plurals, &SYNCED)
+        }));
+        if self.impersonate {
+            rules.push(rule("", &["groups", "users"], &["impersonate"]));
+        }
+        rules
+    }
+}
+
+fn rule(group: &str, resources: &[&str], verbs: &[&str]) -> Value {
+    json!({"apiGroups": [group], "resources": resources, "verbs": verbs})
+}
+
+// === impl KindName ===
+
+impl KindName {
+    fn new(group: &str, plural: &str) -> Self {
+        Self {
+            group: group.to_owned(),
+            plural: plural.to_owned(),
+        }
+    }
+}
+
+impl FromStr for KindName {
+    type Err = NotAKindName;
+
+    fn from_str(text: &str) -> Result<Self, NotAKindName> {
+        let (plural, group) = text.split_once('.').unwrap_or((text, ""));
+        let fine = names::dns_label(plural).is_empty()
+            && (!text.contains('.') || names::dns_subdomain(group).is_empty());
+        match fine {
+            true => Ok(Self::new(group, plural)),
+            false => Err(NotAKindName(text.to_owned())),
+        }
+    }
+}
+
+impl fmt::Display for KindName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.group.as_str() {
+            "" => f.write_str(&self.plural),
+            group => write!(f, "{}.{group}", self.plural),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kinds_are_named_as_rbac_names_them() {
+        for good in ["configmaps", "deployments.apps", "widgets.example.com"] {
+            let kind: Result<KindName, _> = good.parse();
+            assert_eq!(kind.map(|kind| kind.to_string()), Ok(good.to_owned()));
+        }
+        for wrong in [
+            "",
+            "*",
+            "*.apps",
+            "widgets.*",
+            "widgets.",
+            "pods/status",
+            "Pods",
+            "a b",
+        ] {
+            assert!(wrong.parse::<KindName>().is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn rights_are_those_that_are_used() {
+        let verbs = |kinds: &[&str], plural: &str| {
+            let kinds = kinds.iter().map(|kind| kind.parse().expect("legal"));
+            let manifest = Manifest {
+                namespace: "deltaplane-system".to_owned(),
+                kinds: kinds.collect(),
+                impersonate: false,
+            };
+            let rules = manifest.rules();
+            let text = serde_json::to_string(&rules).expect("JSON");
+            assert!(
+                !text.contains('*') && !text.contains("impersonate"),
+                "{text}"
+            );
+            let names = |rule: &&Value| {
+                rule["resources"]
+                    .as_array()
+                    .is_some_and(|all| all.contains(&plural.into()))
+            };
+            let mut found = rules
+                .iter()
+                .filter(names)
+                .map(|rule| rule["verbs"].to_string());
+            let verbs = found.next().unwrap_or_default();
+            assert_eq!(found.next(), None, "one rule for a kind");
+            verbs
+        };
+        let few = r#"["get","list","create","patch"]"#;
+        assert_eq!(verbs(&[], "namespaces"), few);
+        assert_eq!(verbs(&["configmaps"], "namespaces"), few);
+        assert_eq!(verbs(&[], "widgets"), "");
+        let synced = r#"["get","list","watch","create","patch","delete"]"#;
+        assert_eq!(verbs(&["namespaces", "namespaces"], "namespaces"), synced);
+        assert_eq!(
+            verbs(&["widgets.example.com", "gadgets.example.com"], "widgets"),
+            synced
+        );
+    }
+}
