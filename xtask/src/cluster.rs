@@ -26,6 +26,7 @@ pub(crate) struct Cluster {
     apiserver: Owned,
     etcd: Owned,
     kubeconfig: PathBuf,
+    layout: Layout,
     _dir: TempDir,
 }
 
@@ -55,6 +56,7 @@ impl Cluster {
             port,
         };
         eprintln!("starting etcd and kube-apiserver");
+        layout.credentials()?;
         let etcd = layout.etcd()?;
         let mut apiserver = layout.apiserver()?;
         let kubeconfig = layout.kubeconfig()?;
@@ -65,6 +67,7 @@ impl Cluster {
             apiserver,
             etcd,
             kubeconfig,
+            layout,
             _dir: dir,
         })
     }
@@ -72,6 +75,26 @@ impl Cluster {
     /// The processes of kube-apiserver and etcd.
     pub(crate) fn pids(&self) -> Vec<u32> {
         vec![self.apiserver.0.id(), self.etcd.0.id()]
+    }
+
+    /// Kills kube-apiserver.
+    pub(crate) fn stop_apiserver(&mut self) -> Result<()> {
+        let child = &mut self.apiserver.0;
+        child.kill().context("killing kube-apiserver")?;
+        child.wait().context("waiting for kube-apiserver's end")?;
+        Ok(())
+    }
+
+    /// Starts kube-apiserver again, with the same keys and port, after it was stopped.
+    pub(crate) fn start_apiserver(&mut self) -> Result<()> {
+        self.apiserver = self.layout.apiserver()?;
+        await_ready(&self.proxy, &mut self.apiserver, &self.layout.dir)
+    }
+
+    /// A kubeconfig with another token, written into `dir`.
+    pub(crate) fn kubeconfig_with(&self, token: &str, dir: &Path) -> Result<PathBuf> {
+        self.layout
+            .write_kubeconfig(token, &dir.join("agent.kubeconfig"))
     }
 
     /// A kubeconfig of an administrator.
@@ -132,27 +155,47 @@ impl Layout {
         self.spawn("etcd", &args)
     }
 
-    fn apiserver(&self) -> Result<Owned> {
-        let key = self.dir.join("service-account.key");
+    /// What must be the same whenever kube-apiserver is started.
+    fn credentials(&self) -> Result<()> {
         let pair = rcgen::KeyPair::generate().context("making a key for service accounts")?;
-        fs::write(&key, pair.serialize_pem()).context("writing the key for service accounts")?;
-        let public = self.dir.join("service-account.pub");
-        fs::write(&public, pair.public_key_pem())
+        fs::write(self.key(), pair.serialize_pem())
             .context("writing the key for service accounts")?;
-        let tokens = self.dir.join("tokens.csv");
-        fs::write(&tokens, format!("{TOKEN},admin,admin,system:masters\n"))
-            .context("writing tokens")?;
+        fs::write(self.public(), pair.public_key_pem())
+            .context("writing the key for service accounts")?;
+        fs::write(
+            self.tokens(),
+            format!("{TOKEN},admin,admin,system:masters\n"),
+        )
+        .context("writing tokens")
+    }
+
+    fn key(&self) -> PathBuf {
+        self.dir.join("service-account.key")
+    }
+
+    fn public(&self) -> PathBuf {
+        self.dir.join("service-account.pub")
+    }
+
+    fn tokens(&self) -> PathBuf {
+        self.dir.join("tokens.csv")
+    }
+
+    fn apiserver(&self) -> Result<Owned> {
         let args = [
             format!("--etcd-servers=http://127.0.0.1:{}", self.etcd_port),
             format!("--cert-dir={}", self.dir.join("certs").display()),
             "--bind-address=127.0.0.1".to_owned(),
             format!("--secure-port={}", self.port),
-            format!("--token-auth-file={}", tokens.display()),
+            format!("--token-auth-file={}", self.tokens().display()),
             "--authorization-mode=RBAC".to_owned(),
             "--service-cluster-ip-range=10.0.0.0/16".to_owned(),
             "--service-account-issuer=https://kubernetes.default.svc".to_owned(),
-            format!("--service-account-key-file={}", public.display()),
-            format!("--service-account-signing-key-file={}", key.display()),
+            format!("--service-account-key-file={}", self.public().display()),
+            format!(
+                "--service-account-signing-key-file={}",
+                self.key().display()
+            ),
             // Without controllers no service account would ever be made for a pod.
             "--disable-admission-plugins=ServiceAccount".to_owned(),
             "--allow-privileged=true".to_owned(),
@@ -175,16 +218,19 @@ impl Layout {
     }
 
     fn kubeconfig(&self) -> Result<PathBuf> {
-        let path = self.dir.join("kubeconfig");
+        self.write_kubeconfig(TOKEN, &self.dir.join("kubeconfig"))
+    }
+
+    fn write_kubeconfig(&self, token: &str, path: &Path) -> Result<PathBuf> {
         let server = format!("https://127.0.0.1:{}", self.port);
         let config = serde_json::json!({
             "apiVersion": "v1", "kind": "Config", "current-context": "peer",
             "clusters": [{"name": "peer", "cluster": {"server": server, "insecure-skip-tls-verify": true}}],
-            "users": [{"name": "peer", "user": {"token": TOKEN}}],
+            "users": [{"name": "peer", "user": {"token": token}}],
             "contexts": [{"name": "peer", "context": {"cluster": "peer", "user": "peer"}}],
         });
-        fs::write(&path, config.to_string()).context("writing a kubeconfig")?;
-        Ok(path)
+        fs::write(path, config.to_string()).context("writing a kubeconfig")?;
+        Ok(path.to_owned())
     }
 }
 

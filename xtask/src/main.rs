@@ -19,6 +19,7 @@ mod proxy;
 mod tidy;
 mod torture;
 mod typepack;
+mod zone_on_kubernetes;
 
 use clap::{Parser, Subcommand};
 
@@ -50,6 +51,8 @@ enum Verb {
     Fuzz(fuzz::Args),
     /// Kill, stop and restart a hub under load, and check that nothing it promised was broken.
     Torture(torture::Args),
+    /// Make a real cluster a zone, with the least rights, and see that the rules are kept there.
+    ZoneOnKubernetes(zone_on_kubernetes::Args),
     /// Make the data file with Kubernetes' own kinds from a published release.
     Typepack(typepack::Args),
 }
@@ -63,6 +66,7 @@ fn main() -> anyhow::Result<()> {
         Verb::Conformance(args) => conformance::run(&args),
         Verb::Fuzz(args) => fuzz::run(&args),
         Verb::Torture(args) => torture::run(&args),
+        Verb::ZoneOnKubernetes(args) => zone_on_kubernetes::run(&args),
         Verb::Typepack(args) => typepack::run(&args),
     }
 }
