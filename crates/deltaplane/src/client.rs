@@ -47,7 +47,7 @@ pub(crate) enum ClientError {
     #[error(transparent)]
     Connect(#[from] ConnectError),
     #[error("the hub did not do it")]
-    Request(#[from] RequestError),
+    Request(#[source] Box<RequestError>),
     #[error("there is no zone {0}")]
     NoZone(ZoneName),
     #[error("the answer cannot be shown")]
@@ -131,6 +131,12 @@ fn name_of(zone: &Value) -> Option<ZoneName> {
 
 // === impl ClientError ===
 
+impl From<RequestError> for ClientError {
+    fn from(error: RequestError) -> Self {
+        Self::Request(Box::new(error))
+    }
+}
+
 impl ClientError {
     /// What the user can do about it.
     pub(crate) fn hint(&self) -> String {
@@ -139,13 +145,11 @@ impl ClientError {
                 "say where with --kubeconfig, or set KUBECONFIG; a hub writes one into its data directory".to_owned()
             }
             Self::Connect(_) => "check the kubeconfig that is used".to_owned(),
-            Self::Request(RequestError::Unreachable(_)) => {
-                "check that the hub runs, and that the kubeconfig is its own".to_owned()
-            }
             Self::Request(error) => match error.code() {
+                None => "check that the hub runs, and that the kubeconfig is its own".to_owned(),
                 Some(401 | 403) => "use a kubeconfig of a user who may do this".to_owned(),
                 Some(404) => "check that the kubeconfig is that of a hub".to_owned(),
-                Some(_) | None => "what the hub said is above".to_owned(),
+                Some(_) => "what the hub said is above".to_owned(),
             },
             Self::NoZone(_) => "deltaplane zones lists them".to_owned(),
             Self::Show(_) => "this should not happen; please report it".to_owned(),

@@ -231,7 +231,21 @@ fn is_local(old: &Value, new: &Value) -> bool {
         let of = |object: &Value, key: &str| object["metadata"][place].get(key).cloned();
         keys.iter().all(|key| of(old, key) == of(new, key))
     };
-    rest(old) == rest(new) && kept("labels") && kept("annotations")
+    let forgotten = is_managed(old) && resets_managers(new) && !is_managed(new);
+    rest(old) == rest(new) && kept("labels") && kept("annotations") && !forgotten
+}
+
+/// Whether it says what sync applied.
+fn is_managed(object: &Value) -> bool {
+    let entries = object["metadata"]["managedFields"].as_array();
+    let mut entries = entries.into_iter().flatten();
+    entries.any(|entry| entry["manager"] == MANAGER)
+}
+
+/// Whether a write says who manages what; one that says nothing leaves it as it is.
+fn resets_managers(object: &Value) -> bool {
+    let entries = object["metadata"]["managedFields"].as_array();
+    entries.is_some_and(|entries| !entries.is_empty())
 }
 
 /// The labels or annotations that sync applied.

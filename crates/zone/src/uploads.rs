@@ -274,7 +274,7 @@ mod tests {
             });
             let synced = SyncedKind::of(&synced).expect("well-formed");
             let item = ApiItem::new(object.to_string().into()).expect("an object");
-            entry(&synced, &item).is_some()
+            entry(&item, &synced).is_some()
         };
         let object = |kind: &str, labels: Value| {
             let metadata = json!({"name": "a", "namespace": "ns", "labels": labels});

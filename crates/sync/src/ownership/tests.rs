@@ -113,7 +113,9 @@ fn mirrored_objects_are_changed_at_their_origin() {
             let labels = new["metadata"]["labels"].as_object_mut();
             labels.expect("some").remove("app");
         });
-        for new in [Some(&spec), Some(&label), Some(&unlabelled), None] {
+        let unmanaged = changed(&old, |new| new["metadata"]["managedFields"] = json!([{}]));
+        let changes = [&spec, &label, &unlabelled, &unmanaged];
+        for new in changes.map(Some).into_iter().chain([None]) {
             assert_eq!(write(new), expected, "{new:?}");
         }
         assert_eq!(

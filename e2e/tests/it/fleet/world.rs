@@ -233,7 +233,7 @@ impl Apart {
     pub(crate) async fn put(&self, name: &str, content: &str) {
         let object = object(name, content);
         let path = format!("{}?fieldManager=load&force=true", path(name));
-        until_done(|| request::apply(&self.hub_client, &path, &object)).await;
+        let _: Value = until_done(|| request::apply(&self.hub_client, &path, &object)).await;
     }
 
     pub(crate) async fn delete(&self, name: &str) {

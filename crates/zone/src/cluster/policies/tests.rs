@@ -134,6 +134,7 @@ fn changed(object: &Value, change: impl FnOnce(&mut Value)) -> Value {
 fn ruled(asked: Asked<'_>) -> String {
     let write = Write {
         place: &Origin::Zone("eu-1".parse().expect("legal")),
+        custom: true,
         synced: None,
         computed: &[],
         writer: match asked.user == AGENT {
