@@ -9,7 +9,7 @@ use std::time::{Duration, UNIX_EPOCH};
 use deltaplane_border::{Receiving, Sending, Subscriptions, definitions, namespaces};
 use deltaplane_client::Pace;
 use deltaplane_fleet::synced_kinds;
-use deltaplane_runtime::{Stop, TaskGroup};
+use deltaplane_runtime::{Stop, TaskGroup, Trigger};
 use deltaplane_sync::{
     DeletionBudget, FEATURES, Known, Ledger, ObjectName, PROTOCOLS, Position, Receiver, Request,
     SyncKind,
@@ -351,6 +351,9 @@ impl Agent {
                 Some((report, REPORT))
             }
         });
+        // A request that goes on by itself would keep the connection open after this has ended.
+        let (_alive, gone) = Trigger::new();
+        let reports = reports.take_until(async move { gone.wait().await });
         let answer = client.report(with_session(reports, session)).await?;
         let mut seen = answer.into_inner();
         while seen.message().await?.is_some() {}
