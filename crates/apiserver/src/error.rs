@@ -255,6 +255,11 @@ impl Error {
         )
     }
 
+    /// What is asked for can be read, and not written this way.
+    pub fn read_only(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::METHOD_NOT_ALLOWED, "MethodNotAllowed", message)
+    }
+
     /// None of the forms that the caller accepts can be had.
     pub fn not_acceptable(supported: &[&str]) -> Self {
         let message = format!(
@@ -348,6 +353,17 @@ impl Error {
             retry_after: Some(1),
             ..error
         }
+    }
+
+    /// Whoever was asked for the answer did not give one in time.
+    pub fn gateway_timeout(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::GATEWAY_TIMEOUT, "Timeout", message)
+    }
+
+    /// Somebody would have to be upgraded for this.
+    pub fn not_implemented(message: impl Into<String>) -> Self {
+        // Kubernetes has no reason of this name; clients go by the code then.
+        Self::new(StatusCode::NOT_IMPLEMENTED, "NotImplemented", message)
     }
 
     /// A fault of ours.

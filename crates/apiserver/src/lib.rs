@@ -24,6 +24,7 @@
 //! ```
 
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use arc_swap::ArcSwap;
 use deltaplane_runtime::{Tasks, Trigger};
@@ -146,14 +147,17 @@ impl ApiServer {
         register(&mut self.0.metrics_registry.lock());
     }
 
-    /// Who makes a request, by what it carries; whoever does not say is refused. For requests that
-    /// are answered elsewhere.
-    pub fn authenticate(&self, parts: &http::request::Parts) -> Result<Identity, Error> {
+    /// Who makes a request, by what it carries, and until when it holds that they do; whoever does
+    /// not say is refused. For requests that are answered elsewhere.
+    pub fn authenticate(
+        &self,
+        parts: &http::request::Parts,
+    ) -> Result<(Identity, Option<SystemTime>), Error> {
         let known = parts.extensions.get::<Identity>();
         let caller = auth::caller(&self.0, known, &parts.headers)?;
         match caller.user.name == ANONYMOUS {
             true => Err(Error::unauthorized()),
-            false => Ok(caller.user),
+            false => Ok((caller.user, caller.until)),
         }
     }
 

@@ -194,7 +194,7 @@ impl Fleet {
     }
 
     /// The last session of a zone, open or not.
-    pub(crate) fn session_of(&self, zone: &ZoneName) -> Option<Arc<Session>> {
+    pub fn session_of(&self, zone: &ZoneName) -> Option<Arc<Session>> {
         self.0.zones.lock().sessions.get(zone).cloned()
     }
 }

@@ -32,6 +32,8 @@ pub struct Session {
     ended: Trigger,
     /// When the zone was last heard of.
     heard: Mutex<SystemTime>,
+    /// When the connection was lost.
+    lost: Mutex<Option<SystemTime>>,
 }
 
 /// What a zone said of itself.
@@ -73,6 +75,11 @@ impl Session {
     /// When the zone was last heard of.
     pub fn heard(&self) -> SystemTime {
         *self.heard.lock()
+    }
+
+    /// Since when the zone is not connected, if it is not.
+    pub fn lost(&self) -> Option<SystemTime> {
+        (*self.lost.lock()).filter(|_| !self.is_open())
     }
 
     /// Ended by a newer session, or by whoever disables the zone.
@@ -168,6 +175,7 @@ impl Fleet {
             open: AtomicBool::new(false),
             ended: Trigger::new().0,
             heard: Mutex::new(now),
+            lost: Mutex::new(None),
         });
         if let Some(before) = zones.sessions.insert(zone.clone(), session.clone()) {
             before.ended.stop();
@@ -201,6 +209,7 @@ impl Fleet {
             sent = session.sending.run(requests, out, &ended) => sent,
             () = self.approve(session) => Ok(()),
         };
+        *session.lost.lock() = Some(self.inner().clock.now());
         session.open.store(false, Ordering::Release);
         let is_last = self
             .inner()

@@ -33,7 +33,7 @@ use tower::ServiceExt;
 
 pub(crate) use issuer::Issuer;
 
-use crate::zones::ZonesRoute;
+use crate::query::Channels;
 
 /// Takes the requests of zones.
 pub(crate) struct SyncRoute {
@@ -43,8 +43,7 @@ pub(crate) struct SyncRoute {
 struct Services {
     fleet: Fleet,
     issuer: Issuer,
-    #[expect(dead_code, reason = "where the reverse channel is registered")]
-    zones: Arc<ZonesRoute>,
+    channels: Arc<Channels>,
     group: TaskGroup,
 }
 
@@ -60,13 +59,13 @@ impl SyncRoute {
     pub(crate) fn new(
         fleet: Fleet,
         issuer: Issuer,
-        zones: Arc<ZonesRoute>,
+        channels: Arc<Channels>,
         group: TaskGroup,
     ) -> Self {
         let services = Services {
             fleet,
             issuer,
-            zones,
+            channels,
             group,
         };
         // A zone that wants compression asks for it.
@@ -110,7 +109,7 @@ impl Services {
         let number = number
             .ok_or_else(|| Status::invalid_argument(format!("the header {SESSION} is missing")))?;
         let session = self.fleet.session(&zone, SessionId::new(number));
-        session.ok_or_else(|| Status::aborted("a newer session of this zone was opened"))
+        session.ok_or_else(superseded)
     }
 }
 
@@ -222,9 +221,23 @@ impl Sync for Services {
         &self,
         request: tonic::Request<Streaming<wire::Answer>>,
     ) -> Result<tonic::Response<Self::QueryStream>, Status> {
-        self.session(&request)?;
-        Err(Status::unimplemented("not yet"))
+        let session = self.session(&request)?;
+        let opened = self.channels.open(&session.zone, session.id);
+        let opened = opened.ok_or_else(superseded)?;
+        let questions = opened.channel().questions();
+        let (ended, end) = oneshot::channel();
+        let stop = self.group.stop();
+        self.group.spawn(async move {
+            let answers = request.into_inner();
+            let _ = ended.send(opened.run(answers, &session.ended(), &stop).await);
+        });
+        let end = stream::once(end).filter_map(async |end| end.ok().map(Err));
+        Ok(tonic::Response::new(questions.map(Ok).chain(end).boxed()))
     }
+}
+
+fn superseded() -> Status {
+    Status::aborted("a newer session of this zone was opened")
 }
 
 /// The zone and the uid of its object, as the certificate of the connection says.

@@ -8,6 +8,7 @@
 
 mod columns;
 mod grpc;
+mod query;
 mod tokens;
 mod zones;
 
@@ -33,8 +34,9 @@ use serde_json::Value;
 
 use columns::ZonesColumn;
 use grpc::{Issuer, SyncRoute};
+use query::Channels;
 use tokens::ZoneToken;
-use zones::ZonesRoute;
+use zones::{Asking, ZonesRoute};
 
 /// What a hub is told.
 #[derive(Clone, Debug)]
@@ -42,6 +44,8 @@ pub struct HubConfig {
     pub plane: PlaneConfig,
     /// How long a zone's certificate lives.
     pub zone_certificate: Duration,
+    /// How long zones may take to answer what is asked through the hub; watches to begin.
+    pub zone_answer: Duration,
 }
 
 /// A hub that is ready.
@@ -67,6 +71,8 @@ pub enum HubError {
 const CONTROLLERS: &str = "system:deltaplane:controllers";
 /// Zones renew their certificates in time; one that was away for longer joins again.
 const ZONE_CERTIFICATE: Duration = Duration::from_secs(30 * 24 * 3600);
+/// Clients give up after about twice of this.
+const ZONE_ANSWER: Duration = Duration::from_secs(30);
 
 // === impl HubConfig ===
 
@@ -76,6 +82,7 @@ impl HubConfig {
         Self {
             plane,
             zone_certificate: ZONE_CERTIFICATE,
+            zone_answer: ZONE_ANSWER,
         }
     }
 }
@@ -99,9 +106,16 @@ impl Hub {
             lifetime: config.zone_certificate,
             clock: opened.clock().clone(),
         };
-        let zones = Arc::new(ZonesRoute::new(fleet.clone(), opened.clock().clone()));
+        let channels = Arc::new(Channels::default());
+        let asking = Asking {
+            fleet: fleet.clone(),
+            channels: channels.clone(),
+            clock: opened.clock().clone(),
+            limit: config.zone_answer,
+        };
+        let zones = Arc::new(ZonesRoute::new(asking));
         let group = opened.front().group("sync stream");
-        let sync = SyncRoute::new(fleet.clone(), issuer, zones.clone(), group);
+        let sync = SyncRoute::new(fleet.clone(), issuer, channels, group);
         let token = Arc::new(ZoneToken::new(tokens, &opened, fleet.clone()));
         let ownership = Ownership::at_hub(fleet.known(), fleet.catalog().clone());
         let extensions = Extensions {

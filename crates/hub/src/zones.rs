@@ -1,31 +1,35 @@
 //! `/zones/<zone>/…`: the APIs of zones, through the hub.
+//!
+//! A zone in this process is called directly; another one is asked over its connection, which can
+//! only be read through.
+
+mod asking;
 
 use std::collections::BTreeMap;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use deltaplane_api::identity::Identity;
 use deltaplane_apiserver::{ApiServer, Error};
-use deltaplane_fleet::Fleet;
 use deltaplane_plane::{Route, RouteBody};
-use deltaplane_runtime::Clock;
 use deltaplane_sync::ZoneName;
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use http::header::AUTHORIZATION;
-use http::{Request, Response, Uri};
+use http::header::{ALLOW, AUTHORIZATION};
+use http::request::Parts;
+use http::{HeaderValue, Request, Response, StatusCode, Uri};
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use parking_lot::RwLock;
 use tower::ServiceExt;
 
+pub(crate) use asking::Asking;
+
 /// Answers for zones.
 pub(crate) struct ZonesRoute {
-    fleet: Fleet,
-    #[expect(dead_code, reason = "deadlines of the reverse channel")]
-    clock: Clock,
     /// The hub's own, which knows who asks.
     hub: OnceLock<ApiServer>,
     local: RwLock<BTreeMap<ZoneName, ApiServer>>,
+    elsewhere: Arc<Asking>,
 }
 
 const PREFIX: &str = "/zones/";
@@ -33,12 +37,11 @@ const PREFIX: &str = "/zones/";
 // === impl ZonesRoute ===
 
 impl ZonesRoute {
-    pub(crate) fn new(fleet: Fleet, clock: Clock) -> Self {
+    pub(crate) fn new(elsewhere: Asking) -> Self {
         Self {
-            fleet,
-            clock,
             hub: OnceLock::new(),
             local: RwLock::default(),
+            elsewhere: Arc::new(elsewhere),
         }
     }
 
@@ -51,48 +54,28 @@ impl ZonesRoute {
         self.local.write().insert(zone, api);
     }
 
-    fn find(&self, path: &str) -> Result<(ZoneName, String), Error> {
-        let rest = path.strip_prefix(PREFIX).unwrap_or_default();
-        let (zone, rest) = rest.split_once('/').unwrap_or((rest, ""));
-        let zone: ZoneName = zone
-            .parse()
-            .map_err(|error: deltaplane_sync::NameError| Error::bad_request(error.to_string()))?;
-        Ok((zone, format!("/{rest}")))
-    }
-
     fn route(&self, request: Request<Incoming>) -> Result<BoxFuture<'static, Answer>, Error> {
         let hub = self.hub.get();
         let hub = hub.ok_or_else(|| Error::unavailable("the hub is not ready"))?;
         let (mut parts, body) = request.into_parts();
-        let user = hub.authenticate(&parts)?;
-        let (zone, path) = self.find(parts.uri.path())?;
-        let Some(api) = self.local.read().get(&zone).cloned() else {
-            return Err(self.unreachable(&zone));
+        let (user, until) = hub.authenticate(&parts)?;
+        let (zone, uri) = find(&parts.uri)?;
+        parts.uri = uri;
+        let api = self.local.read().get(&zone).cloned();
+        let Some(api) = api else {
+            let elsewhere = self.elsewhere.clone();
+            let answer = async move {
+                match elsewhere.answer(zone, &parts, (user, until)).await {
+                    Ok(answer) => answer,
+                    Err(error) => {
+                        elsewhere.pass(body).await;
+                        failed(error)
+                    }
+                }
+            };
+            return Ok(answer.boxed());
         };
-        parts.uri = with_path(&parts.uri, &path)?;
-        for header in [
-            AUTHORIZATION.as_str(),
-            "impersonate-user",
-            "impersonate-group",
-            "impersonate-uid",
-        ] {
-            parts.headers.remove(header);
-        }
-        parts.extensions.insert::<Identity>(user);
-        let answer = api.oneshot(Request::from_parts(parts, body));
-        Ok(answer
-            .map(|answer| match answer {
-                Ok(answer) => answer.map(boxed),
-                Err(never) => match never {},
-            })
-            .boxed())
-    }
-
-    fn unreachable(&self, zone: &ZoneName) -> Error {
-        match self.fleet.is_zone(zone) {
-            true => Error::unavailable(format!("zone {zone} is not connected")),
-            false => Error::bad_request(format!("there is no zone {zone}")),
-        }
+        Ok(in_process(api, parts, body, user))
     }
 }
 
@@ -106,21 +89,58 @@ impl Route for ZonesRoute {
     fn answer(&self, request: Request<Incoming>) -> BoxFuture<'static, Answer> {
         match self.route(request) {
             Ok(answer) => answer,
-            Err(error) => {
-                let answer = error.response().map(boxed);
-                std::future::ready(answer).boxed()
-            }
+            Err(error) => std::future::ready(failed(error)).boxed(),
         }
     }
+}
+
+fn in_process(
+    api: ApiServer,
+    mut parts: Parts,
+    body: Incoming,
+    user: Identity,
+) -> BoxFuture<'static, Answer> {
+    for header in [
+        AUTHORIZATION.as_str(),
+        "impersonate-user",
+        "impersonate-group",
+        "impersonate-uid",
+    ] {
+        parts.headers.remove(header);
+    }
+    parts.extensions.insert::<Identity>(user);
+    let answer = api.oneshot(Request::from_parts(parts, body));
+    answer
+        .map(|answer| match answer {
+            Ok(answer) => answer.map(boxed),
+            Err(never) => match never {},
+        })
+        .boxed()
+}
+
+fn failed(error: Error) -> Answer {
+    let mut answer = error.response().map(boxed);
+    if answer.status() == StatusCode::METHOD_NOT_ALLOWED {
+        let reading = HeaderValue::from_static("GET, HEAD");
+        answer.headers_mut().insert(ALLOW, reading);
+    }
+    answer
 }
 
 fn boxed(body: deltaplane_apiserver::Body) -> RouteBody {
     body.map_err(Into::into).boxed_unsync()
 }
 
-fn with_path(uri: &Uri, path: &str) -> Result<Uri, Error> {
+/// The zone that a request is for, and what it asks there.
+fn find(uri: &Uri) -> Result<(ZoneName, Uri), Error> {
+    let rest = uri.path().strip_prefix(PREFIX).unwrap_or_default();
+    let (zone, path) = rest.split_once('/').unwrap_or((rest, ""));
+    let zone: ZoneName = zone
+        .parse()
+        .map_err(|error: deltaplane_sync::NameError| Error::bad_request(error.to_string()))?;
     let query = uri
         .query()
         .map_or_else(String::new, |query| format!("?{query}"));
-    format!("{path}{query}").parse().map_err(Error::internal)
+    let there = format!("/{path}{query}").parse();
+    Ok((zone, there.map_err(Error::internal)?))
 }

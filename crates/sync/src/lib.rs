@@ -30,7 +30,7 @@ pub use crossing::{
     Arrival, COMPUTED_FIELDS, Crossing, DISPLAY_NAME, Mirrored, ORIGIN, ORPHANED, Origin, SOURCE,
     Smuggled, VERSION, ZONE,
 };
-pub use handshake::{FEATURES, Hello, PROTOCOLS, Refused, Welcome, welcome};
+pub use handshake::{FEATURES, Hello, PROTOCOLS, QUERY, Refused, Welcome, welcome};
 pub use names::{NameError, ObjectName, SyncKind, ZoneName, mirrored_name};
 pub use ownership::{
     AUTHORED_HERE, Computed, Direction, MANAGER, Part, Refusal, SYNCS_ANNOTATIONS, SYNCS_LABELS,

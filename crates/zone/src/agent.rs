@@ -3,6 +3,7 @@
 //! With the hub away nothing happens here, and the zone goes on with what it has.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::{Duration, UNIX_EPOCH};
 
@@ -11,8 +12,8 @@ use deltaplane_client::Pace;
 use deltaplane_fleet::synced_kinds;
 use deltaplane_runtime::{Stop, TaskGroup, Trigger};
 use deltaplane_sync::{
-    DeletionBudget, FEATURES, Known, Ledger, ObjectName, PROTOCOLS, Position, Receiver, Request,
-    SyncKind,
+    DeletionBudget, FEATURES, Known, Ledger, ObjectName, PROTOCOLS, Position, QUERY, Receiver,
+    Request, SyncKind,
 };
 use deltaplane_sync_grpc::proto::deltaplane::sync::v1::{Hello, Welcome, ZoneReport};
 use deltaplane_sync_grpc::{
@@ -24,10 +25,11 @@ use futures::{Stream, StreamExt};
 use parking_lot::Mutex;
 use tokio::sync::mpsc;
 use tonic::metadata::MetadataValue;
-use tonic::{IntoRequest, Status};
+use tonic::{Code, IntoRequest, Status};
 
 use crate::link::Client;
 use crate::membership::{JoinError, Membership};
+use crate::query::Queries;
 use crate::remembered::Remembered;
 use crate::target::ZoneTarget;
 use crate::uploads::Uploads;
@@ -37,6 +39,7 @@ pub(crate) struct Agent {
     pub(crate) membership: Arc<Membership>,
     pub(crate) target: Arc<ZoneTarget>,
     pub(crate) uploads: Arc<Uploads>,
+    pub(crate) queries: Queries,
     pub(crate) pace: Pace,
     pub(crate) group: TaskGroup,
     pub(crate) remembered: Mutex<Remembered>,
@@ -70,6 +73,8 @@ pub(crate) enum LinkError {
 /// How often the hub is told that the zone is there.
 const REPORT: Duration = Duration::from_secs(15);
 const OUTBOX: usize = 16;
+/// What lasts for longer has not failed again, but for the first time.
+const LASTING: Duration = Duration::from_secs(10);
 
 // === impl Agent ===
 
@@ -83,7 +88,7 @@ impl Agent {
                 return;
             };
             let lasted = self.pace.clock.elapsed().saturating_sub(began);
-            failures = match lasted > Duration::from_secs(10) {
+            failures = match lasted > LASTING {
                 true => 1,
                 false => failures + 1,
             };
@@ -124,7 +129,8 @@ impl Agent {
         tokio::select! {
             ended = self.down(client.clone(), session, budget, stop) => ended,
             ended = self.up(client.clone(), session, stop) => ended,
-            ended = self.report(client, session) => ended,
+            ended = self.report(client.clone(), session) => ended,
+            never = self.answer(client, &welcome) => match never {},
         }
     }
 
@@ -339,6 +345,41 @@ impl Agent {
         Request::Subscribe { kind, known }
     }
 
+    /// Answers what the hub asks, if it can ask. That this fails is no reason to end the rest.
+    async fn answer(&self, client: Client, welcome: &Welcome) -> Infallible {
+        if welcome.features.iter().any(|feature| feature == QUERY) {
+            self.answer_while_asked(client, welcome.session).await;
+        }
+        std::future::pending().await
+    }
+
+    /// Ends when the hub says that it cannot ask after all.
+    async fn answer_while_asked(&self, client: Client, session: u64) {
+        let mut failures = 0;
+        loop {
+            let began = self.pace.clock.elapsed();
+            let ended = self.query(client.clone(), session).await;
+            let lasted = self.pace.clock.elapsed().saturating_sub(began);
+            failures = match lasted > LASTING {
+                true => 1,
+                false => failures + 1,
+            };
+            match ended {
+                Err(LinkError::Status(status)) if status.code() == Code::Unimplemented => return,
+                Err(error) => log_query(&error, failures),
+                Ok(()) => log_query(&LinkError::Ended, failures),
+            }
+            self.pace.rest(failures, None).await;
+        }
+    }
+
+    async fn query(&self, mut client: Client, session: u64) -> Result<(), LinkError> {
+        let (out, answers) = mpsc::channel(OUTBOX);
+        let answer = client.query(with_session(receiving(answers), session));
+        let questions = answer.await?.into_inner();
+        self.queries.serve(questions, out).await
+    }
+
     /// Says now and then that the zone is there.
     async fn report(&self, mut client: Client, session: u64) -> Result<(), LinkError> {
         let clock = self.pace.clock.clone();
@@ -359,6 +400,15 @@ impl Agent {
         while seen.message().await?.is_some() {}
         Err(LinkError::Ended)
     }
+}
+
+fn log_query(error: &LinkError, failures: u32) {
+    let error = error as &dyn std::error::Error;
+    tracing::debug!(
+        error,
+        failures,
+        "the hub asks no more; opening the stream again"
+    );
 }
 
 fn budget(welcome: &Welcome) -> DeletionBudget {

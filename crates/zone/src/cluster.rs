@@ -30,6 +30,7 @@ pub use manifest::{KindName, Manifest, NotAKindName};
 
 use crate::link::LinkConfig;
 use crate::membership::Membership;
+use crate::query::Cluster;
 use crate::{Endpoint, ZoneError, membership_dir, spawn_agent};
 use guard::Guard;
 
@@ -121,6 +122,7 @@ impl ClusterZone {
             follow_definitions(of_definitions, pace, definitions, stop)
         });
         let endpoint = Endpoint {
+            api: Arc::new(Cluster(client.clone())),
             client,
             // The policies may be missing, and take a moment to be in force.
             guarded: false,

@@ -4,12 +4,13 @@
 //! Not here: decisions of any sort; everything that is wired is its own crate.
 //!
 //! Invariants: a zone without its hub goes on as it is; nothing is deleted here that the hub did
-//! not name.
+//! not name; what the hub asks is read, and never written.
 
 mod agent;
 mod cluster;
 mod link;
 mod membership;
+mod query;
 mod remembered;
 mod target;
 mod uploads;
@@ -33,8 +34,10 @@ use tokio::sync::watch;
 pub use cluster::{ClusterConfig, ClusterZone, KindName, Manifest, NotAKindName};
 pub use link::{Client as SyncClient, LinkConfig, connect};
 pub use membership::{JoinError, Membership};
+pub use query::{ApiBody, ApiError, Cluster, Embedded, Reading, ZoneApi};
 
 use agent::{Agent, Kept};
+use query::Queries;
 use remembered::Remembered;
 use target::ZoneTarget;
 use uploads::Uploads;
@@ -73,6 +76,8 @@ pub enum ZoneError {
 struct Endpoint {
     /// Applies what comes, and sees what goes.
     client: Client,
+    /// For what the hub's users ask.
+    api: Arc<dyn ZoneApi>,
     /// Whether the API itself keeps sync from what was authored in the zone.
     guarded: bool,
     openings: Openings,
@@ -115,6 +120,7 @@ impl Zone {
         });
         let endpoint = Endpoint {
             client,
+            api: Arc::new(Embedded(plane.api().clone())),
             guarded: true,
             openings,
             at: plane.store().revision().get(),
@@ -166,6 +172,7 @@ fn spawn_agent(tasks: &Tasks, membership: Membership, endpoint: Endpoint) -> Res
     let remembered = Remembered::open(membership.directory())?;
     let Endpoint {
         client,
+        api,
         guarded,
         openings,
         at,
@@ -191,6 +198,11 @@ fn spawn_agent(tasks: &Tasks, membership: Membership, endpoint: Endpoint) -> Res
         membership: membership.clone(),
         target,
         uploads: Arc::new(uploads),
+        queries: Queries {
+            api,
+            group: tasks.group("query"),
+            clock: pace.clock.clone(),
+        },
         pace: pace.clone(),
         group: tasks.group("apply"),
         remembered: parking_lot::Mutex::new(remembered),

@@ -64,7 +64,9 @@ fn evaluate(policy: &Value, expression: &str, asked: Asked<'_>, given: &[(&str, 
     match program.eval(&bindings, Budget::default()) {
         Eval::Value(Cel::Bool(value)) => value.into(),
         Eval::Value(Cel::String(text)) => text.as_str().into(),
-        other => panic!("{source}: {other:?}"),
+        other @ (Eval::Value(_) | Eval::Waiting(_) | Eval::Failed(_) | Eval::Stopped(_)) => {
+            panic!("{source}: {other:?}")
+        }
     }
 }
 

@@ -1,0 +1,187 @@
+//! From an exchange to the answer of an HTTP request.
+
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use bytes::Bytes;
+use deltaplane_apiserver::{Error, Pieces};
+use deltaplane_plane::RouteBody;
+use deltaplane_runtime::Clock;
+use deltaplane_sync::ZoneName;
+use deltaplane_sync_grpc::proto::deltaplane::sync::v1::question;
+use futures::future::BoxFuture;
+use futures::{FutureExt, Stream, stream};
+use http::header::{CACHE_CONTROL, CONTENT_TYPE, WARNING};
+use http::{HeaderValue, Response};
+use http_body::Frame;
+use http_body_util::{BodyExt, Empty, StreamBody};
+use tower::BoxError;
+
+use super::exchanges::{Head, Part, Refused};
+use super::{Asked, Channel};
+
+/// A question, and what its answer must be like.
+pub(crate) struct Answering {
+    pub(crate) zone: ZoneName,
+    pub(crate) question: question::Head,
+    pub(crate) deadline: Deadline,
+    /// When it ends that this is the user.
+    pub(crate) until: Option<SystemTime>,
+    pub(crate) body: Wanted,
+    pub(crate) clock: Clock,
+}
+
+/// How long an answer may take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Deadline {
+    /// All of it.
+    Whole(Duration),
+    /// Its head; the rest comes as it happens.
+    Head(Duration),
+}
+
+/// Whether the body of an answer is wanted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Wanted {
+    Yes,
+    No,
+}
+
+/// Why an answer broke off in the midst of its body. The client sees that it did, and no more.
+#[derive(Debug, thiserror::Error)]
+enum BrokenOff {
+    #[error("the connection to the zone was lost")]
+    Lost,
+    #[error("the zone could not complete its answer: {0}")]
+    Failed(String),
+    #[error("the answer of the zone was not complete in time, or the token of its user has ended")]
+    Late,
+}
+
+type Late = BoxFuture<'static, ()>;
+
+// === impl Answering ===
+
+impl Answering {
+    /// Asks, and answers with what comes.
+    pub(crate) async fn ask(self, channel: &Arc<Channel>) -> Result<Response<RouteBody>, Error> {
+        let whole = match self.deadline {
+            Deadline::Whole(limit) => u32::try_from(limit.as_millis()).unwrap_or(u32::MAX),
+            Deadline::Head(_) => 0,
+        };
+        let question = question::Head {
+            deadline_milliseconds: whole,
+            ..self.question.clone()
+        };
+        let asked = channel.ask(question);
+        let asked = asked.map_err(|refused| self.refused(refused))?;
+        let mut late = self.late();
+        let first = tokio::select! {
+            biased;
+            part = asked.next() => part,
+            () = &mut late => return Err(self.too_late()),
+        };
+        let head = match first {
+            Part::Head(head) => head,
+            Part::Failed(error) => return Err(self.failed(&error)),
+            Part::Lost => return Err(self.lost()),
+            Part::Body(_) | Part::Complete => {
+                return Err(Error::internal("an answer without a head was taken"));
+            }
+        };
+        if let Deadline::Head(_) = self.deadline {
+            late = self.expiry();
+        }
+        let body = match self.body {
+            Wanted::Yes => StreamBody::new(rest(asked, late)).boxed_unsync(),
+            Wanted::No => Empty::new().map_err(|never| match never {}).boxed_unsync(),
+        };
+        Ok(with_head(head, body))
+    }
+
+    fn late(&self) -> Late {
+        let (Deadline::Whole(limit) | Deadline::Head(limit)) = self.deadline;
+        let clock = self.clock.clone();
+        async move { clock.sleep(limit).await }.boxed()
+    }
+
+    /// What goes on without an end ends with the right to it.
+    fn expiry(&self) -> Late {
+        let clock = self.clock.clone();
+        match self.until {
+            Some(until) => async move { clock.sleep_until(until).await }.boxed(),
+            None => std::future::pending().boxed(),
+        }
+    }
+
+    fn refused(&self, refused: Refused) -> Error {
+        match refused {
+            Refused::Full => Error::too_many_requests(format!(
+                "zone {} is being asked too many things at once; try again soon, or close watches of it that nobody needs",
+                self.zone
+            )),
+            Refused::Closed => self.lost(),
+        }
+    }
+
+    fn lost(&self) -> Error {
+        let zone = &self.zone;
+        Error::unavailable(format!("zone {zone} was disconnected before it answered"))
+    }
+
+    fn failed(&self, error: &str) -> Error {
+        let zone = &self.zone;
+        Error::unavailable(format!("zone {zone} could not answer: {error}"))
+    }
+
+    fn too_late(&self) -> Error {
+        let (Deadline::Whole(limit) | Deadline::Head(limit)) = self.deadline;
+        Error::gateway_timeout(format!(
+            "zone {} did not answer within {} s; ask for less at once (limit=500, a namespace, a selector), or ask the zone directly",
+            self.zone,
+            limit.as_secs_f32()
+        ))
+    }
+}
+
+fn with_head(head: Head, body: RouteBody) -> Response<RouteBody> {
+    let mut answer = Response::new(body);
+    *answer.status_mut() = head.status;
+    let headers = answer.headers_mut();
+    // What is no legal header is the zone's own fault, and the rest of the answer is not.
+    if !head.content_type.is_empty()
+        && let Ok(value) = HeaderValue::from_bytes(head.content_type.as_bytes())
+    {
+        headers.insert(CONTENT_TYPE, value);
+    }
+    for warning in head.warnings {
+        if let Ok(value) = HeaderValue::from_bytes(warning.as_bytes()) {
+            headers.append(WARNING, value);
+        }
+    }
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache, private"));
+    answer
+}
+
+/// The body, as the zone sends it and the client reads it; an error unless it is complete.
+fn rest(
+    asked: Asked,
+    late: Late,
+) -> impl Stream<Item = Result<Frame<Pieces>, BoxError>> + Send + 'static {
+    let frame = |bytes: Bytes| Ok(Frame::data(Pieces::from(bytes)));
+    stream::unfold(Some((asked, late)), move |reading| async move {
+        let (asked, mut late) = reading?;
+        let part = tokio::select! {
+            biased;
+            part = asked.next() => part,
+            () = &mut late => return Some((Err(BrokenOff::Late.into()), None)),
+        };
+        match part {
+            Part::Body(bytes) => Some((frame(bytes), Some((asked, late)))),
+            Part::Complete => None,
+            Part::Failed(error) => Some((Err(BrokenOff::Failed(error).into()), None)),
+            Part::Lost => Some((Err(BrokenOff::Lost.into()), None)),
+            Part::Head(_) => Some((Err(BrokenOff::Failed("two heads".to_owned()).into()), None)),
+        }
+    })
+}

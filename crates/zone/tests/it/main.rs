@@ -1,0 +1,4 @@
+//! Zones and their hub, each whole, connected over TLS as if they were far apart.
+
+mod query;
+mod world;

@@ -1,0 +1,165 @@
+//! A hub and a zone that has joined it. They share a process and nothing else.
+
+use std::path::Path;
+use std::time::Duration;
+
+use deltaplane_api::identity::{Identity, MASTERS};
+use deltaplane_apiserver::ApiServer;
+use deltaplane_client::{in_process, request};
+use deltaplane_hub::{Hub, HubConfig};
+use deltaplane_plane::PlaneConfig;
+use deltaplane_runtime::{Stop, Tasks, Trigger};
+use deltaplane_sync::ZoneName;
+use deltaplane_zone::{LinkConfig, Zone, ZoneConfig};
+use http::{Method, Request, Response, StatusCode};
+use http_body_util::BodyExt;
+use kube::Client;
+use kube::client::Body;
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const ZONE: &str = "eu-1";
+/// How many watches of one user the zone has at most: enough for its own controllers.
+pub(crate) const WATCHES: usize = 150;
+
+pub(crate) struct World {
+    pub(crate) hub: Node,
+    pub(crate) zone: Node,
+    /// In the zone, as its administrator.
+    pub(crate) there: Client,
+    api: ApiServer,
+    config: Kubeconfig,
+    _directory: TempDir,
+}
+
+/// A control plane that runs until it is told to stop.
+pub(crate) struct Node {
+    trigger: Trigger,
+    tasks: Tasks,
+}
+
+impl World {
+    pub(crate) async fn start() -> Self {
+        // For libraries that ask for the process's provider, as the binary does it.
+        let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let hub = Hub::start(HubConfig::new(plane(&directory.path().join("hub"))));
+        let hub = hub.await.expect("the hub started");
+        let here = hub.controllers();
+        let config = Kubeconfig::read_from(hub.kubeconfig()).expect("a kubeconfig");
+        make_zone(&here, ZONE).await;
+        make_zone(&here, "never-there").await;
+        let zone = zone(&here, &directory.path().join("zone")).await;
+        let api = zone.api().clone();
+        let there = zone.client(Identity::authenticated("test", &[MASTERS]));
+        let name: ZoneName = ZONE.parse().expect("a legal name");
+        tokio::time::timeout(PATIENCE, hub.fleet().connected(&name))
+            .await
+            .expect("connected in time");
+        Self {
+            hub: Node::run(|stop| async { hub.run(stop).await.expect("a clean end") }),
+            zone: Node::run(|stop| async { zone.run(stop).await.expect("a clean end") }),
+            there,
+            api,
+            config,
+            _directory: directory,
+        }
+    }
+
+    /// In the zone, as a user.
+    pub(crate) fn there_as(&self, user: &str) -> Client {
+        in_process(self.api.clone(), Identity::authenticated(user, &[]))
+    }
+
+    /// A client over TLS of a zone through the hub, with the hub's kubeconfig.
+    pub(crate) async fn through(&self, zone: &str) -> Client {
+        self.through_as(zone, None).await
+    }
+
+    pub(crate) async fn through_as(&self, zone: &str, user: Option<&str>) -> Client {
+        let options = KubeConfigOptions::default();
+        let config = kube::Config::from_custom_kubeconfig(self.config.clone(), &options);
+        let mut config = config.await.expect("a usable kubeconfig");
+        let url = format!("{}zones/{zone}", config.cluster_url);
+        config.cluster_url = url.parse().expect("a legal address");
+        config.default_retry = false;
+        config.auth_info.impersonate = user.map(str::to_owned);
+        Client::try_from(config).expect("a client")
+    }
+
+    pub(crate) async fn stop(self) {
+        self.zone.stop().await;
+        self.hub.stop().await;
+    }
+}
+
+impl Node {
+    fn run<F: Future<Output = ()> + Send + 'static>(run: impl FnOnce(Stop) -> F) -> Self {
+        let (trigger, stop) = Trigger::new();
+        let tasks = Tasks::new();
+        tasks.group("node").spawn(run(stop));
+        Self { trigger, tasks }
+    }
+
+    pub(crate) async fn stop(&self) {
+        self.trigger.stop();
+        let ended = self.tasks.shutdown(PATIENCE).await;
+        ended.expect("ended in time");
+    }
+}
+
+fn plane(data: &Path) -> PlaneConfig {
+    PlaneConfig::new(data.to_owned(), ([127, 0, 0, 1], 0).into())
+}
+
+async fn make_zone(hub: &Client, zone: &str) {
+    let zones = "/apis/fleet.deltaplane.io/v1alpha1/zones";
+    let object = json!({
+        "apiVersion": "fleet.deltaplane.io/v1alpha1", "kind": "Zone",
+        "metadata": {"name": zone}, "spec": {},
+    });
+    let made = request::create::<Value>(hub, zones, &object).await;
+    made.expect("made");
+}
+
+async fn zone(hub: &Client, data: &Path) -> Zone {
+    let path = format!("/apis/fleet.deltaplane.io/v1alpha1/zones/{ZONE}/_token");
+    let token: Value = request::create(hub, &path, &json!({}))
+        .await
+        .expect("a token");
+    let join = token["join"].as_str().expect("a join string");
+    let mut plane = plane(data);
+    plane.requests.watches_per_user = WATCHES;
+    let config = ZoneConfig {
+        plane,
+        join: Some(join.parse().expect("a legal one")),
+        link: LinkConfig::default(),
+    };
+    Zone::start(config).await.expect("the zone started")
+}
+
+pub(crate) async fn send(
+    client: &Client,
+    method: Method,
+    path: &str,
+    accept: &str,
+) -> Response<Body> {
+    let request = Request::builder().method(method).uri(path);
+    let request = request.header("accept", accept).body(Body::empty());
+    let answer = client.send(request.expect("legal")).await;
+    answer.expect("an answer")
+}
+
+/// The status, and the body as JSON.
+pub(crate) async fn get(client: &Client, path: &str) -> (StatusCode, Value) {
+    json_of(send(client, Method::GET, path, "application/json").await).await
+}
+
+pub(crate) async fn json_of(answer: Response<Body>) -> (StatusCode, Value) {
+    let status = answer.status();
+    let body = answer.into_body().collect().await.expect("complete");
+    let body = serde_json::from_slice(&body.to_bytes()).expect("JSON");
+    (status, body)
+}
