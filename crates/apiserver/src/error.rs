@@ -355,6 +355,16 @@ impl Error {
         }
     }
 
+    /// Whoever would have to be asked is away. Without a time to try again: clients would wait
+    /// for it, and people for them.
+    pub fn away(message: impl Into<String>) -> Self {
+        Self::new(
+            StatusCode::SERVICE_UNAVAILABLE,
+            "ServiceUnavailable",
+            message,
+        )
+    }
+
     /// Whoever was asked for the answer did not give one in time.
     pub fn gateway_timeout(message: impl Into<String>) -> Self {
         Self::new(StatusCode::GATEWAY_TIMEOUT, "Timeout", message)

@@ -84,13 +84,13 @@ impl Asking {
     /// The zone's newest session, if it is open and can be asked.
     fn session(&self, zone: &ZoneName) -> Result<Arc<Session>, Error> {
         let Some(session) = self.fleet.session_of(zone) else {
-            return Err(Error::unavailable(format!(
+            return Err(Error::away(format!(
                 "zone {zone} is not connected, and was not since the hub was started"
             )));
         };
         if !session.is_open() {
             let since = session.lost().unwrap_or_else(|| session.heard());
-            return Err(Error::unavailable(format!(
+            return Err(Error::away(format!(
                 "zone {zone} is not connected since {}; it goes on by itself, and can be asked again when it is back",
                 Time::from_system(since)
             )));
