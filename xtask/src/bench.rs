@@ -1,12 +1,14 @@
 //! `cargo xtask bench api`: the hub and kube-apiserver with etcd under the same load, in one run.
 //! `cargo xtask bench expr`: expressions, beside cel-go.
+//! `cargo xtask bench sync`: from a hub to its zones; nobody to compare with.
 //!
-//! Both are durable, both speak TLS and HTTP/1.1, both share this machine with the load. The
+//! Both servers are durable, both speak TLS and HTTP/1.1, both share this machine with the load. The
 //! numbers are ratios of one run: absolute ones differ between machines and minutes.
 
-mod cpu;
+pub(crate) mod cpu;
 mod expr;
 pub(crate) mod load;
+mod sync;
 pub(crate) mod target;
 mod workloads;
 
@@ -34,6 +36,8 @@ enum What {
     Api(ApiArgs),
     /// The expression language beside cel-go: evaluation, parsing and checking, memory.
     Expr(expr::Args),
+    /// How soon, and at what cost, what is written at a hub is in its zones.
+    Sync(sync::Args),
 }
 
 #[derive(clap::Args, Clone, Debug)]
@@ -59,20 +63,24 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     if cfg!(debug_assertions) {
         return again_in_release();
     }
-    let api = match &args.what {
-        What::Api(api) => api,
-        What::Expr(args) => return expr::run(args),
-    };
-    let runtime = tokio::runtime::Builder::new_multi_thread()
+    match &args.what {
+        What::Api(api) => runtime()?.block_on(measure(api)),
+        What::Expr(args) => expr::run(args),
+        What::Sync(args) => runtime()?.block_on(sync::run(args)),
+    }
+}
+
+/// What the load runs on.
+pub(crate) fn runtime() -> Result<tokio::runtime::Runtime> {
+    tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()
         .build()
-        .context("starting the load")?;
-    runtime.block_on(measure(api))
+        .context("starting the load")
 }
 
 /// A load that is built without optimisation measures itself.
-fn again_in_release() -> Result<()> {
+pub(crate) fn again_in_release() -> Result<()> {
     let arguments = std::env::args_os().skip(1);
     let mut command = Command::new("cargo");
     command

@@ -5,6 +5,7 @@ use std::env;
 use std::ffi::OsStr;
 use std::fs::{self, OpenOptions};
 use std::io::ErrorKind;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread;
@@ -18,12 +19,14 @@ use crate::{paths, process};
 
 /// Time to become ready: generous, because a laptop may be compiling meanwhile.
 const READY: Duration = Duration::from_secs(60);
+const ANY_PORT: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
 
 /// A running hub; it ends with this value.
 pub(crate) struct Hub {
     child: Child,
     kubeconfig: PathBuf,
     environment: Vec<(String, String)>,
+    listen: SocketAddr,
     dir: TempDir,
 }
 
@@ -75,13 +78,31 @@ impl Hub {
         Ok(hub)
     }
 
+    /// Like [`Hub::start`], on a port that it has again after a restart.
+    pub(crate) fn start_to_stay(binary: &Path) -> Result<Self> {
+        let free = TcpListener::bind(ANY_PORT).and_then(|free| free.local_addr());
+        let listen = free.context("looking for a free port")?;
+        let mut hub = Self::spawn_on(binary, listen, Vec::new())?;
+        hub.await_ready()?;
+        Ok(hub)
+    }
+
     /// Starts the binary with more in its environment, and does not wait until it is ready.
     pub(crate) fn spawn(binary: &Path, environment: Vec<(String, String)>) -> Result<Self> {
+        Self::spawn_on(binary, ANY_PORT, environment)
+    }
+
+    fn spawn_on(
+        binary: &Path,
+        listen: SocketAddr,
+        environment: Vec<(String, String)>,
+    ) -> Result<Self> {
         let dir = tempfile::tempdir().context("making a temporary directory")?;
         Ok(Self {
-            child: spawn(binary, dir.path(), &environment)?,
+            child: spawn(binary, dir.path(), (listen, &environment))?,
             kubeconfig: dir.path().join("data/kubeconfig"),
             environment,
+            listen,
             dir,
         })
     }
@@ -114,7 +135,8 @@ impl Hub {
             Err(error) if error.kind() == ErrorKind::NotFound => {}
             removed => removed.context("removing a kubeconfig")?,
         }
-        self.child = spawn(binary, self.dir.path(), &self.environment)?;
+        let how = (self.listen, self.environment.as_slice());
+        self.child = spawn(binary, self.dir.path(), how)?;
         Ok(())
     }
 
@@ -167,14 +189,18 @@ impl Hub {
     }
 }
 
-fn spawn(binary: &Path, dir: &Path, environment: &[(String, String)]) -> Result<Child> {
+fn spawn(
+    binary: &Path,
+    dir: &Path,
+    (listen, environment): (SocketAddr, &[(String, String)]),
+) -> Result<Child> {
     let mut log = OpenOptions::new();
     let log = log.create(true).append(true).open(dir.join("hub.log"));
     let environment = environment
         .iter()
         .map(|(name, value)| (OsStr::new(name), OsStr::new(value)));
     Command::new(binary)
-        .args(["hub", "--listen", "127.0.0.1:0", "--data-dir"])
+        .args(["hub", "--listen", &listen.to_string(), "--data-dir"])
         .arg(dir.join("data"))
         .envs(environment)
         .stdin(Stdio::null())

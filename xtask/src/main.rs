@@ -9,6 +9,7 @@ mod bench;
 mod check;
 mod cluster;
 mod conformance;
+mod fleet;
 mod fuzz;
 mod golang;
 mod hub;
@@ -16,6 +17,7 @@ mod paths;
 mod peers;
 mod process;
 mod proxy;
+mod scale;
 mod tidy;
 mod torture;
 mod typepack;
@@ -49,6 +51,8 @@ enum Verb {
     Conformance(conformance::Args),
     /// Try inputs that nobody thought of on every parser and decoder.
     Fuzz(fuzz::Args),
+    /// Measure a hub with many zones, simulated over real connections.
+    Scale(scale::Args),
     /// Kill, stop and restart a hub under load, and check that nothing it promised was broken.
     Torture(torture::Args),
     /// Make a real cluster a zone, with the least rights, and see that the rules are kept there.
@@ -65,6 +69,7 @@ fn main() -> anyhow::Result<()> {
         Verb::Peers(args) => peers::run(&args),
         Verb::Conformance(args) => conformance::run(&args),
         Verb::Fuzz(args) => fuzz::run(&args),
+        Verb::Scale(args) => scale::run(&args),
         Verb::Torture(args) => torture::run(&args),
         Verb::ZoneOnKubernetes(args) => zone_on_kubernetes::run(&args),
         Verb::Typepack(args) => typepack::run(&args),

@@ -27,6 +27,7 @@ use deltaplane_plane::{Extensions, Opened, Plane, PlaneConfig, PlaneError};
 use deltaplane_runtime::identity::JoinString;
 use deltaplane_runtime::tasks::TaskError;
 use deltaplane_runtime::{Clock, Stop, Tasks};
+use deltaplane_store::Store;
 use deltaplane_sync::{Origin, Revision, ZoneName};
 use kube::Client;
 use tokio::sync::watch;
@@ -136,6 +137,11 @@ impl Zone {
     /// Its API, to be called in this process.
     pub fn api(&self) -> &ApiServer {
         self.plane.api()
+    }
+
+    /// The objects, as they are stored.
+    pub fn store(&self) -> &Store {
+        self.plane.store()
     }
 
     /// A client in this process, without sockets, as the given user.

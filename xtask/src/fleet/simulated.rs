@@ -1,0 +1,238 @@
+//! A zone that is nothing but its end of the connection: it joins, connects, follows what crosses
+//! and comes back like a zone, and keeps versions instead of objects.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use anyhow::{Context, Result, anyhow};
+use deltaplane_border::{
+    Catalog, Openings, Receiving, Sending, Shared, Subscriptions, definitions, namespaces,
+};
+use deltaplane_client::Pace;
+use deltaplane_fleet::synced_kinds;
+use deltaplane_runtime::{Stop, TaskGroup};
+use deltaplane_sync::{
+    DeletionBudget, Epoch, FEATURES, Ledger, PROTOCOLS, ProtocolError, Receiver, SyncKind,
+};
+use deltaplane_sync_grpc::proto::deltaplane::sync::v1::{Hello, ZoneReport};
+use deltaplane_sync_grpc::{
+    SESSION, decode_request, decode_response, encode_request, encode_response, wants_versions,
+};
+use deltaplane_zone::{Membership, SyncClient};
+use futures::{Stream, StreamExt, stream};
+use tokio::sync::mpsc;
+use tonic::Status;
+use tonic::metadata::MetadataValue;
+
+use super::versions::{Memory, Versions};
+
+/// One zone.
+pub(super) struct Simulated {
+    membership: Membership,
+    versions: Arc<Versions>,
+    /// It authors nothing.
+    catalog: Arc<Shared>,
+    pace: Pace,
+    group: TaskGroup,
+    connected: Arc<AtomicUsize>,
+}
+
+/// A zone is counted as connected while it lives.
+struct Counted<'a>(&'a AtomicUsize);
+
+/// As zones do.
+const REPORT: Duration = Duration::from_secs(15);
+const OUTBOX: usize = 16;
+
+// === impl Simulated ===
+
+impl Simulated {
+    pub(super) fn new(
+        membership: Membership,
+        versions: Versions,
+        group: TaskGroup,
+        connected: Arc<AtomicUsize>,
+    ) -> Self {
+        let epoch = Epoch(membership.zone().as_str().into());
+        let catalog = Catalog::new(Openings::only(epoch), 1);
+        Self {
+            membership,
+            versions: Arc::new(versions),
+            catalog: Arc::new(Shared::new(catalog)),
+            pace: Pace::system(),
+            group,
+            connected,
+        }
+    }
+
+    /// What it has; as of its last connection, as far as resuming is concerned.
+    pub(super) fn memory(&self) -> Memory {
+        self.versions.memory().clone()
+    }
+
+    /// Stays connected until told to stop.
+    pub(super) async fn run(self: Arc<Self>, stop: Stop) {
+        let mut failures = 0;
+        while !stop.is_requested() {
+            let began = self.pace.clock.elapsed();
+            let Err(error) = self.connection(&stop).await else {
+                return;
+            };
+            let lasted = self.pace.clock.elapsed().saturating_sub(began);
+            failures = match lasted > Duration::from_secs(10) {
+                true => 1,
+                false => failures + 1,
+            };
+            if let Some(ProtocolError::Behind) = error.downcast_ref() {
+                self.versions.memory().resume.clear();
+            }
+            tracing::debug!(?error, failures, "lost the hub");
+            stop.unless(self.pace.rest(failures, None)).await;
+        }
+    }
+
+    /// Ends without an error when told to stop.
+    async fn connection(&self, stop: &Stop) -> Result<()> {
+        let mut client = self.membership.connect().await?;
+        let hello = Hello {
+            zone: self.membership.zone().to_string(),
+            product: "simulated".to_owned(),
+            oldest_protocol: *PROTOCOLS.start(),
+            newest_protocol: *PROTOCOLS.end(),
+            features: FEATURES.map(str::to_owned).into(),
+            epoch: self.membership.zone().to_string(),
+        };
+        let session = client.handshake(hello).await?.into_inner().session;
+        tokio::select! {
+            ended = self.down(client.clone(), session, stop) => ended,
+            ended = self.up(client.clone(), session, stop) => ended,
+            ended = self.report(client, session) => ended,
+        }
+    }
+
+    async fn down(&self, mut client: SyncClient, session: u64, stop: &Stop) -> Result<()> {
+        let (out, requests) = mpsc::channel(OUTBOX);
+        let requests = receiving(requests).map(|request| encode_request(&request));
+        let answer = client.hub_to_zone(with_session(requests, session)).await?;
+        let _counted = Counted::new(&self.connected);
+        let responses = answer.into_inner().map(|response| match response {
+            Ok(response) => decode_response(response),
+            Err(status) => Err(lost(&status)),
+        });
+        let mut receiver = Receiver::new(DeletionBudget::default(), Ledger::default());
+        let clock = self.pace.clock.clone();
+        let (receiving, subscriptions) =
+            Receiving::new(self.versions.clone(), self.group.clone(), clock);
+        let mut subscribed = BTreeSet::new();
+        let received = tokio::select! {
+            received = receiving.run(&mut receiver, responses, out, stop) => received,
+            () = self.subscribe(subscriptions, &mut subscribed) => Ok(()),
+        };
+        let mut memory = self.versions.memory();
+        for kind in subscribed {
+            match receiver.position(&kind) {
+                Some((position, beyond)) => {
+                    let resume = (position.clone(), beyond.clone());
+                    memory.resume.insert(kind, resume);
+                }
+                None => drop(memory.resume.remove(&kind)),
+            }
+        }
+        drop(memory);
+        received?;
+        ended(stop)
+    }
+
+    async fn subscribe(&self, to: Subscriptions, subscribed: &mut BTreeSet<SyncKind>) {
+        let mut kinds = self.versions.kinds();
+        let implied = [synced_kinds(), definitions(), namespaces()];
+        let mut next: Vec<SyncKind> = implied.into();
+        loop {
+            for kind in next {
+                if subscribed.insert(kind.clone()) {
+                    let known = self.versions.known(&kind);
+                    to.add(kind, known).await;
+                }
+            }
+            next = kinds.borrow_and_update().iter().cloned().collect();
+            if next.iter().all(|kind| subscribed.contains(kind)) && kinds.changed().await.is_err() {
+                return std::future::pending().await;
+            }
+        }
+    }
+
+    async fn up(&self, mut client: SyncClient, session: u64, stop: &Stop) -> Result<()> {
+        let (out, responses) = mpsc::channel(OUTBOX);
+        let responses = receiving(responses).map(|response| encode_response(&response));
+        let answer = client.zone_to_hub(with_session(responses, session)).await?;
+        let requests = answer.into_inner().map(|request| match request {
+            Ok(request) => decode_request(request),
+            Err(status) => Err(lost(&status)),
+        });
+        let kept = (DeletionBudget::default(), Ledger::default());
+        let clock = self.pace.clock.clone();
+        let sending = Sending::new(self.catalog.clone(), None, kept, clock);
+        sending.run(requests, out, stop).await?;
+        ended(stop)
+    }
+
+    async fn report(&self, mut client: SyncClient, session: u64) -> Result<()> {
+        let clock = self.pace.clock.clone();
+        let reports = stream::unfold(Duration::ZERO, move |pause| {
+            let clock = clock.clone();
+            async move {
+                clock.sleep(pause).await;
+                Some((ZoneReport { at: 0 }, REPORT))
+            }
+        });
+        let answer = client.report(with_session(reports, session)).await?;
+        let mut seen = answer.into_inner();
+        while seen.message().await?.is_some() {}
+        Err(anyhow!("the hub ended the connection"))
+    }
+}
+
+fn ended(stop: &Stop) -> Result<()> {
+    let told = stop.is_requested().then_some(());
+    told.context("the hub ended the connection")
+}
+
+/// An error of the connection ends a stream like one of the protocol; only whether it can be
+/// resumed matters.
+fn lost(status: &Status) -> ProtocolError {
+    match wants_versions(status) {
+        true => ProtocolError::Behind,
+        false => ProtocolError::Malformed(status.message().to_owned()),
+    }
+}
+
+fn with_session<T>(messages: T, session: u64) -> tonic::Request<T> {
+    let mut request = tonic::Request::new(messages);
+    let session = MetadataValue::from(session);
+    request.metadata_mut().insert(SESSION, session);
+    request
+}
+
+fn receiving<T: Send + 'static>(receiver: mpsc::Receiver<T>) -> impl Stream<Item = T> + Send {
+    stream::unfold(receiver, |mut receiver| async {
+        let item = receiver.recv().await?;
+        Some((item, receiver))
+    })
+}
+
+// === impl Counted ===
+
+impl<'a> Counted<'a> {
+    fn new(connected: &'a AtomicUsize) -> Self {
+        connected.fetch_add(1, Ordering::Relaxed);
+        Self(connected)
+    }
+}
+
+impl Drop for Counted<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
