@@ -47,11 +47,12 @@ impl Ownership {
     fn judge(&self, review: &Review<'_>) -> Result<(), Error> {
         let resource = &review.resource;
         let known = self.known.borrow().clone();
-        let zones: Vec<ZoneName> = match self.place {
-            Origin::Hub if review.operation == Operation::Create => {
+        let zones: Vec<ZoneName> = match (&self.place, review.operation) {
+            (Origin::Hub, Operation::Create | Operation::Delete) => {
                 known.zones.keys().cloned().collect()
             }
-            Origin::Hub | Origin::Zone(_) => Vec::new(),
+            // Nothing depends on them.
+            (Origin::Hub, Operation::Update) | (Origin::Zone(_), _) => Vec::new(),
         };
         let synced = known.synced(resource.group, resource.plural);
         let new: Option<&Value> = match review.operation {

@@ -203,6 +203,9 @@ fn mirrored(write: &Write<'_>) -> Result<(), Refusal> {
         return Ok(());
     };
     let unchanged = write.new.is_some_and(|new| is_local(old, new));
+    if write.new.is_none() && is_left_behind(write, &owner) {
+        return Ok(());
+    }
     if owner == *write.place || (write.part == Part::Main && unchanged) {
         return Ok(());
     }
@@ -215,6 +218,15 @@ fn mirrored(write: &Write<'_>) -> Result<(), Refusal> {
         owner: Owner(owner),
         instead,
     })
+}
+
+/// Whether nobody will ever take it away from the hub: its zone is gone, or its kind does not cross
+/// any more.
+fn is_left_behind(write: &Write<'_>, owner: &Origin) -> bool {
+    match (write.place, owner) {
+        (Origin::Hub, Origin::Zone(zone)) => write.synced.is_none() || !write.zones.contains(zone),
+        (Origin::Hub | Origin::Zone(_), _) => false,
+    }
 }
 
 /// Whether a change leaves all as it is that came from elsewhere.

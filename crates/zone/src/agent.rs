@@ -109,8 +109,11 @@ impl Agent {
 
     fn log(&self, error: &LinkError, failures: u32) {
         let hub = self.membership.url().as_str();
+        let is_refused = error.is_refusal();
         let error = error as &dyn std::error::Error;
         match failures {
+            // Nothing will change until somebody does something.
+            _ if is_refused => tracing::warn!(hub, error, "the hub refuses this zone"),
             1 => tracing::info!(hub, error, "lost the hub; the zone goes on"),
             _ => tracing::debug!(hub, error, failures, "the hub is away"),
         }
@@ -440,6 +443,17 @@ fn receiving<T: Send + 'static>(receiver: mpsc::Receiver<T>) -> impl Stream<Item
 }
 
 // === impl LinkError ===
+
+impl LinkError {
+    fn is_refusal(&self) -> bool {
+        let refusals = [
+            Code::Unauthenticated,
+            Code::PermissionDenied,
+            Code::FailedPrecondition,
+        ];
+        matches!(self, Self::Status(status) if refusals.contains(&status.code()))
+    }
+}
 
 impl From<Status> for LinkError {
     fn from(status: Status) -> Self {

@@ -17,10 +17,12 @@ mod uploads;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use deltaplane_api::identity::{Identity, MASTERS};
 use deltaplane_apiserver::ApiServer;
 use deltaplane_border::{Mirror, MirrorConfig, Openings};
+use deltaplane_client::pace::Backoff;
 use deltaplane_client::{ConnectError, Pace, in_process};
 use deltaplane_fleet::{LineageError, Ownership, SYNC_USER, follow_definitions, open_lineage};
 use deltaplane_plane::{Extensions, Opened, Plane, PlaneConfig, PlaneError};
@@ -85,6 +87,12 @@ struct Endpoint {
     at: Revision,
 }
 
+/// How long an agent waits before it tries again: a hub that is back is found soon, and many zones
+/// do not come at once.
+const BACKOFF: Backoff = Backoff {
+    first: Duration::from_millis(100),
+    longest: Duration::from_secs(5),
+};
 /// Where a zone keeps what makes it a member, in its data directory.
 const MEMBERSHIP: &str = "zone";
 
@@ -183,7 +191,10 @@ fn spawn_agent(tasks: &Tasks, membership: Membership, endpoint: Endpoint) -> Res
         openings,
         at,
     } = endpoint;
-    let pace = Pace::system();
+    let pace = Pace {
+        backoff: BACKOFF,
+        ..Pace::system()
+    };
     let mirror = Mirror::new(MirrorConfig {
         client: client.clone(),
         pace: pace.clone(),

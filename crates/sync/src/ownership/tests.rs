@@ -128,6 +128,11 @@ fn mirrored_objects_are_changed_at_their_origin() {
         });
         assert_eq!(write(Some(&notes)), "yes", "controllers keep notes");
     }
+    // What a zone left behind that is gone can be deleted at the hub, and not changed.
+    let left = object(Some("eu-9"));
+    let new = changed(&left, |new| new["spec"]["size"] = 2.into());
+    assert_eq!(said("hub", Part::Main, Some(&left), None), "yes");
+    assert_ne!(said("hub", Part::Main, Some(&left), Some(&new)), "yes");
     let own = object(None);
     let new = changed(&own, |new| new["spec"]["size"] = 2.into());
     assert_eq!(said("hub", Part::Main, Some(&own), Some(&new)), "yes");
