@@ -120,6 +120,18 @@ impl Catalog {
         self.at
     }
 
+    /// Nothing is known of before.
+    pub fn began(&self) -> Revision {
+        self.began
+    }
+
+    /// What is there now was there from the beginning: nobody has read yet.
+    pub fn settle(&mut self) {
+        self.dropped = self.end();
+        self.log.clear();
+        self.began = self.at;
+    }
+
     pub fn epoch(&self) -> &Epoch {
         self.openings.current()
     }

@@ -1,6 +1,6 @@
 //! The loop that takes what comes: many objects at once, each answered for.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use deltaplane_runtime::{Clock, Stop, TaskGroup};
@@ -35,8 +35,10 @@ pub struct Receiving<T> {
     group: TaskGroup,
     clock: Clock,
     subscriptions: mpsc::Receiver<(SyncKind, Known)>,
-    pending: VecDeque<Work>,
+    /// By kind, in turns: many objects of one kind do not keep the others waiting.
+    pending: VecDeque<(SyncKind, VecDeque<Work>)>,
     running: usize,
+    running_of: BTreeMap<SyncKind, usize>,
     finished: (mpsc::Sender<Finished>, mpsc::Receiver<Finished>),
 }
 
@@ -63,6 +65,8 @@ struct Report {
 
 /// So many objects are applied at once: enough for the store to make them durable together.
 const PARALLEL: usize = 32;
+/// So many of one kind: one that waits for its API leaves places for others.
+const PARALLEL_OF_KIND: usize = 24;
 /// Kinds come one by one.
 const SUBSCRIPTIONS: usize = 64;
 
@@ -79,6 +83,7 @@ impl<T: Target> Receiving<T> {
             subscriptions,
             pending: VecDeque::new(),
             running: 0,
+            running_of: BTreeMap::new(),
             finished: mpsc::channel(PARALLEL),
         };
         (receiving, Subscriptions(sender))
@@ -114,9 +119,12 @@ impl<T: Target> Receiving<T> {
                     None => break Ok(()),
                 },
             };
-            if let Some(request) = request
-                && out.send(request).await.is_err()
-            {
+            let Some(request) = request else {
+                continue;
+            };
+            // The peer may not read.
+            let sent = stop.unless(out.send(request)).await;
+            if !matches!(sent, Some(Ok(()))) {
                 break Ok(());
             }
         };
@@ -136,23 +144,30 @@ impl<T: Target> Receiving<T> {
         response: Response,
     ) -> Result<Option<Request>, ProtocolError> {
         let at = response.at.clone();
+        let kind = response.kind.clone();
         let held = self.target.count(&response.kind);
         let actions = receiver.response(response, held, self.clock.elapsed())?;
-        let mut answer = None;
+        let (mut answer, mut works) = (None, VecDeque::new());
         for action in actions {
             match action {
                 Action::Send(request) => answer = Some(request),
                 action @ (Action::Apply { .. } | Action::Orphan { .. } | Action::Delete { .. }) => {
                     let at = at.clone();
-                    self.pending.push_back(Work { action, at });
+                    works.push_back(Work { action, at });
                 }
             }
+        }
+        if !works.is_empty() {
+            self.pending.push_back((kind, works));
         }
         Ok(answer)
     }
 
     fn finish(&mut self, receiver: &mut Receiver, finished: Finished) -> Option<Request> {
         self.running -= 1;
+        if let Some(running) = self.running_of.get_mut(&finished.kind) {
+            *running -= 1;
+        }
         let Finished {
             kind,
             name,
@@ -163,13 +178,33 @@ impl<T: Target> Receiving<T> {
 
     fn start(&mut self) {
         while self.running < PARALLEL
-            && let Some(work) = self.pending.pop_front()
+            && let Some(work) = self.next()
         {
             self.running += 1;
             let (target, to) = (self.target.clone(), self.finished.0.clone());
             self.group
                 .spawn(async move { work.run(&*target, to).await });
         }
+    }
+
+    /// The next object of the next kind that has a place.
+    fn next(&mut self) -> Option<Work> {
+        for _ in 0..self.pending.len() {
+            let (kind, mut works) = self.pending.pop_front()?;
+            let running = self.running_of.entry(kind.clone()).or_default();
+            let work = match *running < PARALLEL_OF_KIND {
+                true => works.pop_front(),
+                false => None,
+            };
+            *running += usize::from(work.is_some());
+            if !works.is_empty() {
+                self.pending.push_back((kind, works));
+            }
+            if work.is_some() {
+                return work;
+            }
+        }
+        None
     }
 }
 

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use deltaplane_runtime::{Clock, Stop};
 use deltaplane_sync::{
-    DeletionBudget, Item, Ledger, ObjectName, Presence, ProtocolError, Request, Response, Revision,
-    Sender, SyncKind, Version, View, ZoneName,
+    DeletionBudget, Item, Ledger, ObjectName, OnFork, Presence, ProtocolError, Request, Response,
+    Revision, Sender, SyncKind, Version, View, ZoneName,
 };
 use futures::{Stream, StreamExt};
 use parking_lot::Mutex;
@@ -49,6 +49,8 @@ struct State {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Counts {
     pub wanted: u64,
+    /// How many of them it has acknowledged as they are.
+    pub acknowledged: u64,
     /// Changed, under way, rejected or held back.
     pub open: u64,
     /// With the reasons.
@@ -91,6 +93,13 @@ impl Sending {
             state,
             progress: watch::Sender::new(0),
         }
+    }
+
+    /// What to do when the store was restored to an earlier state.
+    #[must_use]
+    pub fn on_fork(self, on_fork: OnFork) -> Self {
+        self.state.lock().sender.on_fork(on_fork);
+        self
     }
 
     /// What was deleted lately, for the next stream.
@@ -211,6 +220,10 @@ impl Sending {
     pub fn counts(&self, kind: &SyncKind) -> Option<Counts> {
         let counts = self.with(|sender, view| Counts {
             wanted: view.count(kind),
+            acknowledged: match sender.is_subscribed(kind) {
+                true => view.count(kind).saturating_sub(sender.lacking(kind) as u64),
+                false => 0,
+            },
             open: match sender.is_subscribed(kind) {
                 true => sender.open(kind) as u64,
                 // It has not asked for it, or cannot.

@@ -193,6 +193,7 @@ async fn run(plane: PlaneConfig, role: Role, stop: Stop) -> Result<(), Failure> 
             let zone = Zone::start(ZoneConfig {
                 plane,
                 join,
+                hub: None,
                 link: LinkConfig::default(),
             });
             Ok(zone.await?.run(stop).await?)

@@ -3,6 +3,7 @@
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
+use std::time::Duration;
 
 use futures::future::{join_all, try_join_all};
 use kube::Client;
@@ -36,6 +37,9 @@ pub(crate) enum UpError {
     Request(#[from] RequestError),
 }
 
+/// How long zones have to connect before the rest is used without them: one may be disabled.
+const PATIENCE: Duration = Duration::from_secs(5);
+
 // === impl Up ===
 
 impl Up {
@@ -56,8 +60,9 @@ impl Up {
         for zone in &started {
             hub.add_local(zone.name().clone(), zone.api().clone());
         }
-        for zone in zones {
-            hub.fleet().connected(zone).await;
+        let connected = join_all(zones.iter().map(|zone| hub.fleet().connected(zone)));
+        if tokio::time::timeout(PATIENCE, connected).await.is_err() {
+            tracing::warn!("not all zones are connected; deltaplane zones says which");
         }
         Ok(Self {
             hub,
@@ -123,6 +128,7 @@ async fn start_zone(
             ..PlaneConfig::new(data_dir, listen)
         },
         join: join.and_then(|join| join.parse().ok()),
+        hub: hub.url().parse().ok(),
         link: LinkConfig {
             // It does not leave the machine.
             compress: false,

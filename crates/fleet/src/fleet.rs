@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use deltaplane_border::{Catalog, Shared};
 use deltaplane_client::Pace;
 use deltaplane_runtime::{Clock, Stop, TaskGroup, Tasks};
 use deltaplane_store::Store;
-use deltaplane_sync::{Ledger, ObjectName, Sessions, SyncKind, ZoneName};
+use deltaplane_sync::{Ledger, ObjectName, Revision, Sessions, SyncKind, ZoneName};
 use kube::Client;
 use parking_lot::{Mutex, RwLock};
 use tokio::sync::watch;
@@ -54,6 +55,10 @@ pub(crate) struct Zones {
     pub(crate) sessions: BTreeMap<ZoneName, Arc<Session>>,
     /// What was deleted at the hub lately because a zone said so.
     pub(crate) ledgers: BTreeMap<ZoneName, Ledger>,
+    /// Whoever takes what a zone sends, one session after the other.
+    pub(crate) taking: BTreeMap<ZoneName, Arc<tokio::sync::Mutex<()>>>,
+    /// The last approval of a zone's deletions that was made use of, and since when.
+    pub(crate) approvals: BTreeMap<ZoneName, (Revision, Duration)>,
 }
 
 /// Why a fleet did not start.
@@ -86,6 +91,7 @@ impl Fleet {
         let mut projector = Projector::new(store.clone(), clock.clone(), outlets);
         let watch = projector.load().await;
         let watch = watch.map_err(|error| failed(error.into()))?;
+        catalog.change(Vec::new(), 0, Catalog::settle);
         tasks.spawn("projector", |stop| projector.run(watch, stop));
         Ok(Self(Arc::new(Inner {
             store,
@@ -106,6 +112,10 @@ impl Fleet {
     /// status of their objects.
     pub fn attach(&self, sync: Client, controllers: Client, tasks: &Tasks) {
         let _ = self.0.client.set(sync);
+        let fleet = self.clone();
+        tasks.spawn("zone admission", |stop: Stop| async move {
+            stop.unless(fleet.dismiss()).await;
+        });
         let fleet = self.clone();
         let pace = Pace::system();
         tasks.spawn("zone status", |stop: Stop| {

@@ -18,6 +18,8 @@ pub const VERSION: &str = "v1alpha1";
 pub(crate) const TENANT: &str = deltaplane_apiserver::TENANT;
 /// Who writes what came across the border. Nobody can act as this user from outside the process.
 pub const SYNC_USER: &str = "system:deltaplane:sync";
+/// Who our own controllers are, in every control plane. Nobody can act as this user, either.
+pub(crate) const CONTROLLERS: &str = "system:deltaplane:controllers";
 /// The annotation of a zone with the revision up to which deletions there are approved.
 pub const APPROVED: &str = "fleet.deltaplane.io/approve-deletions";
 /// The annotation of a zone with the id of the join token that counts.
@@ -187,10 +189,12 @@ impl SyncedKind {
     /// What the rules of writing need.
     pub fn synced(&self) -> Synced {
         Synced {
-            direction: match self.spec.direction {
-                DirectionName::HubToZone => Direction::HubToZone,
-                DirectionName::ZoneToHub => Direction::ZoneToHub,
-                DirectionName::Both => Direction::Both,
+            direction: match (self.spec.direction, self.goes_up()) {
+                (DirectionName::HubToZone, _) | (DirectionName::Both, false) => {
+                    Direction::HubToZone
+                }
+                (DirectionName::ZoneToHub, _) => Direction::ZoneToHub,
+                (DirectionName::Both, true) => Direction::Both,
             },
             status: match self.spec.status {
                 StatusName::Zones => StatusWriters::Zones,
@@ -207,18 +211,33 @@ impl SyncedKind {
         }
     }
 
-    /// Whether an object of this kind crosses, wherever it was authored.
-    pub fn selects(&self, object: &Value) -> bool {
+    /// Whether an object of this kind may come from a zone: its labels of ours do not come along,
+    /// so that the zone alone knows whether a Secret was marked.
+    pub(crate) fn takes(&self, object: &Value) -> bool {
+        self.is_selected(object) && !self.is_token(object) && !self.is_made_everywhere(object)
+    }
+
+    fn is_selected(&self, object: &Value) -> bool {
         let labels = &object["metadata"]["labels"];
         let label = |key: &str| labels[key].as_str();
-        let selected = self.selector.as_ref();
-        let selected = selected.is_none_or(|selector| selector.matches(label));
-        selected && !self.is_secret_kept(object) && !self.is_made_everywhere(object)
+        let selector = self.selector.as_ref();
+        selector.is_none_or(|selector| selector.matches(label))
+    }
+
+    /// Whether an object of this kind crosses, wherever it was authored.
+    pub fn selects(&self, object: &Value) -> bool {
+        let kept = self.is_secret_kept(object) || self.is_made_everywhere(object);
+        self.is_selected(object) && !kept
     }
 
     /// What every control plane makes for itself.
     fn is_made_everywhere(&self, object: &Value) -> bool {
         let name = object["metadata"]["name"].as_str();
+        // What runs a control plane is there, whatever its kind.
+        let namespace = object["metadata"]["namespace"].as_str();
+        if namespace.is_some_and(|namespace| namespace.starts_with("kube-")) {
+            return true;
+        }
         match (self.kind.group(), self.kind.kind()) {
             ("", "ConfigMap") => name == Some("kube-root-ca.crt"),
             ("", "ServiceAccount") => name == Some("default"),
@@ -231,7 +250,11 @@ impl SyncedKind {
     fn is_secret_kept(&self, object: &Value) -> bool {
         let is_secret = self.kind.group().is_empty() && self.kind.kind() == "Secret";
         let wanted = object["metadata"]["labels"][SYNC_LABEL] == "true";
-        let token = object["type"] == "kubernetes.io/service-account-token";
-        is_secret && (!wanted || token)
+        is_secret && (!wanted || self.is_token(object))
+    }
+
+    fn is_token(&self, object: &Value) -> bool {
+        let is_secret = self.kind.group().is_empty() && self.kind.kind() == "Secret";
+        is_secret && object["type"] == "kubernetes.io/service-account-token"
     }
 }

@@ -44,9 +44,10 @@ pub async fn open(store: &Store) -> Result<Openings, LineageError> {
             .commit(Txn::delete(key, Revision::new(began), None))
             .await?;
     }
-    // Each ended when the next began.
-    let ends = openings.iter().skip(1).map(|(_, began)| *began);
-    let ends: Vec<u64> = ends.chain([committed.revision.get()]).collect();
+    // Each ended before the next began: that it began is a write of the next.
+    let begins = openings.iter().skip(1).map(|(_, began)| *began);
+    let begins = begins.chain([committed.revision.get()]);
+    let ends: Vec<u64> = begins.map(|began| began.saturating_sub(1)).collect();
     let earlier = openings.into_iter().zip(ends);
     let earlier = earlier.map(|((epoch, _), end)| (epoch, end)).collect();
     Ok(Openings::new(earlier, Epoch(name.into())))

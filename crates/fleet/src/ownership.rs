@@ -10,7 +10,7 @@ use deltaplane_sync::{Origin, Part, Write, Writer, ZoneName, judge};
 use serde_json::Value;
 use tokio::sync::watch;
 
-use crate::kinds::{GROUP, SYNC_USER};
+use crate::kinds::{CONTROLLERS, GROUP, SYNC_USER};
 use crate::known::Known;
 
 /// Keeps the rules, at the hub or in a zone.
@@ -65,9 +65,10 @@ impl Ownership {
             // Groups of definitions have a dot, and Kubernetes' own groups end like this.
             custom: resource.group.contains('.') && !resource.group.ends_with(".k8s.io"),
             computed: known.computed(resource.group, resource.plural),
-            writer: match review.user.name == SYNC_USER {
-                true => Writer::Sync,
-                false => Writer::Other,
+            writer: match review.user.name.as_str() {
+                SYNC_USER => Writer::Sync,
+                CONTROLLERS => Writer::Controllers,
+                _ => Writer::Other,
             },
             part: match resource.subresource {
                 "status" => Part::Status,

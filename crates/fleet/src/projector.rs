@@ -300,10 +300,18 @@ impl Projector {
             if let Some(name) = place::name(object.key()) {
                 gone.remove(&name);
             }
-            self.object(batch, collection, (object, true), at).await?;
+            match collection {
+                NAMESPACES => self.namespace(batch, (object, true), at),
+                DEFINITIONS => self.definition(batch, (object, true), at),
+                _ => self.object(batch, collection, (object, true), at).await?,
+            }
         }
         for name in gone {
+            let was = batch.is_wanted(&kind, &name);
             batch.remove(&kind, &name, at);
+            if self.count(name.namespace(), was, false) {
+                self.namespace_of(batch, name.namespace(), at).await?;
+            }
         }
         Ok(())
     }
@@ -328,6 +336,16 @@ impl Projector {
         };
         let plural = (gone.spec.group.clone(), gone.plural.clone());
         self.known.synced.remove(&plural);
+        if matches!(collection, NAMESPACES | DEFINITIONS) {
+            // They go on to go where something needs them, and are nobody's to delete.
+            for object in self.list(collection, at).await? {
+                match collection {
+                    NAMESPACES => self.namespace(batch, (&object, true), at),
+                    _ => self.definition(batch, (&object, true), at),
+                }
+            }
+            return Ok(());
+        }
         batch.retire(gone.kind.clone(), gone.withdrawal());
         for name in self.entries(&gone.kind) {
             let was_wanted = batch.is_wanted(&gone.kind, &name);
@@ -424,7 +442,8 @@ impl Projector {
     /// A definition goes where its kind goes.
     fn definition(&self, batch: &mut Batch, (object, there): (&Object, bool), at: Revision) {
         let name = object.key().name();
-        let needed = self.synced.values().any(|kind| kind.name() == name) && !name.ends_with(GROUP);
+        let needed = self.synced.values().any(|kind| kind.name() == name)
+            && !name.ends_with(&format!(".{GROUP}"));
         let needed = there.then_some(needed);
         self.implied(batch, &definitions(), (object, needed), at);
     }

@@ -3,25 +3,31 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
-use deltaplane_border::{Mirror, MirrorConfig, Receiving, Sending, Subscriptions};
+use deltaplane_border::{Mirror, MirrorConfig, Receiving, Sending, Subscriptions, Target};
 use deltaplane_client::Pace;
 use deltaplane_runtime::{Stop, Trigger};
 use deltaplane_sync::{
-    DeletionBudget, FEATURES, Hello, Origin, PROTOCOLS, ProtocolError, Receiver, Refused, Request,
-    Response, SessionId, SyncKind, Welcome, ZoneName, welcome,
+    DeletionBudget, FEATURES, Hello, Item, ObjectName, Origin, Outcome, PROTOCOLS, Position,
+    ProtocolError, Receiver, Refused, Request, Response, Revision, SessionId, SyncKind, Welcome,
+    ZoneName, welcome,
 };
-use futures::Stream;
+use futures::future::{BoxFuture, ready};
+use futures::{FutureExt, Stream, StreamExt};
 use parking_lot::Mutex;
-use tokio::sync::mpsc;
+use serde_json::Value;
+use tokio::sync::{mpsc, watch};
 
 use crate::fleet::Fleet;
+use crate::known::Known;
 use crate::status::Transition;
 
 /// A zone's connection, or its last one.
 pub struct Session {
     pub zone: ZoneName,
+    /// Of the zone's object.
+    uid: String,
     pub id: SessionId,
     pub peer: Peer,
     pub since: SystemTime,
@@ -62,6 +68,71 @@ pub enum HandshakeError {
     },
     #[error(transparent)]
     Refused(Refused),
+}
+
+/// What comes from a zone, as far as its kind is taken from zones.
+struct FromZone {
+    mirror: Arc<Mirror>,
+    known: watch::Receiver<Arc<Known>>,
+}
+
+/// How long an approval counts for what a zone deletes.
+const LETS_GO: Duration = Duration::from_secs(600);
+
+// === impl FromZone ===
+
+impl FromZone {
+    /// Whether an object may come like this.
+    fn takes(&self, kind: &SyncKind, item: Option<&Item>) -> Outcome {
+        let known = self.known.borrow();
+        let Some(synced) = known.synced.values().find(|one| one.kind == *kind) else {
+            return Err("objects of this kind do not cross any more".to_owned());
+        };
+        if !synced.goes_up() {
+            return Err("objects of this kind are not taken from zones any more".to_owned());
+        }
+        let Some(item) = item else {
+            return Ok(());
+        };
+        let object: Value = serde_json::from_slice(&item.body).unwrap_or_default();
+        match synced.takes(&object) {
+            true => Ok(()),
+            false => Err("objects like this do not cross".to_owned()),
+        }
+    }
+}
+
+impl Target for FromZone {
+    fn apply<'a>(
+        &'a self,
+        kind: &'a SyncKind,
+        name: &'a ObjectName,
+        item: &'a Item,
+        at: &'a Position,
+    ) -> BoxFuture<'a, Outcome> {
+        match self.takes(kind, Some(item)) {
+            Ok(()) => self.mirror.apply(kind, name, item, at),
+            Err(reason) => ready(Err(reason)).boxed(),
+        }
+    }
+
+    fn orphan<'a>(&'a self, kind: &'a SyncKind, name: &'a ObjectName) -> BoxFuture<'a, Outcome> {
+        match self.takes(kind, None) {
+            Ok(()) => self.mirror.orphan(kind, name),
+            Err(reason) => ready(Err(reason)).boxed(),
+        }
+    }
+
+    fn delete<'a>(&'a self, kind: &'a SyncKind, name: &'a ObjectName) -> BoxFuture<'a, Outcome> {
+        match self.takes(kind, None) {
+            Ok(()) => self.mirror.delete(kind, name),
+            Err(reason) => ready(Err(reason)).boxed(),
+        }
+    }
+
+    fn count(&self, kind: &SyncKind) -> u64 {
+        self.mirror.count(kind)
+    }
 }
 
 // === impl Session ===
@@ -142,10 +213,10 @@ impl Fleet {
             protocol: welcome.protocol,
             features: welcome.features.clone(),
         };
-        Ok((self.open_session(zone, peer), welcome))
+        Ok((self.open_session((zone, uid), peer), welcome))
     }
 
-    fn open_session(&self, zone: &ZoneName, peer: Peer) -> Arc<Session> {
+    fn open_session(&self, (zone, uid): (&ZoneName, &str), peer: Peer) -> Arc<Session> {
         let inner = self.inner();
         let budget = inner
             .known
@@ -167,6 +238,7 @@ impl Fleet {
         );
         let session = Arc::new(Session {
             zone: zone.clone(),
+            uid: uid.to_owned(),
             id,
             peer,
             since: now,
@@ -223,29 +295,75 @@ impl Fleet {
         sent
     }
 
-    /// Passes on what people approve, and ends the session of a zone that may not connect any
-    /// more.
+    /// Ends the sessions of zones that may not be connected any more.
+    pub(crate) async fn dismiss(&self) {
+        let mut known = self.inner().known.clone();
+        loop {
+            known.borrow_and_update();
+            let sessions: Vec<Arc<Session>> = {
+                let mut zones = self.inner().zones.lock();
+                let gone = |zone: &ZoneName| !self.is_zone(zone);
+                zones.ledgers.retain(|zone, _| !gone(zone));
+                zones.approvals.retain(|zone, _| !gone(zone));
+                zones.taking.retain(|zone, _| !gone(zone));
+                zones.sessions.values().cloned().collect()
+            };
+            for session in sessions {
+                if self.admit(&session.zone, &session.uid).is_err() {
+                    session.ended.stop();
+                }
+            }
+            if known.changed().await.is_err() {
+                return std::future::pending().await;
+            }
+        }
+    }
+
+    /// Up to which revision people approved that more is deleted in a zone, or because of it, than
+    /// its budget allows. What was approved before this process began may be about anything by
+    /// now, and nobody can approve the future.
+    fn approved(&self, zone: &ZoneName) -> Revision {
+        let inner = self.inner();
+        let approved = inner
+            .known
+            .borrow()
+            .zones
+            .get(zone)
+            .map(|zone| zone.approved);
+        let approved = approved.unwrap_or(0).min(inner.store.revision().get());
+        match approved >= inner.catalog.read().began() {
+            true => approved,
+            false => 0,
+        }
+    }
+
+    /// Passes on what people approve.
     async fn approve(&self, session: &Session) {
         let mut known = self.inner().known.clone();
-        let mut approved = 0;
+        let mut before = 0;
         loop {
-            let now = known.borrow_and_update().clone();
-            let Some(zone) = now
-                .zones
-                .get(&session.zone)
-                .filter(|zone| zone.spec.enabled)
-            else {
-                session.ended.stop();
-                return;
-            };
-            if zone.approved > approved {
-                approved = zone.approved;
+            known.borrow_and_update();
+            let approved = self.approved(&session.zone);
+            if approved > before {
+                before = approved;
                 session.sending.approve(approved);
             }
             if known.changed().await.is_err() {
                 return std::future::pending().await;
             }
         }
+    }
+
+    /// Whether a zone's deletions may be more than its budget allows: for a while after somebody
+    /// said so, since it tries again only now and then.
+    fn lets_go(&self, zone: &ZoneName) -> bool {
+        let (approved, now) = (self.approved(zone), self.inner().clock.elapsed());
+        let mut zones = self.inner().zones.lock();
+        let used = zones.approvals.entry(zone.clone()).or_insert((0, now));
+        if approved > used.0 {
+            *used = (approved, now);
+        }
+        used.0 > 0 && now.saturating_sub(used.1) < LETS_GO
     }
 
     fn note(&self, session: &Session, message: Option<String>) {
@@ -275,9 +393,22 @@ impl Fleet {
         let Some(client) = self.client() else {
             return Err(ProtocolError::Malformed("the hub is not ready".to_owned()));
         };
-        // What the session before has written must be known.
-        self.caught_up().await;
         let inner = self.inner();
+        // One after the other: what the session before still writes must not meet what comes now,
+        // and all that it has written must be known.
+        let ended = session.ended();
+        let taking = {
+            let mut zones = inner.zones.lock();
+            zones
+                .taking
+                .entry(session.zone.clone())
+                .or_default()
+                .clone()
+        };
+        let Some(_taking) = ended.unless(taking.lock()).await else {
+            return Ok(());
+        };
+        self.caught_up().await;
         let mirror = Arc::new(Mirror::new(MirrorConfig {
             client,
             pace: Pace::system(),
@@ -297,9 +428,18 @@ impl Fleet {
             (budget.unwrap_or_default(), ledger.unwrap_or_default())
         };
         let mut receiver = Receiver::new(budget, ledger);
+        let target = Arc::new(FromZone {
+            mirror: mirror.clone(),
+            known: inner.known.clone(),
+        });
         let (receiving, subscriptions) =
-            Receiving::new(mirror.clone(), inner.group.clone(), inner.clock.clone());
-        let ended = session.ended();
+            Receiving::new(target, inner.group.clone(), inner.clock.clone());
+        // Whether more may go than the budget allows is said by people here, and not by zones.
+        let responses = responses.map(|response| {
+            let mut response = response?;
+            response.approved = self.lets_go(&session.zone);
+            Ok(response)
+        });
         let received = tokio::select! {
             received = receiving.run(&mut receiver, responses, out, &ended) => received,
             () = self.subscribe(session, &mirror, subscriptions) => Ok(()),

@@ -17,14 +17,14 @@ use deltaplane_sync_grpc::proto::envoy::service::discovery::v3::{
     DeltaDiscoveryRequest, DeltaDiscoveryResponse,
 };
 use deltaplane_sync_grpc::{
-    MAX_MESSAGE, SESSION, decode_request, decode_response, encode_request, encode_response,
+    MAX_MESSAGE, SESSION, cut, decode_request, decode_response, encode_request, encode_response,
     protocol_status,
 };
 use futures::future::{BoxFuture, ready};
 use futures::stream::BoxStream;
 use futures::{FutureExt, StreamExt, stream};
 use http::{Request, Response};
-use http_body_util::BodyExt;
+use http_body_util::{BodyExt, Limited};
 use hyper::body::Incoming;
 use tokio::sync::{mpsc, oneshot};
 use tonic::codec::CompressionEncoding;
@@ -50,6 +50,12 @@ struct Services {
 type Stream<T> = BoxStream<'static, Result<T, Status>>;
 
 const PREFIX: &str = "/deltaplane.sync.v1.Sync/";
+/// What a zone says of itself is kept while it is connected.
+const MAX_WORD: usize = 128;
+const MAX_FEATURES: usize = 64;
+/// Calls that are no streams are small, and some come from nobody yet.
+const MAX_CALL: usize = 64 << 10;
+const STREAMS: [&str; 4] = ["HubToZone", "ZoneToHub", "Report", "Query"];
 /// At most one response of a kind is not answered yet, so that few wait here.
 const OUTBOX: usize = 16;
 
@@ -84,6 +90,12 @@ impl Route for SyncRoute {
     }
 
     fn answer(&self, request: Request<Incoming>) -> BoxFuture<'static, Response<RouteBody>> {
+        let method = request.uri().path().strip_prefix(PREFIX);
+        let most = match method.is_some_and(|method| STREAMS.contains(&method)) {
+            true => usize::MAX,
+            false => MAX_CALL,
+        };
+        let request = request.map(|body| Limited::new(body, most));
         let answer = self.server.clone().oneshot(request);
         answer
             .map(|answer| match answer {
@@ -257,13 +269,15 @@ fn hello(hello: wire::Hello) -> Result<Hello, Status> {
     if !legal_epoch || hello.oldest_protocol > hello.newest_protocol {
         return Err(Status::invalid_argument("the handshake is not legal"));
     }
+    let features = hello.features.into_iter().take(MAX_FEATURES);
+    let features = features.map(|feature| cut(feature, MAX_WORD));
     Ok(Hello {
         zone: zone.map_err(|error: deltaplane_sync::NameError| {
             Status::invalid_argument(error.to_string())
         })?,
-        product: hello.product,
+        product: cut(hello.product, MAX_WORD),
         protocols: hello.oldest_protocol..=hello.newest_protocol,
-        features: hello.features.into_iter().collect(),
+        features: features.collect(),
         epoch: Epoch(hello.epoch.into()),
     })
 }

@@ -266,10 +266,23 @@ fn decode_rejected(status: Status) -> Result<Vec<Rejection>, ProtocolError> {
     let rejections = body.rejections.into_iter().map(|one| {
         Ok(Rejection {
             name: parse(&one.name)?,
-            reason: one.reason,
+            reason: cut(one.reason, MAX_REASON),
         })
     });
     rejections.collect()
+}
+
+/// So much of a reason is kept, for as long as the object is rejected.
+const MAX_REASON: usize = 1024;
+
+/// What a peer says is shown to people, and kept: it ends somewhere.
+pub fn cut(mut text: String, most: usize) -> String {
+    if text.len() > most {
+        let end = (0..=most).rev().find(|at| text.is_char_boundary(*at));
+        text.truncate(end.unwrap_or(0));
+        text.push('…');
+    }
+    text
 }
 
 // --- parts

@@ -9,7 +9,7 @@ mod codec;
 use deltaplane_sync::ProtocolError;
 use tonic::{Code, Status};
 
-pub use codec::{decode_request, decode_response, encode_request, encode_response};
+pub use codec::{cut, decode_request, decode_response, encode_request, encode_response};
 
 /// No message is larger: what there is to send goes in parts, and an object of the largest size
 /// that an API takes fits.

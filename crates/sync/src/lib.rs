@@ -37,7 +37,7 @@ pub use ownership::{
     StatusWriters, Synced, Write, Writer, is_authored_here, judge,
 };
 pub use receiver::{Action, Outcome, Receiver};
-pub use sender::{Change, Held, Lineage, Need, Presence, Sender, View};
+pub use sender::{Change, Held, Lineage, Need, OnFork, Presence, Sender, View};
 pub use sessions::{SessionId, Sessions};
 pub use version::Version;
 pub use wire::{

@@ -44,6 +44,8 @@ pub struct Computed(Box<[Box<str>]>);
 pub enum Writer {
     /// The sync of this control plane, by its identity: no field manager's name makes one.
     Sync,
+    /// Its own controllers, which end namespaces and definitions with all that is in them.
+    Controllers,
     Other,
 }
 
@@ -118,8 +120,15 @@ pub fn judge(write: &Write<'_>) -> Result<(), Refusal> {
     match (write.writer, write.part) {
         (Writer::Sync, Part::Main) => untouched(write),
         (Writer::Sync, Part::Status | Part::Computed) => Err(Refusal::StatusBySync),
-        (Writer::Other, Part::Status) => status(write),
-        (Writer::Other, Part::Main | Part::Computed) => {
+        // Refusing would leave what holds it terminating for ever.
+        (Writer::Controllers, Part::Main) if write.new.is_none() || is_ending(write) => Ok(()),
+        (Writer::Other | Writer::Controllers, Part::Status) => {
+            status(write)?;
+            // It may carry labels and annotations, too.
+            forged(write)?;
+            mirrored(write)
+        }
+        (Writer::Other | Writer::Controllers, Part::Main | Part::Computed) => {
             forged(write)?;
             mirrored(write)?;
             named(write)?;
@@ -130,6 +139,12 @@ pub fn judge(write: &Write<'_>) -> Result<(), Refusal> {
             }
         }
     }
+}
+
+/// Whether an object is going already.
+fn is_ending(write: &Write<'_>) -> bool {
+    let ending = |object: &Value| object["metadata"].get("deletionTimestamp").is_some();
+    write.old.is_some_and(ending)
 }
 
 /// Sync leaves alone what was authored where it writes, and what came from elsewhere.
@@ -206,7 +221,7 @@ fn mirrored(write: &Write<'_>) -> Result<(), Refusal> {
     if write.new.is_none() && is_left_behind(write, &owner) {
         return Ok(());
     }
-    if owner == *write.place || (write.part == Part::Main && unchanged) {
+    if owner == *write.place || (write.part != Part::Computed && unchanged) {
         return Ok(());
     }
     let name = Mirrored::authored_as(old);
@@ -224,7 +239,10 @@ fn mirrored(write: &Write<'_>) -> Result<(), Refusal> {
 /// any more.
 fn is_left_behind(write: &Write<'_>, owner: &Origin) -> bool {
     match (write.place, owner) {
-        (Origin::Hub, Origin::Zone(zone)) => write.synced.is_none() || !write.zones.contains(zone),
+        (Origin::Hub, Origin::Zone(zone)) => {
+            let comes = |synced: Synced| synced.direction != Direction::HubToZone;
+            !write.synced.is_some_and(comes) || !write.zones.contains(zone)
+        }
         (Origin::Hub | Origin::Zone(_), _) => false,
     }
 }

@@ -89,9 +89,21 @@ pub enum Held {
     OtherStore { count: usize },
 }
 
+/// What to do when the receiver has seen more than this store ever had, because it was restored to
+/// an earlier state.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OnFork {
+    /// Nothing, until somebody says which side is right.
+    #[default]
+    Ask,
+    /// Bring the receiver to what is here, and remove nothing: what is here is what runs.
+    GoOn,
+}
+
 /// One end of a stream.
 #[derive(Debug)]
 pub struct Sender {
+    on_fork: OnFork,
     budget: DeletionBudget,
     ledger: Ledger,
     nonce: u64,
@@ -106,12 +118,18 @@ impl Sender {
     /// `ledger` is that of the receiver's last stream.
     pub fn new(budget: DeletionBudget, ledger: Ledger) -> Self {
         Self {
+            on_fork: OnFork::Ask,
             budget,
             ledger,
             nonce: 0,
             approved: 0,
             kinds: BTreeMap::new(),
         }
+    }
+
+    /// What to do when this store was restored to an earlier state.
+    pub fn on_fork(&mut self, on_fork: OnFork) {
+        self.on_fork = on_fork;
     }
 
     /// What was deleted lately.
@@ -145,7 +163,7 @@ impl Sender {
         if self.kinds.contains_key(&kind) {
             return Err(ProtocolError::SubscribedTwice { kind });
         }
-        let mut stream = Stream::begin(&kind, known, view)?;
+        let mut stream = Stream::begin(&kind, known, view, self.on_fork)?;
         stream.approve(self.approved);
         self.kinds.insert(kind, stream);
         Ok(())
@@ -271,6 +289,11 @@ impl Sender {
     /// What is not delivered yet: changed, under way or rejected.
     pub fn open(&self, kind: &SyncKind) -> usize {
         self.kinds.get(kind).map_or(0, Stream::open)
+    }
+
+    /// How many objects the receiver does not have as it should.
+    pub fn lacking(&self, kind: &SyncKind) -> usize {
+        self.kinds.get(kind).map_or(0, Stream::lacking)
     }
 
     /// The version that the receiver has acknowledged of an object, as far as is known.

@@ -12,8 +12,8 @@ use deltaplane_client::Pace;
 use deltaplane_fleet::synced_kinds;
 use deltaplane_runtime::{Stop, TaskGroup, Trigger};
 use deltaplane_sync::{
-    DeletionBudget, FEATURES, Known, Ledger, ObjectName, PROTOCOLS, Position, QUERY, Receiver,
-    Request, SyncKind,
+    DeletionBudget, FEATURES, Known, Ledger, ObjectName, OnFork, PROTOCOLS, Position, QUERY,
+    Receiver, Request, SyncKind,
 };
 use deltaplane_sync_grpc::proto::deltaplane::sync::v1::{Hello, Welcome, ZoneReport};
 use deltaplane_sync_grpc::{
@@ -21,7 +21,7 @@ use deltaplane_sync_grpc::{
 };
 use futures::future::ready;
 use futures::stream::{self, FuturesUnordered};
-use futures::{Stream, StreamExt};
+use futures::{FutureExt, Stream, StreamExt};
 use parking_lot::Mutex;
 use tokio::sync::mpsc;
 use tonic::metadata::MetadataValue;
@@ -84,7 +84,7 @@ impl Agent {
         let mut failures = 0;
         while !stop.is_requested() {
             let began = self.pace.clock.elapsed();
-            let Some(ended) = stop.unless(self.connection(&stop)).await else {
+            let Some(ended) = stop.unless(self.connection()).await else {
                 return;
             };
             let lasted = self.pace.clock.elapsed().saturating_sub(began);
@@ -119,7 +119,7 @@ impl Agent {
         }
     }
 
-    async fn connection(&self, stop: &Stop) -> Result<(), LinkError> {
+    async fn connection(&self) -> Result<(), LinkError> {
         let mut client = self.membership.connect().await?;
         let welcome = client.handshake(self.hello()).await?.into_inner();
         let session = welcome.session;
@@ -129,11 +129,32 @@ impl Agent {
             "connected to the hub"
         );
         let budget = budget(&welcome);
-        tokio::select! {
-            ended = self.down(client.clone(), session, budget, stop) => ended,
-            ended = self.up(client.clone(), session, stop) => ended,
-            ended = self.report(client.clone(), session) => ended,
-            never = self.answer(client, &welcome) => match never {},
+        // When one part ends, all do, each in its own way: what is being applied must not meet what
+        // the next connection brings, and what is kept for that must be true.
+        let (trigger, over) = Trigger::new();
+        let ends = |ended: Option<Result<(), LinkError>>| {
+            trigger.stop();
+            ended.unwrap_or(Ok(()))
+        };
+        let down = self.down(client.clone(), session, budget, &over);
+        let up = self.up(client.clone(), session, &over);
+        let report = over.unless(self.report(client.clone(), session));
+        let answer = over.unless(self.answer(client, &welcome));
+        let (down, up, report, _) = futures::join!(
+            down.map(|ended| ends(Some(ended))),
+            up.map(|ended| ends(Some(ended))),
+            report.map(ends),
+            answer,
+        );
+        let ended = [down, up, report].into_iter().filter_map(Result::err);
+        let mut ended: Vec<LinkError> = ended.collect();
+        // That the rest ended is a consequence.
+        let cause = ended
+            .iter()
+            .position(|error| !matches!(error, LinkError::Ended));
+        match ended.is_empty() {
+            true => Ok(()),
+            false => Err(ended.swap_remove(cause.unwrap_or(0))),
         }
     }
 
@@ -275,14 +296,15 @@ impl Agent {
         self.kept.lock().listed.insert(kind.clone());
     }
 
+    /// What is here of a kind. A position is used once: it is true until something comes.
     fn known(&self, kind: &SyncKind) -> Known {
-        let kept = self.kept.lock();
-        let Some((position, beyond)) = kept.resume.get(kind) else {
+        let resume = self.kept.lock().resume.remove(kind);
+        let Some((position, beyond)) = resume else {
             return self.target.versions(kind);
         };
         let beyond = beyond.iter();
         Known::Position {
-            position: position.clone(),
+            position,
             beyond: beyond
                 .map(|name| (name.clone(), self.target.version(kind, name)))
                 .collect(),
@@ -307,7 +329,13 @@ impl Agent {
         let ledger = self.kept.lock().withdrawn.clone();
         let catalog = self.uploads.catalog().clone();
         let clock = self.pace.clock.clone();
-        let sending = Sending::new(catalog, None, (DeletionBudget::default(), ledger), clock);
+        // The hub has its own budget, and people there who can approve more.
+        let budget = DeletionBudget {
+            max: u64::MAX,
+            percent: 100,
+        };
+        let sending = Sending::new(catalog, None, (budget, ledger), clock);
+        let sending = sending.on_fork(OnFork::GoOn);
         let sent = sending.run(requests, out, stop).await;
         self.kept.lock().withdrawn = sending.ledger();
         sent?;

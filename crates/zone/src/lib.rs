@@ -26,7 +26,7 @@ use deltaplane_client::pace::Backoff;
 use deltaplane_client::{ConnectError, Pace, in_process};
 use deltaplane_fleet::{LineageError, Ownership, SYNC_USER, follow_definitions, open_lineage};
 use deltaplane_plane::{Extensions, Opened, Plane, PlaneConfig, PlaneError};
-use deltaplane_runtime::identity::JoinString;
+use deltaplane_runtime::identity::{HubUrl, JoinString};
 use deltaplane_runtime::tasks::TaskError;
 use deltaplane_runtime::{Clock, Stop, Tasks};
 use deltaplane_store::Store;
@@ -51,6 +51,8 @@ pub struct ZoneConfig {
     pub plane: PlaneConfig,
     /// Needed until the zone has joined.
     pub join: Option<JoinString>,
+    /// Where the hub is, if not where it was when the zone joined.
+    pub hub: Option<HubUrl>,
     pub link: LinkConfig,
 }
 
@@ -106,6 +108,10 @@ impl Zone {
         let directory = membership_dir(&config.plane.data_dir);
         let join = config.join.as_ref();
         let membership = Membership::open(&directory, join, config.link, &clock).await?;
+        let membership = match config.hub {
+            Some(url) => membership.at(url),
+            None => membership,
+        };
         let name = membership.zone().clone();
         let plane = PlaneConfig {
             name: name.to_string(),

@@ -63,6 +63,8 @@ pub enum JoinError {
 }
 
 const HUB: &str = "hub";
+/// The fingerprint of the token that was used.
+const JOINED: &str = "joined";
 /// How long to wait after a renewal that failed; there is much time left when it is due.
 const RETRY: Duration = Duration::from_secs(60);
 
@@ -83,17 +85,19 @@ impl Membership {
             at: Time::from_system(kept.expires()),
         });
         let usable = kept.filter(|kept| !kept.is_expired(clock.now()));
-        let matches = |kept: &Credential| {
-            let ca = Fingerprint::of_pem(kept.ca());
-            join.is_none_or(|join| Some(join.ca) == ca)
-        };
         let url = files::read_if_exists(&directory.join(HUB))?;
-        let (credential, url) = match (usable.filter(matches), url, join) {
+        let joined = files::read_if_exists(&directory.join(JOINED))?;
+        // Another join string than the one that was used means that somebody wants to join anew.
+        let token = join.map(|join| Fingerprint::of(join.token.as_bytes()).to_string());
+        let usable = usable.filter(|_| token.is_none() || joined == token);
+        let (credential, url) = match (usable, url, join) {
             (Some(kept), Some(url), _) => (kept, url.trim().parse()?),
             (Some(_) | None, _, Some(join)) => {
                 let credential = request(join, link).await?;
                 files::write_private(&directory.join(HUB), join.url.as_str().as_bytes())?;
                 credential.save(directory)?;
+                let token = token.unwrap_or_default();
+                files::write_private(&directory.join(JOINED), token.as_bytes())?;
                 (credential, join.url.clone())
             }
             (Some(_) | None, _, None) => return Err(expired.unwrap_or(JoinError::NotJoined)),
@@ -109,6 +113,12 @@ impl Membership {
 
     pub fn zone(&self) -> &ZoneName {
         &self.zone
+    }
+
+    /// The same zone, when the hub is elsewhere by now.
+    #[must_use]
+    pub fn at(self, url: HubUrl) -> Self {
+        Self { url, ..self }
     }
 
     /// Where it is kept.

@@ -8,7 +8,7 @@ use deltaplane_client::feed::{Event, Feed, Query};
 use deltaplane_client::{Item as ApiItem, Pace, Resource};
 use deltaplane_fleet::kinds::SyncedKind;
 use deltaplane_runtime::{Stop, TaskGroup};
-use deltaplane_sync::{Crossing, Item, ORIGIN, ObjectName, Revision, SyncKind};
+use deltaplane_sync::{Crossing, Item, ORIGIN, ORPHANED, ObjectName, Revision, SyncKind};
 use futures::StreamExt;
 use kube::Client;
 use parking_lot::Mutex;
@@ -240,7 +240,9 @@ fn revision(item: &ApiItem) -> Revision {
 /// What of an object goes to the hub.
 fn entry(item: &ApiItem, synced: &SyncedKind) -> Option<Entry> {
     let object: Value = item.parse().ok()?;
-    if !synced.selects(&object) {
+    // What the hub left here is not the zone's to send, unless somebody makes it so.
+    let left = object["metadata"]["annotations"].get(ORPHANED).is_some();
+    if !synced.goes_up() || !synced.selects(&object) || left {
         return None;
     }
     let crossing = Crossing::of(&object).ok()?;

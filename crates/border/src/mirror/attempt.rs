@@ -10,7 +10,7 @@ use serde::de::IgnoredAny;
 use serde_json::{Value, json};
 
 /// After so many tries the object is rejected, which delays the next try further.
-const TRIES: u32 = 8;
+const TRIES: u32 = 5;
 
 /// Does it until it is done, or it is clear that it will not be.
 pub(super) async fn repeat<T, F>(pace: &Pace, mut act: impl FnMut() -> F) -> Result<T, String>

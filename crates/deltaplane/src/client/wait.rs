@@ -31,6 +31,9 @@ pub(crate) struct Wait {
     timeout: Duration,
 }
 
+/// How long to wait before a hub is asked again that did not answer.
+const AGAIN: Duration = Duration::from_secs(1);
+
 /// How many are enough.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Quorum {
@@ -115,9 +118,12 @@ async fn propagated(
 ) -> Result<ZoneName, ClientError> {
     let path = format!("{}/_propagated?revision={revision}", zone_path(zone));
     loop {
-        let answer: Value = request::get(client, &path).await?;
-        if answer["propagated"] == true {
-            return Ok(zone.clone());
+        match request::get::<Value>(client, &path).await {
+            Ok(answer) if answer["propagated"] == true => return Ok(zone.clone()),
+            Ok(_) => {}
+            Err(error) if error.code().is_some_and(|code| code < 500) => return Err(error.into()),
+            // The hub may be back before the time is over.
+            Err(_) => tokio::time::sleep(AGAIN).await,
         }
     }
 }

@@ -110,7 +110,7 @@ impl ZoneSync {
             "group": kind.group(),
             "kind": kind.kind(),
             "wanted": counts.wanted,
-            "acknowledged": counts.wanted.saturating_sub(counts.open),
+            "acknowledged": counts.acknowledged,
             "open": counts.open,
             "rejected": rejected,
             "held": counts.held,

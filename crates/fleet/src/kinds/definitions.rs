@@ -102,7 +102,16 @@ fn synced_kinds() -> Value {
                 "description": "What zones do with objects that they should not have any more, and that were not deleted.",
             },
         },
-        "x-kubernetes-validations": [{
+        "x-kubernetes-validations": [
+        {
+            "rule": "self.group != 'fleet.deltaplane.io' && !(self.kind in ['Event', 'Lease'])",
+            "message": "objects of this kind are about the control plane where they are, and do not cross",
+        },
+        {
+            "rule": "self.group != 'rbac.authorization.k8s.io' || self.direction == 'HubToZone'",
+            "message": "rights can be given from the hub to zones, and not the other way",
+        },
+        {
             "rule": "self.group == oldSelf.group && self.kind == oldSelf.kind",
             "message": "group and kind cannot be changed; make another SyncedKind",
         }],

@@ -1,7 +1,7 @@
 //! Whatever is written in whichever order: nothing is sent that no rule releases, and a hub that
 //! followed knows the same as one that starts anew.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -18,6 +18,9 @@ enum Write {
     DropKind,
     Namespace(u8),
     DropNamespace(u8),
+    /// Namespaces cross by themselves, too.
+    NamespaceKind(bool),
+    DropNamespaceKind,
 }
 
 fn writes() -> impl Strategy<Value = Vec<Write>> {
@@ -29,6 +32,8 @@ fn writes() -> impl Strategy<Value = Vec<Write>> {
         1 => Just(Write::DropKind),
         2 => (0..2_u8).prop_map(Write::Namespace),
         1 => (0..2_u8).prop_map(Write::DropNamespace),
+        1 => any::<bool>().prop_map(Write::NamespaceKind),
+        1 => Just(Write::DropNamespaceKind),
     ];
     proptest::collection::vec(write, 1..24)
 }
@@ -55,11 +60,23 @@ fn synced_kind(selected: Option<u8>, direction: u8, delete: bool) -> Value {
     synced("configmaps", "ConfigMap", &spec)
 }
 
+/// With a selector that none has, if not all are to cross.
+fn namespace_kind(all: bool) -> Value {
+    let mut spec = json!({"direction": "HubToZone", "onWithdraw": "Delete"});
+    if !all {
+        spec["selector"] = json!({"matchLabels": {"none": "has it"}});
+    }
+    synced("namespaces", "Namespace", &spec)
+}
+
 /// What the rules say, told in another way.
 #[derive(Default)]
 struct Oracle {
     objects: BTreeMap<String, (Option<u8>, Value)>,
     kind: Option<(Option<u8>, u8)>,
+    namespaces: BTreeSet<String>,
+    /// Whether all of them cross, if any does for itself.
+    namespace_kind: Option<bool>,
 }
 
 impl Oracle {
@@ -75,16 +92,34 @@ impl Oracle {
             }
             Write::Kind(selected, direction, _) => self.kind = Some((*selected, *direction)),
             Write::DropKind => self.kind = None,
-            Write::Namespace(_) | Write::DropNamespace(_) => {}
+            Write::Namespace(number) => {
+                self.namespaces.insert(format!("n{number}"));
+            }
+            Write::DropNamespace(number) => {
+                self.namespaces.remove(&format!("n{number}"));
+            }
+            Write::NamespaceKind(all) => self.namespace_kind = Some(*all),
+            Write::DropNamespaceKind => self.namespace_kind = None,
         }
+    }
+
+    /// The namespaces that are there and needed, or cross by themselves.
+    fn namespaces(&self) -> Vec<String> {
+        let released = self.released();
+        let needed = |namespace: &&String| {
+            let inside = format!("{namespace}/");
+            let used = released.iter().any(|(name, _)| name.starts_with(&inside));
+            used || self.namespace_kind == Some(true)
+        };
+        self.namespaces.iter().filter(needed).cloned().collect()
     }
 
     /// Names and contents.
     fn released(&self) -> Vec<(String, Value)> {
-        let Some((selected, direction)) = self.kind.filter(|(_, direction)| *direction != 2) else {
+        // What comes from zones only does not go to them.
+        let Some((selected, _)) = self.kind.filter(|(_, direction)| *direction != 2) else {
             return Vec::new();
         };
-        let _ = direction;
         let released = self
             .objects
             .iter()
@@ -122,6 +157,8 @@ async fn perform(world: &World, write: &Write) {
             let namespace = object("Namespace", "", &format!("n{number}"));
             world.delete("namespaces", &namespace).await;
         }
+        Write::NamespaceKind(all) => world.put(kinds, &namespace_kind(*all)).await,
+        Write::DropNamespaceKind => world.delete(kinds, &namespace_kind(true)).await,
     }
 }
 
@@ -139,7 +176,8 @@ async fn run(writes: Vec<Write>) {
     for write in &writes {
         perform(&world, write).await;
         oracle.note(write);
-        assert_eq!(released(&world).0, oracle.released(), "after {write:?}");
+        let expected = (oracle.released(), oracle.namespaces());
+        assert_eq!(released(&world), expected, "after {write:?}");
     }
     let before = released(&world);
     let after = released(&world.restart().await);

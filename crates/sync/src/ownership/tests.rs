@@ -140,6 +140,53 @@ fn mirrored_objects_are_changed_at_their_origin() {
 }
 
 #[test]
+fn a_status_carries_nothing_else_along() {
+    let mirrored = object(Some("hub"));
+    let freed = changed(&mirrored, |new| {
+        let labels = new["metadata"]["labels"].as_object_mut();
+        labels.expect("some").remove(ORIGIN);
+    });
+    let relabelled = changed(&mirrored, |new| {
+        new["metadata"]["labels"]["app"] = "x".into()
+    });
+    for new in [&freed, &relabelled] {
+        assert_ne!(
+            said("eu-1", Part::Status, Some(&mirrored), Some(new)),
+            "yes"
+        );
+    }
+}
+
+#[test]
+fn our_controllers_end_what_is_in_a_namespace_that_ends() {
+    let mirrored = object(Some("hub"));
+    let spec = changed(&mirrored, |new| new["spec"]["size"] = 2.into());
+    let going = changed(&mirrored, |new| {
+        new["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z".into();
+    });
+    let judged = |old: &Value, new: Option<&Value>| {
+        let write = Write {
+            place: &Origin::Zone(zone("eu-1")),
+            synced: None,
+            custom: true,
+            computed: &[],
+            writer: Writer::Controllers,
+            part: Part::Main,
+            old: Some(old),
+            new,
+            zones: &[],
+        };
+        judge(&write).is_ok()
+    };
+    assert!(judged(&mirrored, None));
+    assert!(
+        judged(&going, Some(&spec)),
+        "finalizers of namespaces are in their spec"
+    );
+    assert!(!judged(&mirrored, Some(&spec)));
+}
+
+#[test]
 fn where_an_object_is_from_cannot_be_forged() {
     let own = object(None);
     for (place, key) in [

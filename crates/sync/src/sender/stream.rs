@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use super::{Change, Held, Lineage, Presence, View};
+use super::{Change, Held, Lineage, OnFork, Presence, View};
 use crate::budget::Excess;
 use crate::names::{ObjectName, SyncKind};
 use crate::version::Version;
@@ -45,6 +45,8 @@ struct Open {
     held: Option<Version>,
     /// The first change that it does not have.
     since: Revision,
+    /// Since when it is to be removed, if it is.
+    asked: Revision,
     /// How often it was rejected.
     attempts: u32,
 }
@@ -78,6 +80,7 @@ impl Stream {
         kind: &SyncKind,
         known: Known,
         view: &dyn View,
+        on_fork: OnFork,
     ) -> Result<Self, ProtocolError> {
         let mut stream = Self {
             trusts: true,
@@ -99,13 +102,15 @@ impl Stream {
             }
             Known::Versions { mut held, sources } => {
                 let is = |lineage| move |source: &&Position| view.lineage(source) == lineage;
-                if let Some(forked) = sources.iter().find(is(Lineage::Forked)) {
+                let forked = sources.iter().find(is(Lineage::Forked));
+                if let (Some(forked), OnFork::Ask) = (forked, on_fork) {
                     return Err(ProtocolError::Forked {
                         followed: forked.revision,
                         ours: view.at().revision,
                     });
                 }
-                let foreign = sources.iter().any(|source| is(Lineage::Foreign)(&source));
+                let known = |source: &Position| is(Lineage::Known)(&source);
+                let foreign = !sources.iter().all(known);
                 stream.trusts = held.is_empty() || !(sources.is_empty() || foreign);
                 for (name, version) in view.wanted(kind) {
                     let before = held.remove(&name);
@@ -114,8 +119,10 @@ impl Stream {
                     }
                 }
                 let surplus = held.into_iter();
+                // Approvals of before do not count for what is found now.
+                let asked = view.at().revision;
                 stream.removals = surplus
-                    .map(|(name, version)| (name, Open::new(Some(version), 0)))
+                    .map(|(name, version)| (name, Open::new(Some(version), 0).asked(asked)))
                     .collect();
             }
         }
@@ -166,7 +173,7 @@ impl Stream {
             }
             Presence::Withdrawn(_) | Presence::Gone if nothing => {}
             Presence::Withdrawn(_) | Presence::Gone => {
-                self.removals.insert(name, open);
+                self.removals.insert(name, open.asked(revision));
             }
         }
     }
@@ -241,7 +248,7 @@ impl Stream {
 
     /// Adds the removals that may be made: those that were approved, or all if the budget allows.
     fn add_removals(&mut self, response: &mut Response, view: &dyn View, may: Allows<'_>) {
-        let approved = |open: &Open| self.approved > 0 && open.since <= self.approved;
+        let approved = |open: &Open| self.approved > 0 && open.asked <= self.approved;
         let any_approved = self.removals.values().any(approved);
         let chosen = self
             .removals
@@ -388,6 +395,15 @@ impl Stream {
         all.map(|(name, one)| (name, one.reason.as_str()))
     }
 
+    pub(super) fn lacking(&self) -> usize {
+        let flight = self
+            .flight
+            .iter()
+            .flat_map(|flight| flight.objects.values());
+        let under_way = flight.filter(|sent| sent.becomes.is_some()).count();
+        self.updates.len() + self.quarantined.len() + under_way
+    }
+
     pub(super) fn open(&self) -> usize {
         let flight = self
             .flight
@@ -414,8 +430,13 @@ impl Open {
         Self {
             held,
             since,
+            asked: since,
             attempts: 0,
         }
+    }
+
+    fn asked(self, asked: Revision) -> Self {
+        Self { asked, ..self }
     }
 }
 

@@ -133,6 +133,7 @@ async fn zone(hub: &Client, data: &Path) -> Zone {
     let mut plane = plane(data);
     plane.requests.watches_per_user = WATCHES;
     let config = ZoneConfig {
+        hub: None,
         plane,
         join: Some(join.parse().expect("a legal one")),
         link: LinkConfig::default(),

@@ -169,6 +169,7 @@ impl World {
             ..LinkConfig::default()
         };
         let good = ZoneConfig {
+            hub: None,
             plane: plane("good"),
             join: Some(join(&client, "good").await),
             link,
