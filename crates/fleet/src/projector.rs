@@ -87,6 +87,7 @@ impl Projector {
         let at = self.store.revision();
         let mut batch = Batch::new(&self.catalog);
         self.known = Known::default();
+        batch.knows_more = true;
         for object in self.list(ZONES, at).await? {
             self.zone(&object, true);
         }
@@ -158,7 +159,7 @@ impl Projector {
                 };
             }
         }
-        if knows_more || self.published.borrow().at == 0 {
+        if knows_more {
             self.published.send_replace(Arc::new(self.known.clone()));
         }
         // Last: who waits for the revision finds the rest.
@@ -181,10 +182,9 @@ impl Projector {
         let (object, there) = (event.object(), !event.is_delete());
         let key = event.key();
         match key.resource() {
-            ZONES => {
-                self.zone(object, there);
-                batch.knows_more = true;
-            }
+            // Every zone that comes or goes has its status written. What is known is copied for
+            // all to see, and wakes every session: only when it changed.
+            ZONES => batch.knows_more |= self.zone(object, there),
             KINDS => {
                 let at = object.revision();
                 self.synced_kind(batch, (object, there), at).await?;
@@ -203,9 +203,10 @@ impl Projector {
         Ok(())
     }
 
-    fn zone(&mut self, object: &Object, there: bool) {
+    /// Whether that is news.
+    fn zone(&mut self, object: &Object, there: bool) -> bool {
         let Ok(name) = object.key().name().parse::<ZoneName>() else {
-            return;
+            return false;
         };
         let value: Value = serde_json::from_slice(object.bytes()).unwrap_or_default();
         let spec = match value.get("spec") {
@@ -222,11 +223,10 @@ impl Projector {
                     approved: approved.and_then(|text| text.parse().ok()).unwrap_or(0),
                     token: annotation(TOKEN).map(str::to_owned),
                 };
-                self.known.zones.insert(name, entry);
+                let before = self.known.zones.insert(name, entry.clone());
+                before != Some(entry)
             }
-            Ok(_) | Err(_) => {
-                self.known.zones.remove(&name);
-            }
+            Ok(_) | Err(_) => self.known.zones.remove(&name).is_some(),
         }
     }
 
