@@ -1,5 +1,6 @@
 //! The sync services: from requests of zones to the fleet's sessions. It decides nothing.
 
+mod down;
 mod issuer;
 
 use std::sync::Arc;
@@ -37,6 +38,7 @@ use crate::query::Channels;
 
 /// Takes the requests of zones.
 pub(crate) struct SyncRoute {
+    services: Arc<Services>,
     server: SyncServer<Services>,
 }
 
@@ -68,19 +70,19 @@ impl SyncRoute {
         channels: Arc<Channels>,
         group: TaskGroup,
     ) -> Self {
-        let services = Services {
+        let services = Arc::new(Services {
             fleet,
             issuer,
             channels,
             group,
-        };
+        });
         // A zone that wants compression asks for it.
-        let server = SyncServer::new(services)
+        let server = SyncServer::from_arc(services.clone())
             .accept_compressed(CompressionEncoding::Gzip)
             .send_compressed(CompressionEncoding::Gzip)
             .max_decoding_message_size(MAX_MESSAGE)
             .max_encoding_message_size(MAX_MESSAGE);
-        Self { server }
+        Self { services, server }
     }
 }
 
@@ -90,6 +92,9 @@ impl Route for SyncRoute {
     }
 
     fn answer(&self, request: Request<Incoming>) -> BoxFuture<'static, Response<RouteBody>> {
+        if request.uri().path() == down::PATH {
+            return down::answer(self.services.clone(), request).boxed();
+        }
         let method = request.uri().path().strip_prefix(PREFIX);
         let most = match method.is_some_and(|method| STREAMS.contains(&method)) {
             true => usize::MAX,

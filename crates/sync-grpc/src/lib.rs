@@ -5,11 +5,13 @@
 //! [`ProtocolError`](deltaplane_sync::ProtocolError).
 
 mod codec;
+mod frames;
 
 use deltaplane_sync::ProtocolError;
 use tonic::{Code, Status};
 
 pub use codec::{cut, decode_request, decode_response, encode_request, encode_response};
+pub use frames::frame;
 
 /// No message is larger: what there is to send goes in parts, and an object of the largest size
 /// that an API takes fits.

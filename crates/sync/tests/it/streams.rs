@@ -207,6 +207,36 @@ fn many_deletions_wait_for_approval() {
 }
 
 #[test]
+fn an_approval_counts_for_what_was_to_go_when_it_was_given() {
+    let mut hub = hub(30);
+    let known = Known::Versions {
+        held: all(&hub),
+        sources: vec![hub.position()],
+    };
+    let approved_at = hub.revision;
+    for number in 0..11 {
+        let mut nobody = subscribe(&hub, all(&hub));
+        write(&mut hub, &mut nobody, &number.to_string(), None);
+    }
+    // Another stream finds by versions what is to go.
+    let mut sender = Sender::new(BUDGET, Ledger::default());
+    sender.approve(approved_at);
+    let request = Request::Subscribe {
+        kind: kind("Widget"),
+        known,
+    };
+    sender
+        .request(request, &hub, Duration::ZERO)
+        .expect("subscribed");
+    assert!(sender.poll(&hub, Duration::ZERO).is_empty(), "it is held");
+    sender.approve(hub.revision);
+    let [response] = &sender.poll(&hub, Duration::ZERO)[..] else {
+        panic!("it is approved");
+    };
+    assert_eq!((response.removed.len(), response.approved), (11, true));
+}
+
+#[test]
 fn single_deletions_count_together_from_stream_to_stream() {
     let mut hub = hub(30);
     let mut ledger = Ledger::default();
