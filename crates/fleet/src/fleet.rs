@@ -154,7 +154,11 @@ impl Fleet {
 
     /// How many zones have an object as it is, and how many should.
     pub fn spread(&self, kind: &SyncKind, name: &ObjectName) -> (usize, usize) {
-        let zones: Vec<ZoneName> = self.0.known.borrow().zones.keys().cloned().collect();
+        let zones: Vec<ZoneName> = {
+            let known = self.0.known.borrow();
+            let enabled = known.zones.iter().filter(|(_, zone)| zone.spec.enabled);
+            enabled.map(|(name, _)| name.clone()).collect()
+        };
         let entry = self.0.catalog.read().entry(kind, name).cloned();
         let Some(entry) = entry else {
             return (0, 0);

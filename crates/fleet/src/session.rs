@@ -277,6 +277,9 @@ impl Fleet {
         self.inner().opened.send_modify(|opened| *opened += 1);
         self.note(session, None);
         let ended = session.ended();
+        // Before the first request: it may be about what was approved.
+        session.sending.approve(self.approved(&session.zone));
+        let requests = requests.inspect(|_| self.heard(session));
         let sent = tokio::select! {
             sent = session.sending.run(requests, out, &ended) => sent,
             () = self.approve(session) => Ok(()),

@@ -163,7 +163,12 @@ impl Sender {
         if self.kinds.contains_key(&kind) {
             return Err(ProtocolError::SubscribedTwice { kind });
         }
-        let mut stream = Stream::begin(&kind, known, view, self.on_fork)?;
+        let on_fork = match self.approved {
+            0 => self.on_fork,
+            // Somebody said that this side is right.
+            _ => OnFork::GoOn,
+        };
+        let mut stream = Stream::begin(&kind, known, view, on_fork)?;
         stream.approve(self.approved);
         self.kinds.insert(kind, stream);
         Ok(())

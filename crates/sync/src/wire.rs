@@ -119,7 +119,7 @@ pub enum ProtocolError {
     #[error("the changes since revision {since} are not kept any more: resume by versions")]
     TooOld { since: Revision },
     #[error(
-        "revision {followed} was followed, which this store (at {ours}) never had: it was restored to an earlier state, and somebody must say which side is right"
+        "revision {followed} was followed, which this store (at {ours}) never had: it was restored to an earlier state, and somebody must say which side is right: `deltaplane zones approve-deletions <zone>` says that the hub is, or restore a newer state"
     )]
     Forked { followed: Revision, ours: Revision },
     #[error("too many changes were not read in time: resume by versions")]

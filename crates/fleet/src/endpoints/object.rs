@@ -87,10 +87,7 @@ impl ObjectZones {
         let state = session
             .as_ref()
             .and_then(|session| session.sending.object(kind, name));
-        let as_of = session.map(|session| match session.is_open() {
-            true => self.0.inner().clock.now(),
-            false => session.heard(),
-        });
+        let as_of = session.map(|session| session.heard());
         let Some(ObjectState {
             wanted,
             acknowledged,

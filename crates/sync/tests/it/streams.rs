@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use deltaplane_sync::{
-    Action, DeletionBudget, Epoch, Known, Ledger, ObjectName, Position, ProtocolError, Receiver,
-    Rejection, Request, Response, Sender, Version, Withdrawal,
+    Action, DeletionBudget, Epoch, Held, Known, Ledger, ObjectName, Position, ProtocolError,
+    Receiver, Rejection, Request, Response, Sender, Version, Withdrawal,
 };
 
 use crate::world::{Entry, Hub, World, item, kind, name};
@@ -344,18 +344,31 @@ fn a_restored_store_asks_who_is_right() {
         );
     }
     let mut sender = Sender::new(BUDGET, Ledger::default());
-    let known = Known::Versions {
-        held: BTreeMap::new(),
-        sources: vec![followed],
-    };
     let request = Request::Subscribe {
         kind: kind("Widget"),
-        known,
+        known: Known::Versions {
+            held: BTreeMap::from([(name("3"), item(&name("3"), 3).version)]),
+            sources: vec![followed],
+        },
     };
-    let why = sender.request(request, &hub, Duration::ZERO);
+    let why = sender.request(request.clone(), &hub, Duration::ZERO);
     assert!(
         matches!(why, Err(ProtocolError::Forked { followed: 5, .. })),
         "{why:?}"
+    );
+    // Somebody says that this side is: it sends what it has, and takes nothing away yet.
+    sender.approve(hub.revision - 1);
+    sender
+        .request(request, &hub, Duration::ZERO)
+        .expect("it goes on");
+    let [response] = &sender.poll(&hub, Duration::ZERO)[..] else {
+        panic!("there is something to send");
+    };
+    assert!(!response.items.is_empty() && response.removed.is_empty());
+    let held = sender.held(&kind("Widget"));
+    assert!(
+        matches!(held, Some(Held::OtherStore { count: 1 })),
+        "{held:?}"
     );
 }
 
