@@ -28,4 +28,5 @@ macro_rules! scripts {
 scripts! {
     objects_cross "cross";
     everyone_writes_only_what_is_theirs "refusals";
+    what_is_withdrawn_stays "withdraw";
 }
