@@ -2,7 +2,7 @@
 //! services that carry them. It decides nothing.
 //!
 //! Invariant: whatever bytes a peer sends come out as a message that is legal in itself, or as a
-//! [`ProtocolError`](deltaplane_sync::ProtocolError).
+//! [`ProtocolError`].
 
 mod codec;
 mod frames;
