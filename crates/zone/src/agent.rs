@@ -123,6 +123,11 @@ impl Agent {
         let mut client = self.membership.connect().await?;
         let welcome = client.handshake(self.hello()).await?.into_inner();
         let session = welcome.session;
+        // A hub that was opened anew knows no changes of before: it would refuse what it is told of
+        // them, and another connection would be needed to tell it versions.
+        let current = |position: &Position| *position.epoch.0 == *welcome.epoch;
+        let resume = |kept: &mut Kept| kept.resume.retain(|_, (position, _)| current(position));
+        resume(&mut self.kept.lock());
         tracing::info!(
             hub = self.membership.url().as_str(),
             session,

@@ -104,7 +104,9 @@ impl Simulated {
             features: FEATURES.map(str::to_owned).into(),
             epoch: self.membership.zone().to_string(),
         };
-        let session = client.handshake(hello).await?.into_inner().session;
+        let welcome = client.handshake(hello).await?.into_inner();
+        let session = welcome.session;
+        self.versions.memory().follow(&welcome.epoch);
         tokio::select! {
             ended = self.down(client.clone(), session, stop) => ended,
             ended = self.up(client.clone(), session, stop) => ended,

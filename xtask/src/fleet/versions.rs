@@ -115,6 +115,13 @@ impl Memory {
         }
     }
 
+    /// Resumes as zones do: from positions of a hub that was not opened anew since, and otherwise
+    /// by versions.
+    pub(super) fn follow(&mut self, epoch: &str) {
+        let resume = &mut self.resume;
+        resume.retain(|_, (position, _)| *position.epoch.0 == *epoch);
+    }
+
     /// The same, with all of it shared by its clones.
     pub(crate) fn shared(mut self) -> Self {
         let kinds: BTreeSet<SyncKind> = self.since.keys().map(|(kind, _)| kind.clone()).collect();

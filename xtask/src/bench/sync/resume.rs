@@ -6,6 +6,7 @@ use anyhow::{Context, Result, ensure};
 
 use super::embedded::{EmbeddedHub, EmbeddedZone, Objects, PATIENCE};
 use super::{Line, Size};
+use crate::bench::cpu;
 use crate::fleet::authored;
 
 const LOOK: Duration = Duration::from_millis(10);
@@ -14,16 +15,18 @@ pub(super) async fn run(size: Size) -> Result<Vec<Line>> {
     let directory = tempfile::tempdir().context("making a temporary directory")?;
     let mut hub = EmbeddedHub::start(directory.path()).await?;
     authored::objects(&hub.client, 0..size.initial).await?;
-    let started = Instant::now();
+    let pids = [std::process::id()];
+    let (started, busy) = (Instant::now(), cpu::time(&pids)?);
     let mut zone = EmbeddedZone::start(&hub, 0, directory.path()).await?;
     let ready = started.elapsed();
     let mut objects = zone.objects()?;
     zone.holds(&mut objects, size.initial).await?;
-    let initial = started.elapsed();
+    let (initial, busy) = (started.elapsed(), cpu::time(&pids)? - busy);
     let what = format!("initial sync of {} objects", size.initial);
     let mut lines = vec![
         Line::time(format!("{what}, from the zone's start"), initial, "2 s"),
         Line::time("of which until the zone's own API is ready", ready, ""),
+        Line::time(format!("{what}, CPU of hub and zone together"), busy, ""),
     ];
 
     let nothing = |how| Line::new(format!("objects sent again {how}"), "0", "0 (asserted)");
