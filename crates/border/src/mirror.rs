@@ -3,12 +3,14 @@
 //! It never writes a status, and never touches what was authored here: neither by name nor by
 //! deletion.
 
+mod along;
 mod attempt;
 
 pub use attempt::served_version;
 
 use std::collections::BTreeMap;
 
+use deltaplane_client::discovery::discover;
 use deltaplane_client::request::{self, Patch, RequestError};
 use deltaplane_client::{ObjectKey, Pace, Resource};
 use deltaplane_sync::{
@@ -17,7 +19,7 @@ use deltaplane_sync::{
     is_authored_here, mirrored_name,
 };
 use futures::FutureExt;
-use futures::future::BoxFuture;
+use futures::future::{BoxFuture, ready};
 use kube::Client;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
@@ -330,6 +332,19 @@ impl Mirror {
         Ok(())
     }
 
+    /// How many objects are in namespaces, or are of definitions.
+    async fn goes_along(&self, kind: &SyncKind, names: &[ObjectName]) -> Result<u64, String> {
+        let Self { config, .. } = self;
+        let served = discover(&config.client).await;
+        let served = served.map_err(|error| along::unknown(kind, &error))?;
+        let mut count = 0;
+        for name in names {
+            let local = self.local_name(kind, name);
+            count += along::count(&config.client, &served, kind, &local).await?;
+        }
+        Ok(count)
+    }
+
     fn forget(&self, kind: &SyncKind, name: &ObjectName) {
         if let Some(of_kind) = self.state.lock().held.get_mut(kind) {
             of_kind.remove(name);
@@ -359,6 +374,17 @@ impl Target for Mirror {
     fn count(&self, kind: &SyncKind) -> u64 {
         let state = self.state.lock();
         state.held.get(kind).map_or(0, |held| held.len() as u64)
+    }
+
+    fn along<'a>(
+        &'a self,
+        kind: &'a SyncKind,
+        names: &'a [ObjectName],
+    ) -> BoxFuture<'a, Result<u64, String>> {
+        match is_shared(kind) {
+            true => self.goes_along(kind, names).boxed(),
+            false => ready(Ok(0)).boxed(),
+        }
     }
 }
 

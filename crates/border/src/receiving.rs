@@ -1,15 +1,16 @@
 //! The loop that takes what comes: many objects at once, each answered for.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use deltaplane_runtime::{Clock, Stop, TaskGroup};
 use deltaplane_sync::{
     Action, Item, Known, ObjectName, Outcome, Position, ProtocolError, Receiver, Request, Response,
-    SyncKind,
+    Stake, SyncKind,
 };
 use futures::future::BoxFuture;
-use futures::{Stream, StreamExt};
+use futures::stream::FuturesUnordered;
+use futures::{FutureExt, Stream, StreamExt};
 use tokio::sync::mpsc;
 
 /// Where what comes goes.
@@ -27,7 +28,16 @@ pub trait Target: Send + Sync + 'static {
     fn delete<'a>(&'a self, kind: &'a SyncKind, name: &'a ObjectName) -> BoxFuture<'a, Outcome>;
     /// How many objects of a kind are here that came like this.
     fn count(&self, kind: &SyncKind) -> u64;
+    /// How many others would go with these, whoever made them; a reason when that cannot be known.
+    fn along<'a>(
+        &'a self,
+        kind: &'a SyncKind,
+        names: &'a [ObjectName],
+    ) -> BoxFuture<'a, Result<u64, String>>;
 }
+
+/// A response, and how many objects would go along with what it removes.
+type Weighed = (Response, Result<u64, String>);
 
 /// One end of a stream, and what it does.
 pub struct Receiving<T> {
@@ -40,6 +50,9 @@ pub struct Receiving<T> {
     running: usize,
     running_of: BTreeMap<SyncKind, usize>,
     finished: (mpsc::Sender<Finished>, mpsc::Receiver<Finished>),
+    /// What is to be removed is looked at first, beside what goes on.
+    weighing: FuturesUnordered<BoxFuture<'static, Weighed>>,
+    weighing_of: BTreeSet<SyncKind>,
 }
 
 /// Where to say what to subscribe to. Cheap to clone.
@@ -85,6 +98,8 @@ impl<T: Target> Receiving<T> {
             running: 0,
             running_of: BTreeMap::new(),
             finished: mpsc::channel(PARALLEL),
+            weighing: FuturesUnordered::new(),
+            weighing_of: BTreeSet::new(),
         };
         (receiving, Subscriptions(sender))
     }
@@ -111,13 +126,19 @@ impl<T: Target> Receiving<T> {
                     Some(receiver.subscribe(kind, known))
                 }
                 response = responses.next() => match response {
-                    Some(Ok(response)) => match self.take(receiver, response) {
+                    Some(Ok(response)) => match self.weigh(receiver, response) {
                         Ok(request) => request,
                         Err(error) => break Err(error),
                     },
                     Some(Err(error)) => break Err(error),
                     None => break Ok(()),
                 },
+                Some(weighed) = self.weighing.next(), if !self.weighing.is_empty() => {
+                    match self.take(receiver, weighed) {
+                        Ok(request) => request,
+                        Err(error) => break Err(error),
+                    }
+                }
             };
             let Some(request) = request else {
                 continue;
@@ -138,15 +159,40 @@ impl<T: Target> Receiving<T> {
         ended
     }
 
-    fn take(
+    /// Takes a response, at once if it removes nothing.
+    fn weigh(
         &mut self,
         receiver: &mut Receiver,
         response: Response,
     ) -> Result<Option<Request>, ProtocolError> {
+        let kind = response.kind.clone();
+        if self.weighing_of.contains(&kind) {
+            return Err(ProtocolError::Unanswered { kind });
+        }
+        if response.removed.is_empty() {
+            return self.take(receiver, (response, Ok(0)));
+        }
+        self.weighing_of.insert(kind);
+        let target = self.target.clone();
+        let weighing = async move {
+            let along = target.along(&response.kind, &response.removed).await;
+            (response, along)
+        };
+        self.weighing.push(weighing.boxed());
+        Ok(None)
+    }
+
+    fn take(
+        &mut self,
+        receiver: &mut Receiver,
+        (response, along): Weighed,
+    ) -> Result<Option<Request>, ProtocolError> {
         let at = response.at.clone();
         let kind = response.kind.clone();
-        let held = self.target.count(&response.kind);
-        let actions = receiver.response(response, held, self.clock.elapsed())?;
+        self.weighing_of.remove(&kind);
+        let held = self.target.count(&kind);
+        let stake = Stake { held, along };
+        let actions = receiver.response(response, &stake, self.clock.elapsed())?;
         let (mut answer, mut works) = (None, VecDeque::new());
         for action in actions {
             match action {

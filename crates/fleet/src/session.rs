@@ -133,6 +133,14 @@ impl Target for FromZone {
     fn count(&self, kind: &SyncKind) -> u64 {
         self.mirror.count(kind)
     }
+
+    fn along<'a>(
+        &'a self,
+        kind: &'a SyncKind,
+        names: &'a [ObjectName],
+    ) -> BoxFuture<'a, Result<u64, String>> {
+        self.mirror.along(kind, names)
+    }
 }
 
 // === impl Session ===
@@ -218,13 +226,7 @@ impl Fleet {
 
     fn open_session(&self, (zone, uid): (&ZoneName, &str), peer: Peer) -> Arc<Session> {
         let inner = self.inner();
-        let budget = inner
-            .known
-            .borrow()
-            .zones
-            .get(zone)
-            .map(|zone| zone.budget());
-        let budget = budget.unwrap_or_default();
+        let budget = self.budget(zone);
         let now = inner.clock.now();
         let mut zones = inner.zones.lock();
         let (id, _) = zones.numbers.open(zone);
@@ -298,7 +300,14 @@ impl Fleet {
         sent
     }
 
-    /// Ends the sessions of zones that may not be connected any more.
+    /// How much may be deleted in a zone, or because of it.
+    fn budget(&self, zone: &ZoneName) -> DeletionBudget {
+        let known = self.inner().known.borrow();
+        let zone = known.zones.get(zone);
+        zone.map(|zone| zone.budget()).unwrap_or_default()
+    }
+
+    /// Ends the sessions of zones that may not be connected any more, or not like this.
     pub(crate) async fn dismiss(&self) {
         let mut known = self.inner().known.clone();
         loop {
@@ -312,7 +321,9 @@ impl Fleet {
                 zones.sessions.values().cloned().collect()
             };
             for session in sessions {
-                if self.admit(&session.zone, &session.uid).is_err() {
+                let admitted = self.admit(&session.zone, &session.uid);
+                // Both ends keep the budget, and the other one is told it when it connects.
+                if admitted.is_err() || self.budget(&session.zone) != session.budget {
                     session.ended.stop();
                 }
             }
@@ -419,18 +430,8 @@ impl Fleet {
             sender: Origin::Zone(session.zone.clone()),
             guarded: true,
         }));
-        let (budget, ledger) = {
-            let zones = inner.zones.lock();
-            let budget = inner
-                .known
-                .borrow()
-                .zones
-                .get(&session.zone)
-                .map(|zone| zone.budget());
-            let ledger = zones.ledgers.get(&session.zone).cloned();
-            (budget.unwrap_or_default(), ledger.unwrap_or_default())
-        };
-        let mut receiver = Receiver::new(budget, ledger);
+        let ledger = inner.zones.lock().ledgers.get(&session.zone).cloned();
+        let mut receiver = Receiver::new(session.budget, ledger.unwrap_or_default());
         let target = Arc::new(FromZone {
             mirror: mirror.clone(),
             known: inner.known.clone(),

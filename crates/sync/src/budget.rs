@@ -60,9 +60,18 @@ impl fmt::Display for Excess {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "{} objects would be deleted ({} were lately), and {} may be without approval",
-            self.wanted, self.spent, self.allowed
+            "{} would be deleted ({} lately), and {} may be without approval",
+            objects(self.wanted),
+            self.spent,
+            self.allowed
         )
+    }
+}
+
+fn objects(count: u64) -> String {
+    match count {
+        1 => "1 object".to_owned(),
+        _ => format!("{count} objects"),
     }
 }
 
@@ -99,6 +108,16 @@ impl Ledger {
             recent.pop_front();
         }
         recent.push_back((now, count));
+    }
+
+    /// Of what was spent last, so much was not deleted after all.
+    pub(crate) fn refund(&mut self, kind: &SyncKind, mut count: u64) {
+        let spending = self.0.get_mut(kind).into_iter();
+        for (_, spent) in spending.flat_map(|spending| spending.recent.iter_mut().rev()) {
+            let back = count.min(*spent);
+            *spent -= back;
+            count -= back;
+        }
     }
 
     /// When something of a kind is forgotten next.
@@ -144,6 +163,23 @@ mod tests {
         assert_eq!(two.map_err(|excess| excess.spent), Err(2));
         let other = SyncKind::new("", "Secret").expect("legal");
         assert_eq!(ledger.check(&other, budget, (3, 10), second * 3), Ok(()));
+    }
+
+    #[test]
+    fn what_stayed_does_not_count() {
+        let budget = DeletionBudget { max: 3, percent: 0 };
+        let kind = SyncKind::new("", "ConfigMap").expect("legal");
+        let mut ledger = Ledger::default();
+        ledger.spend(&kind, 2, Duration::ZERO);
+        ledger.spend(&kind, 1, Duration::ZERO);
+        ledger.refund(&kind, 2);
+        let spent = |ledger: &Ledger| {
+            let excess = ledger.check(&kind, budget, (9, 10), Duration::ZERO);
+            excess.map_err(|excess| excess.spent)
+        };
+        assert_eq!(spent(&ledger), Err(1));
+        ledger.refund(&kind, 9);
+        assert_eq!(spent(&ledger), Err(0));
     }
 
     #[test]

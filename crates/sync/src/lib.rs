@@ -36,7 +36,7 @@ pub use ownership::{
     AUTHORED_HERE, Computed, Direction, MANAGER, Part, Refusal, SYNCS_ANNOTATIONS, SYNCS_LABELS,
     StatusWriters, Synced, Write, Writer, is_authored_here, judge,
 };
-pub use receiver::{Action, Outcome, Receiver};
+pub use receiver::{Action, Outcome, Receiver, Stake};
 pub use sender::{Change, Held, Lineage, Need, OnFork, Presence, Sender, View};
 pub use sessions::{SessionId, Sessions};
 pub use version::Version;

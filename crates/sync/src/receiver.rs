@@ -34,6 +34,16 @@ pub enum Action {
 /// How it went; a reason when it did not.
 pub type Outcome = Result<(), String>;
 
+/// What is at stake where a response is to be done.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stake {
+    /// How many objects of its kind are there.
+    pub held: u64,
+    /// How many would go along with those that it removes, whoever made them; a reason when that
+    /// cannot be known.
+    pub along: Result<u64, String>,
+}
+
 /// One end of a stream.
 #[derive(Debug)]
 pub struct Receiver {
@@ -61,6 +71,11 @@ struct Work {
     nonce: u64,
     left: BTreeSet<ObjectName>,
     rejected: Vec<Rejection>,
+    /// What is to be deleted, and is still there.
+    deleting: BTreeSet<ObjectName>,
+    /// How many they were, and how many objects they cost.
+    deletions: u64,
+    cost: u64,
     /// What is here when this is done, if that is a whole.
     whole: Option<Position>,
 }
@@ -103,11 +118,11 @@ impl Receiver {
         Request::Subscribe { kind, known }
     }
 
-    /// What to do about a response. `held` is how many objects of its kind are there.
+    /// What to do about a response.
     pub fn response(
         &mut self,
         response: Response,
-        held: u64,
+        stake: &Stake,
         now: Duration,
     ) -> Result<Vec<Action>, ProtocolError> {
         let kind = response.kind.clone();
@@ -126,22 +141,34 @@ impl Receiver {
             nonce: response.nonce,
             left: BTreeSet::new(),
             rejected: Vec::new(),
+            deleting: BTreeSet::new(),
+            deletions: 0,
+            cost: 0,
             whole: response.complete.then(|| response.at.clone()),
         };
         following.beyond.extend(response.names().cloned());
         let mut actions = Vec::new();
-        let wanted = response.removed.len() as u64;
+        let wanted = stake.wanted(&response);
         let ledger = &mut self.ledger;
-        let excess = ledger.check(&kind, self.budget, (wanted, held), now).err();
-        match excess.filter(|_| wanted > 0 && !response.approved) {
-            Some(excess) => work
+        let refusal = match &stake.along {
+            _ if response.approved || response.removed.is_empty() => None,
+            Err(reason) => Some(reason.clone()),
+            Ok(_) => {
+                let excess = ledger.check(&kind, self.budget, (wanted, stake.held), now);
+                excess.err().map(|excess| excess.to_string())
+            }
+        };
+        match refusal {
+            Some(reason) => work
                 .rejected
                 .extend(response.removed.into_iter().map(|name| {
-                    let reason = excess.to_string();
+                    let reason = reason.clone();
                     Rejection { name, reason }
                 })),
             None => {
                 ledger.spend(&kind, wanted, now);
+                (work.deletions, work.cost) = (response.removed.len() as u64, wanted);
+                work.deleting = response.removed.iter().cloned().collect();
                 actions.extend(response.removed.into_iter().map(|name| Action::Delete {
                     kind: kind.clone(),
                     name,
@@ -180,9 +207,17 @@ impl Receiver {
         if !work.left.remove(name) {
             return None;
         }
-        if let Err(reason) = outcome {
-            let name = name.clone();
-            work.rejected.push(Rejection { name, reason });
+        match outcome {
+            Ok(()) => {
+                work.deleting.remove(name);
+            }
+            Err(reason) => {
+                let name = name.clone();
+                work.rejected.push(Rejection { name, reason });
+            }
+        }
+        if work.left.is_empty() {
+            self.ledger.refund(kind, work.stayed());
         }
         match following.finish(kind)? {
             Action::Send(request) => Some(request),
@@ -203,6 +238,25 @@ impl Receiver {
         self.kinds
             .get(kind)
             .map_or(&[], |following| &following.sources)
+    }
+}
+
+// === impl Stake ===
+
+impl Stake {
+    /// So many objects, and nothing that depends on them.
+    pub fn of(held: u64) -> Self {
+        let along = Ok(0);
+        Self { held, along }
+    }
+
+    /// How many objects would go.
+    fn wanted(&self, response: &Response) -> u64 {
+        let along = self.along.as_ref().copied().unwrap_or_default();
+        match response.removed.len() as u64 {
+            0 => 0,
+            removed => removed + along,
+        }
     }
 }
 
@@ -246,6 +300,19 @@ impl Following {
             nonce: work.nonce,
             rejected: work.rejected,
         }))
+    }
+}
+
+// === impl Work ===
+
+impl Work {
+    /// Of what was to be deleted, how much was not.
+    fn stayed(&self) -> u64 {
+        match self.deleting.len() as u64 {
+            stayed if stayed == self.deletions => self.cost,
+            // What the others took along is not known one by one.
+            stayed => stayed,
+        }
     }
 }
 

@@ -183,9 +183,10 @@ impl Sender {
     ) -> Result<(), ProtocolError> {
         let stream = self.kinds.get_mut(kind);
         let unexpected = || ProtocolError::UnexpectedAnswer { kind: kind.clone() };
-        stream
-            .ok_or_else(unexpected)?
-            .answered(nonce, rejected, now, unexpected)
+        let stream = stream.ok_or_else(unexpected)?;
+        let refused = stream.answered(nonce, rejected, now, unexpected)?;
+        self.ledger.refund(kind, refused);
+        Ok(())
     }
 
     /// Objects of a kind changed, in this order. The view shows it already, and nothing later.
@@ -238,10 +239,8 @@ impl Sender {
         let mut response = stream.batch(kind, view, &waits, &may, now)?;
         self.nonce += 1;
         response.nonce = self.nonce;
-        response.complete = stream.sent(&response);
-        let gone = response.removed.iter();
-        let gone = gone.map(|name| 1 + view.cascade(kind, name)).sum();
-        self.ledger.spend(kind, gone, now);
+        response.complete = stream.sent(&response, view);
+        self.ledger.spend(kind, stream.cost(), now);
         Some(response)
     }
 

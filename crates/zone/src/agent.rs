@@ -227,19 +227,20 @@ impl Agent {
 
     /// Subscribes to what crosses, the kinds to come included.
     async fn subscribe(&self, to: Subscriptions, subscribed: &Mutex<BTreeSet<SyncKind>>) {
+        let mut begun = BTreeSet::from([synced_kinds(), definitions(), namespaces()]);
         for kind in [synced_kinds(), definitions(), namespaces()] {
             self.subscribe_to(&to, kind, subscribed).await;
         }
         let mut kinds = self.target.kinds();
-        let mut begun = BTreeSet::new();
         // Side by side: a kind that cannot be listed, such as one that a cluster does not let us
         // read, must not keep the others waiting.
         let mut subscribing = FuturesUnordered::new();
         let remembered = self.remembered.lock().kinds().clone();
         for (kind, plural) in remembered {
             self.target.mirror.learn(&kind, &plural);
-            begun.insert(kind.clone());
-            subscribing.push(self.subscribe_to(&to, kind, subscribed));
+            if begun.insert(kind.clone()) {
+                subscribing.push(self.subscribe_to(&to, kind, subscribed));
+            }
         }
         loop {
             let now = kinds.borrow_and_update().clone();

@@ -134,4 +134,12 @@ impl Target for ZoneTarget {
             false => self.mirror.count(kind),
         }
     }
+
+    fn along<'a>(
+        &'a self,
+        kind: &'a SyncKind,
+        names: &'a [ObjectName],
+    ) -> BoxFuture<'a, Result<u64, String>> {
+        self.mirror.along(kind, names)
+    }
 }

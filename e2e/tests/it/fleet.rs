@@ -1,5 +1,6 @@
 //! A hub and a zone in processes of their own.
 
+mod along;
 mod world;
 
 use std::collections::BTreeMap;

@@ -208,6 +208,14 @@ impl Target for Versions {
         let first = memory.first.get(kind).map_or(0, |first| first.len());
         (first + memory.since.len()) as u64
     }
+
+    fn along<'a>(
+        &'a self,
+        _: &'a SyncKind,
+        _: &'a [ObjectName],
+    ) -> BoxFuture<'a, Result<u64, String>> {
+        ready(Ok(0)).boxed()
+    }
 }
 
 /// What a thread that panicked left is still whole: every change here is one step.

@@ -70,6 +70,8 @@ struct Sent {
     open: Open,
     /// What the receiver has once it took it.
     becomes: Option<Version>,
+    /// How many objects go with it, itself included.
+    cost: u64,
 }
 
 // === impl Stream ===
@@ -181,6 +183,11 @@ impl Stream {
     pub(super) fn approve(&mut self, revision: Revision) {
         self.approved = self.approved.max(revision);
         self.held = None;
+        // What the receiver kept from going need not wait for its next turn.
+        let approved = self.quarantined.values_mut();
+        for one in approved.filter(|one| one.open.asked <= revision) {
+            one.until = Duration::ZERO;
+        }
     }
 
     /// Whether the receiver does not have an object as it should.
@@ -284,17 +291,25 @@ impl Stream {
     }
 
     /// A response goes out. Whether nothing is left once it is done.
-    pub(super) fn sent(&mut self, response: &Response) -> bool {
+    pub(super) fn sent(&mut self, response: &Response, view: &dyn View) -> bool {
         let mut objects = BTreeMap::new();
+        let mut add = |name: &ObjectName, open: Option<Open>, becomes, cost| {
+            let sent = open.map(|open| Sent {
+                open,
+                becomes,
+                cost,
+            });
+            objects.extend(sent.map(|sent| (name.clone(), sent)));
+        };
         for (name, item) in &response.items {
-            let becomes = Some(item.version);
-            let open = self.updates.remove(name);
-            objects.extend(open.map(|open| (name.clone(), Sent { open, becomes })));
+            add(name, self.updates.remove(name), Some(item.version), 0);
         }
-        for name in response.orphaned.iter().chain(&response.removed) {
-            let becomes = None;
-            let open = self.removals.remove(name);
-            objects.extend(open.map(|open| (name.clone(), Sent { open, becomes })));
+        for name in &response.orphaned {
+            add(name, self.removals.remove(name), None, 0);
+        }
+        for name in &response.removed {
+            let cost = 1 + view.cascade(&response.kind, name);
+            add(name, self.removals.remove(name), None, cost);
         }
         self.flight = Some(Flight {
             nonce: response.nonce,
@@ -303,13 +318,22 @@ impl Stream {
         self.updates.is_empty() && self.removals.is_empty() && self.quarantined.is_empty()
     }
 
+    /// The cost of what is under way.
+    pub(super) fn cost(&self) -> u64 {
+        let flight = self.flight.iter();
+        let objects = flight.flat_map(|flight| flight.objects.values());
+        objects.map(|sent| sent.cost).sum()
+    }
+
+    /// What is under way is answered. The cost of what was not done.
     pub(super) fn answered(
         &mut self,
         nonce: u64,
         rejected: Vec<Rejection>,
         now: Duration,
         unexpected: impl Fn() -> ProtocolError,
-    ) -> Result<(), ProtocolError> {
+    ) -> Result<u64, ProtocolError> {
+        let mut refused = 0;
         let flight = self.flight.take_if(|flight| flight.nonce == nonce);
         let Flight { mut objects, .. } = flight.ok_or_else(unexpected)?;
         for Rejection { name, reason } in rejected {
@@ -317,6 +341,7 @@ impl Stream {
                 let text = format!("{name} was rejected, and not sent");
                 return Err(ProtocolError::Malformed(text));
             };
+            refused += sent.cost;
             self.rejects(name, sent.open, reason, now);
         }
         for (name, sent) in objects {
@@ -331,7 +356,7 @@ impl Stream {
                 self.removals.remove(&name);
             }
         }
-        Ok(())
+        Ok(refused)
     }
 
     fn rejects(&mut self, name: ObjectName, open: Open, reason: String, now: Duration) {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use deltaplane_sync::{
     Action, DeletionBudget, Epoch, Held, Known, Ledger, ObjectName, Position, ProtocolError,
-    Receiver, Rejection, Request, Response, Sender, Version, Withdrawal,
+    Receiver, Rejection, Request, Response, Sender, Stake, Version, Withdrawal,
 };
 
 use crate::world::{Entry, Hub, World, item, kind, name};
@@ -173,7 +173,7 @@ fn many_deletions_wait_for_approval() {
     }
     assert!(sender.poll(&hub, Duration::ZERO).is_empty());
     let held = sender.held(&kind("Widget")).map(ToString::to_string);
-    let expected = "11 objects would be deleted (0 were lately), and 10 may be without approval";
+    let expected = "11 objects would be deleted (0 lately), and 10 may be without approval";
     assert_eq!(held.as_deref(), Some(expected));
     // The rest of the kind goes on.
     write(&mut hub, &mut sender, "20", Some(Entry::Wanted(1)));
@@ -441,10 +441,11 @@ fn what_a_sender_may_not_say_ends_the_stream() {
         sources: vec![at("h", 5)],
     };
     receiver.subscribe(kind("Widget"), known);
-    let mut said = |response: Response| match receiver.response(response, 1, Duration::ZERO) {
-        Ok(actions) => format!("{} actions", actions.len()),
-        Err(why) => why.to_string(),
-    };
+    let mut said =
+        |response: Response| match receiver.response(response, &Stake::of(1), Duration::ZERO) {
+            Ok(actions) => format!("{} actions", actions.len()),
+            Err(why) => why.to_string(),
+        };
     let mut unknown = response(1, at("h", 6));
     unknown.kind = kind("Gadget");
     assert_eq!(
@@ -469,7 +470,7 @@ fn what_a_sender_may_not_say_ends_the_stream() {
         .expect("all is done");
     let mut said = |response: Response| {
         receiver
-            .response(response, 1, Duration::ZERO)
+            .response(response, &Stake::of(1), Duration::ZERO)
             .map_err(|why| why.to_string())
     };
     assert_eq!(
@@ -497,7 +498,7 @@ fn a_receiver_keeps_the_budget_itself() {
         approved,
     };
     let actions = receiver
-        .response(response(1, false), 30, SECOND)
+        .response(response(1, false), &Stake::of(30), SECOND)
         .expect("legal");
     assert!(
         matches!(&actions[..], [Action::Apply { .. }]),
@@ -509,9 +510,45 @@ fn a_receiver_keeps_the_budget_itself() {
     };
     assert_eq!(rejected.len(), 11);
     let actions = receiver
-        .response(response(2, true), 30, SECOND)
+        .response(response(2, true), &Stake::of(30), SECOND)
         .expect("legal");
     assert_eq!(actions.len(), 12);
+}
+
+#[test]
+fn a_receiver_counts_what_goes_along() {
+    let stakes = |along| Stake { held: 30, along };
+    let check = |along: Result<u64, String>, approved: bool, expected: &str| {
+        let mut receiver = Receiver::new(BUDGET, Ledger::default());
+        let known = Known::Versions {
+            held: BTreeMap::new(),
+            sources: Vec::new(),
+        };
+        receiver.subscribe(kind("Namespace"), known);
+        let response = Response {
+            kind: kind("Namespace"),
+            nonce: 1,
+            at: hub(1).position(),
+            complete: true,
+            items: Vec::new(),
+            orphaned: Vec::new(),
+            removed: vec![name("n1")],
+            approved,
+        };
+        let actions = receiver.response(response, &stakes(along), SECOND);
+        let said = match &actions.expect("legal")[..] {
+            [Action::Delete { .. }] => "deleted".to_owned(),
+            [Action::Send(Request::Ack { rejected, .. })] => rejected[0].reason.clone(),
+            other => format!("{other:?}"),
+        };
+        assert_eq!(said, expected);
+    };
+    check(Ok(9), false, "deleted");
+    let many = "11 objects would be deleted (0 lately), and 10 may be without approval";
+    check(Ok(10), false, many);
+    check(Ok(10), true, "deleted");
+    check(Err("who knows".to_owned()), false, "who knows");
+    check(Err("who knows".to_owned()), true, "deleted");
 }
 
 #[test]

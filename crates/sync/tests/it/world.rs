@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use deltaplane_sync::{
     Action, Change, Crossing, DeletionBudget, Epoch, Item, Known, Ledger, Lineage, Need,
-    ObjectName, Position, Presence, ProtocolError, Receiver, Request, Response, Sender, SyncKind,
-    Version, View, Withdrawal,
+    ObjectName, Position, Presence, ProtocolError, Receiver, Request, Response, Sender, Stake,
+    SyncKind, Version, View, Withdrawal,
 };
 use serde_json::json;
 
@@ -447,7 +447,7 @@ impl World {
         let mirrored = self.zone.objects.iter();
         let mirrored = mirrored.filter(|((kind, _), copy)| *kind == of && copy.mirrored);
         let held = mirrored.count() as u64;
-        match link.receiver.response(response, held, self.now) {
+        match link.receiver.response(response, &Stake::of(held), self.now) {
             Ok(actions) => {
                 link.work
                     .extend(actions.into_iter().map(|action| (action, approved)));

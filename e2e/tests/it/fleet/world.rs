@@ -59,7 +59,7 @@ async fn client(kubeconfig: &Path) -> Client {
 }
 
 /// Does it until it is done: servers are killed meanwhile.
-async fn until_done<T, F>(mut act: impl FnMut() -> F) -> T
+pub(crate) async fn until_done<T, F>(mut act: impl FnMut() -> F) -> T
 where
     F: Future<Output = Result<T, RequestError>>,
 {
@@ -74,6 +74,20 @@ where
     tokio::time::timeout(2 * PATIENCE, trying)
         .await
         .expect("in time")
+}
+
+/// Looks until there is nothing there.
+pub(crate) async fn until_gone(client: &Client, path: &str) {
+    let looking = async {
+        loop {
+            match request::get::<Value>(client, path).await {
+                Err(error) if error.is_not_found() => return,
+                Ok(_) | Err(_) => tokio::time::sleep(AGAIN).await,
+            }
+        }
+    };
+    let gone = tokio::time::timeout(2 * PATIENCE, looking);
+    gone.await.expect("in time");
 }
 
 fn object(name: &str, content: &str) -> Value {
@@ -238,6 +252,28 @@ impl Apart {
 
     pub(crate) async fn delete(&self, name: &str) {
         delete(&self.hub_client, name).await;
+    }
+
+    pub(crate) fn hub_client(&self) -> &Client {
+        &self.hub_client
+    }
+
+    /// Looks how it stands with the zone until it is as expected.
+    pub(crate) async fn stands(&self, done: impl Fn(&Value) -> bool) -> Value {
+        let path = format!("/apis/fleet.deltaplane.io/v1alpha1/zones/{ZONE}/_sync");
+        let mut sync = Value::Null;
+        let looking = async {
+            loop {
+                sync = until_done(|| request::get(&self.hub_client, &path)).await;
+                if done(&sync) {
+                    return;
+                }
+                tokio::time::sleep(AGAIN).await;
+            }
+        };
+        let in_time = tokio::time::timeout(2 * PATIENCE, looking).await;
+        assert!(in_time.is_ok(), "{sync}");
+        sync
     }
 
     /// What somebody in the zone notes on an object.
