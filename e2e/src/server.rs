@@ -173,13 +173,27 @@ impl Server {
         self.end("INT")
     }
 
+    /// Stops it where it is: it neither ends nor answers.
+    pub fn freeze(&self) {
+        self.signal("STOP");
+    }
+
+    /// Lets it go on.
+    pub fn thaw(&self) {
+        self.signal("CONT");
+    }
+
     fn end(mut self, signal: &str) -> Ended {
+        self.signal(signal);
+        self.listen(|_| false);
+        self.ended()
+    }
+
+    fn signal(&self, signal: &str) {
         let id = self.child.id().to_string();
         let mut kill = Command::new("sh");
         kill.args(["-c", "kill -\"$1\" \"$2\"", "kill", signal, &id]);
         assert!(kill.status().expect("a shell").success());
-        self.listen(|_| false);
-        self.ended()
     }
 
     /// Listens until it says such a thing, or ends; whether it said it.

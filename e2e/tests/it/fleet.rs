@@ -103,6 +103,26 @@ async fn a_zone_goes_on_when_its_link_is_cut() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_hub_that_falls_silent_is_left_and_found_again() {
+    let mut apart = Apart::start(&["hub"]).await;
+    let mut load = Load::new();
+    load.run(&apart, 10).await;
+    settled(&apart, &load.expected).await;
+    // Its connections stay open, and nobody answers.
+    apart.hub().freeze();
+    apart.zone().says("lost the hub; the zone goes on");
+    apart.author_in_zone("own", "1").await;
+    assert_eq!(
+        objects(apart.zone_client()).await.len(),
+        load.expected.len() + 1
+    );
+    apart.hub().thaw();
+    load.run(&apart, 10).await;
+    settled(&apart, &load.expected).await;
+    apart.comes_to_hub("own", "1").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_zone_renews_its_certificate() {
     let mut apart = Apart::start(&["hub", "--zone-certificate-ttl", "4s"]).await;
     apart.zone().says("the zone's certificate was renewed");

@@ -217,6 +217,10 @@ impl Apart {
         self.zone.as_mut().expect("it runs")
     }
 
+    pub(crate) fn hub(&self) -> &Server {
+        self.hub.as_ref().expect("it runs")
+    }
+
     pub(crate) fn zone_client(&self) -> &Client {
         &self.zone_client
     }
