@@ -17,7 +17,7 @@ use crate::known::Known;
 pub struct Ownership {
     place: Origin,
     known: watch::Receiver<Arc<Known>>,
-    /// What `known` follows.
+    /// What `known` follows; nothing where it says itself how far it is.
     follows: Option<Arc<Shared>>,
 }
 
@@ -35,12 +35,24 @@ impl Ownership {
         }
     }
 
-    /// In a zone, which knows of its definitions what it is told.
+    /// In a zone, where [`crate::follow_definitions`] fills it.
     pub fn in_zone(zone: ZoneName, known: watch::Receiver<Arc<Known>>) -> Self {
         Self {
             place: Origin::Zone(zone),
             known,
             follows: None,
+        }
+    }
+
+    /// Waits until it is known what may not be written. Only definitions' own kinds have such rules,
+    /// and sync keeps them by itself.
+    async fn ready(&self, review: &Review<'_>) {
+        let must_wait = self.follows.is_none()
+            && is_custom(review.resource.group)
+            && review.user.name != SYNC_USER;
+        if must_wait {
+            // An error means that the process stops.
+            let _ = self.known.clone().wait_for(|known| known.at > 0).await;
         }
     }
 
@@ -62,8 +74,7 @@ impl Ownership {
         let write = Write {
             place: &self.place,
             synced: synced.map(|kind| kind.synced()),
-            // Groups of definitions have a dot, and Kubernetes' own groups end like this.
-            custom: resource.group.contains('.') && !resource.group.ends_with(".k8s.io"),
+            custom: is_custom(resource.group),
             computed: known.computed(resource.group, resource.plural),
             writer: match review.user.name.as_str() {
                 SYNC_USER => Writer::Sync,
@@ -90,8 +101,10 @@ impl Ownership {
 
 impl Admission for Ownership {
     fn admit<'a>(&'a self, review: Review<'a>) -> BoxFuture<'a, Result<(), Error>> {
-        let judged = self.judge(&review);
-        Box::pin(async move { judged })
+        Box::pin(async move {
+            self.ready(&review).await;
+            self.judge(&review)
+        })
     }
 
     fn caught_up<'a>(
@@ -100,14 +113,80 @@ impl Admission for Ownership {
         _plural: &str,
         revision: Revision,
     ) -> Option<BoxFuture<'a, ()>> {
-        let follows = self.follows.as_ref()?;
         if group != GROUP && group != DEFINITIONS {
             return None;
         }
-        let mut positions = follows.positions();
-        Some(Box::pin(async move {
-            // An error means that the hub is stopping.
-            let _ = positions.wait_for(|at| *at >= revision.get()).await;
-        }))
+        let at = revision.get();
+        // An error means that the process stops.
+        Some(match &self.follows {
+            Some(follows) => {
+                let mut positions = follows.positions();
+                Box::pin(async move { drop(positions.wait_for(|now| *now >= at).await) })
+            }
+            None if group == DEFINITIONS => {
+                let mut known = self.known.clone();
+                Box::pin(async move { drop(known.wait_for(|known| known.at >= at).await) })
+            }
+            None => return None,
+        })
+    }
+}
+
+/// Groups of definitions have a dot, and Kubernetes' own groups end like this.
+fn is_custom(group: &str) -> bool {
+    group.contains('.') && !group.ends_with(".k8s.io")
+}
+
+#[cfg(test)]
+mod tests {
+    use deltaplane_api::identity::Identity;
+    use deltaplane_apiserver::seams::Resource;
+    use deltaplane_sync::Computed;
+    use futures::FutureExt;
+    use serde_json::json;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_zone_does_not_guess_what_is_computed() {
+        let (known, follows) = watch::channel(Arc::<Known>::default());
+        let zone = "eu-1".parse().expect("legal");
+        let ownership = Ownership::in_zone(zone, follows);
+        let user = Identity::authenticated("ann", &[]);
+        let (mut object, mut warnings) = (json!({"spec": {"state": "on"}}), Vec::new());
+        let resource = Resource {
+            group: "example.com",
+            version: "v1",
+            kind: "Gear",
+            plural: "gears",
+            subresource: "",
+            namespace: "",
+            name: "a",
+        };
+        let mut admitted = ownership.admit(Review {
+            user: &user,
+            operation: Operation::Create,
+            resource,
+            object: &mut object,
+            old: None,
+            dry_run: false,
+            warnings: &mut warnings,
+        });
+        assert!((&mut admitted).now_or_never().is_none(), "not known yet");
+        known.send_modify(|known| {
+            let key = ("example.com".to_owned(), "gears".to_owned());
+            let known = Arc::make_mut(known);
+            known.computed.insert(key, Computed::list("spec.state"));
+            known.at = 7;
+        });
+        let refusal = admitted.await.expect_err("it is computed").to_string();
+        assert!(refusal.contains("spec.state is computed"), "{refusal}");
+        let revision = |number: u64| Revision::new(number);
+        let waits = |number| {
+            let caught_up = ownership.caught_up(DEFINITIONS, "", revision(number));
+            caught_up.expect("it follows definitions").now_or_never()
+        };
+        assert!(waits(7).is_some());
+        assert!(waits(8).is_none());
     }
 }

@@ -1,10 +1,9 @@
 //! What a zone knows of its definitions: the fields that controllers compute.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use deltaplane_client::feed::{Event, Feed, Query};
-use deltaplane_client::{Pace, Resource};
+use deltaplane_client::{Item, Pace, Resource};
 use deltaplane_runtime::Stop;
 use deltaplane_sync::{COMPUTED_FIELDS, Computed};
 use futures::StreamExt;
@@ -33,44 +32,53 @@ pub async fn follow_definitions(
     let mut starting = None;
     while let Some(Some(event)) = stop.unless(events.next()).await {
         match event {
-            Event::Restarted => starting = Some(BTreeMap::new()),
+            Event::Restarted => starting = Some(Known::default()),
             Event::InSync => {
-                if let Some(computed) = starting.take() {
-                    known.send_modify(|known| Arc::make_mut(known).computed = computed);
+                if let Some(Known { computed, at, .. }) = starting.take() {
+                    known.send_modify(|known| {
+                        let known = Arc::make_mut(known);
+                        known.computed = computed;
+                        // With no definitions, too, all is known.
+                        known.at = known.at.max(at).max(1);
+                    });
                 }
             }
-            Event::Applied(item) | Event::Deleted(item) if item.header.name.is_empty() => {}
             Event::Applied(item) => {
                 let object: Value = item.parse().unwrap_or_default();
                 let fields = object["metadata"]["annotations"][COMPUTED_FIELDS].as_str();
-                set(&known, starting.as_mut(), &item.header.name, fields);
+                tell(&known, starting.as_mut(), &item, fields);
             }
-            Event::Deleted(item) => set(&known, starting.as_mut(), &item.header.name, None),
+            Event::Deleted(item) => tell(&known, starting.as_mut(), &item, None),
         }
     }
     stop.wait().await;
 }
 
-type Fields = BTreeMap<(String, String), Vec<Computed>>;
-
-fn set(
+/// Says what a definition computes: to all, or to whoever begins.
+fn tell(
     known: &watch::Sender<Arc<Known>>,
-    starting: Option<&mut Fields>,
-    name: &str,
+    starting: Option<&mut Known>,
+    definition: &Item,
     fields: Option<&str>,
 ) {
-    let Some((plural, group)) = name.split_once('.') else {
-        return;
-    };
-    let key = (group.to_owned(), plural.to_owned());
-    let change = |computed: &mut Fields| {
-        match fields {
-            Some(fields) => computed.insert(key, Computed::list(fields)),
-            None => computed.remove(&key),
-        };
-    };
     match starting {
-        Some(computed) => change(computed),
-        None => known.send_modify(|known| change(&mut Arc::make_mut(known).computed)),
+        Some(starting) => starting.learn(definition, fields),
+        None => known.send_modify(|known| Arc::make_mut(known).learn(definition, fields)),
+    }
+}
+
+impl Known {
+    fn learn(&mut self, definition: &Item, fields: Option<&str>) {
+        let header = &definition.header;
+        // Those of clusters may be no numbers; nobody waits for them there.
+        self.at = self.at.max(header.resource_version.parse().unwrap_or(0));
+        let Some((plural, group)) = header.name.split_once('.') else {
+            return;
+        };
+        let key = (group.to_owned(), plural.to_owned());
+        match fields {
+            Some(fields) => self.computed.insert(key, Computed::list(fields)),
+            None => self.computed.remove(&key),
+        };
     }
 }
