@@ -33,8 +33,9 @@ pub(super) struct Stream {
     flight: Option<Flight>,
     /// Removals up to here were approved.
     approved: Revision,
-    /// Whether what the store does not know may be taken for deleted.
-    trusts: bool,
+    /// Of what was to go at this revision the store knows nothing, since it is another one than the
+    /// receiver followed. What goes later was seen to go here.
+    doubted: Option<Revision>,
     held: Option<Held>,
 }
 
@@ -84,10 +85,7 @@ impl Stream {
         view: &dyn View,
         on_fork: OnFork,
     ) -> Result<Self, ProtocolError> {
-        let mut stream = Self {
-            trusts: true,
-            ..Self::default()
-        };
+        let mut stream = Self::default();
         match known {
             Known::Position { position, beyond } => {
                 let known = view.lineage(&position) == Lineage::Known;
@@ -113,7 +111,7 @@ impl Stream {
                 }
                 let known = |source: &Position| is(Lineage::Known)(&source);
                 let foreign = !sources.iter().all(known);
-                stream.trusts = held.is_empty() || !(sources.is_empty() || foreign);
+                let trusts = held.is_empty() || !(sources.is_empty() || foreign);
                 for (name, version) in view.wanted(kind) {
                     let before = held.remove(&name);
                     if before != Some(version) {
@@ -123,6 +121,7 @@ impl Stream {
                 let surplus = held.into_iter();
                 // Approvals of before do not count for what is found now.
                 let asked = view.at().revision;
+                stream.doubted = (!trusts).then_some(asked);
                 stream.removals = surplus
                     .map(|(name, version)| (name, Open::new(Some(version), 0).asked(asked)))
                     .collect();
@@ -253,7 +252,8 @@ impl Stream {
         }
     }
 
-    /// Adds the removals that may be made: those that were approved, or all if the budget allows.
+    /// Adds the removals that may be made: those that were approved, or all that are not in doubt
+    /// if the budget allows.
     fn add_removals(&mut self, response: &mut Response, view: &dyn View, may: Allows<'_>) {
         let approved = |open: &Open| self.approved > 0 && open.asked <= self.approved;
         let any_approved = self.removals.values().any(approved);
@@ -262,7 +262,12 @@ impl Stream {
             .iter()
             .filter(|(_, open)| approved(open) == any_approved);
         let (mut orphaned, mut removed, mut wanted) = (Vec::new(), Vec::new(), 0);
-        for (name, _) in chosen {
+        let mut doubted = 0;
+        for (name, open) in chosen {
+            if !any_approved && self.doubted.is_some_and(|until| open.asked <= until) {
+                doubted += 1;
+                continue;
+            }
             match view.presence(&response.kind, name) {
                 Presence::Withdrawn(Withdrawal::Orphan) => orphaned.push(name.clone()),
                 Presence::Withdrawn(Withdrawal::Delete) | Presence::Gone => {
@@ -273,17 +278,15 @@ impl Stream {
                 Presence::Wanted(_) => {}
             }
         }
-        let count = orphaned.len() + removed.len();
-        self.held = match any_approved || count == 0 {
+        let excess = match any_approved || removed.is_empty() {
             true => None,
-            false if !self.trusts => Some(Held::OtherStore { count }),
-            false => may(wanted).err().map(Held::Budget),
+            false => may(wanted).err(),
         };
-        match &self.held {
-            Some(Held::OtherStore { .. }) => return,
-            Some(Held::Budget(_)) => removed.clear(),
-            None => {}
+        if excess.is_some() {
+            removed.clear();
         }
+        let doubts = || (doubted > 0).then_some(Held::OtherStore { count: doubted });
+        self.held = excess.map(Held::Budget).or_else(doubts);
         response.approved = any_approved && !removed.is_empty();
         removed.truncate(MAX_ITEMS);
         orphaned.truncate(MAX_ITEMS);

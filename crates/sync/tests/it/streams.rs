@@ -326,6 +326,18 @@ fn another_store_takes_nothing_away() {
     let expected =
         "2 objects are unknown to this store, which is another one than the receiver followed";
     assert_eq!(held.as_deref(), Some(expected));
+    // What it sees to go itself is not in doubt.
+    sender
+        .request(ack(response, &[]), &new, Duration::ZERO)
+        .expect("it was sent");
+    let change = new.write(&kind("Widget"), &name("0"), None);
+    sender.changed(&kind("Widget"), vec![change], &new);
+    let [response] = &sender.poll(&new, Duration::ZERO)[..] else {
+        panic!("it was deleted");
+    };
+    assert_eq!(response.removed, [name("0")]);
+    let held = sender.held(&kind("Widget"));
+    assert_eq!(held, Some(&Held::OtherStore { count: 2 }));
 }
 
 #[test]
