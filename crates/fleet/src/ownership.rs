@@ -22,6 +22,7 @@ pub struct Ownership {
 }
 
 const DEFINITIONS: &str = "apiextensions.k8s.io";
+const SYNCED_KINDS: &str = "syncedkinds";
 
 // === impl Ownership ===
 
@@ -95,8 +96,30 @@ impl Ownership {
             resource: resource.plural,
             name: resource.name,
         };
-        judge(&write).map_err(|refusal| Error::forbidden(about, &refusal.to_string()))
+        judge(&write).map_err(|refusal| Error::forbidden(about, &refusal.to_string()))?;
+        let is_new = matches!(review.operation, Operation::Create);
+        match is_new && (resource.group, resource.plural) == (GROUP, SYNCED_KINDS) {
+            true => unique(&known, review.object).map_err(|why| Error::forbidden(about, &why)),
+            false => Ok(()),
+        }
     }
+}
+
+/// A kind crosses once: of two that say how, each would take the other's objects for gone.
+fn unique(known: &Known, object: &Value) -> Result<(), String> {
+    let spec = |field: &str| object["spec"][field].as_str().unwrap_or_default();
+    let name = object["metadata"]["name"].as_str().unwrap_or_default();
+    // One of the same name is there already, which is said elsewhere.
+    let mut others = known.synced.values().filter(|other| other.name() != name);
+    let other =
+        others.find(|other| other.spec.group == spec("group") && other.spec.kind == spec("kind"));
+    other.map_or(Ok(()), |other| {
+        Err(format!(
+            "the SyncedKind {} is for {} already; change that one, or delete it first",
+            other.name(),
+            spec("kind")
+        ))
+    })
 }
 
 impl Admission for Ownership {
