@@ -1,6 +1,9 @@
 //! A hub and a zone in processes of their own.
 
 mod along;
+mod killed;
+mod mistakes;
+mod restored;
 mod world;
 
 use std::collections::BTreeMap;

@@ -10,6 +10,7 @@ use deltaplane_client::feed::{Event, Feed, Query};
 use deltaplane_client::request::{self, Patch};
 use deltaplane_client::{ObjectKey, Pace, RequestError, Resource};
 use deltaplane_e2e::proxy::Proxy;
+use deltaplane_e2e::server::Ended;
 use deltaplane_e2e::{PATIENCE, Server, programs};
 use deltaplane_runtime::identity::JoinString;
 use futures::StreamExt;
@@ -30,6 +31,7 @@ pub(crate) struct Apart {
 
 const NAMESPACE: &str = "team";
 const ZONE: &str = "eu-1";
+const FLEET: &str = "/apis/fleet.deltaplane.io/v1alpha1";
 const AGAIN: Duration = Duration::from_millis(50);
 
 /// A port that is free, for a process that is started again on it.
@@ -117,7 +119,11 @@ pub(crate) async fn objects(client: &Client) -> BTreeMap<String, String> {
 }
 
 /// Follows what crosses until it is as expected.
-async fn until(client: &Client, what: &str, done: impl Fn(&BTreeMap<String, String>) -> bool) {
+pub(crate) async fn until(
+    client: &Client,
+    what: &str,
+    done: impl Fn(&BTreeMap<String, String>) -> bool,
+) {
     let query = Query::all(config_maps())
         .in_namespace(NAMESPACE)
         .with_labels("cross=yes");
@@ -184,7 +190,9 @@ impl Apart {
         hub_words.extend(["--listen".to_owned(), hub_address.to_string()]);
         let hub = start(hub_words.clone(), dir.path().join("hub")).await;
         let hub_client = client(hub.kubeconfig()).await;
-        let mut join = token(hub.kubeconfig()).await;
+        let words = ["token", "create", "--zone", ZONE];
+        let join = deltaplane(&words, hub.kubeconfig()).await;
+        let mut join: JoinString = join.trim().parse().expect("a join string");
         let proxy = proxy.map(|proxy| proxy(hub_address));
         if let Some(proxy) = &proxy {
             let url = format!("https://{}", proxy.address());
@@ -229,6 +237,13 @@ impl Apart {
         self.proxy.as_ref().expect("there is one")
     }
 
+    /// Asks the hub to stop.
+    pub(crate) async fn stop_hub(&mut self) -> Ended {
+        let hub = self.hub.take().expect("it runs");
+        let ended = tokio::task::spawn_blocking(|| hub.terminate());
+        ended.await.expect("no panic")
+    }
+
     pub(crate) async fn kill_hub(&mut self) {
         self.hub.take().expect("it runs").kill();
     }
@@ -238,20 +253,78 @@ impl Apart {
     }
 
     pub(crate) async fn start_hub(&mut self) {
-        let data = self.dir.path().join("hub");
-        self.hub = Some(start(self.hub_words.clone(), data).await);
+        self.hub = Some(start(self.hub_words.clone(), self.hub_dir()).await);
     }
 
     pub(crate) async fn start_zone(&mut self) {
-        let words = ["zone", "--listen", &self.zone_listen].map(str::to_owned);
-        let data = self.dir.path().join("zone");
-        self.zone = Some(start(words.to_vec(), data).await);
+        self.start_zone_with(&[]).await;
+    }
+
+    pub(crate) async fn start_zone_with(&mut self, more: &[&str]) {
+        let mut words = vec!["zone", "--listen", &self.zone_listen];
+        words.extend(more);
+        let words = words.into_iter().map(str::to_owned).collect();
+        self.zone = Some(start(words, self.zone_dir()).await);
+    }
+
+    /// What `deltaplane token create` prints.
+    pub(crate) async fn token(&self) -> JoinString {
+        let text = self.deltaplane(&["token", "create", "--zone", ZONE]).await;
+        text.trim().parse().expect("a join string")
+    }
+
+    /// Its data directory.
+    pub(crate) fn hub_dir(&self) -> PathBuf {
+        self.dir.path().join("hub")
+    }
+
+    /// Its data directory.
+    pub(crate) fn zone_dir(&self) -> PathBuf {
+        self.dir.path().join("zone")
+    }
+
+    /// Another directory, which is not there yet.
+    pub(crate) fn other_dir(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    /// What `deltaplane` prints, as the hub's administrator.
+    pub(crate) async fn deltaplane(&self, words: &[&str]) -> String {
+        deltaplane(words, &self.hub_dir().join("kubeconfig")).await
+    }
+
+    /// Waits until `deltaplane zones show` has such a line, and gives it.
+    pub(crate) async fn shows(&self, beginning: &str) -> String {
+        let looking = async {
+            loop {
+                let shown = self.deltaplane(&["zones", "show", ZONE]).await;
+                let mut lines = shown.lines();
+                if let Some(line) = lines.find(|line| line.starts_with(beginning)) {
+                    return line.to_owned();
+                }
+                tokio::time::sleep(AGAIN).await;
+            }
+        };
+        let shown = tokio::time::timeout(2 * PATIENCE, looking).await;
+        shown.expect("it is shown in time")
+    }
+
+    /// Changes the zone's object.
+    pub(crate) async fn patch_zone(&self, change: &Value) {
+        let path = format!("{FLEET}/zones/{ZONE}");
+        let patch = || request::patch(&self.hub_client, &path, Patch::Merge, change);
+        let _: Value = until_done(patch).await;
+    }
+
+    /// Deletes the zone's object.
+    pub(crate) async fn delete_zone(&self) {
+        let path = format!("{FLEET}/zones/{ZONE}");
+        let options = json!({});
+        until_done(|| request::delete(&self.hub_client, &path, &options)).await;
     }
 
     pub(crate) async fn put(&self, name: &str, content: &str) {
-        let object = object(name, content);
-        let path = format!("{}?fieldManager=load&force=true", path(name));
-        let _: Value = until_done(|| request::apply(&self.hub_client, &path, &object)).await;
+        put(&self.hub_client, name, content).await;
     }
 
     pub(crate) async fn delete(&self, name: &str) {
@@ -318,7 +391,13 @@ impl Apart {
     }
 }
 
-async fn delete(client: &Client, name: &str) {
+pub(crate) async fn put(client: &Client, name: &str, content: &str) {
+    let object = object(name, content);
+    let path = format!("{}?fieldManager=load&force=true", path(name));
+    let _: Value = until_done(|| request::apply(client, &path, &object)).await;
+}
+
+pub(crate) async fn delete(client: &Client, name: &str) {
     let path = path(name);
     until_done(|| async {
         match request::delete(client, &path, &json!({})).await {
@@ -331,7 +410,6 @@ async fn delete(client: &Client, name: &str) {
 
 /// What crosses, and how much may be deleted.
 async fn prepare(hub: &Client) {
-    let fleet = "/apis/fleet.deltaplane.io/v1alpha1";
     let kind = json!({
         "apiVersion": "fleet.deltaplane.io/v1alpha1", "kind": "SyncedKind",
         "metadata": {"name": "configmaps"},
@@ -341,23 +419,21 @@ async fn prepare(hub: &Client) {
         },
     });
     let budget = json!({"spec": {"deletionBudget": {"max": 10000}}});
-    let zone = format!("{fleet}/zones/{ZONE}");
+    let zone = format!("{FLEET}/zones/{ZONE}");
     let _: Value = until_done(|| request::patch(hub, &zone, Patch::Merge, &budget)).await;
-    let kinds = format!("{fleet}/syncedkinds");
+    let kinds = format!("{FLEET}/syncedkinds");
     let _: Value = until_done(|| request::create(hub, &kinds, &kind)).await;
     let namespace =
         json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}});
     let _: Value = until_done(|| request::create(hub, "/api/v1/namespaces", &namespace)).await;
 }
 
-/// What `deltaplane token create` prints.
-async fn token(kubeconfig: &Path) -> JoinString {
+/// What it prints; it must succeed.
+async fn deltaplane(words: &[&str], kubeconfig: &Path) -> String {
     let mut command = Command::new(programs::deltaplane());
-    command.args(["token", "create", "--zone", ZONE, "--kubeconfig"]);
-    command.arg(kubeconfig);
+    command.args(words).arg("--kubeconfig").arg(kubeconfig);
     let output = tokio::task::spawn_blocking(move || command.output());
     let output = output.await.expect("no panic").expect("it runs");
-    assert!(output.status.success(), "{output:?}");
-    let text = String::from_utf8(output.stdout).expect("UTF-8");
-    text.trim().parse().expect("a join string")
+    assert!(output.status.success(), "{words:?}: {output:?}");
+    String::from_utf8(output.stdout).expect("UTF-8")
 }
