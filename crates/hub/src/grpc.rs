@@ -128,6 +128,21 @@ impl Services {
         let session = self.fleet.session(&zone, SessionId::new(number));
         session.ok_or_else(superseded)
     }
+
+    /// Runs one end of a stream, and gives how it ended. It ends with the hub: zones do not leave by
+    /// themselves.
+    fn carry(
+        &self,
+        end_of_stream: impl Future<Output = Result<(), ProtocolError>> + Send + 'static,
+    ) -> oneshot::Receiver<Result<(), ProtocolError>> {
+        let (ended, end) = oneshot::channel();
+        let stop = self.group.stop();
+        self.group.spawn(async move {
+            let end = stop.unless(end_of_stream).await;
+            end.map(|end| ended.send(end));
+        });
+        end
+    }
 }
 
 #[tonic::async_trait]
@@ -184,11 +199,8 @@ impl Sync for Services {
             Err(status) => Err(lost(&status)),
         });
         let (out, responses) = mpsc::channel(OUTBOX);
-        let (ended, end) = oneshot::channel();
         let fleet = self.fleet.clone();
-        self.group.spawn(async move {
-            let _ = ended.send(fleet.hub_to_zone(&session, requests, out).await);
-        });
+        let end = self.carry(async move { fleet.hub_to_zone(&session, requests, out).await });
         let responses = receiving(responses).map(|response| Ok(encode_response(&response)));
         Ok(tonic::Response::new(until(responses, end)))
     }
@@ -205,11 +217,8 @@ impl Sync for Services {
             Err(status) => Err(lost(&status)),
         });
         let (out, requests) = mpsc::channel(OUTBOX);
-        let (ended, end) = oneshot::channel();
         let fleet = self.fleet.clone();
-        self.group.spawn(async move {
-            let _ = ended.send(fleet.zone_to_hub(&session, responses, out).await);
-        });
+        let end = self.carry(async move { fleet.zone_to_hub(&session, responses, out).await });
         let requests = receiving(requests).map(|request| Ok(encode_request(&request)));
         Ok(tonic::Response::new(until(requests, end)))
     }
@@ -228,7 +237,8 @@ impl Sync for Services {
             fleet.heard(&session);
             Ok(wire::ReportSeen { at })
         });
-        let seen = seen.take_until(async move { ended.wait().await });
+        let stop = self.group.stop();
+        let seen = seen.take_until(async move { stop.unless(ended.wait()).await });
         Ok(tonic::Response::new(seen.boxed()))
     }
 

@@ -147,3 +147,14 @@ fn a_zone_that_did_not_join_says_so() {
     let ended = ended.expect_err("no join string");
     assert_eq!(ended.status.code(), Some(2), "{ended:?}");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_hub_does_not_wait_for_its_zones_when_it_stops() {
+    let mut apart = Apart::start(&["hub"]).await;
+    apart.put("a", "1").await;
+    settled(&apart, &BTreeMap::from([("a".to_owned(), "1".to_owned())])).await;
+    let ended = apart.stop_hub().await;
+    assert_eq!(ended.status.code(), Some(0), "{ended:?}");
+    assert!(!ended.stderr.contains("gave up waiting"), "{ended:?}");
+    apart.zone().says("lost the hub; the zone goes on");
+}
