@@ -29,4 +29,5 @@ scripts! {
     objects_cross "cross";
     everyone_writes_only_what_is_theirs "refusals";
     what_is_withdrawn_stays "withdraw";
+    no_way_leads_around_the_rules "ways";
 }
