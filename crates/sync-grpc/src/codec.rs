@@ -142,6 +142,11 @@ pub fn encode_request(request: &Request) -> DeltaDiscoveryRequest {
             error_detail: (!rejected.is_empty()).then(|| encode_rejected(rejected)),
             ..DeltaDiscoveryRequest::default()
         },
+        Request::Repair { kind, names } => DeltaDiscoveryRequest {
+            type_url: kind.to_string(),
+            resource_names_subscribe: names.iter().map(ToString::to_string).collect(),
+            ..DeltaDiscoveryRequest::default()
+        },
     }
 }
 
@@ -202,14 +207,33 @@ fn encode_rejected(rejected: &[Rejection]) -> Status {
 pub fn decode_request(wire: DeltaDiscoveryRequest) -> Result<Request, ProtocolError> {
     let kind = parse(&wire.type_url)?;
     if wire.response_nonce.is_empty() {
-        let known = decode_known(wire)?;
-        return Ok(Request::Subscribe { kind, known });
+        return match is_repair(&wire) {
+            true => decode_repair(kind, &wire),
+            false => {
+                let known = decode_known(wire)?;
+                Ok(Request::Subscribe { kind, known })
+            }
+        };
     }
     Ok(Request::Ack {
         kind,
         nonce: parse_nonce(&wire.response_nonce)?,
         rejected: wire.error_detail.map_or(Ok(Vec::new()), decode_rejected)?,
     })
+}
+
+/// Whether it subscribes to single resources, of a type that is subscribed to already: the first
+/// request of a type alone says who asks.
+fn is_repair(wire: &DeltaDiscoveryRequest) -> bool {
+    let names = &wire.resource_names_subscribe;
+    wire.node.is_none() && !names.is_empty() && *names != [ALL]
+}
+
+fn decode_repair(kind: SyncKind, wire: &DeltaDiscoveryRequest) -> Result<Request, ProtocolError> {
+    let names = wire.resource_names_subscribe.iter();
+    let names = names.map(|name| parse(name));
+    let names = names.collect::<Result<_, _>>()?;
+    Ok(Request::Repair { kind, names })
 }
 
 fn decode_known(wire: DeltaDiscoveryRequest) -> Result<Known, ProtocolError> {

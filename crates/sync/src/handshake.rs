@@ -9,9 +9,11 @@ use crate::wire::Epoch;
 /// The versions of the protocol that are spoken here.
 pub const PROTOCOLS: RangeInclusive<u32> = 1..=1;
 /// What can be done beyond them.
-pub const FEATURES: [&str; 2] = [QUERY, "report"];
+pub const FEATURES: [&str; 3] = [QUERY, REPAIR, "report"];
 /// The zone answers questions of the hub.
 pub const QUERY: &str = "query";
+/// The sender takes [`crate::Request::Repair`].
+pub const REPAIR: &str = "repair";
 
 /// What a zone says of itself.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -30,7 +30,7 @@ pub use crossing::{
     Arrival, COMPUTED_FIELDS, Crossing, DISPLAY_NAME, Mirrored, ORIGIN, ORPHANED, Origin, SOURCE,
     Smuggled, VERSION, ZONE,
 };
-pub use handshake::{FEATURES, Hello, PROTOCOLS, QUERY, Refused, Welcome, welcome};
+pub use handshake::{FEATURES, Hello, PROTOCOLS, QUERY, REPAIR, Refused, Welcome, welcome};
 pub use names::{NameError, ObjectName, SyncKind, ZoneName, mirrored_name};
 pub use ownership::{
     AUTHORED_HERE, Computed, Direction, MANAGER, Part, Refusal, SYNCS_ANNOTATIONS, SYNCS_LABELS,
@@ -41,6 +41,6 @@ pub use sender::{Change, Held, Lineage, Need, OnFork, Presence, Sender, View};
 pub use sessions::{SessionId, Sessions};
 pub use version::Version;
 pub use wire::{
-    Epoch, Item, Known, Position, ProtocolError, Rejection, Relayed, Request, Response, Revision,
-    Withdrawal,
+    Epoch, Item, Known, MAX_REPAIRS, Position, ProtocolError, Rejection, Relayed, Request,
+    Response, Revision, Withdrawal,
 };

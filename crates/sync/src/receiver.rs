@@ -118,6 +118,13 @@ impl Receiver {
         Request::Subscribe { kind, known }
     }
 
+    /// Some objects are not here any more as the sender was told. Nothing to say unless their kind
+    /// is followed: subscribing says what is here.
+    pub fn repair(&self, kind: SyncKind, names: BTreeSet<ObjectName>) -> Option<Request> {
+        let followed = self.kinds.contains_key(&kind);
+        followed.then_some(Request::Repair { kind, names })
+    }
+
     /// What to do about a response.
     pub fn response(
         &mut self,

@@ -7,14 +7,15 @@
 
 mod stream;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use crate::budget::{DeletionBudget, Excess, Ledger};
 use crate::names::{ObjectName, SyncKind};
 use crate::version::Version;
 use crate::wire::{
-    Item, Known, Position, ProtocolError, Rejection, Request, Response, Revision, Withdrawal,
+    Item, Known, MAX_REPAIRS, Position, ProtocolError, Rejection, Request, Response, Revision,
+    Withdrawal,
 };
 
 use stream::Stream;
@@ -151,6 +152,7 @@ impl Sender {
                 nonce,
                 rejected,
             } => self.answered(&kind, nonce, rejected, now),
+            Request::Repair { kind, names } => self.repair(kind, names, view, now),
         }
     }
 
@@ -186,6 +188,26 @@ impl Sender {
         let stream = stream.ok_or_else(unexpected)?;
         let refused = stream.answered(nonce, rejected, now, unexpected)?;
         self.ledger.refund(kind, refused);
+        Ok(())
+    }
+
+    fn repair(
+        &mut self,
+        kind: SyncKind,
+        names: BTreeSet<ObjectName>,
+        view: &dyn View,
+        now: Duration,
+    ) -> Result<(), ProtocolError> {
+        if names.len() > MAX_REPAIRS {
+            let text = format!("more than {MAX_REPAIRS} objects to repair at once");
+            return Err(ProtocolError::Malformed(text));
+        }
+        let Some(stream) = self.kinds.get_mut(&kind) else {
+            return Err(ProtocolError::NotSubscribed { kind });
+        };
+        for name in names {
+            stream.repair(&kind, name, view, now);
+        }
         Ok(())
     }
 
@@ -309,7 +331,7 @@ impl Sender {
     ) -> Option<Version> {
         let stream = self.kinds.get(kind)?;
         match (stream.exception(name), view.presence(kind, name)) {
-            (Some(held), _) => held,
+            (Some(held), _) => held.filter(|held| *held != Version::altered()),
             (None, Presence::Wanted(item)) => Some(item.version),
             (None, Presence::Withdrawn(_) | Presence::Gone) => None,
         }

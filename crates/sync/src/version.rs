@@ -19,6 +19,12 @@ impl Version {
         Self(Sha256::digest(canonical).into())
     }
 
+    /// What is said of content that somebody changed behind sync. No object has this version,
+    /// because none is empty: so it is never taken for one that was sent.
+    pub fn altered() -> Self {
+        Self::of(&[])
+    }
+
     /// The first digits, for people.
     pub fn short(self) -> String {
         let mut text = hex(&self.0);

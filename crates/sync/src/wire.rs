@@ -1,6 +1,6 @@
 //! The messages of a stream, as values. `sync-grpc` writes them as Envoy's delta discovery.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
@@ -80,7 +80,17 @@ pub enum Request {
         nonce: u64,
         rejected: Vec<Rejection>,
     },
+    /// It does not have these any more as it said: somebody changed or deleted them behind sync.
+    /// No more than [`MAX_REPAIRS`] at once.
+    Repair {
+        kind: SyncKind,
+        names: BTreeSet<ObjectName>,
+    },
 }
+
+/// So many objects are repaired by one request: what a receiver asks for stays small, however much
+/// it lost.
+pub const MAX_REPAIRS: usize = 1000;
 
 /// What a receiver has.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -77,6 +77,8 @@ fn request() -> impl Strategy<Value = Request> {
             nonce,
             rejected
         }),
+        (kind(), prop::collection::btree_set(name(), 1..4))
+            .prop_map(|(kind, names)| Request::Repair { kind, names }),
     ]
 }
 
@@ -179,4 +181,28 @@ fn what_is_not_legal_is_said() {
         let said = decode_response(wire).map_err(|why| why.to_string());
         assert_eq!(said, Err(expected.to_owned()));
     }
+}
+
+/// As Envoy's clients ask for single resources once more.
+#[test]
+fn what_is_lost_is_subscribed_to_again() {
+    let request = Request::Repair {
+        kind: SyncKind::new("", "ConfigMap").expect("legal"),
+        names: ["ns/b", "ns/a"]
+            .map(|name| name.parse().expect("legal"))
+            .into(),
+    };
+    let wire = encode_request(&request);
+    assert_eq!(wire.type_url, "deltaplane.io/core/ConfigMap");
+    assert_eq!(wire.resource_names_subscribe, ["ns/a", "ns/b"]);
+    assert_eq!(
+        (wire.response_nonce.as_str(), wire.node.as_ref()),
+        ("", None)
+    );
+    assert!(wire.initial_resource_versions.is_empty());
+    let mut nameless = wire.clone();
+    nameless.resource_names_subscribe.clear();
+    let said = decode_request(nameless).map_err(|why| why.to_string());
+    let expected = "a subscription must be to all of a type (\"*\")";
+    assert_eq!(said, Err(expected.to_owned()));
 }

@@ -17,6 +17,14 @@ const MAX_BYTES: usize = 1 << 20;
 const FIRST_RETRY: Duration = Duration::from_secs(1);
 const LAST_RETRY: Duration = Duration::from_secs(300);
 
+/// What stayed as it was sent for so long is not contested any more. Longer than it is ever waited
+/// before the next try.
+const UNCONTESTED: Duration = Duration::from_secs(600);
+
+/// Why an object is not sent again at once that does not stay as it is sent.
+const CONTESTED: &str =
+    "something there changes or deletes it again and again, behind sync; it is sent again later";
+
 /// Whether an object waits for one that it needs.
 type Waits<'a> = &'a dyn Fn(&ObjectName) -> bool;
 
@@ -37,6 +45,8 @@ pub(super) struct Stream {
     /// receiver followed. What goes later was seen to go here.
     doubted: Option<Revision>,
     held: Option<Held>,
+    /// What somebody changed or deleted lately where the receiver is, behind its back.
+    contested: BTreeMap<ObjectName, Contested>,
 }
 
 /// An object that the receiver does not have as it should.
@@ -59,6 +69,13 @@ struct Quarantined {
     until: Duration,
 }
 
+/// An object that did not stay as it was sent.
+#[derive(Clone, Copy, Debug)]
+struct Contested {
+    times: u32,
+    last: Duration,
+}
+
 /// A response that is not answered yet.
 #[derive(Debug)]
 struct Flight {
@@ -73,6 +90,8 @@ struct Sent {
     becomes: Option<Version>,
     /// How many objects go with it, itself included.
     cost: u64,
+    /// The receiver said meanwhile that it has it otherwise: before it took this, or after.
+    lost: bool,
 }
 
 // === impl Stream ===
@@ -297,11 +316,7 @@ impl Stream {
     pub(super) fn sent(&mut self, response: &Response, view: &dyn View) -> bool {
         let mut objects = BTreeMap::new();
         let mut add = |name: &ObjectName, open: Option<Open>, becomes, cost| {
-            let sent = open.map(|open| Sent {
-                open,
-                becomes,
-                cost,
-            });
+            let sent = open.map(|open| Sent::new(open, becomes, cost));
             objects.extend(sent.map(|sent| (name.clone(), sent)));
         };
         for (name, item) in &response.items {
@@ -348,18 +363,90 @@ impl Stream {
             self.rejects(name, sent.open, reason, now);
         }
         for (name, sent) in objects {
-            // It may have changed again meanwhile.
-            for later in [&mut self.updates, &mut self.removals] {
-                if let Some(open) = later.get_mut(&name) {
-                    open.held = sent.becomes;
-                }
-            }
-            let nothing_left = |open: &Open| open.held.is_none();
-            if self.removals.get(&name).is_some_and(nothing_left) {
-                self.removals.remove(&name);
-            }
+            self.took(name, &sent, now);
         }
         Ok(refused)
+    }
+
+    /// The receiver took what it was sent.
+    fn took(&mut self, name: ObjectName, sent: &Sent, now: Duration) {
+        let held = match sent.lost {
+            true => Some(Version::altered()),
+            false => sent.becomes,
+        };
+        // It may have changed again meanwhile.
+        let mut later = false;
+        for waiting in [&mut self.updates, &mut self.removals] {
+            if let Some(open) = waiting.get_mut(&name) {
+                open.held = held;
+                later = true;
+            }
+        }
+        let nothing_left = |open: &Open| open.held.is_none();
+        if self.removals.get(&name).is_some_and(nothing_left) {
+            self.removals.remove(&name);
+        }
+        if sent.lost && !later {
+            self.lost(name, now);
+        }
+    }
+
+    /// The receiver does not have an object any more as it said. Only what it should have is sent
+    /// again: what was removed or left to it is its own business.
+    pub(super) fn repair(
+        &mut self,
+        kind: &SyncKind,
+        name: ObjectName,
+        view: &dyn View,
+        now: Duration,
+    ) {
+        let quarantined = self.quarantined.get_mut(&name).map(|one| &mut one.open);
+        let waiting = self.updates.get_mut(&name).or(quarantined);
+        let waiting = waiting.or(self.removals.get_mut(&name));
+        let known = waiting.is_some();
+        waiting.into_iter().for_each(Open::lose);
+        let flight = self.flight.as_mut();
+        let sent = flight.and_then(|flight| flight.objects.get_mut(&name));
+        match sent {
+            Some(sent) => sent.lose(),
+            None if known => {}
+            None => {
+                if let Presence::Wanted(_) = view.presence(kind, &name) {
+                    self.lost(name, now);
+                }
+            }
+        }
+    }
+
+    /// Sends an object again: at once, or after longer and longer pauses when somebody there does
+    /// not leave it as it is. Two who fight must not keep everybody busy.
+    fn lost(&mut self, name: ObjectName, now: Duration) {
+        let mut open = Open::new(None, 0);
+        open.lose();
+        let recent = |one: &Contested| one.last + UNCONTESTED > now;
+        self.contested.retain(|_, one| recent(one));
+        let contested = self.contested.entry(name.clone());
+        let contested = contested.or_insert(Contested {
+            times: 0,
+            last: now,
+        });
+        contested.last = now;
+        contested.times = contested.times.saturating_add(1);
+        match contested.times {
+            1 => {
+                self.updates.insert(name, open);
+            }
+            times => {
+                let until = now + retry_after(times - 1);
+                let reason = CONTESTED.to_owned();
+                let quarantined = Quarantined {
+                    open,
+                    reason,
+                    until,
+                };
+                self.quarantined.insert(name, quarantined);
+            }
+        }
     }
 
     fn rejects(&mut self, name: ObjectName, open: Open, reason: String, now: Duration) {
@@ -451,6 +538,25 @@ impl Stream {
     }
 }
 
+// === impl Sent ===
+
+impl Sent {
+    fn new(open: Open, becomes: Option<Version>, cost: u64) -> Self {
+        Self {
+            open,
+            becomes,
+            cost,
+            lost: false,
+        }
+    }
+
+    /// What is taken away is gone once that is done, however it was before.
+    fn lose(&mut self) {
+        self.open.lose();
+        self.lost = self.becomes.is_some();
+    }
+}
+
 // === impl Open ===
 
 impl Open {
@@ -461,6 +567,13 @@ impl Open {
             asked: since,
             attempts: 0,
         }
+    }
+
+    /// What the receiver has is not known any more. Something may be left of it, which has to go
+    /// when the object does; and what it had been told long before is not there either.
+    fn lose(&mut self) {
+        self.held = Some(Version::altered());
+        self.since = 0;
     }
 
     fn asked(self, asked: Revision) -> Self {

@@ -76,8 +76,10 @@ fn schedule(seed: u64) {
 fn step(world: &mut World, dice: &mut Dice, backups: &mut Backups, restores: bool) {
     match dice.roll(100) {
         0..25 => world.hub_step(),
-        25..60 => world.zone_step(),
-        60..72 => write(world, dice),
+        25..57 => world.zone_step(),
+        57..60 => world.notice(),
+        60..69 => write(world, dice),
+        69..72 => meddle(world, dice),
         72..80 => world.connect(),
         80..83 => world.disconnect(),
         83..85 => world.crash_zone(),
@@ -150,6 +152,15 @@ fn repeat(world: &mut World, dice: &mut Dice) {
             0 => link.down.push_front(response),
             _ => link.down.push_back(response),
         }
+    }
+}
+
+/// Somebody in the zone changes or deletes what is not theirs, and it is noticed sooner or later.
+fn meddle(world: &mut World, dice: &mut Dice) {
+    let chosen = usize::try_from(dice.roll(6)).expect("small");
+    world.meddle(chosen, dice.roll(2) == 0);
+    for _ in 0..dice.roll(3) {
+        world.notice();
     }
 }
 

@@ -14,10 +14,10 @@ const BUDGET: DeletionBudget = DeletionBudget {
     max: 10,
     percent: 5,
 };
-const SECOND: Duration = Duration::from_secs(1);
+pub(crate) const SECOND: Duration = Duration::from_secs(1);
 
 /// A hub with objects `0`, `1`, …
-fn hub(objects: u32) -> Hub {
+pub(crate) fn hub(objects: u32) -> Hub {
     let mut hub = Hub::new("hub-1");
     for number in 0..objects {
         let entry = Some(Entry::Wanted(number));
@@ -26,7 +26,7 @@ fn hub(objects: u32) -> Hub {
     hub
 }
 
-fn subscribe(hub: &Hub, held: BTreeMap<ObjectName, Version>) -> Sender {
+pub(crate) fn subscribe(hub: &Hub, held: BTreeMap<ObjectName, Version>) -> Sender {
     let mut sender = Sender::new(BUDGET, Ledger::default());
     let sources = vec![hub.position()];
     let known = Known::Versions { held, sources };
@@ -39,12 +39,12 @@ fn subscribe(hub: &Hub, held: BTreeMap<ObjectName, Version>) -> Sender {
 }
 
 /// What a receiver has that has all of it.
-fn all(hub: &Hub) -> BTreeMap<ObjectName, Version> {
+pub(crate) fn all(hub: &Hub) -> BTreeMap<ObjectName, Version> {
     use deltaplane_sync::View as _;
     hub.wanted(&kind("Widget")).collect()
 }
 
-fn ack(response: &Response, rejected: &[&str]) -> Request {
+pub(crate) fn ack(response: &Response, rejected: &[&str]) -> Request {
     let rejection = |text: &&str| Rejection {
         name: name(text),
         reason: "no".to_owned(),
@@ -57,7 +57,7 @@ fn ack(response: &Response, rejected: &[&str]) -> Request {
 }
 
 /// The hub writes and the sender is told.
-fn write(hub: &mut Hub, sender: &mut Sender, text: &str, entry: Option<Entry>) {
+pub(crate) fn write(hub: &mut Hub, sender: &mut Sender, text: &str, entry: Option<Entry>) {
     let change = hub.write(&kind("Widget"), &name(text), entry);
     sender.changed(&kind("Widget"), vec![change], hub);
 }

@@ -52,6 +52,16 @@ pub(crate) struct Copy {
     pub(crate) mirrored: bool,
 }
 
+/// What the zone's process knows of what it has. Lost with it, and looked up when it connects.
+#[derive(Clone, Debug, Default)]
+struct Agent {
+    held: BTreeMap<(SyncKind, ObjectName), Version>,
+    /// What it found changed or gone, and not yet brought back.
+    lost: BTreeSet<(SyncKind, ObjectName)>,
+    /// What somebody did behind its back, and it was not told yet.
+    unseen: VecDeque<(SyncKind, ObjectName)>,
+}
+
 pub(crate) fn kind(name: &str) -> SyncKind {
     SyncKind::new("example.com", name).expect("legal")
 }
@@ -246,6 +256,9 @@ pub(crate) struct World {
     zone_ledger: Ledger,
     /// When a process ended last.
     crashed: (Option<Duration>, Option<Duration>),
+    agent: Option<Agent>,
+    /// Namespaces that somebody in the zone deleted.
+    vanished: BTreeSet<ObjectName>,
 }
 
 /// A connection, with what is under way on it.
@@ -283,6 +296,8 @@ impl World {
             hub_ledger: Ledger::default(),
             zone_ledger: Ledger::default(),
             crashed: (None, None),
+            agent: None,
+            vanished: BTreeSet::new(),
         }
     }
 
@@ -310,6 +325,7 @@ impl World {
         if self.link.is_some() {
             return;
         }
+        self.look();
         let mut receiver = Receiver::new(self.budget, self.zone_ledger.clone());
         let mut up = VecDeque::new();
         for kind in KINDS.map(kind) {
@@ -319,6 +335,7 @@ impl World {
                     position: position.clone(),
                     beyond: beyond
                         .iter()
+                        .chain(self.lost(&kind))
                         .map(|name| (name.clone(), self.version(&kind, name)))
                         .collect(),
                 },
@@ -338,17 +355,101 @@ impl World {
         });
     }
 
+    /// A process that has just begun looks what is there.
+    fn look(&mut self) {
+        let copies = self.zone.objects.iter();
+        let mirrored = copies.filter(|(_, copy)| copy.mirrored);
+        let held = mirrored.map(|(key, copy)| (key.clone(), copy.version));
+        self.agent.get_or_insert_with(|| Agent {
+            held: held.collect(),
+            ..Agent::default()
+        });
+    }
+
+    /// What the zone's process takes for there.
     fn version(&self, kind: &SyncKind, name: &ObjectName) -> Option<Version> {
-        let copy = self.zone.objects.get(&(kind.clone(), name.clone()))?;
-        copy.mirrored.then_some(copy.version)
+        let agent = self.agent.as_ref()?;
+        agent.held.get(&(kind.clone(), name.clone())).copied()
     }
 
     fn versions(&self, kind: &SyncKind) -> BTreeMap<ObjectName, Version> {
-        let copies = self.zone.objects.iter();
-        copies
-            .filter(|((of, _), copy)| of == kind && copy.mirrored)
-            .map(|((_, name), copy)| (name.clone(), copy.version))
+        let held = self.agent.iter().flat_map(|agent| &agent.held);
+        held.filter(|((of, _), _)| of == kind)
+            .map(|((_, name), version)| (name.clone(), *version))
             .collect()
+    }
+
+    fn lost(&self, kind: &SyncKind) -> impl Iterator<Item = &ObjectName> {
+        let lost = self.agent.iter().flat_map(|agent| &agent.lost);
+        lost.filter(move |(of, _)| of == kind).map(|(_, name)| name)
+    }
+
+    /// Somebody in the zone deletes an object that came from the hub, with all that is in it, or
+    /// writes over it.
+    pub(crate) fn meddle(&mut self, chosen: usize, deletes: bool) {
+        let mirrored = self.zone.objects.iter().filter(|(_, copy)| copy.mirrored);
+        let Some((of, name)) = mirrored.map(|(key, _)| key.clone()).nth(chosen) else {
+            return;
+        };
+        let inside = |key: &(SyncKind, ObjectName)| {
+            of == kind("Namespace") && key.1.namespace() == name.name()
+        };
+        let touched = self.zone.objects.keys();
+        let touched = touched.filter(|key| **key == (of.clone(), name.clone()) || inside(key));
+        let touched: Vec<_> = touched.cloned().collect();
+        for key in touched {
+            match deletes {
+                true => drop(self.zone.objects.remove(&key)),
+                false if key.1 == name => {
+                    let copy = self.zone.objects.get_mut(&key).expect("it is there");
+                    copy.version = Version::altered();
+                }
+                false => continue,
+            }
+            self.agent.iter_mut().for_each(|agent| {
+                agent.unseen.push_back(key.clone());
+            });
+        }
+        if deletes && of == kind("Namespace") {
+            self.vanished.insert(name);
+        }
+    }
+
+    /// The zone's process is told what somebody did, if it still is so, and tells the hub.
+    pub(crate) fn notice(&mut self) {
+        let Some(agent) = &mut self.agent else {
+            return;
+        };
+        let Some(key) = agent.unseen.pop_front() else {
+            return;
+        };
+        let there = self.zone.objects.get(&key).filter(|copy| copy.mirrored);
+        let there = there.map(|copy| copy.version);
+        if agent.held.get(&key) == there.as_ref() {
+            return;
+        }
+        match there {
+            Some(version) => agent.held.insert(key.clone(), version),
+            None => agent.held.remove(&key),
+        };
+        agent.lost.insert(key.clone());
+        let (kind, name) = key;
+        if let Some(link) = &mut self.link {
+            let request = link.receiver.repair(kind, BTreeSet::from([name]));
+            link.up.extend(request);
+        }
+    }
+
+    /// What the zone's process did itself.
+    fn did(&mut self, kind: &SyncKind, name: &ObjectName, becomes: Option<Version>) {
+        let key = (kind.clone(), name.clone());
+        if let Some(agent) = &mut self.agent {
+            agent.lost.remove(&key);
+            match becomes {
+                Some(version) => agent.held.insert(key, version),
+                None => agent.held.remove(&key),
+            };
+        }
     }
 
     /// Time passes, unless something is under way: so it is deleted when it was sent.
@@ -379,6 +480,7 @@ impl World {
         self.disconnect();
         self.positions.clear();
         self.zone_ledger = Ledger::default();
+        self.agent = None;
         self.crashed.1 = Some(self.now);
         self.forget_deletions();
     }
@@ -469,6 +571,7 @@ impl World {
                 if let Some(copy) = self.zone.objects.get_mut(&(kind.clone(), name.clone())) {
                     copy.mirrored = false;
                 }
+                self.did(&kind, &name, None);
                 (kind, name, Ok(()))
             }
             Action::Delete { kind, name } => {
@@ -480,6 +583,7 @@ impl World {
                 if self.zone.objects.remove(&key).is_some() && !approved {
                     self.deletions.push((self.now, kind.clone()));
                 }
+                self.did(&kind, &name, None);
                 (kind, name, Ok(()))
             }
         };
@@ -505,6 +609,9 @@ impl World {
             let namespace = (self::kind("Namespace"), self::name(name.namespace()));
             let there = self.zone.objects.contains_key(&namespace);
             let wanted = matches!(self.hub.objects.get(&namespace), Some(Entry::Wanted(_)));
+            if !there && self.vanished.contains(&namespace.1) {
+                return Err("its namespace was deleted".to_owned());
+            }
             assert!(there || !wanted, "{name} came before its namespace");
         }
         self.applied.insert((name.clone(), item.version));
@@ -516,6 +623,10 @@ impl World {
             mirrored: true,
         };
         self.zone.objects.insert(key, copy);
+        self.did(kind, name, Some(item.version));
+        if *kind == self::kind("Namespace") {
+            self.vanished.remove(name);
+        }
         Ok(())
     }
 
@@ -541,7 +652,8 @@ impl World {
         }
     }
 
-    /// What the hub says that the zone acknowledged, it has applied.
+    /// What the hub says that the zone acknowledged, it has applied; and has, when nothing is under
+    /// way that says otherwise.
     pub(crate) fn check_claims(&self) {
         let Some(link) = &self.link else {
             return;
@@ -554,6 +666,9 @@ impl World {
                     self.applied.contains(&(name.clone(), version)),
                     "{name}: acknowledged and never applied"
                 );
+                let there = self.zone.objects.get(&(kind.clone(), name.clone()));
+                let has = there.is_some_and(|copy| copy.version == version);
+                assert!(has || !self.is_quiet(), "{name}: acknowledged and lost");
             }
         }
     }
@@ -563,6 +678,7 @@ impl World {
     pub(crate) fn settle(&mut self) {
         for _ in 0..20_000 {
             self.connect();
+            self.notice();
             self.hub_step();
             self.zone_step();
             if let Some(ProtocolError::Forked { .. }) = self.ended.last() {
@@ -578,7 +694,8 @@ impl World {
     fn is_quiet(&self) -> bool {
         let quiet =
             |link: &Link| link.up.is_empty() && link.down.is_empty() && link.work.is_empty();
-        self.link.as_ref().is_some_and(quiet)
+        let seen = |agent: &Agent| agent.unseen.is_empty();
+        self.link.as_ref().is_some_and(quiet) && self.agent.as_ref().is_none_or(seen)
     }
 
     /// Does what only time or a person can do. Whether there was anything.
