@@ -17,7 +17,7 @@ mod sending;
 mod shared;
 
 pub use catalog::{Audience, Catalog, Edit, Entry, Reader, definitions, namespaces};
-pub use mirror::{Held, Mirror, MirrorConfig, served_version};
+pub use mirror::{Held, Mirror, MirrorConfig, Stamp, Told, served_version};
 pub use openings::Openings;
 pub use receiving::{Receiving, Subscriptions, Target};
 pub use sending::{Counts, ObjectState, Sending, Sent};

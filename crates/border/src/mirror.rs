@@ -5,10 +5,12 @@
 
 mod along;
 mod attempt;
+mod drift;
 
 pub use attempt::served_version;
+pub use drift::{Stamp, Told};
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use deltaplane_client::discovery::discover;
 use deltaplane_client::request::{self, Patch, RequestError};
@@ -26,7 +28,7 @@ use serde_json::{Value, json};
 
 use crate::catalog::{definitions, namespaces};
 use crate::receiving::Target;
-use attempt::Applied;
+use drift::Marked;
 
 /// What a mirror is given.
 pub struct MirrorConfig {
@@ -54,13 +56,17 @@ pub struct Held {
     pub version: Version,
     /// Where the sender's store was.
     pub source: Option<Position>,
+    /// How it was when it was applied, as far as that is known.
+    pub stamp: Option<Stamp>,
 }
 
-/// What one API calls a kind.
+/// What one API calls a kind, and has of it.
 #[derive(Default)]
 struct State {
     plurals: BTreeMap<SyncKind, String>,
     held: BTreeMap<SyncKind, BTreeMap<ObjectName, Held>>,
+    /// What was here already and does as well: it is somebody else's, and needed nevertheless.
+    yielded: BTreeMap<SyncKind, BTreeSet<ObjectName>>,
 }
 
 // === impl Mirror ===
@@ -136,14 +142,20 @@ impl Mirror {
             let Mirrored {
                 version, source, ..
             } = mirrored;
-            Some((name, Held { version, source }))
+            let stamp = None;
+            let held = Held {
+                version,
+                source,
+                stamp,
+            };
+            Some((name, held))
         });
         self.holds(kind, held.collect());
         Ok(())
     }
 
     /// Where objects of a kind are, if they are served at all.
-    async fn served(&self, kind: &SyncKind) -> Result<Option<Resource>, String> {
+    pub async fn served(&self, kind: &SyncKind) -> Result<Option<Resource>, String> {
         let Some(plural) = self.state.lock().plurals.get(kind).cloned() else {
             return Ok(None);
         };
@@ -223,17 +235,17 @@ impl Mirror {
         let known = self.version(kind, name).is_some();
         if !known && !self.config.guarded {
             match self.authored_here(&path).await? {
-                true if is_shared(kind) => return Ok(()),
+                true if is_shared(kind) => return self.yields(kind, name),
                 true => return Err(AUTHORED_HERE.to_owned()),
                 false => {}
             }
         }
-        let applied = self.apply_object(&path, &object).await;
-        match applied {
-            // It is there, which is all that is needed; how it is, is the owner's business.
-            Err(reason) if is_shared(kind) && reason.contains(AUTHORED_HERE) => return Ok(()),
+        let applied = match self.apply_object(&path, &object).await {
+            Err(reason) if is_shared(kind) && reason.contains(AUTHORED_HERE) => {
+                return self.yields(kind, name);
+            }
             applied => applied?,
-        }
+        };
         if *kind == definitions() {
             let Self { config, .. } = self;
             attempt::established(&config.client, &config.pace, &path).await?;
@@ -241,20 +253,30 @@ impl Mirror {
         let held = Held {
             version: item.version,
             source: Some(at.clone()),
+            stamp: Some(applied.stamp(self.config.guarded)),
         };
         let mut state = self.state.lock();
+        state.forget(kind, name);
         let of_kind = state.held.entry(kind.clone()).or_default();
         of_kind.insert(name.clone(), held);
         Ok(())
     }
 
-    async fn apply_object(&self, path: &str, object: &Value) -> Outcome {
+    /// It is there, which is all that is needed; how it is, is the owner's business.
+    fn yields(&self, kind: &SyncKind, name: &ObjectName) -> Outcome {
+        let mut state = self.state.lock();
+        let yielded = state.yielded.entry(kind.clone()).or_default();
+        yielded.insert(name.clone());
+        Ok(())
+    }
+
+    async fn apply_object(&self, path: &str, object: &Value) -> Result<Marked, String> {
         let Self { config, .. } = self;
         let path = format!("{path}?fieldManager={MANAGER}&force=true");
         let namespace = object["metadata"]["namespace"].as_str();
         let namespace = namespace.filter(|_| self.config.place == Origin::Hub);
         let applied = attempt::repeat(&config.pace, || async {
-            let applied = request::apply::<Applied>(&config.client, &path, object).await;
+            let applied = request::apply(&config.client, &path, object).await;
             match (applied, namespace) {
                 // Zones have namespaces that the hub does not know.
                 (Err(error), Some(namespace)) if lacks(&error, namespace) => {
@@ -264,7 +286,7 @@ impl Mirror {
                 (applied, _) => applied,
             }
         });
-        applied.await?.stays()
+        attempt::stays(applied.await?)
     }
 
     /// Whether somebody here has made an object that sync may not touch.
@@ -346,8 +368,19 @@ impl Mirror {
     }
 
     fn forget(&self, kind: &SyncKind, name: &ObjectName) {
-        if let Some(of_kind) = self.state.lock().held.get_mut(kind) {
+        self.state.lock().forget(kind, name);
+    }
+}
+
+// === impl State ===
+
+impl State {
+    fn forget(&mut self, kind: &SyncKind, name: &ObjectName) {
+        if let Some(of_kind) = self.held.get_mut(kind) {
             of_kind.remove(name);
+        }
+        if let Some(yielded) = self.yielded.get_mut(kind) {
+            yielded.remove(name);
         }
     }
 }

@@ -44,7 +44,7 @@ pub struct Receiving<T> {
     target: Arc<T>,
     group: TaskGroup,
     clock: Clock,
-    subscriptions: mpsc::Receiver<(SyncKind, Known)>,
+    subscriptions: mpsc::Receiver<Wish>,
     /// By kind, in turns: many objects of one kind do not keep the others waiting.
     pending: VecDeque<(SyncKind, VecDeque<Work>)>,
     running: usize,
@@ -55,9 +55,15 @@ pub struct Receiving<T> {
     weighing_of: BTreeSet<SyncKind>,
 }
 
-/// Where to say what to subscribe to. Cheap to clone.
+/// Where to say what to subscribe to, and what to send again. Cheap to clone.
 #[derive(Clone, Debug)]
-pub struct Subscriptions(mpsc::Sender<(SyncKind, Known)>);
+pub struct Subscriptions(mpsc::Sender<Wish>);
+
+#[derive(Debug)]
+enum Wish {
+    Subscribe(SyncKind, Known),
+    Repair(SyncKind, BTreeSet<ObjectName>),
+}
 
 struct Work {
     action: Action,
@@ -122,9 +128,10 @@ impl<T: Target> Receiving<T> {
             let request = tokio::select! {
                 () = stop.wait() => break Ok(()),
                 Some(finished) = self.finished.1.recv() => self.finish(receiver, finished),
-                Some((kind, known)) = self.subscriptions.recv() => {
-                    Some(receiver.subscribe(kind, known))
-                }
+                Some(wish) = self.subscriptions.recv() => match wish {
+                    Wish::Subscribe(kind, known) => Some(receiver.subscribe(kind, known)),
+                    Wish::Repair(kind, names) => receiver.repair(kind, names),
+                },
                 response = responses.next() => match response {
                     Some(Ok(response)) => match self.weigh(receiver, response) {
                         Ok(request) => request,
@@ -310,6 +317,12 @@ impl Drop for Report {
 impl Subscriptions {
     /// Subscribes to a kind, unless the stream is over.
     pub async fn add(&self, kind: SyncKind, known: Known) {
-        let _ = self.0.send((kind, known)).await;
+        let _ = self.0.send(Wish::Subscribe(kind, known)).await;
+    }
+
+    /// Asks for objects again that somebody changed or deleted here, unless the stream is over.
+    /// Their kind was subscribed to before.
+    pub async fn repair(&self, kind: SyncKind, names: BTreeSet<ObjectName>) {
+        let _ = self.0.send(Wish::Repair(kind, names)).await;
     }
 }

@@ -13,7 +13,7 @@ use deltaplane_fleet::synced_kinds;
 use deltaplane_runtime::{Stop, TaskGroup, Trigger};
 use deltaplane_sync::{
     DeletionBudget, FEATURES, Known, Ledger, ObjectName, OnFork, PROTOCOLS, Position, QUERY,
-    Receiver, Request, SyncKind,
+    REPAIR, Receiver, Request, SyncKind,
 };
 use deltaplane_sync_grpc::proto::deltaplane::sync::v1::{Hello, Welcome, ZoneReport};
 use deltaplane_sync_grpc::{
@@ -141,7 +141,8 @@ impl Agent {
             trigger.stop();
             ended.unwrap_or(Ok(()))
         };
-        let down = self.down(client.clone(), session, budget, &over);
+        let repairs = welcome.features.iter().any(|feature| feature == REPAIR);
+        let down = self.down(client.clone(), session, (budget, repairs), &over);
         let up = self.up(client.clone(), session, &over);
         let report = over.unless(self.report(client.clone(), session));
         let answer = over.unless(self.answer(client, &welcome));
@@ -179,7 +180,7 @@ impl Agent {
         &self,
         mut client: Client,
         session: u64,
-        budget: DeletionBudget,
+        (budget, repairs): (DeletionBudget, bool),
         stop: &Stop,
     ) -> Result<(), LinkError> {
         let (out, requests) = mpsc::channel(OUTBOX);
@@ -203,7 +204,9 @@ impl Agent {
         let subscribed = Mutex::new(BTreeSet::new());
         let received = tokio::select! {
             received = receiving.run(&mut receiver, responses, out, stop) => received,
-            () = self.subscribe(subscriptions, &subscribed) => Ok(()),
+            () = self.subscribe(subscriptions.clone(), &subscribed) => Ok(()),
+            // A hub that does not take it is told when the zone connects again.
+            _ = self.target.drift.tell(&subscriptions, &subscribed), if repairs => Ok(()),
         };
         let mut kept = self.kept.lock();
         kept.deleted = receiver.ledger().clone();
@@ -269,10 +272,12 @@ impl Agent {
     ) {
         if kind != synced_kinds() {
             self.list(&kind).await;
+            self.target.drift.watch(&kind);
         }
         let known = self.known(&kind);
-        subscribed.lock().insert(kind.clone());
-        to.add(kind, known).await;
+        to.add(kind.clone(), known).await;
+        subscribed.lock().insert(kind);
+        self.target.drift.subscribed();
     }
 
     /// Writes down that a kind comes. Without it nothing is lost but that leftovers of the kind
@@ -305,10 +310,11 @@ impl Agent {
     /// What is here of a kind. A position is used once: it is true until something comes.
     fn known(&self, kind: &SyncKind) -> Known {
         let resume = self.kept.lock().resume.remove(kind);
+        let lost = self.target.drift.lost(kind);
         let Some((position, beyond)) = resume else {
             return self.target.versions(kind);
         };
-        let beyond = beyond.iter();
+        let beyond = beyond.union(&lost);
         Known::Position {
             position,
             beyond: beyond

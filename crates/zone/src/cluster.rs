@@ -159,12 +159,7 @@ impl ClusterZone {
             };
             failures += 1;
             let pause = self.pace.delay(failures, None);
-            let error = &error as &dyn std::error::Error;
-            tracing::warn!(
-                error,
-                again_in = ?pause,
-                "the cluster cannot be asked yet; the zone waits for it"
-            );
+            waits(&error, pause);
             self.pace.clock.sleep(pause).await;
         }
     }
@@ -181,4 +176,13 @@ impl ClusterZone {
             at: at.ok_or(MeetError::Silent("its resource version as a number"))?,
         })
     }
+}
+
+fn waits(error: &MeetError, pause: Duration) {
+    let error = error as &dyn std::error::Error;
+    tracing::warn!(
+        error,
+        again_in = ?pause,
+        "the cluster cannot be asked yet; the zone waits for it"
+    );
 }

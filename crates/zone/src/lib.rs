@@ -8,6 +8,7 @@
 
 mod agent;
 mod cluster;
+mod drift;
 mod link;
 mod membership;
 mod query;
@@ -40,6 +41,7 @@ pub use membership::{JoinError, Membership};
 pub use query::{ApiBody, ApiError, Cluster, Embedded, Reading, ZoneApi};
 
 use agent::{Agent, Kept};
+use drift::Drift;
 use query::Queries;
 use remembered::Remembered;
 use target::ZoneTarget;
@@ -209,7 +211,13 @@ fn spawn_agent(tasks: &Tasks, membership: Membership, endpoint: Endpoint) -> Res
         guarded,
     });
     let membership = Arc::new(membership);
-    let target = Arc::new(ZoneTarget::new(Arc::new(mirror)));
+    let mirror = Arc::new(mirror);
+    let drift = Drift::new(
+        mirror.clone(),
+        (client.clone(), pace.clone()),
+        (tasks.group("drift"), tasks.stop()),
+    );
+    let target = Arc::new(ZoneTarget::new(mirror, Arc::new(drift)));
     let uploads = Uploads::new(
         client,
         pace.clone(),

@@ -12,9 +12,12 @@ use futures::future::{BoxFuture, ready};
 use serde_json::Value;
 use tokio::sync::watch;
 
+use crate::drift::Drift;
+
 /// Where what comes from the hub goes.
 pub(crate) struct ZoneTarget {
     pub(crate) mirror: Arc<Mirror>,
+    pub(crate) drift: Arc<Drift>,
     kinds: watch::Sender<Arc<Kinds>>,
 }
 
@@ -40,9 +43,10 @@ impl Kind {
 // === impl ZoneTarget ===
 
 impl ZoneTarget {
-    pub(crate) fn new(mirror: Arc<Mirror>) -> Self {
+    pub(crate) fn new(mirror: Arc<Mirror>, drift: Arc<Drift>) -> Self {
         Self {
             mirror,
+            drift,
             kinds: watch::Sender::new(Arc::default()),
         }
     }
@@ -92,6 +96,22 @@ impl ZoneTarget {
         Ok(())
     }
 
+    /// Lets nobody take what sync does for what others do.
+    fn written<'a>(
+        &'a self,
+        kind: &'a SyncKind,
+        name: &'a ObjectName,
+        write: BoxFuture<'a, Outcome>,
+    ) -> BoxFuture<'a, Outcome> {
+        let written = async move {
+            let writing = self.drift.writing(kind, name);
+            let outcome = write.await;
+            writing.end(&outcome);
+            outcome
+        };
+        written.boxed()
+    }
+
     fn forget(&self, name: &ObjectName) -> Outcome {
         self.kinds.send_modify(|kinds| {
             Arc::make_mut(kinds).remove(name);
@@ -110,21 +130,21 @@ impl Target for ZoneTarget {
     ) -> BoxFuture<'a, Outcome> {
         match *kind == synced_kinds() {
             true => ready(self.learn(name, item, at)).boxed(),
-            false => self.mirror.apply(kind, name, item, at),
+            false => self.written(kind, name, self.mirror.apply(kind, name, item, at)),
         }
     }
 
     fn orphan<'a>(&'a self, kind: &'a SyncKind, name: &'a ObjectName) -> BoxFuture<'a, Outcome> {
         match *kind == synced_kinds() {
             true => ready(self.forget(name)).boxed(),
-            false => self.mirror.orphan(kind, name),
+            false => self.written(kind, name, self.mirror.orphan(kind, name)),
         }
     }
 
     fn delete<'a>(&'a self, kind: &'a SyncKind, name: &'a ObjectName) -> BoxFuture<'a, Outcome> {
         match *kind == synced_kinds() {
             true => ready(self.forget(name)).boxed(),
-            false => self.mirror.delete(kind, name),
+            false => self.written(kind, name, self.mirror.delete(kind, name)),
         }
     }
 

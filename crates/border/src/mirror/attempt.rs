@@ -5,9 +5,9 @@ use deltaplane_client::request::{self, RequestError};
 use deltaplane_client::{Pace, Resource};
 use deltaplane_sync::{MANAGER, Outcome};
 use kube::Client;
-use serde::Deserialize;
-use serde::de::IgnoredAny;
 use serde_json::{Value, json};
+
+use super::drift::Marked;
 
 /// After so many tries the object is rejected, which delays the next try further.
 const TRIES: u32 = 5;
@@ -30,29 +30,15 @@ where
     }
 }
 
-/// As much of an object that was applied as matters.
-#[derive(Deserialize)]
-pub(super) struct Applied {
-    metadata: Metadata,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Metadata {
-    deletion_timestamp: Option<IgnoredAny>,
-}
-
-impl Applied {
-    /// What was applied to an object that is going will go with it, whenever its finalizers let
-    /// it: the new one has to wait.
-    pub(super) fn stays(&self) -> Outcome {
-        match self.metadata.deletion_timestamp {
-            None => Ok(()),
-            Some(_) => Err(
-                "the object of this name that is here is being deleted, and its finalizers keep it; it is tried again"
-                    .to_owned(),
-            ),
-        }
+/// What was applied to an object that is going will go with it, whenever its finalizers let it: the
+/// new one has to wait.
+pub(super) fn stays(applied: Marked) -> Result<Marked, String> {
+    match applied.is_going() {
+        false => Ok(applied),
+        true => Err(
+            "the object of this name that is here is being deleted, and its finalizers keep it; it is tried again"
+                .to_owned(),
+        ),
     }
 }
 

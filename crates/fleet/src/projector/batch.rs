@@ -105,7 +105,11 @@ impl Batch {
         let held = mirrored.map(
             |Mirrored {
                  version, source, ..
-             }| Held { version, source },
+             }| Held {
+                version,
+                source,
+                stamp: None,
+            },
         );
         self.note_origin(kind, &name, relayed.as_ref().zip(held));
         let body = serde_json::to_vec(crossing.object()).unwrap_or_default();

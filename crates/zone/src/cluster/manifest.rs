@@ -84,7 +84,7 @@ impl Manifest {
         let mut shared: BTreeMap<KindName, BTreeSet<&str>> = BTreeMap::from([
             (
                 KindName::new("", "namespaces"),
-                BTreeSet::from(["get", "list", "create", "patch"]),
+                BTreeSet::from(["get", "list", "watch", "create", "patch"]),
             ),
             (
                 KindName::new("apiextensions.k8s.io", "customresourcedefinitions"),
@@ -209,7 +209,7 @@ mod tests {
             assert_eq!(found.next(), None, "one rule for a kind");
             verbs
         };
-        let few = r#"["get","list","create","patch"]"#;
+        let few = r#"["get","list","watch","create","patch"]"#;
         assert_eq!(verbs(&[], "namespaces"), few);
         assert_eq!(verbs(&["configmaps"], "namespaces"), few);
         assert_eq!(verbs(&[], "widgets"), "");

@@ -1,4 +1,5 @@
 //! Zones and their hub, each whole, connected over TLS as if they were far apart.
 
+mod drift;
 mod query;
 mod world;

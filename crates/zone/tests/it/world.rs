@@ -7,10 +7,11 @@ use deltaplane_api::identity::{Identity, MASTERS};
 use deltaplane_apiserver::ApiServer;
 use deltaplane_client::{in_process, request};
 use deltaplane_hub::{Hub, HubConfig};
-use deltaplane_plane::PlaneConfig;
+use deltaplane_plane::{Plane, PlaneConfig};
+use deltaplane_runtime::identity::JoinString;
 use deltaplane_runtime::{Stop, Tasks, Trigger};
 use deltaplane_sync::ZoneName;
-use deltaplane_zone::{LinkConfig, Zone, ZoneConfig};
+use deltaplane_zone::{ClusterConfig, ClusterZone, LinkConfig, Zone, ZoneConfig};
 use http::{Method, Request, Response, StatusCode};
 use http_body_util::BodyExt;
 use kube::Client;
@@ -27,10 +28,14 @@ pub(crate) const WATCHES: usize = 150;
 pub(crate) struct World {
     pub(crate) hub: Node,
     pub(crate) zone: Node,
+    /// At the hub, as one of its controllers.
+    pub(crate) here: Client,
     /// In the zone, as its administrator.
     pub(crate) there: Client,
     api: ApiServer,
     config: Kubeconfig,
+    /// The cluster that is the zone, where the zone has no API of its own.
+    cluster: Option<Node>,
     _directory: TempDir,
 }
 
@@ -41,7 +46,43 @@ pub(crate) struct Node {
 }
 
 impl World {
+    /// The zone has an API of its own.
     pub(crate) async fn start() -> Self {
+        Self::begin(async |here, data| {
+            let zone = zone(here, data).await;
+            let api = zone.api().clone();
+            let there = zone.client(administrator());
+            let zone = Node::run(|stop| async { zone.run(stop).await.expect("a clean end") });
+            (there, api, zone, None)
+        })
+        .await
+    }
+
+    /// The zone is a cluster that has no admission policies: nothing there keeps anybody from
+    /// changing what came from the hub.
+    pub(crate) async fn on_cluster() -> Self {
+        Self::begin(async |here, data| {
+            let cluster = Plane::start(plane(&data.join("cluster"))).await;
+            let cluster = cluster.expect("the cluster started");
+            let config = ClusterConfig {
+                kubeconfig: cluster.kubeconfig().to_owned(),
+                data_dir: data.join("agent"),
+                join: Some(join(here).await),
+                link: LinkConfig::default(),
+            };
+            let zone = ClusterZone::start(config).await.expect("the zone started");
+            let api = cluster.api().clone();
+            let there = cluster.client(administrator());
+            let cluster = Node::run(|stop| async { cluster.run(stop).await.expect("a clean end") });
+            let zone = Node::run(|stop| async { zone.run(stop).await.expect("a clean end") });
+            (there, api, zone, Some(cluster))
+        })
+        .await
+    }
+
+    async fn begin(
+        zone: impl AsyncFnOnce(&Client, &Path) -> (Client, ApiServer, Node, Option<Node>),
+    ) -> Self {
         // For libraries that ask for the process's provider, as the binary does it.
         let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
         let directory = tempfile::tempdir().expect("a temporary directory");
@@ -51,19 +92,19 @@ impl World {
         let config = Kubeconfig::read_from(hub.kubeconfig()).expect("a kubeconfig");
         make_zone(&here, ZONE).await;
         make_zone(&here, "never-there").await;
-        let zone = zone(&here, &directory.path().join("zone")).await;
-        let api = zone.api().clone();
-        let there = zone.client(Identity::authenticated("test", &[MASTERS]));
+        let (there, api, zone, cluster) = zone(&here, &directory.path().join("zone")).await;
         let name: ZoneName = ZONE.parse().expect("a legal name");
         tokio::time::timeout(PATIENCE, hub.fleet().connected(&name))
             .await
             .expect("connected in time");
         Self {
             hub: Node::run(|stop| async { hub.run(stop).await.expect("a clean end") }),
-            zone: Node::run(|stop| async { zone.run(stop).await.expect("a clean end") }),
+            zone,
+            here,
             there,
             api,
             config,
+            cluster,
             _directory: directory,
         }
     }
@@ -91,6 +132,9 @@ impl World {
 
     pub(crate) async fn stop(self) {
         self.zone.stop().await;
+        if let Some(cluster) = self.cluster {
+            cluster.stop().await;
+        }
         self.hub.stop().await;
     }
 }
@@ -124,18 +168,26 @@ async fn make_zone(hub: &Client, zone: &str) {
     made.expect("made");
 }
 
-async fn zone(hub: &Client, data: &Path) -> Zone {
+fn administrator() -> Identity {
+    Identity::authenticated("test", &[MASTERS])
+}
+
+async fn join(hub: &Client) -> JoinString {
     let path = format!("/apis/fleet.deltaplane.io/v1alpha1/zones/{ZONE}/_token");
     let token: Value = request::create(hub, &path, &json!({}))
         .await
         .expect("a token");
     let join = token["join"].as_str().expect("a join string");
+    join.parse().expect("a legal one")
+}
+
+async fn zone(hub: &Client, data: &Path) -> Zone {
     let mut plane = plane(data);
     plane.requests.watches_per_user = WATCHES;
     let config = ZoneConfig {
         hub: None,
         plane,
-        join: Some(join.parse().expect("a legal one")),
+        join: Some(join(hub).await),
         link: LinkConfig::default(),
     };
     Zone::start(config).await.expect("the zone started")

@@ -1,0 +1,379 @@
+//! What came from the hub, and somebody here changed or deleted behind sync: a watch tells, and the
+//! hub is asked for it again.
+//!
+//! Nothing is looked up and nothing is compared but what a watch tells; with nothing happening here
+//! nothing is done. How an object should be is known by the mirror ([`Mirror::told`]); when it is
+//! sent again is for the hub to decide, which lets those wait who fight.
+//!
+//! What is found stays found until it is back, from one connection to the next.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::convert::Infallible;
+use std::sync::Arc;
+
+use deltaplane_border::{Mirror, Subscriptions, Told, definitions, namespaces};
+use deltaplane_client::feed::{Event, Feed, Query};
+use deltaplane_client::{Item, Pace, Resource};
+use deltaplane_runtime::{Stop, TaskGroup};
+use deltaplane_sync::{MAX_REPAIRS, ORIGIN, ObjectName, Outcome, SyncKind};
+use futures::StreamExt;
+use kube::Client;
+use parking_lot::Mutex;
+use tokio::sync::Notify;
+
+/// Watches what came from the hub.
+pub(crate) struct Drift {
+    mirror: Arc<Mirror>,
+    client: Client,
+    pace: Pace,
+    group: TaskGroup,
+    stop: Stop,
+    found: Mutex<Found>,
+    /// Woken when there is something to say.
+    wake: Notify,
+}
+
+/// Says when an object is not being written any more, however that ended.
+pub(crate) struct Writing<'a> {
+    drift: &'a Arc<Drift>,
+    kind: &'a SyncKind,
+    name: &'a ObjectName,
+    done: bool,
+}
+
+#[derive(Debug, Default)]
+struct Found {
+    watched: BTreeSet<SyncKind>,
+    /// What sync itself is writing, with what was last told of it meanwhile: whether that is what
+    /// was written is known when it is.
+    writing: BTreeMap<(SyncKind, ObjectName), Option<Told>>,
+    /// What is not as it should be.
+    lost: Names,
+    /// What of it the hub was not told yet.
+    unsaid: Names,
+}
+
+/// Invariant: no set is empty.
+#[derive(Debug, Default)]
+struct Names(BTreeMap<SyncKind, BTreeSet<ObjectName>>);
+
+/// One kind that is watched.
+struct Watching {
+    drift: Arc<Drift>,
+    kind: SyncKind,
+    /// What was here when the watch began anew, and was not told since.
+    missing: BTreeSet<ObjectName>,
+}
+
+// === impl Drift ===
+
+impl Drift {
+    /// Of what the mirror applies with this client.
+    pub(crate) fn new(
+        mirror: Arc<Mirror>,
+        (client, pace): (Client, Pace),
+        (group, stop): (TaskGroup, Stop),
+    ) -> Self {
+        Self {
+            mirror,
+            client,
+            pace,
+            group,
+            stop,
+            found: Mutex::default(),
+            wake: Notify::new(),
+        }
+    }
+
+    /// Sync writes an object. What is told of it meanwhile may be its own doing.
+    pub(crate) fn writing<'a>(
+        self: &'a Arc<Self>,
+        kind: &'a SyncKind,
+        name: &'a ObjectName,
+    ) -> Writing<'a> {
+        self.found.lock().begin(kind, name);
+        Writing {
+            drift: self,
+            kind,
+            name,
+            done: false,
+        }
+    }
+
+    /// What of a kind is not as it should be. The caller says so to the hub.
+    pub(crate) fn lost(&self, kind: &SyncKind) -> BTreeSet<ObjectName> {
+        let mut found = self.found.lock();
+        found.unsaid.0.remove(kind);
+        found.lost.0.get(kind).cloned().unwrap_or_default()
+    }
+
+    /// Another kind was subscribed to.
+    pub(crate) fn subscribed(&self) {
+        self.wake.notify_one();
+    }
+
+    /// Asks for what is found again, of the kinds that are subscribed to.
+    pub(crate) async fn tell(
+        &self,
+        to: &Subscriptions,
+        subscribed: &Mutex<BTreeSet<SyncKind>>,
+    ) -> Infallible {
+        loop {
+            while let Some((kind, names)) = self.unsaid(subscribed) {
+                to.repair(kind, names).await;
+            }
+            self.wake.notified().await;
+        }
+    }
+
+    fn unsaid(
+        &self,
+        subscribed: &Mutex<BTreeSet<SyncKind>>,
+    ) -> Option<(SyncKind, BTreeSet<ObjectName>)> {
+        let subscribed = subscribed.lock();
+        self.found.lock().unsaid.take(&subscribed)
+    }
+
+    /// Begins to watch a kind, if something of it is here and it is not watched yet.
+    pub(crate) fn watch(self: &Arc<Self>, kind: &SyncKind) {
+        let is_watched = self.found.lock().watched.contains(kind);
+        if is_watched || self.mirror.watched(kind).is_empty() {
+            return;
+        }
+        if !self.found.lock().watched.insert(kind.clone()) {
+            return;
+        }
+        let watching = Watching {
+            drift: self.clone(),
+            kind: kind.clone(),
+            missing: BTreeSet::new(),
+        };
+        let stop = self.stop.clone();
+        self.group.spawn(async move {
+            stop.unless(watching.run()).await;
+        });
+    }
+
+    /// A watch told this.
+    fn told(&self, kind: &SyncKind, name: &ObjectName, told: Told) {
+        if self.found.lock().defers(kind, name, told) {
+            return;
+        }
+        if self.mirror.told(kind, name, told) {
+            tracing::debug!(%kind, %name, ?told, "changed or deleted here behind sync");
+            self.found.lock().lose(kind, name);
+            self.wake.notify_one();
+        }
+    }
+}
+
+// === impl Writing ===
+
+impl Writing<'_> {
+    pub(crate) fn end(mut self, outcome: &Outcome) {
+        self.done = outcome.is_ok();
+    }
+}
+
+impl Drop for Writing<'_> {
+    fn drop(&mut self) {
+        let Self {
+            drift, kind, name, ..
+        } = *self;
+        let told = drift.found.lock().end(kind, name, self.done);
+        if let Some(told) = told {
+            drift.told(kind, name, told);
+        }
+        drift.watch(kind);
+    }
+}
+
+// === impl Watching ===
+
+impl Watching {
+    async fn run(mut self) {
+        let query = Query::metadata(self.resource().await);
+        let query = match [definitions(), namespaces()].contains(&self.kind) {
+            // Those that were made here serve as well, and may go as well.
+            true => query,
+            false => query.with_labels(ORIGIN),
+        };
+        let Drift { client, pace, .. } = &*self.drift;
+        let mut events = Feed::new(client.clone(), query, pace.clone()).events();
+        while let Some(event) = events.next().await {
+            self.event(event);
+        }
+    }
+
+    /// Where the kind is. It is served, since something of it was applied.
+    async fn resource(&self) -> Resource {
+        let Drift { mirror, pace, .. } = &*self.drift;
+        let mut failures = 0;
+        loop {
+            if let Ok(Some(resource)) = mirror.served(&self.kind).await {
+                return resource;
+            }
+            failures += 1;
+            pace.rest(failures, None).await;
+        }
+    }
+
+    fn event(&mut self, event: Event) {
+        let Self {
+            drift,
+            kind,
+            missing,
+        } = self;
+        match event {
+            Event::Restarted => *missing = drift.mirror.watched(kind).into_iter().collect(),
+            Event::Applied(item) => {
+                if let Some(name) = name(&item) {
+                    missing.remove(&name);
+                    drift.told(kind, &name, drift.mirror.there(&item));
+                }
+            }
+            Event::Deleted(item) => {
+                if let Some(name) = name(&item) {
+                    missing.remove(&name);
+                    let revision = item.header.resource_version.parse().unwrap_or(u64::MAX);
+                    drift.told(kind, &name, Told::Gone(revision));
+                }
+            }
+            // What was not told of is gone, whenever that was.
+            Event::InSync => {
+                for name in std::mem::take(missing) {
+                    drift.told(kind, &name, Told::Gone(u64::MAX));
+                }
+            }
+        }
+    }
+}
+
+fn name(item: &Item) -> Option<ObjectName> {
+    ObjectName::new(&item.header.namespace, &item.header.name).ok()
+}
+
+// === impl Found ===
+
+impl Found {
+    fn begin(&mut self, kind: &SyncKind, name: &ObjectName) {
+        self.writing.insert((kind.clone(), name.clone()), None);
+    }
+
+    /// Whether it is too early to say what that means. Of what is told meanwhile the last counts:
+    /// it is how the object is, and what sync wrote is known.
+    fn defers(&mut self, kind: &SyncKind, name: &ObjectName, told: Told) -> bool {
+        if self.writing.is_empty() {
+            return false;
+        }
+        match self.writing.get_mut(&(kind.clone(), name.clone())) {
+            Some(last) => {
+                *last = Some(told);
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// What was told meanwhile. What was done is as it should be.
+    fn end(&mut self, kind: &SyncKind, name: &ObjectName, done: bool) -> Option<Told> {
+        if done {
+            self.lost.remove(kind, name);
+            self.unsaid.remove(kind, name);
+        }
+        self.writing.remove(&(kind.clone(), name.clone())).flatten()
+    }
+
+    fn lose(&mut self, kind: &SyncKind, name: &ObjectName) {
+        self.lost.add(kind, name);
+        self.unsaid.add(kind, name);
+    }
+}
+
+// === impl Names ===
+
+impl Names {
+    fn add(&mut self, kind: &SyncKind, name: &ObjectName) {
+        let names = self.0.entry(kind.clone()).or_default();
+        names.insert(name.clone());
+    }
+
+    fn remove(&mut self, kind: &SyncKind, name: &ObjectName) {
+        if let Some(names) = self.0.get_mut(kind) {
+            names.remove(name);
+            if names.is_empty() {
+                self.0.remove(kind);
+            }
+        }
+    }
+
+    /// As many of one of these kinds as one request may name.
+    fn take(&mut self, kinds: &BTreeSet<SyncKind>) -> Option<(SyncKind, BTreeSet<ObjectName>)> {
+        let kind = self.0.keys().find(|kind| kinds.contains(*kind))?.clone();
+        let mut names = self.0.remove(&kind)?;
+        if let Some(next) = names.iter().nth(MAX_REPAIRS).cloned() {
+            let rest = names.split_off(&next);
+            self.0.insert(kind.clone(), rest);
+        }
+        Some((kind, names))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kind(kind: &str) -> SyncKind {
+        SyncKind::new("example.com", kind).expect("legal")
+    }
+
+    fn name(text: &str) -> ObjectName {
+        text.parse().expect("legal")
+    }
+
+    #[test]
+    fn what_is_told_while_sync_writes_waits_until_it_has_written() {
+        let (widget, a) = (kind("Widget"), name("ns/a"));
+        let mut found = Found::default();
+        assert!(!found.defers(&widget, &a, Told::Gone(1)));
+        found.begin(&widget, &a);
+        assert!(found.defers(&widget, &a, Told::Gone(2)));
+        assert!(found.defers(&widget, &a, Told::Gone(3)));
+        assert!(!found.defers(&widget, &name("ns/b"), Told::Gone(4)));
+        assert_eq!(found.end(&widget, &a, true), Some(Told::Gone(3)));
+        assert!(!found.defers(&widget, &a, Told::Gone(5)));
+    }
+
+    #[test]
+    fn what_is_found_stays_so_until_it_is_back() {
+        let (widget, a) = (kind("Widget"), name("ns/a"));
+        let all = BTreeSet::from([widget.clone()]);
+        let mut found = Found::default();
+        found.lose(&widget, &a);
+        found.begin(&widget, &a);
+        found.end(&widget, &a, false);
+        let taken = found.unsaid.take(&all);
+        assert_eq!(taken, Some((widget.clone(), BTreeSet::from([a.clone()]))));
+        assert!(found.lost.0.contains_key(&widget), "told, and not back");
+        found.begin(&widget, &a);
+        found.end(&widget, &a, true);
+        assert!(found.lost.0.is_empty());
+    }
+
+    #[test]
+    fn however_much_is_lost_is_said_in_parts_of_what_is_subscribed_to() {
+        let mut names = Names::default();
+        for number in 0..MAX_REPAIRS + 5 {
+            names.add(&kind("Widget"), &name(&format!("ns/{number}")));
+        }
+        names.add(&kind("Gadget"), &name("a"));
+        let widgets = BTreeSet::from([kind("Widget")]);
+        let mut sizes = Vec::new();
+        while let Some((kind, names)) = names.take(&widgets) {
+            sizes.push((kind.kind().to_owned(), names.len()));
+        }
+        let widget = || "Widget".to_owned();
+        assert_eq!(sizes, [(widget(), MAX_REPAIRS), (widget(), 5)]);
+        assert!(names.0.contains_key(&kind("Gadget")));
+    }
+}

@@ -1,0 +1,157 @@
+//! What somebody in a zone changes or deletes behind sync comes back, and the hub does not say
+//! meanwhile that it is there.
+
+use std::time::Duration;
+
+use deltaplane_client::request::{self, Patch};
+use kube::Client;
+use serde_json::{Value, json};
+
+use crate::world::{PATIENCE, World, get};
+
+const NAMESPACES: &str = "/api/v1/namespaces";
+const TEAM: &str = "/api/v1/namespaces/team";
+const MAPS: &str = "/api/v1/namespaces/team/configmaps";
+const AGAIN: Duration = Duration::from_millis(20);
+
+fn map(name: &str, metadata: Value) -> Value {
+    let mut object = json!({
+        "apiVersion": "v1", "kind": "ConfigMap",
+        "metadata": {"name": name}, "data": {"a": "hub", "b": "hub"},
+    });
+    let added = metadata.as_object().expect("an object").clone();
+    object["metadata"]
+        .as_object_mut()
+        .expect("an object")
+        .extend(added);
+    object
+}
+
+async fn create(client: &Client, path: &str, object: Value) {
+    let made = request::create::<Value>(client, path, &object).await;
+    made.expect("made");
+}
+
+async fn change(client: &Client, path: &str, change: Value) {
+    let changed = request::patch::<Value>(client, path, Patch::Merge, &change).await;
+    changed.expect("changed");
+}
+
+async fn delete(client: &Client, path: &str) {
+    let deleted = request::delete(client, path, &json!({})).await;
+    deleted.expect("deleted");
+}
+
+fn namespace() -> Value {
+    json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team"}})
+}
+
+/// Asks until the answer is as it should be.
+async fn until(client: &Client, path: &str, is: impl Fn(&Value) -> bool) -> Value {
+    let mut last = Value::Null;
+    let asking = async {
+        loop {
+            last = get(client, path).await.1;
+            if is(&last) {
+                return;
+            }
+            tokio::time::sleep(AGAIN).await;
+        }
+    };
+    let in_time = tokio::time::timeout(PATIENCE, asking).await;
+    assert!(in_time.is_ok(), "{path}: {last}");
+    last
+}
+
+/// The hub's ConfigMaps cross, and one of them is in the zone.
+async fn delivered(world: &World) {
+    let synced = json!({
+        "apiVersion": "fleet.deltaplane.io/v1alpha1", "kind": "SyncedKind",
+        "metadata": {"name": "configmaps"},
+        "spec": {
+            "group": "", "kind": "ConfigMap", "direction": "HubToZone",
+            "selector": {"matchLabels": {"cross": "yes"}},
+        },
+    });
+    let kinds = "/apis/fleet.deltaplane.io/v1alpha1/syncedkinds";
+    create(&world.here, kinds, synced).await;
+    create(&world.here, NAMESPACES, namespace()).await;
+    let crosses = map("a", json!({"labels": {"cross": "yes"}}));
+    create(&world.here, MAPS, crosses).await;
+    until(&world.there, &format!("{MAPS}/a"), is_there).await;
+    until(&world.here, &format!("{MAPS}/a/_zones"), |all| {
+        is(all, "Current")
+    })
+    .await;
+}
+
+fn is_there(object: &Value) -> bool {
+    object["data"] == json!({"a": "hub", "b": "hub"})
+}
+
+/// Whether the hub says this of the zone.
+fn is(zones: &Value, phase: &str) -> bool {
+    let mut all = zones["zones"].as_array().into_iter().flatten();
+    all.any(|zone| zone["zone"] == crate::world::ZONE && zone["phase"] == phase)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_goes_with_a_namespace_comes_back() {
+    let world = World::start().await;
+    // The namespace is the zone's own, and does as well.
+    create(&world.there, NAMESPACES, namespace()).await;
+    delivered(&world).await;
+    // While something keeps it from going nothing new comes into it.
+    let keeps = map("keeps", json!({"finalizers": ["example.com/keeps"]}));
+    create(&world.there, MAPS, keeps).await;
+    delete(&world.there, TEAM).await;
+    let zones = format!("{MAPS}/a/_zones");
+    let ends = |all: &Value| is(all, "Rejected") && all.to_string().contains("being terminated");
+    until(&world.here, &zones, ends).await;
+    let (status, _) = get(&world.there, &format!("{MAPS}/a")).await;
+    assert_eq!(status, 404);
+    let keeps = format!("{MAPS}/keeps");
+    change(
+        &world.there,
+        &keeps,
+        json!({"metadata": {"finalizers": null}}),
+    )
+    .await;
+    // The namespace comes back as well, unless somebody makes it sooner.
+    let _ = request::create::<Value>(&world.there, NAMESPACES, &namespace()).await;
+    until(&world.there, &format!("{MAPS}/a"), is_there).await;
+    until(&world.here, &zones, |all| is(all, "Current")).await;
+    world.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_nothing_guards_comes_back() {
+    let world = World::on_cluster().await;
+    delivered(&world).await;
+    let path = format!("{MAPS}/a");
+    let zones = format!("{path}/_zones");
+    let (_, before) = get(&world.there, &path).await;
+    // What others add is theirs.
+    change(&world.there, &path, json!({"data": {"c": "mine"}})).await;
+    // What they change, remove or delete is the hub's.
+    change(
+        &world.there,
+        &path,
+        json!({"data": {"a": "mine", "b": null}}),
+    )
+    .await;
+    let whole = json!({"a": "hub", "b": "hub", "c": "mine"});
+    until(&world.there, &path, |object| object["data"] == whole).await;
+    until(&world.here, &zones, |all| is(all, "Current")).await;
+    delete(&world.there, &path).await;
+    let back =
+        |object: &Value| is_there(object) && object["metadata"]["uid"] != before["metadata"]["uid"];
+    until(&world.there, &path, back).await;
+    until(&world.here, &zones, |all| is(all, "Current")).await;
+    // Who takes it for their own has it, and the hub says so.
+    let own = json!({"metadata": {"labels": {"deltaplane.io/origin": null}}});
+    change(&world.there, &path, own).await;
+    let taken = |all: &Value| is(all, "Rejected") && all.to_string().contains("was authored here");
+    until(&world.here, &zones, taken).await;
+    world.stop().await;
+}
