@@ -11,24 +11,28 @@ const SCHEDULES: u64 = 2_000;
 const STEPS: usize = 250;
 const NAMES: [&str; 6] = ["n1/a", "n1/b", "n2/a", "c", "d", "e"];
 const NAMESPACES: [&str; 2] = ["n1", "n2"];
-const BUDGET: DeletionBudget = DeletionBudget { max: 2, percent: 0 };
+pub(crate) const BUDGET: DeletionBudget = DeletionBudget { max: 2, percent: 0 };
 
 /// Numbers that look random and come again (xorshift).
-struct Dice(u64);
+pub(crate) struct Dice(u64);
 
 impl Dice {
-    fn roll(&mut self, sides: u64) -> u64 {
+    pub(crate) fn new(seed: u64) -> Self {
+        Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
+    }
+
+    pub(crate) fn roll(&mut self, sides: u64) -> u64 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;
         self.0 % sides
     }
 
-    fn epoch(&mut self) -> String {
+    pub(crate) fn epoch(&mut self) -> String {
         self.roll(1 << 40).to_string()
     }
 
-    fn pick<'a>(&mut self, of: &[&'a str]) -> &'a str {
+    pub(crate) fn pick<'a>(&mut self, of: &[&'a str]) -> &'a str {
         of[usize::try_from(self.roll(of.len() as u64)).expect("few")]
     }
 }
@@ -41,15 +45,20 @@ struct Backups {
 }
 
 #[test]
+fn whatever_goes_wrong_they_agree_in_the_end() {
+    schedules(SCHEDULES, schedule);
+}
+
+/// Runs the schedules with the first so many seeds, or the one that was asked for.
 #[expect(
     clippy::disallowed_methods,
     reason = "which schedule is repeated is for the developer to say"
 )]
-fn whatever_goes_wrong_they_agree_in_the_end() {
+pub(crate) fn schedules(count: u64, schedule: fn(u64)) {
     let only = std::env::var("SEED")
         .ok()
         .map(|seed| seed.parse().expect("a number"));
-    let seeds = only.map_or(1..SCHEDULES + 1, |seed: u64| seed..seed + 1);
+    let seeds = only.map_or(1..count + 1, |seed: u64| seed..seed + 1);
     for seed in seeds {
         let run = std::panic::catch_unwind(|| schedule(seed));
         assert!(run.is_ok(), "the schedule with SEED={seed} failed");
@@ -57,7 +66,7 @@ fn whatever_goes_wrong_they_agree_in_the_end() {
 }
 
 fn schedule(seed: u64) {
-    let mut dice = Dice(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
+    let mut dice = Dice::new(seed);
     let mut world = World::new(BUDGET);
     let mut backups = Backups::default();
     world.resumes = dice.roll(2) == 0;
@@ -86,7 +95,8 @@ fn step(world: &mut World, dice: &mut Dice, backups: &mut Backups, restores: boo
         // The hub's process ends: its sessions do, and its store does not.
         85 => world.crash_hub(&dice.epoch()),
         86 => world.hub.compact(),
-        87..90 => world.wait(Duration::from_secs(dice.roll(400))),
+        87 => world.approve(),
+        88..90 => world.wait(Duration::from_secs(dice.roll(400))),
         90..92 => {
             world.refuses.insert(name(dice.pick(&NAMES)));
         }
@@ -190,7 +200,7 @@ fn restore_hub(world: &mut World, dice: &mut Dice, backups: &Backups) {
 }
 
 /// No more was deleted at any time than the budget allows.
-fn within_budget(world: &World) {
+pub(crate) fn within_budget(world: &World) {
     for (at, kind) in &world.deletions {
         let window = world
             .deletions

@@ -257,6 +257,8 @@ pub(crate) struct World {
     /// When a process ended last.
     crashed: (Option<Duration>, Option<Duration>),
     agent: Option<Agent>,
+    /// Up to where somebody said that all may go. Forgotten with the hub's process.
+    approved: u64,
     /// Namespaces that somebody in the zone deleted.
     vanished: BTreeSet<ObjectName>,
 }
@@ -297,6 +299,7 @@ impl World {
             zone_ledger: Ledger::default(),
             crashed: (None, None),
             agent: None,
+            approved: 0,
             vanished: BTreeSet::new(),
         }
     }
@@ -346,8 +349,10 @@ impl World {
             };
             up.push_back(receiver.subscribe(kind, known));
         }
+        let mut sender = Sender::new(self.budget, self.hub_ledger.clone());
+        sender.approve(self.approved);
         self.link = Some(Link {
-            sender: Sender::new(self.budget, self.hub_ledger.clone()),
+            sender,
             receiver,
             down: VecDeque::new(),
             up,
@@ -490,6 +495,7 @@ impl World {
         self.disconnect();
         self.hub.reopen(epoch);
         self.hub_ledger = Ledger::default();
+        self.approved = 0;
         self.crashed.0 = Some(self.now);
         self.forget_deletions();
     }
@@ -708,13 +714,19 @@ impl World {
             .iter()
             .filter(|kind| link.sender.held(kind).is_some())
             .collect();
-        if !held.is_empty() {
-            link.sender.approve(self.hub.revision);
+        let (is_held, wake) = (!held.is_empty(), link.sender.wake_at(self.now));
+        match is_held {
+            true => self.approve(),
+            false => self.now = self.now.max(wake.unwrap_or_default()),
         }
-        let wake = link.sender.wake_at(self.now);
-        if let Some(at) = wake.filter(|_| held.is_empty()) {
-            self.now = self.now.max(at);
+        is_held || wake.is_some()
+    }
+
+    /// Somebody says that all may go that is to go now.
+    pub(crate) fn approve(&mut self) {
+        self.approved = self.hub.revision;
+        if let Some(link) = &mut self.link {
+            link.sender.approve(self.approved);
         }
-        !held.is_empty() || wake.is_some()
     }
 }
