@@ -5,6 +5,7 @@
 //! the few objects that are kept here because they changed, are under way or were rejected. So an
 //! idle stream costs the same whatever the number of objects, and a change costs what it costs.
 
+mod queue;
 mod stream;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -73,7 +74,7 @@ pub struct Change {
 }
 
 /// An object that another one cannot be without.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Need {
     pub kind: SyncKind,
     pub name: ObjectName,
@@ -213,6 +214,11 @@ impl Sender {
 
     /// Objects of a kind changed, in this order. The view shows it already, and nothing later.
     pub fn changed(&mut self, kind: &SyncKind, changes: Vec<Change>, view: &dyn View) {
+        for (other, stream) in &mut self.kinds {
+            if other != kind {
+                stream.others_changed();
+            }
+        }
         if let Some(stream) = self.kinds.get_mut(kind) {
             stream.changed(kind, changes, view);
         }
@@ -254,11 +260,8 @@ impl Sender {
             let ledger = &self.ledger;
             ledger.check(kind, self.budget, (wanted, there), now)
         };
-        let waits = |name: &ObjectName| {
-            let needs = view.needs(kind, name);
-            needs.iter().any(|need| self.is_missing(need))
-        };
-        let mut response = stream.batch(kind, view, &waits, &may, now)?;
+        let missing = |need: &Need| self.is_missing(need);
+        let mut response = stream.batch(kind, view, &missing, &may, now)?;
         self.nonce += 1;
         response.nonce = self.nonce;
         response.complete = stream.sent(&response, view);

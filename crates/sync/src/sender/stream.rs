@@ -1,9 +1,10 @@
 //! One kind of a stream.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use super::{Change, Held, Lineage, OnFork, Presence, View};
+use super::queue::{Open, Queue};
+use super::{Change, Held, Lineage, Need, OnFork, Presence, View};
 use crate::budget::Excess;
 use crate::names::{ObjectName, SyncKind};
 use crate::version::Version;
@@ -25,8 +26,8 @@ const UNCONTESTED: Duration = Duration::from_secs(600);
 const CONTESTED: &str =
     "something there changes or deletes it again and again, behind sync; it is sent again later";
 
-/// Whether an object waits for one that it needs.
-type Waits<'a> = &'a dyn Fn(&ObjectName) -> bool;
+/// Whether something that others need is not delivered yet.
+type Missing<'a> = &'a dyn Fn(&Need) -> bool;
 
 /// Whether so many may be deleted.
 type Allows<'a> = &'a dyn Fn(u64) -> Result<(), Excess>;
@@ -34,9 +35,11 @@ type Allows<'a> = &'a dyn Fn(u64) -> Result<(), Excess>;
 #[derive(Debug, Default)]
 pub(super) struct Stream {
     /// To be applied, and not under way.
-    updates: BTreeMap<ObjectName, Open>,
+    updates: Queue,
+    /// The updates that wait, by what they need first.
+    waiting: BTreeMap<Need, BTreeSet<ObjectName>>,
     /// To be taken away.
-    removals: BTreeMap<ObjectName, Open>,
+    removals: Queue,
     quarantined: BTreeMap<ObjectName, Quarantined>,
     flight: Option<Flight>,
     /// Removals up to here were approved.
@@ -49,17 +52,13 @@ pub(super) struct Stream {
     contested: BTreeMap<ObjectName, Contested>,
 }
 
-/// An object that the receiver does not have as it should.
-#[derive(Clone, Copy, Debug)]
-struct Open {
-    /// What it acknowledged.
-    held: Option<Version>,
-    /// The first change that it does not have.
-    since: Revision,
-    /// Since when it is to be removed, if it is.
-    asked: Revision,
-    /// How often it was rejected.
-    attempts: u32,
+/// What is to be taken away: left to the receiver, or deleted, with how much goes with it.
+#[derive(Debug, Default)]
+struct Leaving {
+    orphaned: Vec<ObjectName>,
+    removed: Vec<(ObjectName, u64)>,
+    /// Of which the store knows nothing.
+    doubted: Vec<ObjectName>,
 }
 
 #[derive(Debug)]
@@ -137,13 +136,14 @@ impl Stream {
                         stream.updates.insert(name, Open::new(before, 0));
                     }
                 }
-                let surplus = held.into_iter();
+                let surplus = held;
                 // Approvals of before do not count for what is found now.
                 let asked = view.at().revision;
                 stream.doubted = (!trusts).then_some(asked);
-                stream.removals = surplus
-                    .map(|(name, version)| (name, Open::new(Some(version), 0).asked(asked)))
-                    .collect();
+                for (name, version) in surplus {
+                    let open = Open::new(Some(version), 0).asked(asked);
+                    stream.removals.insert(name, open);
+                }
             }
         }
         Ok(stream)
@@ -158,6 +158,14 @@ impl Stream {
         }
         for change in first.into_values() {
             self.change(kind, change, view);
+        }
+    }
+
+    /// Objects of another kind changed. What goes with those that wait to be removed may have.
+    pub(super) fn others_changed(&mut self) {
+        let alone = self.removals.parked() - self.removals.weightless();
+        if self.removals.weight() > alone as u64 {
+            self.removals.wake_all();
         }
     }
 
@@ -201,6 +209,7 @@ impl Stream {
     pub(super) fn approve(&mut self, revision: Revision) {
         self.approved = self.approved.max(revision);
         self.held = None;
+        self.removals.wake_all();
         // What the receiver kept from going need not wait for its next turn.
         let approved = self.quarantined.values_mut();
         for one in approved.filter(|one| one.open.asked <= revision) {
@@ -211,7 +220,7 @@ impl Stream {
     /// Whether the receiver does not have an object as it should.
     pub(super) fn lacks(&self, name: &ObjectName) -> bool {
         let flight = self.flight.as_ref();
-        self.updates.contains_key(name)
+        self.updates.contains(name)
             || self.quarantined.contains_key(name)
             || flight.is_some_and(|flight| flight.objects.contains_key(name))
     }
@@ -221,7 +230,7 @@ impl Stream {
         &mut self,
         kind: &SyncKind,
         view: &dyn View,
-        waits: Waits<'_>,
+        missing: Missing<'_>,
         may: Allows<'_>,
         now: Duration,
     ) -> Option<Response> {
@@ -239,19 +248,30 @@ impl Stream {
             removed: Vec::new(),
             approved: false,
         };
-        self.add_items(&mut response, view, waits);
+        self.wake(missing);
+        self.add_items(&mut response, view, missing);
         self.add_removals(&mut response, view, may);
         (!response.is_empty()).then_some(response)
     }
 
-    fn add_items(&mut self, response: &mut Response, view: &dyn View, waits: Waits<'_>) {
+    /// Lets those go on that wait for what is there now.
+    fn wake(&mut self, missing: Missing<'_>) {
+        let there = self.waiting.extract_if(.., |need, _| !missing(need));
+        for name in there.flat_map(|(_, names)| names) {
+            self.updates.wake(&name);
+        }
+    }
+
+    fn add_items(&mut self, response: &mut Response, view: &dyn View, missing: Missing<'_>) {
         let mut bytes = 0;
-        let mut settled = Vec::new();
-        for (name, open) in &self.updates {
+        let (mut settled, mut waiting) = (Vec::new(), Vec::new());
+        for (name, open) in self.updates.fresh() {
             if response.items.len() >= MAX_ITEMS || bytes >= MAX_BYTES {
                 break;
             }
-            if waits(name) {
+            let mut needs = view.needs(&response.kind, name).into_iter();
+            if let Some(need) = needs.find(|need| missing(need)) {
+                waiting.push((need, name.clone()));
                 continue;
             }
             match view.presence(&response.kind, name) {
@@ -269,47 +289,94 @@ impl Stream {
         for name in settled {
             self.updates.remove(&name);
         }
+        for (need, name) in waiting {
+            self.updates.park(name.clone(), 0);
+            self.waiting.entry(need).or_default().insert(name);
+        }
     }
 
     /// Adds the removals that may be made: those that were approved, or all that are not in doubt
     /// if the budget allows.
     fn add_removals(&mut self, response: &mut Response, view: &dyn View, may: Allows<'_>) {
-        let approved = |open: &Open| self.approved > 0 && open.asked <= self.approved;
-        let any_approved = self.removals.values().any(approved);
-        let chosen = self
-            .removals
-            .iter()
-            .filter(|(_, open)| approved(open) == any_approved);
-        let (mut orphaned, mut removed, mut wanted) = (Vec::new(), Vec::new(), 0);
-        let mut doubted = 0;
-        for (name, open) in chosen {
-            if !any_approved && self.doubted.is_some_and(|until| open.asked <= until) {
-                doubted += 1;
+        // None of those that wait was: an approval looks at all.
+        let mut fresh = self.removals.fresh();
+        let any_approved = fresh.any(|(_, open)| self.is_approved(open));
+        drop(fresh);
+        let mut leaving = self.look(&response.kind, view, any_approved);
+        let mut excess = match any_approved {
+            true => None,
+            false => self.excess(&leaving, may),
+        };
+        let others = !any_approved && self.removals.weight() > 0;
+        if others && (excess.is_none() || !leaving.orphaned.is_empty()) {
+            // They may go now, unless more goes with them by now; or they, too, are to stay, since
+            // the whole kind was withdrawn.
+            self.removals.wake_all();
+            leaving = self.look(&response.kind, view, false);
+            excess = self.excess(&leaving, may);
+        }
+        let Leaving {
+            mut orphaned,
+            removed,
+            doubted,
+        } = leaving;
+        for name in doubted {
+            self.removals.park(name, 0);
+        }
+        match excess {
+            Some(_) => self.park(removed),
+            None => {
+                let removed = removed.into_iter().map(|(name, _)| name);
+                response.removed = removed.take(MAX_ITEMS).collect();
+            }
+        }
+        let count = self.removals.weightless();
+        let doubts = (count > 0).then_some(Held::OtherStore { count });
+        self.held = excess.map(Held::Budget).or(doubts);
+        response.approved = any_approved && !response.removed.is_empty();
+        orphaned.truncate(MAX_ITEMS);
+        response.orphaned = orphaned;
+    }
+
+    fn is_approved(&self, open: &Open) -> bool {
+        self.approved > 0 && open.asked <= self.approved
+    }
+
+    fn park(&mut self, removed: Vec<(ObjectName, u64)>) {
+        for (name, weight) in removed {
+            self.removals.park(name, weight);
+        }
+    }
+
+    /// What is to be taken away, and how, of what does not wait: what was approved, or the rest.
+    fn look(&self, kind: &SyncKind, view: &dyn View, approved: bool) -> Leaving {
+        let mut leaving = Leaving::default();
+        let fresh = self.removals.fresh();
+        for (name, open) in fresh.filter(|(_, open)| self.is_approved(open) == approved) {
+            if !approved && self.doubted.is_some_and(|until| open.asked <= until) {
+                leaving.doubted.push(name.clone());
                 continue;
             }
-            match view.presence(&response.kind, name) {
-                Presence::Withdrawn(Withdrawal::Orphan) => orphaned.push(name.clone()),
+            match view.presence(kind, name) {
+                Presence::Withdrawn(Withdrawal::Orphan) => leaving.orphaned.push(name.clone()),
                 Presence::Withdrawn(Withdrawal::Delete) | Presence::Gone => {
-                    wanted += 1 + view.cascade(&response.kind, name);
-                    removed.push(name.clone());
+                    let weight = 1 + view.cascade(kind, name);
+                    leaving.removed.push((name.clone(), weight));
                 }
                 // It is told as a change.
                 Presence::Wanted(_) => {}
             }
         }
-        let excess = match any_approved || removed.is_empty() {
-            true => None,
-            false => may(wanted).err(),
-        };
-        if excess.is_some() {
-            removed.clear();
+        leaving
+    }
+
+    /// Why these may not be deleted, with those that wait, if they may not.
+    fn excess(&self, leaving: &Leaving, may: Allows<'_>) -> Option<Excess> {
+        let weight = leaving.removed.iter().map(|(_, weight)| weight);
+        match weight.sum::<u64>() + self.removals.weight() {
+            0 => None,
+            weight => may(weight).err(),
         }
-        let doubts = || (doubted > 0).then_some(Held::OtherStore { count: doubted });
-        self.held = excess.map(Held::Budget).or_else(doubts);
-        response.approved = any_approved && !removed.is_empty();
-        removed.truncate(MAX_ITEMS);
-        orphaned.truncate(MAX_ITEMS);
-        (response.removed, response.orphaned) = (removed, orphaned);
     }
 
     /// A response goes out. Whether nothing is left once it is done.
@@ -376,8 +443,8 @@ impl Stream {
         };
         // It may have changed again meanwhile.
         let mut later = false;
-        for waiting in [&mut self.updates, &mut self.removals] {
-            if let Some(open) = waiting.get_mut(&name) {
+        for queue in [&mut self.updates, &mut self.removals] {
+            if let Some(open) = queue.get_mut(&name) {
                 open.held = held;
                 later = true;
             }
@@ -477,7 +544,7 @@ impl Stream {
             match view.presence(kind, &name) {
                 Presence::Wanted(_) => self.updates.insert(name, open),
                 Presence::Withdrawn(_) | Presence::Gone => self.removals.insert(name, open),
-            };
+            }
         }
     }
 
@@ -554,30 +621,6 @@ impl Sent {
     fn lose(&mut self) {
         self.open.lose();
         self.lost = self.becomes.is_some();
-    }
-}
-
-// === impl Open ===
-
-impl Open {
-    fn new(held: Option<Version>, since: Revision) -> Self {
-        Self {
-            held,
-            since,
-            asked: since,
-            attempts: 0,
-        }
-    }
-
-    /// What the receiver has is not known any more. Something may be left of it, which has to go
-    /// when the object does; and what it had been told long before is not there either.
-    fn lose(&mut self) {
-        self.held = Some(Version::altered());
-        self.since = 0;
-    }
-
-    fn asked(self, asked: Revision) -> Self {
-        Self { asked, ..self }
     }
 }
 

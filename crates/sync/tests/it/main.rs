@@ -1,5 +1,6 @@
 //! The two ends of a stream, with everything between them going wrong.
 
+mod costs;
 mod relays;
 mod repairs;
 mod simulation;
