@@ -238,14 +238,6 @@ impl Receiver {
         let following = self.kinds.get(kind)?;
         Some((following.whole.as_ref()?, &following.beyond))
     }
-
-    /// The stores that objects of a kind may be from, and how far each was seen. To be written down
-    /// before anything of a response is done.
-    pub fn sources(&self, kind: &SyncKind) -> &[Position] {
-        self.kinds
-            .get(kind)
-            .map_or(&[], |following| &following.sources)
-    }
 }
 
 // === impl Stake ===

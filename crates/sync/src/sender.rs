@@ -294,11 +294,6 @@ impl Sender {
         through.min().unwrap_or(0)
     }
 
-    /// Whether the receiver has all of a revision, but for what it rejected or what is held.
-    pub fn has(&self, revision: Revision, view: &dyn View) -> bool {
-        self.through(view) >= revision
-    }
-
     /// Whether the receiver asked for a kind.
     pub fn is_subscribed(&self, kind: &SyncKind) -> bool {
         self.kinds.contains_key(kind)

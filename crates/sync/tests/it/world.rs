@@ -38,14 +38,14 @@ pub(crate) struct Hub {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Zone {
     pub(crate) objects: BTreeMap<(SyncKind, ObjectName), Copy>,
-    /// What it wrote down of the hub's stores.
-    pub(crate) sources: BTreeMap<SyncKind, Vec<Position>>,
 }
 
 /// A copy of a hub's object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Copy {
     pub(crate) version: Version,
+    /// Where the hub's store was.
+    source: Position,
     /// Written in the zone, and nobody else's.
     pub(crate) status: u32,
     /// Whether it is still the hub's.
@@ -270,7 +270,14 @@ pub(crate) struct Link {
     pub(crate) down: VecDeque<Response>,
     pub(crate) up: VecDeque<Request>,
     /// What the zone is about to do.
-    pub(crate) work: VecDeque<(Action, bool)>,
+    work: VecDeque<Work>,
+}
+
+/// Something to do, with where the hub's store was, and whether a person approved it.
+struct Work {
+    action: Action,
+    at: Position,
+    approved: bool,
 }
 
 pub(crate) const KINDS: [&str; 2] = ["Namespace", "Widget"];
@@ -344,7 +351,7 @@ impl World {
                 },
                 None => Known::Versions {
                     held: self.versions(&kind),
-                    sources: self.zone.sources.get(&kind).cloned().unwrap_or_default(),
+                    sources: self.sources(&kind),
                 },
             };
             up.push_back(receiver.subscribe(kind, known));
@@ -381,6 +388,21 @@ impl World {
         let held = self.agent.iter().flat_map(|agent| &agent.held);
         held.filter(|((of, _), _)| of == kind)
             .map(|((_, name), version)| (name.clone(), *version))
+            .collect()
+    }
+
+    /// The stores that what is there is from, and how far each was seen.
+    fn sources(&self, kind: &SyncKind) -> Vec<Position> {
+        let copies = self.zone.objects.iter();
+        let copies = copies.filter(|((of, _), copy)| of == kind && copy.mirrored);
+        let mut furthest: BTreeMap<Epoch, u64> = BTreeMap::new();
+        for (_, copy) in copies {
+            let revision = furthest.entry(copy.source.epoch.clone()).or_default();
+            *revision = copy.source.revision.max(*revision);
+        }
+        let furthest = furthest.into_iter();
+        furthest
+            .map(|(epoch, revision)| Position { epoch, revision })
             .collect()
     }
 
@@ -541,8 +563,8 @@ impl World {
         let Some(link) = &mut self.link else {
             return;
         };
-        if let Some((action, approved)) = link.work.pop_front() {
-            return self.act(action, approved);
+        if let Some(work) = link.work.pop_front() {
+            return self.act(work);
         }
         let Some(response) = link.down.pop_front() else {
             return;
@@ -557,20 +579,28 @@ impl World {
         let held = mirrored.count() as u64;
         match link.receiver.response(response, &Stake::of(held), self.now) {
             Ok(actions) => {
-                link.work
-                    .extend(actions.into_iter().map(|action| (action, approved)));
+                let work = actions.into_iter().map(|action| Work {
+                    action,
+                    at: at.clone(),
+                    approved,
+                });
+                link.work.extend(work);
                 self.never_back(&of, &at);
-                self.note(&of);
             }
             Err(why) => self.ends(why),
         }
     }
 
-    fn act(&mut self, action: Action, approved: bool) {
+    fn act(&mut self, work: Work) {
+        let Work {
+            action,
+            at,
+            approved,
+        } = work;
         let (kind, name, outcome) = match action {
             Action::Send(request) => return self.answer(request),
             Action::Apply { kind, name, item } => {
-                let outcome = self.apply(&kind, &name, &item);
+                let outcome = self.apply(&kind, &name, (&item, at));
                 (kind, name, outcome)
             }
             Action::Orphan { kind, name } => {
@@ -596,12 +626,16 @@ impl World {
         if let Some(link) = &mut self.link
             && let Some(request) = link.receiver.done(&kind, &name, outcome)
         {
-            self.note(&kind);
             self.answer(request);
         }
     }
 
-    fn apply(&mut self, kind: &SyncKind, name: &ObjectName, item: &Item) -> Result<(), String> {
+    fn apply(
+        &mut self,
+        kind: &SyncKind,
+        name: &ObjectName,
+        (item, source): (&Item, Position),
+    ) -> Result<(), String> {
         let object = serde_json::from_slice(&item.body).expect("JSON");
         Crossing::received(object, name, item.version).expect("nothing but what crosses");
         assert!(
@@ -625,6 +659,7 @@ impl World {
         let status = self.zone.objects.get(&key).map_or(0, |copy| copy.status);
         let copy = Copy {
             version: item.version,
+            source,
             status,
             mirrored: true,
         };
@@ -636,18 +671,10 @@ impl World {
         Ok(())
     }
 
-    /// Writes down which stores were seen, and how far.
-    fn note(&mut self, kind: &SyncKind) {
-        if let Some(link) = &self.link {
-            let sources = link.receiver.sources(kind).to_vec();
-            self.zone.sources.insert(kind.clone(), sources);
-        }
-    }
-
     /// The zone never follows an older revision than it did.
     fn never_back(&self, kind: &SyncKind, at: &Position) {
-        let before = self.zone.sources.get(kind).into_iter().flatten();
-        for before in before.filter(|before| before.epoch == at.epoch) {
+        let before = self.sources(kind);
+        for before in before.iter().filter(|before| before.epoch == at.epoch) {
             assert!(before.revision <= at.revision, "the zone went back");
         }
     }
@@ -687,8 +714,9 @@ impl World {
             self.notice();
             self.hub_step();
             self.zone_step();
-            if let Some(ProtocolError::Forked { .. }) = self.ended.last() {
-                self.zone.sources.clear();
+            let forked = matches!(self.ended.last(), Some(ProtocolError::Forked { .. }));
+            if forked && self.link.is_none() {
+                self.approve();
             }
             if self.is_quiet() && !self.decide() {
                 return;
