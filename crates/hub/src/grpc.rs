@@ -19,7 +19,7 @@ use deltaplane_sync_grpc::proto::envoy::service::discovery::v3::{
 };
 use deltaplane_sync_grpc::{
     MAX_MESSAGE, SESSION, cut, decode_request, decode_response, encode_request, encode_response,
-    protocol_status,
+    protocol_status, receiving,
 };
 use futures::future::{BoxFuture, ready};
 use futures::stream::BoxStream;
@@ -313,13 +313,6 @@ fn refused(error: &HandshakeError) -> Status {
 /// The connection ended, or what came on it made no sense.
 fn lost(status: &Status) -> ProtocolError {
     ProtocolError::Malformed(status.message().to_owned())
-}
-
-fn receiving<T: Send + 'static>(receiver: mpsc::Receiver<T>) -> impl futures::Stream<Item = T> {
-    stream::unfold(receiver, |mut receiver| async {
-        let item = receiver.recv().await?;
-        Some((item, receiver))
-    })
 }
 
 /// What is sent, and at last why it ended.

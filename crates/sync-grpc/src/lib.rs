@@ -8,6 +8,8 @@ mod codec;
 mod frames;
 
 use deltaplane_sync::ProtocolError;
+use futures::{Stream, stream};
+use tokio::sync::mpsc;
 use tonic::{Code, Status};
 
 pub use codec::{cut, decode_request, decode_response, encode_request, encode_response};
@@ -37,6 +39,16 @@ pub fn protocol_status(error: &ProtocolError) -> Status {
 /// Whether a peer said that a stream can be resumed by versions only.
 pub fn wants_versions(status: &Status) -> bool {
     status.code() == Code::OutOfRange
+}
+
+/// What is put into a channel, as the messages of a call.
+pub fn receiving<T: Send + 'static>(
+    receiver: mpsc::Receiver<T>,
+) -> impl Stream<Item = T> + Send + 'static {
+    stream::unfold(receiver, |mut receiver| async {
+        let item = receiver.recv().await?;
+        Some((item, receiver))
+    })
 }
 
 /// The messages and services, as they are on the wire: a module for each package.

@@ -18,10 +18,11 @@ use deltaplane_sync::{
 };
 use deltaplane_sync_grpc::proto::deltaplane::sync::v1::{Hello, ZoneReport};
 use deltaplane_sync_grpc::{
-    SESSION, decode_request, decode_response, encode_request, encode_response, wants_versions,
+    SESSION, decode_request, decode_response, encode_request, encode_response, receiving,
+    wants_versions,
 };
 use deltaplane_zone::{Membership, SyncClient};
-use futures::{Stream, StreamExt, stream};
+use futures::{StreamExt, stream};
 use tokio::sync::mpsc;
 use tonic::Status;
 use tonic::metadata::MetadataValue;
@@ -215,13 +216,6 @@ fn with_session<T>(messages: T, session: u64) -> tonic::Request<T> {
     let session = MetadataValue::from(session);
     request.metadata_mut().insert(SESSION, session);
     request
-}
-
-fn receiving<T: Send + 'static>(receiver: mpsc::Receiver<T>) -> impl Stream<Item = T> + Send {
-    stream::unfold(receiver, |mut receiver| async {
-        let item = receiver.recv().await?;
-        Some((item, receiver))
-    })
 }
 
 // === impl Counted ===

@@ -12,13 +12,13 @@ use deltaplane_plane::PlaneConfig;
 use deltaplane_runtime::identity::{JoinString, joining_config};
 use deltaplane_runtime::{Clock, Tasks, Trigger};
 use deltaplane_sync::Crossing;
-use deltaplane_sync_grpc::SESSION;
 use deltaplane_sync_grpc::proto::deltaplane::sync::v1::{Hello, Rejected, SyncedObject};
 use deltaplane_sync_grpc::proto::envoy::service::discovery::v3::{
     DeltaDiscoveryRequest, DeltaDiscoveryResponse, Resource,
 };
+use deltaplane_sync_grpc::{SESSION, receiving};
 use deltaplane_zone::{LinkConfig, Membership, SyncClient, Zone, ZoneConfig, connect};
-use futures::{Stream, StreamExt};
+use futures::StreamExt;
 use kube::Client;
 use prost::Message;
 use prost_types::Any;
@@ -100,13 +100,6 @@ pub(crate) fn resource(name: &str, version: &str, object: &SyncedObject) -> Reso
         }),
         aliases: Vec::new(),
     }
-}
-
-fn receiving<T: Send + 'static>(receiver: mpsc::Receiver<T>) -> impl Stream<Item = T> + Send {
-    futures::stream::unfold(receiver, |mut receiver| async {
-        let item = receiver.recv().await?;
-        Some((item, receiver))
-    })
 }
 
 async fn in_time<F: Future>(future: F) -> F::Output {

@@ -1,0 +1,170 @@
+//! What comes from the hub: subscribing to it, and taking it.
+
+use std::collections::BTreeSet;
+
+use deltaplane_border::{Receiving, Subscriptions, definitions, namespaces};
+use deltaplane_fleet::synced_kinds;
+use deltaplane_runtime::Stop;
+use deltaplane_sync::{DeletionBudget, Known, Receiver, SyncKind};
+use deltaplane_sync_grpc::proto::deltaplane::sync::v1::Welcome;
+use deltaplane_sync_grpc::{decode_response, encode_request, receiving};
+use futures::StreamExt;
+use futures::stream::FuturesUnordered;
+use parking_lot::Mutex;
+use tokio::sync::mpsc;
+
+use super::{Agent, LinkError, Lost, OUTBOX, with_session};
+use crate::link::Client;
+
+// === impl Agent ===
+
+impl Agent {
+    /// Takes what the hub has for us.
+    pub(super) async fn down(
+        &self,
+        mut client: Client,
+        session: u64,
+        (budget, repairs): (DeletionBudget, bool),
+        stop: &Stop,
+    ) -> Result<(), LinkError> {
+        let (out, requests) = mpsc::channel(OUTBOX);
+        let requests = receiving(requests).map(|request| encode_request(&request));
+        let answer = client.hub_to_zone(with_session(requests, session)).await?;
+        let lost = Lost::default();
+        let responses = lost.until(answer.into_inner()).map(decode_response);
+        let ledger = self.kept.lock().deleted.clone();
+        let mut receiver = Receiver::new(budget, ledger);
+        let clock = self.pace.clock.clone();
+        let (receiving, subscriptions) =
+            Receiving::new(self.target.clone(), self.group.clone(), clock);
+        let subscribed = Mutex::new(BTreeSet::new());
+        let received = tokio::select! {
+            received = receiving.run(&mut receiver, responses, out, stop) => received,
+            () = self.subscribe(subscriptions.clone(), &subscribed) => Ok(()),
+            // A hub that does not take it is told when the zone connects again.
+            _ = self.target.drift.tell(&subscriptions, &subscribed), if repairs => Ok(()),
+        };
+        let mut kept = self.kept.lock();
+        kept.deleted = receiver.ledger().clone();
+        for kind in subscribed.into_inner() {
+            match receiver.position(&kind) {
+                Some((position, beyond)) => {
+                    kept.resume.insert(kind, (position.clone(), beyond.clone()));
+                }
+                None => {
+                    kept.resume.remove(&kind);
+                }
+            }
+        }
+        drop(kept);
+        received?;
+        Err(lost.why())
+    }
+
+    /// Subscribes to what crosses, the kinds to come included.
+    async fn subscribe(&self, to: Subscriptions, subscribed: &Mutex<BTreeSet<SyncKind>>) {
+        let mut begun = BTreeSet::from([synced_kinds(), definitions(), namespaces()]);
+        for kind in [synced_kinds(), definitions(), namespaces()] {
+            self.subscribe_to(&to, kind, subscribed).await;
+        }
+        let mut kinds = self.target.kinds();
+        // Side by side: a kind that cannot be listed, such as one that a cluster does not let us
+        // read, must not keep the others waiting.
+        let mut subscribing = FuturesUnordered::new();
+        let remembered = self.remembered.lock().kinds().clone();
+        for (kind, plural) in remembered {
+            self.target.mirror.learn(&kind, &plural);
+            if begun.insert(kind.clone()) {
+                subscribing.push(self.subscribe_to(&to, kind, subscribed));
+            }
+        }
+        loop {
+            let now = kinds.borrow_and_update().clone();
+            for kind in now.values() {
+                let comes = kind.synced.goes_down() || kind.synced.spec.across_zones;
+                if comes && begun.insert(kind.synced.kind.clone()) {
+                    let (kind, plural) = (kind.synced.kind.clone(), &kind.synced.plural);
+                    self.remember(&kind, plural);
+                    subscribing.push(self.subscribe_to(&to, kind, subscribed));
+                }
+            }
+            tokio::select! {
+                Some(()) = subscribing.next(), if !subscribing.is_empty() => {}
+                changed = kinds.changed() => if changed.is_err() {
+                    return std::future::pending().await;
+                },
+            }
+        }
+    }
+
+    async fn subscribe_to(
+        &self,
+        to: &Subscriptions,
+        kind: SyncKind,
+        subscribed: &Mutex<BTreeSet<SyncKind>>,
+    ) {
+        if kind != synced_kinds() {
+            self.list(&kind).await;
+            self.target.drift.watch(&kind);
+        }
+        let known = self.known(&kind);
+        to.add(kind.clone(), known).await;
+        subscribed.lock().insert(kind);
+        self.target.drift.subscribed();
+    }
+
+    /// Writes down that a kind comes. Without it nothing is lost but that leftovers of the kind
+    /// may stay when it does not cross any more.
+    fn remember(&self, kind: &SyncKind, plural: &str) {
+        let written = self.remembered.lock().add(kind, plural);
+        if let Err(error) = written {
+            let error = &error as &dyn std::error::Error;
+            tracing::warn!(error, %kind, "failed to write down that a kind comes");
+        }
+    }
+
+    /// Looks once what of a kind is here.
+    async fn list(&self, kind: &SyncKind) {
+        if self.kept.lock().listed.contains(kind) {
+            return;
+        }
+        let mut failures = 0_u32;
+        while let Err(reason) = self.target.mirror.list(kind).await {
+            failures += 1;
+            // Now and then: a right that is missing may stay so.
+            if failures.is_power_of_two() {
+                tracing::warn!(%kind, reason, failures, "failed to look what is here; nothing of this kind is taken until then");
+            }
+            self.pace.rest(failures, None).await;
+        }
+        self.kept.lock().listed.insert(kind.clone());
+    }
+
+    /// What is here of a kind. A position is used once: it is true until something comes.
+    fn known(&self, kind: &SyncKind) -> Known {
+        let resume = self.kept.lock().resume.remove(kind);
+        let lost = self.target.drift.lost(kind);
+        let Some((position, beyond)) = resume else {
+            return self.target.versions(kind);
+        };
+        let beyond = beyond.union(&lost);
+        Known::Position {
+            position,
+            beyond: beyond
+                .map(|name| (name.clone(), self.target.version(kind, name)))
+                .collect(),
+        }
+    }
+}
+
+/// What may be deleted here, as the hub says.
+pub(super) fn budget(welcome: &Welcome) -> DeletionBudget {
+    let usual = DeletionBudget::default();
+    DeletionBudget {
+        max: welcome.deletion_max.unwrap_or(usual.max),
+        percent: match welcome.deletion_percent {
+            Some(percent) => u8::try_from(percent.min(100)).unwrap_or(usual.percent),
+            None => usual.percent,
+        },
+    }
+}
