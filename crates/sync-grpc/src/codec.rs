@@ -150,6 +150,22 @@ pub fn encode_request(request: &Request) -> DeltaDiscoveryRequest {
     }
 }
 
+/// No subscription with this takes more bytes, without writing it: versions of many objects are
+/// many bytes, and all of them are one message.
+pub fn size_of_subscription(known: &Known) -> usize {
+    let names: Box<dyn Iterator<Item = &ObjectName>> = match known {
+        Known::Versions { held, .. } => Box::new(held.keys()),
+        Known::Position { beyond, .. } => Box::new(beyond.keys()),
+    };
+    let entry = |name: &ObjectName| name.namespace().len() + 1 + name.name().len() + ENTRY;
+    SUBSCRIPTION + names.map(entry).sum::<usize>()
+}
+
+/// What an entry takes beside the name: 64 digits of a version, and what tells fields apart.
+const ENTRY: usize = 64 + 32;
+/// What a subscription takes beside its entries: the kind, and a few positions.
+const SUBSCRIPTION: usize = 64 << 10;
+
 fn encode_subscribe(kind: &SyncKind, known: &Known) -> DeltaDiscoveryRequest {
     let mut fields = BTreeMap::new();
     let mut versions = BTreeMap::new();

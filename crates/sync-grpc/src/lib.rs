@@ -12,7 +12,9 @@ use futures::{Stream, stream};
 use tokio::sync::mpsc;
 use tonic::{Code, Status};
 
-pub use codec::{cut, decode_request, decode_response, encode_request, encode_response};
+pub use codec::{
+    cut, decode_request, decode_response, encode_request, encode_response, size_of_subscription,
+};
 pub use frames::frame;
 
 /// No message is larger: what there is to send goes in parts, and an object of the largest size

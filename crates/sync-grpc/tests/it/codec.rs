@@ -4,7 +4,9 @@ use deltaplane_sync::{
     Crossing, Epoch, Item, Known, ObjectName, Position, Rejection, Relayed, Request, Response,
     SyncKind, Version,
 };
-use deltaplane_sync_grpc::{decode_request, decode_response, encode_request, encode_response};
+use deltaplane_sync_grpc::{
+    decode_request, decode_response, encode_request, encode_response, size_of_subscription,
+};
 use proptest::prelude::*;
 use prost::Message as _;
 use serde_json::json;
@@ -90,6 +92,9 @@ proptest! {
         prop_assert_eq!(decode_response(wire), Ok(response));
         let bytes = encode_request(&request).encode_to_vec();
         let wire = prost::Message::decode(&*bytes).expect("written by us");
+        if let Request::Subscribe { known, .. } = &request {
+            prop_assert!(bytes.len() <= size_of_subscription(known));
+        }
         prop_assert_eq!(decode_request(wire), Ok(request));
     }
 
@@ -205,4 +210,32 @@ fn what_is_lost_is_subscribed_to_again() {
     let said = decode_request(nameless).map_err(|why| why.to_string());
     let expected = "a subscription must be to all of a type (\"*\")";
     assert_eq!(said, Err(expected.to_owned()));
+}
+
+/// The bound is one of what is written per entry, too, and not much more.
+#[test]
+fn the_size_of_a_subscription_is_known_before_it_is_written() {
+    let names = (0..10_000).map(|number| format!("namespace/name-{number}"));
+    let names = names.map(|name| name.parse::<ObjectName>().expect("legal"));
+    let beyond = |name: ObjectName| (name, Some(version(1)));
+    let position = Position {
+        epoch: Epoch("e".into()),
+        revision: 7,
+    };
+    let held: BTreeMap<ObjectName, Version> =
+        names.clone().map(|name| (name, version(1))).collect();
+    let by_versions = Known::Versions {
+        held,
+        sources: vec![position.clone()],
+    };
+    let by_position = Known::Position {
+        position,
+        beyond: names.map(beyond).collect(),
+    };
+    for known in [by_versions, by_position] {
+        let bound = size_of_subscription(&known);
+        let kind = SyncKind::new("", "ConfigMap").expect("legal");
+        let written = encode_request(&Request::Subscribe { kind, known }).encoded_len();
+        assert!(written <= bound && bound < 2 * written, "{written} {bound}");
+    }
 }

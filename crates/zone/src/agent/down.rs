@@ -7,7 +7,9 @@ use deltaplane_fleet::synced_kinds;
 use deltaplane_runtime::Stop;
 use deltaplane_sync::{DeletionBudget, Known, Receiver, SyncKind};
 use deltaplane_sync_grpc::proto::deltaplane::sync::v1::Welcome;
-use deltaplane_sync_grpc::{decode_response, encode_request, receiving};
+use deltaplane_sync_grpc::{
+    MAX_MESSAGE, decode_response, encode_request, receiving, size_of_subscription,
+};
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
 use parking_lot::Mutex;
@@ -108,6 +110,12 @@ impl Agent {
             self.target.drift.watch(&kind);
         }
         let known = self.known(&kind);
+        let size = size_of_subscription(&known);
+        if size > MAX_MESSAGE {
+            // The others can be taken.
+            tracing::error!(%kind, size, limit = MAX_MESSAGE, "there are too many objects of this kind here to say which; nothing of it is taken from the hub");
+            return;
+        }
         to.add(kind.clone(), known).await;
         subscribed.lock().insert(kind);
         self.target.drift.subscribed();
