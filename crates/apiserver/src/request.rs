@@ -170,6 +170,10 @@ impl Parts {
             ["namespaces", name, sub @ ("status" | "finalize")] => {
                 of(name, "namespaces", &[name, sub])
             }
+            // No kind is called like this: it is something that is computed of the namespace.
+            ["namespaces", name, sub] if sub.starts_with('_') => {
+                of(name, "namespaces", &[name, sub])
+            }
             ["namespaces", namespace, resource, tail @ ..] => of(namespace, resource, tail),
             [resource, tail @ ..] => of("", resource, tail),
             [] => return None,
@@ -239,6 +243,12 @@ mod tests {
             "/api/v1/namespaces/a/finalize",
             false,
             "update /v1 ns=a namespaces/finalize name=a",
+        );
+        check(
+            "GET",
+            "/api/v1/namespaces/a/_zones",
+            false,
+            "get /v1 ns=a namespaces/_zones name=a",
         );
         check(
             "GET",
