@@ -20,5 +20,5 @@ pub use catalog::{Audience, Catalog, Edit, Entry, Reader, definitions, namespace
 pub use mirror::{Held, Mirror, MirrorConfig, Stamp, Told, served_version};
 pub use openings::Openings;
 pub use receiving::{Receiving, Subscriptions, Target};
-pub use sending::{Counts, ObjectState, Sending, Sent};
+pub use sending::{ObjectState, Sending, Sent};
 pub use shared::{Behind, Shared};

@@ -16,9 +16,9 @@ use deltaplane_client::discovery::discover;
 use deltaplane_client::request::{self, Patch, RequestError};
 use deltaplane_client::{ObjectKey, Pace, Resource};
 use deltaplane_sync::{
-    AUTHORED_HERE, Arrival, Crossing, DISPLAY_NAME, Item, Known, MANAGER, Mirrored, ORIGIN,
-    ORPHANED, ObjectName, Origin, Outcome, Position, SOURCE, SyncKind, VERSION, Version, ZONE,
-    is_authored_here, mirrored_name,
+    AUTHORED_HERE, Arrival, Crossing, DISPLAY_NAME, Declined, Item, Known, MANAGER, Mirrored,
+    ORIGIN, ORPHANED, ObjectName, Origin, Outcome, Position, SOURCE, SyncKind, VERSION, Version,
+    ZONE, is_authored_here, mirrored_name,
 };
 use futures::FutureExt;
 use futures::future::{BoxFuture, ready};
@@ -236,7 +236,7 @@ impl Mirror {
         if !known && !self.config.guarded {
             match self.authored_here(&path).await? {
                 true if is_shared(kind) => return self.yields(kind, name),
-                true => return Err(AUTHORED_HERE.to_owned()),
+                true => return Err(AUTHORED_HERE.to_owned().into()),
                 false => {}
             }
         }
@@ -267,7 +267,7 @@ impl Mirror {
         let mut state = self.state.lock();
         let yielded = state.yielded.entry(kind.clone()).or_default();
         yielded.insert(name.clone());
-        Ok(())
+        Err(Declined::own(KEPT))
     }
 
     async fn apply_object(&self, path: &str, object: &Value) -> Result<Marked, String> {
@@ -425,6 +425,10 @@ fn lacks(error: &RequestError, namespace: &str) -> bool {
     let refusal = error.refusal();
     refusal.is_some_and(|refusal| refusal.lacks_namespace(namespace))
 }
+
+/// What is said of one that is there already.
+const KEPT: &str =
+    "there is one here that was not made by sync: it is left as it is, and serves what needs it";
 
 /// Kinds that hub and zones need alike: one that is there already is left as it is.
 fn is_shared(kind: &SyncKind) -> bool {

@@ -290,7 +290,9 @@ impl Report {
         let finished = Finished {
             kind: kind.clone(),
             name: name.clone(),
-            outcome: Err("it broke the process that should have applied it".to_owned()),
+            outcome: Err("it broke the process that should have applied it"
+                .to_owned()
+                .into()),
         };
         let finished = Some(finished);
         Self { to, finished }

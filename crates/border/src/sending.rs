@@ -1,13 +1,13 @@
 //! One reader of a catalog, and the loop that sends it what it should have.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
 use deltaplane_runtime::{Clock, Stop};
 use deltaplane_sync::{
-    DeletionBudget, Item, Ledger, ObjectName, OnFork, Presence, ProtocolError, Request, Response,
-    Revision, Sender, SyncKind, Version, View, ZoneName,
+    Counts, DeletionBudget, Item, Ledger, ObjectName, OnFork, Presence, ProtocolError, Request,
+    Response, Revision, Sender, SyncKind, Verdict, Version, View, ZoneName,
 };
 use futures::{Stream, StreamExt};
 use parking_lot::Mutex;
@@ -45,27 +45,14 @@ struct State {
     sent: Sent,
 }
 
-/// How many objects of a kind a reader should have, and has not.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Counts {
-    pub wanted: u64,
-    /// How many of them it has acknowledged as they are.
-    pub acknowledged: u64,
-    /// Changed, under way, rejected or held back.
-    pub open: u64,
-    /// With the reasons.
-    pub rejected: Vec<(ObjectName, String)>,
-    /// Why nothing is removed.
-    pub held: Option<String>,
-}
-
 /// What a reader has of an object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ObjectState {
     /// Nothing when it should have none.
     pub wanted: Option<Version>,
     pub acknowledged: Option<Version>,
-    pub rejected: Option<String>,
+    /// What it said when it did not take it, and what that means.
+    pub rejected: Option<(Verdict, String)>,
 }
 
 // === impl Sending ===
@@ -153,6 +140,11 @@ impl Sending {
         Ok(step)
     }
 
+    /// Woken by what the reader says, and by what it should be sent.
+    pub fn news(&self) -> (watch::Receiver<u64>, watch::Receiver<u64>) {
+        (self.progress.subscribe(), self.catalog.changes())
+    }
+
     /// What was sent since the stream began.
     pub fn sent(&self) -> Sent {
         self.state.lock().sent
@@ -218,22 +210,19 @@ impl Sending {
 
     /// How it stands with a kind; nothing when that is not known any more.
     pub fn counts(&self, kind: &SyncKind) -> Option<Counts> {
-        let counts = self.with(|sender, view| Counts {
-            wanted: view.count(kind),
-            acknowledged: match sender.is_subscribed(kind) {
-                true => view.count(kind).saturating_sub(sender.lacking(kind) as u64),
-                false => 0,
-            },
-            open: match sender.is_subscribed(kind) {
-                true => sender.open(kind) as u64,
-                // It has not asked for it, or cannot.
-                false => view.count(kind),
-            },
-            rejected: sender
-                .rejected(kind)
-                .map(|(name, reason)| (name.clone(), reason.to_owned()))
-                .collect(),
-            held: sender.held(kind).map(ToString::to_string),
+        self.with(|sender, view| sender.counts(kind, view)).ok()
+    }
+
+    /// How it stands with all that the reader asked for, as of which revision; nothing when that
+    /// is not known any more.
+    pub fn all_counts(&self) -> Option<(Revision, BTreeMap<SyncKind, Counts>)> {
+        let counts = self.with(|sender, view| {
+            let kinds = sender.kinds().cloned();
+            let counts = kinds.map(|kind| {
+                let counts = sender.counts(&kind, view);
+                (kind, counts)
+            });
+            (view.at().revision, counts.collect())
         });
         counts.ok()
     }
@@ -247,9 +236,8 @@ impl Sending {
             },
             acknowledged: sender.acknowledged(kind, name, view),
             rejected: sender
-                .rejected(kind)
-                .find(|(rejected, _)| *rejected == name)
-                .map(|(_, reason)| reason.to_owned()),
+                .rejection(kind, name)
+                .map(|(verdict, reason)| (verdict, reason.to_owned())),
         });
         state.ok()
     }

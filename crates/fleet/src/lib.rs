@@ -18,6 +18,7 @@ mod projector;
 mod rules;
 mod session;
 mod status;
+mod uploaded;
 
 pub use endpoints::{ObjectZones, ZonePropagated, ZoneSync};
 pub use fleet::{Fleet, FleetConfig, FleetError};

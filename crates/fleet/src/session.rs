@@ -10,8 +10,8 @@ use deltaplane_client::Pace;
 use deltaplane_runtime::{Stop, Trigger};
 use deltaplane_sync::{
     DeletionBudget, FEATURES, Hello, Item, ObjectName, Origin, Outcome, PROTOCOLS, Position,
-    ProtocolError, Receiver, Refused, Request, Response, Revision, SessionId, SyncKind, Welcome,
-    ZoneName, welcome,
+    ProtocolError, Receiver, Refused, Request, Response, Revision, SessionId, SyncKind, Uploaded,
+    Welcome, ZoneName, welcome,
 };
 use futures::future::{BoxFuture, ready};
 use futures::{FutureExt, Stream, StreamExt};
@@ -40,6 +40,8 @@ pub struct Session {
     heard: Mutex<SystemTime>,
     /// When the connection was lost.
     lost: Mutex<Option<SystemTime>>,
+    /// How it stands with what the zone sends, as it said when.
+    pub(crate) uploaded: Mutex<Option<(SystemTime, Uploaded)>>,
 }
 
 /// What a zone said of itself.
@@ -86,10 +88,14 @@ impl FromZone {
     fn takes(&self, kind: &SyncKind, item: Option<&Item>) -> Outcome {
         let known = self.known.borrow();
         let Some(synced) = known.synced.values().find(|one| one.kind == *kind) else {
-            return Err("objects of this kind do not cross any more".to_owned());
+            return Err("objects of this kind do not cross any more"
+                .to_owned()
+                .into());
         };
         if !synced.goes_up() {
-            return Err("objects of this kind are not taken from zones any more".to_owned());
+            return Err("objects of this kind are not taken from zones any more"
+                .to_owned()
+                .into());
         }
         let Some(item) = item else {
             return Ok(());
@@ -97,7 +103,7 @@ impl FromZone {
         let object: Value = serde_json::from_slice(&item.body).unwrap_or_default();
         match synced.takes(&object) {
             true => Ok(()),
-            false => Err("objects like this do not cross".to_owned()),
+            false => Err("objects like this do not cross".to_owned().into()),
         }
     }
 }
@@ -250,6 +256,7 @@ impl Fleet {
             ended: Trigger::new().0,
             heard: Mutex::new(now),
             lost: Mutex::new(None),
+            uploaded: Mutex::new(None),
         });
         if let Some(before) = zones.sessions.insert(zone.clone(), session.clone()) {
             before.ended.stop();
@@ -336,7 +343,7 @@ impl Fleet {
     /// Up to which revision people approved that more is deleted in a zone, or because of it, than
     /// its budget allows. What was approved before this process began may be about anything by
     /// now, and nobody can approve the future.
-    fn approved(&self, zone: &ZoneName) -> Revision {
+    pub(crate) fn approved(&self, zone: &ZoneName) -> Revision {
         let inner = self.inner();
         let approved = inner
             .known

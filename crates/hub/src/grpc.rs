@@ -18,8 +18,8 @@ use deltaplane_sync_grpc::proto::envoy::service::discovery::v3::{
     DeltaDiscoveryRequest, DeltaDiscoveryResponse,
 };
 use deltaplane_sync_grpc::{
-    MAX_MESSAGE, SESSION, cut, decode_request, decode_response, encode_request, encode_response,
-    protocol_status, receiving,
+    MAX_MESSAGE, SESSION, cut, decode_request, decode_response, decode_uploaded, encode_request,
+    encode_response, protocol_status, receiving,
 };
 use futures::future::{BoxFuture, ready};
 use futures::stream::BoxStream;
@@ -232,11 +232,23 @@ impl Sync for Services {
         let session = self.session(&request)?;
         let fleet = self.fleet.clone();
         let ended = session.ended();
-        let seen = request.into_inner().map(move |report| {
-            let wire::ZoneReport { at } = report?;
-            fleet.heard(&session);
-            Ok(wire::ReportSeen { at })
+        let approvals = fleet.approvals(&session).map(|approved| {
+            let at = 0;
+            Some(Ok(wire::ReportSeen { at, approved }))
         });
+        let seen = request.into_inner().map(move |report| {
+            let wire::ZoneReport { at, uploaded } = report?;
+            let uploaded = uploaded.map(decode_uploaded).transpose();
+            let uploaded = uploaded.map_err(|error| protocol_status(&error))?;
+            fleet.reported(&session, uploaded);
+            let approved = 0;
+            Ok(wire::ReportSeen { at, approved })
+        });
+        // When the zone says no more, nobody hears what people approve.
+        let seen = seen.map(Some).chain(stream::once(ready(None)));
+        let seen = stream::select(seen, approvals);
+        let seen = seen.take_while(|seen| ready(seen.is_some()));
+        let seen = seen.filter_map(ready);
         let stop = self.group.stop();
         let seen = seen.take_until(async move { stop.unless(ended.wait()).await });
         Ok(tonic::Response::new(seen.boxed()))

@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 
 use deltaplane_sync::{
     Item, Known, ObjectName, Position, ProtocolError, Rejection, Relayed, Request, Response,
-    SyncKind, Version,
+    SyncKind, Verdict, Version,
 };
 use prost::Message as _;
 use prost_types::value::Kind;
 use prost_types::{Any, ListValue, Struct, Value};
 
 use crate::proto::deltaplane::sync::v1::{
-    Orphaned, Rejected, Rejection as WireRejection, SyncedObject,
+    Orphaned, Rejected, Rejection as WireRejection, SyncedObject, rejection,
 };
 use crate::proto::envoy::service::discovery::v3::{
     DeltaDiscoveryRequest, DeltaDiscoveryResponse, Node, Resource,
@@ -209,6 +209,7 @@ fn encode_rejected(rejected: &[Rejection]) -> Status {
     let rejections = rejected.iter().map(|one| WireRejection {
         name: one.name.to_string(),
         reason: one.reason.clone(),
+        verdict: encode_verdict(one.verdict).into(),
     });
     let body = Rejected {
         rejections: rejections.collect(),
@@ -306,10 +307,28 @@ fn decode_rejected(status: Status) -> Result<Vec<Rejection>, ProtocolError> {
     let rejections = body.rejections.into_iter().map(|one| {
         Ok(Rejection {
             name: parse(&one.name)?,
+            verdict: decode_verdict(one.verdict()),
             reason: cut(one.reason, MAX_REASON),
         })
     });
     rejections.collect()
+}
+
+fn encode_verdict(verdict: Verdict) -> rejection::Verdict {
+    match verdict {
+        Verdict::Failed => rejection::Verdict::Failed,
+        Verdict::Held => rejection::Verdict::Held,
+        Verdict::Own => rejection::Verdict::Own,
+    }
+}
+
+/// One that is not known here reads as the first.
+fn decode_verdict(verdict: rejection::Verdict) -> Verdict {
+    match verdict {
+        rejection::Verdict::Failed => Verdict::Failed,
+        rejection::Verdict::Held => Verdict::Held,
+        rejection::Verdict::Own => Verdict::Own,
+    }
 }
 
 /// So much of a reason is kept, for as long as the object is rejected.
@@ -357,7 +376,7 @@ fn parse_nonce(text: &str) -> Result<u64, ProtocolError> {
 }
 
 /// A name, a type or a position.
-fn parse<T: std::str::FromStr<Err = deltaplane_sync::NameError>>(
+pub(crate) fn parse<T: std::str::FromStr<Err = deltaplane_sync::NameError>>(
     text: &str,
 ) -> Result<T, ProtocolError> {
     text.parse()

@@ -6,6 +6,7 @@
 
 mod codec;
 mod frames;
+mod report;
 
 use deltaplane_sync::ProtocolError;
 use futures::{Stream, stream};
@@ -16,6 +17,7 @@ pub use codec::{
     cut, decode_request, decode_response, encode_request, encode_response, size_of_subscription,
 };
 pub use frames::frame;
+pub use report::{decode_uploaded, encode_uploaded};
 
 /// No message is larger: what there is to send goes in parts, and an object of the largest size
 /// that an API takes fits.

@@ -15,6 +15,7 @@
 //! - One object that is rejected delays itself and what needs it, and nothing else.
 
 mod budget;
+mod counts;
 mod crossing;
 mod handshake;
 mod names;
@@ -26,21 +27,22 @@ mod version;
 mod wire;
 
 pub use budget::{DeletionBudget, Excess, Ledger};
+pub use counts::{Counts, Reasons, Uploaded};
 pub use crossing::{
     Arrival, COMPUTED_FIELDS, Crossing, DISPLAY_NAME, Mirrored, ORIGIN, ORPHANED, Origin, SOURCE,
     Smuggled, VERSION, ZONE,
 };
-pub use handshake::{FEATURES, Hello, PROTOCOLS, QUERY, REPAIR, Refused, Welcome, welcome};
+pub use handshake::{FEATURES, Hello, OWN, PROTOCOLS, QUERY, REPAIR, Refused, Welcome, welcome};
 pub use names::{NameError, ObjectName, SyncKind, ZoneName, mirrored_name};
 pub use ownership::{
     AUTHORED_HERE, Computed, Direction, MANAGER, Part, Refusal, SYNCS_ANNOTATIONS, SYNCS_LABELS,
     StatusWriters, Synced, Write, Writer, is_authored_here, judge,
 };
-pub use receiver::{Action, Outcome, Receiver, Stake};
+pub use receiver::{Action, Declined, Outcome, Receiver, Stake};
 pub use sender::{Change, Held, Lineage, Need, OnFork, Presence, Sender, View};
 pub use sessions::{SessionId, Sessions};
 pub use version::Version;
 pub use wire::{
     Epoch, Item, Known, MAX_REPAIRS, Position, ProtocolError, Rejection, Relayed, Request,
-    Response, Revision, Withdrawal,
+    Response, Revision, Verdict, Withdrawal,
 };

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use crate::budget::{DeletionBudget, Ledger};
 use crate::names::{ObjectName, SyncKind};
-use crate::wire::{Item, Known, Position, ProtocolError, Rejection, Request, Response};
+use crate::wire::{Item, Known, Position, ProtocolError, Rejection, Request, Response, Verdict};
 
 /// What the caller is to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,8 +31,15 @@ pub enum Action {
     Send(Request),
 }
 
-/// How it went; a reason when it did not.
-pub type Outcome = Result<(), String>;
+/// How it went.
+pub type Outcome = Result<(), Declined>;
+
+/// Why something was not done.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Declined {
+    pub reason: String,
+    pub verdict: Verdict,
+}
 
 /// What is at stake where a response is to be done.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -62,6 +69,8 @@ struct Following {
     whole: Option<Position>,
     /// Objects of which later states may be here.
     beyond: BTreeSet<ObjectName>,
+    /// Objects in whose place the receiver keeps its own.
+    own: BTreeSet<ObjectName>,
     work: Option<Work>,
 }
 
@@ -104,6 +113,7 @@ impl Receiver {
             sources: Vec::new(),
             whole: None,
             beyond: BTreeSet::new(),
+            own: BTreeSet::new(),
             work: None,
         };
         match &known {
@@ -169,8 +179,12 @@ impl Receiver {
             Some(reason) => work
                 .rejected
                 .extend(response.removed.into_iter().map(|name| {
-                    let reason = reason.clone();
-                    Rejection { name, reason }
+                    let (reason, verdict) = (reason.clone(), Verdict::Held);
+                    Rejection {
+                        name,
+                        reason,
+                        verdict,
+                    }
                 })),
             None => {
                 ledger.spend(&kind, wanted, now);
@@ -214,13 +228,20 @@ impl Receiver {
         if !work.left.remove(name) {
             return None;
         }
+        following.own.remove(name);
         match outcome {
             Ok(()) => {
                 work.deleting.remove(name);
             }
-            Err(reason) => {
-                let name = name.clone();
-                work.rejected.push(Rejection { name, reason });
+            Err(Declined { reason, verdict }) => {
+                if verdict == Verdict::Own {
+                    following.own.insert(name.clone());
+                }
+                work.rejected.push(Rejection {
+                    name: name.clone(),
+                    reason,
+                    verdict,
+                });
             }
         }
         if work.left.is_empty() {
@@ -288,11 +309,13 @@ impl Following {
     /// The answer, when all is done.
     fn finish(&mut self, kind: &SyncKind) -> Option<Action> {
         let work = self.work.take_if(|work| work.left.is_empty())?;
-        if let Some(whole) = work.whole.filter(|_| work.rejected.is_empty()) {
-            // Nothing is left that the sender does not know of.
+        let is_own = |one: &Rejection| one.verdict == Verdict::Own;
+        if let Some(whole) = work.whole.filter(|_| work.rejected.iter().all(is_own)) {
+            // Nothing is left that the sender does not know of, but that in place of some objects
+            // there are others: the next stream has to be told.
             self.sources = vec![whole.clone()];
             self.whole = Some(whole);
-            self.beyond.clear();
+            self.beyond.clone_from(&self.own);
         }
         Some(Action::Send(Request::Ack {
             kind: kind.clone(),
@@ -311,6 +334,27 @@ impl Work {
             stayed if stayed == self.deletions => self.cost,
             // What the others took along is not known one by one.
             stayed => stayed,
+        }
+    }
+}
+
+// === impl Declined ===
+
+impl Declined {
+    /// There is one that belongs to the receiver, and will do.
+    pub fn own(reason: impl Into<String>) -> Self {
+        Self {
+            reason: reason.into(),
+            verdict: Verdict::Own,
+        }
+    }
+}
+
+impl From<String> for Declined {
+    fn from(reason: String) -> Self {
+        Self {
+            reason,
+            verdict: Verdict::Failed,
         }
     }
 }

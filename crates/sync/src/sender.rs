@@ -12,11 +12,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use crate::budget::{DeletionBudget, Excess, Ledger};
+use crate::counts::Counts;
 use crate::names::{ObjectName, SyncKind};
 use crate::version::Version;
 use crate::wire::{
     Item, Known, MAX_REPAIRS, Position, ProtocolError, Rejection, Request, Response, Revision,
-    Withdrawal,
+    Verdict, Withdrawal,
 };
 
 use stream::Stream;
@@ -86,7 +87,7 @@ pub enum Held {
     #[error("{0}")]
     Budget(Excess),
     #[error(
-        "{count} objects are unknown to this store, which is another one than the receiver followed"
+        "{count} objects are unknown to the sender's store, which is not the one that they came from"
     )]
     OtherStore { count: usize },
 }
@@ -294,6 +295,11 @@ impl Sender {
         through.min().unwrap_or(0)
     }
 
+    /// The kinds that the receiver asked for.
+    pub fn kinds(&self) -> impl Iterator<Item = &SyncKind> {
+        self.kinds.keys()
+    }
+
     /// Whether the receiver asked for a kind.
     pub fn is_subscribed(&self, kind: &SyncKind) -> bool {
         self.kinds.contains_key(kind)
@@ -315,9 +321,22 @@ impl Sender {
         self.kinds.get(kind).map_or(0, Stream::open)
     }
 
-    /// How many objects the receiver does not have as it should.
-    pub fn lacking(&self, kind: &SyncKind) -> usize {
-        self.kinds.get(kind).map_or(0, Stream::lacking)
+    /// Why an object was rejected, if it was.
+    pub fn rejection(&self, kind: &SyncKind, name: &ObjectName) -> Option<(Verdict, &str)> {
+        self.kinds.get(kind)?.rejection(name)
+    }
+
+    /// How it stands with a kind.
+    pub fn counts(&self, kind: &SyncKind, view: &dyn View) -> Counts {
+        match self.kinds.get(kind) {
+            Some(stream) => stream.counts(kind, view),
+            // The receiver has not asked for it, or cannot.
+            None => Counts {
+                wanted: view.count(kind),
+                open: view.count(kind),
+                ..Counts::default()
+            },
+        }
     }
 
     /// The version that the receiver has acknowledged of an object, as far as is known.

@@ -108,11 +108,25 @@ pub enum Known {
     },
 }
 
-/// An object that could not be applied.
+/// An object that was not taken as it was sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rejection {
     pub name: ObjectName,
     pub reason: String,
+    pub verdict: Verdict,
+}
+
+/// What a rejection means to whoever sent the object.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Verdict {
+    /// It could not be done. It is tried again, and what needs it waits.
+    #[default]
+    Failed,
+    /// It is a deletion beyond the budget, which somebody has to approve.
+    Held,
+    /// The receiver has one of its own under this name and keeps it, which is as good for all that
+    /// needs it.
+    Own,
 }
 
 /// What ends a stream: the peer does not keep to the protocol.
@@ -167,6 +181,20 @@ impl FromStr for Position {
 impl fmt::Debug for Item {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:?} ({} bytes)", self.version, self.body.len())
+    }
+}
+
+// === impl Request ===
+
+impl Request {
+    /// The same for a sender that does not know [`Verdict::Own`]: it would let wait what needs the
+    /// object.
+    #[must_use]
+    pub fn without_own(mut self) -> Self {
+        if let Self::Ack { rejected, .. } = &mut self {
+            rejected.retain(|one| one.verdict != Verdict::Own);
+        }
+        self
     }
 }
 

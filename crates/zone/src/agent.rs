@@ -8,12 +8,13 @@ mod up;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::time::{Duration, UNIX_EPOCH};
+use std::time::Duration;
 
+use deltaplane_border::Sending;
 use deltaplane_client::Pace;
 use deltaplane_runtime::{Stop, TaskGroup, Trigger};
-use deltaplane_sync::{FEATURES, Ledger, ObjectName, PROTOCOLS, Position, REPAIR, SyncKind};
-use deltaplane_sync_grpc::proto::deltaplane::sync::v1::{Hello, ZoneReport};
+use deltaplane_sync::{FEATURES, Ledger, ObjectName, PROTOCOLS, Position, SyncKind};
+use deltaplane_sync_grpc::proto::deltaplane::sync::v1::{Hello, ReportSeen};
 use deltaplane_sync_grpc::{SESSION, wants_versions};
 use futures::future::ready;
 use futures::{FutureExt, Stream, StreamExt, stream};
@@ -25,6 +26,7 @@ use crate::link::Client;
 use crate::membership::{JoinError, Membership};
 use crate::query::Queries;
 use crate::remembered::Remembered;
+use crate::report::Reports;
 use crate::target::ZoneTarget;
 use crate::uploads::Uploads;
 
@@ -68,8 +70,6 @@ pub(crate) enum LinkError {
 #[derive(Default)]
 struct Lost(Mutex<Option<Status>>);
 
-/// How often the hub is told that the zone is there.
-const REPORT: Duration = Duration::from_secs(15);
 const OUTBOX: usize = 16;
 /// What lasts for longer has not failed again, but for the first time.
 const LASTING: Duration = Duration::from_secs(10);
@@ -131,7 +131,7 @@ impl Agent {
             session,
             "connected to the hub"
         );
-        let budget = down::budget(&welcome);
+        let sending = Arc::new(self.sending());
         // When one part ends, all do, each in its own way: what is being applied must not meet what
         // the next connection brings, and what is kept for that must be true.
         let (trigger, over) = Trigger::new();
@@ -139,10 +139,9 @@ impl Agent {
             trigger.stop();
             ended.unwrap_or(Ok(()))
         };
-        let repairs = welcome.features.iter().any(|feature| feature == REPAIR);
-        let down = self.down(client.clone(), session, (budget, repairs), &over);
-        let up = self.up(client.clone(), session, &over);
-        let report = over.unless(self.report(client.clone(), session));
+        let down = self.down(client.clone(), &welcome, &over);
+        let up = self.up(client.clone(), session, &sending, &over);
+        let report = over.unless(self.report(client.clone(), session, &sending));
         let answer = over.unless(self.answer(client, &welcome));
         let (down, up, report, _) = futures::join!(
             down.map(|ended| ends(Some(ended))),
@@ -173,24 +172,24 @@ impl Agent {
         }
     }
 
-    /// Says now and then that the zone is there.
-    async fn report(&self, mut client: Client, session: u64) -> Result<(), LinkError> {
-        let clock = self.pace.clock.clone();
-        let reports = stream::unfold(Duration::ZERO, move |pause| {
-            let clock = clock.clone();
-            async move {
-                clock.sleep(pause).await;
-                let at = clock.now().duration_since(UNIX_EPOCH).unwrap_or_default();
-                let report = ZoneReport { at: at.as_secs() };
-                Some((report, REPORT))
-            }
-        });
+    /// Says now and then that the zone is there, and how it stands with what it sends.
+    async fn report(
+        &self,
+        mut client: Client,
+        session: u64,
+        sending: &Arc<Sending>,
+    ) -> Result<(), LinkError> {
+        let reports = Reports::new(sending.clone(), self.pace.clock.clone()).stream();
         // A request that goes on by itself would keep the connection open after this has ended.
         let (_alive, gone) = Trigger::new();
         let reports = reports.take_until(async move { gone.wait().await });
         let answer = client.report(with_session(reports, session)).await?;
         let mut seen = answer.into_inner();
-        while seen.message().await?.is_some() {}
+        while let Some(ReportSeen { approved, .. }) = seen.message().await? {
+            if approved > 0 {
+                sending.approve(approved);
+            }
+        }
         Err(LinkError::Ended)
     }
 }

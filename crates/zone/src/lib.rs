@@ -13,6 +13,7 @@ mod link;
 mod membership;
 mod query;
 mod remembered;
+mod report;
 mod target;
 mod uploads;
 

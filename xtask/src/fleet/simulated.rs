@@ -187,7 +187,7 @@ impl Simulated {
             let clock = clock.clone();
             async move {
                 clock.sleep(pause).await;
-                Some((ZoneReport { at: 0 }, REPORT))
+                Some((ZoneReport::default(), REPORT))
             }
         });
         let answer = client.report(with_session(reports, session)).await?;

@@ -3,7 +3,7 @@
 use deltaplane_client::feed::{self, Query};
 use deltaplane_client::request::{self, RequestError};
 use deltaplane_client::{Pace, Resource};
-use deltaplane_sync::{MANAGER, Outcome};
+use deltaplane_sync::MANAGER;
 use kube::Client;
 use serde_json::{Value, json};
 
@@ -108,7 +108,7 @@ async fn discovered(client: &Client, path: &str) -> Result<Option<Value>, String
 }
 
 /// Waits until a definition is in force: what it defines is sent as soon as it is acknowledged.
-pub(super) async fn established(client: &Client, pace: &Pace, path: &str) -> Outcome {
+pub(super) async fn established(client: &Client, pace: &Pace, path: &str) -> Result<(), String> {
     for tries in 1..=TRIES {
         let definition = get(client, pace, path).await?.unwrap_or_default();
         match in_force(&definition) {

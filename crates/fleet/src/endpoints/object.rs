@@ -6,7 +6,7 @@ use deltaplane_api::time::Time;
 use deltaplane_apiserver::seams::{BoxFuture, SubresourceRequest, VirtualSubresource};
 use deltaplane_apiserver::{Body, Error};
 use deltaplane_border::{ObjectState, definitions, namespaces};
-use deltaplane_sync::{ObjectName, SyncKind, Version, ZoneName};
+use deltaplane_sync::{ObjectName, SyncKind, Verdict, Version, ZoneName};
 use http::Response;
 use serde_json::{Value, json};
 
@@ -48,7 +48,12 @@ impl ObjectZones {
     fn answer(&self, request: &SubresourceRequest<'_>) -> Result<Value, Error> {
         let resource = request.resource;
         let kind = SyncKind::new(resource.group, resource.kind);
-        let name = ObjectName::new(resource.namespace, resource.name);
+        let namespace = match (resource.group, resource.plural) {
+            // To rights a namespace is in itself, to zones it is in none.
+            ("", "namespaces") => "",
+            (_, _) => resource.namespace,
+        };
+        let name = ObjectName::new(namespace, resource.name);
         let (Ok(kind), Ok(name)) = (kind, name) else {
             return Err(Error::bad_request("objects of this kind do not cross"));
         };
@@ -102,18 +107,20 @@ impl ObjectZones {
                 as_of,
             };
         };
-        let phase = match (wanted, acknowledged, &rejected) {
-            (_, _, Some(_)) => "Rejected",
-            (Some(wanted), Some(held), None) if wanted == held => "Current",
-            (Some(_), _, None) => "Pending",
-            (None, Some(_), None) => "Removing",
-            (None, None, None) => "None",
+        let verdict = rejected.as_ref().map(|(verdict, _)| *verdict);
+        let phase = match (wanted, acknowledged, verdict) {
+            (_, _, Some(Verdict::Failed)) => "Rejected",
+            (Some(_), _, Some(Verdict::Own)) => "Own",
+            (Some(wanted), Some(held), _) if wanted == held => "Current",
+            (Some(_), _, _) => "Pending",
+            (None, Some(_), _) => "Removing",
+            (None, None, _) => "None",
         };
         InZone {
             zone,
             phase,
             version: acknowledged,
-            reason: rejected,
+            reason: rejected.map(|(_, reason)| reason),
             as_of,
         }
     }

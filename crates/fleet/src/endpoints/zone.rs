@@ -1,13 +1,14 @@
 //! `…/zones/<zone>/_sync`: how it stands with a zone; `…/_propagated`: waits until it has a
 //! revision.
 
-use std::time::Duration;
+use std::collections::BTreeSet;
+use std::time::{Duration, SystemTime};
 
 use deltaplane_api::time::Time;
 use deltaplane_apiserver::seams::{BoxFuture, SubresourceRequest, VirtualSubresource};
 use deltaplane_apiserver::{Body, Error};
 use deltaplane_border::{definitions, namespaces};
-use deltaplane_sync::{SyncKind, ZoneName};
+use deltaplane_sync::{Counts, Reasons, SyncKind, Uploaded, ZoneName};
 use http::Response;
 use serde_json::{Value, json};
 
@@ -62,10 +63,14 @@ impl ZoneSync {
             .as_ref()
             .and_then(|session| session.sending.through());
         let session = session.as_deref();
-        let kinds = self
-            .kinds()
-            .into_iter()
-            .map(|kind| self.kind(session, kind));
+        let down = self.down(session);
+        let up = session.and_then(|session| session.uploaded.lock().clone());
+        let held = |counts: &Counts| counts.held.is_some();
+        let held = down
+            .iter()
+            .filter_map(|(_, counts)| counts.as_ref())
+            .any(held)
+            || up.iter().any(|(_, up)| up.kinds.values().any(held));
         json!({
             "kind": "ZoneSync",
             "apiVersion": "fleet.deltaplane.io/v1alpha1",
@@ -82,6 +87,43 @@ impl ZoneSync {
                 let sent = session.sending.sent();
                 json!({"responses": sent.responses, "objects": sent.objects, "bytes": sent.bytes})
             }),
+            "kinds": down.iter().map(|(kind, counts)| counted(kind, counts.as_ref())).collect::<Vec<_>>(),
+            "fromZone": self.up(zone, up),
+            "message": held.then(|| format!(
+                "deletions are held back; let them go with: deltaplane zones approve-deletions {zone}"
+            )),
+        })
+    }
+
+    /// How it stands with what the hub sends.
+    fn down(&self, session: Option<&Session>) -> Vec<(SyncKind, Option<Counts>)> {
+        let kinds = self.kinds().into_iter();
+        let counts = |kind: &SyncKind| session.and_then(|session| session.sending.counts(kind));
+        kinds.map(|kind| (kind.clone(), counts(&kind))).collect()
+    }
+
+    /// How it stands with what the zone sends: how much of it is here, and what the zone said.
+    fn up(&self, zone: &ZoneName, said: Option<(SystemTime, Uploaded)>) -> Value {
+        let here = self.0.here(zone);
+        let (as_of, said) = said.unzip();
+        let said = said.unwrap_or_default().kinds;
+        let upward: Vec<SyncKind> = {
+            let known = self.0.known();
+            let known = known.borrow();
+            known.upward().map(|(kind, _)| kind.clone()).collect()
+        };
+        let kinds: BTreeSet<&SyncKind> = upward
+            .iter()
+            .chain(here.keys())
+            .chain(said.keys())
+            .collect();
+        let kinds = kinds.into_iter().map(|kind| {
+            let mut counted = counted(kind, said.get(kind));
+            counted["here"] = here.get(kind).copied().unwrap_or(0).into();
+            counted
+        });
+        json!({
+            "asOf": as_of.map(|at| Time::from_system(at).to_string()),
             "kinds": kinds.collect::<Vec<_>>(),
         })
     }
@@ -96,26 +138,33 @@ impl ZoneSync {
         kinds.dedup();
         kinds
     }
+}
 
-    fn kind(&self, session: Option<&Session>, kind: SyncKind) -> Value {
-        let counts = session.and_then(|session| session.sending.counts(&kind));
-        let Some(counts) = counts else {
-            return json!({"group": kind.group(), "kind": kind.kind()});
-        };
-        let rejected = counts.rejected.iter();
-        let rejected = rejected
-            .map(|(name, reason)| json!({"name": name.to_string(), "reason": reason}))
-            .collect::<Vec<_>>();
-        json!({
-            "group": kind.group(),
-            "kind": kind.kind(),
-            "wanted": counts.wanted,
-            "acknowledged": counts.acknowledged,
-            "open": counts.open,
-            "rejected": rejected,
-            "held": counts.held,
-        })
-    }
+/// How it stands with a kind, as far as that is known.
+fn counted(kind: &SyncKind, counts: Option<&Counts>) -> Value {
+    let Some(counts) = counts else {
+        return json!({"group": kind.group(), "kind": kind.kind()});
+    };
+    let listed = |reasons: &Reasons| {
+        let listed = reasons.listed.iter();
+        let listed =
+            listed.map(|(name, reason)| json!({"name": name.to_string(), "reason": reason}));
+        listed.collect::<Vec<_>>()
+    };
+    json!({
+        "group": kind.group(),
+        "kind": kind.kind(),
+        "wanted": counts.wanted,
+        "sent": counts.sent,
+        "acknowledged": counts.acknowledged,
+        "open": counts.open,
+        "rejected": listed(&counts.rejected),
+        "moreRejected": counts.rejected.more,
+        "own": listed(&counts.own),
+        "moreOwn": counts.own.more,
+        "surplus": counts.surplus,
+        "held": counts.held,
+    })
 }
 
 // === impl ZonePropagated ===

@@ -2,7 +2,7 @@ use std::collections::BTreeMap;
 
 use deltaplane_sync::{
     Crossing, Epoch, Item, Known, ObjectName, Position, Rejection, Relayed, Request, Response,
-    SyncKind, Version,
+    SyncKind, Verdict, Version,
 };
 use deltaplane_sync_grpc::{
     decode_request, decode_response, encode_request, encode_response, size_of_subscription,
@@ -70,7 +70,16 @@ fn request() -> impl Strategy<Value = Request> {
     let by_position =
         (position(), beyond).prop_map(|(position, beyond)| Known::Position { position, beyond });
     let known = prop_oneof![by_versions, by_position];
-    let rejection = (name(), ".*").prop_map(|(name, reason)| Rejection { name, reason });
+    let verdict = prop_oneof![
+        Just(Verdict::Failed),
+        Just(Verdict::Held),
+        Just(Verdict::Own)
+    ];
+    let rejection = (name(), ".*", verdict).prop_map(|(name, reason, verdict)| Rejection {
+        name,
+        reason,
+        verdict,
+    });
     let rejected = prop::collection::vec(rejection, 0..3);
     prop_oneof![
         (kind(), known).prop_map(|(kind, known)| Request::Subscribe { kind, known }),

@@ -18,6 +18,8 @@ pub(super) struct Open {
     pub(super) asked: Revision,
     /// How often it was rejected.
     pub(super) attempts: u32,
+    /// Whether the receiver keeps one of its own in its place: then nothing waits for it.
+    pub(super) own: bool,
 }
 
 /// Invariant: an object is in one of both, `weight` is that of those that are parked, and
@@ -138,6 +140,7 @@ impl Open {
             since,
             asked: since,
             attempts: 0,
+            own: false,
         }
     }
 
@@ -146,6 +149,7 @@ impl Open {
     pub(super) fn lose(&mut self) {
         self.held = Some(Version::altered());
         self.since = 0;
+        self.own = false;
     }
 
     pub(super) fn asked(self, asked: Revision) -> Self {

@@ -6,9 +6,12 @@ use std::time::Duration;
 use super::queue::{Open, Queue};
 use super::{Change, Held, Lineage, Need, OnFork, Presence, View};
 use crate::budget::Excess;
+use crate::counts::{Counts, Reasons};
 use crate::names::{ObjectName, SyncKind};
 use crate::version::Version;
-use crate::wire::{Known, Position, ProtocolError, Rejection, Response, Revision, Withdrawal};
+use crate::wire::{
+    Known, Position, ProtocolError, Rejection, Response, Revision, Verdict, Withdrawal,
+};
 
 /// A response holds no more: state of any size goes in parts.
 const MAX_ITEMS: usize = 1000;
@@ -65,6 +68,7 @@ struct Leaving {
 struct Quarantined {
     open: Open,
     reason: String,
+    verdict: Verdict,
     until: Duration,
 }
 
@@ -190,7 +194,10 @@ impl Stream {
                 ..open
             },
             // What it has is known when the answer comes.
-            (None, Some(sent)) => Open::new(sent.open.held, revision),
+            (None, Some(sent)) => Open {
+                own: sent.open.own,
+                ..Open::new(sent.open.held, revision)
+            },
             (None, None) => Open::new(before, revision),
         };
         let nothing = open.held.is_none() && in_flight.is_none();
@@ -211,8 +218,8 @@ impl Stream {
         self.held = None;
         self.removals.wake_all();
         // What the receiver kept from going need not wait for its next turn.
-        let approved = self.quarantined.values_mut();
-        for one in approved.filter(|one| one.open.asked <= revision) {
+        let held = self.quarantined.values_mut();
+        for one in held.filter(|one| one.verdict == Verdict::Held) {
             one.until = Duration::ZERO;
         }
     }
@@ -220,9 +227,14 @@ impl Stream {
     /// Whether the receiver does not have an object as it should.
     pub(super) fn lacks(&self, name: &ObjectName) -> bool {
         let flight = self.flight.as_ref();
-        self.updates.contains(name)
-            || self.quarantined.contains_key(name)
-            || flight.is_some_and(|flight| flight.objects.contains_key(name))
+        let sent = flight.and_then(|flight| flight.objects.get(name));
+        let quarantined = self.quarantined.get(name).map(|one| &one.open);
+        let open = [
+            self.updates.get(name),
+            quarantined,
+            sent.map(|sent| &sent.open),
+        ];
+        open.into_iter().flatten().any(|open| !open.own)
     }
 
     /// What to send next, if anything; its nonce is not given yet.
@@ -400,7 +412,9 @@ impl Stream {
             nonce: response.nonce,
             objects,
         });
-        self.updates.is_empty() && self.removals.is_empty() && self.quarantined.is_empty()
+        let mut quarantined = self.quarantined.values();
+        let all_own = quarantined.all(|one| one.open.own);
+        self.updates.is_empty() && self.removals.is_empty() && all_own
     }
 
     /// The cost of what is under way.
@@ -421,13 +435,13 @@ impl Stream {
         let mut refused = 0;
         let flight = self.flight.take_if(|flight| flight.nonce == nonce);
         let Flight { mut objects, .. } = flight.ok_or_else(unexpected)?;
-        for Rejection { name, reason } in rejected {
-            let Some(sent) = objects.remove(&name) else {
-                let text = format!("{name} was rejected, and not sent");
+        for rejection in rejected {
+            let Some(sent) = objects.remove(&rejection.name) else {
+                let text = format!("{} was rejected, and not sent", rejection.name);
                 return Err(ProtocolError::Malformed(text));
             };
             refused += sent.cost;
-            self.rejects(name, sent.open, reason, now);
+            self.rejects(rejection, sent.open, now);
         }
         for (name, sent) in objects {
             self.took(name, &sent, now);
@@ -446,6 +460,7 @@ impl Stream {
         for queue in [&mut self.updates, &mut self.removals] {
             if let Some(open) = queue.get_mut(&name) {
                 open.held = held;
+                open.own = false;
                 later = true;
             }
         }
@@ -467,7 +482,13 @@ impl Stream {
         view: &dyn View,
         now: Duration,
     ) {
-        let quarantined = self.quarantined.get_mut(&name).map(|one| &mut one.open);
+        let quarantined = self.quarantined.get_mut(&name).map(|one| {
+            // The receiver's own is gone, for which this one waited.
+            if one.verdict == Verdict::Own {
+                one.until = Duration::ZERO;
+            }
+            &mut one.open
+        });
         let waiting = self.updates.get_mut(&name).or(quarantined);
         let waiting = waiting.or(self.removals.get_mut(&name));
         let known = waiting.is_some();
@@ -509,6 +530,7 @@ impl Stream {
                 let quarantined = Quarantined {
                     open,
                     reason,
+                    verdict: Verdict::Failed,
                     until,
                 };
                 self.quarantined.insert(name, quarantined);
@@ -516,22 +538,35 @@ impl Stream {
         }
     }
 
-    fn rejects(&mut self, name: ObjectName, open: Open, reason: String, now: Duration) {
+    fn rejects(&mut self, rejection: Rejection, open: Open, now: Duration) {
+        let Rejection {
+            name,
+            reason,
+            verdict,
+        } = rejection;
+        let own = verdict == Verdict::Own;
         let changed = self.updates.get_mut(&name).or(self.removals.get_mut(&name));
         if let Some(later) = changed {
             later.held = open.held;
             later.since = open.since;
+            later.own = own;
             return;
         }
         let open = Open {
             attempts: open.attempts + 1,
+            own,
             ..open
         };
-        let until = now + retry_after(open.attempts);
+        let pause = match verdict {
+            Verdict::Failed | Verdict::Held => retry_after(open.attempts),
+            // Nobody waits for it, but the receiver's own may go some day.
+            Verdict::Own => LAST_RETRY,
+        };
         let quarantined = Quarantined {
             open,
             reason,
-            until,
+            verdict,
+            until: now + pause,
         };
         self.quarantined.insert(name, quarantined);
     }
@@ -562,6 +597,7 @@ impl Stream {
         let open = self.updates.values().chain(self.removals.values());
         let open = open.chain(self.quarantined.values().map(|one| &one.open));
         let open = open.chain(flight.map(|sent| &sent.open));
+        let open = open.filter(|open| !open.own);
         match open.map(|open| open.since).min() {
             Some(first) => first.saturating_sub(1),
             None => view.at().revision,
@@ -577,13 +613,51 @@ impl Stream {
         all.map(|(name, one)| (name, one.reason.as_str()))
     }
 
-    pub(super) fn lacking(&self) -> usize {
-        let flight = self
-            .flight
-            .iter()
-            .flat_map(|flight| flight.objects.values());
-        let under_way = flight.filter(|sent| sent.becomes.is_some()).count();
-        self.updates.len() + self.quarantined.len() + under_way
+    /// Why an object was rejected, if it was.
+    pub(super) fn rejection(&self, name: &ObjectName) -> Option<(Verdict, &str)> {
+        let one = self.quarantined.get(name)?;
+        Some((one.verdict, &one.reason))
+    }
+
+    fn judged(&self, verdict: Verdict) -> impl Iterator<Item = (&ObjectName, &str)> {
+        let all = self.quarantined.iter();
+        let judged = all.filter(move |(_, one)| one.verdict == verdict);
+        judged.map(|(name, one)| (name, one.reason.as_str()))
+    }
+
+    /// What is under way and did not change since: whether it is applied, or taken away.
+    fn under_way(&self) -> impl Iterator<Item = bool> {
+        let flight = self.flight.iter().flat_map(|flight| &flight.objects);
+        let still = flight
+            .filter(|(name, _)| !self.updates.contains(name) && !self.removals.contains(name));
+        still.map(|(_, sent)| sent.becomes.is_some())
+    }
+
+    /// How it stands.
+    pub(super) fn counts(&self, kind: &SyncKind, view: &dyn View) -> Counts {
+        let coming = self.under_way().filter(|applies| *applies).count();
+        let going = self.under_way().count() - coming;
+        let is_wanted =
+            |name: &&ObjectName| matches!(view.presence(kind, name), Presence::Wanted(_));
+        let failing = self.quarantined.keys().filter(is_wanted).count();
+        let kept = self.quarantined.len() - failing;
+        let wanted = view.count(kind);
+        let lacking = (self.updates.len() + failing + coming) as u64;
+        let acknowledged = wanted.saturating_sub(lacking);
+        let own = Reasons::of(self.judged(Verdict::Own));
+        let surplus = (self.removals.len() + kept + going) as u64;
+        let refused = self.judged(Verdict::Held).next();
+        let refused = refused.map(|(_, reason)| reason.to_owned());
+        Counts {
+            wanted,
+            sent: acknowledged + coming as u64,
+            acknowledged,
+            open: (lacking + surplus).saturating_sub(own.count()),
+            rejected: Reasons::of(self.judged(Verdict::Failed)),
+            own,
+            surplus,
+            held: self.held.as_ref().map(ToString::to_string).or(refused),
+        }
     }
 
     pub(super) fn open(&self) -> usize {

@@ -1,6 +1,7 @@
 //! The two ends of a stream, with everything between them going wrong.
 
 mod costs;
+mod counting;
 mod relays;
 mod repairs;
 mod simulation;

@@ -55,7 +55,7 @@ fn what_is_lost_is_sent_again_and_not_said_to_be_there() {
     assert_eq!(sender.through(&hub), hub.revision);
     lose(&mut sender, &hub, &["1", "unknown"], SECOND);
     assert_eq!(held(&sender, &hub, "1"), None);
-    assert_eq!(sender.lacking(&kind("Widget")), 1);
+    assert_eq!(sender.counts(&kind("Widget"), &hub).open, 1);
     assert_eq!(sender.through(&hub), 0);
     assert_eq!(deliver(&mut sender, &hub, SECOND), ["1"]);
     assert_eq!(held(&sender, &hub, "1"), Some(item(&name("1"), 1).version));

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use deltaplane_sync::{
     Action, DeletionBudget, Epoch, Held, Known, Ledger, ObjectName, Position, ProtocolError,
-    Receiver, Rejection, Request, Response, Sender, Stake, Version, Withdrawal,
+    Receiver, Rejection, Request, Response, Sender, Stake, Verdict, Version, Withdrawal,
 };
 
 use crate::world::{Entry, Hub, World, item, kind, name};
@@ -48,6 +48,7 @@ pub(crate) fn ack(response: &Response, rejected: &[&str]) -> Request {
     let rejection = |text: &&str| Rejection {
         name: name(text),
         reason: "no".to_owned(),
+        verdict: Verdict::Failed,
     };
     Request::Ack {
         kind: response.kind.clone(),
@@ -324,7 +325,7 @@ fn another_store_takes_nothing_away() {
     );
     let held = sender.held(&kind("Widget")).map(ToString::to_string);
     let expected =
-        "2 objects are unknown to this store, which is another one than the receiver followed";
+        "2 objects are unknown to the sender's store, which is not the one that they came from";
     assert_eq!(held.as_deref(), Some(expected));
     // What it sees to go itself is not in doubt.
     sender

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use deltaplane_sync::{
     Action, Change, Crossing, DeletionBudget, Epoch, Item, Known, Ledger, Lineage, Need,
-    ObjectName, Position, Presence, ProtocolError, Receiver, Request, Response, Sender, Stake,
-    SyncKind, Version, View, Withdrawal,
+    ObjectName, Outcome, Position, Presence, ProtocolError, Receiver, Request, Response, Sender,
+    Stake, SyncKind, Version, View, Withdrawal,
 };
 use serde_json::json;
 
@@ -635,7 +635,7 @@ impl World {
         kind: &SyncKind,
         name: &ObjectName,
         (item, source): (&Item, Position),
-    ) -> Result<(), String> {
+    ) -> Outcome {
         let object = serde_json::from_slice(&item.body).expect("JSON");
         Crossing::received(object, name, item.version).expect("nothing but what crosses");
         assert!(
@@ -643,14 +643,14 @@ impl World {
             "{name} was never released like this"
         );
         if self.refuses.contains(name) {
-            return Err("refused".to_owned());
+            return Err("refused".to_owned().into());
         }
         if !name.namespace().is_empty() {
             let namespace = (self::kind("Namespace"), self::name(name.namespace()));
             let there = self.zone.objects.contains_key(&namespace);
             let wanted = matches!(self.hub.objects.get(&namespace), Some(Entry::Wanted(_)));
             if !there && self.vanished.contains(&namespace.1) {
-                return Err("its namespace was deleted".to_owned());
+                return Err("its namespace was deleted".to_owned().into());
             }
             assert!(there || !wanted, "{name} came before its namespace");
         }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use deltaplane_border::{Receiving, Subscriptions, definitions, namespaces};
 use deltaplane_fleet::synced_kinds;
 use deltaplane_runtime::Stop;
-use deltaplane_sync::{DeletionBudget, Known, Receiver, SyncKind};
+use deltaplane_sync::{DeletionBudget, Known, OWN, REPAIR, Receiver, Request, SyncKind};
 use deltaplane_sync_grpc::proto::deltaplane::sync::v1::Welcome;
 use deltaplane_sync_grpc::{
     MAX_MESSAGE, decode_response, encode_request, receiving, size_of_subscription,
@@ -25,17 +25,22 @@ impl Agent {
     pub(super) async fn down(
         &self,
         mut client: Client,
-        session: u64,
-        (budget, repairs): (DeletionBudget, bool),
+        welcome: &Welcome,
         stop: &Stop,
     ) -> Result<(), LinkError> {
+        let knows = |what: &str| welcome.features.iter().any(|feature| feature == what);
+        let (knows_own, repairs) = (knows(OWN), knows(REPAIR));
         let (out, requests) = mpsc::channel(OUTBOX);
-        let requests = receiving(requests).map(|request| encode_request(&request));
-        let answer = client.hub_to_zone(with_session(requests, session)).await?;
+        let requests = receiving(requests).map(move |request: Request| match knows_own {
+            true => encode_request(&request),
+            false => encode_request(&request.without_own()),
+        });
+        let requests = with_session(requests, welcome.session);
+        let answer = client.hub_to_zone(requests).await?;
         let lost = Lost::default();
         let responses = lost.until(answer.into_inner()).map(decode_response);
         let ledger = self.kept.lock().deleted.clone();
-        let mut receiver = Receiver::new(budget, ledger);
+        let mut receiver = Receiver::new(budget(welcome), ledger);
         let clock = self.pace.clock.clone();
         let (receiving, subscriptions) =
             Receiving::new(self.target.clone(), self.group.clone(), clock);
@@ -166,7 +171,7 @@ impl Agent {
 }
 
 /// What may be deleted here, as the hub says.
-pub(super) fn budget(welcome: &Welcome) -> DeletionBudget {
+fn budget(welcome: &Welcome) -> DeletionBudget {
     let usual = DeletionBudget::default();
     DeletionBudget {
         max: welcome.deletion_max.unwrap_or(usual.max),

@@ -19,6 +19,7 @@ impl Agent {
         &self,
         mut client: Client,
         session: u64,
+        sending: &Sending,
         stop: &Stop,
     ) -> Result<(), LinkError> {
         let (out, responses) = mpsc::channel(OUTBOX);
@@ -27,20 +28,23 @@ impl Agent {
         let lost = Lost::default();
         let requests = lost.until(answer.into_inner()).map(decode_request);
         let requests = self.when_ready(requests);
+        let sent = sending.run(requests, out, stop).await;
+        self.kept.lock().withdrawn = sending.ledger();
+        sent?;
+        Err(lost.why())
+    }
+
+    /// What goes to the hub on a connection.
+    pub(super) fn sending(&self) -> Sending {
         let ledger = self.kept.lock().withdrawn.clone();
         let catalog = self.uploads.catalog().clone();
-        let clock = self.pace.clock.clone();
         // The hub has its own budget, and people there who can approve more.
         let budget = DeletionBudget {
             max: u64::MAX,
             percent: 100,
         };
-        let sending = Sending::new(catalog, None, (budget, ledger), clock);
-        let sending = sending.on_fork(OnFork::GoOn);
-        let sent = sending.run(requests, out, stop).await;
-        self.kept.lock().withdrawn = sending.ledger();
-        sent?;
-        Err(lost.why())
+        let sending = Sending::new(catalog, None, (budget, ledger), self.pace.clock.clone());
+        sending.on_fork(OnFork::GoOn)
     }
 
     /// Holds back a subscription until all of its kind is known, and nothing else.

@@ -1,0 +1,175 @@
+//! What a zone says of what it sends. It is shown to people and kept for as long as the zone is
+//! known, so it is cut to a size here, whatever the zone says.
+
+use deltaplane_sync::{Counts, ObjectName, ProtocolError, Reasons, Uploaded};
+
+use crate::codec::{cut, parse};
+use crate::proto::deltaplane::sync::v1 as wire;
+
+/// More kinds are not listed.
+const MAX_KINDS: usize = 256;
+/// So many objects are listed in a report, all kinds together; the rest are counted.
+const MAX_LISTED: usize = 50;
+const MAX_REASON: usize = 256;
+
+pub fn encode_uploaded(uploaded: &Uploaded) -> wire::Uploaded {
+    let mut room = MAX_LISTED;
+    let kinds = uploaded.kinds.iter().take(MAX_KINDS);
+    let kinds = kinds.map(|(kind, counts)| wire::UploadedKind {
+        type_url: kind.to_string(),
+        ..encode_counts(counts, &mut room)
+    });
+    wire::Uploaded {
+        revision: uploaded.revision,
+        kinds: kinds.collect(),
+    }
+}
+
+fn encode_counts(counts: &Counts, room: &mut usize) -> wire::UploadedKind {
+    let Counts {
+        wanted,
+        sent,
+        acknowledged,
+        open,
+        rejected,
+        own,
+        surplus,
+        held,
+    } = counts;
+    // At the hub all of these are in the way of what the zone sends.
+    let all = rejected.listed.iter().chain(&own.listed);
+    let listed = all.take(*room).map(|(name, reason)| wire::Rejection {
+        name: name.to_string(),
+        reason: cut(reason.clone(), MAX_REASON),
+        ..wire::Rejection::default()
+    });
+    let listed: Vec<wire::Rejection> = listed.collect();
+    *room -= listed.len();
+    wire::UploadedKind {
+        type_url: String::new(),
+        wanted: *wanted,
+        sent: *sent,
+        acknowledged: *acknowledged,
+        open: *open,
+        more_rejected: rejected.count() + own.count() - listed.len() as u64,
+        rejected: listed,
+        surplus: *surplus,
+        held: cut(held.clone().unwrap_or_default(), MAX_REASON),
+    }
+}
+
+pub fn decode_uploaded(uploaded: wire::Uploaded) -> Result<Uploaded, ProtocolError> {
+    let mut room = MAX_LISTED;
+    let kinds = uploaded.kinds.into_iter().take(MAX_KINDS);
+    let kinds = kinds.map(|kind| Ok((parse(&kind.type_url)?, decode_counts(kind, &mut room)?)));
+    Ok(Uploaded {
+        revision: uploaded.revision,
+        kinds: kinds.collect::<Result<_, ProtocolError>>()?,
+    })
+}
+
+fn decode_counts(kind: wire::UploadedKind, room: &mut usize) -> Result<Counts, ProtocolError> {
+    let surplus = kind.rejected.len().saturating_sub(*room) as u64;
+    let listed = kind.rejected.into_iter().take(*room).map(|one| {
+        let name: ObjectName = parse(&one.name)?;
+        Ok((name, cut(one.reason, MAX_REASON)))
+    });
+    let listed = listed.collect::<Result<Vec<_>, ProtocolError>>()?;
+    *room -= listed.len();
+    Ok(Counts {
+        wanted: kind.wanted,
+        sent: kind.sent,
+        acknowledged: kind.acknowledged,
+        open: kind.open,
+        rejected: Reasons {
+            listed,
+            more: kind.more_rejected.saturating_add(surplus),
+        },
+        own: Reasons::default(),
+        surplus: kind.surplus,
+        held: (!kind.held.is_empty()).then(|| cut(kind.held, MAX_REASON)),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use deltaplane_sync::SyncKind;
+
+    use super::*;
+
+    fn many(count: usize) -> Counts {
+        let reason = "é".repeat(MAX_REASON);
+        let listed = (0..count).map(|number| {
+            let name = format!("ns/{number}").parse().expect("legal");
+            (name, reason.clone())
+        });
+        Counts {
+            wanted: count as u64,
+            open: count as u64,
+            rejected: Reasons {
+                listed: listed.collect(),
+                more: 3,
+            },
+            surplus: 1,
+            held: Some("too many".to_owned()),
+            ..Counts::default()
+        }
+    }
+
+    #[test]
+    fn a_report_ends_somewhere_and_its_numbers_are_true() {
+        let kind = |name: &str| SyncKind::new("", name).expect("legal");
+        let kinds = [(kind("A"), many(30)), (kind("B"), many(30))];
+        let uploaded = Uploaded {
+            revision: 7,
+            kinds: kinds.into(),
+        };
+        let decoded = decode_uploaded(encode_uploaded(&uploaded)).expect("legal");
+        let sizes: Vec<(usize, u64)> = decoded
+            .kinds
+            .values()
+            .map(|counts| (counts.rejected.listed.len(), counts.rejected.more))
+            .collect();
+        assert_eq!(sizes, [(30, 3), (20, 13)]);
+        assert_eq!(decoded.revision, 7);
+        let held = decoded.kinds.values().map(|counts| counts.held.as_deref());
+        assert!(held.clone().all(|held| held == Some("too many")));
+    }
+
+    /// A zone that does not keep to the sizes.
+    #[test]
+    fn what_a_zone_says_is_cut() {
+        let rejection = |number: usize| wire::Rejection {
+            name: format!("ns/{number}"),
+            reason: "x".repeat(10_000),
+            ..wire::Rejection::default()
+        };
+        let kind = |number: usize| wire::UploadedKind {
+            type_url: format!("deltaplane.io/core/K{number}"),
+            rejected: (0..60).map(rejection).collect(),
+            held: "x".repeat(10_000),
+            ..wire::UploadedKind::default()
+        };
+        let uploaded = wire::Uploaded {
+            revision: 1,
+            kinds: (0..1000).map(kind).collect(),
+        };
+        let decoded = decode_uploaded(uploaded).expect("legal");
+        assert_eq!(decoded.kinds.len(), MAX_KINDS);
+        let texts = decoded.kinds.values().map(|counts| {
+            let listed = counts.rejected.listed.iter();
+            let listed: usize = listed.map(|(_, reason)| reason.len()).sum();
+            listed + counts.held.as_ref().map_or(0, String::len)
+        });
+        assert!(texts.sum::<usize>() < 400 * (MAX_KINDS + MAX_LISTED));
+        let nonsense = wire::UploadedKind {
+            type_url: "nonsense".to_owned(),
+            ..wire::UploadedKind::default()
+        };
+        let uploaded = wire::Uploaded {
+            revision: 1,
+            kinds: vec![nonsense],
+        };
+        assert!(decode_uploaded(uploaded).is_err());
+    }
+}

@@ -1,0 +1,96 @@
+//! What a zone tells the hub of itself: that it is there, and how it stands with what it sends.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::{Duration, UNIX_EPOCH};
+
+use deltaplane_border::Sending;
+use deltaplane_runtime::Clock;
+use deltaplane_sync::{Counts, SyncKind, Uploaded};
+use deltaplane_sync_grpc::encode_uploaded;
+use deltaplane_sync_grpc::proto::deltaplane::sync::v1::ZoneReport;
+use futures::{Stream, stream};
+use tokio::sync::watch;
+
+/// The reports of one connection.
+pub(crate) struct Reports {
+    sending: Arc<Sending>,
+    clock: Clock,
+    news: (watch::Receiver<u64>, watch::Receiver<u64>),
+    /// What the hub was told last.
+    told: Option<BTreeMap<SyncKind, Counts>>,
+    /// When the hub must be told again that the zone is there.
+    due: Duration,
+}
+
+/// How often the hub is told that the zone is there.
+const REPORT: Duration = Duration::from_secs(15);
+/// What changes from moment to moment is told together.
+const GATHER: Duration = Duration::from_secs(1);
+
+// === impl Reports ===
+
+impl Reports {
+    pub(crate) fn new(sending: Arc<Sending>, clock: Clock) -> Self {
+        Self {
+            news: sending.news(),
+            due: clock.elapsed(),
+            sending,
+            clock,
+            told: None,
+        }
+    }
+
+    /// The first at once, then whenever something changed, and now and then.
+    pub(crate) fn stream(self) -> impl Stream<Item = ZoneReport> + Send {
+        stream::unfold(self, |mut reports| async move {
+            let report = reports.next().await;
+            Some((report, reports))
+        })
+    }
+
+    async fn next(&mut self) -> ZoneReport {
+        loop {
+            let is_due = self.is_due_or_news().await;
+            let uploaded = self.uploaded();
+            if is_due || uploaded.is_some() {
+                self.due = self.clock.elapsed() + REPORT;
+                let at = self.clock.now().duration_since(UNIX_EPOCH);
+                return ZoneReport {
+                    at: at.unwrap_or_default().as_secs(),
+                    uploaded: uploaded.as_ref().map(encode_uploaded),
+                };
+            }
+        }
+    }
+
+    /// Whether the hub must be told again, whatever there is to tell.
+    async fn is_due_or_news(&mut self) -> bool {
+        let left = self.due.saturating_sub(self.clock.elapsed());
+        let (said, changes) = &mut self.news;
+        tokio::select! {
+            biased;
+            () = self.clock.sleep(left) => true,
+            // They end with the process.
+            Ok(()) = said.changed() => self.gathered().await,
+            Ok(()) = changes.changed() => self.gathered().await,
+        }
+    }
+
+    async fn gathered(&mut self) -> bool {
+        self.clock.sleep(GATHER).await;
+        self.news.0.borrow_and_update();
+        self.news.1.borrow_and_update();
+        false
+    }
+
+    /// How it stands, if the hub does not know that yet.
+    fn uploaded(&mut self) -> Option<Uploaded> {
+        let (revision, kinds) = self.sending.all_counts()?;
+        if self.told.as_ref() == Some(&kinds) {
+            return None;
+        }
+        self.told = Some(kinds.clone());
+        Some(Uploaded { revision, kinds })
+    }
+}
