@@ -1,6 +1,7 @@
 //! A hub and a zone in processes of their own.
 
 mod along;
+mod held;
 mod killed;
 mod mistakes;
 mod restored;

@@ -323,6 +323,55 @@ impl Apart {
         until_done(|| request::delete(&self.hub_client, &path, &options)).await;
     }
 
+    /// The zone loses all objects, but not who it is.
+    pub(crate) async fn start_zone_empty(&mut self) {
+        let data = self.dir.path().join("zone");
+        std::fs::remove_dir_all(data.join("store")).expect("there was one");
+        let words = ["zone", "--start-empty", "--listen", &self.zone_listen];
+        let words = words.map(str::to_owned).to_vec();
+        self.zone = Some(start(words, data).await);
+    }
+
+    pub(crate) fn hub_client(&self) -> &Client {
+        &self.hub_client
+    }
+
+    /// What may be deleted from now on, for connections to come.
+    pub(crate) async fn budget(&self, max: u64) {
+        let change = json!({"spec": {"deletionBudget": {"max": max, "percent": 0}}});
+        let path = format!("{FLEET}/zones/{ZONE}");
+        let _: Value =
+            until_done(|| request::patch(&self.hub_client, &path, Patch::Merge, &change)).await;
+    }
+
+    /// Asks the hub about the zone until it is as expected; then tells what it said.
+    pub(crate) async fn until_said(&self, path: &str, done: impl Fn(&Value) -> bool) -> Value {
+        let mut said = Value::Null;
+        let asking = async {
+            while !done(&said) {
+                tokio::time::sleep(AGAIN).await;
+                said = until_done(|| request::get(&self.hub_client, path)).await;
+            }
+        };
+        let in_time = tokio::time::timeout(2 * PATIENCE, asking).await;
+        assert!(in_time.is_ok(), "{path}: {said:#}");
+        said
+    }
+
+    /// Runs a command at the hub, and says what it printed.
+    pub(crate) async fn command(&self, words: &[&str]) -> String {
+        let hub = self.hub.as_ref().expect("it runs");
+        let mut command = Command::new(programs::deltaplane());
+        command
+            .args(words)
+            .arg("--kubeconfig")
+            .arg(hub.kubeconfig());
+        let output = tokio::task::spawn_blocking(move || command.output());
+        let output = output.await.expect("no panic").expect("it runs");
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8(output.stdout).expect("UTF-8")
+    }
+
     pub(crate) async fn put(&self, name: &str, content: &str) {
         put(&self.hub_client, name, content).await;
     }

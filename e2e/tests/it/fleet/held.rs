@@ -1,0 +1,133 @@
+//! What is held back, kept or refused between a hub and a zone, and where that can be seen.
+
+use std::collections::BTreeMap;
+
+use deltaplane_client::request;
+use serde_json::{Value, json};
+
+use super::world::{Apart, settled};
+
+const SYNC: &str = "/apis/fleet.deltaplane.io/v1alpha1/zones/eu-1/_sync";
+
+/// What is said of a kind, in one direction.
+fn of_kind<'a>(kinds: &'a Value, kind: &str) -> &'a Value {
+    let mut kinds = kinds.as_array().into_iter().flatten();
+    kinds
+        .find(|one| one["kind"] == kind)
+        .unwrap_or(&Value::Null)
+}
+
+fn from_zone(said: &Value) -> &Value {
+    of_kind(&said["fromZone"]["kinds"], "ConfigMap")
+}
+
+/// A zone that has the namespace, because something came with it.
+async fn with_a_namespace() -> Apart {
+    let apart = Apart::start(&["hub"]).await;
+    apart.put("shared", "1").await;
+    let expected = BTreeMap::from([("shared".to_owned(), "1".to_owned())]);
+    settled(&apart, &expected).await;
+    apart
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_lost_store_had_goes_when_somebody_says_so() {
+    let mut apart = with_a_namespace().await;
+    for name in ["a", "b"] {
+        apart.author_in_zone(name, "1").await;
+        apart.comes_to_hub(name, "1").await;
+    }
+    let said = apart.until_said(SYNC, |said| from_zone(said)["acknowledged"] == 2);
+    assert_eq!(from_zone(&said.await)["here"], 2);
+    apart.kill_zone().await;
+    apart.start_zone_empty().await;
+    let said = apart.until_said(SYNC, |said| from_zone(said)["held"].is_string());
+    let said = said.await;
+    let reason =
+        "2 objects are unknown to the sender's store, which is not the one that they came from";
+    let found = from_zone(&said);
+    assert_eq!(
+        (&found["held"], &found["here"]),
+        (&json!(reason), &json!(2))
+    );
+    let shown = apart.command(&["zones", "show", "eu-1"]).await;
+    assert!(
+        shown.contains(&format!("held      ConfigMap: {reason}\n")),
+        "{shown}"
+    );
+    assert!(
+        shown.contains("deltaplane zones approve-deletions eu-1"),
+        "{shown}"
+    );
+    apart.command(&["zones", "approve-deletions", "eu-1"]).await;
+    apart.leaves_hub("a").await;
+    apart.leaves_hub("b").await;
+    let said = apart.until_said(SYNC, |said| from_zone(said)["surplus"] == 0);
+    assert_eq!(said.await["message"], Value::Null);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_zone_deletes_beyond_its_budget_waits_at_the_hub() {
+    let mut apart = with_a_namespace().await;
+    for name in ["a", "b"] {
+        apart.author_in_zone(name, "1").await;
+        apart.comes_to_hub(name, "1").await;
+    }
+    apart.budget(1).await;
+    apart.kill_zone().await;
+    apart.start_zone().await;
+    apart.delete_in_zone("a").await;
+    apart.leaves_hub("a").await;
+    apart.delete_in_zone("b").await;
+    let held = "1 objects would be deleted (1 were lately), and 1 may be without approval";
+    let said = apart.until_said(SYNC, |said| from_zone(said)["held"] == held);
+    assert_eq!(from_zone(&said.await)["rejected"], json!([]));
+    apart.command(&["zones", "approve-deletions", "eu-1"]).await;
+    apart.leaves_hub("b").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_zone_has_of_its_own_is_not_said_to_be_the_hubs() {
+    let apart = Apart::start(&["hub"]).await;
+    for (client, label) in [(apart.zone_client(), "zone"), (apart.hub_client(), "hub")] {
+        let namespace = json!({
+            "apiVersion": "v1", "kind": "Namespace",
+            "metadata": {"name": "both", "labels": {"made": label}},
+        });
+        let made = request::create::<Value>(client, "/api/v1/namespaces", &namespace).await;
+        made.expect("it is new");
+    }
+    let object = json!({
+        "apiVersion": "v1", "kind": "ConfigMap",
+        "metadata": {"name": "inside", "namespace": "both", "labels": {"cross": "yes"}},
+    });
+    let path = "/api/v1/namespaces/both/configmaps";
+    let made = request::create::<Value>(apart.hub_client(), path, &object).await;
+    made.expect("it is new");
+    // What needs it comes all the same.
+    let current = |said: &Value| said["zones"][0]["phase"] == "Current";
+    let inside = format!("{path}/inside/_zones");
+    apart.until_said(&inside, current).await;
+    let said = apart.until_said("/api/v1/namespaces/both/_zones", |said| {
+        said["zones"][0]["phase"] == "Own"
+    });
+    let said = said.await;
+    let reason = "there is one here that was not made by sync: it is left as it is, and serves what needs it";
+    let found = &said["zones"][0];
+    assert_eq!(
+        (&found["version"], &found["reason"]),
+        (&Value::Null, &json!(reason))
+    );
+    let no_lag = |said: &Value| said["through"].is_u64() && said["through"] == said["revision"];
+    let said = apart.until_said(SYNC, no_lag).await;
+    let namespaces = of_kind(&said["kinds"], "Namespace");
+    assert_eq!(
+        namespaces["own"],
+        json!([{"name": "both", "reason": reason}])
+    );
+    let label = "/api/v1/namespaces/both";
+    let kept: Value = request::get(apart.zone_client(), label)
+        .await
+        .expect("there");
+    assert_eq!(kept["metadata"]["labels"]["made"], "zone");
+}
