@@ -71,7 +71,7 @@ struct Kept {
     but: BTreeMap<ZoneName, u64>,
     /// The definition that must be there first.
     definition: Option<ObjectName>,
-    /// Set when the kind is not sent any more.
+    /// Set when what is not there was withdrawn, and not deleted.
     retired: Option<Withdrawal>,
 }
 
@@ -143,11 +143,11 @@ impl Catalog {
         kept.retired = None;
     }
 
-    /// A kind is not sent any more. Its entries are to be taken away with edits, after this.
+    /// What is not there of a kind was withdrawn, and not deleted: the kind is not sent any more,
+    /// or only where something needs it. Its entries are to be taken away with edits, after this.
     pub fn retire(&mut self, kind: &SyncKind, withdrawal: Withdrawal) {
-        if let Some(kept) = self.kinds.get_mut(kind) {
-            kept.retired = Some(withdrawal);
-        }
+        let kept = self.kinds.entry(kind.clone()).or_default();
+        kept.retired = Some(withdrawal);
     }
 
     /// Brings it to `at`. Whether that concerns anybody.

@@ -14,7 +14,9 @@ use deltaplane_runtime::{Clock, Stop};
 use deltaplane_store::{
     Collection, Event, ListQuery, Object, ReadError, Revision, Scope, Store, Watch, WatchError,
 };
-use deltaplane_sync::{COMPUTED_FIELDS, Computed, ObjectName, SyncKind, ZoneName};
+use deltaplane_sync::{
+    COMPUTED_FIELDS, Computed, ORIGIN, ObjectName, SyncKind, Withdrawal, ZoneName,
+};
 use parking_lot::RwLock;
 use serde_json::Value;
 use tokio::sync::watch;
@@ -88,6 +90,9 @@ impl Projector {
         let mut batch = Batch::new(&self.catalog);
         self.known = Known::default();
         batch.knows_more = true;
+        // Until somebody says that they cross.
+        batch.retire(namespaces(), Withdrawal::Orphan);
+        batch.retire(definitions(), Withdrawal::Orphan);
         for object in self.list(ZONES, at).await? {
             self.zone(&object, true);
         }
@@ -158,6 +163,7 @@ impl Projector {
                     None => of_kind.remove(&name),
                 };
             }
+            all.retain(|_, of_kind| !of_kind.is_empty());
         }
         if knows_more {
             self.published.send_replace(Arc::new(self.known.clone()));
@@ -338,6 +344,7 @@ impl Projector {
         self.known.synced.remove(&plural);
         if matches!(collection, NAMESPACES | DEFINITIONS) {
             // They go on to go where something needs them, and are nobody's to delete.
+            batch.retire(gone.kind.clone(), Withdrawal::Orphan);
             for object in self.list(collection, at).await? {
                 match collection {
                     NAMESPACES => self.namespace(batch, (&object, true), at),
@@ -347,6 +354,7 @@ impl Projector {
             return Ok(());
         }
         batch.retire(gone.kind.clone(), gone.withdrawal());
+        self.tell_what_stays(&gone);
         for name in self.entries(&gone.kind) {
             let was_wanted = batch.is_wanted(&gone.kind, &name);
             batch.remove(&gone.kind, &name, at);
@@ -355,6 +363,25 @@ impl Projector {
             }
         }
         Ok(())
+    }
+
+    /// What zones sent of a kind that does not cross any more belongs to nobody who would take it
+    /// away.
+    fn tell_what_stays(&self, gone: &SyncedKind) {
+        let from_zones = self.from_zones.read();
+        let of_kind = from_zones
+            .iter()
+            .filter(|((_, kind), _)| *kind == gone.kind);
+        let objects: usize = of_kind.map(|(_, objects)| objects.len()).sum();
+        if objects > 0 {
+            let hint = format!("kubectl delete {} -A -l {ORIGIN}=zone", gone.name());
+            tracing::warn!(
+                kind = gone.name(),
+                objects,
+                hint,
+                "a kind does not cross any more; what came from zones stays until somebody deletes it"
+            );
+        }
     }
 
     /// An object of a kind that may cross, decided about as of `at`.
@@ -399,7 +426,11 @@ impl Projector {
             true => before + 1,
             false => before.saturating_sub(1),
         };
-        (before == 0) != (*used == 0)
+        let used = *used;
+        if used == 0 {
+            self.used.remove(namespace);
+        }
+        (before == 0) != (used == 0)
     }
 
     /// Decides anew about a namespace, as it is now.
@@ -465,12 +496,12 @@ impl Projector {
             (Some(false), Some(synced)) => {
                 batch.put(kind, &value, at, |value| place::audience(synced, value));
             }
-            (None, Some(_)) => {
+            // Without a synced kind the catalog takes what it does not have for withdrawn.
+            (None, Some(_)) | (Some(false) | None, None) => {
                 if let Some(name) = place::name(object.key()) {
                     batch.remove(kind, &name, at);
                 }
             }
-            (Some(false) | None, None) => batch.put(kind, &value, at, place::nobody),
         }
     }
 }

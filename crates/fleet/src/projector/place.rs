@@ -2,7 +2,7 @@
 
 use deltaplane_border::Audience;
 use deltaplane_store::Key;
-use deltaplane_sync::{ObjectName, Origin, Withdrawal};
+use deltaplane_sync::{ObjectName, Origin};
 use serde_json::Value;
 
 use crate::kinds::SyncedKind;
@@ -19,10 +19,6 @@ pub(super) fn audience(synced: &SyncedKind, object: &Value) -> Audience {
 
 pub(super) fn everyone(_: &Value) -> Audience {
     Audience::Everyone
-}
-
-pub(super) fn nobody(_: &Value) -> Audience {
-    Audience::Nobody(Withdrawal::Orphan)
 }
 
 /// What an object is called on the wire, if it can be.

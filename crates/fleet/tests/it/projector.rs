@@ -1,4 +1,4 @@
-use deltaplane_sync::{Presence, View, Withdrawal};
+use deltaplane_sync::{Presence, SyncKind, View, Withdrawal};
 use serde_json::json;
 
 use crate::world::{World, kind, name, object, synced, zone};
@@ -137,4 +137,74 @@ async fn a_kind_that_does_not_cross_any_more_is_withdrawn() {
     // Zones may use it for objects of their own by now.
     let presence = reader.presence(&kind("Namespace"), &name("team"));
     assert_eq!(presence, Presence::Withdrawn(Withdrawal::Orphan));
+}
+
+fn presence(world: &World, kind: &SyncKind, text: &str) -> Presence {
+    let catalog = world.fleet.catalog().read();
+    let reader = deltaplane_border::Reader {
+        catalog: &catalog,
+        zone: Some(&zone("x")),
+    };
+    reader.presence(kind, &name(text))
+}
+
+/// A zone that was away says that it has the namespace, to a hub that never knew it.
+#[tokio::test]
+async fn a_namespace_that_nothing_needs_is_not_taken_away_nor_remembered() {
+    let world = World::new().await;
+    let kinds = "fleet.deltaplane.io/syncedkinds";
+    let spec = json!({"direction": "HubToZone"});
+    world
+        .put(kinds, &synced("configmaps", "ConfigMap", &spec))
+        .await;
+    let (team, inside) = (
+        object("Namespace", "", "team"),
+        object("ConfigMap", "team", "a"),
+    );
+    world.put("namespaces", &team).await;
+    world.put("configmaps", &inside).await;
+    world.delete("configmaps", &inside).await;
+    world.delete("namespaces", &team).await;
+    let orphaned = Presence::Withdrawn(Withdrawal::Orphan);
+    let namespaces = kind("Namespace");
+    assert_eq!(presence(&world, &namespaces, "team"), orphaned);
+    assert_eq!(world.fleet.catalog().len(&namespaces), 0, "not remembered");
+    let world = world.restart().await;
+    // The kind is known again.
+    world
+        .put("namespaces", &object("Namespace", "", "other"))
+        .await;
+    world
+        .put("configmaps", &object("ConfigMap", "other", "a"))
+        .await;
+    assert_eq!(presence(&world, &namespaces, "team"), orphaned);
+    let crosses = synced("namespaces", "Namespace", &spec);
+    world.put(kinds, &crosses).await;
+    assert_eq!(presence(&world, &namespaces, "team"), Presence::Gone);
+    world.delete(kinds, &crosses).await;
+    assert_eq!(presence(&world, &namespaces, "team"), orphaned);
+}
+
+/// As somebody cleans up after a zone that is gone.
+#[tokio::test]
+async fn what_a_zone_left_behind_goes_from_the_others_when_it_is_deleted() {
+    let world = World::new().await;
+    let across = json!({"direction": "Both", "acrossZones": true});
+    let kinds = "fleet.deltaplane.io/syncedkinds";
+    world
+        .put(kinds, &synced("configmaps", "ConfigMap", &across))
+        .await;
+    let mut mirrored = object("ConfigMap", "team", "a.mine");
+    mirrored["metadata"]["labels"] =
+        json!({"deltaplane.io/origin": "zone", "deltaplane.io/zone": "a"});
+    mirrored["metadata"]["annotations"] = json!({
+        "deltaplane.io/version": "0".repeat(64), "deltaplane.io/display-name": "mine",
+    });
+    world.put("configmaps", &mirrored).await;
+    assert_eq!(world.names(&kind("ConfigMap"), "x"), ["team/a.mine"]);
+    world.delete("configmaps", &mirrored).await;
+    assert_eq!(
+        presence(&world, &kind("ConfigMap"), "team/a.mine"),
+        Presence::Gone
+    );
 }
