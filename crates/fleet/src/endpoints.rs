@@ -1,6 +1,7 @@
 //! What the hub computes about zones when it is asked.
 
 mod object;
+mod origins;
 mod zone;
 
 use deltaplane_apiserver::seams::SubresourceRequest;
@@ -9,6 +10,7 @@ use http::{Method, Response};
 use serde_json::Value;
 
 pub use object::ObjectZones;
+pub use origins::KindOrigins;
 pub use zone::{ZonePropagated, ZoneSync};
 
 fn json(value: &Value) -> Result<Response<Body>, Error> {

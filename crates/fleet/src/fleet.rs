@@ -147,6 +147,12 @@ impl Fleet {
         self.0.known.borrow().zones.contains_key(zone)
     }
 
+    /// The uid of a zone's object, if there is one.
+    pub(crate) fn uid_of(&self, zone: &ZoneName) -> Option<String> {
+        let known = self.0.known.borrow();
+        known.zones.get(zone).map(|zone| zone.uid.clone())
+    }
+
     /// Whether objects of a kind cross.
     pub fn is_synced(&self, group: &str, plural: &str) -> bool {
         self.0.known.borrow().synced(group, plural).is_some()

@@ -12,6 +12,7 @@ mod endpoints;
 mod fleet;
 pub mod kinds;
 mod known;
+mod leaving;
 mod lineage;
 mod ownership;
 mod projector;
@@ -20,7 +21,7 @@ mod session;
 mod status;
 mod uploaded;
 
-pub use endpoints::{ObjectZones, ZonePropagated, ZoneSync};
+pub use endpoints::{KindOrigins, ObjectZones, ZonePropagated, ZoneSync};
 pub use fleet::{Fleet, FleetConfig, FleetError};
 pub use kinds::{SYNC_USER, synced_kinds};
 pub use known::Known;

@@ -27,7 +27,7 @@ use crate::status::Transition;
 pub struct Session {
     pub zone: ZoneName,
     /// Of the zone's object.
-    uid: String,
+    pub(crate) uid: String,
     pub id: SessionId,
     pub peer: Peer,
     pub since: SystemTime,
@@ -35,7 +35,7 @@ pub struct Session {
     pub budget: DeletionBudget,
     pub(crate) sending: Sending,
     open: AtomicBool,
-    ended: Trigger,
+    pub(crate) ended: Trigger,
     /// When the zone was last heard of.
     heard: Mutex<SystemTime>,
     /// When the connection was lost.
@@ -308,36 +308,10 @@ impl Fleet {
     }
 
     /// How much may be deleted in a zone, or because of it.
-    fn budget(&self, zone: &ZoneName) -> DeletionBudget {
+    pub(crate) fn budget(&self, zone: &ZoneName) -> DeletionBudget {
         let known = self.inner().known.borrow();
         let zone = known.zones.get(zone);
         zone.map(|zone| zone.budget()).unwrap_or_default()
-    }
-
-    /// Ends the sessions of zones that may not be connected any more, or not like this.
-    pub(crate) async fn dismiss(&self) {
-        let mut known = self.inner().known.clone();
-        loop {
-            known.borrow_and_update();
-            let sessions: Vec<Arc<Session>> = {
-                let mut zones = self.inner().zones.lock();
-                let gone = |zone: &ZoneName| !self.is_zone(zone);
-                zones.ledgers.retain(|zone, _| !gone(zone));
-                zones.approvals.retain(|zone, _| !gone(zone));
-                zones.taking.retain(|zone, _| !gone(zone));
-                zones.sessions.values().cloned().collect()
-            };
-            for session in sessions {
-                let admitted = self.admit(&session.zone, &session.uid);
-                // Both ends keep the budget, and the other one is told it when it connects.
-                if admitted.is_err() || self.budget(&session.zone) != session.budget {
-                    session.ended.stop();
-                }
-            }
-            if known.changed().await.is_err() {
-                return std::future::pending().await;
-            }
-        }
     }
 
     /// Up to which revision people approved that more is deleted in a zone, or because of it, than
@@ -392,6 +366,7 @@ impl Fleet {
         inner.transitions.note(
             &session.zone,
             Transition {
+                uid: session.uid.clone(),
                 connected: session.is_open(),
                 at: inner.clock.now(),
                 product: session.peer.product.clone(),
@@ -455,9 +430,12 @@ impl Fleet {
             received = receiving.run(&mut receiver, responses, out, &ended) => received,
             () = self.subscribe(session, &mirror, subscriptions) => Ok(()),
         };
-        let mut zones = inner.zones.lock();
-        let ledger = receiver.ledger().clone();
-        zones.ledgers.insert(session.zone.clone(), ledger);
+        // Of a zone that is gone meanwhile nothing is kept.
+        if self.is_zone(&session.zone) {
+            let ledger = receiver.ledger().clone();
+            let mut zones = inner.zones.lock();
+            zones.ledgers.insert(session.zone.clone(), ledger);
+        }
         received
     }
 

@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime};
 
 use deltaplane_api::time::Time;
 use deltaplane_client::feed::{self, Query};
-use deltaplane_client::request::{self, Patch};
+use deltaplane_client::request::{self, Patch, RequestError};
 use deltaplane_client::{ObjectKey, Pace, Resource};
 use deltaplane_runtime::Stop;
 use deltaplane_sync::ZoneName;
@@ -27,6 +27,8 @@ pub(crate) struct Transitions {
 /// A zone came or went.
 #[derive(Clone, Debug)]
 pub(crate) struct Transition {
+    /// Of the zone's object: one that was made anew has a status of its own.
+    pub(crate) uid: String,
     pub(crate) connected: bool,
     pub(crate) at: SystemTime,
     pub(crate) product: String,
@@ -48,13 +50,18 @@ pub(crate) async fn run(fleet: Fleet, client: Client, pace: Pace, stop: Stop) {
     let written = async {
         loop {
             for (zone, transition) in transitions.take().await {
-                write(&client, &pace, &zone, &transition).await;
+                write(&fleet, (&client, &pace), &zone, &transition).await;
             }
         }
     };
     let lost = async {
         pace.clock.sleep(GRACE).await;
-        find_lost(&fleet, &client).await;
+        let mut failures = 0;
+        while let Err(error) = find_lost(&fleet, &client).await {
+            failures += 1;
+            tracing::debug!(%error, failures, "failed to look which zones were lost");
+            pace.rest(failures, error.retry_after()).await;
+        }
         std::future::pending::<()>().await;
     };
     tokio::select! {
@@ -64,12 +71,22 @@ pub(crate) async fn run(fleet: Fleet, client: Client, pace: Pace, stop: Stop) {
     }
 }
 
-async fn write(client: &Client, pace: &Pace, zone: &ZoneName, transition: &Transition) {
+async fn write(
+    fleet: &Fleet,
+    (client, pace): (&Client, &Pace),
+    zone: &ZoneName,
+    transition: &Transition,
+) {
     let path = zones().object_path(&ObjectKey::cluster(zone.as_str()));
     let path = format!("{path}/status");
     let status = transition.status();
     let mut failures = 0;
     loop {
+        fleet.caught_up().await;
+        if fleet.uid_of(zone).as_ref() != Some(&transition.uid) {
+            // It is gone, or another one by now.
+            return;
+        }
         let patched = request::patch::<Value>(client, &path, Patch::Merge, &status).await;
         match patched {
             Ok(_) => return,
@@ -89,21 +106,23 @@ async fn write(client: &Client, pace: &Pace, zone: &ZoneName, transition: &Trans
 }
 
 /// Zones that were connected to the process before, and are not to this one.
-async fn find_lost(fleet: &Fleet, client: &Client) {
+async fn find_lost(fleet: &Fleet, client: &Client) -> Result<(), RequestError> {
     let mut lost = Vec::new();
     let query = Query::all(zones());
     let listed = feed::list(client, &query, |item| {
         let object: Value = item.parse().unwrap_or_default();
         let connected = object["status"]["connection"] == "Connected";
         let zone = item.header.name.parse::<ZoneName>().ok();
-        lost.extend(zone.filter(|_| connected));
+        let uid = object["metadata"]["uid"].as_str().unwrap_or_default();
+        let zone = zone.filter(|_| connected);
+        lost.extend(zone.map(|zone| (zone, uid.to_owned())));
     });
-    if listed.await.is_err() {
-        return;
-    }
-    for zone in lost {
-        if fleet.session_of(&zone).is_none() {
+    listed.await?;
+    for (zone, uid) in lost {
+        let session = fleet.session_of(&zone);
+        if session.is_none_or(|session| session.uid != uid) {
             let transition = Transition {
+                uid,
                 connected: false,
                 at: fleet.inner().clock.now(),
                 product: String::new(),
@@ -113,6 +132,7 @@ async fn find_lost(fleet: &Fleet, client: &Client) {
             fleet.inner().transitions.note(&zone, transition);
         }
     }
+    Ok(())
 }
 
 // === impl Transitions ===

@@ -21,8 +21,8 @@ use deltaplane_api::identity::{Identity, MASTERS};
 use deltaplane_apiserver::ApiServer;
 use deltaplane_client::{Feed, Pace, Query, Resource, in_process, request};
 use deltaplane_fleet::{
-    Fleet, FleetConfig, FleetError, ObjectZones, Ownership, SYNC_USER, ZonePropagated, ZoneSync,
-    kinds,
+    Fleet, FleetConfig, FleetError, KindOrigins, ObjectZones, Ownership, SYNC_USER, ZonePropagated,
+    ZoneSync, kinds,
 };
 use deltaplane_plane::{Extensions, Opened, Plane, PlaneConfig, PlaneError};
 use deltaplane_runtime::identity::{KeyError, ZoneTokens};
@@ -123,6 +123,7 @@ impl Hub {
             subresources: vec![
                 Arc::new(ObjectZones(fleet.clone())),
                 Arc::new(ZoneSync(fleet.clone())),
+                Arc::new(KindOrigins(fleet.clone())),
                 Arc::new(ZonePropagated(fleet.clone())),
                 token.clone(),
             ],

@@ -72,6 +72,11 @@ impl World {
         }
     }
 
+    /// Lets the fleet write, by one client for all purposes.
+    pub(crate) fn attach(&self, client: kube::Client) {
+        self.fleet.attach(client.clone(), client, &self.tasks);
+    }
+
     /// Ends the process, and begins another.
     pub(crate) async fn restart(self) -> Self {
         let Self {
