@@ -25,6 +25,16 @@ macro_rules! scripts {
     )*};
 }
 
+/// A zone is deleted: on a server of its own.
+#[test]
+fn what_a_zone_left_behind_can_be_deleted() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let server = Server::fleet(dir.path());
+    let kubectl = Kubectl::in_new_namespace(server.kubeconfig(), "gone");
+    let script = include_str!("zones/gone.txt");
+    expect_file!["zones/gone.txt"].assert_eq(&kubectl.transcript(script));
+}
+
 scripts! {
     objects_cross "cross";
     everyone_writes_only_what_is_theirs "refusals";

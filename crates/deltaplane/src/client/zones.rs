@@ -1,5 +1,6 @@
 //! `deltaplane zones`: which zones there are, and how it stands with them.
 
+mod left;
 mod shown;
 
 use clap::Args;
@@ -36,16 +37,18 @@ const PARALLEL: usize = 16;
 impl Zones {
     pub(super) async fn run(self, environment: &Environment) -> Result<Said, ClientError> {
         let client = self.hub.client(environment).await?;
-        let out = match self.command {
-            None => list(&client, self.output).await?,
-            Some(ZonesCommand::Show { zone, output }) => show(&client, &zone, output).await?,
+        let (out, err) = match self.command {
+            None => (
+                list(&client, self.output).await?,
+                left::words(&client).await,
+            ),
+            Some(ZonesCommand::Show { zone, output }) => {
+                (show(&client, &zone, output).await?, String::new())
+            }
             Some(ZonesCommand::ApproveDeletions { zone }) => return approve(&client, &zone).await,
         };
-        Ok(Said {
-            out,
-            good: true,
-            ..Said::default()
-        })
+        let good = true;
+        Ok(Said { out, err, good })
     }
 }
 
