@@ -275,6 +275,7 @@ impl Kept {
             true => *count + 1,
             false => count.saturating_sub(1),
         };
+        self.but.retain(|_, count| *count > 0);
     }
 }
 

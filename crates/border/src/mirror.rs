@@ -18,7 +18,7 @@ use deltaplane_client::{ObjectKey, Pace, Resource};
 use deltaplane_sync::{
     AUTHORED_HERE, Arrival, Crossing, DISPLAY_NAME, Declined, Item, Known, MANAGER, Mirrored,
     ORIGIN, ORPHANED, ObjectName, Origin, Outcome, Position, SOURCE, SyncKind, VERSION, Version,
-    ZONE, is_authored_here, mirrored_name,
+    ZONE, is_authored_here, is_named_by_labels, mirrored_name,
 };
 use futures::FutureExt;
 use futures::future::{BoxFuture, ready};
@@ -196,7 +196,7 @@ impl Mirror {
     fn local_name(&self, kind: &SyncKind, name: &ObjectName) -> String {
         match &self.config.sender {
             Origin::Hub => name.name().to_owned(),
-            Origin::Zone(zone) => mirrored_name(zone, name.name(), named_by_labels(kind)),
+            Origin::Zone(zone) => mirrored_name(zone, name.name(), is_named_by_labels(kind)),
         }
     }
 
@@ -273,14 +273,16 @@ impl Mirror {
     async fn apply_object(&self, path: &str, object: &Value) -> Result<Marked, String> {
         let Self { config, .. } = self;
         let path = format!("{path}?fieldManager={MANAGER}&force=true");
-        let namespace = object["metadata"]["namespace"].as_str();
-        let namespace = namespace.filter(|_| self.config.place == Origin::Hub);
+        let namespace = match &config.sender {
+            Origin::Zone(zone) => object["metadata"]["namespace"].as_str().zip(Some(zone)),
+            Origin::Hub => None,
+        };
         let applied = attempt::repeat(&config.pace, || async {
             let applied = request::apply(&config.client, &path, object).await;
             match (applied, namespace) {
                 // Zones have namespaces that the hub does not know.
-                (Err(error), Some(namespace)) if lacks(&error, namespace) => {
-                    attempt::create_namespace(&config.client, namespace).await?;
+                (Err(error), Some((namespace, zone))) if lacks(&error, namespace) => {
+                    attempt::create_namespace(&config.client, namespace, zone).await?;
                     request::apply(&config.client, &path, object).await
                 }
                 (applied, _) => applied,
@@ -433,9 +435,4 @@ const KEPT: &str =
 /// Kinds that hub and zones need alike: one that is there already is left as it is.
 fn is_shared(kind: &SyncKind) -> bool {
     *kind == namespaces() || *kind == definitions()
-}
-
-/// Kinds whose names have no dots.
-fn named_by_labels(kind: &SyncKind) -> bool {
-    kind.group().is_empty() && matches!(kind.kind(), "Namespace" | "Service")
 }

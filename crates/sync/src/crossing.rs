@@ -76,6 +76,9 @@ pub const SOURCE: &str = "deltaplane.io/source";
 /// The annotation of an object that was left to whoever is here: whose it was. It may be taken
 /// back.
 pub const ORPHANED: &str = "deltaplane.io/orphaned-from";
+/// The label of a namespace that sync made at the hub, because a zone's object needed it: for which
+/// zone. The namespace is the hub's own otherwise.
+pub const MADE_FOR: &str = "deltaplane.io/made-for";
 /// The annotation of a definition with the fields that controllers compute. Users write it, and it
 /// must be known wherever objects of that kind are: it crosses, as the only one of its prefix.
 pub const COMPUTED_FIELDS: &str = "deltaplane.io/computed-fields";

@@ -29,11 +29,11 @@ mod wire;
 pub use budget::{DeletionBudget, Excess, Ledger};
 pub use counts::{Counts, Reasons, Uploaded};
 pub use crossing::{
-    Arrival, COMPUTED_FIELDS, Crossing, DISPLAY_NAME, Mirrored, ORIGIN, ORPHANED, Origin, SOURCE,
-    Smuggled, VERSION, ZONE,
+    Arrival, COMPUTED_FIELDS, Crossing, DISPLAY_NAME, MADE_FOR, Mirrored, ORIGIN, ORPHANED, Origin,
+    SOURCE, Smuggled, VERSION, ZONE,
 };
 pub use handshake::{FEATURES, Hello, OWN, PROTOCOLS, QUERY, REPAIR, Refused, Welcome, welcome};
-pub use names::{NameError, ObjectName, SyncKind, ZoneName, mirrored_name};
+pub use names::{NameError, ObjectName, SyncKind, ZoneName, is_named_by_labels, mirrored_name};
 pub use ownership::{
     AUTHORED_HERE, Computed, Direction, MANAGER, Part, Refusal, SYNCS_ANNOTATIONS, SYNCS_LABELS,
     StatusWriters, Synced, Write, Writer, is_authored_here, judge,

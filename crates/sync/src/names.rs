@@ -181,6 +181,21 @@ impl fmt::Display for ObjectName {
     }
 }
 
+/// Whether the names of a kind's objects have no dots.
+pub fn is_named_by_labels(kind: &SyncKind) -> bool {
+    kind.group().is_empty() && matches!(kind.kind(), "Namespace" | "Service")
+}
+
+/// Whether [`mirrored_name`] may give this name to an object of the zone, of a kind whose names are
+/// labels.
+pub(crate) fn is_mirrored_label(zone: &ZoneName, name: &str) -> bool {
+    let rest = name.strip_prefix(zone.as_str());
+    let rest = rest.is_some_and(|rest| rest.starts_with('-'));
+    let hash = name.rsplit_once('-').map(|(_, hash)| hash);
+    let is_hex = |c: char| matches!(c, '0'..='9' | 'a'..='f');
+    rest && hash.is_some_and(|hash| hash.len() == HASH && hash.chars().all(is_hex))
+}
+
 /// The name that a zone's object has elsewhere: `<zone>.<name>`, or `<zone>-<name>-<hash>` for
 /// kinds whose names are labels. What would be too long is cut, and told apart by the hash.
 pub fn mirrored_name(zone: &ZoneName, name: &str, labels_only: bool) -> String {
@@ -266,7 +281,17 @@ mod tests {
                 .all(|name| name.len() <= 253
                     && deltaplane_api::names::dns_subdomain(name).is_empty())
         );
+        assert!(is_mirrored_label(&zone, "eu-1-web-07fe826048"));
+        for other in [
+            "eu-1",
+            "eu-1-web",
+            "eu-12-web-07fe826048",
+            "eu-1-web-frontends1",
+        ] {
+            assert!(!is_mirrored_label(&zone, other), "{other}");
+        }
         let label = mirrored_name(&zone, &"a".repeat(63), true);
+        assert!(is_mirrored_label(&zone, &label), "{label}");
         assert!(
             deltaplane_api::names::dns_label(&label).is_empty(),
             "{label}"

@@ -8,7 +8,7 @@ use std::fmt;
 use serde_json::{Map, Value};
 
 use crate::crossing::{DISPLAY_NAME, Mirrored, ORIGIN, ORPHANED, Origin, SOURCE, VERSION, ZONE};
-use crate::names::ZoneName;
+use crate::names::{SyncKind, ZoneName, is_mirrored_label, is_named_by_labels};
 
 /// In which direction a kind's objects cross.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -96,6 +96,10 @@ pub enum Refusal {
         "names that begin with \"{zone}.\" are those of zone {zone}'s objects; choose another name"
     )]
     ZonesName { zone: ZoneName },
+    #[error(
+        "names that begin with \"{zone}-\" and end with a dash and ten hex digits are those of zone {zone}'s objects; choose another name"
+    )]
+    ZonesLabel { zone: ZoneName },
     #[error("{field} is computed by controllers; they write it through the /computed subresource")]
     ComputedField { field: Computed },
     #[error("only computed fields are written through /computed, and {0} is none")]
@@ -307,10 +311,23 @@ fn named(write: &Write<'_>) -> Result<(), Refusal> {
         .zones
         .iter()
         .find(|zone| prefix == Some(zone.as_str()));
-    match zone {
-        Some(zone) => Err(Refusal::ZonesName { zone: zone.clone() }),
+    if let Some(zone) = zone {
+        return Err(Refusal::ZonesName { zone: zone.clone() });
+    }
+    let mut zones = write.zones.iter();
+    match zones.find(|zone| is_label_kind(new) && is_mirrored_label(zone, name)) {
+        Some(zone) => Err(Refusal::ZonesLabel { zone: zone.clone() }),
         None => Ok(()),
     }
+}
+
+/// Whether zones' objects of this kind have names without a dot.
+fn is_label_kind(object: &Value) -> bool {
+    let text = |key: &str| object[key].as_str().unwrap_or_default();
+    let group = text("apiVersion")
+        .split_once('/')
+        .map_or("", |(group, _)| group);
+    SyncKind::new(group, text("kind")).is_ok_and(|kind| is_named_by_labels(&kind))
 }
 
 fn computed(write: &Write<'_>) -> Result<(), Refusal> {

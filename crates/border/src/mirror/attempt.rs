@@ -3,7 +3,7 @@
 use deltaplane_client::feed::{self, Query};
 use deltaplane_client::request::{self, RequestError};
 use deltaplane_client::{Pace, Resource};
-use deltaplane_sync::MANAGER;
+use deltaplane_sync::{MADE_FOR, MANAGER, ZoneName};
 use kube::Client;
 use serde_json::{Value, json};
 
@@ -143,9 +143,16 @@ fn in_force(definition: &Value) -> InForce {
     }
 }
 
-pub(super) async fn create_namespace(client: &Client, namespace: &str) -> Result<(), RequestError> {
+/// Makes a namespace that an object of a zone needs, so that one can tell who made it, and why.
+pub(super) async fn create_namespace(
+    client: &Client,
+    namespace: &str,
+    zone: &ZoneName,
+) -> Result<(), RequestError> {
+    let labels = json!({MADE_FOR: zone.as_str()});
     let object = json!({
-        "apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace},
+        "apiVersion": "v1", "kind": "Namespace",
+        "metadata": {"name": namespace, "labels": labels},
     });
     let path = format!("/api/v1/namespaces?fieldManager={MANAGER}");
     match request::create::<Value>(client, &path, &object).await {
@@ -224,6 +231,22 @@ mod tests {
             let found = served_version(&client, group, plural).await;
             assert_eq!(found, Ok(expected.map(str::to_owned)), "{plural}.{group}");
         }
+    }
+
+    #[tokio::test]
+    async fn a_namespace_says_for_which_zone_it_was_made() {
+        let server = tower::service_fn(|request: Request<Body>| async move {
+            let body = request.into_body().collect_bytes().await.expect("read");
+            let object: Value = serde_json::from_slice(&body).expect("JSON");
+            let made = object["metadata"]["labels"] == json!({"deltaplane.io/made-for": "eu-1"});
+            let code = if made { 201 } else { 422 };
+            let answer = Response::builder().status(code).body(object.to_string());
+            Ok::<_, Infallible>(answer.expect("a response"))
+        });
+        let client = in_process(server, Identity::authenticated("sync", &[]));
+        let zone = "eu-1".parse().expect("legal");
+        let made = create_namespace(&client, "team", &zone).await;
+        made.expect("with the label");
     }
 
     #[test]

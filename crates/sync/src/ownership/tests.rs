@@ -229,6 +229,19 @@ fn names_of_zones_objects_are_theirs() {
     );
     assert_eq!(new("eu-3.a"), "yes");
     assert_eq!(new("eu-1-a"), "yes");
+    assert_eq!(new("eu-1-a-0123456789"), "yes", "it would be eu-1.a");
+    let service = json!({
+        "apiVersion": "v1", "kind": "Service", "metadata": {"name": "eu-1-a-0123456789"},
+    });
+    assert_eq!(
+        said("hub", Part::Main, None, Some(&service)),
+        "names that begin with \"eu-1-\" and end with a dash and ten hex digits are those of zone eu-1's objects; choose another name"
+    );
+    assert_eq!(
+        said("eu-1", Part::Main, None, Some(&service)),
+        "yes",
+        "in zones they are as good as others"
+    );
 }
 
 #[test]
