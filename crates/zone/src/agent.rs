@@ -17,7 +17,7 @@ use deltaplane_sync::{FEATURES, Ledger, ObjectName, PROTOCOLS, Position, SyncKin
 use deltaplane_sync_grpc::proto::deltaplane::sync::v1::{Hello, ReportSeen};
 use deltaplane_sync_grpc::{SESSION, wants_versions};
 use futures::future::ready;
-use futures::{FutureExt, Stream, StreamExt, stream};
+use futures::{FutureExt, Stream, StreamExt};
 use parking_lot::Mutex;
 use tonic::metadata::MetadataValue;
 use tonic::{Code, IntoRequest, Status};

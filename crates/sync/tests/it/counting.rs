@@ -206,7 +206,9 @@ fn what_the_receiver_has_of_its_own_is_no_lag_and_is_said_again() {
 
 /// Does what a response says, but for what the receiver has of its own.
 fn take(sender: &mut Sender, receiver: &mut Receiver, hub: &Hub, response: Response) {
-    let actions = receiver.response(response, &Stake::of(2), START).expect("legal");
+    let actions = receiver
+        .response(response, &Stake::of(2), START)
+        .expect("legal");
     for action in actions {
         let Action::Apply { kind, name: of, .. } = action else {
             panic!("nothing is taken away");

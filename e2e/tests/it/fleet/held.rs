@@ -5,9 +5,7 @@ use std::collections::BTreeMap;
 use deltaplane_client::request;
 use serde_json::{Value, json};
 
-use super::world::{Apart, settled};
-
-const SYNC: &str = "/apis/fleet.deltaplane.io/v1alpha1/zones/eu-1/_sync";
+use super::world::{Apart, SYNC, settled};
 
 /// What is said of a kind, in one direction.
 fn of_kind<'a>(kinds: &'a Value, kind: &str) -> &'a Value {
@@ -50,7 +48,7 @@ async fn what_a_lost_store_had_goes_when_somebody_says_so() {
         (&found["held"], &found["here"]),
         (&json!(reason), &json!(2))
     );
-    let shown = apart.command(&["zones", "show", "eu-1"]).await;
+    let shown = apart.deltaplane(&["zones", "show", "eu-1"]).await;
     assert!(
         shown.contains(&format!("held      ConfigMap: {reason}\n")),
         "{shown}"
@@ -59,7 +57,9 @@ async fn what_a_lost_store_had_goes_when_somebody_says_so() {
         shown.contains("deltaplane zones approve-deletions eu-1"),
         "{shown}"
     );
-    apart.command(&["zones", "approve-deletions", "eu-1"]).await;
+    apart
+        .deltaplane(&["zones", "approve-deletions", "eu-1"])
+        .await;
     apart.leaves_hub("a").await;
     apart.leaves_hub("b").await;
     let said = apart.until_said(SYNC, |said| from_zone(said)["surplus"] == 0);
@@ -79,10 +79,12 @@ async fn what_a_zone_deletes_beyond_its_budget_waits_at_the_hub() {
     apart.delete_in_zone("a").await;
     apart.leaves_hub("a").await;
     apart.delete_in_zone("b").await;
-    let held = "1 objects would be deleted (1 were lately), and 1 may be without approval";
+    let held = "1 object would be deleted (1 lately), and 1 may be without approval";
     let said = apart.until_said(SYNC, |said| from_zone(said)["held"] == held);
     assert_eq!(from_zone(&said.await)["rejected"], json!([]));
-    apart.command(&["zones", "approve-deletions", "eu-1"]).await;
+    apart
+        .deltaplane(&["zones", "approve-deletions", "eu-1"])
+        .await;
     apart.leaves_hub("b").await;
 }
 

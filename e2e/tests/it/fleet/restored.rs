@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
 
-use serde_json::json;
 
 use super::world::{Apart, objects, settled, until};
 
@@ -30,9 +29,7 @@ async fn approve(apart: &Apart) {
 #[tokio::test(flavor = "multi_thread")]
 async fn more_than_the_budget_is_deleted_when_somebody_approves() {
     let mut apart = Apart::start(&["hub"]).await;
-    apart
-        .patch_zone(&json!({"spec": {"deletionBudget": {"max": 3, "percent": 0}}}))
-        .await;
+    apart.budget(3).await;
     let mut expected = Contents::new();
     for number in 0..10 {
         let name = format!("c{number}");
@@ -47,7 +44,7 @@ async fn more_than_the_budget_is_deleted_when_somebody_approves() {
     }
     apart.start_zone().await;
     let held = apart.shows("held").await;
-    let why = "10 objects would be deleted (0 were lately), and 3 may be without approval";
+    let why = "10 objects would be deleted (0 lately), and 3 may be without approval";
     assert!(held.contains(why), "{held}");
     // The rest goes on.
     apart.put("other", "1").await;

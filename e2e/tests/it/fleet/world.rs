@@ -32,6 +32,8 @@ pub(crate) struct Apart {
 const NAMESPACE: &str = "team";
 const ZONE: &str = "eu-1";
 const FLEET: &str = "/apis/fleet.deltaplane.io/v1alpha1";
+/// How it stands with the zone.
+pub(crate) const SYNC: &str = "/apis/fleet.deltaplane.io/v1alpha1/zones/eu-1/_sync";
 const AGAIN: Duration = Duration::from_millis(50);
 
 /// A port that is free, for a process that is started again on it.
@@ -336,12 +338,10 @@ impl Apart {
         &self.hub_client
     }
 
-    /// What may be deleted from now on, for connections to come.
+    /// What may be deleted from now on.
     pub(crate) async fn budget(&self, max: u64) {
-        let change = json!({"spec": {"deletionBudget": {"max": max, "percent": 0}}});
-        let path = format!("{FLEET}/zones/{ZONE}");
-        let _: Value =
-            until_done(|| request::patch(&self.hub_client, &path, Patch::Merge, &change)).await;
+        let budget = json!({"spec": {"deletionBudget": {"max": max, "percent": 0}}});
+        self.patch_zone(&budget).await;
     }
 
     /// Asks the hub about the zone until it is as expected; then tells what it said.
@@ -358,48 +358,12 @@ impl Apart {
         said
     }
 
-    /// Runs a command at the hub, and says what it printed.
-    pub(crate) async fn command(&self, words: &[&str]) -> String {
-        let hub = self.hub.as_ref().expect("it runs");
-        let mut command = Command::new(programs::deltaplane());
-        command
-            .args(words)
-            .arg("--kubeconfig")
-            .arg(hub.kubeconfig());
-        let output = tokio::task::spawn_blocking(move || command.output());
-        let output = output.await.expect("no panic").expect("it runs");
-        assert!(output.status.success(), "{output:?}");
-        String::from_utf8(output.stdout).expect("UTF-8")
-    }
-
     pub(crate) async fn put(&self, name: &str, content: &str) {
         put(&self.hub_client, name, content).await;
     }
 
     pub(crate) async fn delete(&self, name: &str) {
         delete(&self.hub_client, name).await;
-    }
-
-    pub(crate) fn hub_client(&self) -> &Client {
-        &self.hub_client
-    }
-
-    /// Looks how it stands with the zone until it is as expected.
-    pub(crate) async fn stands(&self, done: impl Fn(&Value) -> bool) -> Value {
-        let path = format!("/apis/fleet.deltaplane.io/v1alpha1/zones/{ZONE}/_sync");
-        let mut sync = Value::Null;
-        let looking = async {
-            loop {
-                sync = until_done(|| request::get(&self.hub_client, &path)).await;
-                if done(&sync) {
-                    return;
-                }
-                tokio::time::sleep(AGAIN).await;
-            }
-        };
-        let in_time = tokio::time::timeout(2 * PATIENCE, looking).await;
-        assert!(in_time.is_ok(), "{sync}");
-        sync
     }
 
     /// What somebody in the zone notes on an object.
