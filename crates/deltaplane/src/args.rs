@@ -11,7 +11,7 @@ use crate::cel::Cel;
 use crate::client::{Token, Wait, Zones};
 use deltaplane_api::names;
 use deltaplane_plane::{Certificates, PlaneConfig};
-use deltaplane_runtime::identity::JoinString;
+use deltaplane_runtime::identity::{JoinString, JoinStringError};
 use deltaplane_runtime::telemetry::{Filter, Format, Telemetry};
 use deltaplane_sync::ZoneName;
 use deltaplane_zone::KindName;
@@ -97,7 +97,8 @@ pub(crate) struct Zone {
         env = "DELTAPLANE_JOIN",
         hide_env_values = true
     )]
-    join: Option<JoinString>,
+    // Parsed later: it is a secret, and what is wrong would be printed.
+    join: Option<String>,
     /// Make the cluster of this kubeconfig a zone, instead of serving an API of its own; `deltaplane
     /// zone manifest` prints the rights that this needs there
     #[arg(long, value_name = "FILE", conflicts_with_all = ["listen", "start_empty"])]
@@ -229,6 +230,8 @@ pub(crate) enum SettingsError {
     NoHome,
     #[error("RUST_LOG cannot be used")]
     Log(#[source] deltaplane_runtime::telemetry::TelemetryError),
+    #[error("--join cannot be used")]
+    Join(#[source] JoinStringError),
 }
 
 // === impl Environment ===
@@ -292,6 +295,8 @@ impl Zone {
             kubeconfig,
         } = self;
         let settings = common.settings(environment, "info")?;
+        let join = join.map(|join| join.parse()).transpose();
+        let join = join.map_err(SettingsError::Join)?;
         let role = match kubeconfig {
             Some(kubeconfig) => Role::Cluster { join, kubeconfig },
             None => Role::Zone { join },
@@ -397,6 +402,7 @@ impl SettingsError {
         match self {
             Self::NoHome => "say where with --data-dir",
             Self::Log(_) => "set it to a level such as debug, or use --log-level",
+            Self::Join(_) => "give the whole line that deltaplane token create printed at the hub",
         }
     }
 }

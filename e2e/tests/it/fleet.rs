@@ -144,9 +144,13 @@ fn a_zone_that_did_not_join_says_so() {
     assert_eq!(ended.status.code(), Some(6), "{ended:?}");
     let expected = "error: this zone has not joined a hub yet\nhint: make a join string at the hub with: deltaplane token create --zone <name>; and give it with --join\n";
     assert!(ended.stderr.ends_with(expected), "{ended:?}");
-    let ended = Server::start(&["zone", "--join", "x"], &dir.path().join("data"));
+    // It is a secret, also when it is not whole.
+    let cut = "deltaplane-join-v1.c2VjcmV0";
+    let ended = Server::start(&["zone", "--join", cut], &dir.path().join("data"));
     let ended = ended.expect_err("no join string");
     assert_eq!(ended.status.code(), Some(2), "{ended:?}");
+    let expected = "error: --join cannot be used\n  because: the join string is cut off, or was altered on the way\nhint: give the whole line that deltaplane token create printed at the hub\n";
+    assert_eq!(ended.stderr, expected);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -89,9 +89,12 @@ async fn create(
     let body = json!({"lifetimeSeconds": ttl.as_secs()});
     let answer: Value = request::create(client, &path, &body).await?;
     let join = answer["join"].as_str().unwrap_or_default();
+    let lasts = match ttl.as_secs() {
+        seconds if seconds.is_multiple_of(60) => format!("{} minutes", seconds / 60),
+        seconds => format!("{seconds} seconds"),
+    };
     err.push_str(&format!(
-        "good for {} minutes; on the zone's machine:\n  deltaplane zone --join <the line below>\n",
-        ttl.as_secs().div_ceil(60)
+        "good for {lasts}; on the zone's machine:\n  deltaplane zone --join <the line below>\n",
     ));
     Ok(Said {
         out: format!("{join}\n"),
