@@ -411,6 +411,14 @@ impl Target for Mirror {
         state.held.get(kind).map_or(0, |held| held.len() as u64)
     }
 
+    /// A store of ours makes many durable together; an API elsewhere has other clients as well.
+    fn parallel(&self) -> usize {
+        match self.config.guarded {
+            true => 128,
+            false => 32,
+        }
+    }
+
     fn along<'a>(
         &'a self,
         kind: &'a SyncKind,

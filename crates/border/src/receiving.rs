@@ -28,6 +28,8 @@ pub trait Target: Send + Sync + 'static {
     fn delete<'a>(&'a self, kind: &'a SyncKind, name: &'a ObjectName) -> BoxFuture<'a, Outcome>;
     /// How many objects of a kind are here that came like this.
     fn count(&self, kind: &SyncKind) -> u64;
+    /// How many objects it can do something about at once.
+    fn parallel(&self) -> usize;
     /// How many others would go with these, whoever made them; a reason when that cannot be known.
     fn along<'a>(
         &'a self,
@@ -47,6 +49,8 @@ pub struct Receiving<T> {
     subscriptions: mpsc::Receiver<Wish>,
     /// By kind, in turns: many objects of one kind do not keep the others waiting.
     pending: VecDeque<(SyncKind, VecDeque<Work>)>,
+    /// So many objects are applied at once.
+    parallel: usize,
     running: usize,
     running_of: BTreeMap<SyncKind, usize>,
     finished: (mpsc::Sender<Finished>, mpsc::Receiver<Finished>),
@@ -82,10 +86,6 @@ struct Report {
     finished: Option<Finished>,
 }
 
-/// So many objects are applied at once: enough for the store to make them durable together.
-const PARALLEL: usize = 32;
-/// So many of one kind: one that waits for its API leaves places for others.
-const PARALLEL_OF_KIND: usize = 24;
 /// Kinds come one by one.
 const SUBSCRIPTIONS: usize = 64;
 
@@ -95,6 +95,7 @@ impl<T: Target> Receiving<T> {
     /// Tasks that apply objects are of this group.
     pub fn new(target: Arc<T>, group: TaskGroup, clock: Clock) -> (Self, Subscriptions) {
         let (sender, subscriptions) = mpsc::channel(SUBSCRIPTIONS);
+        let parallel = target.parallel();
         let receiving = Self {
             target,
             group,
@@ -103,7 +104,8 @@ impl<T: Target> Receiving<T> {
             pending: VecDeque::new(),
             running: 0,
             running_of: BTreeMap::new(),
-            finished: mpsc::channel(PARALLEL),
+            finished: mpsc::channel(parallel),
+            parallel,
             weighing: FuturesUnordered::new(),
             weighing_of: BTreeSet::new(),
         };
@@ -230,7 +232,7 @@ impl<T: Target> Receiving<T> {
     }
 
     fn start(&mut self) {
-        while self.running < PARALLEL
+        while self.running < self.parallel
             && let Some(work) = self.next()
         {
             self.running += 1;
@@ -242,10 +244,12 @@ impl<T: Target> Receiving<T> {
 
     /// The next object of the next kind that has a place.
     fn next(&mut self) -> Option<Work> {
+        // One that waits for its API leaves places for others.
+        let of_kind = self.parallel * 3 / 4;
         for _ in 0..self.pending.len() {
             let (kind, mut works) = self.pending.pop_front()?;
             let running = self.running_of.entry(kind.clone()).or_default();
-            let work = match *running < PARALLEL_OF_KIND {
+            let work = match *running < of_kind {
                 true => works.pop_front(),
                 false => None,
             };

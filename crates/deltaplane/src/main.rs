@@ -292,7 +292,7 @@ fn hub_code(error: &HubError) -> u8 {
     match error {
         HubError::Plane(error) => sort_code(error.sort()),
         HubError::ZoneKey(_) => sort_code(Sort::Certificates),
-        HubError::Fleet(_) | HubError::Definitions(_) => 1,
+        HubError::Fleet(_) => 1,
     }
 }
 
@@ -300,7 +300,7 @@ fn zone_code(error: &ZoneError) -> u8 {
     match error {
         ZoneError::Plane(error) => sort_code(error.sort()),
         ZoneError::Join(_) => 6,
-        ZoneError::Cluster(_) => 7,
+        ZoneError::Cluster(_) | ZoneError::IsHub => 7,
         ZoneError::Lineage(_) | ZoneError::Tasks(_) => 1,
     }
 }

@@ -78,6 +78,8 @@ struct FromZone {
     known: watch::Receiver<Arc<Known>>,
 }
 
+/// A session that is replaced by another one so soon was hardly lost unnoticed.
+const OUSTED: Duration = Duration::from_secs(10);
 /// How long an approval counts for what a zone deletes.
 const LETS_GO: Duration = Duration::from_secs(600);
 
@@ -138,6 +140,10 @@ impl Target for FromZone {
 
     fn count(&self, kind: &SyncKind) -> u64 {
         self.mirror.count(kind)
+    }
+
+    fn parallel(&self) -> usize {
+        self.mirror.parallel()
     }
 
     fn along<'a>(
@@ -259,6 +265,10 @@ impl Fleet {
             uploaded: Mutex::new(None),
         });
         if let Some(before) = zones.sessions.insert(zone.clone(), session.clone()) {
+            let lasted = now.duration_since(before.since).unwrap_or_default();
+            if before.is_open() && lasted < OUSTED {
+                tracing::warn!(%zone, "the zone connected again soon after it had; if this goes on, two processes run as this zone");
+            }
             before.ended.stop();
         }
         drop(zones);
@@ -443,8 +453,21 @@ impl Fleet {
     async fn subscribe(&self, session: &Session, mirror: &Mirror, to: Subscriptions) {
         let mut known = self.inner().known.clone();
         let mut subscribed: BTreeSet<SyncKind> = BTreeSet::new();
+        // Not taken from zones any more.
+        let mut left: BTreeSet<SyncKind> = BTreeSet::new();
         loop {
             let now = known.borrow_and_update().clone();
+            let upward: BTreeSet<&SyncKind> = now.upward().map(|(kind, _)| kind).collect();
+            left.extend(
+                subscribed
+                    .iter()
+                    .filter(|kind| !upward.contains(kind))
+                    .cloned(),
+            );
+            // Meanwhile anybody could change what is here: the next session says what that is.
+            if upward.iter().any(|kind| left.contains(*kind)) {
+                session.ended.stop();
+            }
             for (kind, plural) in now.upward() {
                 if !subscribed.insert(kind.clone()) {
                     continue;

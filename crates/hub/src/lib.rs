@@ -19,16 +19,16 @@ use std::time::Duration;
 
 use deltaplane_api::identity::{Identity, MASTERS};
 use deltaplane_apiserver::ApiServer;
-use deltaplane_client::{Feed, Pace, Query, Resource, in_process, request};
+use deltaplane_client::{Feed, Pace, Query, RequestError, Resource, in_process, request};
 use deltaplane_fleet::{
     Fleet, FleetConfig, FleetError, KindOrigins, ObjectZones, Ownership, SYNC_USER, ZonePropagated,
     ZoneSync, kinds,
 };
-use deltaplane_plane::{Extensions, Opened, Plane, PlaneConfig, PlaneError};
+use deltaplane_plane::{Extensions, Opened, Plane, PlaneConfig, PlaneError, Role};
 use deltaplane_runtime::identity::{KeyError, ZoneTokens};
 use deltaplane_runtime::{Stop, Tasks};
 use deltaplane_sync::ZoneName;
-use futures::StreamExt;
+use futures::{FutureExt, StreamExt};
 use kube::Client;
 use serde_json::Value;
 
@@ -64,8 +64,6 @@ pub enum HubError {
     Fleet(#[from] FleetError),
     #[error("cannot use the key that signs zones' tokens")]
     ZoneKey(#[from] KeyError),
-    #[error("failed to install the definitions of the fleet's kinds")]
-    Definitions(#[from] deltaplane_client::RequestError),
 }
 
 const CONTROLLERS: &str = "system:deltaplane:controllers";
@@ -92,6 +90,7 @@ impl HubConfig {
 impl Hub {
     /// Starts a hub; it is ready when this returns, and its kubeconfig is written.
     pub async fn start(config: HubConfig) -> Result<Self, HubError> {
+        Role::Hub.check(&config.plane.data_dir)?;
         let opened = Opened::new(config.plane).await?;
         let fleet_config = FleetConfig {
             store: opened.store().clone(),
@@ -129,11 +128,13 @@ impl Hub {
             ],
             columns: vec![Arc::new(ZonesColumn(fleet.clone()))],
             routes: vec![Arc::new(sync), zones.clone()],
+            beginning: Some(Box::new(|api| {
+                async move { install(&client_as(&api, CONTROLLERS)).await }.boxed()
+            })),
         };
         let plane = opened.start(extensions).await?;
         let sync = client_as(plane.api(), SYNC_USER);
         let controllers = client_as(plane.api(), CONTROLLERS);
-        install(&controllers).await?;
         token.attach(controllers.clone());
         zones.attach(plane.api().clone());
         fleet.attach(sync, controllers, plane.front());
@@ -194,7 +195,7 @@ fn client_as(api: &ApiServer, user: &str) -> Client {
 }
 
 /// Makes the definitions of our own kinds be there as this version has them.
-async fn install(client: &Client) -> Result<(), HubError> {
+async fn install(client: &Client) -> Result<(), RequestError> {
     for definition in kinds::definitions() {
         let name = definition["metadata"]["name"].as_str().unwrap_or_default();
         let path = format!(
@@ -207,7 +208,7 @@ async fn install(client: &Client) -> Result<(), HubError> {
 
 /// Waits until our own kinds can be written: a definition is served when its controller has
 /// accepted it.
-async fn wait_served(client: &Client) -> Result<(), HubError> {
+async fn wait_served(client: &Client) -> Result<(), RequestError> {
     let definitions = Resource::cluster(
         "apiextensions.k8s.io",
         "v1",
@@ -220,7 +221,7 @@ async fn wait_served(client: &Client) -> Result<(), HubError> {
     loop {
         match request::get::<Value>(client, &path).await {
             Ok(found) if serves_all(&found) => return Ok(()),
-            Err(error) if !error.is_not_found() => return Err(error.into()),
+            Err(error) if !error.is_not_found() => return Err(error),
             Ok(_) | Err(_) => {}
         }
         // A feed never ends.
@@ -247,9 +248,7 @@ impl HubError {
             Self::ZoneKey(_) => {
                 "move zones.key of the data directory's pki away to have it made anew; join strings made so far then stop working".to_owned()
             }
-            Self::Fleet(_) | Self::Definitions(_) => {
-                "this should not happen; please report it".to_owned()
-            }
+            Self::Fleet(_) => "this should not happen; please report it".to_owned(),
         }
     }
 }

@@ -5,9 +5,11 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use deltaplane_apiserver::Limits as ApiLimits;
 use deltaplane_apiserver::seams::{Admission, TableColumns, VirtualSubresource};
+use deltaplane_apiserver::{ApiServer, Limits as ApiLimits};
+use deltaplane_client::RequestError;
 use deltaplane_store::RetentionPolicy;
+use futures::future::BoxFuture;
 
 use crate::listener::Limits;
 use crate::routes::Route;
@@ -57,7 +59,13 @@ pub struct Extensions {
     pub columns: Vec<Arc<dyn TableColumns>>,
     /// Requests that are not for the API.
     pub routes: Vec<Arc<dyn Route>>,
+    /// What must be done before it is ready.
+    pub beginning: Option<Beginning>,
 }
+
+/// Done once with an API that serves, and is not ready yet.
+pub type Beginning =
+    Box<dyn FnOnce(ApiServer) -> BoxFuture<'static, Result<(), RequestError>> + Send>;
 
 /// What the server shows to clients.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -5,11 +5,14 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use deltaplane_apiserver::StartError;
+use deltaplane_client::RequestError;
 use deltaplane_runtime::files::FileError;
 use deltaplane_runtime::limits;
 use deltaplane_runtime::tasks::TaskError;
 use deltaplane_runtime::tls::{ConfigError, MaterialError};
 use deltaplane_store::{CloseError, OpenError};
+
+use crate::layout::Role;
 
 /// Why a hub did not start, or went down.
 #[derive(Debug, thiserror::Error)]
@@ -29,6 +32,14 @@ pub enum PlaneError {
         path: PathBuf,
         /// Something in it.
         found: String,
+    },
+    /// The data directory is used for something else.
+    #[error("{path:?} is the data directory of a {role}")]
+    OtherRole {
+        /// Which one.
+        path: PathBuf,
+        /// What it is used for.
+        role: Role,
     },
     /// There are keys of an earlier hub, and no store.
     #[error("the store is missing: there are keys of a hub in {path:?}, but no objects")]
@@ -64,6 +75,9 @@ pub enum PlaneError {
     /// The API server did not start.
     #[error("cannot start the API server")]
     Api(#[from] StartError),
+    /// What must be there first could not be made.
+    #[error("failed to make what must be there first")]
+    Beginning(#[source] Box<RequestError>),
     /// The kubeconfig cannot be written.
     #[error("cannot write the kubeconfig")]
     Kubeconfig(#[source] FileError),
@@ -99,15 +113,19 @@ impl PlaneError {
         match self {
             Self::DataDir { .. }
             | Self::ForeignDir { .. }
+            | Self::OtherRole { .. }
             | Self::StoreMissing { .. }
             | Self::Store(_) => Sort::Data,
             Self::Listen { .. } => Sort::Address,
             Self::Material(_) | Self::CertificateFile { .. } | Self::Certificates(_) => {
                 Sort::Certificates
             }
-            Self::Api(_) | Self::Kubeconfig(_) | Self::Task(_) | Self::Close(_) | Self::Lost(_) => {
-                Sort::Other
-            }
+            Self::Api(_)
+            | Self::Beginning(_)
+            | Self::Kubeconfig(_)
+            | Self::Task(_)
+            | Self::Close(_)
+            | Self::Lost(_) => Sort::Other,
         }
     }
 
@@ -120,7 +138,7 @@ impl PlaneError {
                  may take for everything having been deleted, start with --start-empty",
                 path.display()
             ),
-            Self::ForeignDir { .. } => {
+            Self::ForeignDir { .. } | Self::OtherRole { .. } => {
                 "choose an empty or a new directory with --data-dir".to_owned()
             }
             Self::Store(error) => store_hint(error),
@@ -134,7 +152,7 @@ impl PlaneError {
             Self::Kubeconfig(error) => io_hint(&error.path, &error.source).unwrap_or_else(|| {
                 format!("check that this user may write {}", error.path.display())
             }),
-            Self::Api(_) | Self::Task(_) | Self::Close(_) | Self::Lost(_) => {
+            Self::Api(_) | Self::Beginning(_) | Self::Task(_) | Self::Close(_) | Self::Lost(_) => {
                 "start it again; what was acknowledged is kept. If it happens again, run with \
                  --log-level debug and report what it says"
                     .to_owned()

@@ -1,5 +1,6 @@
 //! What is where in the data directory.
 
+use std::fmt;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -26,6 +27,7 @@ const PKI: &str = "pki";
 const KUBECONFIG: &str = "kubeconfig";
 /// Of a zone, which joins before it has anything else.
 const MEMBERSHIP: &str = "zone";
+const CREDENTIAL: &str = "credential.pem";
 /// What file systems put into directories by themselves.
 const HARMLESS: &str = "lost+found";
 
@@ -78,6 +80,48 @@ impl Layout {
     }
 }
 
+/// What a data directory is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    Hub,
+    Zone,
+}
+
+// === impl Role ===
+
+impl Role {
+    /// Whether a data directory may be used for this: a hub that became a zone would send its
+    /// objects to another hub as its own, and a zone that became a hub would be nobody's any more.
+    pub fn check(self, data_dir: &Path) -> Result<(), PlaneError> {
+        match Self::of(data_dir) {
+            Some(role) if role != self => {
+                let path = data_dir.to_owned();
+                Err(PlaneError::OtherRole { path, role })
+            }
+            Some(_) | None => Ok(()),
+        }
+    }
+
+    /// What it was used for, if it was.
+    fn of(data_dir: &Path) -> Option<Self> {
+        let joined = data_dir.join(MEMBERSHIP).join(CREDENTIAL).exists();
+        match (joined, Layout::is_unused(data_dir)) {
+            (true, _) => Some(Self::Zone),
+            (false, false) => Some(Self::Hub),
+            (false, true) => None,
+        }
+    }
+}
+
+impl fmt::Display for Role {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Hub => "hub",
+            Self::Zone => "zone",
+        })
+    }
+}
+
 fn unusable(path: &Path) -> impl FnOnce(FileError) -> PlaneError {
     let path = path.to_owned();
     move |source| PlaneError::DataDir { path, source }
@@ -124,6 +168,33 @@ mod tests {
         check(&["lost+found", ".hidden"], None);
         check(&["photos"], Some("photos"));
         check(&["store", "photos"], None);
+    }
+
+    #[test]
+    fn a_directory_keeps_its_role() {
+        let check = |content: &[&str], hub: bool, zone: bool| {
+            let directory = tempfile::tempdir().expect("a temporary directory");
+            for name in content {
+                let path = directory.path().join(name);
+                let parent = path.parent().expect("below the directory");
+                fs::create_dir_all(parent).expect("made");
+                fs::write(path, "").expect("written");
+            }
+            assert_eq!(
+                Role::Hub.check(directory.path()).is_ok(),
+                hub,
+                "{content:?}"
+            );
+            assert_eq!(
+                Role::Zone.check(directory.path()).is_ok(),
+                zone,
+                "{content:?}"
+            );
+        };
+        check(&[], true, true);
+        check(&["store/objects"], true, false);
+        check(&["zone/credential.pem"], false, true);
+        check(&["zone/credential.pem", "store/objects"], false, true);
     }
 
     #[test]

@@ -46,8 +46,9 @@ use deltaplane_runtime::tls::{Material, ServerConfig};
 use deltaplane_runtime::{Clock, Readiness, Stop, Tasks, files};
 use deltaplane_store::{Embedded, Options, Revision, Store};
 
-pub use config::{Certificates, Extensions, PlaneConfig};
+pub use config::{Beginning, Certificates, Extensions, PlaneConfig};
 pub use error::{PlaneError, Sort};
+pub use layout::Role;
 pub use listener::Limits;
 pub use routes::{Route, RouteBody};
 
@@ -180,7 +181,7 @@ impl Opened {
         started
     }
 
-    async fn assemble(self, extensions: Extensions) -> Result<Plane, PlaneError> {
+    async fn assemble(self, mut extensions: Extensions) -> Result<Plane, PlaneError> {
         let Self {
             config,
             layout,
@@ -195,6 +196,8 @@ impl Opened {
             back,
         } = self;
         let guard = readiness.guard("control plane");
+        let begun = readiness.guard("beginning");
+        let beginning = extensions.beginning.take();
         let tls = server_config(&config, &loaded)?;
         let own = Own {
             config: &config,
@@ -231,7 +234,9 @@ impl Opened {
             kubeconfig: layout.kubeconfig.clone(),
             drain: config.drain,
         };
-        plane.wait_ready().await?;
+        plane.unless_broken(plane.begin(beginning)).await??;
+        begun.ready();
+        plane.unless_broken(plane.readiness.wait()).await?;
         // From now on: a full disk must not keep it from starting, which can be read.
         let indicator = plane.readiness.indicator("store");
         parts::spawn_health(&plane.back, &plane.store, indicator, clock.clone());
@@ -259,9 +264,20 @@ impl Plane {
         opened.start(Extensions::default()).await
     }
 
-    async fn wait_ready(&self) -> Result<(), PlaneError> {
+    async fn begin(&self, beginning: Option<Beginning>) -> Result<(), PlaneError> {
+        match beginning {
+            Some(begin) => {
+                let begun = begin(self.api.clone()).await;
+                begun.map_err(|error| PlaneError::Beginning(Box::new(error)))
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Waits for it, or until something breaks.
+    async fn unless_broken<T>(&self, done: impl Future<Output = T>) -> Result<T, PlaneError> {
         let failure = tokio::select! {
-            () = self.readiness.wait() => return Ok(()),
+            done = done => return Ok(done),
             failure = self.front.failed() => failure,
             failure = self.back.failed() => failure,
         };

@@ -44,6 +44,7 @@ impl Own<'_> {
             subresources,
             columns,
             routes,
+            beginning: _,
         } = extensions;
         let config = ApiConfig {
             address: self.config.public(self.port),

@@ -18,6 +18,8 @@ use std::time::Duration;
 use deltaplane_border::Openings;
 use deltaplane_client::{Pace, RequestError, remote, request};
 use deltaplane_fleet::follow_definitions;
+use deltaplane_fleet::kinds::GROUP;
+use deltaplane_plane::Role;
 use deltaplane_runtime::identity::JoinString;
 use deltaplane_runtime::tasks::TaskError;
 use deltaplane_runtime::{Clock, Stop, Tasks};
@@ -82,7 +84,13 @@ impl ClusterZone {
             join,
             link,
         } = config;
+        Role::Zone.check(&data_dir)?;
         let client = remote(&kubeconfig).await?;
+        // One that does not answer yet is looked at no further.
+        let group = request::get::<Value>(&client, &format!("/apis/{GROUP}")).await;
+        if group.is_ok() {
+            return Err(ZoneError::IsHub);
+        }
         let directory = membership_dir(&data_dir);
         let clock = Clock::system();
         let membership = Membership::open(&directory, join.as_ref(), link, &clock).await?;

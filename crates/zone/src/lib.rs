@@ -26,8 +26,9 @@ use deltaplane_apiserver::ApiServer;
 use deltaplane_border::{Mirror, MirrorConfig, Openings};
 use deltaplane_client::pace::Backoff;
 use deltaplane_client::{ConnectError, Pace, in_process};
+use deltaplane_fleet::kinds::GROUP;
 use deltaplane_fleet::{LineageError, Ownership, SYNC_USER, follow_definitions, open_lineage};
-use deltaplane_plane::{Extensions, Opened, Plane, PlaneConfig, PlaneError};
+use deltaplane_plane::{Extensions, Opened, Plane, PlaneConfig, PlaneError, Role};
 use deltaplane_runtime::identity::{HubUrl, JoinString};
 use deltaplane_runtime::tasks::TaskError;
 use deltaplane_runtime::{Clock, Stop, Tasks};
@@ -40,6 +41,7 @@ pub use cluster::{ClusterConfig, ClusterZone, KindName, Manifest, NotAKindName};
 pub use link::{Client as SyncClient, LinkConfig, connect};
 pub use membership::{JoinError, Membership};
 pub use query::{ApiBody, ApiError, Cluster, Embedded, Reading, ZoneApi};
+pub use report::REPORT;
 
 use agent::{Agent, Kept};
 use drift::Drift;
@@ -76,6 +78,8 @@ pub enum ZoneError {
     Lineage(#[from] LineageError),
     #[error(transparent)]
     Cluster(#[from] ConnectError),
+    #[error("the cluster is a hub: it serves {GROUP}")]
+    IsHub,
     #[error(transparent)]
     Tasks(#[from] TaskError),
 }
@@ -108,6 +112,7 @@ impl Zone {
     /// there or not.
     pub async fn start(config: ZoneConfig) -> Result<Self, ZoneError> {
         let clock = Clock::system();
+        Role::Zone.check(&config.plane.data_dir)?;
         let directory = membership_dir(&config.plane.data_dir);
         let join = config.join.as_ref();
         let membership = Membership::open(&directory, join, config.link, &clock).await?;
@@ -257,6 +262,9 @@ impl ZoneError {
             Self::Join(error) => error.hint(),
             Self::Cluster(_) => {
                 "give with --kubeconfig a file with which kubectl reaches the cluster".to_owned()
+            }
+            Self::IsHub => {
+                "give with --kubeconfig the file of the cluster that is to be the zone".to_owned()
             }
             Self::Lineage(_) | Self::Tasks(_) => {
                 "this should not happen; please report it".to_owned()

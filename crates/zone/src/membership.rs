@@ -35,6 +35,8 @@ pub struct Membership {
 pub enum JoinError {
     #[error("this zone has not joined a hub yet")]
     NotJoined,
+    #[error("this is zone {was}, and the join string is for zone {now}")]
+    OtherZone { was: String, now: String },
     #[error("the zone's certificate expired at {at}: it was away for too long")]
     Expired { at: Time },
     #[error(transparent)]
@@ -84,6 +86,7 @@ impl Membership {
         let expired = expired.map(|kept| JoinError::Expired {
             at: Time::from_system(kept.expires()),
         });
+        let was = kept.as_ref().map(|kept| kept.zone().zone.clone());
         let usable = kept.filter(|kept| !kept.is_expired(clock.now()));
         let url = files::read_if_exists(&directory.join(HUB))?;
         let joined = files::read_if_exists(&directory.join(JOINED))?;
@@ -94,6 +97,11 @@ impl Membership {
             (Some(kept), Some(url), _) => (kept, url.trim().parse()?),
             (Some(_) | None, _, Some(join)) => {
                 let credential = request(join, link).await?;
+                let now = &credential.zone().zone;
+                if let Some(was) = was.filter(|was| was != now) {
+                    let now = now.clone();
+                    return Err(JoinError::OtherZone { was, now });
+                }
                 files::write_private(&directory.join(HUB), join.url.as_str().as_bytes())?;
                 credential.save(directory)?;
                 let token = token.unwrap_or_default();
@@ -222,6 +230,7 @@ impl JoinError {
     pub fn hint(&self) -> String {
         match self {
             Self::Expired { .. } | Self::NotJoined => "make a join string at the hub with: deltaplane token create --zone <name>; and give it with --join".to_owned(),
+            Self::OtherZone { was, .. } => format!("give zone {was} a join string of its own, or another zone another directory with --data-dir"),
             Self::Unreachable { .. } => "check that the hub runs and can be reached from here, and that the join string is of this hub".to_owned(),
             Self::Refused(status) if status.code() == Code::Unauthenticated => {
                 "make a new join string at the hub with: deltaplane token create --zone <name>".to_owned()

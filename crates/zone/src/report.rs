@@ -23,8 +23,8 @@ pub(crate) struct Reports {
     due: Duration,
 }
 
-/// How often the hub is told that the zone is there.
-const REPORT: Duration = Duration::from_secs(15);
+/// How often the hub is told that the zone is there. That a connection is lost is noticed sooner.
+pub const REPORT: Duration = Duration::from_secs(30);
 /// What changes from moment to moment is told together.
 const GATHER: Duration = Duration::from_secs(1);
 

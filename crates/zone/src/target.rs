@@ -155,6 +155,10 @@ impl Target for ZoneTarget {
         }
     }
 
+    fn parallel(&self) -> usize {
+        self.mirror.parallel()
+    }
+
     fn along<'a>(
         &'a self,
         kind: &'a SyncKind,

@@ -21,7 +21,7 @@ use deltaplane_sync_grpc::{
     SESSION, decode_request, decode_response, encode_request, encode_response, receiving,
     wants_versions,
 };
-use deltaplane_zone::{Membership, SyncClient};
+use deltaplane_zone::{Membership, REPORT, SyncClient};
 use futures::{StreamExt, stream};
 use tokio::sync::mpsc;
 use tonic::Status;
@@ -44,7 +44,6 @@ pub(super) struct Simulated {
 struct Counted<'a>(&'a AtomicUsize);
 
 /// As zones do.
-const REPORT: Duration = Duration::from_secs(15);
 const OUTBOX: usize = 16;
 
 // === impl Simulated ===

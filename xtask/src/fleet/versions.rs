@@ -209,6 +209,10 @@ impl Target for Versions {
         (first + memory.since.len()) as u64
     }
 
+    fn parallel(&self) -> usize {
+        128
+    }
+
     fn along<'a>(
         &'a self,
         _: &'a SyncKind,

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use deltaplane_client::request;
 use serde_json::{Value, json};
 
-use super::world::{Apart, SYNC, settled};
+use super::world::{Apart, SYNC, cross, settled, until_done};
 
 /// What is said of a kind, in one direction.
 fn of_kind<'a>(kinds: &'a Value, kind: &str) -> &'a Value {
@@ -132,4 +132,19 @@ async fn what_a_zone_has_of_its_own_is_not_said_to_be_the_hubs() {
         .await
         .expect("there");
     assert_eq!(kept["metadata"]["labels"]["made"], "zone");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_somebody_deleted_at_the_hub_comes_back_when_it_crosses_again() {
+    let apart = with_a_namespace().await;
+    apart.author_in_zone("own", "1").await;
+    apart.comes_to_hub("own", "1").await;
+    let options = json!({});
+    let kind = "/apis/fleet.deltaplane.io/v1alpha1/syncedkinds/configmaps";
+    until_done(|| request::delete(apart.hub_client(), kind, &options)).await;
+    // It is nobody's business any more what becomes of it here.
+    let object = "/api/v1/namespaces/team/configmaps/eu-1.own";
+    until_done(|| request::delete(apart.hub_client(), object, &options)).await;
+    cross(apart.hub_client()).await;
+    apart.comes_to_hub("own", "1").await;
 }

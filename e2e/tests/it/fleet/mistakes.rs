@@ -60,10 +60,32 @@ async fn a_zone_that_was_made_again_joins_again() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_zone_has_its_data_directory_for_itself() {
     let apart = Apart::start(&["hub"]).await;
-    for command in ["zone", "hub"] {
-        let ended = refused(&[command], apart.zone_dir()).await;
-        assert_eq!(ended.status.code(), Some(3), "{ended:?}");
-        assert!(ended.stderr.contains(" is in use by process "), "{ended:?}");
+    let other = ["token", "create", "--zone", "eu-2"];
+    let join = apart.deltaplane(&other).await;
+    for (words, data, code, expected) in [
+        (vec!["zone"], apart.zone_dir(), 3, " is in use by process "),
+        (
+            vec!["hub"],
+            apart.zone_dir(),
+            3,
+            " is the data directory of a zone\n",
+        ),
+        (
+            vec!["zone", "--join", join.trim()],
+            apart.hub_dir(),
+            3,
+            " is the data directory of a hub\n",
+        ),
+        (
+            vec!["zone", "--join", join.trim()],
+            apart.zone_dir(),
+            6,
+            "this is zone eu-1, and the join string is for zone eu-2\n",
+        ),
+    ] {
+        let ended = refused(&words, data).await;
+        assert_eq!(ended.status.code(), Some(code), "{ended:?}");
+        assert!(ended.stderr.contains(expected), "{ended:?}");
     }
     // The first one is not disturbed.
     apart.put("a", "1").await;

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
 
-
 use super::world::{Apart, objects, settled, until};
 
 type Contents = BTreeMap<String, String>;

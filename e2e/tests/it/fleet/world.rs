@@ -426,6 +426,17 @@ pub(crate) async fn delete(client: &Client, name: &str) {
 
 /// What crosses, and how much may be deleted.
 async fn prepare(hub: &Client) {
+    cross(hub).await;
+    let budget = json!({"spec": {"deletionBudget": {"max": 10000}}});
+    let zone = format!("{FLEET}/zones/{ZONE}");
+    let _: Value = until_done(|| request::patch(hub, &zone, Patch::Merge, &budget)).await;
+    let namespace =
+        json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}});
+    let _: Value = until_done(|| request::create(hub, "/api/v1/namespaces", &namespace)).await;
+}
+
+/// Says what crosses.
+pub(crate) async fn cross(hub: &Client) {
     let kind = json!({
         "apiVersion": "fleet.deltaplane.io/v1alpha1", "kind": "SyncedKind",
         "metadata": {"name": "configmaps"},
@@ -434,14 +445,8 @@ async fn prepare(hub: &Client) {
             "selector": {"matchLabels": {"cross": "yes"}},
         },
     });
-    let budget = json!({"spec": {"deletionBudget": {"max": 10000}}});
-    let zone = format!("{FLEET}/zones/{ZONE}");
-    let _: Value = until_done(|| request::patch(hub, &zone, Patch::Merge, &budget)).await;
     let kinds = format!("{FLEET}/syncedkinds");
     let _: Value = until_done(|| request::create(hub, &kinds, &kind)).await;
-    let namespace =
-        json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}});
-    let _: Value = until_done(|| request::create(hub, "/api/v1/namespaces", &namespace)).await;
 }
 
 /// What it prints; it must succeed.
