@@ -246,20 +246,30 @@ impl Mirror {
             }
             applied => applied?,
         };
+        let stamp = applied.stamp(self.config.guarded);
+        let held = |version| Held {
+            version,
+            source: Some(at.clone()),
+            stamp: Some(stamp),
+        };
         if *kind == definitions() {
             let Self { config, .. } = self;
-            attempt::established(&config.client, &config.pace, &path).await?;
+            let established = attempt::established(&config.client, &config.pace, &path).await;
+            if let Err(reason) = established {
+                // It is here, and must go when it is not wanted any more.
+                self.hold(kind, name, held(Version::altered()));
+                return Err(reason.into());
+            }
         }
-        let held = Held {
-            version: item.version,
-            source: Some(at.clone()),
-            stamp: Some(applied.stamp(self.config.guarded)),
-        };
+        self.hold(kind, name, held(item.version));
+        Ok(())
+    }
+
+    fn hold(&self, kind: &SyncKind, name: &ObjectName, held: Held) {
         let mut state = self.state.lock();
         state.forget(kind, name);
         let of_kind = state.held.entry(kind.clone()).or_default();
         of_kind.insert(name.clone(), held);
-        Ok(())
     }
 
     /// It is there, which is all that is needed; how it is, is the owner's business.

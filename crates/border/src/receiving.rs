@@ -178,7 +178,8 @@ impl<T: Target> Receiving<T> {
         if self.weighing_of.contains(&kind) {
             return Err(ProtocolError::Unanswered { kind });
         }
-        if response.removed.is_empty() {
+        // What was approved is not counted.
+        if response.removed.is_empty() || response.approved {
             return self.take(receiver, (response, Ok(0)));
         }
         self.weighing_of.insert(kind);

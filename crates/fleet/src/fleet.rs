@@ -2,13 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
-use std::time::Duration;
 
 use deltaplane_border::{Catalog, Shared};
 use deltaplane_client::Pace;
 use deltaplane_runtime::{Clock, Stop, TaskGroup, Tasks};
 use deltaplane_store::Store;
-use deltaplane_sync::{Ledger, ObjectName, Revision, Sessions, SyncKind, ZoneName};
+use deltaplane_sync::{Ledger, ObjectName, Sessions, SyncKind, ZoneName};
 use kube::Client;
 use parking_lot::{Mutex, RwLock};
 use tokio::sync::watch;
@@ -57,8 +56,6 @@ pub(crate) struct Zones {
     pub(crate) ledgers: BTreeMap<ZoneName, Ledger>,
     /// Whoever takes what a zone sends, one session after the other.
     pub(crate) taking: BTreeMap<ZoneName, Arc<tokio::sync::Mutex<()>>>,
-    /// The last approval of a zone's deletions that was made use of, and since when.
-    pub(crate) approvals: BTreeMap<ZoneName, (Revision, Duration)>,
 }
 
 /// Why a fleet did not start.

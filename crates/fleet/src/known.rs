@@ -1,6 +1,7 @@
 //! What the hub knows of kinds and zones, as of one revision.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use deltaplane_sync::{Computed, DeletionBudget, Revision, SyncKind, ZoneName};
 
@@ -24,6 +25,8 @@ pub(crate) struct ZoneEntry {
     pub(crate) spec: ZoneSpec,
     /// Removals up to here were approved.
     pub(crate) approved: Revision,
+    /// When somebody said so, by the clock of this process.
+    pub(crate) approved_at: Duration,
     /// The id of the join token that counts.
     pub(crate) token: Option<String>,
 }

@@ -4,7 +4,7 @@
 //! withdrawn, and nothing is deleted by accident. Whoever wants it gone deletes it, which is
 //! allowed from then on; that it is there, and how, is said here and by `_origins`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use deltaplane_sync::{ZONE, ZoneName};
@@ -28,7 +28,7 @@ impl Fleet {
             let now = uids(&known.borrow_and_update());
             let sessions = self.sessions();
             // Before they end: that they do is nothing to write down for a zone that is gone.
-            self.forget(&now);
+            self.forget(&before, &now);
             for session in sessions {
                 let admitted = self.admit(&session.zone, &session.uid);
                 // Both ends keep the budget, and the other one is told it when it connects.
@@ -52,11 +52,18 @@ impl Fleet {
     }
 
     /// Keeps nothing of zones that are gone, nor of one in whose place another was made.
-    fn forget(&self, now: &Uids) {
+    fn forget(&self, before: &Uids, now: &Uids) {
+        let renewed = before
+            .iter()
+            .filter(|(zone, uid)| now.get(*zone) != Some(*uid));
+        let renewed: BTreeSet<&ZoneName> = renewed.map(|(zone, _)| zone).collect();
         let mut zones = self.inner().zones.lock();
-        zones.ledgers.retain(|zone, _| now.contains_key(zone));
-        zones.approvals.retain(|zone, _| now.contains_key(zone));
-        zones.taking.retain(|zone, _| now.contains_key(zone));
+        let stays = |zone: &ZoneName| now.contains_key(zone) && !renewed.contains(zone);
+        zones.ledgers.retain(|zone, _| stays(zone));
+        // One that still takes must not meet another.
+        zones
+            .taking
+            .retain(|zone, taking| stays(zone) || Arc::strong_count(taking) > 1);
         let is_gone = |session: &Session| now.get(&session.zone) != Some(&session.uid);
         let gone = zones.sessions.extract_if(.., |_, session| is_gone(session));
         let gone: Vec<Arc<Session>> = gone.map(|(_, session)| session).collect();

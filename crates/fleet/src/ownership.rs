@@ -1,6 +1,7 @@
 //! Who may write which part of an object: the rules of `sync`, asked before every write.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use deltaplane_apiserver::error::About;
 use deltaplane_apiserver::seams::{Admission, BoxFuture, Operation, Review};
@@ -22,6 +23,8 @@ pub struct Ownership {
 }
 
 const DEFINITIONS: &str = "apiextensions.k8s.io";
+/// Whoever writes a definition waits no longer until its rules are known.
+const LATE: Duration = Duration::from_secs(5);
 const SYNCED_KINDS: &str = "syncedkinds";
 
 // === impl Ownership ===
@@ -148,7 +151,11 @@ impl Admission for Ownership {
             }
             None if group == DEFINITIONS => {
                 let mut known = self.known.clone();
-                Box::pin(async move { drop(known.wait_for(|known| known.at >= at).await) })
+                Box::pin(async move {
+                    let caught_up = known.wait_for(|known| known.at >= at);
+                    // A deletion may not be told when what is there is told anew.
+                    drop(tokio::time::timeout(LATE, caught_up).await);
+                })
             }
             None => return None,
         })

@@ -8,11 +8,12 @@ mod place;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::time::Duration;
 
 use deltaplane_border::{Held, Shared, definitions, namespaces};
 use deltaplane_runtime::{Clock, Stop};
 use deltaplane_store::{
-    Collection, Event, ListQuery, Object, ReadError, Revision, Scope, Store, Watch, WatchError,
+    Collection, Event, Key, ListQuery, Object, ReadError, Revision, Scope, Store, Watch, WatchError,
 };
 use deltaplane_sync::{
     COMPUTED_FIELDS, Computed, ORIGIN, ObjectName, SyncKind, Withdrawal, ZoneName,
@@ -41,6 +42,8 @@ pub(crate) struct Projector {
     synced: BTreeMap<String, SyncedKind>,
     /// How many objects zones should have in a namespace.
     used: BTreeMap<String, u64>,
+    /// The last approval of each zone, and when it was seen.
+    approvals: BTreeMap<ZoneName, (u64, Duration)>,
 }
 
 /// Where a projector puts what it finds.
@@ -81,6 +84,7 @@ impl Projector {
             known: Known::default(),
             synced: BTreeMap::new(),
             used: BTreeMap::new(),
+            approvals: BTreeMap::new(),
         }
     }
 
@@ -134,7 +138,7 @@ impl Projector {
                 }
                 Err(WatchError::Storage { reason }) => {
                     tracing::warn!(%reason, "failed to read the log; trying again");
-                    self.clock.sleep(std::time::Duration::from_secs(1)).await;
+                    self.clock.sleep(Duration::from_secs(1)).await;
                 }
                 Err(WatchError::Closed) => {
                     stop.wait().await;
@@ -209,6 +213,19 @@ impl Projector {
         Ok(())
     }
 
+    /// When an approval was seen first.
+    fn approved_at(&mut self, zone: &ZoneName, approved: u64) -> Duration {
+        let now = self.clock.elapsed();
+        let seen = self
+            .approvals
+            .entry(zone.clone())
+            .or_insert((approved, now));
+        if seen.0 != approved {
+            *seen = (approved, now);
+        }
+        seen.1
+    }
+
     /// Whether that is news.
     fn zone(&mut self, object: &Object, there: bool) -> bool {
         let Ok(name) = object.key().name().parse::<ZoneName>() else {
@@ -223,16 +240,21 @@ impl Projector {
             Ok(spec) if there => {
                 let annotation = |key: &str| value["metadata"]["annotations"][key].as_str();
                 let approved = annotation(APPROVED);
+                let approved = approved.and_then(|text| text.parse().ok()).unwrap_or(0);
                 let entry = ZoneEntry {
                     uid: value["metadata"]["uid"].as_str().unwrap_or_default().into(),
                     spec,
-                    approved: approved.and_then(|text| text.parse().ok()).unwrap_or(0),
+                    approved,
+                    approved_at: self.approved_at(&name, approved),
                     token: annotation(TOKEN).map(str::to_owned),
                 };
                 let before = self.known.zones.insert(name, entry.clone());
                 before != Some(entry)
             }
-            Ok(_) | Err(_) => self.known.zones.remove(&name).is_some(),
+            Ok(_) | Err(_) => {
+                self.approvals.remove(&name);
+                self.known.zones.remove(&name).is_some()
+            }
         }
     }
 
@@ -441,8 +463,9 @@ impl Projector {
         at: Revision,
     ) -> Result<(), ProjectorError> {
         let key = Collection::new(TENANT, NAMESPACES)?.key("", namespace)?;
-        if let Some(object) = self.store.get_at(&key, at).await? {
-            self.namespace(batch, (&object, true), at);
+        match self.store.get_at(&key, at).await? {
+            Some(object) => self.namespace(batch, (&object, true), at),
+            None => forget(batch, &namespaces(), &key, at),
         }
         Ok(())
     }
@@ -455,8 +478,9 @@ impl Projector {
         at: Revision,
     ) -> Result<(), ProjectorError> {
         let key = Collection::new(TENANT, DEFINITIONS)?.key("", name)?;
-        if let Some(object) = self.store.get_at(&key, at).await? {
-            self.definition(batch, (&object, true), at);
+        match self.store.get_at(&key, at).await? {
+            Some(object) => self.definition(batch, (&object, true), at),
+            None => forget(batch, &definitions(), &key, at),
         }
         Ok(())
     }
@@ -498,10 +522,14 @@ impl Projector {
             }
             // Without a synced kind the catalog takes what it does not have for withdrawn.
             (None, Some(_)) | (Some(false) | None, None) => {
-                if let Some(name) = place::name(object.key()) {
-                    batch.remove(kind, &name, at);
-                }
+                forget(batch, kind, object.key(), at);
             }
         }
+    }
+}
+
+fn forget(batch: &mut Batch, kind: &SyncKind, key: &Key, at: Revision) {
+    if let Some(name) = place::name(key) {
+        batch.remove(kind, &name, at);
     }
 }

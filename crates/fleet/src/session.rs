@@ -362,13 +362,11 @@ impl Fleet {
     /// Whether a zone's deletions may be more than its budget allows: for a while after somebody
     /// said so, since it tries again only now and then.
     fn lets_go(&self, zone: &ZoneName) -> bool {
-        let (approved, now) = (self.approved(zone), self.inner().clock.elapsed());
-        let mut zones = self.inner().zones.lock();
-        let used = zones.approvals.entry(zone.clone()).or_insert((0, now));
-        if approved > used.0 {
-            *used = (approved, now);
-        }
-        used.0 > 0 && now.saturating_sub(used.1) < LETS_GO
+        let inner = self.inner();
+        let said = |known: &Known| Some(known.zones.get(zone)?.approved_at);
+        let said = said(&inner.known.borrow());
+        let ago = said.map(|said| inner.clock.elapsed().saturating_sub(said));
+        ago.is_some_and(|ago| ago < LETS_GO) && self.approved(zone) > 0
     }
 
     fn note(&self, session: &Session, message: Option<String>) {

@@ -27,7 +27,8 @@ const PKI: &str = "pki";
 const KUBECONFIG: &str = "kubeconfig";
 /// Of a zone, which joins before it has anything else.
 const MEMBERSHIP: &str = "zone";
-const CREDENTIAL: &str = "credential.pem";
+/// What a zone writes there, of which some may be moved away.
+const JOINED: [&str; 3] = ["credential.pem", "hub", "joined"];
 /// What file systems put into directories by themselves.
 const HARMLESS: &str = "lost+found";
 
@@ -104,7 +105,8 @@ impl Role {
 
     /// What it was used for, if it was.
     fn of(data_dir: &Path) -> Option<Self> {
-        let joined = data_dir.join(MEMBERSHIP).join(CREDENTIAL).exists();
+        let membership = data_dir.join(MEMBERSHIP);
+        let joined = JOINED.iter().any(|name| membership.join(name).exists());
         match (joined, Layout::is_unused(data_dir)) {
             (true, _) => Some(Self::Zone),
             (false, false) => Some(Self::Hub),
@@ -195,6 +197,7 @@ mod tests {
         check(&["store/objects"], true, false);
         check(&["zone/credential.pem"], false, true);
         check(&["zone/credential.pem", "store/objects"], false, true);
+        check(&["zone/hub", "store/objects"], false, true);
     }
 
     #[test]

@@ -172,8 +172,12 @@ impl Sender {
             // Somebody said that this side is right.
             _ => OnFork::GoOn,
         };
+        let goes_on = matches!(known, Known::Position { .. });
         let mut stream = Stream::begin(&kind, known, view, on_fork)?;
-        stream.approve(self.approved);
+        // What is found only now was not there to be approved.
+        if goes_on {
+            stream.approve(self.approved);
+        }
         self.kinds.insert(kind, stream);
         Ok(())
     }
@@ -207,6 +211,7 @@ impl Sender {
         let Some(stream) = self.kinds.get_mut(&kind) else {
             return Err(ProtocolError::NotSubscribed { kind });
         };
+        stream.calm(now);
         for name in names {
             stream.repair(&kind, name, view, now);
         }
@@ -235,17 +240,26 @@ impl Sender {
 
     /// What is to be sent now.
     pub fn poll(&mut self, view: &dyn View, now: Duration) -> Vec<Response> {
-        let kinds: Vec<SyncKind> = self.kinds.keys().cloned().collect();
         let mut responses = Vec::new();
+        // What turns out to be there already may be what others wait for.
+        while self.look(view, now, &mut responses) {}
+        responses
+    }
+
+    /// Looks at each kind once. Whether something turned out to be there already.
+    fn look(&mut self, view: &dyn View, now: Duration, responses: &mut Vec<Response>) -> bool {
+        let kinds: Vec<SyncKind> = self.kinds.keys().cloned().collect();
+        let mut settled = false;
         for kind in kinds {
             // It looks at the others.
             let Some(mut stream) = self.kinds.remove(&kind) else {
                 continue;
             };
             responses.extend(self.next(&kind, &mut stream, view, now));
+            settled |= stream.has_settled();
             self.kinds.insert(kind, stream);
         }
-        responses
+        settled
     }
 
     /// What is to be sent of one kind.

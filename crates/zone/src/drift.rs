@@ -15,7 +15,7 @@ use deltaplane_border::{Mirror, Subscriptions, Told, definitions, namespaces};
 use deltaplane_client::feed::{Event, Feed, Query};
 use deltaplane_client::{Item, Pace, Resource};
 use deltaplane_runtime::{Stop, TaskGroup};
-use deltaplane_sync::{MAX_REPAIRS, ORIGIN, ObjectName, Outcome, SyncKind};
+use deltaplane_sync::{MAX_REPAIRS, ORIGIN, ObjectName, Outcome, SyncKind, Version};
 use futures::StreamExt;
 use kube::Client;
 use parking_lot::Mutex;
@@ -172,6 +172,15 @@ impl Drift {
 impl Writing<'_> {
     pub(crate) fn end(mut self, outcome: &Outcome) {
         self.done = outcome.is_ok();
+        let Self {
+            drift, kind, name, ..
+        } = self;
+        let left = drift.mirror.version(kind, name) == Some(Version::altered());
+        // It could not be done as a whole, and something of it is here.
+        if outcome.is_err() && left {
+            drift.found.lock().lose(kind, name);
+            drift.wake.notify_one();
+        }
     }
 }
 

@@ -53,6 +53,8 @@ pub(super) struct Stream {
     held: Option<Held>,
     /// What somebody changed or deleted lately where the receiver is, behind its back.
     contested: BTreeMap<ObjectName, Contested>,
+    /// Something that was to be sent turned out to be there already.
+    settled: bool,
 }
 
 /// What is to be taken away: left to the receiver, or deleted, with how much goes with it.
@@ -266,6 +268,11 @@ impl Stream {
         (!response.is_empty()).then_some(response)
     }
 
+    /// Whether something turned out to be there already, since this was asked last.
+    pub(super) fn has_settled(&mut self) -> bool {
+        std::mem::take(&mut self.settled)
+    }
+
     /// Lets those go on that wait for what is there now.
     fn wake(&mut self, missing: Missing<'_>) {
         let there = self.waiting.extract_if(.., |need, _| !missing(need));
@@ -298,6 +305,7 @@ impl Stream {
                 Presence::Withdrawn(_) | Presence::Gone => {}
             }
         }
+        self.settled |= !settled.is_empty();
         for name in settled {
             self.updates.remove(&name);
         }
@@ -433,6 +441,7 @@ impl Stream {
         unexpected: impl Fn() -> ProtocolError,
     ) -> Result<u64, ProtocolError> {
         let mut refused = 0;
+        self.calm(now);
         let flight = self.flight.take_if(|flight| flight.nonce == nonce);
         let Flight { mut objects, .. } = flight.ok_or_else(unexpected)?;
         for rejection in rejected {
@@ -506,13 +515,17 @@ impl Stream {
         }
     }
 
+    /// Forgets what nobody contests any more.
+    pub(super) fn calm(&mut self, now: Duration) {
+        let recent = |one: &Contested| one.last + UNCONTESTED > now;
+        self.contested.retain(|_, one| recent(one));
+    }
+
     /// Sends an object again: at once, or after longer and longer pauses when somebody there does
     /// not leave it as it is. Two who fight must not keep everybody busy.
     fn lost(&mut self, name: ObjectName, now: Duration) {
         let mut open = Open::new(None, 0);
         open.lose();
-        let recent = |one: &Contested| one.last + UNCONTESTED > now;
-        self.contested.retain(|_, one| recent(one));
         let contested = self.contested.entry(name.clone());
         let contested = contested.or_insert(Contested {
             times: 0,
@@ -550,6 +563,11 @@ impl Stream {
             later.held = open.held;
             later.since = open.since;
             later.own = own;
+            // What it has instead is its own, and nothing of ours is to be taken away.
+            let nothing = own && later.held.is_none();
+            if nothing {
+                self.removals.remove(&name);
+            }
             return;
         }
         let open = Open {
@@ -558,9 +576,10 @@ impl Stream {
             ..open
         };
         let pause = match verdict {
-            Verdict::Failed | Verdict::Held => retry_after(open.attempts),
-            // Nobody waits for it, but the receiver's own may go some day.
-            Verdict::Own => LAST_RETRY,
+            Verdict::Failed => retry_after(open.attempts),
+            // Somebody has to say so first, or much time to pass; and nobody waits for what the
+            // receiver has of its own, which may go some day.
+            Verdict::Held | Verdict::Own => LAST_RETRY,
         };
         let quarantined = Quarantined {
             open,

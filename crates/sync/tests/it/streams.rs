@@ -214,14 +214,13 @@ fn an_approval_counts_for_what_was_to_go_when_it_was_given() {
         held: all(&hub),
         sources: vec![hub.position()],
     };
-    let approved_at = hub.revision;
     for number in 0..11 {
         let mut nobody = subscribe(&hub, all(&hub));
         write(&mut hub, &mut nobody, &number.to_string(), None);
     }
     // Another stream finds by versions what is to go.
     let mut sender = Sender::new(BUDGET, Ledger::default());
-    sender.approve(approved_at);
+    sender.approve(hub.revision);
     let request = Request::Subscribe {
         kind: kind("Widget"),
         known,
@@ -235,6 +234,68 @@ fn an_approval_counts_for_what_was_to_go_when_it_was_given() {
         panic!("it is approved");
     };
     assert_eq!((response.removed.len(), response.approved), (11, true));
+}
+
+#[test]
+fn what_waits_goes_on_when_what_it_needs_turns_out_to_be_there() {
+    let (namespace, before) = (kind("Namespace"), kind("Apple"));
+    let mut hub = Hub::new("hub-1");
+    hub.write(&namespace, &name("n1"), Some(Entry::Wanted(1)));
+    let mut sender = Sender::new(BUDGET, Ledger::default());
+    for (kind, held) in [
+        (
+            &namespace,
+            BTreeMap::from([(name("n1"), item(&name("n1"), 1).version)]),
+        ),
+        (&before, BTreeMap::new()),
+    ] {
+        let known = Known::Versions {
+            held,
+            sources: vec![hub.position()],
+        };
+        let kind = kind.clone();
+        sender
+            .request(Request::Subscribe { kind, known }, &hub, Duration::ZERO)
+            .expect("subscribed");
+    }
+    let change = hub.write(&namespace, &name("n1"), Some(Entry::Wanted(2)));
+    sender.changed(&namespace, vec![change], &hub);
+    let sent = sender.poll(&hub, Duration::ZERO);
+    // It goes back while it is under way, and another waits for it.
+    let change = hub.write(&namespace, &name("n1"), Some(Entry::Wanted(1)));
+    sender.changed(&namespace, vec![change], &hub);
+    let change = hub.write(&before, &name("n1/a"), Some(Entry::Wanted(1)));
+    sender.changed(&before, vec![change], &hub);
+    assert!(sender.poll(&hub, Duration::ZERO).is_empty());
+    sender
+        .request(ack(&sent[0], &["n1"]), &hub, Duration::ZERO)
+        .expect("it was sent");
+    let [response] = &sender.poll(&hub, Duration::ZERO)[..] else {
+        panic!("nothing else will wake it");
+    };
+    assert_eq!(response.items[0].0, name("n1/a"));
+}
+
+#[test]
+fn what_the_receiver_has_of_its_own_is_not_taken_away() {
+    let mut hub = hub(1);
+    let mut sender = subscribe(&hub, BTreeMap::new());
+    let sent = sender.poll(&hub, Duration::ZERO);
+    write(&mut hub, &mut sender, "0", None);
+    let own = Request::Ack {
+        kind: kind("Widget"),
+        nonce: sent[0].nonce,
+        rejected: vec![Rejection {
+            name: name("0"),
+            reason: "its own".to_owned(),
+            verdict: Verdict::Own,
+        }],
+    };
+    sender
+        .request(own, &hub, Duration::ZERO)
+        .expect("it was sent");
+    assert!(sender.poll(&hub, Duration::ZERO).is_empty());
+    assert_eq!(sender.counts(&kind("Widget"), &hub).surplus, 0);
 }
 
 #[test]
