@@ -51,6 +51,8 @@ struct Found {
     lost: Names,
     /// What of it the hub was not told yet.
     unsaid: Names,
+    /// What of it the hub was told when its kind was subscribed to, and was not lost again since.
+    told: Names,
 }
 
 /// Invariant: no set is empty.
@@ -104,7 +106,18 @@ impl Drift {
     pub(crate) fn lost(&self, kind: &SyncKind) -> BTreeSet<ObjectName> {
         let mut found = self.found.lock();
         found.unsaid.0.remove(kind);
-        found.lost.0.get(kind).cloned().unwrap_or_default()
+        let lost = found.lost.0.get(kind).cloned().unwrap_or_default();
+        found.told.0.remove(kind);
+        if !lost.is_empty() {
+            found.told.0.insert(kind.clone(), lost.clone());
+        }
+        lost
+    }
+
+    /// A connection is over on which the hub sent all that it wanted, but for `open`. What it did
+    /// not send of what it was told is not to be here any more.
+    pub(crate) fn settle(&self, kind: &SyncKind, open: &BTreeSet<ObjectName>) {
+        self.found.lock().settle(kind, open);
     }
 
     /// Another kind was subscribed to.
@@ -293,7 +306,15 @@ impl Found {
         self.writing.remove(&(kind.clone(), name.clone())).flatten()
     }
 
+    fn settle(&mut self, kind: &SyncKind, open: &BTreeSet<ObjectName>) {
+        let told = self.told.0.remove(kind).unwrap_or_default();
+        for name in told.difference(open) {
+            self.lost.remove(kind, name);
+        }
+    }
+
     fn lose(&mut self, kind: &SyncKind, name: &ObjectName) {
+        self.told.remove(kind, name);
         self.lost.add(kind, name);
         self.unsaid.add(kind, name);
     }
@@ -367,6 +388,22 @@ mod tests {
         found.begin(&widget, &a);
         found.end(&widget, &a, true);
         assert!(found.lost.0.is_empty());
+    }
+
+    #[test]
+    fn what_the_hub_does_not_want_any_more_is_forgotten() {
+        let (widget, names) = (kind("Widget"), ["ns/a", "ns/b", "ns/c"].map(name));
+        let mut found = Found::default();
+        for name in &names {
+            found.lose(&widget, name);
+        }
+        let told = found.lost.0[&widget].clone();
+        found.told.0.insert(widget.clone(), told);
+        // Lost once more, after it was back.
+        found.lose(&widget, &names[2]);
+        found.settle(&widget, &BTreeSet::from([names[1].clone()]));
+        let left = BTreeSet::from([names[1].clone(), names[2].clone()]);
+        assert_eq!(found.lost.0[&widget], left);
     }
 
     #[test]

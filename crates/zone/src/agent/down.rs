@@ -56,6 +56,7 @@ impl Agent {
         for kind in subscribed.into_inner() {
             match receiver.position(&kind) {
                 Some((position, beyond)) => {
+                    self.target.drift.settle(&kind, beyond);
                     kept.resume.insert(kind, (position.clone(), beyond.clone()));
                 }
                 None => {

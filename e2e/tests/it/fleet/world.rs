@@ -192,9 +192,6 @@ impl Apart {
         hub_words.extend(["--listen".to_owned(), hub_address.to_string()]);
         let hub = start(hub_words.clone(), dir.path().join("hub")).await;
         let hub_client = client(hub.kubeconfig()).await;
-        // A new hub says that it is ready a moment before it serves our kinds.
-        let zones = format!("{FLEET}/zones");
-        let _: Value = until_done(|| request::get(&hub_client, &zones)).await;
         let words = ["token", "create", "--zone", ZONE];
         let join = deltaplane(&words, hub.kubeconfig()).await;
         let mut join: JoinString = join.trim().parse().expect("a join string");
