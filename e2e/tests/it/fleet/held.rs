@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use deltaplane_client::request;
 use serde_json::{Value, json};
 
-use super::world::{Apart, SYNC, cross, settled, until_done};
+use super::world::{Apart, SYNC, cross, settled, until_done, until_there};
 
 /// What is said of a kind, in one direction.
 fn of_kind<'a>(kinds: &'a Value, kind: &str) -> &'a Value {
@@ -147,4 +147,49 @@ async fn what_somebody_deleted_at_the_hub_comes_back_when_it_crosses_again() {
     until_done(|| request::delete(apart.hub_client(), object, &options)).await;
     cross(apart.hub_client()).await;
     apart.comes_to_hub("own", "1").await;
+}
+
+/// A definition of widgets, under this plural.
+fn widgets(plural: &str) -> Value {
+    let schema = json!({"type": "object"});
+    json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": format!("{plural}.example.com")},
+        "spec": {
+            "group": "example.com", "scope": "Namespaced",
+            "names": {"kind": "Widget", "plural": plural},
+            "versions": [{
+                "name": "v1", "served": true, "storage": true,
+                "schema": {"openAPIV3Schema": schema},
+            }],
+        },
+    })
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_definition_that_is_not_in_force_is_left_to_the_zone_when_it_is_withdrawn() {
+    let apart = Apart::start(&["hub"]).await;
+    let definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+    let (mine, theirs) = (widgets("widgetry"), widgets("widgets"));
+    let make = |client, object| request::create::<Value>(client, definitions, object);
+    until_done(|| make(apart.zone_client(), &mine)).await;
+    until_done(|| make(apart.hub_client(), &theirs)).await;
+    let kind = json!({
+        "apiVersion": "fleet.deltaplane.io/v1alpha1", "kind": "SyncedKind",
+        "metadata": {"name": "widgets.example.com"},
+        "spec": {"group": "example.com", "kind": "Widget", "direction": "HubToZone"},
+    });
+    let kinds = "/apis/fleet.deltaplane.io/v1alpha1/syncedkinds";
+    let _: Value = until_done(|| request::create(apart.hub_client(), kinds, &kind)).await;
+    // It is stored, and its names are taken.
+    let rejected = |said: &Value| {
+        of_kind(&said["kinds"], "CustomResourceDefinition")["rejected"][0].is_object()
+    };
+    apart.until_said(SYNC, rejected).await;
+    let options = json!({});
+    let kind = format!("{kinds}/widgets.example.com");
+    until_done(|| request::delete(apart.hub_client(), &kind, &options)).await;
+    let path = format!("{definitions}/widgets.example.com");
+    let left = |object: &Value| object["metadata"]["labels"]["deltaplane.io/origin"].is_null();
+    until_there(apart.zone_client(), &path, left).await;
 }

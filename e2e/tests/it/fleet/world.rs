@@ -67,17 +67,36 @@ pub(crate) async fn until_done<T, F>(mut act: impl FnMut() -> F) -> T
 where
     F: Future<Output = Result<T, RequestError>>,
 {
+    let mut last = None;
     let trying = async {
         loop {
             match act().await {
                 Ok(done) => return done,
-                Err(_) => tokio::time::sleep(AGAIN).await,
+                Err(error) => last = Some(error),
             }
+            tokio::time::sleep(AGAIN).await;
         }
     };
-    tokio::time::timeout(2 * PATIENCE, trying)
-        .await
-        .expect("in time")
+    match tokio::time::timeout(2 * PATIENCE, trying).await {
+        Ok(done) => done,
+        // Without an error before, the last try was not answered.
+        Err(_) => panic!("not done in time; before: {last:?}"),
+    }
+}
+
+/// Looks until there is something like this.
+pub(crate) async fn until_there(client: &Client, path: &str, done: impl Fn(&Value) -> bool) {
+    let looking = async {
+        loop {
+            let found: Value = until_done(|| request::get(client, path)).await;
+            if done(&found) {
+                return;
+            }
+            tokio::time::sleep(AGAIN).await;
+        }
+    };
+    let there = tokio::time::timeout(2 * PATIENCE, looking);
+    there.await.expect("in time");
 }
 
 /// Looks until there is nothing there.
