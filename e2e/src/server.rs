@@ -28,6 +28,9 @@ enum Line {
     Stderr(String),
 }
 
+/// So many lines of it are shown when a test fails.
+const TOLD: usize = 60;
+
 /// How a hub ended, or did not start.
 #[derive(Debug)]
 pub struct Ended {
@@ -220,6 +223,23 @@ impl Server {
         }
     }
 
+    /// What it said last, for whoever looks for the cause of a failure.
+    fn tell(&mut self) {
+        let lines = self.lines.get_mut().unwrap_or_else(PoisonError::into_inner);
+        for line in lines.iter() {
+            if let Line::Stderr(line) = line {
+                self.stderr.push_str(&line);
+            }
+        }
+        let last = self.stderr.lines().rev().take(TOLD).collect::<Vec<_>>();
+        let last: Vec<&str> = last.into_iter().rev().collect();
+        eprintln!(
+            "process {} said last:\n{}",
+            self.child.id(),
+            last.join("\n")
+        );
+    }
+
     /// Its output is closed: it is about to end.
     fn ended(mut self) -> Ended {
         Ended {
@@ -243,6 +263,9 @@ impl Drop for Server {
         // Fails only if it is gone already.
         let _ = self.child.kill();
         let _ = self.child.wait();
+        if std::thread::panicking() {
+            self.tell();
+        }
     }
 }
 

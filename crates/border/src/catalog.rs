@@ -3,7 +3,7 @@
 //! One catalog serves all who read it. What a reader should have is a function of the object and
 //! the reader, so that a hub keeps each object once, and of a zone next to nothing.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::Bound;
 
 use deltaplane_sync::{
@@ -374,6 +374,17 @@ impl View for Reader<'_> {
             .filter(|logged| logged.stamp > revision || logged.late);
         let of_kind = later.filter(|logged| logged.kind == *kind);
         Some(of_kind.map(|logged| logged.change(self.zone)).collect())
+    }
+
+    fn remembers(&self, kind: &SyncKind) -> BTreeSet<ObjectName> {
+        let of_kind = self
+            .catalog
+            .log
+            .iter()
+            .filter(|logged| logged.kind == *kind);
+        let changes = of_kind.map(|logged| logged.change(self.zone));
+        let had = changes.filter(|change| change.before.is_some());
+        had.map(|change| change.name).collect()
     }
 
     fn needs(&self, kind: &SyncKind, name: &ObjectName) -> Vec<Need> {

@@ -38,6 +38,8 @@ pub trait View {
     fn count(&self, kind: &SyncKind) -> u64;
     /// What changed for it after a revision; nothing when that is not known any more.
     fn since(&self, kind: &SyncKind, revision: Revision) -> Option<Vec<Change>>;
+    /// What the receiver should have had at some time, as far back as changes are known.
+    fn remembers(&self, kind: &SyncKind) -> BTreeSet<ObjectName>;
     /// What must be there before this object is.
     fn needs(&self, kind: &SyncKind, name: &ObjectName) -> Vec<Need>;
     /// How many other objects go with this one when it is deleted.

@@ -20,6 +20,9 @@ pub(super) struct Open {
     pub(super) attempts: u32,
     /// Whether the receiver keeps one of its own in its place: then nothing waits for it.
     pub(super) own: bool,
+    /// It is to be removed because the store knows nothing of it, which is another one than the
+    /// receiver followed: nobody may have deleted it.
+    pub(super) doubted: bool,
 }
 
 /// Invariant: an object is in one of both, `weight` is that of those that are parked, and
@@ -141,6 +144,7 @@ impl Open {
             asked: since,
             attempts: 0,
             own: false,
+            doubted: false,
         }
     }
 

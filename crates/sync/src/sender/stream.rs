@@ -47,9 +47,6 @@ pub(super) struct Stream {
     flight: Option<Flight>,
     /// Removals up to here were approved.
     approved: Revision,
-    /// Of what was to go at this revision the store knows nothing, since it is another one than the
-    /// receiver followed. What goes later was seen to go here.
-    doubted: Option<Revision>,
     held: Option<Held>,
     /// What somebody changed or deleted lately where the receiver is, behind its back.
     contested: BTreeMap<ObjectName, Contested>,
@@ -142,17 +139,34 @@ impl Stream {
                         stream.updates.insert(name, Open::new(before, 0));
                     }
                 }
-                let surplus = held;
-                // Approvals of before do not count for what is found now.
-                let asked = view.at().revision;
-                stream.doubted = (!trusts).then_some(asked);
-                for (name, version) in surplus {
-                    let open = Open::new(Some(version), 0).asked(asked);
-                    stream.removals.insert(name, open);
-                }
+                stream.surplus(kind, held, view, trusts);
             }
         }
         Ok(stream)
+    }
+
+    /// What the receiver has and should not. If it followed another store than this one, only what
+    /// went here is known to be deleted.
+    fn surplus(
+        &mut self,
+        kind: &SyncKind,
+        held: BTreeMap<ObjectName, Version>,
+        view: &dyn View,
+        trusts: bool,
+    ) {
+        let went = match trusts || held.is_empty() {
+            true => BTreeSet::new(),
+            false => view.remembers(kind),
+        };
+        // Approvals of before do not count for what is found now.
+        let asked = view.at().revision;
+        for (name, version) in held {
+            let open = Open {
+                doubted: !trusts && !went.contains(&name),
+                ..Open::new(Some(version), 0).asked(asked)
+            };
+            self.removals.insert(name, open);
+        }
     }
 
     pub(super) fn changed(&mut self, kind: &SyncKind, changes: Vec<Change>, view: &dyn View) {
@@ -193,6 +207,8 @@ impl Stream {
         let open = match (known, in_flight) {
             (Some(open), _) => Open {
                 attempts: 0,
+                // What goes from now on is seen to go.
+                doubted: false,
                 ..open
             },
             // What it has is known when the answer comes.
@@ -373,7 +389,7 @@ impl Stream {
         let mut leaving = Leaving::default();
         let fresh = self.removals.fresh();
         for (name, open) in fresh.filter(|(_, open)| self.is_approved(open) == approved) {
-            if !approved && self.doubted.is_some_and(|until| open.asked <= until) {
+            if !approved && open.doubted {
                 leaving.doubted.push(name.clone());
                 continue;
             }

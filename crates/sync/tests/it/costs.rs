@@ -1,7 +1,7 @@
 //! What waits costs nothing until what it waits for happens.
 
 use std::cell::Cell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use deltaplane_sync::{
@@ -55,6 +55,10 @@ impl View for Counting<'_> {
 
     fn since(&self, kind: &SyncKind, revision: Revision) -> Option<Vec<Change>> {
         self.hub.since(kind, revision)
+    }
+
+    fn remembers(&self, kind: &SyncKind) -> BTreeSet<ObjectName> {
+        self.hub.remembers(kind)
     }
 
     fn needs(&self, kind: &SyncKind, name: &ObjectName) -> Vec<Need> {

@@ -403,6 +403,32 @@ fn another_store_takes_nothing_away() {
 }
 
 #[test]
+fn another_store_knows_what_went_there_while_the_receiver_was_away() {
+    let old = hub(3);
+    let mut new = Hub::new("hub-2");
+    new.write(&kind("Widget"), &name("0"), Some(Entry::Wanted(0)));
+    new.write(&kind("Widget"), &name("0"), None);
+    let mut sender = Sender::new(BUDGET, Ledger::default());
+    let known = Known::Versions {
+        held: all(&old),
+        sources: vec![old.position()],
+    };
+    let request = Request::Subscribe {
+        kind: kind("Widget"),
+        known,
+    };
+    sender
+        .request(request, &new, Duration::ZERO)
+        .expect("the first");
+    let [response] = &sender.poll(&new, Duration::ZERO)[..] else {
+        panic!("one went");
+    };
+    assert_eq!(response.removed, [name("0")]);
+    let held = sender.held(&kind("Widget"));
+    assert_eq!(held, Some(&Held::OtherStore { count: 2 }));
+}
+
+#[test]
 fn a_restored_store_asks_who_is_right() {
     let mut hub = hub(3);
     let backup = hub.clone();

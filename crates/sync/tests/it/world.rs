@@ -212,6 +212,12 @@ impl View for Hub {
         (revision >= self.compacted).then(|| changes.map(change).collect())
     }
 
+    fn remembers(&self, kind: &SyncKind) -> BTreeSet<ObjectName> {
+        let changes = self.since(kind, self.compacted).into_iter().flatten();
+        let had = changes.filter(|change| change.before.is_some());
+        had.map(|change| change.name).collect()
+    }
+
     fn needs(&self, of: &SyncKind, name: &ObjectName) -> Vec<Need> {
         // Objects in a namespace need it.
         let kind = kind("Namespace");
