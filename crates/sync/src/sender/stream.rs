@@ -574,9 +574,14 @@ impl Stream {
             verdict,
         } = rejection;
         let own = verdict == Verdict::Own;
+        let held = match verdict {
+            // Something may be left of it, which has to go when the object does.
+            Verdict::Failed => open.held.or(Some(Version::altered())),
+            Verdict::Held | Verdict::Own => open.held,
+        };
         let changed = self.updates.get_mut(&name).or(self.removals.get_mut(&name));
         if let Some(later) = changed {
-            later.held = open.held;
+            later.held = held;
             later.since = open.since;
             later.own = own;
             // What it has instead is its own, and nothing of ours is to be taken away.
@@ -587,6 +592,7 @@ impl Stream {
             return;
         }
         let open = Open {
+            held,
             attempts: open.attempts + 1,
             own,
             ..open

@@ -357,6 +357,28 @@ fn what_is_withdrawn_is_orphaned_unless_deletion_was_asked_for() {
 }
 
 #[test]
+fn what_may_be_half_there_is_taken_away_with_the_rest() {
+    let mut hub = hub(2);
+    let mut sender = subscribe(&hub, BTreeMap::new());
+    let [response] = &sender.poll(&hub, Duration::ZERO)[..] else {
+        panic!("both are new");
+    };
+    sender
+        .request(ack(response, &["0", "1"]), &hub, Duration::ZERO)
+        .expect("it was sent");
+    let left = Some(Entry::Withdrawn(0, Withdrawal::Orphan));
+    write(&mut hub, &mut sender, "0", left);
+    write(&mut hub, &mut sender, "1", None);
+    let [response] = &sender.poll(&hub, Duration::ZERO)[..] else {
+        panic!("both may be there in part");
+    };
+    assert_eq!(
+        (&response.orphaned[..], &response.removed[..]),
+        (&[name("0")][..], &[name("1")][..])
+    );
+}
+
+#[test]
 fn another_store_takes_nothing_away() {
     let old = hub(3);
     let mut new = Hub::new("hub-2");
