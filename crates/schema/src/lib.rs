@@ -52,6 +52,7 @@ mod node;
 mod order;
 mod parse;
 mod prune;
+pub mod simple;
 pub mod strategic;
 pub mod typed;
 pub mod updater;
