@@ -51,6 +51,7 @@ mod meta;
 mod node;
 mod order;
 mod parse;
+pub mod plural;
 mod prune;
 pub mod simple;
 pub mod strategic;

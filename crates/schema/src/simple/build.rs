@@ -170,7 +170,7 @@ impl<'v> Builder<'_, 'v> {
 
     fn plain(&mut self, schema: Map<String, Value>, size: usize, path: &Path) -> Option<Built> {
         let fits = self.affords(size, NODE_DEPTH, path, None);
-        fits.then(|| Built {
+        fits.then_some(Built {
             schema,
             required: false,
             size,
