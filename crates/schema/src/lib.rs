@@ -38,6 +38,7 @@
 //! # Ok::<(), deltaplane_api::field::Error>(())
 //! ```
 
+pub mod compat;
 mod correlate;
 pub mod crd;
 mod decode;
