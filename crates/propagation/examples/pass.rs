@@ -10,7 +10,7 @@ use std::time::Instant;
 
 use deltaplane_expr::{Absent, Decl, Timestamp};
 use deltaplane_propagation::{
-    Gate, GateProblems, Health, Hold, Limits, Question, Scope, Standing, Subject, Surroundings,
+    Gate, GateProblems, Health, Hold, Limits, Scope, Standing, Subject, Surroundings, Terms,
     Window, pass,
 };
 use serde_json::{Map, Value, json};
@@ -48,22 +48,23 @@ fn main() -> Result<(), GateProblems> {
             },
         })
         .collect();
+    let given = Surroundings::new();
     for texts in GATES {
         let scope = Scope::new(Decl::dynamic(Absent::Waits).clone(), &["app"]);
         let gate = Gate::compile(texts, scope.collection(&["apps"]))?;
         let start = Instant::now();
-        let answer = pass(Question {
+        let terms = Terms {
             gate: &gate,
             order: None,
-            subjects: &subjects,
-            given: &Surroundings::new(),
+            given: &given,
             now,
             windows: &|_, _| Window {
                 open: false,
                 edge: None,
             },
             limits: Limits::default(),
-        });
+        };
+        let answer = pass(&subjects, terms);
         let took = start.elapsed();
         let (admitted, blocked) = (answer.admitted.len(), answer.blocked.len());
         let first = answer.blocked.first().map(|one| one.verdict.to_string());

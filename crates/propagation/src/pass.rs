@@ -13,14 +13,12 @@ use crate::verdict::Verdict;
 use crate::work::{Limits, Work};
 use crate::world::{Other, Window, World, subjects};
 
-/// What a pass is asked. The same question has the same answer.
+/// On which terms items are admitted. The same items on the same terms have the same answer.
 #[derive(Clone, Copy)]
-pub struct Question<'a> {
+pub struct Terms<'a> {
     pub gate: &'a Gate,
     /// By what items are ordered first; without it they are as [`pass`] says.
     pub order: Option<&'a Order>,
-    /// The whole collection; a node is one of one item.
-    pub subjects: &'a [Subject<'a>],
     pub given: &'a Surroundings<'a>,
     /// The same for the whole pass.
     pub now: Timestamp,
@@ -49,57 +47,57 @@ pub struct Blocked {
     pub verdict: Verdict,
 }
 
-/// Asks the gate of every candidate, one after the other, each seeing what was decided before it.
+/// Asks the gate of every candidate of a collection (a node is one of one item), one after the other, each seeing what was decided before it.
 ///
 /// They are asked in the order that [`Order`] gives; among equals, and where it gives none, what
 /// is on its way to something older comes first, then what is ready, then what is not, of each the
 /// oldest, then by namespace and name. Each is asked once: what a later admission would have
 /// opened opens in the next pass. What cannot be evaluated keeps back the item that it was
 /// evaluated for, and no other.
-pub fn pass(question: Question<'_>) -> Answer {
-    let Question { gate, now, .. } = question;
+pub fn pass<'a>(items: &'a [Subject<'a>], terms: Terms<'a>) -> Answer {
+    let Terms { gate, now, .. } = terms;
     let item = gate.scope.item();
-    let seen = question.subjects.iter();
+    let seen = items.iter();
     let seen: Vec<Seen<'_>> = seen.map(|one| Seen::new(one, item, now)).collect();
     let items = Collection::new(&seen);
-    let others = subjects(question.given, &gate.scope, now);
+    let others = subjects(terms.given, &gate.scope, now);
     let lists: Vec<Collection<'_>> = others
         .iter()
         .map(|(_, seen)| Collection::new(seen))
         .collect();
     let world = World {
         items: &items,
-        others: gathered(&question, &others, &lists),
+        others: gathered(&terms, &others, &lists),
         now,
         windows: gate
             .scope
             .declared_windows()
             .iter()
-            .map(|name| (question.windows)(name, now))
+            .map(|name| (terms.windows)(name, now))
             .collect(),
     };
-    let order = question
+    let order = terms
         .order
         .map(|order| (order, world.bindings(order.env(), &gate.scope)));
     let (candidates, unordered) = ordered(&seen, order);
-    let board = Board::new(gate, &world, Work::new(question.limits));
+    let board = Board::new(gate, &world, Work::new(terms.limits));
     let candidates = candidates.into_iter().map(|key| key.index);
     Answer {
         unordered,
-        ..decide(board, candidates, question.limits.explained)
+        ..decide(board, candidates, terms.limits.explained)
     }
 }
 
 /// What is given, by name.
 fn gathered<'a>(
-    question: &Question<'a>,
+    terms: &Terms<'a>,
     seen: &'a [(&'a str, Vec<Seen<'a>>)],
     lists: &'a [Collection<'a>],
 ) -> Vec<(&'a str, Other<'a>)> {
     use crate::scope::{Given, Name};
-    let declared = |name: &str| question.gate.scope.names().get(name);
+    let declared = |name: &str| terms.gate.scope.names().get(name);
     let mut others = Vec::new();
-    for (name, given) in question.given {
+    for (name, given) in terms.given {
         if let (Given::Data(json), Some(Name::Data(_))) = (given, declared(name)) {
             others.push((*name, Other::Data(json)));
         }

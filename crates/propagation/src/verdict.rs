@@ -80,6 +80,6 @@ impl fmt::Display for Verdict {
 
 impl fmt::Display for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.text.trim())
+        f.write_str(&self.text)
     }
 }

@@ -20,7 +20,7 @@ pub(crate) struct Asked<'f, 'a> {
 
 /// So many of those in flight are named.
 const NAMED: usize = 3;
-/// Values are shown up to here.
+/// Values are shown up to so many characters.
 const MAX_SHOWN: usize = 80;
 
 /// A part of an expression and what it came to.
@@ -96,11 +96,14 @@ fn named(names: &[String]) -> String {
 fn shown(value: &Value<'_>) -> String {
     let text = match value {
         Value::Host(_) => "an item".to_owned(),
-        Value::List(list) => format!("{} items", list.len()),
+        Value::List(list) if list.len() > MAX_SHOWN => format!("{} items", list.len()),
         Value::Timestamp(time) => time.to_string(),
         value => match value.to_json(&mut Meter::new(Budget::default())) {
             Ok(json) => json.to_string(),
-            Err(_) => format!("a value of type {}", value.type_of()),
+            Err(_) => match value.as_list() {
+                Some(list) => format!("{} items", list.len()),
+                None => format!("a value of type {}", value.type_of()),
+            },
         },
     };
     match text.char_indices().nth(MAX_SHOWN) {

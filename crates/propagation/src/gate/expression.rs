@@ -13,7 +13,7 @@ use super::counter::{Counter, counters};
 use super::names::{Names, walk};
 use super::refusal::refusals;
 use super::shared::{Shared, shared};
-use super::tree::{told, tree};
+use super::tree::{told, tree, unwrapped};
 use super::{GateProblem, Mode};
 use crate::functions::{EXPONENTIALLY, LINEARLY, READY_FOR, WINDOW};
 use crate::scope::{NOW, Scope};
@@ -21,7 +21,7 @@ use crate::scope::{NOW, Scope};
 /// A compiled expression.
 #[derive(Debug)]
 pub(crate) struct Expression {
-    /// As it is written.
+    /// As it is written, without `${…}`.
     pub(crate) text: Arc<str>,
     /// What its variables are: those of the scope, and those for what is evaluated apart.
     pub(crate) env: Env,
@@ -116,7 +116,7 @@ impl Expression {
         let slot = |name: &str| env.slot(name);
         let windows = 0..scope.declared_windows().len();
         Ok(Self {
-            text: text.into(),
+            text: unwrapped(text).into(),
             program,
             counters,
             shared,

@@ -65,3 +65,12 @@ fn one(problem: Problem, text: &str, shift: usize) -> GateProblem {
         expected: Vec::new(),
     }
 }
+
+/// An expression without what is around it.
+pub(super) fn unwrapped(text: &str) -> &str {
+    let text = text.trim();
+    let inner = text
+        .strip_prefix("${")
+        .and_then(|text| text.strip_suffix('}'));
+    inner.unwrap_or(text).trim()
+}
