@@ -34,7 +34,7 @@ use order::Order;
 use scope::Names;
 use typed::Typed;
 
-/// All expressions of a definition together are no more than these.
+/// All texts of a definition that have expressions in them are no more than these.
 const MAX_EXPRESSIONS: usize = 20_000;
 
 /// Compiles a definition, or says all that is wrong with it.
@@ -43,19 +43,20 @@ pub fn compile(
     lookup: &dyn Fn(&Gvk) -> Lookup,
 ) -> Result<Graph, Problems> {
     let mut problems = Problems::default();
+    let expressions = expressions(definition.spec());
+    if expressions > MAX_EXPRESSIONS {
+        let message = format!(
+            "there are {expressions} texts with expressions, and {MAX_EXPRESSIONS} at most may be"
+        );
+        problems.push(Problem::new(&Path::new("spec"), message));
+        return Err(problems);
+    }
     names::check(definition, &mut problems);
     let instance = instance::compile(definition.schema(), &mut problems);
     let names = Names::of(definition);
     let drafts: Vec<Draft<'_>> = draft::all(definition, lookup, &names, &mut problems);
     let status = status::draft(definition, &names, &mut problems);
     let gates = gates::read(definition, &names, &instance.kind, &mut problems);
-    let expressions = drafts.iter().map(Draft::expressions).sum::<usize>() + status.holes.len();
-    if expressions > MAX_EXPRESSIONS {
-        let message =
-            format!("there are {expressions} expressions, and {MAX_EXPRESSIONS} at most may be");
-        problems.push(Problem::new(&Path::new("spec"), message));
-        return Err(problems.sorted());
-    }
     let order = Order::of(&drafts, &mut problems);
     let typed = Typed::new(&drafts, &order, &instance.decl);
     let nodes = typed.nodes(drafts, gates.nodes, &mut problems);
@@ -76,6 +77,15 @@ pub fn compile(
         schema_slot: typed.schema_slot(),
         env: typed.env,
     })
+}
+
+fn expressions(value: &Json) -> usize {
+    match value {
+        Json::Null | Json::Bool(_) | Json::Number(_) => 0,
+        Json::String(text) => usize::from(text.contains("${")),
+        Json::Array(items) => items.iter().map(expressions).sum(),
+        Json::Object(map) => map.values().map(expressions).sum(),
+    }
 }
 
 /// What kind of JSON it is.

@@ -54,13 +54,7 @@ pub(crate) fn read(
     problems: &mut Problems,
 ) -> Gates {
     let spec = Path::new("spec");
-    let variables = [
-        &*kind.singular,
-        &*kind.plural,
-        "instance",
-        "instances",
-        "schema",
-    ];
+    let variables = [&*kind.singular, &*kind.plural, "instance", "instances"];
     let any = || Decl::dynamic(Absent::Waits).clone();
     let instance_env = syntax_env().with_variables(variables.map(|name| (name.to_owned(), any())));
     let instances =

@@ -159,7 +159,9 @@ impl Problems {
     /// What is wrong with an expression.
     pub fn expression(&mut self, path: &Path, problems: &deltaplane_expr::Problems) {
         for problem in problems.iter() {
-            let found = Problem::new(path, problem.message.clone());
+            // Nothing here has a container.
+            let message = problem.message.trim_end_matches(" (in container '')");
+            let found = Problem::new(path, message);
             let found = found.at(problems.source(), problem.span);
             self.push(match problems.expected(problem) {
                 [] => found,
@@ -204,7 +206,7 @@ impl Problems {
     pub(crate) fn unless<T>(self, value: impl FnOnce() -> T) -> Result<T, Self> {
         match self.is_empty() {
             true => Ok(value()),
-            false => Err(self),
+            false => Err(self.sorted()),
         }
     }
 }

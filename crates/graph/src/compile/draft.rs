@@ -9,13 +9,13 @@ use deltaplane_schema::{Definitions, Schema};
 use serde_json::{Value as Json, json};
 
 use super::expression::Expression;
+use super::object;
 use super::scope::{Context, Names, Scope};
 use super::structure::{Found, walk};
-use super::{object, word};
 use crate::definition::{Body, Definition, Reference, Resource, Target};
 use crate::kinds::{Gvk, Known, Lookup};
 use crate::problem::{Problem, Problems};
-use crate::template::{Form, Spot, Step};
+use crate::template::{Spot, Step};
 
 /// A resource whose expressions are parsed.
 pub(crate) struct Draft<'d> {
@@ -314,25 +314,14 @@ fn is_identity(hole: &Expression, known: Option<&Known>) -> bool {
     }
 }
 
-/// A selector is an expression, or an object that makes sense as far as it is known.
+/// A selector without expressions makes sense. That it is an object is known by its schema.
 fn selector(selector: &Json, found: &[Found], base: &Path, problems: &mut Problems) {
-    let computed = found
-        .iter()
-        .any(|found| found.spot.steps.first() == Some(&Step::Key("selector".into())));
-    let sound = match selector {
-        Json::Object(_) if computed => true,
-        Json::Object(_) => LabelSelector::from_object(selector).is_some(),
-        Json::String(_) => {
-            let alone = |found: &Found| found.spot.steps.len() == 1 && found.form == Form::Value;
-            // With text around it, it was reported as a string already.
-            computed && found.iter().any(alone)
-        }
-        Json::Null | Json::Bool(_) | Json::Number(_) | Json::Array(_) => true,
-    };
-    if !sound {
-        let message = format!("it is not a label selector, but {}", word(selector));
-        let hint = "it is an object with matchLabels or matchExpressions, or one expression";
-        problems.push(Problem::new(&base.child("selector"), message).hint(hint));
+    let within = |found: &Found| found.spot.steps.first() == Some(&Step::Key("selector".into()));
+    let literal = selector.is_object() && !found.iter().any(within);
+    if literal && LabelSelector::from_object(selector).is_none() {
+        let hint = "it has matchLabels, and matchExpressions with a key, an operator and values";
+        let problem = Problem::new(&base.child("selector"), "it is not a valid label selector");
+        problems.push(problem.hint(hint));
     }
 }
 
@@ -348,10 +337,5 @@ impl Draft<'_> {
             .chain(&self.include_when);
         all.flat_map(|expression| expression.roots.nodes.iter().copied())
             .collect()
-    }
-
-    /// How many expressions there are.
-    pub(crate) fn expressions(&self) -> usize {
-        self.holes.len() + self.for_each.len() + self.include_when.len() + self.ready_when.len()
     }
 }

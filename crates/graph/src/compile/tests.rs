@@ -1,5 +1,6 @@
 //! Definitions, and what becomes of them.
 
+mod accepted;
 mod problems;
 mod properties;
 mod summary;

@@ -1,5 +1,7 @@
 //! Expressions checked and compiled in the environment of the graph.
 
+use std::sync::OnceLock;
+
 use deltaplane_expr::{Absent, Decl, Env, Exposure, Reading, Slot, Type, escape};
 use serde_json::{Value as Json, json};
 
@@ -225,23 +227,17 @@ impl<'o> Typed<'o> {
     }
 
     fn template(&self, draft: &Draft<'_>, local: &Local, problems: &mut Problems) -> Template {
-        let reference;
-        let root = match &draft.resource.body {
-            Body::Template(_) => local.object.ty(),
-            Body::External(_) => {
-                reference = reference_type();
-                &reference
-            }
-        };
         let mut holes = Vec::with_capacity(draft.holes.len());
         for expression in &draft.holes {
             let Some((program, ty)) = expression.compile(&local.env, problems) else {
                 continue;
             };
-            let expected = match expression.form {
-                Form::Value => expected(root, &expression.spot.steps),
+            let steps = &expression.spot.steps;
+            let expected = match (expression.form, &draft.resource.body) {
+                (Form::Value, Body::Template(_)) => expected(local.object.ty(), steps),
+                (Form::Value, Body::External(_)) => expected_in_reference(steps),
                 // Texts were compared with the schema already.
-                Form::Joined => Type::Dyn,
+                (Form::Joined, _) => Type::Dyn,
             };
             if let Err(mismatch) = fits(&ty, &expected) {
                 let message = format!("{} is expected here, and this is {ty}", named(&expected));
@@ -329,25 +325,25 @@ fn is_bool(ty: &Type) -> bool {
 }
 
 /// The types of the fields of references.
-fn reference_type() -> Type {
-    let reading = Reading {
-        absent: Absent::Waits,
-        exposure: Exposure::Open,
-        resource: false,
-    };
-    let decl = Decl::of_schema(reference_schema(), "reference", reading);
-    let Some(Type::Object(object)) = decl.as_ref().map(Decl::ty) else {
-        return Type::Dyn;
-    };
-    let fields = object.fields().iter().map(|field| {
-        // A whole selector may come from an object of any shape.
-        let decl = match field.key() {
-            "selector" => Decl::of_type(Type::map(Type::String, Type::Dyn), Absent::Waits),
-            _ => field.decl().clone(),
+fn reference_type() -> &'static Type {
+    static DECL: OnceLock<Option<Decl>> = OnceLock::new();
+    let decl = DECL.get_or_init(|| {
+        let reading = Reading {
+            absent: Absent::Waits,
+            exposure: Exposure::Open,
+            resource: false,
         };
-        (field.key().to_owned(), decl)
+        Decl::of_schema(reference_schema(), "reference", reading)
     });
-    Type::Object(deltaplane_expr::ObjectType::new("reference", fields))
+    decl.as_ref().map_or(&Type::Dyn, Decl::ty)
+}
+
+/// What belongs at a place of a reference. A whole selector may come from an object of any shape.
+fn expected_in_reference(steps: &[Step]) -> Type {
+    match steps {
+        [Step::Key(key)] if &**key == "selector" => Type::map(Type::String, Type::Dyn),
+        steps => expected(reference_type(), steps),
+    }
 }
 
 /// What belongs at a place. What is not declared is anything.

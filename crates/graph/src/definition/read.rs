@@ -26,7 +26,7 @@ pub(super) fn definition(object: &Json) -> Result<Definition, Problems> {
     let definition = reader.definition(object);
     match definition {
         Some(definition) => reader.problems.unless(|| definition),
-        None => Err(reader.problems),
+        None => Err(reader.problems.sorted()),
     }
 }
 
