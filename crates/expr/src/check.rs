@@ -19,7 +19,7 @@ use crate::types::{Primitive, Type};
 use assign::Mapping;
 use literals::Literals;
 
-pub use references::{Reference, references};
+pub use references::{Names, Reference, names, references};
 
 /// What the checker found out.
 #[derive(Clone, Debug)]

@@ -22,6 +22,8 @@ pub use function::{Function, Overload};
 pub struct Env {
     base: Arc<Base>,
     variables: Arc<Variables>,
+    /// Variables that come behind the others, and hide those of the same name.
+    locals: Option<Arc<Variables>>,
 }
 
 /// How the checker and the parser behave.
@@ -170,7 +172,35 @@ impl Builder {
         Env {
             base: Arc::new(self.base),
             variables: Arc::default(),
+            locals: None,
         }
+    }
+}
+
+// === impl Variables ===
+
+impl Variables {
+    /// Variables whose slots begin at `first`.
+    fn new(
+        container: &str,
+        first: usize,
+        variables: impl IntoIterator<Item = (String, Decl)>,
+    ) -> Self {
+        let mut table = Self {
+            container: container.to_owned(),
+            ..Self::default()
+        };
+        for (name, decl) in variables {
+            let name: Arc<str> = name.into();
+            let slot = Slot(u32::try_from(first + table.list.len()).unwrap_or(u32::MAX));
+            table.dots = table.dots.max(name.matches('.').count());
+            table.by_name.insert(name.clone(), slot);
+            table.list.push(Variable {
+                name,
+                decl: Arc::new(decl),
+            });
+        }
+        table
     }
 }
 
@@ -190,23 +220,22 @@ impl Env {
         container: &str,
         variables: impl IntoIterator<Item = (String, Decl)>,
     ) -> Self {
-        let mut table = Variables {
-            container: container.to_owned(),
-            ..Variables::default()
-        };
-        for (name, decl) in variables {
-            let name: Arc<str> = name.into();
-            let slot = Slot(u32::try_from(table.list.len()).unwrap_or(u32::MAX));
-            table.dots = table.dots.max(name.matches('.').count());
-            table.by_name.insert(name.clone(), slot);
-            table.list.push(Variable {
-                name,
-                decl: Arc::new(decl),
-            });
-        }
         Self {
             base: self.base.clone(),
-            variables: Arc::new(table),
+            variables: Arc::new(Variables::new(container, 0, variables)),
+            locals: None,
+        }
+    }
+
+    /// The same environment with more variables, whose slots come behind those of its own. What it
+    /// has is shared, so that many can add a few each.
+    #[must_use]
+    pub fn with_locals(&self, locals: impl IntoIterator<Item = (String, Decl)>) -> Self {
+        let first = self.variables.list.len();
+        Self {
+            base: self.base.clone(),
+            variables: self.variables.clone(),
+            locals: Some(Arc::new(Variables::new("", first, locals))),
         }
     }
 
@@ -232,23 +261,43 @@ impl Env {
         }
     }
 
-    pub fn variables(&self) -> &[Variable] {
-        &self.variables.list
+    /// All variables, by slot.
+    pub fn variables(&self) -> impl Iterator<Item = &Variable> {
+        self.tables().flat_map(|table| &table.list)
+    }
+
+    /// How many variables there are.
+    pub(crate) fn size(&self) -> usize {
+        self.tables().map(|table| table.list.len()).sum()
+    }
+
+    fn tables(&self) -> impl DoubleEndedIterator<Item = &Variables> {
+        [Some(&self.variables), self.locals.as_ref()]
+            .into_iter()
+            .flatten()
+            .map(|table| &**table)
     }
 
     /// The slot of a variable.
     pub fn slot(&self, name: &str) -> Option<Slot> {
-        self.variables.by_name.get(name).copied()
+        let mut tables = self.tables().rev();
+        tables.find_map(|table| table.by_name.get(name).copied())
     }
 
     pub(crate) fn variable(&self, slot: Slot) -> &Variable {
-        &self.variables.list[slot.0 as usize]
+        let at = slot.0 as usize;
+        match (self.variables.list.get(at), &self.locals) {
+            (Some(variable), _) => variable,
+            (None, Some(locals)) => &locals.list[at - self.variables.list.len()],
+            (None, None) => panic!("a slot of another environment"),
+        }
     }
 
     /// The most segments that a name can have.
     fn max_segments(&self) -> usize {
+        let dots = self.tables().map(|table| table.dots).max();
         // Types of the language have up to two dots.
-        self.variables.dots.max(2) + 1
+        dots.unwrap_or(0).max(2) + 1
     }
 
     /// What the name at the bottom of a spine stands for, dotted as far as something is declared,
@@ -294,8 +343,8 @@ impl Env {
     }
 
     fn exact(&self, name: &str) -> Option<Named> {
-        if let Some(slot) = self.variables.by_name.get(name) {
-            return Some(Named::Variable(*slot));
+        if let Some(slot) = self.slot(name) {
+            return Some(Named::Variable(slot));
         }
         self.base.types.get(name).cloned().map(Named::Type)
     }

@@ -55,7 +55,7 @@ const INLINE: usize = 2;
 
 impl<'a> Bindings<'a> {
     pub fn new(env: &Env) -> Self {
-        let more = env.variables().len().saturating_sub(INLINE);
+        let more = env.size().saturating_sub(INLINE);
         Self {
             first: [const { None }; INLINE],
             rest: if more == 0 {

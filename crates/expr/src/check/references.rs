@@ -18,16 +18,34 @@ pub struct Reference {
 /// All paths that `ast` reads, in source order, each place once. Variables of macros are followed
 /// to what they go through.
 pub fn references(ast: &Ast, env: &Env) -> Vec<Reference> {
+    names(ast, env).references
+}
+
+/// What the names in an expression stand for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Names {
+    /// As [`references`] gives them.
+    pub references: Vec<Reference>,
+    /// Names that stand for nothing, in source order.
+    pub unknown: Vec<(Span, Arc<str>)>,
+}
+
+/// Which data `ast` reads, and which of its names are not declared.
+pub fn names(ast: &Ast, env: &Env) -> Names {
     let mut collector = Collector {
         ast,
         env,
         scopes: Vec::new(),
         found: BTreeSet::new(),
+        unknown: BTreeSet::new(),
     };
     collector.read(ast.root());
-    let mut found: Vec<Reference> = collector.found.into_iter().collect();
-    found.sort_by(|a, b| (a.span, &a.path).cmp(&(b.span, &b.path)));
-    found
+    let mut references: Vec<Reference> = collector.found.into_iter().collect();
+    references.sort_by(|a, b| (a.span, &a.path).cmp(&(b.span, &b.path)));
+    Names {
+        references,
+        unknown: collector.unknown.into_iter().collect(),
+    }
 }
 
 struct Collector<'a> {
@@ -36,6 +54,7 @@ struct Collector<'a> {
     /// Variables of macros and the path of what each goes through, if it is one.
     scopes: Vec<(Arc<str>, Option<Path>)>,
     found: BTreeSet<Reference>,
+    unknown: BTreeSet<(Span, Arc<str>)>,
 }
 
 impl Collector<'_> {
@@ -80,7 +99,11 @@ impl Collector<'_> {
                 (Some(Path { root, steps }), leaf + 1 - count)
             }
             Some((Named::Type(_), count)) => (None, leaf + 1 - count),
-            None => (None, leaf),
+            None => {
+                self.unknown
+                    .insert((self.ast.span(spine[leaf]), first.clone()));
+                (None, leaf)
+            }
         }
     }
 

@@ -374,13 +374,14 @@ impl Coster<'_> {
     /// The size of the data at a path, as its schema bounds it.
     fn declared(&self, path: Option<&Path>) -> Option<Interval> {
         let (first, steps) = path?.split_first()?;
-        let variables = self.env.variables();
+        let mut variables = self.env.variables();
+        let first_declared = self.env.variables().next();
         let named = match first {
-            Step::Name(name) => variables.iter().find(|variable| variable.name == *name),
+            Step::Name(name) => variables.find(|variable| variable.name == *name),
             Step::Items | Step::Values | Step::Keys | Step::Indices => None,
         };
         // What is in no variable is measured by the first one: Kubernetes has but one.
-        let mut decl = &*named.or(variables.first())?.decl;
+        let mut decl = &*named.or(first_declared)?.decl;
         for step in steps {
             decl = match (step, decl.shape()) {
                 (Step::Name(name), crate::decl::Shape::Object(object)) => {

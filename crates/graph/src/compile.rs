@@ -1,0 +1,102 @@
+//! From a definition to a graph.
+//!
+//! First every resource is drafted: its kind is looked up, its template compared with the kind's
+//! schema, its expressions parsed and the names in them found. That gives the dependencies and
+//! their order, and with it the environment in which all expressions are then checked and
+//! compiled. Nothing stops at the first problem.
+
+mod draft;
+mod expression;
+mod fits;
+mod infer;
+mod instance;
+mod names;
+mod object;
+pub(crate) mod order;
+pub(crate) mod scope;
+mod status;
+mod structure;
+#[cfg(test)]
+mod tests;
+mod typed;
+
+use deltaplane_api::field::Path;
+use serde_json::Value as Json;
+
+use crate::definition::Definition;
+use crate::graph::Graph;
+use crate::kinds::{Gvk, Lookup};
+use crate::problem::{Problem, Problems};
+use crate::{crd, gates, hash};
+
+use draft::Draft;
+use order::Order;
+use scope::Names;
+use typed::Typed;
+
+/// All texts of a definition that have expressions in them are no more than these.
+const MAX_EXPRESSIONS: usize = 20_000;
+
+/// Compiles a definition, or says all that is wrong with it.
+pub fn compile(
+    definition: &Definition,
+    lookup: &dyn Fn(&Gvk) -> Lookup,
+) -> Result<Graph, Problems> {
+    let mut problems = Problems::default();
+    let expressions = expressions(definition.spec());
+    if expressions > MAX_EXPRESSIONS {
+        let message = format!(
+            "there are {expressions} texts with expressions, and {MAX_EXPRESSIONS} at most may be"
+        );
+        problems.push(Problem::new(&Path::new("spec"), message));
+        return Err(problems);
+    }
+    names::check(definition, &mut problems);
+    let instance = instance::compile(definition.schema(), &mut problems);
+    let names = Names::of(definition);
+    let drafts: Vec<Draft<'_>> = draft::all(definition, lookup, &names, &mut problems);
+    let status = status::draft(definition, &names, &mut problems);
+    let gates = gates::read(definition, &names, &instance.kind, &mut problems);
+    let order = Order::of(&drafts, &mut problems);
+    let typed = Typed::new(&drafts, &order, &instance.decl);
+    let nodes = typed.nodes(drafts, gates.nodes, &mut problems);
+    let (status, schema) = typed.status(status, &mut problems);
+    if !problems.is_empty() {
+        return Err(problems.sorted());
+    }
+    let crd = crd::generate(definition.schema(), &instance.kind, instance.spec, schema);
+    Ok(Graph {
+        version: hash::version(definition),
+        revision_hash: hash::revision(definition),
+        kind: instance.kind,
+        crd,
+        widest: typed.widest(&nodes),
+        nodes,
+        status,
+        gate: gates.graph,
+        schema_slot: typed.schema_slot(),
+        env: typed.env,
+    })
+}
+
+fn expressions(value: &Json) -> usize {
+    match value {
+        Json::Null | Json::Bool(_) | Json::Number(_) => 0,
+        Json::String(text) => usize::from(text.contains("${")),
+        Json::Array(items) => items.iter().map(expressions).sum(),
+        Json::Object(map) => map.values().map(expressions).sum(),
+    }
+}
+
+/// What kind of JSON it is.
+pub(crate) fn word(value: &Json) -> &'static str {
+    match value {
+        Json::Null => "null",
+        Json::Bool(_) => "boolean",
+        Json::Number(number) if number.is_f64() => "number",
+        Json::Number(_) => "integer",
+        Json::String(_) => "string",
+        Json::Array(_) => "array",
+        Json::Object(_) => "object",
+    }
+}

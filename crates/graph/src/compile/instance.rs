@@ -1,0 +1,119 @@
+//! The kind that is defined: its schema, and what expressions see of its instances.
+
+use std::sync::Arc;
+
+use deltaplane_api::field::Path;
+use deltaplane_expr::{Absent, Decl, ObjectType, Type};
+use deltaplane_schema::crd;
+use serde_json::{Value as Json, json};
+
+use crate::definition::Instance;
+use crate::graph::GraphKind;
+use crate::kinds::READING;
+use crate::problem::{Problem, Problems};
+use crate::simple;
+
+/// What is known of instances.
+pub(crate) struct Instances {
+    pub(crate) kind: GraphKind,
+    /// The OpenAPI schema of their spec.
+    pub(crate) spec: Json,
+    /// `schema`: an instance without its status.
+    pub(crate) decl: Decl,
+}
+
+pub(super) fn compile(schema: &Instance, problems: &mut Problems) -> Instances {
+    let singular = schema.kind.to_lowercase();
+    let kind = GraphKind {
+        group: schema.group.clone(),
+        version: schema.version.clone(),
+        kind: schema.kind.clone(),
+        plural: simple::pluralize(&singular),
+        singular,
+        namespaced: schema.namespaced,
+    };
+    let spec = spec(schema, problems);
+    let decl = match &spec {
+        Some(spec) => decl(schema, spec, problems),
+        None => None,
+    };
+    Instances {
+        kind,
+        spec: spec.unwrap_or_default(),
+        // What could not be read is anything, so that nothing else is reported for it.
+        decl: decl.unwrap_or_else(|| Decl::dynamic(Absent::Waits).clone()),
+    }
+}
+
+fn spec(schema: &Instance, problems: &mut Problems) -> Option<Json> {
+    let path = Path::new("spec").child("schema");
+    for (field, value) in [("spec", &schema.spec), ("types", &schema.types)] {
+        if !value.is_object() && !value.is_null() {
+            let message = format!("expected object, got {}", super::word(value));
+            problems.push(Problem::new(&path.child(field), message));
+            return None;
+        }
+    }
+    match simple::compile(&schema.spec, &schema.types, &path.child("spec")) {
+        Ok(spec) => Some(spec),
+        Err(wrong) => {
+            for (path, message) in wrong {
+                problems.push(Problem::new(&path, message));
+            }
+            None
+        }
+    }
+}
+
+fn decl(instance: &Instance, spec: &Json, problems: &mut Problems) -> Option<Decl> {
+    let raw = json!({"type": "object", "properties": {
+        "apiVersion": {"type": "string"},
+        "kind": {"type": "string"},
+        "metadata": {"type": "object"},
+        "spec": spec,
+    }});
+    let options = crd::Options {
+        status_subresource: true,
+        accepted: false,
+    };
+    let path = Path::new("spec").child("schema");
+    let schema = match crd::compile(&raw, &path, options) {
+        Ok(schema) => schema,
+        Err(errors) => {
+            for error in errors {
+                let text = error.to_string();
+                let message = text.split_once(": ").map_or(&*text, |(_, message)| message);
+                let place = error.path.as_str().replace("properties[spec]", "spec");
+                problems.push(Problem::new(&Path::new(&place), message));
+            }
+            return None;
+        }
+    };
+    let whole = Decl::of_schema(&schema, &instance.kind, READING)?;
+    Some(match instance.namespaced {
+        true => whole,
+        false => without_namespace(&whole, &instance.kind),
+    })
+}
+
+/// Instances that are in no namespace have no such field.
+fn without_namespace(whole: &Decl, kind: &str) -> Decl {
+    let Type::Object(object) = whole.ty() else {
+        return whole.clone();
+    };
+    let fields = object.fields().iter().map(|field| {
+        let decl = match (field.key(), field.decl().ty()) {
+            ("metadata", Type::Object(metadata)) => without(metadata, "namespace"),
+            _ => field.decl().clone(),
+        };
+        (field.key().to_owned(), decl)
+    });
+    Decl::of_type(Type::Object(ObjectType::new(kind, fields)), Absent::Waits)
+}
+
+fn without(object: &Arc<ObjectType>, key: &str) -> Decl {
+    let fields = object.fields().iter().filter(|field| field.key() != key);
+    let fields = fields.map(|field| (field.key().to_owned(), field.decl().clone()));
+    let object = ObjectType::new(object.name(), fields);
+    Decl::of_type(Type::Object(object), Absent::Waits)
+}

@@ -1,0 +1,187 @@
+//! Which names a definition may use.
+
+use std::collections::HashSet;
+
+use deltaplane_api::field::Path;
+
+use crate::definition::{Definition, Instance, Resource};
+use crate::problem::{Problem, Problems};
+
+/// Words of the expression language.
+const CEL: [&str; 21] = [
+    "true",
+    "false",
+    "null",
+    "in",
+    "as",
+    "break",
+    "const",
+    "continue",
+    "else",
+    "for",
+    "function",
+    "if",
+    "import",
+    "let",
+    "loop",
+    "package",
+    "namespace",
+    "return",
+    "var",
+    "void",
+    "while",
+];
+
+/// Words that kro keeps for itself.
+const KRO: [&str; 33] = [
+    "apiVersion",
+    "context",
+    "dependency",
+    "dependencies",
+    "each",
+    "externalRef",
+    "externalReference",
+    "externalRefs",
+    "externalReferences",
+    "graph",
+    "instance",
+    "item",
+    "items",
+    "kind",
+    "kro",
+    "metadata",
+    "namespace",
+    "object",
+    "resource",
+    "resourcegraphdefinition",
+    "resourceGraphDefinition",
+    "resources",
+    "root",
+    "runtime",
+    "schema",
+    "self",
+    "serviceAccountName",
+    "spec",
+    "status",
+    "this",
+    "variables",
+    "vars",
+    "version",
+];
+
+/// Each makes the collection larger by its factor.
+const MAX_DIMENSIONS: usize = 10;
+const MAX_KIND: usize = 63;
+/// Ids become values of labels.
+const MAX_ID: usize = 63;
+const MAX_ALIASES: usize = 32;
+
+pub(super) fn check(definition: &Definition, problems: &mut Problems) {
+    let spec = Path::new("spec");
+    instance(definition.schema(), &spec.child("schema"), problems);
+    let all: HashSet<&str> = definition
+        .resources()
+        .iter()
+        .map(|resource| resource.id.as_str())
+        .collect();
+    let mut seen = HashSet::new();
+    for (index, resource) in definition.resources().iter().enumerate() {
+        let path = spec.child("resources").index(index);
+        let id = path.child("id");
+        name(&resource.id, &id, problems);
+        if !seen.insert(resource.id.as_str()) {
+            let message = format!("there is another resource with the id `{}`", resource.id);
+            problems.push(Problem::new(&id, message));
+        }
+        iterators(resource, &path.child("forEach"), &all, problems);
+    }
+}
+
+fn name(name: &str, path: &Path, problems: &mut Problems) {
+    if CEL.contains(&name) || KRO.contains(&name) {
+        let message = format!("`{name}` is a reserved word");
+        problems.push(Problem::new(path, message));
+    } else if !is_camel(name, |first| first.is_ascii_lowercase()) {
+        let message = format!("{name:?} is not a valid id");
+        let hint =
+            "it begins with a small letter and has letters and digits only, as in `webServer`";
+        problems.push(Problem::new(path, message).hint(hint));
+    } else if name.len() > MAX_ID {
+        let message = format!("it is longer than {MAX_ID} characters");
+        problems.push(Problem::new(path, message));
+    }
+}
+
+fn is_camel(name: &str, first: fn(char) -> bool) -> bool {
+    name.starts_with(first) && name.chars().all(|c| c.is_ascii_alphanumeric())
+}
+
+fn iterators(resource: &Resource, path: &Path, ids: &HashSet<&str>, problems: &mut Problems) {
+    let count = resource.for_each.len();
+    if count > MAX_DIMENSIONS {
+        let message = format!("there are {count} dimensions, and {MAX_DIMENSIONS} at most may be");
+        problems.push(Problem::new(path, message));
+    }
+    let mut seen = HashSet::new();
+    for (index, (iterator, _)) in resource.for_each.iter().enumerate() {
+        let path = path.index(index).child(iterator);
+        name(iterator, &path, problems);
+        if ids.contains(iterator.as_str()) {
+            let message = format!("there is a resource with the id `{iterator}`");
+            problems.push(Problem::new(&path, message));
+        }
+        if !seen.insert(iterator) {
+            let message = format!("there is another iterator with the name `{iterator}`");
+            problems.push(Problem::new(&path, message));
+        }
+    }
+}
+
+fn instance(schema: &Instance, path: &Path, problems: &mut Problems) {
+    let kind = &schema.kind;
+    if !is_camel(kind, |first| first.is_ascii_uppercase()) || kind.len() > MAX_KIND {
+        let message = format!("{kind:?} is not a valid kind");
+        let hint =
+            "it begins with a capital letter and has letters and digits only, as in `WebApp`";
+        problems.push(Problem::new(&path.child("kind"), message).hint(hint));
+    }
+    if !is_version(&schema.version) {
+        let message = format!("{:?} is not a version", schema.version);
+        let hint = match schema.version.contains('/') {
+            true => "the group has a field of its own, `group`",
+            false => "write it as `v1`, `v1beta1` or `v1alpha1`",
+        };
+        problems.push(Problem::new(&path.child("apiVersion"), message).hint(hint));
+    }
+    for wrong in deltaplane_api::names::dns_subdomain(&schema.group) {
+        problems.push(Problem::new(&path.child("group"), wrong));
+    }
+    for (field, list) in [
+        ("shortNames", &schema.short_names),
+        ("categories", &schema.categories),
+    ] {
+        let path = path.child(field);
+        if list.len() > MAX_ALIASES {
+            let message = format!("there are more than {MAX_ALIASES} of them");
+            problems.push(Problem::new(&path, message));
+        }
+        for (index, alias) in list.iter().enumerate() {
+            for wrong in deltaplane_api::names::dns_1035(alias) {
+                problems.push(Problem::new(&path.index(index), wrong));
+            }
+        }
+    }
+}
+
+/// `v` and a number, perhaps with `alpha` or `beta` and another.
+fn is_version(text: &str) -> bool {
+    let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    let Some(rest) = text.strip_prefix('v') else {
+        return false;
+    };
+    let parts = rest.split_once("alpha").or_else(|| rest.split_once("beta"));
+    match parts {
+        Some((major, minor)) => digits(major) && digits(minor),
+        None => digits(rest),
+    }
+}

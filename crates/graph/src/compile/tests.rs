@@ -1,0 +1,230 @@
+//! Definitions, and what becomes of them.
+
+mod accepted;
+mod problems;
+mod properties;
+mod summary;
+
+use std::sync::{Arc, OnceLock};
+
+use deltaplane_api::field::Path;
+use deltaplane_schema::crd;
+use expect_test::{Expect, expect};
+use serde_json::{Value as Json, json};
+
+use crate::{Definition, Graph, Gvk, Known, Lookup, Problems, compile};
+
+/// Reads and compiles a definition, which is written without its head.
+fn compiled(yaml: &str) -> Result<Graph, Problems> {
+    let spec: Json = serde_saphyr::from_str(yaml).expect("it is YAML");
+    let object = json!({
+        "apiVersion": "kro.run/v1alpha1",
+        "kind": "ResourceGraphDefinition",
+        "metadata": {"name": "test"},
+        "spec": spec,
+    });
+    compile(&Definition::read(&object)?, &lookup)
+}
+
+/// A graph's summary, or all problems as a person reads them.
+fn check(yaml: &str, expected: Expect) {
+    let shown = match compiled(yaml) {
+        Ok(graph) => summary::of(&graph),
+        Err(problems) => problems.iter().map(|problem| problem.drawn()).collect(),
+    };
+    expected.assert_eq(&shown);
+}
+
+/// The kinds that the tests know.
+fn lookup(gvk: &Gvk) -> Lookup {
+    static KINDS: OnceLock<Vec<Arc<Known>>> = OnceLock::new();
+    if gvk.kind == "Flaky" {
+        return Lookup::Unavailable("the server is away".to_owned());
+    }
+    let kinds = KINDS.get_or_init(|| {
+        let all = kinds();
+        all.into_iter().map(Arc::new).collect()
+    });
+    match kinds.iter().find(|known| known.gvk() == gvk) {
+        Some(known) => Lookup::Known(known.clone()),
+        None => Lookup::Absent,
+    }
+}
+
+fn kinds() -> Vec<Known> {
+    let known = |group: &str, kind: &str, plural: &str, namespaced: bool, fields: Json| {
+        let schema = crd::compile(
+            &json!({"type": "object", "properties": fields}),
+            &Path::root(),
+            crd::Options::default(),
+        );
+        let schema = schema.unwrap_or_else(|errors| panic!("{kind}: {errors:?}"));
+        Known::new(Gvk::new(group, "v1", kind), plural, namespaced, schema)
+    };
+    let text = || json!({"type": "string"});
+    let texts = || json!({"type": "object", "additionalProperties": {"type": "string"}});
+    let bytes =
+        json!({"type": "object", "additionalProperties": {"type": "string", "format": "byte"}});
+    let open = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
+    vec![
+        known(
+            "",
+            "ConfigMap",
+            "configmaps",
+            true,
+            json!({"data": texts(), "immutable": {"type": "boolean"}}),
+        ),
+        known(
+            "",
+            "Secret",
+            "secrets",
+            true,
+            json!({"data": bytes, "stringData": texts()}),
+        ),
+        known(
+            "",
+            "Namespace",
+            "namespaces",
+            false,
+            json!({"spec": {"type": "object", "properties": {}}}),
+        ),
+        known(
+            "",
+            "Service",
+            "services",
+            true,
+            json!({
+                "spec": {"type": "object", "properties": {
+                    "type": text(),
+                    "selector": texts(),
+                    "ports": {"type": "array", "items": {"type": "object", "properties": {
+                        "name": text(),
+                        "port": {"type": "integer"},
+                        "targetPort": {"x-kubernetes-int-or-string": true},
+                    }}},
+                }},
+                "status": {"type": "object", "properties": {"loadBalancer": {"type": "object", "properties": {
+                    "ingress": {"type": "array", "items": {"type": "object", "properties": {
+                        "hostname": text(), "ip": text(),
+                    }}},
+                }}}},
+            }),
+        ),
+        known(
+            "apps",
+            "Deployment",
+            "deployments",
+            true,
+            json!({
+                "spec": {"type": "object", "properties": {
+                    "replicas": {"type": "integer"},
+                    "paused": {"type": "boolean"},
+                    "selector": {"type": "object", "properties": {"matchLabels": texts()}},
+                    "template": {"type": "object", "properties": {
+                        "metadata": {"type": "object", "properties": {"labels": texts()}},
+                        "spec": {"type": "object", "properties": {
+                            "containers": {"type": "array", "items": {"type": "object", "properties": {
+                                "name": text(),
+                                "image": text(),
+                                "env": {"type": "array", "items": {"type": "object", "properties": {
+                                    "name": text(), "value": text(),
+                                }}},
+                                "resources": {"type": "object", "properties": {"limits": texts()}},
+                            }}},
+                        }},
+                    }},
+                }},
+                "status": {"type": "object", "properties": {
+                    "replicas": {"type": "integer"},
+                    "availableReplicas": {"type": "integer"},
+                    "load": {"type": "number"},
+                    "startedAt": {"type": "string", "format": "date-time"},
+                }},
+            }),
+        ),
+        known(
+            "apiextensions.k8s.io",
+            "CustomResourceDefinition",
+            "customresourcedefinitions",
+            false,
+            json!({"spec": open.clone()}),
+        ),
+        known(
+            "example.com",
+            "Loose",
+            "looses",
+            true,
+            json!({"spec": open.clone(), "status": open}),
+        ),
+    ]
+}
+
+/// A definition of one kind and these resources.
+fn with_resources(resources: &str) -> String {
+    let indented = resources.lines().map(|line| format!("  {line}\n"));
+    format!(
+        "schema:\n  kind: App\n  apiVersion: v1alpha1\n  spec:\n    name: string\n    replicas: integer | default=1\n    zones: '[]string'\n    sizes: '[]integer'\n    options: object\nresources:\n{}",
+        indented.collect::<String>()
+    )
+}
+
+#[test]
+fn a_deployment_reads_its_configuration() {
+    check(
+        "
+schema:
+  kind: App
+  apiVersion: v1alpha1
+  spec:
+    name: string
+    replicas: integer | default=1
+  status:
+    available: ${web.status.availableReplicas}
+    where:
+      config: ${config.metadata.name}
+resources:
+- id: web
+  readyWhen: ['${web.status.availableReplicas == web.spec.replicas}']
+  template:
+    apiVersion: apps/v1
+    kind: Deployment
+    metadata:
+      name: ${schema.spec.name}-web
+    spec:
+      replicas: ${schema.spec.replicas}
+      template:
+        spec:
+          containers:
+          - name: main
+            image: ${config.data.image}
+- id: config
+  includeWhen: ['${schema.spec.replicas > 0}']
+  template:
+    apiVersion: v1
+    kind: ConfigMap
+    metadata: {name: '${schema.spec.name}'}
+    data: {image: 'nginx:1', greeting: 'hello ${schema.metadata.name}'}
+",
+        expect![[r#"
+            apps.kro.run/v1alpha1 App (namespaced)
+            1 config: one v1 ConfigMap
+                include when ${schema.spec.replicas > 0}
+                data.greeting = hello ${schema.metadata.name}
+                metadata.name = ${schema.spec.name}
+            2 web: one apps/v1 Deployment <- config
+                ready when ${web.status.availableReplicas == web.spec.replicas}
+                metadata.name = ${schema.spec.name}-web
+                spec.replicas = ${schema.spec.replicas}
+                spec.template.spec.containers[0].image = ${config.data.image}
+            spec {"default":{},"type":"object"}
+              name {"type":"string"}
+              replicas {"default":1,"type":"integer"}
+            status {"type":"object"}
+              available {"type":"integer"}
+              where {"type":"object"}
+                config {"type":"string"}
+                available = ${web.status.availableReplicas}
+                where.config = ${config.metadata.name}
+        "#]],
+    );
+}

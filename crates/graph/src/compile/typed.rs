@@ -1,0 +1,385 @@
+//! Expressions checked and compiled in the environment of the graph.
+
+use std::sync::OnceLock;
+
+use deltaplane_expr::{Absent, Decl, Env, Exposure, Reading, Slot, Type, escape};
+use serde_json::{Value as Json, json};
+
+use super::draft::{Draft, reference_schema};
+use super::expression::Expression;
+use super::fits::fits;
+use super::infer;
+use super::order::Order;
+use super::scope::{EACH, Roots, SCHEMA, base};
+use super::status::StatusDraft;
+use crate::definition::{Body, Target};
+use crate::gates::Gate;
+use crate::graph::{Condition, Dimension, Node, NodeIndex, Role};
+use crate::problem::Problems;
+use crate::template::{Form, Hole, Reads, Step, Template};
+
+/// The environment of a graph: `schema`, and the nodes in topological order.
+pub(crate) struct Typed<'o> {
+    pub(crate) env: Env,
+    order: &'o Order,
+}
+
+/// The variables of one node.
+struct Local {
+    env: Env,
+    /// The object, or one of the collection.
+    object: Decl,
+    collection: bool,
+}
+
+// === impl Typed ===
+
+impl<'o> Typed<'o> {
+    pub(crate) fn new(drafts: &[Draft<'_>], order: &'o Order, schema: &Decl) -> Self {
+        let nodes = order.topological.iter().map(|index| {
+            let draft = &drafts[*index];
+            let object = draft.object();
+            let decl = match draft.is_collection() {
+                true => Decl::of_type(Type::list(object.ty().clone()), Absent::Waits),
+                false => object,
+            };
+            (draft.resource.id.clone(), decl)
+        });
+        let schema = (SCHEMA.to_owned(), schema.clone());
+        Self {
+            env: base().with_variables([schema].into_iter().chain(nodes)),
+            order,
+        }
+    }
+
+    pub(crate) fn schema_slot(&self) -> Slot {
+        self.slot(&self.env, SCHEMA)
+    }
+
+    fn slot(&self, env: &Env, name: &str) -> Slot {
+        env.slot(name).expect("the environment was made with it")
+    }
+
+    /// The environment with the most variables.
+    pub(crate) fn widest(&self, nodes: &[Node]) -> Env {
+        let most = nodes.iter().max_by_key(|node| node.locals());
+        most.map_or(&self.env, |node| &node.env).clone()
+    }
+
+    /// The nodes in topological order, as far as they have no problems.
+    pub(crate) fn nodes(
+        &self,
+        drafts: Vec<Draft<'_>>,
+        gates: Vec<Gate>,
+        problems: &mut Problems,
+    ) -> Vec<Node> {
+        let mut nodes: Vec<Option<Node>> = Vec::with_capacity(drafts.len());
+        for (index, (draft, gate)) in drafts.into_iter().zip(gates).enumerate() {
+            nodes.push(self.node(index, draft, gate, problems));
+        }
+        let mut sorted: Vec<Node> = nodes.into_iter().flatten().collect();
+        sorted.sort_by_key(|node| self.order.position[node.source]);
+        sorted
+    }
+
+    fn node(
+        &self,
+        index: usize,
+        draft: Draft<'_>,
+        gate: Gate,
+        problems: &mut Problems,
+    ) -> Option<Node> {
+        let (lists, local) = self.local(&draft, problems);
+        let template = self.template(&draft, &local, problems);
+        let include_when = self.conditions(&draft.include_when, &local.env, problems);
+        let ready_when = self.conditions(&draft.ready_when, &local.env, problems);
+        let env = local.env;
+        let role = match &draft.resource.body {
+            Body::Template(_) if draft.resource.for_each.is_empty() => Role::One(template),
+            Body::Template(_) => {
+                let dimension = |(name, condition): (String, Condition)| Dimension {
+                    slot: self.slot(&env, &name),
+                    name,
+                    condition,
+                };
+                Role::Each {
+                    dimensions: lists.into_iter().map(dimension).collect(),
+                    template,
+                }
+            }
+            Body::External(reference) => match reference.target {
+                Target::Name(_) => Role::External(template),
+                Target::Selector(_) => Role::Selected(template),
+            },
+        };
+        Some(Node {
+            id: draft.resource.id.clone(),
+            source: index,
+            known: draft.known?,
+            role,
+            depends_on: self.indices(self.order.depends[index].iter().copied()),
+            include_when,
+            ready_when,
+            gate,
+            apply_order: self.order.waves[index],
+            slot: self.slot(&self.env, &draft.resource.id),
+            each: local.collection.then(|| self.slot(&env, EACH)),
+            env,
+        })
+    }
+
+    fn indices(&self, sources: impl Iterator<Item = usize>) -> Vec<NodeIndex> {
+        let mut indices: Vec<NodeIndex> = sources
+            .map(|source| NodeIndex::of(self.order.position[source]))
+            .collect();
+        indices.sort();
+        indices
+    }
+
+    fn reads(&self, roots: &Roots) -> Reads {
+        Reads {
+            schema: roots.schema,
+            nodes: self.indices(roots.nodes.iter().copied()),
+            item: roots.each || !roots.iterators.is_empty(),
+        }
+    }
+
+    /// The lists that a collection goes through, and the environment with its iterators.
+    fn local(
+        &self,
+        draft: &Draft<'_>,
+        problems: &mut Problems,
+    ) -> (Vec<(String, Condition)>, Local) {
+        let object = draft.object();
+        let collection = draft.is_collection();
+        let mut lists = Vec::new();
+        let mut locals = Vec::new();
+        let names = draft.resource.for_each.iter().map(|(name, _)| name);
+        for (name, expression) in names.zip(draft.iterated()) {
+            let mut item = Type::Dyn;
+            if let Some(expression) = expression
+                && let Some((condition, ty)) = self.alone(expression, &self.env, problems)
+            {
+                match ty {
+                    Type::List(inner) => item = (*inner).clone(),
+                    other => {
+                        let message = format!("a list is expected here, and this is {other}");
+                        problems.push(expression.problem(message));
+                    }
+                }
+                lists.push((name.clone(), condition));
+            }
+            locals.push((name.clone(), Decl::of_type(item, Absent::Waits)));
+        }
+        if collection {
+            locals.push((EACH.to_owned(), object.clone()));
+        }
+        let env = match locals.is_empty() {
+            true => self.env.clone(),
+            false => self.env.with_locals(locals),
+        };
+        let local = Local {
+            env,
+            object,
+            collection,
+        };
+        (lists, local)
+    }
+
+    fn alone(
+        &self,
+        expression: &Expression,
+        env: &Env,
+        problems: &mut Problems,
+    ) -> Option<(Condition, Type)> {
+        let (program, ty) = expression.compile(env, problems)?;
+        let condition = Condition {
+            program,
+            source: expression.ast.source().clone(),
+            path: expression.spot.path(),
+            reads: self.reads(&expression.roots),
+        };
+        Some((condition, ty))
+    }
+
+    fn conditions(
+        &self,
+        expressions: &[Expression],
+        env: &Env,
+        problems: &mut Problems,
+    ) -> Vec<Condition> {
+        let mut conditions = Vec::with_capacity(expressions.len());
+        for expression in expressions {
+            let Some((condition, ty)) = self.alone(expression, env, problems) else {
+                continue;
+            };
+            if !is_bool(&ty) {
+                let message = format!("a condition is bool or optional(bool), and this is {ty}");
+                let problem = expression.problem(message);
+                problems.push(match ty {
+                    Type::Dyn => problem.hint("nothing is known of it: compare it, `… == true`"),
+                    _ => problem,
+                });
+            }
+            conditions.push(condition);
+        }
+        conditions
+    }
+
+    fn template(&self, draft: &Draft<'_>, local: &Local, problems: &mut Problems) -> Template {
+        let mut holes = Vec::with_capacity(draft.holes.len());
+        for expression in &draft.holes {
+            let Some((program, ty)) = expression.compile(&local.env, problems) else {
+                continue;
+            };
+            let steps = &expression.spot.steps;
+            let expected = match (expression.form, &draft.resource.body) {
+                (Form::Value, Body::Template(_)) => expected(local.object.ty(), steps),
+                (Form::Value, Body::External(_)) => expected_in_reference(steps),
+                // Texts were compared with the schema already.
+                (Form::Joined, _) => Type::Dyn,
+            };
+            if let Err(mismatch) = fits(&ty, &expected) {
+                let message = format!("{} is expected here, and this is {ty}", named(&expected));
+                let problem = expression.problem(message);
+                problems
+                    .push(problem.hinted(mismatch.inner().or_else(|| conversion(&ty, &expected))));
+            }
+            holes.push(self.hole(expression, program));
+        }
+        Template::new(draft.literal.clone(), holes)
+    }
+
+    fn hole(&self, expression: &Expression, program: deltaplane_expr::Program) -> Hole {
+        Hole {
+            spot: expression.spot.clone(),
+            program,
+            form: expression.form,
+            source: expression.ast.source().clone(),
+            reads: self.reads(&expression.roots),
+        }
+    }
+
+    /// The template of the status, and its schema.
+    pub(crate) fn status(&self, draft: StatusDraft, problems: &mut Problems) -> (Template, Json) {
+        let mut schema = json!({"type": "object"});
+        let mut holes = Vec::with_capacity(draft.holes.len());
+        for expression in &draft.holes {
+            let Some((program, ty)) = expression.compile(&self.env, problems) else {
+                continue;
+            };
+            match infer::schema_of(&ty) {
+                Ok(leaf) => infer::put(&mut schema, &expression.spot.steps, leaf),
+                Err(endless) => problems.push(expression.problem(endless.to_string())),
+            }
+            holes.push(self.hole(expression, program));
+        }
+        (Template::new(draft.literal, holes), schema)
+    }
+}
+
+// === impl Node ===
+
+impl Node {
+    /// How many variables it has of its own.
+    fn locals(&self) -> usize {
+        match &self.role {
+            Role::Each { dimensions, .. } => dimensions.len() + 1,
+            Role::Selected(_) => 1,
+            Role::One(_) | Role::External(_) => 0,
+        }
+    }
+}
+
+// === impl Draft ===
+
+impl Draft<'_> {
+    /// What expressions see of an object.
+    fn object(&self) -> Decl {
+        let decl = self.known.as_deref().map(crate::kinds::Known::decl);
+        decl.unwrap_or_else(|| Decl::dynamic(Absent::Waits)).clone()
+    }
+
+    fn is_collection(&self) -> bool {
+        match &self.resource.body {
+            Body::Template(_) => !self.resource.for_each.is_empty(),
+            Body::External(reference) => matches!(reference.target, Target::Selector(_)),
+        }
+    }
+
+    /// The expression of each dimension, if it was readable.
+    fn iterated(&self) -> impl Iterator<Item = Option<&Expression>> {
+        (0..self.resource.for_each.len()).map(|index| {
+            let of = |one: &&Expression| one.spot.steps.first() == Some(&Step::Index(index));
+            self.for_each.iter().find(of)
+        })
+    }
+}
+
+fn is_bool(ty: &Type) -> bool {
+    match ty {
+        Type::Bool => true,
+        Type::Optional(inner) => **inner == Type::Bool,
+        _ => false,
+    }
+}
+
+/// The types of the fields of references.
+fn reference_type() -> &'static Type {
+    static DECL: OnceLock<Option<Decl>> = OnceLock::new();
+    let decl = DECL.get_or_init(|| {
+        let reading = Reading {
+            absent: Absent::Waits,
+            exposure: Exposure::Open,
+            resource: false,
+        };
+        Decl::of_schema(reference_schema(), "reference", reading)
+    });
+    decl.as_ref().map_or(&Type::Dyn, Decl::ty)
+}
+
+/// What belongs at a place of a reference. A whole selector may come from an object of any shape.
+fn expected_in_reference(steps: &[Step]) -> Type {
+    match steps {
+        [Step::Key(key)] if &**key == "selector" => Type::map(Type::String, Type::Dyn),
+        steps => expected(reference_type(), steps),
+    }
+}
+
+/// What belongs at a place. What is not declared is anything.
+fn expected(root: &Type, steps: &[Step]) -> Type {
+    let mut ty = root.clone();
+    for step in steps {
+        ty = match (&ty, step) {
+            (Type::Object(object), Step::Key(key)) => {
+                let field = escape(key).and_then(|name| object.field(&name));
+                field.map_or(Type::Dyn, |field| field.decl().ty().clone())
+            }
+            (Type::Map(pair), Step::Key(_)) => pair.1.clone(),
+            (Type::List(items), Step::Index(_)) => (**items).clone(),
+            _ => return Type::Dyn,
+        };
+    }
+    ty
+}
+
+/// What people call a type.
+fn named(ty: &Type) -> String {
+    match ty {
+        Type::Object(object) => format!("an object ({})", object.name()),
+        other => other.to_string(),
+    }
+}
+
+/// How to make one type of the other.
+fn conversion(from: &Type, to: &Type) -> Option<String> {
+    let function = match (from, to) {
+        (Type::Int | Type::Uint | Type::Double | Type::Bool, Type::String) => "string",
+        (Type::Timestamp | Type::Duration, Type::String) => "string",
+        (Type::Int | Type::Uint | Type::String, Type::Double) => "double",
+        (Type::Double | Type::String, Type::Int) => "int",
+        (Type::String, Type::Bool) => "bool",
+        _ => return None,
+    };
+    Some(format!("write {function}(…) around it"))
+}

@@ -1,0 +1,404 @@
+//! Reading a definition, and saying all that is wrong with its shape.
+
+use std::collections::BTreeMap;
+
+use deltaplane_api::field::Path;
+use serde_json::{Map, Value as Json};
+
+use super::{Body, Definition, GateText, Instance, Metadata, Reference, Resource, Target};
+use crate::near::did_you_mean;
+use crate::problem::{Problem, Problems};
+
+/// As much as the API takes in one request.
+const MAX_BYTES: usize = 3 * 1024 * 1024;
+const MAX_RESOURCES: usize = 1000;
+/// Conditions of one resource, iterators, gates, …
+const MAX_LIST: usize = 1000;
+
+const GROUP: &str = "kro.run";
+
+pub(super) fn definition(object: &Json) -> Result<Definition, Problems> {
+    let mut reader = Reader::default();
+    if let Some(problem) = unfit(object) {
+        reader.problems.push(problem);
+        return Err(reader.problems);
+    }
+    let definition = reader.definition(object);
+    match definition {
+        Some(definition) => reader.problems.unless(|| definition),
+        None => Err(reader.problems.sorted()),
+    }
+}
+
+/// What is too large is not looked at any further.
+fn unfit(object: &Json) -> Option<Problem> {
+    let root = Path::root();
+    if deltaplane_schema::too_deep(object) {
+        let most = deltaplane_schema::MAX_DEPTH;
+        let message = format!("it is nested deeper than {most} levels");
+        return Some(Problem::new(&root, message));
+    }
+    if bytes(object) > MAX_BYTES {
+        let message = format!("it is larger than {MAX_BYTES} bytes");
+        return Some(Problem::new(&root, message));
+    }
+    None
+}
+
+/// About how much text it is.
+fn bytes(value: &Json) -> usize {
+    match value {
+        Json::Null | Json::Bool(_) | Json::Number(_) => 4,
+        Json::String(text) => text.len() + 2,
+        Json::Array(items) => items.iter().map(|item| bytes(item) + 1).sum::<usize>() + 2,
+        Json::Object(map) => {
+            let entry = |(key, value): (&String, &Json)| key.len() + bytes(value) + 4;
+            map.iter().map(entry).sum::<usize>() + 2
+        }
+    }
+}
+
+#[derive(Default)]
+struct Reader {
+    problems: Problems,
+}
+
+/// An object and where it is.
+struct At<'v> {
+    map: &'v Map<String, Json>,
+    path: Path,
+}
+
+impl<'v> At<'v> {
+    /// A field that is there and not null.
+    fn get(&self, name: &str) -> Option<(&'v Json, Path)> {
+        let value = self.map.get(name).filter(|value| !value.is_null())?;
+        Some((value, self.path.child(name)))
+    }
+
+    fn json(&self, name: &str) -> Json {
+        self.get(name)
+            .map_or(Json::Null, |(value, _)| value.clone())
+    }
+}
+
+impl Reader {
+    fn problem(&mut self, path: &Path, message: impl Into<String>) {
+        self.problems.push(Problem::new(path, message));
+    }
+
+    fn object<'v>(&mut self, value: &'v Json, path: Path) -> Option<At<'v>> {
+        match value {
+            Json::Object(map) => Some(At { map, path }),
+            other => {
+                self.wrong(&path, "an object", other);
+                None
+            }
+        }
+    }
+
+    fn wrong(&mut self, path: &Path, wanted: &str, found: &Json) {
+        let found = crate::compile::word(found);
+        self.problem(path, format!("expected {wanted}, got {found}"));
+    }
+
+    /// Fields that nobody knows are most likely mistyped.
+    fn only(&mut self, at: &At<'_>, known: &[&str]) {
+        for key in at.map.keys() {
+            if !known.contains(&&**key) {
+                let problem = Problem::new(&at.path.child(key), "there is no such field");
+                self.problems
+                    .push(problem.hinted(did_you_mean(key, known.iter().copied())));
+            }
+        }
+    }
+
+    fn text(&mut self, at: &At<'_>, name: &str) -> Option<String> {
+        let (value, path) = at.get(name)?;
+        match value.as_str() {
+            Some(text) => Some(text.to_owned()),
+            None => {
+                self.wrong(&path, "a string", value);
+                None
+            }
+        }
+    }
+
+    fn required(&mut self, at: &At<'_>, name: &str) -> Option<String> {
+        if at.get(name).is_none() {
+            self.problem(&at.path.child(name), "it is required");
+        }
+        self.text(at, name)
+    }
+
+    fn items<'v>(&mut self, at: &At<'v>, name: &str, most: usize) -> Vec<(&'v Json, Path)> {
+        let Some((value, path)) = at.get(name) else {
+            return Vec::new();
+        };
+        match value {
+            Json::Array(items) if items.len() > most => {
+                let message = format!(
+                    "there are {} of them, and {most} at most may be",
+                    items.len()
+                );
+                self.problem(&path, message);
+                Vec::new()
+            }
+            Json::Array(items) => {
+                let placed = |(index, item)| (item, path.index(index));
+                items.iter().enumerate().map(placed).collect()
+            }
+            other => {
+                self.wrong(&path, "a list", other);
+                Vec::new()
+            }
+        }
+    }
+
+    fn texts(&mut self, at: &At<'_>, name: &str) -> Vec<String> {
+        let mut texts = Vec::new();
+        for (item, path) in self.items(at, name, MAX_LIST) {
+            match item.as_str() {
+                Some(text) => texts.push(text.to_owned()),
+                None => self.wrong(&path, "a string", item),
+            }
+        }
+        texts
+    }
+
+    fn text_map(&mut self, at: &At<'_>, name: &str) -> BTreeMap<String, String> {
+        let mut found = BTreeMap::new();
+        let Some((value, path)) = at.get(name) else {
+            return found;
+        };
+        let Some(map) = self.object(value, path) else {
+            return found;
+        };
+        for (key, value) in map.map {
+            match value.as_str() {
+                Some(text) => drop(found.insert(key.clone(), text.to_owned())),
+                None => self.wrong(&map.path.key(key), "a string", value),
+            }
+        }
+        found
+    }
+
+    fn definition(&mut self, object: &Json) -> Option<Definition> {
+        let root = self.object(object, Path::root())?;
+        let name = match root.get("metadata") {
+            Some((metadata, path)) => {
+                let metadata = self.object(metadata, path)?;
+                self.text(&metadata, "name").unwrap_or_default()
+            }
+            None => String::new(),
+        };
+        let Some((spec, path)) = root.get("spec") else {
+            self.problem(&Path::new("spec"), "it is required");
+            return None;
+        };
+        let at = self.object(spec, path)?;
+        self.only(&at, &["schema", "resources", "propagateWhen", "orderBy"]);
+        let schema = match at.get("schema") {
+            Some((schema, path)) => self.instance(schema, path),
+            None => {
+                self.problem(&at.path.child("schema"), "it is required");
+                None
+            }
+        };
+        let resources = self.items(&at, "resources", MAX_RESOURCES);
+        let resources: Vec<Option<Resource>> = resources
+            .into_iter()
+            .map(|(resource, path)| self.resource(resource, path))
+            .collect();
+        let gate = self.gate(&at);
+        Some(Definition {
+            name,
+            schema: schema?,
+            resources: resources.into_iter().collect::<Option<_>>()?,
+            gate,
+            spec: spec.clone(),
+        })
+    }
+
+    fn gate(&mut self, at: &At<'_>) -> GateText {
+        GateText {
+            when: at
+                .get("propagateWhen")
+                .map(|_| self.texts(at, "propagateWhen")),
+            order_by: self.text(at, "orderBy"),
+        }
+    }
+
+    fn instance(&mut self, schema: &Json, path: Path) -> Option<Instance> {
+        let at = self.object(schema, path)?;
+        let fields = [
+            "kind",
+            "apiVersion",
+            "group",
+            "scope",
+            "spec",
+            "types",
+            "status",
+            "additionalPrinterColumns",
+            "shortNames",
+            "categories",
+            "metadata",
+        ];
+        self.only(&at, &fields);
+        let kind = self.required(&at, "kind");
+        let version = self.required(&at, "apiVersion");
+        let group = self.text(&at, "group").filter(|group| !group.is_empty());
+        let columns = self.items(&at, "additionalPrinterColumns", MAX_LIST);
+        let metadata = match at.get("metadata") {
+            Some((metadata, path)) => self.metadata(metadata, path),
+            None => None,
+        };
+        Some(Instance {
+            kind: kind?,
+            version: version?,
+            group: group.unwrap_or_else(|| GROUP.to_owned()),
+            namespaced: self.namespaced(&at),
+            spec: at.json("spec"),
+            types: at.json("types"),
+            status: at.json("status"),
+            columns: columns
+                .into_iter()
+                .map(|(column, _)| column.clone())
+                .collect(),
+            short_names: self.texts(&at, "shortNames"),
+            categories: self.texts(&at, "categories"),
+            metadata,
+        })
+    }
+
+    fn metadata(&mut self, metadata: &Json, path: Path) -> Option<Metadata> {
+        let at = self.object(metadata, path)?;
+        self.only(&at, &["labels", "annotations"]);
+        Some(Metadata {
+            labels: self.text_map(&at, "labels"),
+            annotations: self.text_map(&at, "annotations"),
+        })
+    }
+
+    fn namespaced(&mut self, at: &At<'_>) -> bool {
+        match self.text(at, "scope").as_deref() {
+            None | Some("" | "Namespaced") => true,
+            Some("Cluster") => false,
+            Some(other) => {
+                let message = format!("{other:?} is not a scope");
+                let problem = Problem::new(&at.path.child("scope"), message);
+                self.problems
+                    .push(problem.hint("it is `Namespaced` or `Cluster`"));
+                true
+            }
+        }
+    }
+
+    fn resource(&mut self, resource: &Json, path: Path) -> Option<Resource> {
+        let at = self.object(resource, path)?;
+        let fields = [
+            "id",
+            "template",
+            "externalRef",
+            "readyWhen",
+            "includeWhen",
+            "forEach",
+            "propagateWhen",
+            "orderBy",
+        ];
+        self.only(&at, &fields);
+        let id = self.required(&at, "id");
+        let for_each = self.for_each(&at);
+        let body = self.body(&at, !for_each.is_empty());
+        let ready_when = self.texts(&at, "readyWhen");
+        let include_when = self.texts(&at, "includeWhen");
+        let gate = self.gate(&at);
+        Some(Resource {
+            id: id?,
+            body: body?,
+            ready_when,
+            include_when,
+            for_each,
+            gate,
+        })
+    }
+
+    fn body(&mut self, at: &At<'_>, many: bool) -> Option<Body> {
+        match (at.get("template"), at.get("externalRef")) {
+            (Some((template, path)), None) => {
+                self.object(template, path)?;
+                Some(Body::Template(template.clone()))
+            }
+            (None, Some((reference, path))) => {
+                if many {
+                    let message = "cannot use externalRef with forEach";
+                    self.problem(&at.path.child("forEach"), message);
+                }
+                self.reference(reference, path).map(Body::External)
+            }
+            (Some(_), Some((_, path))) => {
+                self.problem(&path, "cannot use externalRef with template");
+                None
+            }
+            (None, None) => {
+                let message = "exactly one of template or externalRef must be provided";
+                self.problem(&at.path, message);
+                None
+            }
+        }
+    }
+
+    fn reference(&mut self, reference: &Json, path: Path) -> Option<Reference> {
+        let at = self.object(reference, path)?;
+        self.only(&at, &["apiVersion", "kind", "metadata"]);
+        let api_version = self.required(&at, "apiVersion");
+        let kind = self.required(&at, "kind");
+        let Some((metadata, path)) = at.get("metadata") else {
+            self.problem(&at.path.child("metadata"), "it is required");
+            return None;
+        };
+        let metadata = self.object(metadata, path)?;
+        self.only(&metadata, &["name", "namespace", "selector"]);
+        let name = self.text(&metadata, "name");
+        let name = name.filter(|name| !name.trim().is_empty());
+        let namespace = self.text(&metadata, "namespace");
+        let target = match (name, metadata.get("selector")) {
+            (Some(name), None) => Target::Name(name),
+            (None, Some((selector, _))) => Target::Selector(selector.clone()),
+            (Some(_), Some(_)) | (None, None) => {
+                let message = "exactly one of name or selector must be provided";
+                self.problem(&metadata.path, message);
+                return None;
+            }
+        };
+        Some(Reference {
+            api_version: api_version?,
+            kind: kind?,
+            namespace: namespace.filter(|namespace| !namespace.is_empty()),
+            target,
+        })
+    }
+
+    fn for_each(&mut self, at: &At<'_>) -> Vec<(String, String)> {
+        let mut dimensions = Vec::new();
+        for (dimension, path) in self.items(at, "forEach", MAX_LIST) {
+            let Some(map) = self.object(dimension, path) else {
+                continue;
+            };
+            let mut entries = map.map.iter();
+            match (entries.next(), entries.next()) {
+                (Some((name, Json::String(list))), None) => {
+                    dimensions.push((name.clone(), list.clone()));
+                }
+                (Some((name, other)), None) => {
+                    self.wrong(&map.path.child(name), "a string", other);
+                }
+                (None | Some(_), _) => {
+                    let message = "each dimension is one name with one expression";
+                    self.problem(&map.path, message);
+                }
+            }
+        }
+        dimensions
+    }
+}

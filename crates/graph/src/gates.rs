@@ -1,0 +1,189 @@
+//! What holds resources and instances back: `propagateWhen` and `orderBy`.
+//!
+//! Here their names are checked, and that no two wait for each other. What they mean, and the
+//! functions that they call, is for `propagation` to say, which compiles them.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use deltaplane_api::field::Path;
+use deltaplane_expr::{Absent, Decl, Env, Span, check, env, syntax};
+
+use crate::compile::order::sorted;
+use crate::compile::scope::{Context, Names, Roots, Scope};
+use crate::definition::{Definition, GateText};
+use crate::graph::GraphKind;
+use crate::near::did_you_mean;
+use crate::problem::{Problem, Problems};
+
+/// What holds something back.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Gate {
+    /// All of them must hold. Nothing was said when this is nothing.
+    pub when: Option<Vec<GateExpression>>,
+    /// In which order items go through.
+    pub order_by: Option<GateExpression>,
+}
+
+/// An expression of a gate.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GateExpression {
+    /// The expression alone, without `${` and `}`.
+    pub source: Arc<str>,
+    /// Where it is in the definition.
+    pub path: Path,
+    /// The ids of the resources that it reads, its own among them.
+    pub reads: BTreeSet<String>,
+}
+
+/// The gates of a definition.
+pub(crate) struct Gates {
+    /// Of instances.
+    pub(crate) graph: Gate,
+    /// Of resources, in the order of the definition.
+    pub(crate) nodes: Vec<Gate>,
+}
+
+/// What gates may call that is no function of the language.
+const TIME: &str = "time";
+
+pub(crate) fn read(
+    definition: &Definition,
+    names: &Names<'_>,
+    kind: &GraphKind,
+    problems: &mut Problems,
+) -> Gates {
+    let spec = Path::new("spec");
+    let variables = [&*kind.singular, &*kind.plural, "instance", "instances"];
+    let any = || Decl::dynamic(Absent::Waits).clone();
+    let instance_env = syntax_env().with_variables(variables.map(|name| (name.to_owned(), any())));
+    let instances =
+        |ast: &syntax::Ast, _: &mut BTreeSet<usize>| wrong_names(ast, &instance_env, &variables);
+    let (graph, _) = gate(definition.gate(), &spec, definition, &instances, problems);
+    let mut nodes = Vec::new();
+    let mut waits = Vec::new();
+    for (index, resource) in definition.resources().iter().enumerate() {
+        let path = spec.child("resources").index(index);
+        let scope = names.scope(Some(index), &resource.for_each);
+        let of =
+            |ast: &syntax::Ast, reads: &mut BTreeSet<usize>| resource_names(ast, &scope, reads);
+        let (gate, mut on) = gate(&resource.gate, &path, definition, &of, problems);
+        on.remove(&index);
+        nodes.push(gate);
+        waits.push(on);
+    }
+    cycles(definition, &waits, problems);
+    Gates { graph, nodes }
+}
+
+/// Only for parsing: what is called is not looked up.
+fn syntax_env() -> Env {
+    static ENV: std::sync::OnceLock<Env> = std::sync::OnceLock::new();
+    ENV.get_or_init(|| env::gate().build()).clone()
+}
+
+/// What is wrong with the names in an expression.
+type Wrong = Vec<(Span, String, Option<String>)>;
+
+fn gate(
+    text: &GateText,
+    path: &Path,
+    definition: &Definition,
+    names: &dyn Fn(&syntax::Ast, &mut BTreeSet<usize>) -> Wrong,
+    problems: &mut Problems,
+) -> (Gate, BTreeSet<usize>) {
+    let mut waits = BTreeSet::new();
+    let mut one = |text: &str, path: Path, waits: &mut BTreeSet<usize>| {
+        let mut reads = BTreeSet::new();
+        let source = alone(text, &path, problems)?;
+        match deltaplane_expr::parse(source, &syntax_env()) {
+            Err(wrong) => problems.expression(&path, &wrong),
+            Ok(ast) => {
+                for (span, message, hint) in names(&ast, &mut reads) {
+                    let problem = Problem::new(&path, message).at(source, span);
+                    problems.push(problem.hinted(hint));
+                }
+            }
+        }
+        waits.extend(&reads);
+        let id = |index: &usize| definition.resources()[*index].id.clone();
+        Some(GateExpression {
+            source: source.into(),
+            path,
+            reads: reads.iter().map(id).collect(),
+        })
+    };
+    let when = text.when.as_ref().map(|when| {
+        let path = path.child("propagateWhen");
+        let all = when.iter().enumerate();
+        all.filter_map(|(index, text)| one(text, path.index(index), &mut waits))
+            .collect()
+    });
+    let mut ignored = BTreeSet::new();
+    let order_by = text.order_by.as_ref();
+    let order_by = order_by.and_then(|text| one(text, path.child("orderBy"), &mut ignored));
+    (Gate { when, order_by }, waits)
+}
+
+/// Gates are written bare, or as `${…}`.
+fn alone<'t>(text: &'t str, path: &Path, problems: &mut Problems) -> Option<&'t str> {
+    if !text.trim_start().starts_with("${") {
+        return Some(text);
+    }
+    let text = text.trim();
+    match syntax::expressions(text) {
+        Ok(found) if found.len() == 1 && found[0].len() + 3 == text.len() => Some(found[0]),
+        Ok(_) => {
+            problems.push(Problem::new(
+                path,
+                "only standalone expressions are allowed",
+            ));
+            None
+        }
+        Err(wrong) => {
+            problems.expression(path, &wrong);
+            None
+        }
+    }
+}
+
+fn wrong_names(ast: &syntax::Ast, env: &Env, allowed: &[&str]) -> Wrong {
+    let unknown = check::names(ast, env).unknown.into_iter();
+    let unknown = unknown.filter(|(_, name)| &**name != TIME);
+    unknown
+        .map(|(span, name)| {
+            let hint = did_you_mean(&name, allowed.iter().copied());
+            (span, format!("there is no `{name}`"), hint)
+        })
+        .collect()
+}
+
+fn resource_names(ast: &syntax::Ast, scope: &Scope<'_>, reads: &mut BTreeSet<usize>) -> Wrong {
+    let mut wrong = wrong_names(ast, &scope.env, &scope.allowed(Context::Gate));
+    let mut roots = Roots::default();
+    for reference in check::references(ast, &scope.env) {
+        match scope.note(&reference, Context::Gate, &mut roots) {
+            Ok(()) => reads.extend(scope.names.ids.get(&*reference.path.root)),
+            Err(_) => {
+                let message = format!("`{}` cannot be used in a gate", reference.path.root);
+                wrong.push((reference.span, message, None));
+            }
+        }
+    }
+    wrong
+}
+
+/// Two gates that wait for each other never open.
+fn cycles(definition: &Definition, waits: &[BTreeSet<usize>], problems: &mut Problems) {
+    let ids: Vec<&str> = definition.resources().iter().map(|one| &*one.id).collect();
+    for cycle in sorted(waits).err().unwrap_or_default() {
+        let names: Vec<&str> = cycle
+            .iter()
+            .chain(cycle.first())
+            .map(|at| ids[*at])
+            .collect();
+        let message = format!("gates wait for each other: {}", names.join(" -> "));
+        let path = Path::new("spec").child("resources").index(cycle[0]);
+        problems.push(Problem::new(&path.child("propagateWhen"), message));
+    }
+}

@@ -1,0 +1,235 @@
+//! By what definitions are told apart: our version, and kro's hash.
+
+use std::fmt::Write;
+
+use serde_json::Value as Json;
+use sha2::{Digest, Sha256};
+
+use crate::definition::{Body, Definition, GateText, Instance, Reference, Resource, Target};
+use crate::gojson;
+use crate::graph::Version;
+
+/// A digest of the whole spec; the order of fields does not count.
+pub(crate) fn version(definition: &Definition) -> Version {
+    let mut text = String::new();
+    gojson::write(&mut text, &definition.spec);
+    let digest = Sha256::digest(text.as_bytes());
+    let mut hex = String::with_capacity(2 * digest.len());
+    for byte in digest {
+        let _ = write!(hex, "{byte:02x}");
+    }
+    Version(hex)
+}
+
+/// kro's hash: of the spec as its types would write it, with resources by id and conditions
+/// sorted. What kro does not know is written behind, so that definitions without it have the hash
+/// that kro gives them.
+pub(crate) fn revision(definition: &Definition) -> String {
+    let mut writer = Writer::default();
+    writer.spec(definition);
+    format!("{:016x}", fnv64a(writer.out.as_bytes()))
+}
+
+fn fnv64a(bytes: &[u8]) -> u64 {
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
+    })
+}
+
+/// Writes objects field by field, in the order of kro's structs.
+#[derive(Default)]
+struct Writer {
+    out: String,
+}
+
+impl Writer {
+    fn open(&mut self) {
+        self.out.push('{');
+    }
+
+    fn close(&mut self) {
+        self.out.push('}');
+    }
+
+    fn key(&mut self, key: &str) {
+        if !self.out.ends_with(['{', '[']) {
+            self.out.push(',');
+        }
+        gojson::write_text(&mut self.out, key);
+        self.out.push(':');
+    }
+
+    fn text(&mut self, key: &str, text: &str) {
+        if !text.is_empty() {
+            self.key(key);
+            gojson::write_text(&mut self.out, text);
+        }
+    }
+
+    /// What kro keeps as it is: null when there is nothing.
+    fn raw(&mut self, key: &str, value: &Json) {
+        self.key(key);
+        gojson::write(&mut self.out, value);
+    }
+
+    fn json(&mut self, key: &str, value: impl Into<Json>) {
+        let value = value.into();
+        let empty = match &value {
+            Json::Array(items) => items.is_empty(),
+            Json::Object(map) => map.is_empty(),
+            Json::Null | Json::Bool(_) | Json::Number(_) | Json::String(_) => false,
+        };
+        if !empty {
+            self.raw(key, &value);
+        }
+    }
+
+    fn spec(&mut self, definition: &Definition) {
+        self.open();
+        self.key("schema");
+        self.instance(&definition.schema);
+        let mut resources: Vec<&Resource> = definition.resources.iter().collect();
+        resources.sort_by(|a, b| a.id.cmp(&b.id));
+        if !resources.is_empty() {
+            self.key("resources");
+            self.out.push('[');
+            for (index, resource) in resources.into_iter().enumerate() {
+                if index > 0 {
+                    self.out.push(',');
+                }
+                self.resource(resource);
+            }
+            self.out.push(']');
+        }
+        self.gate(&definition.gate);
+        self.close();
+    }
+
+    fn instance(&mut self, schema: &Instance) {
+        self.open();
+        self.text("kind", &schema.kind);
+        self.text("apiVersion", &schema.version);
+        self.text("group", &schema.group);
+        self.raw("spec", &schema.spec);
+        self.raw("types", &schema.types);
+        self.raw("status", &schema.status);
+        let scope = if schema.namespaced {
+            "Namespaced"
+        } else {
+            "Cluster"
+        };
+        self.text("scope", scope);
+        if !schema.columns.is_empty() {
+            self.key("additionalPrinterColumns");
+            self.out.push('[');
+            for (index, column) in schema.columns.iter().enumerate() {
+                if index > 0 {
+                    self.out.push(',');
+                }
+                self.column(column);
+            }
+            self.out.push(']');
+        }
+        self.json("shortNames", schema.short_names.clone());
+        self.json("categories", schema.categories.clone());
+        if let Some(metadata) = &schema.metadata {
+            self.key("metadata");
+            self.open();
+            self.json("labels", object(metadata.labels.iter()));
+            self.json("annotations", object(metadata.annotations.iter()));
+            self.close();
+        }
+        self.close();
+    }
+
+    fn column(&mut self, column: &Json) {
+        self.open();
+        for key in [
+            "name",
+            "type",
+            "format",
+            "description",
+            "priority",
+            "jsonPath",
+        ] {
+            let always = matches!(key, "name" | "type" | "jsonPath");
+            match column.get(key) {
+                Some(Json::String(text)) if always || !text.is_empty() => {
+                    self.key(key);
+                    gojson::write_text(&mut self.out, text);
+                }
+                Some(Json::Number(number)) if number.as_f64() != Some(0.0) => {
+                    self.raw(key, &Json::Number(number.clone()));
+                }
+                Some(_) | None if always => {
+                    self.key(key);
+                    self.out.push_str("\"\"");
+                }
+                Some(_) | None => {}
+            }
+        }
+        self.close();
+    }
+
+    fn resource(&mut self, resource: &Resource) {
+        self.open();
+        self.text("id", &resource.id);
+        match &resource.body {
+            Body::Template(template) => self.raw("template", template),
+            Body::External(reference) => {
+                self.raw("template", &Json::Null);
+                self.key("externalRef");
+                self.reference(reference);
+            }
+        }
+        self.json("readyWhen", sorted(&resource.ready_when));
+        self.json("includeWhen", sorted(&resource.include_when));
+        let dimension = |(name, list): &(String, String)| object([(name, list)]);
+        let for_each: Vec<Json> = resource.for_each.iter().map(dimension).collect();
+        self.json("forEach", for_each);
+        self.gate(&resource.gate);
+        self.close();
+    }
+
+    fn reference(&mut self, reference: &Reference) {
+        self.open();
+        self.raw("apiVersion", &reference.api_version.as_str().into());
+        self.raw("kind", &reference.kind.as_str().into());
+        self.key("metadata");
+        self.open();
+        let (name, selector) = match &reference.target {
+            Target::Name(name) => (name.as_str(), &Json::Null),
+            Target::Selector(selector) => ("", selector),
+        };
+        self.text("name", name);
+        self.text(
+            "namespace",
+            reference.namespace.as_deref().unwrap_or_default(),
+        );
+        self.raw("selector", selector);
+        self.close();
+        self.close();
+    }
+
+    fn gate(&mut self, gate: &GateText) {
+        if let Some(when) = &gate.when {
+            self.raw("propagateWhen", &Json::from(sorted(when)));
+        }
+        self.text("orderBy", gate.order_by.as_deref().unwrap_or_default());
+    }
+}
+
+fn sorted(texts: &[String]) -> Vec<String> {
+    let mut texts = texts.to_vec();
+    texts.sort();
+    texts
+}
+
+fn object<'t>(entries: impl IntoIterator<Item = (&'t String, &'t String)>) -> Json {
+    let entries = entries.into_iter();
+    Json::Object(
+        entries
+            .map(|(key, value)| (key.clone(), value.as_str().into()))
+            .collect(),
+    )
+}
