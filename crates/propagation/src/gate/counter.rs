@@ -99,7 +99,7 @@ fn counter(
 
 /// The environment with one more variable, which hides others of its name.
 pub(super) fn with_element(env: &Env, name: &str, decl: &deltaplane_expr::Decl) -> Env {
-    let variables = env.variables().iter();
+    let variables = env.variables();
     let variables = variables.map(|one| (one.name.to_string(), (*one.decl).clone()));
     env.with_variables(variables.chain([(name.to_owned(), decl.clone())]))
 }
