@@ -4,6 +4,7 @@
 //! - [`definitions`]: custom kinds
 //! - [`events`]: the end of events
 //! - [`garbage`]: objects and their owners
+//! - [`graphs`]: definitions of graphs, and their instances
 //! - [`namespaces`]: the end of namespaces
 //! - [`roles`]: roles that gather others' rules
 //!
@@ -32,6 +33,7 @@ mod content;
 pub mod definitions;
 pub mod events;
 pub mod garbage;
+pub mod graphs;
 pub mod namespaces;
 mod queue;
 pub mod roles;

@@ -19,7 +19,7 @@ pub(crate) const TENANT: &str = deltaplane_apiserver::TENANT;
 /// Who writes what came across the border. Nobody can act as this user from outside the process.
 pub const SYNC_USER: &str = "system:deltaplane:sync";
 /// Who our own controllers are, in every control plane. Nobody can act as this user, either.
-pub(crate) const CONTROLLERS: &str = "system:deltaplane:controllers";
+pub const CONTROLLERS: &str = "system:deltaplane:controllers";
 /// The annotation of a zone with the revision up to which deletions there are approved.
 pub const APPROVED: &str = "fleet.deltaplane.io/approve-deletions";
 /// The annotation of a zone with the id of the join token that counts.

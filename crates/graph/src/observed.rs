@@ -13,8 +13,6 @@ use crate::kinds::Gvk;
 #[derive(Clone, Debug, Default)]
 pub struct Observed {
     nodes: BTreeMap<String, BTreeMap<ObjectId, Arc<Live>>>,
-    /// What is where an object of this instance should be, and is somebody else's.
-    foreign: BTreeMap<ObjectId, Owner>,
 }
 
 /// Which object.
@@ -79,15 +77,6 @@ impl Observed {
         if let Some(objects) = self.nodes.get_mut(node) {
             objects.remove(id);
         }
-    }
-
-    /// Somebody else's object is where one of this instance may want to be.
-    pub fn insert_foreign(&mut self, id: ObjectId, owner: Owner) {
-        self.foreign.insert(id, owner);
-    }
-
-    pub fn foreign(&self, id: &ObjectId) -> Option<&Owner> {
-        self.foreign.get(id)
     }
 
     /// The objects of a node, in the order of their kinds and names.

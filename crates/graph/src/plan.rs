@@ -35,11 +35,13 @@ pub struct Instance<'a> {
 }
 
 /// What a plan is made of.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub struct Inputs<'a> {
     pub graph: &'a Graph,
     pub instance: Instance<'a>,
     pub observed: &'a Observed,
+    /// Whose an object is, if it is somebody else's.
+    pub taken: &'a dyn Fn(&ObjectId) -> Option<Owner>,
     /// Which program applies it, for a label.
     pub product: &'a str,
 }

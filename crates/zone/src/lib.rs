@@ -26,7 +26,9 @@ use deltaplane_apiserver::ApiServer;
 use deltaplane_border::{Mirror, MirrorConfig, Openings};
 use deltaplane_client::pace::Backoff;
 use deltaplane_client::{ConnectError, Pace, in_process};
-use deltaplane_fleet::kinds::GROUP;
+use deltaplane_controllers::Context;
+use deltaplane_controllers::graphs::{self, Mode};
+use deltaplane_fleet::kinds::{CONTROLLERS, GROUP};
 use deltaplane_fleet::{LineageError, Ownership, SYNC_USER, follow_definitions, open_lineage};
 use deltaplane_plane::{Extensions, Opened, Plane, PlaneConfig, PlaneError, Role};
 use deltaplane_runtime::identity::{HubUrl, JoinString};
@@ -34,6 +36,7 @@ use deltaplane_runtime::tasks::TaskError;
 use deltaplane_runtime::{Clock, Stop, Tasks};
 use deltaplane_store::Store;
 use deltaplane_sync::{Origin, Revision, ZoneName};
+use futures::FutureExt;
 use kube::Client;
 use tokio::sync::watch;
 
@@ -130,6 +133,9 @@ impl Zone {
         let (definitions, known) = watch::channel(Arc::default());
         let extensions = Extensions {
             admission: vec![Arc::new(Ownership::in_zone(name.clone(), known))],
+            beginning: Some(Box::new(|api| {
+                async move { graphs::install(&controllers(&api)).await }.boxed()
+            })),
             ..Extensions::default()
         };
         let plane = opened.start(extensions).await?;
@@ -141,6 +147,7 @@ impl Zone {
         plane.front().spawn("computed fields", |stop| {
             follow_definitions(one, pace, definitions, stop)
         });
+        spawn_graphs(plane.front(), controllers(plane.api()));
         let endpoint = Endpoint {
             client,
             api: Arc::new(Embedded(plane.api().clone())),
@@ -185,6 +192,22 @@ impl Zone {
     pub async fn run(self, stop: Stop) -> Result<(), ZoneError> {
         Ok(self.plane.run(stop).await?)
     }
+}
+
+/// A client in this process, for controllers.
+fn controllers(api: &ApiServer) -> Client {
+    let identity = Identity::authenticated(CONTROLLERS, &[MASTERS]);
+    in_process(api.clone(), identity)
+}
+
+/// Runs graphs.
+fn spawn_graphs(tasks: &Tasks, client: Client) {
+    let pace = Pace::system();
+    let context = Context { client, pace };
+    let group = tasks.group("graph");
+    tasks.spawn("graphs", |stop| {
+        graphs::run(context, Mode::Run, group, stop)
+    });
 }
 
 /// Whether a zone with this data directory has joined a hub.

@@ -34,12 +34,7 @@ pub(super) fn prune(walk: &Walk<'_>) -> Vec<Prune> {
     let all = walk.inputs.observed.iter();
     let unwanted =
         all.filter(|(node, live)| !external.contains(node) && !walk.wanted.contains_key(&live.id));
-    let pruned = unwanted.map(|(node, live)| Prune {
-        id: live.id.clone(),
-        uid: live.uid.clone(),
-        node: node.to_owned(),
-        wave: wave(live),
-    });
+    let pruned = unwanted.map(|(node, live)| Prune::of(node, live));
     let mut pruned: Vec<Prune> = pruned.collect();
     let highest = pruned.iter().map(|prune| prune.wave).max();
     pruned.retain(|prune| Some(prune.wave) == highest);
@@ -60,9 +55,18 @@ fn is_settled(standing: &Standing) -> bool {
     }
 }
 
-/// The wave that is written on an object; the last to go if there is none.
-pub(super) fn wave(live: &Live) -> u32 {
-    let written = &live.json()["metadata"]["annotations"][labels::APPLY_ORDER];
-    let written = written.as_str().and_then(|text| text.parse().ok());
-    written.unwrap_or(0)
+// === impl Prune ===
+
+impl Prune {
+    /// The object of a node. Without a wave written on it, it is among the last to go.
+    pub fn of(node: &str, live: &Live) -> Self {
+        let written = &live.json()["metadata"]["annotations"][labels::APPLY_ORDER];
+        let written = written.as_str().and_then(|text| text.parse().ok());
+        Self {
+            id: live.id.clone(),
+            uid: live.uid.clone(),
+            node: node.to_owned(),
+            wave: written.unwrap_or(0),
+        }
+    }
 }

@@ -97,6 +97,7 @@ impl World {
                 graph: &self.graph,
                 instance: Instance::new(&self.instance),
                 observed: &self.observed,
+                taken: &|_| None,
                 product: "test",
             });
             let again = plan.apply.len() + plan.prune.len() > 0;

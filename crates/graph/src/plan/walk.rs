@@ -200,11 +200,9 @@ impl<'a> Walk<'a> {
             return Some(Standing::Failed(Wrong::at(place, message)));
         }
         self.wanted.insert(wanted.id.clone(), index);
-        if let Some(owner) = self.inputs.observed.foreign(&wanted.id) {
-            return Some(Standing::Taken {
-                id: wanted.id.clone(),
-                owner: owner.clone(),
-            });
+        if let Some(owner) = (self.inputs.taken)(&wanted.id) {
+            let id = wanted.id.clone();
+            return Some(Standing::Taken { id, owner });
         }
         let ending = live.is_some_and(|live| live.deleting);
         ending.then(|| Standing::Ending {

@@ -1,0 +1,373 @@
+//! Graphs: definitions become kinds, and instances of those kinds become objects.
+//!
+//! [`definition`] compiles a definition, serves its kind and keeps its revisions; [`runner`] goes
+//! through the instances of a kind; [`instance`] makes one of them, or ends it; [`objects`] is what
+//! there is of their objects; [`kinds`] is what the API says that objects look like.
+//!
+//! Not here: what a definition means and what is to be done for an instance (`graph`, pure).
+//!
+//! Invariants: what is as it should be is neither read nor written; a graph that cannot run keeps
+//! no other from running; an instance can be deleted whether its definition is there, or valid, or
+//! not; a definition that does not compile leaves in force what was before.
+
+pub mod api;
+mod conditions;
+mod definition;
+mod instance;
+mod kinds;
+mod objects;
+mod report;
+mod revision;
+mod runner;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use deltaplane_client::{
+    Cache, Catalog, Discovery, Feed, Item, ObjectKey, Query, RequestError, Resource, request,
+};
+use deltaplane_graph::{Definition, Graph, Gvk, Lookup, Problems, compile, labels};
+use deltaplane_runtime::{Stop, TaskGroup};
+use futures::StreamExt;
+use parking_lot::Mutex;
+use serde::de::IgnoredAny;
+use serde_json::Value;
+use tokio::sync::watch;
+
+use crate::Context;
+use crate::queue::{Failure, Next, Work};
+
+use definition::{Kind, Progress};
+use kinds::Kinds;
+use objects::Objects;
+use revision::Revision;
+use runner::{Known, Serving};
+
+/// What is done with graphs here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// Their kinds are served, so that they can be authored; nothing runs.
+    Author,
+    /// Their instances run.
+    Run,
+}
+
+/// Definitions are compiled and served beside each other.
+const AT_ONCE: usize = 4;
+
+/// All that the work on a definition shares with others.
+#[derive(Clone)]
+struct Graphs {
+    context: Context,
+    mode: Mode,
+    tasks: TaskGroup,
+    discovery: Discovery,
+    objects: Objects,
+    kinds: Arc<tokio::sync::Mutex<Kinds>>,
+    runners: Arc<Mutex<BTreeMap<String, watch::Sender<Serving>>>>,
+}
+
+/// What there is of one definition.
+struct Seen {
+    definition: Option<Arc<Value>>,
+    revisions: Vec<Revision>,
+    /// The kind that it made.
+    kind: Option<Arc<Value>>,
+}
+
+/// Makes the kinds that graphs are written in be there.
+pub async fn install(client: &kube::Client) -> Result<(), RequestError> {
+    for kind in api::kinds() {
+        let name = kind["metadata"]["name"].as_str().unwrap_or_default();
+        let path = api::custom_kinds().object_path(&ObjectKey::cluster(name));
+        let path = format!("{path}?fieldManager=deltaplane&force=true");
+        request::apply::<IgnoredAny>(client, &path, &kind).await?;
+    }
+    Ok(())
+}
+
+/// Runs graphs until told to stop. What it starts belongs to `tasks`.
+pub async fn run(context: Context, mode: Mode, tasks: TaskGroup, stop: Stop) {
+    let Context { client, pace } = context.clone();
+    let (discovery, follower) = deltaplane_client::discovery::follow(client.clone(), pace);
+    let graphs = Graphs {
+        objects: Objects::new(context.clone(), tasks.clone()),
+        kinds: Arc::new(tokio::sync::Mutex::new(Kinds::new(client))),
+        runners: Arc::default(),
+        context,
+        mode,
+        tasks,
+        discovery,
+    };
+    let following = follower.run(stop.clone());
+    let keeping = stop.unless(graphs.keep());
+    tokio::join!(following, keeping);
+}
+
+// === impl Graphs ===
+
+impl Graphs {
+    async fn keep(&self) {
+        let Context { client, pace } = &self.context;
+        let feed = |query: Query| Feed::new(client.clone(), query, pace.clone()).events();
+        let mut definitions = feed(Query::all(api::definitions()));
+        let mut revisions = feed(Query::all(api::revisions()));
+        let owned = format!("{}=true", labels::OWNED);
+        let mut served = feed(Query::all(api::custom_kinds()).with_labels(&owned));
+        let mut all: Cache<Arc<Value>> = Cache::new();
+        let mut kept: Cache<(String, Revision)> = Cache::new();
+        let mut made: Cache<Arc<Value>> = Cache::new();
+        let mut work: Work<String> = Work::new(AT_ONCE, pace.clone());
+        let mut discovery = self.discovery.clone();
+        loop {
+            let complete = all.is_synced() && kept.is_synced() && made.is_synced();
+            tokio::select! {
+                Some(event) = definitions.next() => {
+                    for key in all.apply(event, |item| whole(&item)) {
+                        work.add(key.name);
+                    }
+                }
+                Some(event) = revisions.next() => {
+                    for key in kept.apply(event, |item| Revision::read(&item.parse().ok()?)) {
+                        if let Some((name, _)) = kept.get(&key) {
+                            work.add(name.clone());
+                        }
+                    }
+                }
+                Some(event) = served.next() => {
+                    for key in made.apply(event, |item| whole(&item)) {
+                        if let Some(name) = made.get(&key).and_then(|kind| owner(kind)) {
+                            work.add(name);
+                        }
+                    }
+                }
+                _ = discovery.changed() => {
+                    self.kinds.lock().await.changed();
+                    for (key, _) in all.iter() {
+                        work.add(key.name.clone());
+                    }
+                }
+                name = work.next(), if complete => {
+                    let seen = Seen {
+                        definition: all.get(&ObjectKey::cluster(&name)).cloned(),
+                        revisions: of(&kept, &name),
+                        kind: made.iter().map(|(_, kind)| kind).find(|kind| owner(kind).as_deref() == Some(&name)).cloned(),
+                    };
+                    work.start(name.clone(), self.clone().reconcile(name, seen));
+                }
+            }
+        }
+    }
+
+    async fn reconcile(self, name: String, seen: Seen) -> Result<Next, Failure> {
+        let Some(object) = &seen.definition else {
+            self.orphaned(&name, seen.kind.as_deref());
+            return Ok(Next::Rest);
+        };
+        let catalog = self.discovery.clone().current().await;
+        let graph = match self.compiled(object, &catalog).await {
+            Ok(graph) => Arc::new(graph),
+            Err(problems) => return self.refuse(&name, object, &seen, &problems, &catalog).await,
+        };
+        let kind = definition::serve(&self.context, object, &graph, seen.kind.as_deref()).await?;
+        let mut progress = Progress {
+            accepted: Ok(()),
+            kind,
+            revision: None,
+        };
+        if progress.kind == Kind::Ready {
+            let revisions = &seen.revisions;
+            progress.revision =
+                Some(definition::keep_revision(&self.context, object, &graph, revisions).await?);
+            if self.mode == Mode::Run {
+                self.serve(&name, object, Ok(graph.clone()));
+            }
+        }
+        definition::tell(&self.context, object, Some(&graph), &progress).await?;
+        Ok(Next::Rest)
+    }
+
+    async fn compiled(&self, object: &Value, catalog: &Catalog) -> Result<Graph, Problems> {
+        let definition = Definition::read(object)?;
+        let found = {
+            let mut kinds = self.kinds.lock().await;
+            kinds.look_up(definition.kinds(), catalog).await
+        };
+        compile(&definition, &|gvk| {
+            found.get(gvk).cloned().unwrap_or(Lookup::Absent)
+        })
+    }
+
+    /// A definition that does not compile: what was in force stays.
+    async fn refuse(
+        &self,
+        name: &str,
+        object: &Arc<Value>,
+        seen: &Seen,
+        problems: &Problems,
+        catalog: &Catalog,
+    ) -> Result<Next, Failure> {
+        if self.mode == Mode::Run && seen.kind.is_some() {
+            self.serve_last(name, object, seen, catalog).await;
+        }
+        let newest = seen.revisions.iter().map(|revision| revision.number).max();
+        let progress = Progress {
+            accepted: Err(definition::told(problems)),
+            kind: match seen.kind.is_some() {
+                true => Kind::Ready,
+                false => Kind::Pending,
+            },
+            revision: newest,
+        };
+        definition::tell(&self.context, object, None, &progress).await?;
+        Ok(Next::Rest)
+    }
+
+    /// Runs the newest revision that compiles, unless something runs.
+    async fn serve_last(&self, name: &str, object: &Value, seen: &Seen, catalog: &Catalog) {
+        let running = self
+            .runners
+            .lock()
+            .get(name)
+            .is_some_and(|one| one.borrow().graph.is_ok());
+        if running {
+            return;
+        }
+        let mut revisions: Vec<&Revision> = seen.revisions.iter().collect();
+        revisions.sort_by_key(|revision| -revision.number);
+        for revision in revisions {
+            let mut then = object.clone();
+            then["spec"] = revision.spec.clone();
+            if let Ok(graph) = self.compiled(&then, catalog).await {
+                self.serve(name, object, Ok(Arc::new(graph)));
+                return;
+            }
+        }
+        self.orphaned(name, seen.kind.as_deref());
+    }
+
+    /// Instances run by this graph from now on.
+    fn serve(&self, name: &str, object: &Value, graph: Result<Arc<Graph>, String>) {
+        let resource = match &graph {
+            Ok(graph) => resource(graph),
+            Err(_) => return,
+        };
+        let uid = object["metadata"]["uid"].as_str().unwrap_or_default();
+        let definition = instance::Definition {
+            name: name.to_owned(),
+            uid: uid.to_owned(),
+        };
+        let places = graph
+            .as_ref()
+            .map(|graph| places(graph))
+            .unwrap_or_default();
+        let serving = Serving {
+            definition: Arc::new(definition),
+            graph,
+            places: Arc::new(places),
+        };
+        self.publish(name, resource, serving);
+    }
+
+    /// A kind whose definition is gone, or was never valid: its instances can be deleted.
+    fn orphaned(&self, name: &str, kind: Option<&Value>) {
+        let Some(resource) = kind.and_then(defined).filter(|_| self.mode == Mode::Run) else {
+            return;
+        };
+        let definition = instance::Definition {
+            name: name.to_owned(),
+            uid: String::new(),
+        };
+        let serving = Serving {
+            definition: Arc::new(definition),
+            graph: Err(format!("the ResourceGraphDefinition {name} is gone")),
+            places: Arc::default(),
+        };
+        self.publish(name, resource, serving);
+    }
+
+    fn publish(&self, name: &str, resource: Resource, serving: Serving) {
+        let mut runners = self.runners.lock();
+        if let Some(runner) = runners.get(name) {
+            runner.send_if_modified(|now| {
+                let other = !now.is_like(&serving);
+                if other {
+                    *now = serving;
+                }
+                other
+            });
+            return;
+        }
+        let (sender, receiver) = watch::channel(serving);
+        runners.insert(name.to_owned(), sender);
+        let known = Known {
+            context: self.context.clone(),
+            objects: self.objects.clone(),
+            discovery: self.discovery.clone(),
+            resource,
+        };
+        let stop = self.tasks.stop();
+        self.tasks.spawn(async move {
+            stop.unless(runner::run(known, receiver)).await;
+        });
+    }
+}
+
+fn whole(item: &Item) -> Option<Arc<Value>> {
+    let mut json: Value = item.parse().ok()?;
+    json["metadata"].as_object_mut()?.remove("managedFields");
+    Some(Arc::new(json))
+}
+
+/// The definition that a kind belongs to.
+fn owner(kind: &Value) -> Option<String> {
+    let name = kind["metadata"]["labels"][labels::DEFINITION_NAME].as_str();
+    name.map(str::to_owned)
+}
+
+fn of(kept: &Cache<(String, Revision)>, name: &str) -> Vec<Revision> {
+    let all = kept.iter().map(|(_, kept)| kept);
+    let ours = all.filter(|(definition, _)| definition == name);
+    ours.map(|(_, revision)| revision.clone()).collect()
+}
+
+/// Where the instances of a graph are.
+fn resource(graph: &Graph) -> Resource {
+    let kind = graph.kind();
+    Resource {
+        group: kind.group.clone(),
+        version: kind.version.clone(),
+        plural: kind.plural.clone(),
+        kind: kind.kind.clone(),
+        namespaced: kind.namespaced,
+    }
+}
+
+/// Where the objects of a definition of a kind are.
+fn defined(kind: &Value) -> Option<Resource> {
+    let spec = &kind["spec"];
+    let text = |value: &Value| value.as_str().map(str::to_owned);
+    Some(Resource {
+        group: text(&spec["group"])?,
+        version: text(&spec["versions"][0]["name"])?,
+        plural: text(&spec["names"]["plural"])?,
+        kind: text(&spec["names"]["kind"])?,
+        namespaced: spec["scope"] == "Namespaced",
+    })
+}
+
+/// Where the objects of a graph are.
+fn places(graph: &Graph) -> BTreeMap<Gvk, Resource> {
+    let place = |node: &deltaplane_graph::Node| {
+        let gvk = node.gvk();
+        let resource = Resource {
+            group: gvk.group.clone(),
+            version: gvk.version.clone(),
+            plural: node.plural().to_owned(),
+            kind: gvk.kind.clone(),
+            namespaced: node.namespaced(),
+        };
+        (gvk.clone(), resource)
+    };
+    graph.nodes().iter().map(place).collect()
+}

@@ -1,0 +1,142 @@
+//! Conditions as kro writes them: of this generation, and one at the root that follows the others.
+//! Pure.
+
+use deltaplane_api::time::Time;
+use serde_json::{Value, json};
+
+/// What a condition says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Condition {
+    pub(super) r#type: &'static str,
+    pub(super) holds: Holds,
+    pub(super) reason: &'static str,
+    pub(super) message: String,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Holds {
+    True,
+    False,
+    Unknown,
+}
+
+/// The root of the others.
+const READY: &str = "Ready";
+
+/// All conditions with the root: what changes its status does so now.
+pub(super) fn written(list: &[Condition], before: &Value, generation: i64, now: Time) -> Value {
+    let root = root(list);
+    let all = list.iter().chain([&root]);
+    let written = all.map(|one| {
+        let status = one.holds.text();
+        json!({
+            "type": one.r#type,
+            "status": status,
+            "reason": one.reason,
+            "message": one.message,
+            "observedGeneration": generation,
+            "lastTransitionTime": since(before, one.r#type, status, now),
+        })
+    });
+    written.collect()
+}
+
+/// It holds if all others do; otherwise it says what one of them says: what is false comes before
+/// what is unknown.
+fn root(list: &[Condition]) -> Condition {
+    let with = |holds: Holds| list.iter().find(|one| one.holds == holds);
+    match with(Holds::False).or_else(|| with(Holds::Unknown)) {
+        Some(one) => Condition {
+            r#type: READY,
+            ..one.clone()
+        },
+        None => Condition::holds(READY, READY, ""),
+    }
+}
+
+fn since(before: &Value, r#type: &str, status: &str, now: Time) -> String {
+    let mut before = before.as_array().into_iter().flatten();
+    let same = before.find(|one| one["type"] == r#type && one["status"] == status);
+    let since = same.and_then(|one| one["lastTransitionTime"].as_str());
+    since.map_or_else(|| now.to_string(), str::to_owned)
+}
+
+// === impl Condition ===
+
+impl Condition {
+    pub(super) fn holds(r#type: &'static str, reason: &'static str, message: &str) -> Self {
+        Self::new(r#type, Holds::True, reason, message)
+    }
+
+    pub(super) fn fails(r#type: &'static str, reason: &'static str, message: &str) -> Self {
+        Self::new(r#type, Holds::False, reason, message)
+    }
+
+    pub(super) fn unknown(r#type: &'static str, reason: &'static str, message: &str) -> Self {
+        Self::new(r#type, Holds::Unknown, reason, message)
+    }
+
+    fn new(r#type: &'static str, holds: Holds, reason: &'static str, message: &str) -> Self {
+        Self {
+            r#type,
+            holds,
+            reason,
+            message: shortened(message),
+        }
+    }
+}
+
+/// Messages are read by people, and kept with the object.
+const LONGEST: usize = 8 << 10;
+
+fn shortened(message: &str) -> String {
+    if message.len() <= LONGEST {
+        return message.to_owned();
+    }
+    let mut end = LONGEST;
+    while !message.is_char_boundary(end) {
+        end -= 1;
+    }
+    format!("{}…", &message[..end])
+}
+
+// === impl Holds ===
+
+impl Holds {
+    fn text(self) -> &'static str {
+        match self {
+            Self::True => "True",
+            Self::False => "False",
+            Self::Unknown => "Unknown",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_root_says_what_is_wrong() {
+        let list = [
+            Condition::holds("A", "Fine", ""),
+            Condition::unknown("B", "NotYet", "later"),
+            Condition::fails("C", "Broken", "it is"),
+        ];
+        assert_eq!(root(&list[..1]), Condition::holds("Ready", "Ready", ""));
+        assert_eq!(root(&list[..2]).reason, "NotYet");
+        assert_eq!(root(&list), Condition::fails("Ready", "Broken", "it is"));
+    }
+
+    #[test]
+    fn the_time_is_that_of_the_last_change_of_status() {
+        let list = [Condition::holds("A", "Fine", "")];
+        let first = written(&list, &Value::Null, 1, Time::from_unix(0));
+        let second = written(&list, &first, 2, Time::from_unix(60));
+        assert_eq!(second[0]["lastTransitionTime"], "1970-01-01T00:00:00Z");
+        assert_eq!(second[0]["observedGeneration"], 2);
+        let failed = [Condition::fails("A", "Broken", "")];
+        let third = written(&failed, &second, 2, Time::from_unix(60));
+        assert_eq!(third[0]["lastTransitionTime"], "1970-01-01T00:01:00Z");
+    }
+}

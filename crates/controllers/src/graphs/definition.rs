@@ -1,0 +1,304 @@
+//! One definition: compiled, its kind served, its revisions kept, its status told.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use deltaplane_api::time::Time;
+use deltaplane_client::{ObjectKey, RequestError, request};
+use deltaplane_graph::{Graph, Problems, labels};
+use deltaplane_schema::compat;
+use serde::de::IgnoredAny;
+use serde_json::{Value, json};
+
+use super::api;
+use super::conditions::{Condition, written};
+use super::revision::{self, Issue, Revision};
+use crate::Context;
+use crate::queue::Failure;
+
+/// How far a definition is.
+#[derive(Clone, Debug)]
+pub(super) struct Progress {
+    pub(super) accepted: Result<(), String>,
+    pub(super) kind: Kind,
+    pub(super) revision: Option<i64>,
+}
+
+/// How it stands with the kind that a definition makes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// It is served, as the definition says.
+    Ready,
+    /// It is not served yet.
+    Pending,
+    Failed(String),
+}
+
+/// Who makes the kinds of graphs.
+const MANAGER: &str = "kro.run/definitions";
+/// The author's word that instances may break.
+const BREAKING: &str = "kro.run/allow-breaking-changes";
+/// A message names no more changes.
+const CHANGES: usize = 3;
+
+/// Sees to it that the kind is served as the graph has it. What is there now is given.
+pub(super) async fn serve(
+    context: &Context,
+    definition: &Value,
+    graph: &Graph,
+    there: Option<&Value>,
+) -> Result<Kind, Failure> {
+    let mut wanted = graph.crd().clone();
+    let metadata = &definition["metadata"];
+    let name = metadata["name"].as_str().unwrap_or_default();
+    let marks = [
+        (labels::OWNED, "true"),
+        (labels::VERSION, env!("CARGO_PKG_VERSION")),
+        (
+            labels::DEFINITION,
+            metadata["uid"].as_str().unwrap_or_default(),
+        ),
+        (labels::DEFINITION_NAME, name),
+    ];
+    for (key, text) in marks {
+        wanted["metadata"]["labels"][key] = labels::value(text).into();
+    }
+    if let Some(there) = there {
+        if let Some(why) = refusal(definition, name, there, &wanted) {
+            return Ok(Kind::Failed(why));
+        }
+        if is_like(there, &wanted) {
+            return Ok(match is_served(there) {
+                true => Kind::Ready,
+                false => Kind::Pending,
+            });
+        }
+    }
+    let crd = wanted["metadata"]["name"].as_str().unwrap_or_default();
+    let path = api::custom_kinds().object_path(&ObjectKey::cluster(crd));
+    let path = format!("{path}?fieldManager={MANAGER}&force={}", there.is_some());
+    match request::apply::<Value>(&context.client, &path, &wanted).await {
+        Ok(now) => Ok(match is_served(&now) {
+            true => Kind::Ready,
+            // Its feed tells when it is.
+            false => Kind::Pending,
+        }),
+        Err(error) if error.refusal().is_some() => Ok(Kind::Failed(error.to_string())),
+        Err(error) => Err(Failure::to("apply the kind of the graph")(error)),
+    }
+}
+
+/// Why the kind that is there may not become the one that is wanted.
+fn refusal(definition: &Value, name: &str, there: &Value, wanted: &Value) -> Option<String> {
+    let crd = there["metadata"]["name"].as_str().unwrap_or_default();
+    let marks = &there["metadata"]["labels"];
+    if marks[labels::OWNED] != "true" {
+        return Some(format!(
+            "the kind {crd} is there already and belongs to nobody here; give the graph another kind or group, or delete it"
+        ));
+    }
+    let owner = marks[labels::DEFINITION_NAME].as_str().unwrap_or_default();
+    if owner != labels::value(name) {
+        return Some(format!(
+            "the kind {crd} belongs to the ResourceGraphDefinition {owner}; give the graph another kind or group"
+        ));
+    }
+    if definition["metadata"]["annotations"][BREAKING] == "true" {
+        return None;
+    }
+    let changes = compat::changes(schema(there), schema(wanted));
+    let breaking: Vec<String> = {
+        let breaking = changes.iter().filter(|change| change.is_breaking());
+        breaking.map(ToString::to_string).collect()
+    };
+    if breaking.is_empty() {
+        return None;
+    }
+    let more = match breaking.len().saturating_sub(CHANGES) {
+        0 => String::new(),
+        more => format!("; and {more} more changes"),
+    };
+    let shown: Vec<&str> = breaking.iter().take(CHANGES).map(String::as_str).collect();
+    Some(format!(
+        "cannot update CRD {crd}: breaking changes detected: {}{more}; hint: annotate the definition with {BREAKING}: \"true\" if instances may break",
+        shown.join("; ")
+    ))
+}
+
+fn schema(crd: &Value) -> &Value {
+    &crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+}
+
+/// Whether the kind that is there says what is wanted, and maybe more.
+fn is_like(there: &Value, wanted: &Value) -> bool {
+    match (there, wanted) {
+        (Value::Object(there), Value::Object(wanted)) => wanted.iter().all(|(key, wanted)| {
+            let found = there.get(key);
+            found.map_or_else(|| is_empty(wanted), |there| is_like(there, wanted))
+        }),
+        (Value::Array(there), Value::Array(wanted)) => {
+            there.len() == wanted.len() && there.iter().zip(wanted).all(|(a, b)| is_like(a, b))
+        }
+        (there, wanted) => there == wanted,
+    }
+}
+
+/// The API leaves these out.
+fn is_empty(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::Array(items) => items.is_empty(),
+        Value::Object(map) => map.is_empty(),
+        Value::Bool(value) => !value,
+        Value::String(text) => text.is_empty(),
+        Value::Number(_) => false,
+    }
+}
+
+fn is_served(crd: &Value) -> bool {
+    let conditions = crd["status"]["conditions"].as_array();
+    let mut conditions = conditions.into_iter().flatten();
+    conditions.any(|one| one["type"] == "Established" && one["status"] == "True")
+}
+
+/// Sees to it that what the definition says now is a revision. The number of it.
+pub(super) async fn keep_revision(
+    context: &Context,
+    definition: &Value,
+    graph: &Graph,
+    revisions: &[Revision],
+) -> Result<i64, Failure> {
+    match revision::issue(definition, graph, revisions) {
+        Issue::Keep(number) => Ok(number),
+        Issue::New { number, object } => {
+            let path = api::revisions().collection_path(None);
+            match request::create::<IgnoredAny>(&context.client, &path, &object).await {
+                Ok(_) => Ok(number),
+                // It was made, and its feed has not told yet.
+                Err(error) if error.is_conflict() => Ok(number),
+                Err(error) => Err(Failure::to("keep the revision")(error)),
+            }
+        }
+    }
+}
+
+/// Writes the status of a definition, if it is another.
+pub(super) async fn tell(
+    context: &Context,
+    definition: &Value,
+    graph: Option<&Arc<Graph>>,
+    progress: &Progress,
+) -> Result<(), Failure> {
+    let now = Time::from_system(context.pace.clock.now());
+    let status = status(definition, graph.map(|graph| &**graph), progress, now);
+    if status == definition["status"] {
+        return Ok(());
+    }
+    let name = definition["metadata"]["name"].as_str().unwrap_or_default();
+    let body = json!({
+        "apiVersion": api::definitions().api_version(),
+        "kind": api::definitions().kind,
+        "metadata": {"name": name, "uid": definition["metadata"]["uid"]},
+        "status": status,
+    });
+    let path = api::definitions().object_path(&ObjectKey::cluster(name));
+    let path = format!("{path}/status?fieldManager={MANAGER}&force=true");
+    let applied = request::apply::<IgnoredAny>(&context.client, &path, &body).await;
+    match applied {
+        Err(error) if is_gone(&error) => Ok(()),
+        applied => {
+            applied.map_err(Failure::to("write the status of the definition"))?;
+            Ok(())
+        }
+    }
+}
+
+fn is_gone(error: &RequestError) -> bool {
+    error.is_not_found() || error.is_conflict()
+}
+
+/// What the status of a definition says.
+fn status(definition: &Value, graph: Option<&Graph>, progress: &Progress, now: Time) -> Value {
+    let before = &definition["status"];
+    let generation = definition["metadata"]["generation"].as_i64().unwrap_or(0);
+    let conditions = conditions(progress);
+    let active = conditions
+        .iter()
+        .all(|one| one.holds == super::conditions::Holds::True);
+    let state = if active { "Active" } else { "Inactive" };
+    let mut status = json!({
+        "state": state,
+        "conditions": written(&conditions, &before["conditions"], generation, now),
+    });
+    if let Some(graph) = graph {
+        status["topologicalOrder"] = graph.order().collect();
+        status["resources"] = dependencies(graph);
+    } else {
+        for field in ["topologicalOrder", "resources"] {
+            if !before[field].is_null() {
+                status[field] = before[field].clone();
+            }
+        }
+    }
+    let issued = before["lastIssuedRevision"].as_i64();
+    if let Some(number) = progress.revision.max(issued) {
+        status["lastIssuedRevision"] = number.into();
+    }
+    status
+}
+
+fn dependencies(graph: &Graph) -> Value {
+    let mut nodes: BTreeMap<usize, Value> = BTreeMap::new();
+    for node in graph
+        .nodes()
+        .iter()
+        .filter(|node| !node.depends_on().is_empty())
+    {
+        let ids = node.depends_on().iter();
+        let ids: Vec<Value> = ids.map(|on| json!({"id": graph.node(*on).id()})).collect();
+        nodes.insert(node.source(), json!({"id": node.id(), "dependencies": ids}));
+    }
+    nodes.into_values().collect()
+}
+
+fn conditions(progress: &Progress) -> Vec<Condition> {
+    let revisions = match progress.revision {
+        Some(number) => {
+            let message = format!("revision {number}");
+            Condition::holds("GraphRevisionsResolved", "Resolved", &message)
+        }
+        None => Condition::unknown(
+            "GraphRevisionsResolved",
+            "WaitingForGraphRevisionSettlement",
+            "",
+        ),
+    };
+    let accepted = match &progress.accepted {
+        Ok(()) => Condition::holds("GraphAccepted", "Valid", "the definition is valid"),
+        Err(why) => Condition::fails("GraphAccepted", "InvalidResourceGraph", why),
+    };
+    let (kind, controller) = match &progress.kind {
+        Kind::Ready => (
+            Condition::holds("KindReady", "Ready", "the kind is served"),
+            Condition::holds("ControllerReady", "Running", "instances are followed"),
+        ),
+        Kind::Pending => (
+            Condition::unknown(
+                "KindReady",
+                "AwaitingReconciliation",
+                "the kind is not served yet",
+            ),
+            Condition::unknown("ControllerReady", "AwaitingReconciliation", ""),
+        ),
+        Kind::Failed(why) => (
+            Condition::fails("KindReady", "Failed", why),
+            Condition::unknown("ControllerReady", "AwaitingReconciliation", ""),
+        ),
+    };
+    vec![accepted, revisions, kind, controller]
+}
+
+/// All that is wrong, for a condition.
+pub(super) fn told(problems: &Problems) -> String {
+    problems.to_string()
+}

@@ -1,0 +1,312 @@
+//! One instance: a pass makes what can be made of it now, or ends it.
+//!
+//! Invariants: the finalizer is there before anything is made; deleting needs no graph, only what
+//! the objects carry; an object is deleted by its uid.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use deltaplane_api::time::Time;
+use deltaplane_client::{ObjectKey, RequestError, Resource, request};
+use deltaplane_graph::observed::{ObjectId, Observed};
+use deltaplane_graph::plan::{Apply, Inputs, Instance, Plan, Prune, plan};
+use deltaplane_graph::{Graph, Gvk, labels};
+use futures::StreamExt;
+use futures::stream;
+use serde::de::IgnoredAny;
+use serde_json::{Value, json};
+
+use super::objects::{MANAGER, Objects};
+use super::report::{self, Ended};
+use crate::Context;
+use crate::queue::{Failure, Next};
+
+/// What a pass needs.
+#[derive(Clone)]
+pub(super) struct Subject {
+    pub(super) context: Context,
+    pub(super) objects: Objects,
+    /// The kind of the instance.
+    pub(super) resource: Resource,
+    pub(super) key: ObjectKey,
+    pub(super) json: Arc<Value>,
+    /// The definition, for labels.
+    pub(super) definition: Arc<Definition>,
+    /// Where objects of the graph's kinds are.
+    pub(super) places: Arc<BTreeMap<Gvk, Resource>>,
+}
+
+/// Who an instance belongs to.
+pub(super) struct Definition {
+    pub(super) name: String,
+    pub(super) uid: String,
+}
+
+/// Who writes the finalizer and the labels of instances, and their status.
+const LABELLER: &str = "kro.run/labeller";
+/// So many objects of an instance are applied at once.
+const AT_ONCE: usize = 16;
+/// The owner's word that nothing is to be done.
+const RECONCILE: &str = "kro.run/reconcile";
+
+/// Makes what can be made now.
+pub(super) async fn run(subject: Subject, graph: Arc<Graph>) -> Result<Next, Failure> {
+    let json = subject.json.clone();
+    subject.manage(&graph).await?;
+    if is_suspended(&json) {
+        return subject.tell(&Ended::Suspended).await;
+    }
+    let uid = subject.uid().to_owned();
+    let mut refused = BTreeMap::new();
+    loop {
+        let observed = subject.objects.observed(&uid);
+        let plan = plan(Inputs {
+            graph: &graph,
+            instance: Instance::new(&json),
+            observed: &observed,
+            taken: &|id| subject.objects.foreign(id, &uid),
+            product: PRODUCT,
+        });
+        let new = plan.apply.iter();
+        let new: Vec<&Apply> = new.filter(|one| !refused.contains_key(&one.id)).collect();
+        if !new.is_empty() {
+            let applying: Vec<_> = new.into_iter().map(|one| subject.apply(one)).collect();
+            let answers = stream::iter(applying).buffer_unordered(AT_ONCE);
+            let answers: Vec<_> = answers.collect().await;
+            for (id, answer) in answers {
+                match answer {
+                    Ok(()) => {}
+                    Err(error) if error.refusal().is_some() => {
+                        refused.insert(id, error.to_string());
+                    }
+                    // Whether it was applied is not known; its feed will tell.
+                    Err(error) => return Err(Failure::to("apply an object")(error)),
+                }
+            }
+            continue;
+        }
+        for one in &plan.prune {
+            subject.delete(&one.id, &one.uid).await?;
+        }
+        tracing::trace!(%uid, ready = plan.is_ready(), "passed");
+        return subject.finish(&graph, &plan, &refused).await;
+    }
+}
+
+/// What the instance is told when there is no graph for it.
+pub(super) async fn unresolved(subject: Subject, why: String) -> Result<Next, Failure> {
+    subject.tell(&Ended::Unresolved { why: &why }).await
+}
+
+/// Deletes what the instance made, the highest wave first, and then lets it go.
+pub(super) async fn end(subject: Subject) -> Result<Next, Failure> {
+    let finalizers = subject.json["metadata"]["finalizers"].as_array();
+    let ours = finalizers.is_some_and(|all| all.iter().any(|one| one == labels::FINALIZER));
+    if !ours {
+        return Ok(Next::Rest);
+    }
+    let observed = subject.objects.observed(subject.uid());
+    let wave = highest_wave(&observed);
+    if wave.is_empty() {
+        return subject.release().await;
+    }
+    let ids: Vec<ObjectId> = wave.iter().map(|one| one.id.clone()).collect();
+    subject.tell(&Ended::Deleting { waits_for: &ids }).await?;
+    for one in &wave {
+        subject.delete(&one.id, &one.uid).await?;
+    }
+    // That they are gone is told by their feeds.
+    Ok(Next::Rest)
+}
+
+/// Those of the highest wave, also those that are going already.
+fn highest_wave(observed: &Observed) -> Vec<Prune> {
+    let all = observed.iter().map(|(node, live)| Prune::of(node, live));
+    let mut all: Vec<Prune> = all.collect();
+    let highest = all.iter().map(|one| one.wave).max();
+    all.retain(|one| Some(one.wave) == highest);
+    all
+}
+
+fn is_suspended(json: &Value) -> bool {
+    let said = json["metadata"]["annotations"][RECONCILE].as_str();
+    let said = said.map(str::to_ascii_lowercase);
+    matches!(said.as_deref(), Some("suspended" | "disabled"))
+}
+
+/// What objects say that they were made with.
+const PRODUCT: &str = env!("CARGO_PKG_VERSION");
+
+// === impl Subject ===
+
+impl Subject {
+    fn uid(&self) -> &str {
+        self.json["metadata"]["uid"].as_str().unwrap_or_default()
+    }
+
+    /// Sees to it that the instance carries what is needed to find its objects, and to end it.
+    async fn manage(&self, graph: &Graph) -> Result<(), Failure> {
+        let metadata = &self.json["metadata"];
+        let kind = graph.kind();
+        let set = labels::apply_set(kind, &self.key.namespace, &self.key.name);
+        let wanted = json!({
+            "labels": {
+                labels::OWNED: "true",
+                labels::VERSION: PRODUCT,
+                labels::DEFINITION: self.definition.uid,
+                labels::DEFINITION_NAME: labels::value(&self.definition.name),
+                labels::APPLY_SET: set,
+            },
+            "annotations": {GROUP_KINDS: group_kinds(graph, &self.json)},
+        });
+        let has = |part: &str| {
+            let (wanted, there) = (wanted[part].as_object(), &metadata[part]);
+            wanted.is_none_or(|map| map.iter().all(|(key, value)| there[key] == *value))
+        };
+        let finalizers = metadata["finalizers"].as_array();
+        let held = finalizers.is_some_and(|all| all.iter().any(|one| one == labels::FINALIZER));
+        if held && has("labels") && has("annotations") {
+            return Ok(());
+        }
+        let mut body = self.head();
+        for part in ["labels", "annotations"] {
+            body["metadata"][part] = wanted[part].clone();
+        }
+        body["metadata"]["finalizers"] = json!([labels::FINALIZER]);
+        let path = self.resource.object_path(&self.key);
+        let path = format!("{path}?fieldManager={LABELLER}&force=true");
+        let applied = request::apply::<IgnoredAny>(&self.context.client, &path, &body).await;
+        applied.map_err(Failure::to("put the finalizer on the instance"))?;
+        Ok(())
+    }
+
+    /// Which object it is, and no other of that name.
+    fn head(&self) -> Value {
+        let mut metadata = json!({"name": self.key.name, "uid": self.uid()});
+        if self.resource.namespaced {
+            metadata["namespace"] = self.key.namespace.as_str().into();
+        }
+        json!({
+            "apiVersion": self.resource.api_version(),
+            "kind": self.resource.kind,
+            "metadata": metadata,
+        })
+    }
+
+    async fn apply(&self, one: &Apply) -> (ObjectId, Result<(), RequestError>) {
+        let path = format!("{}?fieldManager={MANAGER}&force=true", self.path(&one.id));
+        let answer = request::apply::<Value>(&self.context.client, &path, &one.object).await;
+        let answer = answer.map(|json| self.objects.written(&one.id.gvk, json));
+        (one.id.clone(), answer)
+    }
+
+    fn path(&self, id: &ObjectId) -> String {
+        let key = ObjectKey::new(&id.namespace, &id.name);
+        match self.places.get(&id.gvk) {
+            Some(resource) => resource.object_path(&key),
+            // Every kind that is observed or applied is known.
+            None => String::new(),
+        }
+    }
+
+    /// Deletes an object. Nothing is said if it is gone already, or is another by now.
+    async fn delete(&self, id: &ObjectId, uid: &str) -> Result<(), Failure> {
+        let options = json!({
+            "apiVersion": "v1", "kind": "DeleteOptions",
+            "propagationPolicy": "Background", "preconditions": {"uid": uid},
+        });
+        match request::delete(&self.context.client, &self.path(id), &options).await {
+            Err(error) if !error.is_not_found() && !error.is_conflict() => {
+                Err(Failure::to("delete an object")(error))
+            }
+            Ok(()) | Err(_) => Ok(()),
+        }
+    }
+
+    async fn finish(
+        &self,
+        graph: &Graph,
+        plan: &Plan,
+        refused: &BTreeMap<ObjectId, String>,
+    ) -> Result<Next, Failure> {
+        let ended = Ended::Planned {
+            graph,
+            plan,
+            refused,
+        };
+        let told = self.tell(&ended).await?;
+        Ok(match refused.is_empty() {
+            true => told,
+            // Nothing tells when it would be taken.
+            false => Next::Later,
+        })
+    }
+
+    /// Writes the status, if it is another.
+    async fn tell(&self, ended: &Ended<'_>) -> Result<Next, Failure> {
+        let now = Time::from_system(self.context.pace.clock.now());
+        let status = report::status(&self.json, ended, now);
+        if status == self.json["status"] {
+            return Ok(Next::Rest);
+        }
+        let mut body = self.head();
+        body["status"] = status;
+        let path = self.resource.object_path(&self.key);
+        let path = format!("{path}/status?fieldManager={LABELLER}&force=true");
+        match request::apply::<IgnoredAny>(&self.context.client, &path, &body).await {
+            // It is gone, or another.
+            Err(error) if error.is_not_found() || error.is_conflict() => Ok(Next::Rest),
+            Err(error) => Err(Failure::to("write the status of the instance")(error)),
+            Ok(_) => Ok(Next::Rest),
+        }
+    }
+
+    /// Takes the finalizer away.
+    async fn release(&self) -> Result<Next, Failure> {
+        let finalizers = self.json["metadata"]["finalizers"].as_array();
+        let others: Vec<&Value> = {
+            let all = finalizers.into_iter().flatten();
+            all.filter(|one| *one != labels::FINALIZER).collect()
+        };
+        let change = json!({"metadata": {
+            "finalizers": others,
+            "resourceVersion": self.json["metadata"]["resourceVersion"],
+        }});
+        let path = self.resource.object_path(&self.key);
+        let format = request::Patch::Merge;
+        let patched =
+            request::patch::<IgnoredAny>(&self.context.client, &path, format, &change).await;
+        crate::queue::settled(patched, "take the finalizer off the instance")
+    }
+}
+
+/// Which kinds the objects of an instance may be of: whoever ends it without its graph looks there.
+pub(super) const GROUP_KINDS: &str = "applyset.kubernetes.io/contains-group-kinds";
+
+/// `ConfigMap,Deployment.apps`, sorted: those of the graph, and those that were before, of which
+/// something may be left.
+fn group_kinds(graph: &Graph, instance: &Value) -> String {
+    let made = graph.nodes().iter().filter(|node| !node.is_external());
+    let made = made.map(|node| (node.gvk().group.as_str(), node.gvk().kind.as_str()));
+    let names = made
+        .chain(group_kinds_of(instance))
+        .map(|(group, kind)| match group {
+            "" => kind.to_owned(),
+            group => format!("{kind}.{group}"),
+        });
+    let names: BTreeSet<String> = names.collect();
+    names.into_iter().collect::<Vec<_>>().join(",")
+}
+
+/// Groups and kinds that an instance says it has objects of.
+pub(super) fn group_kinds_of(instance: &Value) -> impl Iterator<Item = (&str, &str)> {
+    let said = instance["metadata"]["annotations"][GROUP_KINDS].as_str();
+    let names = said
+        .unwrap_or_default()
+        .split(',')
+        .filter(|name| !name.is_empty());
+    names.map(|name| match name.split_once('.') {
+        Some((kind, group)) => (group, kind),
+        None => ("", name),
+    })
+}

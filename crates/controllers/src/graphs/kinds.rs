@@ -1,0 +1,161 @@
+//! Which kinds the API serves, and what their objects look like: from its discovery and OpenAPI
+//! documents, read when a graph first asks, and again when they changed.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use deltaplane_client::{Catalog, RequestError, request};
+use deltaplane_graph::{Gvk, Known, Lookup};
+use deltaplane_schema::Definitions;
+use kube::Client;
+use serde::Deserialize;
+use serde_json::Value;
+
+/// Kinds that were read, until the API serves others.
+pub(super) struct Kinds {
+    client: Client,
+    /// Where the documents are; nothing if that has to be asked for.
+    index: Option<BTreeMap<String, String>>,
+    documents: BTreeMap<String, Document>,
+}
+
+/// The kinds of a group and version.
+struct Document {
+    /// It changes with the document.
+    address: String,
+    kinds: BTreeMap<String, Arc<Known>>,
+}
+
+#[derive(Deserialize)]
+struct Index {
+    paths: BTreeMap<String, Place>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Place {
+    #[serde(rename = "serverRelativeURL")]
+    address: String,
+}
+
+#[derive(Deserialize)]
+struct OpenApi {
+    #[serde(default)]
+    components: Components,
+}
+
+#[derive(Default, Deserialize)]
+struct Components {
+    #[serde(default)]
+    schemas: BTreeMap<String, Value>,
+}
+
+const TYPES: &str = "x-kubernetes-group-version-kind";
+
+// === impl Kinds ===
+
+impl Kinds {
+    pub(super) fn new(client: Client) -> Self {
+        Self {
+            client,
+            index: None,
+            documents: BTreeMap::new(),
+        }
+    }
+
+    /// The API may serve others from now on.
+    pub(super) fn changed(&mut self) {
+        self.index = None;
+    }
+
+    /// What is known of these kinds.
+    pub(super) async fn look_up(
+        &mut self,
+        wanted: impl IntoIterator<Item = Gvk>,
+        catalog: &Catalog,
+    ) -> BTreeMap<Gvk, Lookup> {
+        let mut found = BTreeMap::new();
+        for gvk in wanted {
+            let lookup = self.one(&gvk, catalog).await;
+            let lookup = lookup.unwrap_or_else(|error| Lookup::Unavailable(error.to_string()));
+            found.insert(gvk, lookup);
+        }
+        found
+    }
+
+    async fn one(&mut self, gvk: &Gvk, catalog: &Catalog) -> Result<Lookup, RequestError> {
+        let Some(served) = catalog.kind(&gvk.api_version(), &gvk.kind) else {
+            let group_version = gvk.api_version();
+            return Ok(match catalog.failures.get(&group_version) {
+                Some(why) => Lookup::Unavailable(why.clone()),
+                None => Lookup::Absent,
+            });
+        };
+        let name = match gvk.group.as_str() {
+            "" => format!("api/{}", gvk.version),
+            group => format!("apis/{group}/{}", gvk.version),
+        };
+        let Some(address) = self.index().await?.get(&name).cloned() else {
+            return Ok(Lookup::Absent);
+        };
+        let fresh = self.documents.get(&name);
+        if fresh.is_none_or(|document| document.address != address) {
+            let document = self.read(address, gvk, catalog).await?;
+            self.documents.insert(name.clone(), document);
+        }
+        let known = self.documents[&name].kinds.get(&gvk.kind);
+        let lookup = known.map_or(Lookup::Absent, |known| Lookup::Known(known.clone()));
+        tracing::trace!(%gvk, resource = %served.resource, "looked up");
+        Ok(lookup)
+    }
+
+    async fn index(&mut self) -> Result<&BTreeMap<String, String>, RequestError> {
+        if self.index.is_none() {
+            let index: Index = request::get(&self.client, "/openapi/v3").await?;
+            let paths = index.paths.into_iter();
+            self.index = Some(paths.map(|(path, place)| (path, place.address)).collect());
+        }
+        Ok(self.index.get_or_insert_default())
+    }
+
+    async fn read(
+        &self,
+        address: String,
+        gvk: &Gvk,
+        catalog: &Catalog,
+    ) -> Result<Document, RequestError> {
+        let document: OpenApi = request::get(&self.client, &address).await?;
+        let schemas = document.components.schemas;
+        let mut kinds = BTreeMap::new();
+        let references = schemas.iter().map(|(name, schema)| (name.as_str(), schema));
+        match Definitions::from_openapi(references) {
+            Ok(definitions) => {
+                let named = schemas.iter().flat_map(|(name, schema)| {
+                    kinds_of(schema, gvk).map(move |kind| (name.as_str(), kind))
+                });
+                for (name, kind) in named {
+                    let one = Gvk::new(&gvk.group, &gvk.version, &kind);
+                    let served = catalog.kind(&one.api_version(), &kind);
+                    if let (Some(schema), Some(served)) = (definitions.get(name), served) {
+                        let resource = &served.resource;
+                        let known = Known::new(one, &resource.plural, resource.namespaced, schema);
+                        kinds.insert(kind, Arc::new(known));
+                    }
+                }
+            }
+            Err(error) => tracing::warn!(%address, %error, "cannot read the kinds of a version"),
+        }
+        Ok(Document { address, kinds })
+    }
+}
+
+/// The kinds of this group and version that a schema describes.
+fn kinds_of<'s>(schema: &'s Value, gvk: &Gvk) -> impl Iterator<Item = String> + use<'s> {
+    let (group, version) = (gvk.group.clone(), gvk.version.clone());
+    let types = schema[TYPES].as_array().into_iter().flatten();
+    types.filter_map(move |one| {
+        let same =
+            one["group"].as_str() == Some(&group) && one["version"].as_str() == Some(&version);
+        same.then(|| one["kind"].as_str().map(str::to_owned))?
+    })
+}

@@ -1,0 +1,380 @@
+//! The objects that graphs made: one feed for each kind, however many graphs use it, and a picture
+//! of them by instance.
+//!
+//! What the API answers to a write is put into the picture at once, so that a pass goes on with it;
+//! a feed that tells of something older than that is not believed.
+//!
+//! Invariant: an object is in the picture of the one instance that its labels name.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Weak};
+
+use deltaplane_client::{Cache, Event, Feed, Item, ObjectKey, Query, Resource};
+use deltaplane_graph::Gvk;
+use deltaplane_graph::labels;
+use deltaplane_graph::observed::{Applied, Content, Live, ObjectId, Observed, Owner};
+use deltaplane_runtime::TaskGroup;
+use deltaplane_runtime::Trigger;
+use futures::StreamExt;
+use parking_lot::Mutex;
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+use tokio::sync::{Notify, watch};
+
+use crate::Context;
+
+/// All of them. Cheap to clone.
+#[derive(Clone)]
+pub(super) struct Objects {
+    context: Context,
+    tasks: TaskGroup,
+    shared: Arc<Mutex<Shared>>,
+}
+
+#[derive(Default)]
+struct Shared {
+    feeds: BTreeMap<Gvk, Weak<Following>>,
+    /// By the uid of the instance.
+    instances: BTreeMap<String, Observed>,
+    /// Whose each is: the uid of the instance, and the node.
+    owners: BTreeMap<ObjectId, (String, String)>,
+    /// What the API answered when it was last applied.
+    written: BTreeMap<ObjectId, Written>,
+    /// Who wants to know, by the group and kind of instances.
+    listeners: BTreeMap<(String, String), Arc<Dirty>>,
+}
+
+/// What is known of an object's last write.
+struct Written {
+    uid: String,
+    /// A digest of the fields that are ours.
+    fields: [u8; 32],
+}
+
+/// Instances whose objects changed.
+#[derive(Default)]
+pub(super) struct Dirty {
+    uids: Mutex<BTreeSet<String>>,
+    notify: Notify,
+}
+
+/// Keeps a kind's feed going.
+#[derive(Clone)]
+pub(super) struct Interest(Arc<Following>);
+
+struct Following {
+    stop: Trigger,
+    synced: watch::Receiver<bool>,
+}
+
+/// An object as a feed tells it.
+#[derive(Clone)]
+struct Told {
+    live: Arc<Live>,
+    uid: String,
+    node: String,
+    /// The group and kind of its instance.
+    kind: (String, String),
+}
+
+/// Who applies the objects of graphs: kro's name, so that either can go on where the other stopped.
+pub(super) const MANAGER: &str = "kro.run/applyset";
+
+// === impl Objects ===
+
+impl Objects {
+    pub(super) fn new(context: Context, tasks: TaskGroup) -> Self {
+        Self {
+            context,
+            tasks,
+            shared: Arc::default(),
+        }
+    }
+
+    /// Who is told when objects of this kind of instance change.
+    pub(super) fn listen(&self, group: &str, kind: &str) -> Arc<Dirty> {
+        let key = (group.to_owned(), kind.to_owned());
+        let mut shared = self.shared.lock();
+        shared.listeners.entry(key).or_default().clone()
+    }
+
+    /// Follows a kind for as long as the answer is kept.
+    pub(super) fn follow(&self, gvk: &Gvk, resource: Resource) -> Interest {
+        let mut shared = self.shared.lock();
+        if let Some(following) = shared.feeds.get(gvk).and_then(Weak::upgrade) {
+            return Interest(following);
+        }
+        let (told, synced) = watch::channel(false);
+        let (stop, stopped) = Trigger::new();
+        let following = Arc::new(Following { stop, synced });
+        shared.feeds.insert(gvk.clone(), Arc::downgrade(&following));
+        let (all, gvk) = (self.clone(), gvk.clone());
+        let end = self.tasks.stop();
+        self.tasks.spawn(async move {
+            let run = all.run(gvk, resource, told);
+            end.unless(stopped.unless(run)).await;
+        });
+        Interest(following)
+    }
+
+    async fn run(&self, gvk: Gvk, resource: Resource, told: watch::Sender<bool>) {
+        let query = Query::all(resource).with_labels(&format!("{}=true", labels::OWNED));
+        let Context { client, pace } = &self.context;
+        let mut feed = Feed::new(client.clone(), query, pace.clone()).events();
+        let mut cache = Cache::new();
+        while let Some(event) = feed.next().await {
+            let complete = matches!(event, Event::InSync);
+            // A deletion is of one object, and not of another of that name.
+            let gone = match &event {
+                Event::Deleted(item) => Some(item.header.uid.clone()),
+                Event::Restarted | Event::Applied(_) | Event::InSync => None,
+            };
+            let before = match &event {
+                Event::InSync => cache
+                    .iter()
+                    .map(|(key, told): (_, &Told)| (key.clone(), told.live.uid.clone()))
+                    .collect(),
+                Event::Restarted | Event::Applied(_) | Event::Deleted(_) => BTreeMap::new(),
+            };
+            for key in cache.apply(event, |item| self.told(&gvk, &item)) {
+                match cache.get(&key) {
+                    Some(told) => self.put(told.clone(), None),
+                    None => {
+                        let uid = gone.as_ref().or_else(|| before.get(&key));
+                        self.remove(&object_id(&gvk, &key), uid.map(String::as_str));
+                    }
+                }
+            }
+            if complete {
+                told.send_replace(true);
+            }
+        }
+    }
+
+    fn told(&self, gvk: &Gvk, item: &Item) -> Option<Told> {
+        let json: Value = item.parse().ok()?;
+        Told::of(gvk, json)
+    }
+
+    /// The API answered this to a write.
+    pub(super) fn written(&self, gvk: &Gvk, json: Value) {
+        let fields = fields(&json);
+        if let Some(told) = Told::of(gvk, json) {
+            self.put(told, fields);
+        }
+    }
+
+    /// Puts an object into the picture, unless something newer is there.
+    fn put(&self, told: Told, written: Option<[u8; 32]>) {
+        let Told {
+            live,
+            uid,
+            node,
+            kind,
+        } = told;
+        let id = live.id.clone();
+        let mut shared = self.shared.lock();
+        let known = shared.get(&id);
+        if known.is_some_and(|known| known.uid == live.uid && !is_newer(&live, known)) {
+            return;
+        }
+        let live = shared.judged(live, written);
+        let before = shared
+            .owners
+            .insert(id.clone(), (uid.clone(), node.clone()));
+        if let Some((before, old)) = before.filter(|(before, old)| *before != uid || *old != node)
+            && let Some(observed) = shared.instances.get_mut(&before)
+        {
+            observed.remove(&old, &id);
+        }
+        let observed = shared.instances.entry(uid.clone()).or_default();
+        observed.insert(&node, live);
+        // Whoever wrote it knows.
+        if written.is_none()
+            && let Some(listener) = shared.listeners.get(&kind)
+        {
+            listener.add(uid);
+        }
+    }
+
+    fn remove(&self, id: &ObjectId, uid: Option<&str>) {
+        let mut shared = self.shared.lock();
+        let other = shared
+            .get(id)
+            .is_some_and(|known| Some(known.uid.as_str()) != uid);
+        if other {
+            return;
+        }
+        shared.written.remove(id);
+        let Some((instance, node)) = shared.owners.remove(id) else {
+            return;
+        };
+        if let Some(observed) = shared.instances.get_mut(&instance) {
+            observed.remove(&node, id);
+            if observed.iter().next().is_none() {
+                shared.instances.remove(&instance);
+            }
+        }
+        for listener in shared.listeners.values() {
+            listener.add(instance.clone());
+        }
+    }
+
+    /// What there is for an instance.
+    pub(super) fn observed(&self, instance: &str) -> Observed {
+        let shared = self.shared.lock();
+        shared.instances.get(instance).cloned().unwrap_or_default()
+    }
+
+    /// Whose the object is, if it is another instance's.
+    pub(super) fn foreign(&self, id: &ObjectId, instance: &str) -> Option<Owner> {
+        let shared = self.shared.lock();
+        let (owner, node) = shared.owners.get(id)?;
+        (owner != instance).then(|| Owner(format!("node {node} of the instance with uid {owner}")))
+    }
+}
+
+// === impl Shared ===
+
+impl Shared {
+    fn get(&self, id: &ObjectId) -> Option<&Arc<Live>> {
+        let (instance, node) = self.owners.get(id)?;
+        self.instances.get(instance)?.get(node, id)
+    }
+
+    /// Says whether what was applied is as it was.
+    fn judged(&mut self, live: Arc<Live>, written: Option<[u8; 32]>) -> Arc<Live> {
+        let id = &live.id;
+        if let Some(fields) = written {
+            let uid = live.uid.clone();
+            self.written.insert(id.clone(), Written { uid, fields });
+            return live;
+        }
+        let Some(known) = self.written.get(id).filter(|known| known.uid == live.uid) else {
+            return live;
+        };
+        if fields(live.json()) == Some(known.fields) {
+            return live;
+        }
+        let mut changed = Live::parsed(id.clone(), live.json().clone());
+        changed.uid.clone_from(&live.uid);
+        changed.resource_version.clone_from(&live.resource_version);
+        changed.deleting = live.deleting;
+        changed.applied = live.applied.clone().map(|applied| Applied {
+            intact: false,
+            ..applied
+        });
+        Arc::new(changed)
+    }
+}
+
+// === impl Dirty ===
+
+impl Dirty {
+    fn add(&self, uid: String) {
+        self.uids.lock().insert(uid);
+        self.notify.notify_one();
+    }
+
+    /// Instances whose objects changed, once there are some.
+    pub(super) async fn changed(&self) -> BTreeSet<String> {
+        loop {
+            let uids = std::mem::take(&mut *self.uids.lock());
+            if !uids.is_empty() {
+                return uids;
+            }
+            self.notify.notified().await;
+        }
+    }
+}
+
+// === impl Interest ===
+
+impl Interest {
+    /// Waits until all that exists was seen.
+    pub(super) async fn synced(&self) {
+        // An error means that the process stops.
+        let _ = self.0.synced.clone().wait_for(|synced| *synced).await;
+    }
+}
+
+impl Drop for Following {
+    fn drop(&mut self) {
+        self.stop.stop();
+    }
+}
+
+// === impl Told ===
+
+impl PartialEq for Told {
+    fn eq(&self, other: &Self) -> bool {
+        self.live.uid == other.live.uid && self.live.resource_version == other.live.resource_version
+    }
+}
+
+impl Told {
+    /// An object that is an instance's.
+    fn of(gvk: &Gvk, json: Value) -> Option<Self> {
+        let metadata = &json["metadata"];
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let label = |name: &str| metadata["labels"][name].as_str().map(str::to_owned);
+        let (uid, node) = (label(labels::INSTANCE)?, label(labels::NODE)?);
+        let kind = (
+            label(labels::INSTANCE_GROUP)?,
+            label(labels::INSTANCE_KIND)?,
+        );
+        let id = ObjectId {
+            gvk: gvk.clone(),
+            namespace: text(&metadata["namespace"]),
+            name: text(&metadata["name"]),
+        };
+        let content = metadata["annotations"][labels::CONTENT].as_str();
+        let applied = content.map(|content| Applied {
+            content: Content::read(content),
+            intact: true,
+        });
+        let (own, version) = (text(&metadata["uid"]), text(&metadata["resourceVersion"]));
+        let deleting = metadata["deletionTimestamp"].is_string();
+        let mut live = Live::parsed(id, json);
+        live.uid = own;
+        live.resource_version = version;
+        live.deleting = deleting;
+        live.applied = applied;
+        Some(Self {
+            live: Arc::new(live),
+            uid,
+            node,
+            kind,
+        })
+    }
+}
+
+fn object_id(gvk: &Gvk, key: &ObjectKey) -> ObjectId {
+    ObjectId {
+        gvk: gvk.clone(),
+        namespace: key.namespace.clone(),
+        name: key.name.clone(),
+    }
+}
+
+/// Whether it was written later. Versions are numbers that grow, as Kubernetes promises from 1.35
+/// on; what cannot be compared is taken for newer.
+fn is_newer(live: &Live, known: &Live) -> bool {
+    let number = |live: &Live| live.resource_version.parse::<u64>();
+    match (number(live), number(known)) {
+        (Ok(new), Ok(old)) => new > old,
+        _ => live.resource_version != known.resource_version,
+    }
+}
+
+/// A digest of the fields that we apply, as the API has them down.
+fn fields(json: &Value) -> Option<[u8; 32]> {
+    let managers = json["metadata"]["managedFields"].as_array()?;
+    let ours = managers.iter().find(|entry| {
+        entry["manager"] == MANAGER
+            && entry["operation"] == "Apply"
+            && entry["subresource"].is_null()
+    })?;
+    let text = serde_json::to_vec(&ours["fieldsV1"]).ok()?;
+    Some(Sha256::digest(text).into())
+}

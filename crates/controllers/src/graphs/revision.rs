@@ -1,0 +1,128 @@
+//! What definitions were: numbered, and never changed. Pure.
+
+use deltaplane_graph::{Graph, labels};
+use serde_json::{Value, json};
+
+use super::api;
+
+/// One that is kept.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Revision {
+    pub(super) number: i64,
+    /// kro's hash of what the definition said.
+    pub(super) hash: String,
+    /// What the definition said.
+    pub(super) spec: Value,
+}
+
+/// Whether a new one is due.
+#[derive(Debug, PartialEq)]
+pub(super) enum Issue {
+    /// The newest says what the definition says.
+    Keep(i64),
+    New {
+        number: i64,
+        object: Value,
+    },
+}
+
+/// The label with kro's hash.
+pub(super) const HASH: &str = "kro.run/graph-revision-hash";
+/// Names are no longer.
+const LONGEST: usize = 253;
+
+/// What is due for a definition, whose revisions are given.
+pub(super) fn issue(definition: &Value, graph: &Graph, revisions: &[Revision]) -> Issue {
+    let newest = revisions.iter().max_by_key(|revision| revision.number);
+    if let Some(newest) = newest.filter(|newest| newest.hash == graph.revision_hash()) {
+        return Issue::Keep(newest.number);
+    }
+    let issued = definition["status"]["lastIssuedRevision"].as_i64();
+    let highest = newest.map(|newest| newest.number).max(issued).unwrap_or(0);
+    let number = highest + 1;
+    let object = object(definition, graph, number);
+    Issue::New { number, object }
+}
+
+fn object(definition: &Value, graph: &Graph, number: i64) -> Value {
+    let metadata = &definition["metadata"];
+    let name = metadata["name"].as_str().unwrap_or_default();
+    json!({
+        "apiVersion": api::revisions().api_version(),
+        "kind": api::revisions().kind,
+        "metadata": {
+            "name": self::name(name, number),
+            "labels": {
+                labels::OWNED: "true",
+                labels::VERSION: env!("CARGO_PKG_VERSION"),
+                labels::DEFINITION_NAME: labels::value(name),
+                HASH: graph.revision_hash(),
+            },
+            "ownerReferences": [{
+                "apiVersion": api::definitions().api_version(),
+                "kind": api::definitions().kind,
+                "name": name,
+                "uid": metadata["uid"],
+                "controller": true,
+                "blockOwnerDeletion": true,
+            }],
+        },
+        "spec": {
+            "revision": number,
+            "snapshot": {
+                "name": name,
+                "generation": metadata["generation"],
+                "spec": definition["spec"],
+            },
+        },
+    })
+}
+
+/// `<definition>-r00007`; a name that would be too long keeps its beginning, and a hash.
+fn name(definition: &str, number: i64) -> String {
+    let name = format!("{definition}-r{number:05}");
+    if name.len() <= LONGEST {
+        return name;
+    }
+    let end = format!("-r{number:05}-{:08x}", fnv32a(definition));
+    let kept = &definition[..LONGEST - end.len()];
+    format!("{}{end}", kept.trim_end_matches(['.', '-']))
+}
+
+fn fnv32a(text: &str) -> u32 {
+    let step = |hash: u32, byte: u8| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193);
+    text.bytes().fold(0x811c_9dc5, step)
+}
+
+// === impl Revision ===
+
+impl Revision {
+    /// Which definition it is of, and what it says.
+    pub(super) fn read(object: &Value) -> Option<(String, Self)> {
+        let spec = &object["spec"];
+        let definition = spec["snapshot"]["name"].as_str()?.to_owned();
+        let revision = Self {
+            number: spec["revision"].as_i64()?,
+            hash: object["metadata"]["labels"][HASH]
+                .as_str()
+                .unwrap_or_default()
+                .to_owned(),
+            spec: spec["snapshot"]["spec"].clone(),
+        };
+        Some((definition, revision))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_names_stay_apart() {
+        assert_eq!(name("shop", 7), "shop-r00007");
+        let [a, b] = ["a", "b"].map(|end| name(&format!("{}{end}", "x".repeat(252)), 1));
+        assert!(a.len() <= LONGEST && b.len() <= LONGEST);
+        assert_ne!(a, b);
+        assert!(a.contains("-r00001-"));
+    }
+}
