@@ -6,6 +6,7 @@
 //! compiled. Nothing stops at the first problem.
 
 mod draft;
+mod expected;
 mod expression;
 mod fits;
 mod infer;

@@ -1,11 +1,10 @@
 //! Expressions checked and compiled in the environment of the graph.
 
-use std::sync::OnceLock;
-
-use deltaplane_expr::{Absent, Decl, Env, Exposure, Reading, Slot, Type, escape};
+use deltaplane_expr::{Absent, Decl, Env, Slot, Type};
 use serde_json::{Value as Json, json};
 
-use super::draft::{Draft, reference_schema};
+use super::draft::Draft;
+use super::expected::{conversion, expected, expected_in_reference, is_bool, named};
 use super::expression::Expression;
 use super::fits::fits;
 use super::infer;
@@ -160,12 +159,11 @@ impl<'o> Typed<'o> {
             if let Some(expression) = expression
                 && let Some((condition, ty)) = self.alone(expression, &self.env, problems)
             {
-                match ty {
-                    Type::List(inner) => item = (*inner).clone(),
-                    other => {
-                        let message = format!("a list is expected here, and this is {other}");
-                        problems.push(expression.problem(message));
-                    }
+                if let Type::List(inner) = ty {
+                    item = (*inner).clone();
+                } else {
+                    let message = format!("a list is expected here, and this is {ty}");
+                    problems.push(expression.problem(message));
                 }
                 lists.push((name.clone(), condition));
             }
@@ -216,10 +214,8 @@ impl<'o> Typed<'o> {
             if !is_bool(&ty) {
                 let message = format!("a condition is bool or optional(bool), and this is {ty}");
                 let problem = expression.problem(message);
-                problems.push(match ty {
-                    Type::Dyn => problem.hint("nothing is known of it: compare it, `… == true`"),
-                    _ => problem,
-                });
+                let hint = "nothing is known of it: compare it, `… == true`";
+                problems.push(problem.hinted((ty == Type::Dyn).then(|| hint.to_owned())));
             }
             conditions.push(condition);
         }
@@ -314,72 +310,4 @@ impl Draft<'_> {
             self.for_each.iter().find(of)
         })
     }
-}
-
-fn is_bool(ty: &Type) -> bool {
-    match ty {
-        Type::Bool => true,
-        Type::Optional(inner) => **inner == Type::Bool,
-        _ => false,
-    }
-}
-
-/// The types of the fields of references.
-fn reference_type() -> &'static Type {
-    static DECL: OnceLock<Option<Decl>> = OnceLock::new();
-    let decl = DECL.get_or_init(|| {
-        let reading = Reading {
-            absent: Absent::Waits,
-            exposure: Exposure::Open,
-            resource: false,
-        };
-        Decl::of_schema(reference_schema(), "reference", reading)
-    });
-    decl.as_ref().map_or(&Type::Dyn, Decl::ty)
-}
-
-/// What belongs at a place of a reference. A whole selector may come from an object of any shape.
-fn expected_in_reference(steps: &[Step]) -> Type {
-    match steps {
-        [Step::Key(key)] if &**key == "selector" => Type::map(Type::String, Type::Dyn),
-        steps => expected(reference_type(), steps),
-    }
-}
-
-/// What belongs at a place. What is not declared is anything.
-fn expected(root: &Type, steps: &[Step]) -> Type {
-    let mut ty = root.clone();
-    for step in steps {
-        ty = match (&ty, step) {
-            (Type::Object(object), Step::Key(key)) => {
-                let field = escape(key).and_then(|name| object.field(&name));
-                field.map_or(Type::Dyn, |field| field.decl().ty().clone())
-            }
-            (Type::Map(pair), Step::Key(_)) => pair.1.clone(),
-            (Type::List(items), Step::Index(_)) => (**items).clone(),
-            _ => return Type::Dyn,
-        };
-    }
-    ty
-}
-
-/// What people call a type.
-fn named(ty: &Type) -> String {
-    match ty {
-        Type::Object(object) => format!("an object ({})", object.name()),
-        other => other.to_string(),
-    }
-}
-
-/// How to make one type of the other.
-fn conversion(from: &Type, to: &Type) -> Option<String> {
-    let function = match (from, to) {
-        (Type::Int | Type::Uint | Type::Double | Type::Bool, Type::String) => "string",
-        (Type::Timestamp | Type::Duration, Type::String) => "string",
-        (Type::Int | Type::Uint | Type::String, Type::Double) => "double",
-        (Type::Double | Type::String, Type::Int) => "int",
-        (Type::String, Type::Bool) => "bool",
-        _ => return None,
-    };
-    Some(format!("write {function}(…) around it"))
 }

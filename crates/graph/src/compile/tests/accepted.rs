@@ -296,7 +296,8 @@ schema:
               }
             ]
           }
-        }"#]].assert_eq(&crd);
+        }"#]]
+    .assert_eq(&crd);
 }
 
 /// What the first node's template comes to for an instance and other objects.
