@@ -5,7 +5,7 @@
 mod catalog;
 mod function;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use crate::decl::{Absent, Decl};
@@ -52,6 +52,8 @@ pub struct Options {
 struct Base {
     functions: HashMap<Arc<str>, Function>,
     types: HashMap<Arc<str>, Type>,
+    /// The first segments of those with dots in their names.
+    dotted: HashSet<Box<str>>,
     /// The string fields of types that libraries bring.
     fields: HashMap<&'static str, &'static [&'static str]>,
     macros: MacroSet,
@@ -124,6 +126,9 @@ impl Builder {
     /// Gives a type a name.
     #[must_use]
     pub fn ty(mut self, name: &str, ty: Type) -> Self {
+        if let Some((first, _)) = name.split_once('.') {
+            self.base.dotted.insert(first.into());
+        }
         self.base.types.insert(name.into(), ty);
         self
     }
@@ -304,6 +309,15 @@ impl Env {
     /// and how many nodes it takes. Variables of macros are for the caller to look for first.
     pub(crate) fn leading(&self, ast: &Ast, spine: &[NodeId]) -> Option<(Named, usize)> {
         let names = ast.dotted(spine, self.max_segments());
+        // Most names have no dots, and need not be put together to be looked up.
+        if self.variables.container.is_empty()
+            && let Some(first) = names.first()
+            && !first.starts_with('.')
+            && !self.base.dotted.contains(*first)
+            && self.tables().all(|table| table.dots == 0)
+        {
+            return Some((self.exact(first)?, 1));
+        }
         (1..=names.len())
             .rev()
             .find_map(|count| Some((self.name(&names[..count].join("."))?, count)))

@@ -84,12 +84,13 @@ impl<'o> Typed<'o> {
     fn node(
         &self,
         index: usize,
-        draft: Draft<'_>,
+        mut draft: Draft<'_>,
         gate: Gate,
         problems: &mut Problems,
     ) -> Option<Node> {
         let (lists, local) = self.local(&draft, problems);
-        let template = self.template(&draft, &local, problems);
+        let literal = std::mem::take(&mut draft.literal);
+        let template = Template::new(literal, self.holes(&draft, &local, problems));
         let include_when = self.conditions(&draft.include_when, &local.env, problems);
         let ready_when = self.conditions(&draft.ready_when, &local.env, problems);
         let env = local.env;
@@ -194,7 +195,7 @@ impl<'o> Typed<'o> {
         let condition = Condition {
             program,
             source: expression.ast.source().clone(),
-            path: expression.spot.path(),
+            spot: expression.spot.clone(),
             reads: self.reads(&expression.roots),
         };
         Some((condition, ty))
@@ -222,7 +223,7 @@ impl<'o> Typed<'o> {
         conditions
     }
 
-    fn template(&self, draft: &Draft<'_>, local: &Local, problems: &mut Problems) -> Template {
+    fn holes(&self, draft: &Draft<'_>, local: &Local, problems: &mut Problems) -> Vec<Hole> {
         let mut holes = Vec::with_capacity(draft.holes.len());
         for expression in &draft.holes {
             let Some((program, ty)) = expression.compile(&local.env, problems) else {
@@ -243,7 +244,7 @@ impl<'o> Typed<'o> {
             }
             holes.push(self.hole(expression, program));
         }
-        Template::new(draft.literal.clone(), holes)
+        holes
     }
 
     fn hole(&self, expression: &Expression, program: deltaplane_expr::Program) -> Hole {

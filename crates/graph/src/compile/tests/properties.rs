@@ -231,11 +231,7 @@ fn recursive_types_come_to_an_end() {
     let mut schema = schema();
     let resources = json!([
         endless("a", "EndlessOne", "${b.spec.list[0].a}"),
-        endless(
-            "b",
-            "EndlessTwo",
-            "${c.spec.a.b}"
-        ),
+        endless("b", "EndlessTwo", "${c.spec.a.b}"),
         endless("c", "EndlessTwo", "${schema.spec.?name}"),
     ]);
     schema["status"] = json!({"all": "${a.spec}"});
