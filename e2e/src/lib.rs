@@ -18,6 +18,7 @@
 
 pub mod kubectl;
 pub mod plain;
+pub mod ports;
 pub mod programs;
 pub mod proxy;
 pub mod script;

@@ -196,7 +196,8 @@ impl Decl {
         self.nullable
     }
 
-    pub(crate) fn absent(&self) -> Absent {
+    /// What it means that something inside is not there.
+    pub fn absent(&self) -> Absent {
         self.absent
     }
 

@@ -4,6 +4,8 @@ mod attribute;
 mod call;
 mod fold;
 
+use std::sync::Arc;
+
 use serde_json::Value as Json;
 
 use crate::decl::Shape;
@@ -45,6 +47,8 @@ enum Bound<'a> {
     Value(Value<'a>),
     /// JSON that may not have been looked at yet.
     Lazy(&'a LazyJson<'a>),
+    /// Nothing, for a reason that is known already.
+    Fault(Arc<Fault>),
 }
 
 const INLINE: usize = 2;
@@ -77,6 +81,11 @@ impl<'a> Bindings<'a> {
     /// Binds JSON that is parsed when an expression looks at it.
     pub fn set_lazy(&mut self, slot: Slot, json: &'a LazyJson<'a>) {
         self.bind(slot, Bound::Lazy(json));
+    }
+
+    /// Binds what came to no value: whoever reads it comes to the same fault.
+    pub fn set_fault(&mut self, slot: Slot, fault: Arc<Fault>) {
+        self.bind(slot, Bound::Fault(fault));
     }
 
     #[inline]

@@ -8,7 +8,7 @@ use serde_json::Value as Json;
 use crate::fault::Fault;
 use crate::meter::Meter;
 use crate::types::Type;
-use crate::value::Value;
+use crate::value::{Map, Value};
 
 /// A value of a library's own type: a quantity, an address, …
 pub trait Opaque: Any + fmt::Debug + Send + Sync {
@@ -54,6 +54,12 @@ pub trait Host: fmt::Debug + Sync {
     /// A field: `Ok(None)` when there is none, a fault when it may come or cannot be read.
     fn field(&self, name: &str) -> Result<Option<Value<'_>>, Box<Fault>>;
 
+    /// The object that it stands for. Expressions then read the object's fields, with all that
+    /// its declaration says of them, and [`Self::field`] is left to host functions.
+    fn object(&self) -> Option<Map<'_>> {
+        None
+    }
+
     fn equals(&self, other: &dyn Host) -> bool {
         std::ptr::addr_eq(std::ptr::from_ref(self), std::ptr::from_ref(other))
     }
@@ -73,6 +79,11 @@ pub trait HostList: fmt::Debug + Sync {
     }
 
     fn get(&self, index: usize) -> Option<Value<'_>>;
+
+    /// A number that the caller keeps about its items, for host functions.
+    fn counted(&self, _what: &str) -> Option<u64> {
+        None
+    }
 
     /// For host functions, which know what they are given.
     fn as_any(&self) -> Option<&dyn Any> {

@@ -63,7 +63,7 @@ pub use meter::{Budget, Meter};
 pub use program::Program;
 pub use span::{Position, Problem, Problems, Span};
 pub use syntax::Template;
-pub use time::{Duration, Timestamp};
+pub use time::{CalendarUnit, Duration, Timestamp};
 pub use types::Type;
 pub use value::{LazyJson, Value};
 

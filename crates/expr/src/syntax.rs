@@ -3,6 +3,7 @@
 //! Limits on length, nesting and the number of nodes are checked while parsing.
 
 mod ast;
+mod carve;
 mod lexer;
 mod literal;
 mod macros;

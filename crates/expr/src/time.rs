@@ -1,8 +1,12 @@
 //! Points in time and spans of time, with the ranges and texts of the language.
 
+mod turn;
+
 use std::fmt;
 
 use jiff::tz::{TimeZone, TimeZoneDatabase};
+
+pub use turn::CalendarUnit;
 
 /// A point in time between the years 1 and 9999, in nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -123,8 +127,15 @@ impl Timestamp {
     /// As calendar and clock show it in a zone: a name of the database, or an offset such as
     /// `-08:00`. Nothing when there is no such zone.
     pub(crate) fn civil(self, zone: Option<&str>) -> Option<Civil> {
-        let offset = match zone {
-            None | Some("") => 0,
+        let seconds = self.seconds.checked_add(self.offset(zone)?)?;
+        Self::new(seconds, self.nanos)?;
+        Some(civil(seconds, self.nanos))
+    }
+
+    /// How many seconds clocks in a zone are ahead.
+    fn offset(self, zone: Option<&str>) -> Option<i64> {
+        match zone {
+            None | Some("") => Some(0),
             Some(zone) => match zone.split_once(':') {
                 Some((hours, minutes)) => {
                     let negative = hours.starts_with('-');
@@ -134,20 +145,15 @@ impl Timestamp {
                     let minutes = hours
                         .checked_mul(60)?
                         .checked_add(minutes.checked_mul(sign)?)?;
-                    minutes.checked_mul(60)?
+                    minutes.checked_mul(60)
                 }
-                None => self.offset_in(zone)?,
+                None => self.offset_in(zone),
             },
-        };
-        let seconds = self.seconds.checked_add(offset)?;
-        Self::new(seconds, self.nanos)?;
-        Some(civil(seconds, self.nanos))
+        }
     }
 
     fn offset_in(self, zone: &str) -> Option<i64> {
-        let found: TimeZone = TimeZoneDatabase::bundled().get(zone).ok()?;
-        // As in Go, `europe/berlin` is none.
-        let zone = Some(found).filter(|found| found.iana_name() == Some(zone))?;
+        let zone = named(zone)?;
         let at = jiff::Timestamp::new(self.seconds, 0).ok()?;
         Some(i64::from(zone.to_offset(at).seconds()))
     }
@@ -167,6 +173,13 @@ impl fmt::Display for Timestamp {
         }
         f.write_str("Z")
     }
+}
+
+/// A zone of the database.
+fn named(zone: &str) -> Option<TimeZone> {
+    let found: TimeZone = TimeZoneDatabase::bundled().get(zone).ok()?;
+    // As in Go, `europe/berlin` is none.
+    Some(found).filter(|found| found.iana_name() == Some(zone))
 }
 
 /// `+01:00` and the like, in seconds.

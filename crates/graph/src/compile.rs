@@ -18,7 +18,7 @@ pub(crate) mod scope;
 mod status;
 mod structure;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 mod typed;
 
 use deltaplane_api::field::Path;

@@ -40,12 +40,16 @@
 mod compile;
 mod crd;
 mod definition;
+mod digest;
 mod gates;
 mod gojson;
 mod graph;
 mod hash;
 mod kinds;
+pub mod labels;
 mod near;
+pub mod observed;
+pub mod plan;
 mod problem;
 mod simple;
 mod template;

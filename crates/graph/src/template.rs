@@ -10,7 +10,9 @@ use std::sync::Arc;
 use deltaplane_api::field;
 use deltaplane_expr::{Bindings, Eval, Failure, Meter, Program, Stopped, Value, is_omitted};
 use serde_json::Value as Json;
+use sha2::{Digest, Sha256};
 
+use crate::digest;
 use crate::graph::NodeIndex;
 
 /// JSON with holes.
@@ -18,6 +20,7 @@ use crate::graph::NodeIndex;
 pub struct Template {
     literal: Json,
     holes: Vec<Hole>,
+    fingerprint: [u8; 32],
 }
 
 /// A place in a template, and the expression whose value goes there.
@@ -92,7 +95,18 @@ impl Template {
                 *place = Json::Null;
             }
         }
-        Self { literal, holes }
+        let fingerprint = fingerprint(&literal, &holes);
+        Self {
+            literal,
+            holes,
+            fingerprint,
+        }
+    }
+
+    /// A digest of the text and of where its holes are: with the same values in them, templates
+    /// with the same fingerprint are rendered to the same.
+    pub fn fingerprint(&self) -> &[u8; 32] {
+        &self.fingerprint
     }
 
     /// The text, with null in its holes.
@@ -214,6 +228,21 @@ pub(crate) fn path(base: &field::Path, steps: &[Step]) -> field::Path {
         Step::Key(key) => path.child(key),
         Step::Index(index) => path.index(*index),
     })
+}
+
+fn fingerprint(literal: &Json, holes: &[Hole]) -> [u8; 32] {
+    let mut hasher = Sha256::new();
+    digest::feed(&mut hasher, literal);
+    for hole in holes {
+        hasher.update(hole.steps().len().to_le_bytes());
+        for step in hole.steps() {
+            match step {
+                Step::Key(key) => digest::sized(&mut hasher, key.as_bytes()),
+                Step::Index(index) => hasher.update(index.to_le_bytes()),
+            }
+        }
+    }
+    hasher.finalize().into()
 }
 
 fn find<'v>(value: &'v mut Json, steps: &[Step]) -> Option<&'v mut Json> {

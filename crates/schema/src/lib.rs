@@ -38,6 +38,7 @@
 //! # Ok::<(), deltaplane_api::field::Error>(())
 //! ```
 
+pub mod compat;
 mod correlate;
 pub mod crd;
 mod decode;
@@ -51,7 +52,9 @@ mod meta;
 mod node;
 mod order;
 mod parse;
+pub mod plural;
 mod prune;
+pub mod simple;
 pub mod strategic;
 pub mod typed;
 pub mod updater;

@@ -7,7 +7,6 @@ use crate::decl::{Absent, Decl, Shape};
 use crate::env::Slot;
 use crate::fault::{Fault, Path, Reason, Step};
 use crate::program::{Attribute, Op, OpId, Qualifier, QualifierKind, Root};
-use crate::span::Span;
 use crate::value::{LazyJson, List, Map, Value};
 
 /// What a step found.
@@ -38,8 +37,12 @@ impl<'p: 'a, 'b, 'a> Machine<'p, 'b, 'a> {
     pub(super) fn attribute(&mut self, attribute: &'p Attribute) -> Outcome<'a> {
         let start = match attribute.root {
             Root::Variable(slot) => match self.bindings.get(slot) {
-                Some(Bound::Value(value)) => Start::of(value),
-                Some(Bound::Lazy(json)) => self.lazy(slot, json, attribute.span)?,
+                Some(Bound::Value(value)) => Start::of(value, attribute),
+                Some(Bound::Lazy(json)) => self.lazy(slot, json, attribute)?,
+                Some(Bound::Fault(fault)) => {
+                    let fault = Box::new(Fault::clone(fault));
+                    return self.charged(fault, attribute.charge);
+                }
                 None => return self.unbound(slot, attribute),
             },
             Root::Local(local) => {
@@ -48,7 +51,7 @@ impl<'p: 'a, 'b, 'a> Machine<'p, 'b, 'a> {
                 {
                     return self.charged(fault, attribute.charge);
                 }
-                Start::of(&self.locals[local].value)
+                Start::of(&self.locals[local].value, attribute)
             }
             Root::Value(op) => Start::Value(self.eval(op)?),
         };
@@ -84,7 +87,7 @@ impl<'p: 'a, 'b, 'a> Machine<'p, 'b, 'a> {
         let root = match attribute.root {
             Root::Variable(slot) => match self.bindings.get(slot) {
                 Some(Bound::Value(value)) => value,
-                Some(Bound::Lazy(_)) | None => return None,
+                Some(Bound::Lazy(_) | Bound::Fault(_)) | None => return None,
             },
             Root::Local(local) => match &self.locals[local] {
                 Local {
@@ -96,9 +99,7 @@ impl<'p: 'a, 'b, 'a> Machine<'p, 'b, 'a> {
             },
             Root::Value(_) => return None,
         };
-        let Value::Map(Map::Json(map, decl)) = root else {
-            return None;
-        };
+        let (map, decl) = object(root)?;
         let walked = walk(Place::Map(map), decl, &attribute.steps);
         let Walked::End(Json::String(text), decl, false) = walked else {
             return None;
@@ -113,12 +114,13 @@ impl<'p: 'a, 'b, 'a> Machine<'p, 'b, 'a> {
         &mut self,
         slot: Slot,
         json: &'a LazyJson<'a>,
-        span: Span,
+        attribute: &Attribute,
     ) -> Result<Start<'a>, Box<Fault>> {
+        let span = attribute.span;
         let decl = &self.program.env.variable(slot).decl;
         let json = json.json(self.meter).map_err(|fault| fault.at(span))?;
         let value = Value::declared(json, decl).map_err(|fault| fault.at(span))?;
-        Ok(Start::of(&value))
+        Ok(Start::of(&value, attribute))
     }
 
     /// Makes the steps from `made` on.
@@ -324,8 +326,10 @@ enum Start<'a> {
 }
 
 impl<'a> Start<'a> {
-    fn of(value: &Value<'a>) -> Self {
-        if let Value::Map(Map::Json(map, decl)) = value {
+    fn of(value: &Value<'a>, attribute: &Attribute) -> Self {
+        // Without a step, a value of the host is itself and not the object that it stands for.
+        let whole = attribute.steps.is_empty() && matches!(value, Value::Host(_));
+        if !whole && let Some((map, decl)) = object(value) {
             return Self::Json(Place::Map(map), decl);
         }
         if let Value::List(List::Json(items, decl)) = value {
@@ -342,6 +346,19 @@ impl<'a> Place<'a> {
             Self::List(items) => Value::List(List::Json(items, decl)),
         }
     }
+}
+
+/// The object in JSON that a value is, or stands for.
+fn object<'a>(value: &Value<'a>) -> Option<(&'a serde_json::Map<String, Json>, &'a Decl)> {
+    let map = if let Value::Host(host) = value {
+        host.object()
+    } else {
+        value.as_map().cloned()
+    };
+    if let Some(Map::Json(map, decl)) = map {
+        return Some((map, decl));
+    }
+    None
 }
 
 /// Where plain steps through JSON led.
@@ -465,7 +482,10 @@ fn is_plain(value: &Value<'_>) -> bool {
 fn field<'a>(value: &Value<'a>, name: &str) -> Result<Found<'a>, Box<Fault>> {
     let found = match value {
         Value::Map(map) => map.field(name)?,
-        Value::Host(host) => host.field(name)?,
+        Value::Host(host) => match host.object() {
+            Some(map) => map.field(name)?,
+            None => host.field(name)?,
+        },
         Value::Opaque(opaque) => opaque.field(name),
         Value::Null
         | Value::Bool(_)
@@ -574,7 +594,12 @@ fn item<'a>(list: &List<'a>, key: &Value<'_>) -> Result<Found<'a>, Box<Fault>> {
 
 /// What it means that a key is not there; nothing stands for a key that is no text.
 fn absent(value: &Value<'_>, key: Option<&str>) -> Missing {
-    let Value::Map(map) = value else {
+    let map = if let Value::Host(host) = value {
+        host.object()
+    } else {
+        value.as_map().cloned()
+    };
+    let Some(map) = map else {
         return Missing::Fails;
     };
     match (map.decl(), key) {

@@ -356,8 +356,19 @@ impl Node {
     /// The node without the ids of its children, which go to `children` in order.
     fn shape(&self, children: &mut Vec<NodeId>) -> Self {
         let mut out = self.clone();
-        let mut take = |id: &mut NodeId| children.push(std::mem::replace(id, NodeId(0)));
-        match &mut out {
+        out.each_child(|id| children.push(std::mem::replace(id, NodeId(0))));
+        out
+    }
+
+    /// The nodes right below; of a loop its filter, its range and its body.
+    pub fn children(&self) -> Vec<NodeId> {
+        let mut children = Vec::new();
+        self.shape(&mut children);
+        children
+    }
+
+    pub(super) fn each_child(&mut self, mut take: impl FnMut(&mut NodeId)) {
+        match self {
             Self::Literal(_) | Self::Ident(_) => {}
             Self::Select { operand, .. } | Self::Has { operand, .. } => take(operand),
             Self::Index { operand, index, .. } => [operand, index].into_iter().for_each(take),
@@ -385,7 +396,6 @@ impl Node {
             Self::OptMap { target, body, .. } => [target, body].into_iter().for_each(take),
             Self::Block { slots, body } => slots.iter_mut().chain([body]).for_each(take),
         }
-        out
     }
 }
 

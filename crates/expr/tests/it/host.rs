@@ -9,7 +9,7 @@ use deltaplane_expr::cost::Cost;
 use deltaplane_expr::env::{self, Overload};
 use deltaplane_expr::host::{Host, HostFunction, HostList};
 use deltaplane_expr::types::{Signature, Type};
-use deltaplane_expr::value::List;
+use deltaplane_expr::value::{List, Map};
 use deltaplane_expr::{
     Absent, Bindings, Budget, Decl, Eval, Fault, Meter, ObjectType, Path, Step, Value, compile,
 };
@@ -145,4 +145,89 @@ fn a_large_collection_is_read_as_far_as_needed() {
         eval("zones.exists(z, z.ready() && z.name == 'z500')"),
         ("true".to_owned(), 501)
     );
+}
+
+/// An object with something of the host's beside it.
+#[derive(Debug)]
+struct Watched {
+    object: serde_json::Map<String, serde_json::Value>,
+    decl: Decl,
+}
+
+impl Host for Watched {
+    fn ty(&self) -> Type {
+        Type::Dyn
+    }
+
+    fn field(&self, name: &str) -> Result<Option<Value<'_>>, Box<Fault>> {
+        Ok((name == "@healthy").then_some(Value::Bool(true)))
+    }
+
+    fn object(&self) -> Option<Map<'_>> {
+        Some(Map::Json(&self.object, &self.decl))
+    }
+}
+
+/// What the host knows of a value.
+#[derive(Debug)]
+struct Healthy;
+
+impl HostFunction for Healthy {
+    fn call<'a>(&self, _: &mut Meter, args: &[Value<'a>]) -> Result<Value<'a>, Box<Fault>> {
+        match args {
+            [Value::Host(host)] => Ok(host.field("@healthy")?.unwrap_or(Value::Null)),
+            _ => Ok(Value::Null),
+        }
+    }
+}
+
+#[test]
+fn a_value_of_the_host_is_read_like_the_object_it_stands_for() {
+    let signature = Signature::parse("dyn.() -> dyn").expect("a signature");
+    let healthy = Overload::host(
+        "healthy",
+        "healthy",
+        signature,
+        Cost::Unit,
+        Arc::new(Healthy),
+    );
+    let env = env::gate().overload(healthy).build();
+    let env = env.with_dynamic(&["app", "gone"], Absent::Waits);
+    let object = serde_json::json!({"spec": {"tier": "gold", "ports": [80]}});
+    let app = Watched {
+        object: object.as_object().cloned().unwrap_or_default(),
+        decl: Decl::dynamic(Absent::Waits).clone(),
+    };
+    for (source, expected) in [
+        ("app.spec.tier == 'gold'", "true"),
+        ("app['spec'].ports[0] == 80", "true"),
+        ("[app][0].spec.ports.size() == 1", "true"),
+        ("has(app.status)", "false"),
+        ("app.?status.?phase.orValue('none') == 'none'", "true"),
+        ("[app].all(a, a.healthy() && has(a.spec))", "true"),
+        ("app.healthy()", "true"),
+        ("app.spec.healthy() == null", "true"),
+        ("app == app && app != [app.spec][0]", "true"),
+        ("app.status.phase == 'up'", "waiting for app.status"),
+        ("[app].exists(a, a.status.up)", "waiting for ?.status"),
+        ("gone.spec.tier == 'gold'", "waiting for app.status.tier"),
+        ("gone.spec.tier == 'gold' || app.healthy()", "true"),
+    ] {
+        let program = compile(source, &env).expect("it checks");
+        let mut bindings = Bindings::new(&env);
+        bindings.set(env.slot("app").expect("declared"), Value::Host(&app));
+        let elsewhere = Fault::Waiting(Path {
+            root: "app".to_owned(),
+            steps: ["status", "tier"]
+                .map(|step| Step::Field(step.to_owned()))
+                .into(),
+        });
+        bindings.set_fault(env.slot("gone").expect("declared"), Arc::new(elsewhere));
+        let told = match program.eval(&bindings, Budget::default()) {
+            Eval::Value(Value::Bool(value)) => value.to_string(),
+            Eval::Waiting(path) => format!("waiting for {path}"),
+            other @ (Eval::Value(_) | Eval::Failed(_) | Eval::Stopped(_)) => format!("{other:?}"),
+        };
+        assert_eq!(told, expected, "{source}");
+    }
 }

@@ -15,7 +15,7 @@ use serde_json::{Value as Json, json};
 use crate::{Definition, Graph, Gvk, Known, Lookup, Problems, compile};
 
 /// Reads and compiles a definition, which is written without its head.
-fn compiled(yaml: &str) -> Result<Graph, Problems> {
+pub(crate) fn compiled(yaml: &str) -> Result<Graph, Problems> {
     let spec: Json = serde_saphyr::from_str(yaml).expect("it is YAML");
     let object = json!({
         "apiVersion": "kro.run/v1alpha1",

@@ -2,4 +2,5 @@
 
 mod laws;
 mod objects;
+mod simple;
 mod wild;

@@ -1,7 +1,7 @@
 //! A hub and a zone in processes of their own, and ways to wait for what they do.
 
 use std::collections::BTreeMap;
-use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
@@ -9,6 +9,7 @@ use std::time::Duration;
 use deltaplane_client::feed::{Event, Feed, Query};
 use deltaplane_client::request::{self, Patch};
 use deltaplane_client::{ObjectKey, Pace, RequestError, Resource};
+use deltaplane_e2e::ports::Port;
 use deltaplane_e2e::proxy::Proxy;
 use deltaplane_e2e::server::Ended;
 use deltaplane_e2e::{PATIENCE, Server, programs};
@@ -27,6 +28,8 @@ pub(crate) struct Apart {
     hub_client: Client,
     zone_client: Client,
     dir: TempDir,
+    /// Of the hub and of the zone, while they are down too.
+    _ports: [Port; 2],
 }
 
 const NAMESPACE: &str = "team";
@@ -35,12 +38,6 @@ const FLEET: &str = "/apis/fleet.deltaplane.io/v1alpha1";
 /// How it stands with the zone.
 pub(crate) const SYNC: &str = "/apis/fleet.deltaplane.io/v1alpha1/zones/eu-1/_sync";
 const AGAIN: Duration = Duration::from_millis(50);
-
-/// A port that is free, for a process that is started again on it.
-fn free() -> SocketAddr {
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
-    listener.local_addr().expect("bound")
-}
 
 fn config_maps() -> Resource {
     Resource::namespaced("", "v1", "configmaps", "ConfigMap")
@@ -206,7 +203,8 @@ impl Apart {
     async fn begin(hub: &[&str], proxy: Option<fn(SocketAddr) -> Proxy>) -> Self {
         let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
         let dir = tempfile::tempdir().expect("a temporary directory");
-        let (hub_address, zone_address) = (free(), free());
+        let ports = [Port::reserve(), Port::reserve()];
+        let [hub_address, zone_address] = ports.each_ref().map(Port::address);
         let mut hub_words: Vec<String> = hub.iter().map(|&word| word.to_owned()).collect();
         hub_words.extend(["--listen".to_owned(), hub_address.to_string()]);
         let hub = start(hub_words.clone(), dir.path().join("hub")).await;
@@ -239,6 +237,7 @@ impl Apart {
             zone_listen,
             hub_client,
             dir,
+            _ports: ports,
         }
     }
 

@@ -1,0 +1,194 @@
+//! What there is for an instance, as its controller last saw it.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::{Arc, OnceLock};
+
+use serde_json::Value as Json;
+
+use crate::kinds::Gvk;
+
+/// The objects of an instance, and those of others that it refers to, by the id of the node that
+/// they are for.
+#[derive(Clone, Debug, Default)]
+pub struct Observed {
+    nodes: BTreeMap<String, BTreeMap<ObjectId, Arc<Live>>>,
+    /// What is where an object of this instance should be, and is somebody else's.
+    foreign: BTreeMap<ObjectId, Owner>,
+}
+
+/// Which object.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ObjectId {
+    pub gvk: Gvk,
+    /// Empty for objects that are in none.
+    pub namespace: String,
+    pub name: String,
+}
+
+/// An object that is there.
+#[derive(Debug)]
+pub struct Live {
+    pub id: ObjectId,
+    pub uid: String,
+    pub resource_version: String,
+    /// Whether it is being deleted.
+    pub deleting: bool,
+    /// What it was last applied with, if that is known.
+    pub applied: Option<Applied>,
+    body: Body,
+}
+
+/// How an object stands to what was applied to it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Applied {
+    pub content: Content,
+    /// Whether nobody changed since what was applied.
+    pub intact: bool,
+}
+
+/// A digest of what was rendered for an object.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Content(String);
+
+/// Whose an object is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Owner(pub String);
+
+/// JSON that is parsed when somebody looks at it.
+#[derive(Debug)]
+enum Body {
+    Parsed(Json),
+    Text(Box<[u8]>, OnceLock<Json>),
+}
+
+// === impl Observed ===
+
+impl Observed {
+    /// The object is there for this node; it replaces what was known of it.
+    pub fn insert(&mut self, node: &str, live: Arc<Live>) {
+        let objects = match self.nodes.get_mut(node) {
+            Some(objects) => objects,
+            None => self.nodes.entry(node.to_owned()).or_default(),
+        };
+        objects.insert(live.id.clone(), live);
+    }
+
+    /// The object is not there any more.
+    pub fn remove(&mut self, node: &str, id: &ObjectId) {
+        if let Some(objects) = self.nodes.get_mut(node) {
+            objects.remove(id);
+        }
+    }
+
+    /// Somebody else's object is where one of this instance may want to be.
+    pub fn insert_foreign(&mut self, id: ObjectId, owner: Owner) {
+        self.foreign.insert(id, owner);
+    }
+
+    pub fn foreign(&self, id: &ObjectId) -> Option<&Owner> {
+        self.foreign.get(id)
+    }
+
+    /// The objects of a node, in the order of their kinds and names.
+    pub fn of(&self, node: &str) -> impl Iterator<Item = &Arc<Live>> {
+        self.nodes.get(node).into_iter().flat_map(BTreeMap::values)
+    }
+
+    pub fn get(&self, node: &str, id: &ObjectId) -> Option<&Arc<Live>> {
+        self.nodes.get(node)?.get(id)
+    }
+
+    /// All objects, with the nodes that they are for.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &Arc<Live>)> {
+        let nodes = self.nodes.iter();
+        nodes.flat_map(|(node, objects)| objects.values().map(|live| (node.as_str(), live)))
+    }
+}
+
+// === impl ObjectId ===
+
+impl fmt::Display for ObjectId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ", self.gvk.kind)?;
+        match self.namespace.as_str() {
+            "" => f.write_str(&self.name),
+            namespace => write!(f, "{namespace}/{}", self.name),
+        }
+    }
+}
+
+// === impl Live ===
+
+impl Live {
+    /// An object that is read when an expression looks at it. What is not JSON is null.
+    pub fn new(id: ObjectId, body: Box<[u8]>) -> Self {
+        Self::with(id, Body::Text(body, OnceLock::new()))
+    }
+
+    /// An object that was read already.
+    pub fn parsed(id: ObjectId, json: Json) -> Self {
+        Self::with(id, Body::Parsed(json))
+    }
+
+    fn with(id: ObjectId, body: Body) -> Self {
+        Self {
+            id,
+            uid: String::new(),
+            resource_version: String::new(),
+            deleting: false,
+            applied: None,
+            body,
+        }
+    }
+
+    pub fn json(&self) -> &Json {
+        match &self.body {
+            Body::Parsed(json) => json,
+            Body::Text(text, parsed) => {
+                parsed.get_or_init(|| serde_json::from_slice(text).unwrap_or(Json::Null))
+            }
+        }
+    }
+
+    /// Its status is that of an earlier generation: the two, if it says so.
+    pub fn stale(&self) -> Option<(i64, i64)> {
+        let json = self.json();
+        let generation = json["metadata"]["generation"].as_i64()?;
+        let observed = json["status"]["observedGeneration"].as_i64()?;
+        (observed < generation).then_some((observed, generation))
+    }
+}
+
+// === impl Content ===
+
+impl Content {
+    /// As it is written on objects.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// As it was read off an object.
+    pub fn read(text: &str) -> Self {
+        Self(text.to_owned())
+    }
+
+    pub(crate) fn of(digest: &[u8]) -> Self {
+        use fmt::Write;
+        let mut text = String::with_capacity(2 * CONTENT);
+        for byte in &digest[..CONTENT] {
+            // Writing to a string cannot fail.
+            let _ = write!(text, "{byte:02x}");
+        }
+        Self(text)
+    }
+}
+
+/// So many bytes of a digest tell contents apart.
+const CONTENT: usize = 16;
+
+impl fmt::Display for Content {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}

@@ -1,0 +1,287 @@
+//! From what is wanted and what there is to what is to be done now: `plan`, a pure function.
+//!
+//! Nodes are looked at in topological order. One is excluded, or blocked by another that is not
+//! ready, or waits for data, or is rendered and compared with what there is. Everything that can be
+//! applied now is in one plan; whoever applied it plans again with what the API answered, until
+//! nothing is to be done.
+//!
+//! Not here: seeing objects, applying and deleting them (`controllers`).
+//!
+//! Invariants: the same inputs give the same plan; an object that has the content that is wanted,
+//! unchanged, is not applied again; nothing is pruned while it is not known what is wanted.
+
+mod content;
+mod gates;
+mod items;
+mod prune;
+mod ready;
+mod status;
+mod walk;
+
+use deltaplane_expr::{Failure, Stopped};
+use serde_json::Value as Json;
+
+use crate::graph::{Graph, NodeIndex};
+use crate::observed::{Content, ObjectId, Observed, Owner};
+use crate::template::Unfilled;
+
+pub use prune::Prune;
+pub use status::{Missing, Projected};
+
+/// An object of the graph's kind.
+#[derive(Clone, Copy, Debug)]
+pub struct Instance<'a> {
+    json: &'a Json,
+}
+
+/// What a plan is made of.
+#[derive(Clone, Copy, Debug)]
+pub struct Inputs<'a> {
+    pub graph: &'a Graph,
+    pub instance: Instance<'a>,
+    pub observed: &'a Observed,
+    /// Which program applies it, for a label.
+    pub product: &'a str,
+}
+
+/// What is to be done now, and how everything stands.
+#[derive(Debug)]
+pub struct Plan {
+    /// As the graph has its nodes.
+    pub nodes: Vec<Standing>,
+    /// All of it at once, in any order.
+    pub apply: Vec<Apply>,
+    /// In this order.
+    pub prune: Vec<Prune>,
+    /// What the instance's status says of its resources.
+    pub status: Projected,
+}
+
+/// An object to be applied.
+#[derive(Debug, PartialEq)]
+pub struct Apply {
+    pub node: NodeIndex,
+    pub id: ObjectId,
+    pub object: Json,
+    pub content: Content,
+    pub why: Cause,
+}
+
+/// Why an object is applied.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Cause {
+    /// It is not there.
+    Absent,
+    /// Something else is wanted than before.
+    Changed,
+    /// Somebody changed it.
+    Drifted,
+}
+
+/// How a node stands.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Standing {
+    Excluded(Exclusion),
+    /// Nodes that it reads are not ready.
+    Blocked {
+        on: Vec<NodeIndex>,
+    },
+    /// Data that it reads is not there.
+    Waiting(Wait),
+    /// It cannot be rendered, or not like this.
+    Failed(Wrong),
+    /// An object is somebody else's.
+    Taken {
+        id: ObjectId,
+        owner: Owner,
+    },
+    /// An object is being deleted; when it is gone it is made anew.
+    Ending {
+        id: ObjectId,
+    },
+    /// Objects are to be applied.
+    Applying {
+        objects: usize,
+    },
+    /// An object of others is not there.
+    Missing {
+        id: ObjectId,
+    },
+    NotReady(NotReady),
+    Ready,
+}
+
+/// Why a node is not there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Exclusion {
+    /// A condition does not hold.
+    Condition { source: String },
+    /// A node that it reads is excluded.
+    With(NodeIndex),
+}
+
+/// What is waited for.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Wait {
+    /// Such as `db.status.endpoint`.
+    pub path: deltaplane_expr::Path,
+    /// The expression that reads it.
+    pub source: String,
+    /// Where it is in the definition.
+    pub place: String,
+}
+
+/// What is wrong.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Wrong {
+    pub message: String,
+    /// The expression, if it is one that is.
+    pub source: Option<String>,
+    /// Where it is in the definition.
+    pub place: String,
+}
+
+/// Why a node is not ready.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NotReady {
+    pub id: ObjectId,
+    pub why: Unready,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum Unready {
+    /// A condition does not hold.
+    Condition {
+        source: String,
+    },
+    Waiting(Wait),
+    Failed(Wrong),
+    /// Its status is that of an earlier generation.
+    Stale {
+        observed: i64,
+        generation: i64,
+    },
+}
+
+/// What should be done for an instance.
+pub fn plan(inputs: Inputs<'_>) -> Plan {
+    walk::walk(inputs)
+}
+
+// === impl Instance ===
+
+impl<'a> Instance<'a> {
+    pub fn new(json: &'a Json) -> Self {
+        Self { json }
+    }
+
+    pub fn json(&self) -> &'a Json {
+        self.json
+    }
+
+    pub fn name(&self) -> &'a str {
+        self.metadata("name")
+    }
+
+    /// Empty if it is in none.
+    pub fn namespace(&self) -> &'a str {
+        self.metadata("namespace")
+    }
+
+    pub fn uid(&self) -> &'a str {
+        self.metadata("uid")
+    }
+
+    fn metadata(&self, field: &str) -> &'a str {
+        self.json["metadata"][field].as_str().unwrap_or_default()
+    }
+}
+
+// === impl Plan ===
+
+impl Plan {
+    /// Whether all that is wanted is there and ready.
+    pub fn is_ready(&self) -> bool {
+        let done = |node: &Standing| matches!(node, Standing::Ready | Standing::Excluded(_));
+        self.nodes.iter().all(done)
+    }
+
+    /// What holds a node up, from the node to the root of it.
+    pub fn chain(&self, from: NodeIndex) -> Vec<NodeIndex> {
+        let mut chain = vec![from];
+        let mut at = from;
+        // Dependencies come before their dependents, so that this ends.
+        while let Standing::Blocked { on } = &self.nodes[at.get()]
+            && let Some(&next) = on.first()
+        {
+            chain.push(next);
+            at = next;
+        }
+        chain
+    }
+}
+
+// === impl Wrong ===
+
+impl Wrong {
+    fn at(place: impl ToString, message: impl Into<String>) -> Self {
+        Self {
+            message: message.into(),
+            source: None,
+            place: place.to_string(),
+        }
+    }
+}
+
+/// Why an expression gave no value: it waits, or something is wrong.
+enum Unknown {
+    Waits(Wait),
+    Wrong(Wrong),
+}
+
+impl Unknown {
+    fn of(unfilled: Unfilled, source: &str, place: &str) -> Self {
+        let wrong = |message: String| {
+            Self::Wrong(Wrong {
+                message,
+                source: Some(source.to_owned()),
+                place: place.to_owned(),
+            })
+        };
+        match unfilled {
+            Unfilled::Waiting(path) => Self::Waits(Wait {
+                path: *path,
+                source: source.to_owned(),
+                place: place.to_owned(),
+            }),
+            Unfilled::Failed(failure) => wrong(failed(&failure)),
+            Unfilled::Stopped(stopped) => wrong(limited(stopped)),
+        }
+    }
+}
+
+fn failed(failure: &Failure) -> String {
+    failure.reason.to_string()
+}
+
+fn limited(stopped: Stopped) -> String {
+    stopped.to_string()
+}
+
+impl From<Unknown> for Standing {
+    fn from(unknown: Unknown) -> Self {
+        match unknown {
+            Unknown::Waits(wait) => Self::Waiting(wait),
+            Unknown::Wrong(wrong) => Self::Failed(wrong),
+        }
+    }
+}
+
+/// The text at a path of an object.
+fn text<'j>(json: &'j Json, path: &[&str]) -> Option<&'j str> {
+    let found = path.iter().try_fold(json, |json, key| json.get(key))?;
+    found.as_str()
+}
+
+#[cfg(test)]
+mod tests;

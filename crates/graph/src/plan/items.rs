@@ -1,0 +1,158 @@
+//! Collections: an object for every combination of items.
+
+use std::sync::Arc;
+
+use deltaplane_expr::{Eval, Value};
+
+use super::content::{Wanted, fill, fill_one, finish, text_of};
+use super::gates::Gates;
+use super::walk::Walk;
+use super::{Standing, Unknown, Wrong, ready};
+use crate::graph::{Dimension, Node, NodeIndex};
+use crate::labels::Item;
+use crate::observed::{Live, ObjectId};
+use crate::template::{Filled, Template, Unfilled};
+
+/// A collection has no more items.
+pub(super) const MOST: usize = 1000;
+
+pub(super) fn each<'a>(
+    walk: &mut Walk<'a>,
+    (index, node): (NodeIndex, &'a Node),
+    dimensions: &'a [Dimension],
+    template: &'a Template,
+) -> Result<Standing, Unknown> {
+    let wanted = all_wanted(walk, node, dimensions, template)?;
+    let size = wanted.len();
+    let observed = walk.inputs.observed;
+    let live: Vec<Option<&'a Arc<Live>>> = wanted
+        .iter()
+        .map(|wanted| observed.get(node.id(), &wanted.id))
+        .collect();
+    let there: Vec<&'a Arc<Live>> = live.iter().copied().flatten().collect();
+    walk.show_all(node, &there);
+    for (wanted, live) in wanted.iter().zip(&live) {
+        if let Some(hindered) = walk.hindered(index, node, wanted, *live) {
+            return Ok(hindered);
+        }
+    }
+    let causes = Gates::each(walk, node, &wanted, &live);
+    let mut objects = 0;
+    for (at, (wanted, cause)) in wanted.into_iter().zip(causes).enumerate() {
+        if let Some(cause) = cause {
+            objects += 1;
+            let item = Item { index: at, size };
+            walk.push(index, node, template, wanted, (cause, Some(item)));
+        }
+    }
+    Ok(match objects {
+        0 => ready::of_all(walk, node, &there),
+        objects => Standing::Applying { objects },
+    })
+}
+
+/// All objects, in the order of the combinations.
+fn all_wanted<'a>(
+    walk: &mut Walk<'a>,
+    node: &'a Node,
+    dimensions: &'a [Dimension],
+    template: &'a Template,
+) -> Result<Vec<Wanted>, Unknown> {
+    let mut lists = Vec::with_capacity(dimensions.len());
+    for dimension in dimensions {
+        lists.push(list(walk, dimension)?);
+    }
+    let sizes = lists.iter().map(Vec::len);
+    let size = sizes.fold(Some(1_usize), |size, more| size?.checked_mul(more));
+    let size = size.filter(|size| *size <= MOST).ok_or_else(|| {
+        let place = format!("spec.resources[{}].forEach", node.source());
+        let message = format!("there are more than {MOST} items");
+        Unknown::Wrong(Wrong::at(place, message))
+    })?;
+    // What is the same for all items.
+    let shared = shared(walk, template, size)?;
+    let mut wanted = Vec::with_capacity(size);
+    for number in 0..size {
+        bind(walk, dimensions, &lists, number);
+        let mut filled = Vec::with_capacity(shared.len());
+        for (hole, shared) in template.holes().iter().zip(&shared) {
+            filled.push(match shared {
+                Some(shared) => shared.clone(),
+                None => fill_one(walk, hole)?,
+            });
+        }
+        wanted.push(finish(walk, node, template, filled)?);
+    }
+    Ok(wanted)
+}
+
+/// What goes into the holes that read no item.
+fn shared<'a>(
+    walk: &mut Walk<'a>,
+    template: &'a Template,
+    size: usize,
+) -> Result<Vec<Option<Filled>>, Unknown> {
+    if size == 0 {
+        return Ok(Vec::new());
+    }
+    let holes = template.holes().iter();
+    let value = holes.map(|hole| match hole.reads().item {
+        true => Ok(None),
+        false => fill_one(walk, hole).map(Some),
+    });
+    value.collect()
+}
+
+/// The items of a dimension.
+fn list<'a>(walk: &mut Walk<'a>, dimension: &'a Dimension) -> Result<Vec<Value<'a>>, Unknown> {
+    let list = dimension.list();
+    let unfilled = match list.program().eval_metered(&walk.bindings, &mut walk.meter) {
+        Eval::Value(value) => match value.as_list().map(|list| list.to_vec()) {
+            Some(Ok(items)) => return Ok(items),
+            Some(Err(fault)) => Unfilled::from(*fault),
+            None => {
+                let wrong = Wrong::at(list.path().as_str(), "it is not a list");
+                return Err(Unknown::Wrong(wrong));
+            }
+        },
+        Eval::Waiting(path) => Unfilled::Waiting(path),
+        Eval::Failed(failure) => Unfilled::Failed(failure),
+        Eval::Stopped(stopped) => Unfilled::Stopped(stopped),
+    };
+    Err(Unknown::of(unfilled, list.source(), list.path().as_str()))
+}
+
+/// Binds the iterators to the combination of this number; the last dimension goes fastest.
+fn bind<'a>(
+    walk: &mut Walk<'a>,
+    dimensions: &[Dimension],
+    lists: &[Vec<Value<'a>>],
+    number: usize,
+) {
+    let mut rest = number;
+    for (dimension, list) in dimensions.iter().zip(lists).rev() {
+        walk.bindings
+            .set(dimension.slot(), list[rest % list.len()].clone());
+        rest /= list.len();
+    }
+}
+
+/// The object of others that a node refers to by name.
+pub(super) fn reference<'a>(
+    walk: &mut Walk<'a>,
+    node: &'a Node,
+    template: &'a Template,
+) -> Result<ObjectId, Unknown> {
+    let filled = fill(walk, template)?;
+    let text = |field: &str| text_of(template, &filled, &[field]).unwrap_or_default();
+    let namespace = match (node.namespaced(), text("namespace")) {
+        (false, _) => "",
+        (true, "") => walk.inputs.instance.namespace(),
+        (true, given) => given,
+    };
+    Ok(ObjectId {
+        gvk: node.gvk().clone(),
+        namespace: namespace.to_owned(),
+        name: text("name").to_owned(),
+    })
+}

@@ -1,0 +1,68 @@
+//! What is not wanted any more.
+
+use std::collections::BTreeSet;
+
+use super::Standing;
+use super::walk::Walk;
+use crate::labels;
+use crate::observed::{Live, ObjectId};
+
+/// An object to be deleted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Prune {
+    pub id: ObjectId,
+    pub uid: String,
+    /// The id of the node that it was for.
+    pub node: String,
+    /// Those of the highest wave go first.
+    pub wave: u32,
+}
+
+/// What is to be deleted now: nothing while it is not known of every node what it wants, and then
+/// the highest wave, until it is gone.
+pub(super) fn prune(walk: &Walk<'_>) -> Vec<Prune> {
+    if !walk.standings.iter().all(is_settled) {
+        return Vec::new();
+    }
+    let external: BTreeSet<&str> = {
+        let nodes = walk.inputs.graph.nodes().iter();
+        nodes
+            .filter(|node| node.is_external())
+            .map(crate::graph::Node::id)
+            .collect()
+    };
+    let all = walk.inputs.observed.iter();
+    let unwanted =
+        all.filter(|(node, live)| !external.contains(node) && !walk.wanted.contains_key(&live.id));
+    let pruned = unwanted.map(|(node, live)| Prune {
+        id: live.id.clone(),
+        uid: live.uid.clone(),
+        node: node.to_owned(),
+        wave: wave(live),
+    });
+    let mut pruned: Vec<Prune> = pruned.collect();
+    let highest = pruned.iter().map(|prune| prune.wave).max();
+    pruned.retain(|prune| Some(prune.wave) == highest);
+    pruned
+}
+
+/// Whether it is known what the node wants, and it is there.
+fn is_settled(standing: &Standing) -> bool {
+    match standing {
+        Standing::Excluded(_) | Standing::Ready | Standing::NotReady(_) => true,
+        Standing::Blocked { .. }
+        | Standing::Waiting(_)
+        | Standing::Failed(_)
+        | Standing::Taken { .. }
+        | Standing::Ending { .. }
+        | Standing::Applying { .. }
+        | Standing::Missing { .. } => false,
+    }
+}
+
+/// The wave that is written on an object; the last to go if there is none.
+pub(super) fn wave(live: &Live) -> u32 {
+    let written = &live.json()["metadata"]["annotations"][labels::APPLY_ORDER];
+    let written = written.as_str().and_then(|text| text.parse().ok());
+    written.unwrap_or(0)
+}

@@ -1,0 +1,420 @@
+//! Scenarios: a definition, an instance, and what is done step by step.
+//!
+//! Each line of a scenario is a step: `pass` plans and applies until nothing is to be done; others
+//! change what there is. What is done and how it stands then is what is compared.
+
+use std::fmt::Write;
+use std::sync::Arc;
+
+use expect_test::{Expect, expect};
+use serde_json::{Value as Json, json};
+
+use super::*;
+use crate::compile::tests::compiled;
+use crate::observed::{Applied, Live};
+
+/// An API with one instance, which does what it is told.
+struct World {
+    graph: Graph,
+    instance: Json,
+    observed: Observed,
+    writes: u64,
+    said: String,
+}
+
+fn check(definition: &str, instance: Json, steps: &str, expected: Expect) {
+    let graph = compiled(definition).unwrap_or_else(|problems| panic!("{problems}"));
+    let mut instance = instance;
+    instance["metadata"] = json!({"name": "shop", "namespace": "team", "uid": "u-1"});
+    let mut world = World {
+        graph,
+        instance,
+        observed: Observed::default(),
+        writes: 0,
+        said: String::new(),
+    };
+    for step in steps.lines().map(str::trim).filter(|step| !step.is_empty()) {
+        writeln!(world.said, "> {step}").expect("a string");
+        world.step(step);
+    }
+    expected.assert_eq(&world.said);
+}
+
+impl World {
+    fn step(&mut self, step: &str) {
+        let (word, rest) = step.split_once(' ').unwrap_or((step, ""));
+        match word {
+            "pass" => self.pass(),
+            // The instance, or an object by its node: `set web status.ready=true`.
+            "set" => {
+                let (node, change) = rest.split_once(' ').expect("a node and a change");
+                let (path, value) = change.split_once('=').expect("a path and a value");
+                let value: Json = serde_json::from_str(value).expect("JSON");
+                match node {
+                    "schema" => put(&mut self.instance, path, value),
+                    node => {
+                        self.change(node, |json: &mut Json| put(json, path, Json::clone(&value)))
+                    }
+                }
+            }
+            "drift" => self.replace(rest, |live| {
+                live.applied.as_mut().expect("applied").intact = false;
+            }),
+            "gone" => {
+                let ids: Vec<ObjectId> =
+                    self.observed.of(rest).map(|live| live.id.clone()).collect();
+                ids.iter().for_each(|id| self.observed.remove(rest, id));
+            }
+            "ending" => self.replace(rest, |live| live.deleting = true),
+            other => panic!("{other}"),
+        }
+    }
+
+    fn change(&mut self, node: &str, change: impl Fn(&mut Json)) {
+        self.replace(node, |live| {
+            let mut json = live.json().clone();
+            change(&mut json);
+            let mut new = Live::parsed(live.id.clone(), json);
+            new.applied.clone_from(&live.applied);
+            *live = new;
+        });
+    }
+
+    fn replace(&mut self, node: &str, change: impl Fn(&mut Live)) {
+        let all: Vec<Arc<Live>> = self.observed.of(node).cloned().collect();
+        for live in all {
+            let mut new = Live::parsed(live.id.clone(), live.json().clone());
+            new.applied.clone_from(&live.applied);
+            new.deleting = live.deleting;
+            change(&mut new);
+            self.observed.insert(node, Arc::new(new));
+        }
+    }
+
+    fn pass(&mut self) {
+        loop {
+            let plan = plan(Inputs {
+                graph: &self.graph,
+                instance: Instance::new(&self.instance),
+                observed: &self.observed,
+                product: "test",
+            });
+            let again = plan.apply.len() + plan.prune.len() > 0;
+            self.act(&plan);
+            if !again {
+                self.tell(&plan);
+                return;
+            }
+        }
+    }
+
+    fn act(&mut self, plan: &Plan) {
+        for apply in &plan.apply {
+            self.writes += 1;
+            assert!(self.writes < 10_000, "it never ends:\n{}", self.said);
+            writeln!(self.said, "apply {} ({:?})", apply.id, apply.why).expect("a string");
+            let node = self.graph.node(apply.node).id().to_owned();
+            let before = self.observed.get(&node, &apply.id);
+            let status = before.map(|live| live.json()["status"].clone());
+            let mut object = apply.object.clone();
+            if let Some(status) = status.filter(|status| !status.is_null()) {
+                object["status"] = status;
+            }
+            let mut live = Live::parsed(apply.id.clone(), object);
+            let content = apply.content.clone();
+            live.applied = Some(Applied {
+                content,
+                intact: true,
+            });
+            self.observed.insert(&node, Arc::new(live));
+        }
+        for prune in &plan.prune {
+            writeln!(self.said, "delete {} of {}", prune.id, prune.node).expect("a string");
+            self.observed.remove(&prune.node, &prune.id);
+        }
+    }
+
+    fn tell(&mut self, plan: &Plan) {
+        for (node, standing) in self.graph.nodes().iter().zip(&plan.nodes) {
+            writeln!(self.said, "{}: {}", node.id(), shown(&self.graph, standing))
+                .expect("a string");
+        }
+        writeln!(self.said, "status {}", plan.status.value).expect("a string");
+    }
+}
+
+fn shown(graph: &Graph, standing: &Standing) -> String {
+    let id = |index: &NodeIndex| graph.node(*index).id().to_owned();
+    match standing {
+        Standing::Excluded(Exclusion::Condition { source }) => format!("excluded by {source}"),
+        Standing::Excluded(Exclusion::With(node)) => format!("excluded with {}", id(node)),
+        Standing::Blocked { on } => {
+            format!(
+                "blocked by {}",
+                on.iter().map(id).collect::<Vec<_>>().join(", ")
+            )
+        }
+        Standing::Waiting(wait) => format!("waits for {} in {}", wait.path, wait.place),
+        Standing::Failed(wrong) => format!("failed at {}: {}", wrong.place, wrong.message),
+        Standing::NotReady(NotReady { id, why }) => format!("{id} is not ready: {why:?}"),
+        other => format!("{other:?}"),
+    }
+}
+
+fn put(json: &mut Json, path: &str, value: Json) {
+    let place = path.split('.').fold(json, |json, key| &mut json[key]);
+    *place = value;
+}
+
+const SHOP: &str = r#"
+schema:
+  kind: Shop
+  apiVersion: v1
+  spec: {name: string, replicas: integer, cache: boolean}
+  status: {available: "${web.status.availableReplicas}", config: "${config.metadata.name}"}
+resources:
+- id: config
+  template:
+    {apiVersion: v1, kind: ConfigMap, metadata: {name: "${schema.spec.name}"}, data: {a: b}}
+- id: web
+  readyWhen: ["${web.status.availableReplicas == web.spec.replicas}"]
+  template:
+    apiVersion: apps/v1
+    kind: Deployment
+    metadata: {name: "${config.metadata.name}-web"}
+    spec: {replicas: "${schema.spec.replicas}"}
+- id: service
+  template:
+    {apiVersion: v1, kind: Service, metadata: {name: "${web.metadata.name}"}}
+- id: cache
+  includeWhen: ["${schema.spec.cache}"]
+  template:
+    {apiVersion: v1, kind: ConfigMap, metadata: {name: "${schema.spec.name}-cache"}}
+"#;
+
+fn shop(cache: bool) -> Json {
+    json!({"spec": {"name": "a", "replicas": 2, "cache": cache}})
+}
+
+#[test]
+fn what_can_be_applied_is_and_the_rest_says_what_it_waits_for() {
+    let steps = "pass\nset web status.availableReplicas=2\npass\npass";
+    check(
+        SHOP,
+        shop(true),
+        steps,
+        expect![[r#"
+        > pass
+        apply ConfigMap team/a (Absent)
+        apply ConfigMap team/a-cache (Absent)
+        apply Deployment team/a-web (Absent)
+        config: Ready
+        web: Deployment team/a-web is not ready: Waiting(Wait { path: Path { root: "web", steps: [Field("status")] }, source: "${web.status.availableReplicas == web.spec.replicas}", place: "spec.resources[1].readyWhen[0]" })
+        service: blocked by web
+        cache: Ready
+        status {"config":"a"}
+        > set web status.availableReplicas=2
+        > pass
+        apply Service team/a-web (Absent)
+        config: Ready
+        web: Ready
+        service: Ready
+        cache: Ready
+        status {"available":2,"config":"a"}
+        > pass
+        config: Ready
+        web: Ready
+        service: Ready
+        cache: Ready
+        status {"available":2,"config":"a"}
+    "#]],
+    );
+}
+
+#[test]
+fn what_is_changed_drifted_or_gone_is_applied_again_and_nothing_else() {
+    let steps = "pass\nset web status.availableReplicas=2\npass\nset schema spec.replicas=3\npass
+                 drift config\npass\ngone service\npass\nset web status.availableReplicas=3\npass";
+    check(
+        SHOP,
+        shop(false),
+        steps,
+        expect![[r#"
+        > pass
+        apply ConfigMap team/a (Absent)
+        apply Deployment team/a-web (Absent)
+        config: Ready
+        web: Deployment team/a-web is not ready: Waiting(Wait { path: Path { root: "web", steps: [Field("status")] }, source: "${web.status.availableReplicas == web.spec.replicas}", place: "spec.resources[1].readyWhen[0]" })
+        service: blocked by web
+        cache: excluded by ${schema.spec.cache}
+        status {"config":"a"}
+        > set web status.availableReplicas=2
+        > pass
+        apply Service team/a-web (Absent)
+        config: Ready
+        web: Ready
+        service: Ready
+        cache: excluded by ${schema.spec.cache}
+        status {"available":2,"config":"a"}
+        > set schema spec.replicas=3
+        > pass
+        apply Deployment team/a-web (Changed)
+        config: Ready
+        web: Deployment team/a-web is not ready: Condition { source: "${web.status.availableReplicas == web.spec.replicas}" }
+        service: blocked by web
+        cache: excluded by ${schema.spec.cache}
+        status {"available":2,"config":"a"}
+        > drift config
+        > pass
+        apply ConfigMap team/a (Drifted)
+        config: Ready
+        web: Deployment team/a-web is not ready: Condition { source: "${web.status.availableReplicas == web.spec.replicas}" }
+        service: blocked by web
+        cache: excluded by ${schema.spec.cache}
+        status {"available":2,"config":"a"}
+        > gone service
+        > pass
+        config: Ready
+        web: Deployment team/a-web is not ready: Condition { source: "${web.status.availableReplicas == web.spec.replicas}" }
+        service: blocked by web
+        cache: excluded by ${schema.spec.cache}
+        status {"available":2,"config":"a"}
+        > set web status.availableReplicas=3
+        > pass
+        apply Service team/a-web (Absent)
+        config: Ready
+        web: Ready
+        service: Ready
+        cache: excluded by ${schema.spec.cache}
+        status {"available":3,"config":"a"}
+    "#]],
+    );
+}
+
+#[test]
+fn what_is_excluded_goes_when_nothing_is_open() {
+    let steps = "pass\nset schema spec.cache=false\npass\nset web status.availableReplicas=2\npass
+                 ending config\npass";
+    check(
+        SHOP,
+        shop(true),
+        steps,
+        expect![[r#"
+        > pass
+        apply ConfigMap team/a (Absent)
+        apply ConfigMap team/a-cache (Absent)
+        apply Deployment team/a-web (Absent)
+        config: Ready
+        web: Deployment team/a-web is not ready: Waiting(Wait { path: Path { root: "web", steps: [Field("status")] }, source: "${web.status.availableReplicas == web.spec.replicas}", place: "spec.resources[1].readyWhen[0]" })
+        service: blocked by web
+        cache: Ready
+        status {"config":"a"}
+        > set schema spec.cache=false
+        > pass
+        config: Ready
+        web: Deployment team/a-web is not ready: Waiting(Wait { path: Path { root: "web", steps: [Field("status")] }, source: "${web.status.availableReplicas == web.spec.replicas}", place: "spec.resources[1].readyWhen[0]" })
+        service: blocked by web
+        cache: excluded by ${schema.spec.cache}
+        status {"config":"a"}
+        > set web status.availableReplicas=2
+        > pass
+        apply Service team/a-web (Absent)
+        delete ConfigMap team/a-cache of cache
+        config: Ready
+        web: Ready
+        service: Ready
+        cache: excluded by ${schema.spec.cache}
+        status {"available":2,"config":"a"}
+        > ending config
+        > pass
+        config: Ending { id: ObjectId { gvk: Gvk { group: "", version: "v1", kind: "ConfigMap" }, namespace: "team", name: "a" } }
+        web: blocked by config
+        service: blocked by web
+        cache: excluded by ${schema.spec.cache}
+        status {"available":2,"config":"a"}
+    "#]],
+    );
+}
+
+const TENANTS: &str = r#"
+schema:
+  kind: Tenants
+  apiVersion: v1
+  spec: {names: "[]string", zones: "[]string"}
+resources:
+- id: rooms
+  forEach: [{name: "${schema.spec.names}"}, {zone: "${schema.spec.zones}"}]
+  readyWhen: ["${each.data.open == 'yes'}"]
+  template:
+    {apiVersion: v1, kind: ConfigMap, metadata: {name: "${name}-${zone}"}, data: {open: "no"}}
+- id: list
+  template:
+    apiVersion: v1
+    kind: ConfigMap
+    metadata: {name: list}
+    data: {count: "${string(size(rooms))}"}
+"#;
+
+#[test]
+fn collections_have_an_object_for_every_combination() {
+    let steps = r#"pass
+                   set rooms data.open="yes"
+                   pass
+                   set schema spec.names=["a","c"]
+                   pass
+                   set rooms data.open="yes"
+                   pass"#;
+    let instance = json!({"spec": {"names": ["a", "b"], "zones": ["x", "y"]}});
+    check(
+        TENANTS,
+        instance,
+        steps,
+        expect![[r#"
+        > pass
+        apply ConfigMap team/a-x (Absent)
+        apply ConfigMap team/a-y (Absent)
+        apply ConfigMap team/b-x (Absent)
+        apply ConfigMap team/b-y (Absent)
+        rooms: ConfigMap team/a-x is not ready: Condition { source: "${each.data.open == 'yes'}" }
+        list: blocked by rooms
+        status {}
+        > set rooms data.open="yes"
+        > pass
+        apply ConfigMap team/list (Absent)
+        rooms: Ready
+        list: Ready
+        status {}
+        > set schema spec.names=["a","c"]
+        > pass
+        apply ConfigMap team/c-x (Absent)
+        apply ConfigMap team/c-y (Absent)
+        rooms: ConfigMap team/c-x is not ready: Condition { source: "${each.data.open == 'yes'}" }
+        list: blocked by rooms
+        status {}
+        > set rooms data.open="yes"
+        > pass
+        delete ConfigMap team/b-x of rooms
+        delete ConfigMap team/b-y of rooms
+        rooms: Ready
+        list: Ready
+        status {}
+    "#]],
+    );
+}
+
+#[test]
+fn a_collection_is_bounded() {
+    let names: Vec<String> = (0..40).map(|n| format!("n{n}")).collect();
+    let instance = json!({"spec": {"names": names, "zones": names}});
+    check(
+        TENANTS,
+        instance,
+        "pass",
+        expect![[r#"
+        > pass
+        rooms: failed at spec.resources[0].forEach: there are more than 1000 items
+        list: blocked by rooms
+        status {}
+    "#]],
+    );
+}

@@ -1,0 +1,286 @@
+//! One node after the other, in topological order.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use deltaplane_expr::{Bindings, Budget, Eval, Meter, Value};
+use serde_json::{Map, Value as Json};
+
+use super::content::{Wanted, wanted};
+use super::gates::Gates;
+use super::{
+    Apply, Cause, Exclusion, Inputs, Plan, Standing, Unknown, Wrong, items, prune, ready, status,
+    text,
+};
+use crate::graph::{Condition, Node, NodeIndex, Role};
+use crate::labels;
+use crate::observed::{Live, ObjectId};
+use crate::template::{Template, Unfilled};
+
+/// What all expressions of a plan may use together.
+const BUDGET: Budget = Budget {
+    cost: 20_000_000,
+    steps: 30_000_000,
+};
+
+/// A plan that is being made.
+pub(super) struct Walk<'a> {
+    pub(super) inputs: Inputs<'a>,
+    /// The instance, and the objects of the nodes that were looked at.
+    pub(super) bindings: Bindings<'a>,
+    pub(super) meter: Meter,
+    pub(super) standings: Vec<Standing>,
+    pub(super) apply: Vec<Apply>,
+    /// What is wanted so far, by whom.
+    pub(super) wanted: BTreeMap<ObjectId, NodeIndex>,
+    /// Labels that all objects have.
+    labels: Map<String, Json>,
+}
+
+pub(super) fn walk(inputs: Inputs<'_>) -> Plan {
+    let mut walk = Walk::new(inputs);
+    for (index, node) in inputs.graph.indexed() {
+        let standing = walk.node(index, node);
+        walk.standings.push(standing);
+    }
+    let status = status::project(&mut walk);
+    let prune = prune::prune(&walk);
+    Plan {
+        nodes: walk.standings,
+        apply: walk.apply,
+        prune,
+        status,
+    }
+}
+
+// === impl Walk ===
+
+impl<'a> Walk<'a> {
+    fn new(inputs: Inputs<'a>) -> Self {
+        let Inputs {
+            graph,
+            instance,
+            product,
+            ..
+        } = inputs;
+        let mut bindings = graph.bindings();
+        // Any object can be bound: it is one.
+        let _ = bindings.set_json(graph.env(), graph.schema_slot(), instance.json());
+        Self {
+            inputs,
+            bindings,
+            meter: Meter::new(BUDGET),
+            standings: Vec::with_capacity(graph.nodes().len()),
+            apply: Vec::new(),
+            wanted: BTreeMap::new(),
+            labels: labels::of_instance(graph.kind(), &instance, product),
+        }
+    }
+
+    fn node(&mut self, index: NodeIndex, node: &'a Node) -> Standing {
+        let by = node.depends_on().iter();
+        let mut excluded = by.filter(|by| matches!(self.at(**by), Standing::Excluded(_)));
+        if let Some(&by) = excluded.next() {
+            return Standing::Excluded(Exclusion::With(by));
+        }
+        if let Err(standing) = self.included(node) {
+            return standing;
+        }
+        if let Some(blocked) = self.blocked(node.depends_on()) {
+            self.show_old(node);
+            return blocked;
+        }
+        let standing = match node.role() {
+            Role::One(template) => self.one(index, node, template),
+            Role::Each {
+                dimensions,
+                template,
+            } => items::each(self, (index, node), dimensions, template),
+            Role::External(template) => self.external(node, template),
+            Role::Selected(_) => self.selected(node),
+        };
+        standing.unwrap_or_else(|unknown| {
+            self.show_old(node);
+            unknown.into()
+        })
+    }
+
+    fn at(&self, index: NodeIndex) -> &Standing {
+        &self.standings[index.get()]
+    }
+
+    /// Which of these are not ready, if some are.
+    fn blocked(&self, nodes: &[NodeIndex]) -> Option<Standing> {
+        let unready = nodes
+            .iter()
+            .filter(|node| *self.at(**node) != Standing::Ready);
+        let on: Vec<NodeIndex> = unready.copied().collect();
+        (!on.is_empty()).then_some(Standing::Blocked { on })
+    }
+
+    fn included(&mut self, node: &'a Node) -> Result<(), Standing> {
+        for condition in node.include_when() {
+            if let Some(blocked) = self.blocked(&condition.reads().nodes) {
+                self.show_old(node);
+                return Err(blocked);
+            }
+            match self.holds(condition) {
+                Ok(true) => {}
+                Ok(false) => {
+                    let source = condition.source().to_owned();
+                    return Err(Standing::Excluded(Exclusion::Condition { source }));
+                }
+                Err(unknown) => return Err(unknown.into()),
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether a condition holds. An optional without a value does not.
+    pub(super) fn holds(&mut self, condition: &'a Condition) -> Result<bool, Unknown> {
+        let unfilled = match condition
+            .program()
+            .eval_metered(&self.bindings, &mut self.meter)
+        {
+            Eval::Value(Value::Bool(holds)) => return Ok(holds),
+            Eval::Value(Value::Optional(None)) => return Ok(false),
+            Eval::Value(Value::Optional(Some(value))) => {
+                return Ok(value.value.as_bool() == Some(true));
+            }
+            Eval::Value(_) => {
+                let wrong = Wrong::at(condition.path().as_str(), "it is neither true nor false");
+                return Err(Unknown::Wrong(wrong));
+            }
+            Eval::Waiting(path) => Unfilled::Waiting(path),
+            Eval::Failed(failure) => Unfilled::Failed(failure),
+            Eval::Stopped(stopped) => Unfilled::Stopped(stopped),
+        };
+        let place = condition.path().as_str();
+        Err(Unknown::of(unfilled, condition.source(), place))
+    }
+
+    fn one(
+        &mut self,
+        index: NodeIndex,
+        node: &'a Node,
+        template: &'a Template,
+    ) -> Result<Standing, Unknown> {
+        let wanted = wanted(self, node, template)?;
+        let live = self.inputs.observed.get(node.id(), &wanted.id);
+        if let Some(live) = live {
+            self.show(node, live);
+        }
+        if let Some(hindered) = self.hindered(index, node, &wanted, live) {
+            return Ok(hindered);
+        }
+        match Gates::one(self, node, &wanted, live) {
+            Some(cause) => {
+                self.push(index, node, template, wanted, (cause, None));
+                Ok(Standing::Applying { objects: 1 })
+            }
+            None => Ok(live.map_or(Standing::Ready, |live| ready::of_one(self, node, live))),
+        }
+    }
+
+    /// Why the object cannot be applied, if it cannot.
+    pub(super) fn hindered(
+        &mut self,
+        index: NodeIndex,
+        node: &Node,
+        wanted: &Wanted,
+        live: Option<&Arc<Live>>,
+    ) -> Option<Standing> {
+        if let Some(&other) = self.wanted.get(&wanted.id) {
+            let other = self.inputs.graph.node(other).id();
+            let message = match other == node.id() {
+                true => format!("{} is made twice", wanted.id),
+                false => format!("{} is made by {other} too", wanted.id),
+            };
+            let place = format!("spec.resources[{}]", node.source());
+            return Some(Standing::Failed(Wrong::at(place, message)));
+        }
+        self.wanted.insert(wanted.id.clone(), index);
+        if let Some(owner) = self.inputs.observed.foreign(&wanted.id) {
+            return Some(Standing::Taken {
+                id: wanted.id.clone(),
+                owner: owner.clone(),
+            });
+        }
+        let ending = live.is_some_and(|live| live.deleting);
+        ending.then(|| Standing::Ending {
+            id: wanted.id.clone(),
+        })
+    }
+
+    /// It is to be applied.
+    pub(super) fn push(
+        &mut self,
+        index: NodeIndex,
+        node: &Node,
+        template: &Template,
+        wanted: Wanted,
+        (why, item): (Cause, Option<labels::Item>),
+    ) {
+        let Wanted {
+            id,
+            content,
+            filled,
+        } = wanted;
+        let mut object = template.render(filled);
+        if node.namespaced() && text(&object, &["metadata", "namespace"]).is_none() {
+            object["metadata"]["namespace"] = id.namespace.as_str().into();
+        }
+        labels::mark(&mut object, &self.labels, node, item, &content);
+        self.apply.push(Apply {
+            node: index,
+            id,
+            object,
+            content,
+            why,
+        });
+    }
+
+    fn external(&mut self, node: &'a Node, template: &'a Template) -> Result<Standing, Unknown> {
+        let id = items::reference(self, node, template)?;
+        let Some(live) = self.inputs.observed.get(node.id(), &id) else {
+            return Ok(Standing::Missing { id });
+        };
+        self.show(node, live);
+        Ok(ready::of_one(self, node, live))
+    }
+
+    fn selected(&mut self, node: &'a Node) -> Result<Standing, Unknown> {
+        let objects: Vec<&'a Arc<Live>> = self.inputs.observed.of(node.id()).collect();
+        self.show_all(node, &objects);
+        Ok(ready::of_all(self, node, &objects))
+    }
+
+    /// Expressions see the object from now on.
+    pub(super) fn show(&mut self, node: &'a Node, live: &'a Live) {
+        // Any object can be bound: it is one.
+        let _ = self.bindings.set_json(node.env(), node.slot(), live.json());
+    }
+
+    pub(super) fn show_all(&mut self, node: &'a Node, objects: &[&'a Arc<Live>]) {
+        let decl = node.known().decl();
+        let values = objects.iter();
+        let values = values.filter_map(|live| Value::declared(live.json(), decl).ok());
+        if let Ok(list) = Value::list(values.collect()) {
+            self.bindings.set(node.slot(), list);
+        }
+    }
+
+    /// What there is of a node that cannot be rendered now: the status may still tell of it.
+    fn show_old(&mut self, node: &'a Node) {
+        let objects: Vec<&'a Arc<Live>> = {
+            let all = self.inputs.observed.of(node.id());
+            all.filter(|live| live.id.gvk == *node.gvk()).collect()
+        };
+        match (node.is_collection(), objects.as_slice()) {
+            (true, objects) => self.show_all(node, objects),
+            (false, [live]) => self.show(node, live),
+            // Which of them it would be is not known.
+            (false, _) => {}
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! What is refused although it has the right types: constants that can never do, and windows that
+//! are not declared.
+
+use deltaplane_expr::syntax::{Ast, Literal, Node, NodeId};
+use deltaplane_expr::{Bindings, Budget, Env, Eval, Problem, Value};
+
+use super::names::Names;
+use crate::functions::{
+    EXPONENTIALLY, LEAST_FACTOR, LEAST_ITEMS, LINEARLY, READY_FOR, WINDOW, period,
+};
+use crate::scope::Scope;
+
+/// Everything in a checked tree that is refused.
+pub(super) fn refusals(ast: &Ast, scope: &Scope) -> Vec<Problem> {
+    let names = Names::of(ast);
+    let mut found = Vec::new();
+    for id in ast.ids() {
+        let Node::Call {
+            function,
+            target: None,
+            args,
+        } = ast.node(id)
+        else {
+            continue;
+        };
+        let constant = |at: usize| {
+            let arg = *args.get(at)?;
+            let free = names.at(arg).is_empty();
+            free.then(|| (arg, ast.carved(arg, &|_| None)))
+        };
+        let wrong = match &**function {
+            LINEARLY => constant(2).and_then(|arg| too_small(arg, scope.env(), "n", LEAST_ITEMS)),
+            EXPONENTIALLY => {
+                constant(2).and_then(|arg| too_small(arg, scope.env(), "factor", LEAST_FACTOR))
+            }
+            READY_FOR => constant(1).and_then(|arg| no_period(arg, scope.env())),
+            WINDOW => undeclared(ast, args, scope),
+            _ => None,
+        };
+        found.extend(wrong.map(|(at, message)| Problem {
+            span: ast.span(at),
+            message,
+        }));
+    }
+    found
+}
+
+fn too_small(
+    (at, part): (NodeId, Ast),
+    env: &Env,
+    what: &str,
+    least: i64,
+) -> Option<(NodeId, String)> {
+    let value = evaluated(&part, env, |value| value.as_int())??;
+    (value < least).then(|| (at, format!("{what} must be {least} or more")))
+}
+
+fn no_period((at, part): (NodeId, Ast), env: &Env) -> Option<(NodeId, String)> {
+    let fits = evaluated(&part, env, |value| period(value).is_some())?;
+    let message = "it must be a length of time such as '10m' or '1h30m'";
+    (!fits).then(|| (at, message.to_owned()))
+}
+
+/// What is made of a constant; nothing when it has no value.
+fn evaluated<T>(part: &Ast, env: &Env, of: impl FnOnce(&Value<'_>) -> T) -> Option<T> {
+    let program = deltaplane_expr::lower(part, None, env).ok()?;
+    let bindings = Bindings::new(env);
+    if let Eval::Value(value) = program.eval(&bindings, Budget::default()) {
+        return Some(of(&value));
+    }
+    None
+}
+
+fn undeclared(ast: &Ast, args: &[NodeId], scope: &Scope) -> Option<(NodeId, String)> {
+    let [arg] = args else {
+        return None;
+    };
+    let declared = scope.declared_windows();
+    let message = match ast.node(*arg) {
+        Node::Literal(Literal::String(name)) if declared.iter().any(|one| **one == **name) => {
+            return None;
+        }
+        Node::Literal(Literal::String(name)) if declared.is_empty() => {
+            format!("there is no window '{name}': none is declared")
+        }
+        Node::Literal(Literal::String(name)) => {
+            let all = declared.join(", ");
+            format!("there is no window '{name}': declared are {all}")
+        }
+        _ => "the name of a window must be written down".to_owned(),
+    };
+    Some((*arg, message))
+}

@@ -1,0 +1,85 @@
+//! What a gate says of an item, and why.
+
+use std::fmt;
+use std::sync::Arc;
+
+/// What a gate says of an item.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    Open,
+    /// An expression is false. These values made it so; they are given for the first few items.
+    Closed {
+        expression: Place,
+        values: Vec<String>,
+    },
+    /// Data is not there yet.
+    Waiting {
+        expression: Place,
+        path: String,
+    },
+    /// It cannot be evaluated.
+    Error {
+        expression: Place,
+        message: String,
+    },
+    /// It takes too much to evaluate it, or so much was evaluated in this pass already.
+    Limit {
+        expression: Place,
+    },
+}
+
+/// Which expression of a gate.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    pub index: usize,
+    pub text: Arc<str>,
+}
+
+// === impl Verdict ===
+
+impl Verdict {
+    /// For conditions: what is closed for now, apart from what is wrong.
+    pub fn reason(&self) -> &'static str {
+        match self {
+            Self::Open => "GateOpen",
+            Self::Closed { .. } | Self::Waiting { .. } => "GateClosed",
+            Self::Error { .. } | Self::Limit { .. } => "GateError",
+        }
+    }
+}
+
+impl fmt::Display for Verdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Open => f.write_str("open"),
+            Self::Closed { expression, values } if values.is_empty() => {
+                write!(f, "closed: {expression}")
+            }
+            // One value that is the expression says it all.
+            Self::Closed { expression, values }
+                if values.len() == 1 && values[0].starts_with(&*expression.text) =>
+            {
+                write!(f, "closed: {}", values[0])
+            }
+            Self::Closed { expression, values } => {
+                write!(f, "closed: {expression}: {}", values.join(", "))
+            }
+            Self::Waiting { expression, path } => {
+                write!(f, "closed: {expression}: waiting for {path}")
+            }
+            Self::Error {
+                expression,
+                message,
+            } => write!(f, "error: {expression}: {message}"),
+            Self::Limit { expression } => {
+                write!(f, "error: {expression}: it takes too much to evaluate")
+            }
+        }
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}

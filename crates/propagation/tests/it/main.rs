@@ -1,0 +1,8 @@
+//! Gates, passes and rollouts, as scenarios and as properties.
+
+mod fleet;
+mod passes;
+mod problems;
+mod properties;
+mod rollouts;
+mod times;
