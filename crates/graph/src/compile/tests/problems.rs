@@ -563,8 +563,9 @@ schema:
     unknown: ${web.status}
 ",
         expect![[r#"
-            spec.schema.spec.list: unexpected type
+            spec.schema.spec.list: must be a type or a map of fields, not a list
             spec.schema.spec.name: unknown type: number
+              hint: use float
             spec.schema.status.conditions: conditions written by the author are not supported yet
               hint: leave them out: the conditions that every instance has are there without them
             spec.schema.status.constant: a status field must refer to a resource or to `schema`
@@ -589,8 +590,8 @@ schema:
     check(
         "{schema: {kind: App, apiVersion: v1, spec: text, status: []}}",
         expect![[r#"
-        spec.schema.spec: expected object, got string
-        spec.schema.status: expected object, got array
-    "#]],
+            spec.schema.spec: must be a map, not a text
+            spec.schema.status: expected object, got array
+        "#]],
     );
 }
