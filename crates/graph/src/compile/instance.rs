@@ -18,8 +18,8 @@ pub(crate) struct Instances {
     pub(crate) kind: GraphKind,
     /// The OpenAPI schema of their spec.
     pub(crate) spec: Json,
-    /// `schema`: an instance without its status.
-    pub(crate) decl: Decl,
+    /// `schema`: an instance without its status. Nothing when that was a problem.
+    pub(crate) decl: Option<Decl>,
 }
 
 pub(super) fn compile(schema: &Instance, problems: &mut Problems) -> Instances {
@@ -40,8 +40,7 @@ pub(super) fn compile(schema: &Instance, problems: &mut Problems) -> Instances {
     Instances {
         kind,
         spec: spec.unwrap_or_default(),
-        // What could not be read is anything, so that nothing else is reported for it.
-        decl: decl.unwrap_or_else(|| Decl::dynamic(Absent::Waits).clone()),
+        decl,
     }
 }
 

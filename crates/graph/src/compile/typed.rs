@@ -21,6 +21,9 @@ use crate::template::{Form, Hole, Reads, Step, Template};
 pub(crate) struct Typed<'o> {
     pub(crate) env: Env,
     order: &'o Order,
+    /// Whether all types are known. Where one is not, which was reported, nothing more is said of
+    /// what comes of it.
+    certain: bool,
 }
 
 /// The variables of one node.
@@ -34,7 +37,9 @@ struct Local {
 // === impl Typed ===
 
 impl<'o> Typed<'o> {
-    pub(crate) fn new(drafts: &[Draft<'_>], order: &'o Order, schema: &Decl) -> Self {
+    pub(crate) fn new(drafts: &[Draft<'_>], order: &'o Order, schema: Option<Decl>) -> Self {
+        let certain = schema.is_some() && drafts.iter().all(|draft| draft.known.is_some());
+        let schema = schema.unwrap_or_else(|| Decl::dynamic(Absent::Waits).clone());
         let nodes = order.topological.iter().map(|index| {
             let draft = &drafts[*index];
             let object = draft.object();
@@ -44,10 +49,11 @@ impl<'o> Typed<'o> {
             };
             (draft.resource.id.clone(), decl)
         });
-        let schema = (SCHEMA.to_owned(), schema.clone());
+        let schema = (SCHEMA.to_owned(), schema);
         Self {
             env: base().with_variables([schema].into_iter().chain(nodes)),
             order,
+            certain,
         }
     }
 
@@ -162,7 +168,7 @@ impl<'o> Typed<'o> {
             {
                 if let Type::List(inner) = ty {
                     item = (*inner).clone();
-                } else {
+                } else if self.tells(&ty) {
                     let message = format!("a list is expected here, and this is {ty}");
                     problems.push(expression.problem(message));
                 }
@@ -183,6 +189,11 @@ impl<'o> Typed<'o> {
             collection,
         };
         (lists, local)
+    }
+
+    /// Whether a type says something: `dyn` may come of what was reported already.
+    fn tells(&self, ty: &Type) -> bool {
+        self.certain || *ty != Type::Dyn
     }
 
     fn alone(
@@ -212,7 +223,7 @@ impl<'o> Typed<'o> {
             let Some((condition, ty)) = self.alone(expression, env, problems) else {
                 continue;
             };
-            if !is_bool(&ty) {
+            if !is_bool(&ty) && self.tells(&ty) {
                 let message = format!("a condition is bool or optional(bool), and this is {ty}");
                 let problem = expression.problem(message);
                 let hint = "nothing is known of it: compare it, `… == true`";

@@ -490,8 +490,8 @@ fn kinds_are_written_out_and_served() {
             "
 - {id: a, template: {apiVersion: '${schema.apiVersion}', kind: ConfigMap, metadata: {name: a}}}
 - {id: b, template: {kind: 1, metadata: a}}
-- {id: c, template: {apiVersion: v1, kind: Unknown, metadata: {name: '${b.x}'}}}
-- {id: d, externalRef: {apiVersion: v1, kind: Flaky, metadata: {name: '${c.y.z}'}}}
+- {id: c, includeWhen: ['${b.x}'], forEach: [{x: '${a.x}'}], template: {apiVersion: v1, kind: Unknown, metadata: {name: '${b.x}${x}'}}}
+- {id: d, externalRef: {apiVersion: v1, kind: Flaky, metadata: {name: '${b.y.z}'}}}
 - {id: e, template: {apiVersion: a/b/c, kind: ConfigMap, metadata: {name: '${d.y.z + 1}'}}}
 ",
         ),
