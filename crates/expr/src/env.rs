@@ -384,3 +384,29 @@ impl Env {
             .find_map(|candidate| self.base.functions.get(candidate.as_str()))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Bindings, Budget, Eval, Value};
+
+    #[test]
+    fn variables_that_are_added_come_behind_and_hide_others() {
+        let any = || Decl::dynamic(Absent::Waits).clone();
+        let shared = standard().with_dynamic(&["a", "b"], Absent::Waits);
+        let env = shared.with_locals([("c".to_owned(), any()), ("a".to_owned(), any())]);
+        let names: Vec<&str> = env.variables().map(|variable| &*variable.name).collect();
+        assert_eq!(names, ["a", "b", "c", "a"]);
+        assert_eq!(shared.slot("b"), env.slot("b"));
+        assert_eq!(env.slot("a"), Some(Slot(3)));
+        assert!(shared.slot("c").is_none());
+
+        let program = crate::compile("a + b + c", &env).unwrap();
+        let mut bindings = Bindings::new(&env);
+        for (slot, value) in (0..4).zip([100, 20, 3, 1]) {
+            bindings.set(Slot(slot), Value::Int(value));
+        }
+        let sum = program.eval(&bindings, Budget::default());
+        assert!(matches!(sum, Eval::Value(Value::Int(24))), "{sum:?}");
+    }
+}
