@@ -5,7 +5,7 @@
 mod catalog;
 mod function;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use crate::decl::{Absent, Decl};
@@ -52,6 +52,8 @@ pub struct Options {
 struct Base {
     functions: HashMap<Arc<str>, Function>,
     types: HashMap<Arc<str>, Type>,
+    /// The first segments of those with dots in their names.
+    dotted: HashSet<Box<str>>,
     /// The string fields of types that libraries bring.
     fields: HashMap<&'static str, &'static [&'static str]>,
     macros: MacroSet,
@@ -124,6 +126,9 @@ impl Builder {
     /// Gives a type a name.
     #[must_use]
     pub fn ty(mut self, name: &str, ty: Type) -> Self {
+        if let Some((first, _)) = name.split_once('.') {
+            self.base.dotted.insert(first.into());
+        }
         self.base.types.insert(name.into(), ty);
         self
     }
@@ -304,6 +309,15 @@ impl Env {
     /// and how many nodes it takes. Variables of macros are for the caller to look for first.
     pub(crate) fn leading(&self, ast: &Ast, spine: &[NodeId]) -> Option<(Named, usize)> {
         let names = ast.dotted(spine, self.max_segments());
+        // Most names have no dots, and need not be put together to be looked up.
+        if self.variables.container.is_empty()
+            && let Some(first) = names.first()
+            && !first.starts_with('.')
+            && !self.base.dotted.contains(*first)
+            && self.tables().all(|table| table.dots == 0)
+        {
+            return Some((self.exact(first)?, 1));
+        }
         (1..=names.len())
             .rev()
             .find_map(|count| Some((self.name(&names[..count].join("."))?, count)))
@@ -368,5 +382,31 @@ impl Env {
         }
         self.candidates(name)
             .find_map(|candidate| self.base.functions.get(candidate.as_str()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Bindings, Budget, Eval, Value};
+
+    #[test]
+    fn variables_that_are_added_come_behind_and_hide_others() {
+        let any = || Decl::dynamic(Absent::Waits).clone();
+        let shared = standard().with_dynamic(&["a", "b"], Absent::Waits);
+        let env = shared.with_locals([("c".to_owned(), any()), ("a".to_owned(), any())]);
+        let names: Vec<&str> = env.variables().map(|variable| &*variable.name).collect();
+        assert_eq!(names, ["a", "b", "c", "a"]);
+        assert_eq!(shared.slot("b"), env.slot("b"));
+        assert_eq!(env.slot("a"), Some(Slot(3)));
+        assert!(shared.slot("c").is_none());
+
+        let program = crate::compile("a + b + c", &env).unwrap();
+        let mut bindings = Bindings::new(&env);
+        for (slot, value) in (0..4).zip([100, 20, 3, 1]) {
+            bindings.set(Slot(slot), Value::Int(value));
+        }
+        let sum = program.eval(&bindings, Budget::default());
+        assert!(matches!(sum, Eval::Value(Value::Int(24))), "{sum:?}");
     }
 }

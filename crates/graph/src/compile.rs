@@ -6,6 +6,7 @@
 //! compiled. Nothing stops at the first problem.
 
 mod draft;
+mod expected;
 mod expression;
 mod fits;
 mod infer;
@@ -58,7 +59,7 @@ pub fn compile(
     let status = status::draft(definition, &names, &mut problems);
     let gates = gates::read(definition, &names, &instance.kind, &mut problems);
     let order = Order::of(&drafts, &mut problems);
-    let typed = Typed::new(&drafts, &order, &instance.decl);
+    let typed = Typed::new(&drafts, &order, instance.decl);
     let nodes = typed.nodes(drafts, gates.nodes, &mut problems);
     let (status, schema) = typed.status(status, &mut problems);
     if !problems.is_empty() {

@@ -63,6 +63,11 @@ pub(crate) fn read(
     let mut nodes = Vec::new();
     let mut waits = Vec::new();
     for (index, resource) in definition.resources().iter().enumerate() {
+        if resource.gate == GateText::default() {
+            nodes.push(Gate::default());
+            waits.push(BTreeSet::new());
+            continue;
+        }
         let path = spec.child("resources").index(index);
         let scope = names.scope(Some(index), &resource.for_each);
         let of =

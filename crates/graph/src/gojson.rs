@@ -23,24 +23,37 @@ pub(crate) fn write(out: &mut String, value: &Json) {
             out.push(']');
         }
         Json::Object(map) => {
-            let sorted: BTreeMap<&String, &Json> = map.iter().collect();
-            out.push('{');
-            for (index, (key, value)) in sorted.into_iter().enumerate() {
-                if index > 0 {
-                    out.push(',');
-                }
-                write_text(out, key);
-                out.push(':');
-                write(out, value);
+            // They are, unless someone has them keep the order in which they were written.
+            match map.keys().is_sorted() {
+                true => write_entries(out, map.iter()),
+                false => write_entries(out, map.iter().collect::<BTreeMap<_, _>>().into_iter()),
             }
-            out.push('}');
         }
     }
+}
+
+fn write_entries<'v>(out: &mut String, entries: impl Iterator<Item = (&'v String, &'v Json)>) {
+    out.push('{');
+    for (index, (key, value)) in entries.enumerate() {
+        if index > 0 {
+            out.push(',');
+        }
+        write_text(out, key);
+        out.push(':');
+        write(out, value);
+    }
+    out.push('}');
 }
 
 /// Appends a text.
 pub(crate) fn write_text(out: &mut String, text: &str) {
     out.push('"');
+    let plain = |byte: u8| byte >= b' ' && byte.is_ascii() && !b"\"\\<>&".contains(&byte);
+    if text.bytes().all(plain) {
+        out.push_str(text);
+        out.push('"');
+        return;
+    }
     for c in text.chars() {
         match c {
             '"' => out.push_str("\\\""),

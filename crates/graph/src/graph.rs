@@ -13,7 +13,7 @@ use serde_json::Value as Json;
 
 use crate::gates::Gate;
 use crate::kinds::{Gvk, Known};
-use crate::template::{Reads, Template};
+use crate::template::{Reads, Spot, Template};
 
 /// A compiled definition. Shared as an `Arc<Graph>`.
 #[derive(Debug)]
@@ -97,7 +97,7 @@ pub struct Dimension {
 pub struct Condition {
     pub(crate) program: Program,
     pub(crate) source: Arc<str>,
-    pub(crate) path: field::Path,
+    pub(crate) spot: Spot,
     pub(crate) reads: Reads,
 }
 
@@ -314,8 +314,8 @@ impl Condition {
     }
 
     /// Where it is in the definition.
-    pub fn path(&self) -> &field::Path {
-        &self.path
+    pub fn path(&self) -> field::Path {
+        self.spot.path()
     }
 
     pub fn reads(&self) -> &Reads {

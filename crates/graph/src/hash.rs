@@ -233,3 +233,55 @@ fn object<'t>(entries: impl IntoIterator<Item = (&'t String, &'t String)>) -> Js
             .collect(),
     )
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn hashed(spec: Json) -> String {
+        revision(&Definition::read(&json!({"spec": spec})).unwrap())
+    }
+
+    /// The hashes are what kro 0.9.4 gives for the same definitions, with their keys in order as the
+    /// API keeps them.
+    #[test]
+    fn revisions_have_kros_hash() {
+        let small = json!({"schema": {"kind": "App", "apiVersion": "v1"}});
+        assert_eq!(hashed(small), "6945382de5a35326");
+        let large = json!({
+            "schema": {
+                "kind": "App", "apiVersion": "v1", "group": "example.com", "scope": "Cluster",
+                "spec": {"b": "string", "a": "integer | default=1"},
+                "types": {"T": {"x": "string"}},
+                "status": {"s": "${a.b < 'c' && true}"},
+                "additionalPrinterColumns": [
+                    {"name": "N", "type": "string", "jsonPath": ".x", "priority": 1, "description": "d"},
+                    {"name": "M", "type": "date", "jsonPath": ".y", "format": "f", "priority": 0},
+                ],
+                "shortNames": ["b", "a"], "categories": ["all"],
+                "metadata": {"labels": {"z": "1", "a": "2"}},
+            },
+            "resources": [
+                {
+                    "id": "z",
+                    "template": {"kind": "K", "apiVersion": "v1", "spec": {
+                        "f": 1.5, "i": 10_000_000, "e": 1e30, "s": "<&>é\u{2028}", "n": null, "l": [true, {}],
+                    }},
+                    "readyWhen": ["${b}", "${a}"],
+                    "includeWhen": ["${d}", "${c}"],
+                    "forEach": [{"y": "${1}"}, {"x": "${2}"}],
+                },
+                {"id": "a", "externalRef": {"apiVersion": "v1", "kind": "C", "metadata": {"name": "n", "namespace": "m"}}},
+                {"id": "m", "externalRef": {"apiVersion": "v1", "kind": "C", "metadata": {"selector": {"matchLabels": {"b": "1", "a": "${x}"}}}}},
+            ],
+        });
+        assert_eq!(hashed(large.clone()), "0f8984ceff8b554a");
+        let empty = json!({"schema": {"kind": "App", "apiVersion": "v1", "metadata": {}, "spec": {}}, "resources": []});
+        assert_eq!(hashed(empty), "5e3a6650525a3c6c");
+        let mut gated = large.clone();
+        gated["resources"][0]["propagateWhen"] = json!([]);
+        assert_ne!(hashed(gated), hashed(large));
+    }
+}

@@ -51,7 +51,6 @@ mod near;
 pub mod observed;
 pub mod plan;
 mod problem;
-mod simple;
 mod template;
 
 pub use compile::compile;

@@ -63,13 +63,17 @@ impl Problem {
         Self { hint, ..self }
     }
 
+    /// The same at a path.
+    #[must_use]
+    pub(crate) fn below(self, path: &Path) -> Self {
+        let path = path.clone();
+        Self { path, ..self }
+    }
+
     /// The same at a place in the definition.
     #[must_use]
     pub(crate) fn within(self, spot: &Spot) -> Self {
-        Self {
-            path: spot.path(),
-            ..self
-        }
+        self.below(&spot.path())
     }
 
     #[must_use]

@@ -268,3 +268,25 @@ fn calls_that_do_not_fit_come_with_those_that_would() {
         assert_eq!(expected(source), signatures, "{source}");
     }
 }
+
+#[test]
+fn names_that_stand_for_nothing_are_found() {
+    let env = env::kro()
+        .build()
+        .with_dynamic(&["app"], crate::Absent::Waits);
+    for (source, unknown) in [
+        ("app.spec.name + base64.encode(b'x')", &[][..]),
+        ("ap.spec.name + app.x", &["ap"]),
+        ("[1].map(x, x + y)", &["y"]),
+        (
+            "type(1) == google.protobuf.Timestamp || google.x",
+            &["google"],
+        ),
+        ("b.f(a) ? c : cel.bind(d, e, d)", &["b", "a", "c", "e"]),
+    ] {
+        let ast = crate::parse(source, &env).unwrap();
+        let found = super::names(&ast, &env).unknown;
+        let found: Vec<&str> = found.iter().map(|(_, name)| &**name).collect();
+        assert_eq!(found, unknown, "{source}");
+    }
+}

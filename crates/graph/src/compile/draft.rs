@@ -84,35 +84,27 @@ fn known(
     lookup: &dyn Fn(&Gvk) -> Lookup,
     problems: &mut Problems,
 ) -> Option<Arc<Known>> {
-    let (field, shaped) = match &resource.body {
-        Body::Template(template) => {
-            object::shape(template, &path.child("template"), problems);
-            ("template", true)
-        }
-        Body::External(_) => ("externalRef", false),
+    let field = match &resource.body {
+        Body::Template(_) => "template",
+        Body::External(_) => "externalRef",
     };
-    let path = path.child(field);
+    let at = || path.child(field);
+    if let Body::Template(template) = &resource.body {
+        object::shape(template, &at, problems);
+    }
     let Some(gvk) = resource.gvk() else {
-        if !shaped {
-            problems.push(Problem::new(&path, "its apiVersion and kind are not valid"));
+        if let Body::External(_) = &resource.body {
+            problems.push(Problem::new(&at(), "its apiVersion and kind are not valid"));
         }
         return None;
     };
-    match lookup(&gvk) {
-        Lookup::Known(known) => Some(known),
-        Lookup::Absent => {
-            problems.push(Problem::new(
-                &path.child("kind"),
-                format!("there is no kind {gvk}"),
-            ));
-            None
-        }
-        Lookup::Unavailable(why) => {
-            let message = format!("the kind {gvk} cannot be looked up: {why}");
-            problems.push(Problem::new(&path.child("kind"), message));
-            None
-        }
-    }
+    let message = match lookup(&gvk) {
+        Lookup::Known(known) => return Some(known),
+        Lookup::Absent => format!("there is no kind {gvk}"),
+        Lookup::Unavailable(why) => format!("the kind {gvk} cannot be looked up: {why}"),
+    };
+    problems.push(Problem::new(&at().child("kind"), message));
+    None
 }
 
 /// Drafts one resource.
@@ -174,6 +166,9 @@ impl<'d> Drafter<'d, '_> {
         context: Context,
         problems: &mut Problems,
     ) -> Vec<Expression> {
+        if texts.is_empty() {
+            return Vec::new();
+        }
         let base = Arc::new(self.path.child(field));
         let one = |(index, text): (usize, &String)| {
             let spot = Spot::new(&base, &[Step::Index(index)]);
@@ -183,6 +178,9 @@ impl<'d> Drafter<'d, '_> {
     }
 
     fn for_each(&self, problems: &mut Problems) -> Vec<Expression> {
+        if self.resource.for_each.is_empty() {
+            return Vec::new();
+        }
         let base = Arc::new(self.path.child("forEach"));
         let one = |(index, (name, text)): (usize, &(String, String))| {
             let steps = [Step::Index(index), Step::Key(name.as_str().into())];
@@ -210,8 +208,10 @@ impl<'d> Drafter<'d, '_> {
         let walked = walk(template, &base, schema, problems);
         if let Some(known) = &self.known {
             let namespace = template["metadata"].get("namespace");
-            let path = base.child("metadata");
-            object::namespace(namespace, known, self.namespaced, &path, problems);
+            if let Some(problem) = object::namespace(namespace, known, self.namespaced) {
+                let path = base.child("metadata").child("namespace");
+                problems.push(Problem::new(&path, problem));
+            }
         }
         if crd {
             let outside = walked.found.iter();
@@ -245,7 +245,9 @@ impl<'d> Drafter<'d, '_> {
         if let Some(known) = &self.known {
             // Without a namespace a selector means all of them.
             let anywhere = selected || self.namespaced;
-            object::namespace(literal.get("namespace"), known, anywhere, &base, problems);
+            if let Some(problem) = object::namespace(literal.get("namespace"), known, anywhere) {
+                problems.push(Problem::new(&base.child("namespace"), problem));
+            }
         }
         let walked = walk(&literal, &base, Some(reference_schema().root()), problems);
         if selected {

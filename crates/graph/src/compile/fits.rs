@@ -9,8 +9,9 @@ use std::fmt;
 use deltaplane_expr::Type;
 use deltaplane_expr::types::Primitive;
 
-/// So much is compared at most: types can be recursive. The rest is taken to fit.
+/// So much is compared at most, and so deep: types can be recursive. The rest is taken to fit.
 const MOST: usize = 10_000;
+const DEEPEST: usize = 64;
 
 /// Why a type does not go where another is expected.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,21 +23,33 @@ pub(crate) struct Mismatch {
 
 /// Compares what an expression gives with what is expected.
 pub(crate) fn fits(output: &Type, expected: &Type) -> Result<(), Mismatch> {
-    Comparison { left: MOST }.compare(output, expected)
+    let comparison = &mut Comparison {
+        left: MOST,
+        depth: 0,
+    };
+    comparison.compare(output, expected)
 }
 
 struct Comparison {
     left: usize,
+    depth: usize,
 }
 
 // === impl Comparison ===
 
 impl Comparison {
     fn compare(&mut self, output: &Type, expected: &Type) -> Result<(), Mismatch> {
-        if self.left == 0 || output == expected {
+        if self.left == 0 || self.depth == DEEPEST || output == expected {
             return Ok(());
         }
         self.left -= 1;
+        self.depth += 1;
+        let compared = self.parts(output, expected);
+        self.depth -= 1;
+        compared
+    }
+
+    fn parts(&mut self, output: &Type, expected: &Type) -> Result<(), Mismatch> {
         match (output, expected) {
             (Type::Dyn | Type::Error, _) | (_, Type::Dyn | Type::Error) => Ok(()),
             (Type::Optional(inner), expected) => self.compare(inner, expected),
@@ -106,13 +119,16 @@ fn within(step: &str, compare: impl FnOnce() -> Result<(), Mismatch>) -> Result<
 }
 
 fn string_keys(keys: &Type) -> Result<(), Mismatch> {
-    match keys {
-        Type::String | Type::Dyn | Type::Wrapper(Primitive::String) => Ok(()),
-        other => Err(Mismatch {
-            way: vec!["map key".to_owned()],
-            what: format!("it is {other}, and fields have names"),
-        }),
+    if matches!(
+        keys,
+        Type::String | Type::Dyn | Type::Wrapper(Primitive::String)
+    ) {
+        return Ok(());
     }
+    Err(Mismatch {
+        way: vec!["map key".to_owned()],
+        what: format!("it is {keys}, and fields have names"),
+    })
 }
 
 // === impl Mismatch ===

@@ -5,8 +5,9 @@ use serde_json::{Value as Json, json};
 
 use crate::template::Step;
 
-/// Schemas of more parts come from types that contain themselves.
+/// Schemas of more parts, or deeper ones, come from types that contain themselves.
 const MOST: usize = 10_000;
+const DEEPEST: usize = 64;
 
 /// The type contains itself, or is too large to be written out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -17,6 +18,7 @@ pub(crate) struct Endless;
 pub(crate) fn schema_of(ty: &Type) -> Result<Json, Endless> {
     Inference {
         left: MOST,
+        depth: 0,
         declared: false,
     }
     .schema(ty)
@@ -24,6 +26,7 @@ pub(crate) fn schema_of(ty: &Type) -> Result<Json, Endless> {
 
 struct Inference {
     left: usize,
+    depth: usize,
     /// Whether this is inside of an object: there, kro knows fewer types.
     declared: bool,
 }
@@ -31,6 +34,16 @@ struct Inference {
 impl Inference {
     fn schema(&mut self, ty: &Type) -> Result<Json, Endless> {
         self.left = self.left.checked_sub(1).ok_or(Endless)?;
+        if self.depth == DEEPEST {
+            return Err(Endless);
+        }
+        self.depth += 1;
+        let schema = self.parts(ty);
+        self.depth -= 1;
+        schema
+    }
+
+    fn parts(&mut self, ty: &Type) -> Result<Json, Endless> {
         Ok(match ty {
             Type::Bool => json!({"type": "boolean"}),
             Type::Int | Type::Uint => json!({"type": "integer"}),

@@ -4,22 +4,22 @@ use std::sync::Arc;
 
 use deltaplane_api::field::Path;
 use deltaplane_expr::{Absent, Decl, ObjectType, Type};
-use deltaplane_schema::crd;
+use deltaplane_schema::simple::{self, Source};
+use deltaplane_schema::{crd, plural};
 use serde_json::{Value as Json, json};
 
 use crate::definition::Instance;
 use crate::graph::GraphKind;
 use crate::kinds::READING;
 use crate::problem::{Problem, Problems};
-use crate::simple;
 
 /// What is known of instances.
 pub(crate) struct Instances {
     pub(crate) kind: GraphKind,
     /// The OpenAPI schema of their spec.
     pub(crate) spec: Json,
-    /// `schema`: an instance without its status.
-    pub(crate) decl: Decl,
+    /// `schema`: an instance without its status. Nothing when that was a problem.
+    pub(crate) decl: Option<Decl>,
 }
 
 pub(super) fn compile(schema: &Instance, problems: &mut Problems) -> Instances {
@@ -28,7 +28,7 @@ pub(super) fn compile(schema: &Instance, problems: &mut Problems) -> Instances {
         group: schema.group.clone(),
         version: schema.version.clone(),
         kind: schema.kind.clone(),
-        plural: simple::pluralize(&singular),
+        plural: plural::pluralize(&singular),
         singular,
         namespaced: schema.namespaced,
     };
@@ -40,25 +40,23 @@ pub(super) fn compile(schema: &Instance, problems: &mut Problems) -> Instances {
     Instances {
         kind,
         spec: spec.unwrap_or_default(),
-        // What could not be read is anything, so that nothing else is reported for it.
-        decl: decl.unwrap_or_else(|| Decl::dynamic(Absent::Waits).clone()),
+        decl,
     }
 }
 
 fn spec(schema: &Instance, problems: &mut Problems) -> Option<Json> {
+    let given = |value: &'_ Json| !value.is_null();
     let path = Path::new("spec").child("schema");
-    for (field, value) in [("spec", &schema.spec), ("types", &schema.types)] {
-        if !value.is_object() && !value.is_null() {
-            let message = format!("expected object, got {}", super::word(value));
-            problems.push(Problem::new(&path.child(field), message));
-            return None;
-        }
-    }
-    match simple::compile(&schema.spec, &schema.types, &path.child("spec")) {
+    let compiled = simple::compile(&Source {
+        spec: Some(&schema.spec).filter(|spec| given(spec)),
+        types: Some(&schema.types).filter(|types| given(types)),
+        path: &path,
+    });
+    match compiled {
         Ok(spec) => Some(spec),
         Err(wrong) => {
-            for (path, message) in wrong {
-                problems.push(Problem::new(&path, message));
+            for wrong in wrong {
+                problems.push(Problem::new(&wrong.path, wrong.message).hinted(wrong.hint));
             }
             None
         }

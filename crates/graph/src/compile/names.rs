@@ -86,30 +86,32 @@ pub(super) fn check(definition: &Definition, problems: &mut Problems) {
         .collect();
     let mut seen = HashSet::new();
     for (index, resource) in definition.resources().iter().enumerate() {
-        let path = spec.child("resources").index(index);
-        let id = path.child("id");
-        name(&resource.id, &id, problems);
+        let path = || spec.child("resources").index(index);
+        if let Some(problem) = name(&resource.id) {
+            problems.push(problem.below(&path().child("id")));
+        }
         if !seen.insert(resource.id.as_str()) {
             let message = format!("there is another resource with the id `{}`", resource.id);
-            problems.push(Problem::new(&id, message));
+            problems.push(Problem::new(&path().child("id"), message));
         }
-        iterators(resource, &path.child("forEach"), &all, problems);
+        if !resource.for_each.is_empty() {
+            iterators(resource, &path().child("forEach"), &all, problems);
+        }
     }
 }
 
-fn name(name: &str, path: &Path, problems: &mut Problems) {
+/// What is wrong with a name.
+fn name(name: &str) -> Option<Problem> {
+    let problem = |message: String| Problem::new(&Path::root(), message);
     if CEL.contains(&name) || KRO.contains(&name) {
-        let message = format!("`{name}` is a reserved word");
-        problems.push(Problem::new(path, message));
-    } else if !is_camel(name, |first| first.is_ascii_lowercase()) {
-        let message = format!("{name:?} is not a valid id");
+        return Some(problem(format!("`{name}` is a reserved word")));
+    }
+    if !is_camel(name, |first| first.is_ascii_lowercase()) {
         let hint =
             "it begins with a small letter and has letters and digits only, as in `webServer`";
-        problems.push(Problem::new(path, message).hint(hint));
-    } else if name.len() > MAX_ID {
-        let message = format!("it is longer than {MAX_ID} characters");
-        problems.push(Problem::new(path, message));
+        return Some(problem(format!("{name:?} is not a valid id")).hint(hint));
     }
+    (name.len() > MAX_ID).then(|| problem(format!("it is longer than {MAX_ID} characters")))
 }
 
 fn is_camel(name: &str, first: fn(char) -> bool) -> bool {
@@ -125,7 +127,9 @@ fn iterators(resource: &Resource, path: &Path, ids: &HashSet<&str>, problems: &m
     let mut seen = HashSet::new();
     for (index, (iterator, _)) in resource.for_each.iter().enumerate() {
         let path = path.index(index).child(iterator);
-        name(iterator, &path, problems);
+        if let Some(problem) = name(iterator) {
+            problems.push(problem.below(&path));
+        }
         if ids.contains(iterator.as_str()) {
             let message = format!("there is a resource with the id `{iterator}`");
             problems.push(Problem::new(&path, message));

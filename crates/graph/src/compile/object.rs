@@ -3,7 +3,7 @@
 use deltaplane_api::field::Path;
 use serde_json::Value as Json;
 
-use crate::kinds::Known;
+use crate::kinds::{Gvk, Known};
 use crate::problem::{Problem, Problems};
 
 /// Labels and annotations that are not for templates.
@@ -18,71 +18,62 @@ pub(super) fn is_crd(known: &Known) -> bool {
 }
 
 /// Version, kind and metadata.
-pub(super) fn shape(object: &Json, path: &Path, problems: &mut Problems) {
+pub(super) fn shape(object: &Json, at: &dyn Fn() -> Path, problems: &mut Problems) {
     for field in ["apiVersion", "kind"] {
-        let path = path.child(field);
-        match object.get(field) {
-            None => problems.push(Problem::new(&path, "it is required")),
-            Some(Json::String(text)) if text.contains("${") => {
-                let message = "it must be written out, not computed";
-                problems.push(Problem::new(&path, message));
-            }
-            Some(Json::String(text)) => {
-                let valid = match field {
-                    "kind" => !text.is_empty(),
-                    _ => crate::kinds::Gvk::parse(text, "Any").is_some(),
-                };
-                if !valid {
-                    let message = format!("{text:?} is not valid");
-                    problems.push(Problem::new(&path, message));
-                }
-            }
-            Some(other) => {
-                let message = format!("expected string, got {}", super::word(other));
-                problems.push(Problem::new(&path, message));
-            }
+        let wrong = match object.get(field) {
+            None => Some("it is required".to_owned()),
+            Some(Json::String(text)) => written(field, text),
+            Some(other) => Some(format!("expected string, got {}", super::word(other))),
+        };
+        if let Some(message) = wrong {
+            problems.push(Problem::new(&at().child(field), message));
         }
     }
-    let path = path.child("metadata");
-    match object.get("metadata") {
-        None => problems.push(Problem::new(&path, "it is required")),
-        Some(Json::Object(_)) => {}
-        Some(other) => {
-            let message = format!("expected object, got {}", super::word(other));
-            problems.push(Problem::new(&path, message));
-        }
+    let wrong = match object.get("metadata") {
+        None => Some("it is required".to_owned()),
+        Some(Json::Object(_)) => None,
+        Some(other) => Some(format!("expected object, got {}", super::word(other))),
+    };
+    if let Some(message) = wrong {
+        problems.push(Problem::new(&at().child("metadata"), message));
     }
 }
 
-/// Whether the object says which namespace it is in, if it must or must not.
+/// What is wrong with a version or a kind.
+fn written(field: &str, text: &str) -> Option<String> {
+    if text.contains("${") {
+        return Some("it must be written out, not computed".to_owned());
+    }
+    let valid = match field {
+        "kind" => !text.is_empty(),
+        _ => Gvk::parse(text, "Any").is_some(),
+    };
+    (!valid).then(|| format!("{text:?} is not valid"))
+}
+
+/// What is wrong with the namespace of an object: it must be given, or must not.
 pub(super) fn namespace(
     namespace: Option<&Json>,
     known: &Known,
     instance_namespaced: bool,
-    path: &Path,
-    problems: &mut Problems,
-) {
-    let path = path.child("namespace");
+) -> Option<String> {
     let kind = &known.gvk().kind;
-    if !known.namespaced() && namespace.is_some() {
-        let message = format!("{kind} is cluster-scoped and must not set metadata.namespace");
-        problems.push(Problem::new(&path, message));
+    if !known.namespaced() {
+        return namespace
+            .map(|_| format!("{kind} is cluster-scoped and must not set metadata.namespace"));
     }
-    let given = namespace
-        .and_then(Json::as_str)
-        .is_some_and(|text| !text.trim().is_empty());
-    if known.namespaced() && !instance_namespaced && !given {
-        let message = format!(
+    let text = namespace.and_then(Json::as_str).unwrap_or_default();
+    (!instance_namespaced && text.trim().is_empty()).then(|| {
+        format!(
             "{kind} is namespaced and must set metadata.namespace when the instance is \
              cluster-scoped"
-        );
-        problems.push(Problem::new(&path, message));
-    }
+        )
+    })
 }
 
 /// Labels and annotations that are kept for what runs the graph.
 pub(super) fn reserved(object: &Json, path: &Path, problems: &mut Problems) {
-    for (field, word) in [("labels", "labels"), ("annotations", "annotations")] {
+    for field in ["labels", "annotations"] {
         let Some(Json::Object(map)) = object["metadata"].get(field) else {
             continue;
         };
@@ -90,7 +81,7 @@ pub(super) fn reserved(object: &Json, path: &Path, problems: &mut Problems) {
             if let Some(prefix) = RESERVED.iter().find(|prefix| key.starts_with(**prefix)) {
                 let path = path.child("metadata").child(field).key(key);
                 let message =
-                    format!("{word} with prefix {prefix:?} are reserved for internal use");
+                    format!("{field} with prefix {prefix:?} are reserved for internal use");
                 problems.push(Problem::new(&path, message));
             }
         }

@@ -15,8 +15,8 @@ pub(crate) const EACH: &str = "each";
 
 /// The names of a definition.
 pub(crate) struct Names<'d> {
-    /// Declares them, without types.
-    pub(crate) env: Env,
+    /// Declares them and `each`, without types.
+    env: Env,
     /// The place of each resource. Of two with the same id the first one counts.
     pub(crate) ids: HashMap<&'d str, usize>,
 }
@@ -72,8 +72,9 @@ impl<'d> Names<'d> {
         }
         let variables = definition.resources().iter().map(|one| one.id.clone());
         let variables = [SCHEMA.to_owned()].into_iter().chain(variables);
+        let env = base().with_variables(variables.map(|name| (name, any())));
         Self {
-            env: base().with_variables(variables.map(|name| (name, any()))),
+            env: env.with_locals([(EACH.to_owned(), any())]),
             ids,
         }
     }
@@ -86,11 +87,13 @@ impl<'d> Names<'d> {
     ) -> Scope<'s> {
         let iterators: Vec<&str> = for_each.iter().map(|(name, _)| name.as_str()).collect();
         let locals = iterators.iter().copied().chain([EACH]);
+        let locals = locals.map(|name| (name.to_owned(), any()));
         Scope {
             names: self,
-            env: self
-                .env
-                .with_locals(locals.map(|name| (name.to_owned(), any()))),
+            env: match iterators.is_empty() {
+                true => self.env.clone(),
+                false => self.env.with_locals(locals),
+            },
             own,
             iterators,
         }

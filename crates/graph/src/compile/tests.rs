@@ -8,7 +8,7 @@ mod summary;
 use std::sync::{Arc, OnceLock};
 
 use deltaplane_api::field::Path;
-use deltaplane_schema::crd;
+use deltaplane_schema::{Definitions, crd};
 use expect_test::{Expect, expect};
 use serde_json::{Value as Json, json};
 
@@ -45,118 +45,51 @@ fn lookup(gvk: &Gvk) -> Lookup {
         let all = kinds();
         all.into_iter().map(Arc::new).collect()
     });
+    if gvk.kind.starts_with("Endless") {
+        return Lookup::Known(Arc::new(endless(gvk)));
+    }
     match kinds.iter().find(|known| known.gvk() == gvk) {
         Some(known) => Lookup::Known(known.clone()),
         None => Lookup::Absent,
     }
 }
 
+/// A kind with fields that contain themselves, in two ways.
+fn endless(gvk: &Gvk) -> Known {
+    let inner = json!({"$ref": "#/components/schemas/Inner"});
+    let text = json!({"type": "string"});
+    let metadata = json!({"type": "object", "properties": {"name": text}});
+    let root = json!({"type": "object", "properties": {
+        "apiVersion": text, "kind": text, "metadata": metadata, "spec": inner,
+    }});
+    let inner = json!({"type": "object", "properties": {
+        "a": inner, "b": inner, "list": {"type": "array", "items": inner},
+    }});
+    let definitions = Definitions::from_openapi([("Root", &root), ("Inner", &inner)]).unwrap();
+    Known::new(
+        gvk.clone(),
+        "endless",
+        true,
+        definitions.get("Root").unwrap(),
+    )
+}
+
+/// Those that are written in a file.
 fn kinds() -> Vec<Known> {
-    let known = |group: &str, kind: &str, plural: &str, namespaced: bool, fields: Json| {
-        let schema = crd::compile(
-            &json!({"type": "object", "properties": fields}),
-            &Path::root(),
-            crd::Options::default(),
-        );
-        let schema = schema.unwrap_or_else(|errors| panic!("{kind}: {errors:?}"));
-        Known::new(Gvk::new(group, "v1", kind), plural, namespaced, schema)
+    let kinds: Vec<Json> = serde_saphyr::from_str(include_str!("tests/kinds.yaml")).unwrap();
+    let known = |kind: &Json| {
+        let text = |field: &str| kind[field].as_str().unwrap_or_default();
+        let raw = json!({"type": "object", "properties": kind["fields"]});
+        let schema = crd::compile(&raw, &Path::root(), crd::Options::default());
+        let gvk = Gvk::new(text("group"), "v1", text("kind"));
+        Known::new(
+            gvk,
+            text("plural"),
+            kind["namespaced"] == true,
+            schema.unwrap(),
+        )
     };
-    let text = || json!({"type": "string"});
-    let texts = || json!({"type": "object", "additionalProperties": {"type": "string"}});
-    let bytes =
-        json!({"type": "object", "additionalProperties": {"type": "string", "format": "byte"}});
-    let open = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
-    vec![
-        known(
-            "",
-            "ConfigMap",
-            "configmaps",
-            true,
-            json!({"data": texts(), "immutable": {"type": "boolean"}}),
-        ),
-        known(
-            "",
-            "Secret",
-            "secrets",
-            true,
-            json!({"data": bytes, "stringData": texts()}),
-        ),
-        known(
-            "",
-            "Namespace",
-            "namespaces",
-            false,
-            json!({"spec": {"type": "object", "properties": {}}}),
-        ),
-        known(
-            "",
-            "Service",
-            "services",
-            true,
-            json!({
-                "spec": {"type": "object", "properties": {
-                    "type": text(),
-                    "selector": texts(),
-                    "ports": {"type": "array", "items": {"type": "object", "properties": {
-                        "name": text(),
-                        "port": {"type": "integer"},
-                        "targetPort": {"x-kubernetes-int-or-string": true},
-                    }}},
-                }},
-                "status": {"type": "object", "properties": {"loadBalancer": {"type": "object", "properties": {
-                    "ingress": {"type": "array", "items": {"type": "object", "properties": {
-                        "hostname": text(), "ip": text(),
-                    }}},
-                }}}},
-            }),
-        ),
-        known(
-            "apps",
-            "Deployment",
-            "deployments",
-            true,
-            json!({
-                "spec": {"type": "object", "properties": {
-                    "replicas": {"type": "integer"},
-                    "paused": {"type": "boolean"},
-                    "selector": {"type": "object", "properties": {"matchLabels": texts()}},
-                    "template": {"type": "object", "properties": {
-                        "metadata": {"type": "object", "properties": {"labels": texts()}},
-                        "spec": {"type": "object", "properties": {
-                            "containers": {"type": "array", "items": {"type": "object", "properties": {
-                                "name": text(),
-                                "image": text(),
-                                "env": {"type": "array", "items": {"type": "object", "properties": {
-                                    "name": text(), "value": text(),
-                                }}},
-                                "resources": {"type": "object", "properties": {"limits": texts()}},
-                            }}},
-                        }},
-                    }},
-                }},
-                "status": {"type": "object", "properties": {
-                    "replicas": {"type": "integer"},
-                    "availableReplicas": {"type": "integer"},
-                    "load": {"type": "number"},
-                    "startedAt": {"type": "string", "format": "date-time"},
-                }},
-            }),
-        ),
-        known(
-            "apiextensions.k8s.io",
-            "CustomResourceDefinition",
-            "customresourcedefinitions",
-            false,
-            json!({"spec": open.clone()}),
-        ),
-        known(
-            "example.com",
-            "Loose",
-            "looses",
-            true,
-            json!({"spec": open.clone(), "status": open}),
-        ),
-    ]
+    kinds.iter().map(known).collect()
 }
 
 /// A definition of one kind and these resources.

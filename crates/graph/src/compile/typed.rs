@@ -1,11 +1,10 @@
 //! Expressions checked and compiled in the environment of the graph.
 
-use std::sync::OnceLock;
-
-use deltaplane_expr::{Absent, Decl, Env, Exposure, Reading, Slot, Type, escape};
+use deltaplane_expr::{Absent, Decl, Env, Slot, Type};
 use serde_json::{Value as Json, json};
 
-use super::draft::{Draft, reference_schema};
+use super::draft::Draft;
+use super::expected::{conversion, expected, expected_in_reference, is_bool, named};
 use super::expression::Expression;
 use super::fits::fits;
 use super::infer;
@@ -22,6 +21,9 @@ use crate::template::{Form, Hole, Reads, Step, Template};
 pub(crate) struct Typed<'o> {
     pub(crate) env: Env,
     order: &'o Order,
+    /// Whether all types are known. Where one is not, which was reported, nothing more is said of
+    /// what comes of it.
+    certain: bool,
 }
 
 /// The variables of one node.
@@ -35,7 +37,9 @@ struct Local {
 // === impl Typed ===
 
 impl<'o> Typed<'o> {
-    pub(crate) fn new(drafts: &[Draft<'_>], order: &'o Order, schema: &Decl) -> Self {
+    pub(crate) fn new(drafts: &[Draft<'_>], order: &'o Order, schema: Option<Decl>) -> Self {
+        let certain = schema.is_some() && drafts.iter().all(|draft| draft.known.is_some());
+        let schema = schema.unwrap_or_else(|| Decl::dynamic(Absent::Waits).clone());
         let nodes = order.topological.iter().map(|index| {
             let draft = &drafts[*index];
             let object = draft.object();
@@ -45,10 +49,11 @@ impl<'o> Typed<'o> {
             };
             (draft.resource.id.clone(), decl)
         });
-        let schema = (SCHEMA.to_owned(), schema.clone());
+        let schema = (SCHEMA.to_owned(), schema);
         Self {
             env: base().with_variables([schema].into_iter().chain(nodes)),
             order,
+            certain,
         }
     }
 
@@ -85,12 +90,13 @@ impl<'o> Typed<'o> {
     fn node(
         &self,
         index: usize,
-        draft: Draft<'_>,
+        mut draft: Draft<'_>,
         gate: Gate,
         problems: &mut Problems,
     ) -> Option<Node> {
         let (lists, local) = self.local(&draft, problems);
-        let template = self.template(&draft, &local, problems);
+        let literal = std::mem::take(&mut draft.literal);
+        let template = Template::new(literal, self.holes(&draft, &local, problems));
         let include_when = self.conditions(&draft.include_when, &local.env, problems);
         let ready_when = self.conditions(&draft.ready_when, &local.env, problems);
         let env = local.env;
@@ -160,12 +166,11 @@ impl<'o> Typed<'o> {
             if let Some(expression) = expression
                 && let Some((condition, ty)) = self.alone(expression, &self.env, problems)
             {
-                match ty {
-                    Type::List(inner) => item = (*inner).clone(),
-                    other => {
-                        let message = format!("a list is expected here, and this is {other}");
-                        problems.push(expression.problem(message));
-                    }
+                if let Type::List(inner) = ty {
+                    item = (*inner).clone();
+                } else if self.tells(&ty) {
+                    let message = format!("a list is expected here, and this is {ty}");
+                    problems.push(expression.problem(message));
                 }
                 lists.push((name.clone(), condition));
             }
@@ -186,6 +191,11 @@ impl<'o> Typed<'o> {
         (lists, local)
     }
 
+    /// Whether a type says something: `dyn` may come of what was reported already.
+    fn tells(&self, ty: &Type) -> bool {
+        self.certain || *ty != Type::Dyn
+    }
+
     fn alone(
         &self,
         expression: &Expression,
@@ -196,7 +206,7 @@ impl<'o> Typed<'o> {
         let condition = Condition {
             program,
             source: expression.ast.source().clone(),
-            path: expression.spot.path(),
+            spot: expression.spot.clone(),
             reads: self.reads(&expression.roots),
         };
         Some((condition, ty))
@@ -213,20 +223,18 @@ impl<'o> Typed<'o> {
             let Some((condition, ty)) = self.alone(expression, env, problems) else {
                 continue;
             };
-            if !is_bool(&ty) {
+            if !is_bool(&ty) && self.tells(&ty) {
                 let message = format!("a condition is bool or optional(bool), and this is {ty}");
                 let problem = expression.problem(message);
-                problems.push(match ty {
-                    Type::Dyn => problem.hint("nothing is known of it: compare it, `… == true`"),
-                    _ => problem,
-                });
+                let hint = "nothing is known of it: compare it, `… == true`";
+                problems.push(problem.hinted((ty == Type::Dyn).then(|| hint.to_owned())));
             }
             conditions.push(condition);
         }
         conditions
     }
 
-    fn template(&self, draft: &Draft<'_>, local: &Local, problems: &mut Problems) -> Template {
+    fn holes(&self, draft: &Draft<'_>, local: &Local, problems: &mut Problems) -> Vec<Hole> {
         let mut holes = Vec::with_capacity(draft.holes.len());
         for expression in &draft.holes {
             let Some((program, ty)) = expression.compile(&local.env, problems) else {
@@ -247,7 +255,7 @@ impl<'o> Typed<'o> {
             }
             holes.push(self.hole(expression, program));
         }
-        Template::new(draft.literal.clone(), holes)
+        holes
     }
 
     fn hole(&self, expression: &Expression, program: deltaplane_expr::Program) -> Hole {
@@ -314,72 +322,4 @@ impl Draft<'_> {
             self.for_each.iter().find(of)
         })
     }
-}
-
-fn is_bool(ty: &Type) -> bool {
-    match ty {
-        Type::Bool => true,
-        Type::Optional(inner) => **inner == Type::Bool,
-        _ => false,
-    }
-}
-
-/// The types of the fields of references.
-fn reference_type() -> &'static Type {
-    static DECL: OnceLock<Option<Decl>> = OnceLock::new();
-    let decl = DECL.get_or_init(|| {
-        let reading = Reading {
-            absent: Absent::Waits,
-            exposure: Exposure::Open,
-            resource: false,
-        };
-        Decl::of_schema(reference_schema(), "reference", reading)
-    });
-    decl.as_ref().map_or(&Type::Dyn, Decl::ty)
-}
-
-/// What belongs at a place of a reference. A whole selector may come from an object of any shape.
-fn expected_in_reference(steps: &[Step]) -> Type {
-    match steps {
-        [Step::Key(key)] if &**key == "selector" => Type::map(Type::String, Type::Dyn),
-        steps => expected(reference_type(), steps),
-    }
-}
-
-/// What belongs at a place. What is not declared is anything.
-fn expected(root: &Type, steps: &[Step]) -> Type {
-    let mut ty = root.clone();
-    for step in steps {
-        ty = match (&ty, step) {
-            (Type::Object(object), Step::Key(key)) => {
-                let field = escape(key).and_then(|name| object.field(&name));
-                field.map_or(Type::Dyn, |field| field.decl().ty().clone())
-            }
-            (Type::Map(pair), Step::Key(_)) => pair.1.clone(),
-            (Type::List(items), Step::Index(_)) => (**items).clone(),
-            _ => return Type::Dyn,
-        };
-    }
-    ty
-}
-
-/// What people call a type.
-fn named(ty: &Type) -> String {
-    match ty {
-        Type::Object(object) => format!("an object ({})", object.name()),
-        other => other.to_string(),
-    }
-}
-
-/// How to make one type of the other.
-fn conversion(from: &Type, to: &Type) -> Option<String> {
-    let function = match (from, to) {
-        (Type::Int | Type::Uint | Type::Double | Type::Bool, Type::String) => "string",
-        (Type::Timestamp | Type::Duration, Type::String) => "string",
-        (Type::Int | Type::Uint | Type::String, Type::Double) => "double",
-        (Type::Double | Type::String, Type::Int) => "int",
-        (Type::String, Type::Bool) => "bool",
-        _ => return None,
-    };
-    Some(format!("write {function}(…) around it"))
 }

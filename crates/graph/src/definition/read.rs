@@ -88,13 +88,11 @@ impl Reader {
     }
 
     fn object<'v>(&mut self, value: &'v Json, path: Path) -> Option<At<'v>> {
-        match value {
-            Json::Object(map) => Some(At { map, path }),
-            other => {
-                self.wrong(&path, "an object", other);
-                None
-            }
-        }
+        let Json::Object(map) = value else {
+            self.wrong(&path, "an object", value);
+            return None;
+        };
+        Some(At { map, path })
     }
 
     fn wrong(&mut self, path: &Path, wanted: &str, found: &Json) {
@@ -135,24 +133,20 @@ impl Reader {
         let Some((value, path)) = at.get(name) else {
             return Vec::new();
         };
-        match value {
-            Json::Array(items) if items.len() > most => {
-                let message = format!(
-                    "there are {} of them, and {most} at most may be",
-                    items.len()
-                );
-                self.problem(&path, message);
-                Vec::new()
-            }
-            Json::Array(items) => {
-                let placed = |(index, item)| (item, path.index(index));
-                items.iter().enumerate().map(placed).collect()
-            }
-            other => {
-                self.wrong(&path, "a list", other);
-                Vec::new()
-            }
+        let Json::Array(items) = value else {
+            self.wrong(&path, "a list", value);
+            return Vec::new();
+        };
+        if items.len() > most {
+            let count = items.len();
+            self.problem(
+                &path,
+                format!("there are {count} of them, and {most} at most may be"),
+            );
+            return Vec::new();
         }
+        let placed = |(index, item)| (item, path.index(index));
+        items.iter().enumerate().map(placed).collect()
     }
 
     fn texts(&mut self, at: &At<'_>, name: &str) -> Vec<String> {

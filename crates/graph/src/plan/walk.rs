@@ -155,8 +155,8 @@ impl<'a> Walk<'a> {
             Eval::Failed(failure) => Unfilled::Failed(failure),
             Eval::Stopped(stopped) => Unfilled::Stopped(stopped),
         };
-        let place = condition.path().as_str();
-        Err(Unknown::of(unfilled, condition.source(), place))
+        let place = condition.path();
+        Err(Unknown::of(unfilled, condition.source(), place.as_str()))
     }
 
     fn one(

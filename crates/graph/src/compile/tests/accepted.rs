@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use deltaplane_expr::{Bindings, Budget, Meter};
-use expect_test::expect;
+use expect_test::{expect, expect_file};
 use serde_json::{Value as Json, json};
 
 use super::{check, compiled, with_resources};
@@ -180,124 +180,7 @@ schema:
         version: "0.9.4",
     };
     let crd = serde_json::to_string_pretty(&graph.owned_crd(owner)).unwrap();
-    expect![[r#"
-        {
-          "apiVersion": "apiextensions.k8s.io/v1",
-          "kind": "CustomResourceDefinition",
-          "metadata": {
-            "annotations": {
-              "a": "b"
-            },
-            "labels": {
-              "kro.run/kro-version": "0.9.4",
-              "kro.run/owned": "true",
-              "kro.run/resource-graph-definition-id": "1-2",
-              "kro.run/resource-graph-definition-name": "app",
-              "team": "web"
-            },
-            "name": "apps.kro.run"
-          },
-          "spec": {
-            "group": "kro.run",
-            "names": {
-              "categories": [
-                "all"
-              ],
-              "kind": "App",
-              "listKind": "AppList",
-              "plural": "apps",
-              "shortNames": [
-                "ap"
-              ],
-              "singular": "app"
-            },
-            "scope": "Namespaced",
-            "versions": [
-              {
-                "additionalPrinterColumns": [
-                  {
-                    "description": "The state of a ResourceGraphDefinition instance",
-                    "jsonPath": ".status.state",
-                    "name": "State",
-                    "type": "string"
-                  },
-                  {
-                    "description": "Whether a ResourceGraphDefinition instance is ready",
-                    "jsonPath": ".status.conditions[?(@.type==\"Ready\")].status",
-                    "name": "Ready",
-                    "type": "string"
-                  },
-                  {
-                    "description": "Age of the resource",
-                    "jsonPath": ".metadata.creationTimestamp",
-                    "name": "Age",
-                    "type": "date"
-                  }
-                ],
-                "name": "v1",
-                "schema": {
-                  "openAPIV3Schema": {
-                    "properties": {
-                      "apiVersion": {
-                        "type": "string"
-                      },
-                      "kind": {
-                        "type": "string"
-                      },
-                      "metadata": {
-                        "type": "object"
-                      },
-                      "spec": {
-                        "type": "object"
-                      },
-                      "status": {
-                        "properties": {
-                          "conditions": {
-                            "items": {
-                              "properties": {
-                                "lastTransitionTime": {
-                                  "type": "string"
-                                },
-                                "message": {
-                                  "type": "string"
-                                },
-                                "observedGeneration": {
-                                  "type": "integer"
-                                },
-                                "reason": {
-                                  "type": "string"
-                                },
-                                "status": {
-                                  "type": "string"
-                                },
-                                "type": {
-                                  "type": "string"
-                                }
-                              },
-                              "type": "object"
-                            },
-                            "type": "array"
-                          },
-                          "state": {
-                            "type": "string"
-                          }
-                        },
-                        "type": "object"
-                      }
-                    },
-                    "type": "object"
-                  }
-                },
-                "served": true,
-                "storage": true,
-                "subresources": {
-                  "status": {}
-                }
-              }
-            ]
-          }
-        }"#]]
-    .assert_eq(&crd);
+    expect_file!["app.crd.json"].assert_eq(&(crd + "\n"));
 }
 
 /// What the first node's template comes to for an instance and other objects.

@@ -490,8 +490,8 @@ fn kinds_are_written_out_and_served() {
             "
 - {id: a, template: {apiVersion: '${schema.apiVersion}', kind: ConfigMap, metadata: {name: a}}}
 - {id: b, template: {kind: 1, metadata: a}}
-- {id: c, template: {apiVersion: v1, kind: Unknown, metadata: {name: '${b.x}'}}}
-- {id: d, externalRef: {apiVersion: v1, kind: Flaky, metadata: {name: '${c.y.z}'}}}
+- {id: c, includeWhen: ['${b.x}'], forEach: [{x: '${a.x}'}], template: {apiVersion: v1, kind: Unknown, metadata: {name: '${b.x}${x}'}}}
+- {id: d, externalRef: {apiVersion: v1, kind: Flaky, metadata: {name: '${b.y.z}'}}}
 - {id: e, template: {apiVersion: a/b/c, kind: ConfigMap, metadata: {name: '${d.y.z + 1}'}}}
 ",
         ),
@@ -563,8 +563,9 @@ schema:
     unknown: ${web.status}
 ",
         expect![[r#"
-            spec.schema.spec.list: unexpected type
+            spec.schema.spec.list: must be a type or a map of fields, not a list
             spec.schema.spec.name: unknown type: number
+              hint: use float
             spec.schema.status.conditions: conditions written by the author are not supported yet
               hint: leave them out: the conditions that every instance has are there without them
             spec.schema.status.constant: a status field must refer to a resource or to `schema`
@@ -589,8 +590,8 @@ schema:
     check(
         "{schema: {kind: App, apiVersion: v1, spec: text, status: []}}",
         expect![[r#"
-        spec.schema.spec: expected object, got string
-        spec.schema.status: expected object, got array
-    "#]],
+            spec.schema.spec: must be a map, not a text
+            spec.schema.status: expected object, got array
+        "#]],
     );
 }

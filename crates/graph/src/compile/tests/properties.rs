@@ -223,3 +223,20 @@ fn a_thousand_collections_compile() {
     let graph = of(json!({"schema": schema(), "resources": resources})).expect("it is sound");
     assert_eq!(graph.nodes().len(), 1000);
 }
+
+/// Types that contain themselves are compared so far, and have no schema.
+#[test]
+fn recursive_types_come_to_an_end() {
+    let endless = |id: &str, kind: &str, spec: &str| json!({"id": id, "template": {"apiVersion": "v1", "kind": kind, "spec": spec, "metadata": {}}});
+    let mut schema = schema();
+    let resources = json!([
+        endless("a", "EndlessOne", "${b.spec.list[0].a}"),
+        endless("b", "EndlessTwo", "${c.spec.a.b}"),
+        endless("c", "EndlessTwo", "${schema.spec.?name}"),
+    ]);
+    schema["status"] = json!({"all": "${a.spec}"});
+    let found = problems(json!({"schema": schema, "resources": resources}));
+    expect_test::expect![[r#"
+        spec.resources[2].template.spec: an object (v1.EndlessTwo.spec) is expected here, and this is optional_type(string)
+        spec.schema.status.all: its type contains itself, or is too large, so that it has no schema"#]].assert_eq(&found);
+}
