@@ -2,7 +2,9 @@
 //! apply and strategic merge patches.
 //!
 //! A [`Schema`] describes a kind, built-in ([`Definitions`]) or custom ([`crd::compile`]), and
-//! validates, defaults and prunes its objects. PURE: no clock, environment, files or network.
+//! validates, defaults and prunes its objects. Kinds that are defined by graphs have their schema
+//! written in short ([`simple`]), a resource named by a plural ([`plural`]), and may not change in
+//! ways that break objects ([`compat`]). PURE: no clock, environment, files or network.
 //!
 //! It is not an API server: it knows nothing of requests, storage or users, and it does not
 //! evaluate expressions (`x-kubernetes-validations` are only carried).

@@ -7,7 +7,6 @@
 mod cases;
 pub(crate) mod kro;
 pub(crate) mod kubernetes;
-mod oracle;
 mod shown;
 mod textproto;
 mod values;

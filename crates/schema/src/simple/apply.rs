@@ -137,8 +137,7 @@ impl Draft<'_> {
     }
 
     fn bound(&mut self, keyword: &str, value: &str) -> Outcome {
-        let number = value.parse().ok().filter(|number: &f64| number.is_finite());
-        let Some(number) = number else {
+        let Some(number) = decimal(value) else {
             return fails(format!("{keyword} must be a number, got: {value}"));
         };
         self.set(keyword, shortest(number));
@@ -283,8 +282,7 @@ fn json_number(value: &str) -> Result<Value, (String, Option<String>)> {
     let number = serde_json::from_str(value).ok();
     let number = number.filter(|number: &Value| number.is_number() && value.trim() == value);
     number.ok_or_else(|| {
-        let plain = value.parse().ok().filter(|number: &f64| number.is_finite());
-        let hint = plain.map(|plain| format!("write {}", shortest(plain)));
+        let hint = decimal(value).map(|plain| format!("write {}", shortest(plain)));
         let message = format!("default value must be a valid number, got: {value}");
         (message, hint)
     })
@@ -305,11 +303,27 @@ fn json_value(kind: &str, value: &str) -> Result<Value, (String, Option<String>)
         "array" => (|value| value.is_array() || value.is_null(), r#"["a", "b"]"#),
         _ => (|value| value.is_object() || value.is_null(), r#"{"a": 1}"#),
     };
+    if value.is_empty() {
+        // What kro makes of it, which Kubernetes takes for none.
+        return Ok(Value::Null);
+    }
     let default = serde_json::from_str(value).ok().filter(fits);
     default.ok_or_else(|| {
         let message = format!("default value must be JSON of type {kind}, got: {value}");
         (message, Some(format!("write it as {example}")))
     })
+}
+
+/// A finite number, in which `_` may stand between digits, as in Go.
+fn decimal(value: &str) -> Option<f64> {
+    let digit = |at: usize| value.as_bytes().get(at).is_some_and(u8::is_ascii_digit);
+    let between = |at: usize| at > 0 && digit(at - 1) && digit(at + 1);
+    let mut separators = value.match_indices('_');
+    if !separators.all(|(at, _)| between(at)) {
+        return None;
+    }
+    let number: f64 = value.replace('_', "").parse().ok()?;
+    number.is_finite().then_some(number)
 }
 
 /// As an integer where it is one, as Go writes numbers.

@@ -119,6 +119,8 @@ fn markers() {
             "[]object | listType=map listMapKey=a listMapKey=b",
             "map[string]integer | default={\"a\": 1}",
             "object | default=null",
+            "[]string | default=",
+            "integer | minimum=1_000",
         ],
         expect![[r#"
             string | description="a \"b\" c" pattern=a|b minLength=1 maxLength=+5 enum=a,b
@@ -135,6 +137,10 @@ fn markers() {
                 {"additionalProperties":{"type":"integer"},"default":{"a":1},"type":"object"}
             object | default=null
                 {"default":null,"type":"object","x-kubernetes-preserve-unknown-fields":true}
+            []string | default=
+                {"default":null,"items":{"type":"string"},"type":"array"}
+            integer | minimum=1_000
+                {"minimum":1000,"type":"integer"}
         "#]],
     );
 }

@@ -5,7 +5,6 @@
 //! `xtask/go/smd/oracle`, built outside the tree. A run is determined by its seed.
 
 mod managed;
-mod random;
 mod strategic;
 mod structural;
 
@@ -18,9 +17,9 @@ use anyhow::{Context, Result};
 use serde_json::Value;
 
 use super::super::Report;
+use crate::conformance::random::Random;
 use crate::golang::{self, KUBERNETES, STAGING};
 use crate::{paths, process};
-use random::Random;
 
 const FILES: [(&str, &str); 4] = [
     ("main.go", include_str!("../../../go/smd/oracle/main.go")),

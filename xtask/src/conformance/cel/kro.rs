@@ -10,8 +10,7 @@ use deltaplane_expr::{Absent, Bindings, Budget, Env, Eval, Library, compile, env
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 
-use super::super::Report;
-use super::oracle;
+use super::super::{Report, oracle};
 use super::shown::show;
 use crate::golang::{self, KRO};
 use crate::{paths, process};

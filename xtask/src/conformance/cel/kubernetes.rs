@@ -24,8 +24,7 @@ use deltaplane_schema::crd;
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 
-use super::super::Report;
-use super::oracle;
+use super::super::{Report, oracle};
 use super::shown::show;
 use crate::golang::{self, STAGING};
 use crate::{paths, process};

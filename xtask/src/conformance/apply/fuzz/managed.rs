@@ -7,9 +7,9 @@ use deltaplane_schema::managed::{self, Context, SingleVersion};
 use deltaplane_schema::{Definitions, Schema};
 use serde_json::{Map, Value, json};
 
-use super::random::Random;
 use super::{Oracle, same_value};
 use crate::conformance::apply::text;
+use crate::conformance::random::Random;
 
 pub(super) fn case(oracle: &mut Oracle, random: &mut Random) -> Result<Result<(), String>> {
     let definitions = definitions(random);

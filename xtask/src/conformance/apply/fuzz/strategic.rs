@@ -8,8 +8,8 @@ use anyhow::{Context, Result};
 use deltaplane_schema::{Definitions, Schema, strategic};
 use serde_json::{Map, Value, json};
 
-use super::random::Random;
 use super::{Oracle, same_value};
+use crate::conformance::random::Random;
 
 /// The published schemas of the kinds that are patched.
 pub(super) struct Kinds {

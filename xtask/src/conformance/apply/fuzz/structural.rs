@@ -5,9 +5,9 @@ use deltaplane_api::field::Path;
 use deltaplane_schema::crd;
 use serde_json::{Map, Value, json};
 
-use super::random::Random;
 use super::{Oracle, same_texts, same_value};
 use crate::conformance::apply::text;
+use crate::conformance::random::Random;
 
 const PATH: &str = "spec.validation.openAPIV3Schema";
 

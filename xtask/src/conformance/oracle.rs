@@ -9,7 +9,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 /// How these programs read and write values; part of each of them.
-pub(super) const VALUES: &str = include_str!("../../../go/values.go");
+pub(super) const VALUES: &str = include_str!("../../go/values.go");
 
 /// Asks a program, all at once.
 pub(super) fn ask<A: DeserializeOwned>(
