@@ -16,6 +16,7 @@ use deltaplane_propagation::{
 use serde_json::{Map, Value, json};
 
 const ITEMS: usize = 100_000;
+const ROUNDS: usize = 10;
 
 const GATES: &[&[&str]] = &[
     &["linearlyReady(app, apps, 1)"],
@@ -52,7 +53,6 @@ fn main() -> Result<(), GateProblems> {
     for texts in GATES {
         let scope = Scope::new(Decl::dynamic(Absent::Waits).clone(), &["app"]);
         let gate = Gate::compile(texts, scope.collection(&["apps"]))?;
-        let start = Instant::now();
         let terms = Terms {
             gate: &gate,
             order: None,
@@ -64,8 +64,14 @@ fn main() -> Result<(), GateProblems> {
             },
             limits: Limits::default(),
         };
-        let answer = pass(&subjects, terms);
-        let took = start.elapsed();
+        let timed = || {
+            let start = Instant::now();
+            let answer = pass(&subjects, terms);
+            (start.elapsed(), answer)
+        };
+        // Others use the machine as well: the fastest of some is what it takes.
+        let all = (0..ROUNDS).map(|_| timed());
+        let (took, answer) = all.min_by_key(|(took, _)| *took).expect("some rounds");
         let (admitted, blocked) = (answer.admitted.len(), answer.blocked.len());
         let first = answer.blocked.first().map(|one| one.verdict.to_string());
         println!("{took:>10.1?}  {admitted:>6} admitted, {blocked:>6} blocked  {texts:?}");

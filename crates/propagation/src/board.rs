@@ -1,6 +1,5 @@
 //! The state of a pass: what is counted and shared, kept up to date with every admission.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use deltaplane_expr::{Bindings, Fault, Slot, Timestamp, Value};
@@ -20,8 +19,10 @@ pub(crate) struct Board<'a> {
     world: &'a World<'a>,
     work: Work,
     frames: Vec<Frame<'a>>,
-    /// Who is in flight.
-    in_flight: BTreeSet<&'a str>,
+    /// Indices of those in flight.
+    in_flight: Vec<usize>,
+    /// Their names as they were told last, and how many there were.
+    named: Option<(usize, String)>,
 }
 
 /// The state of one expression.
@@ -41,14 +42,15 @@ impl<'a> Board<'a> {
     pub(crate) fn new(gate: &'a Gate, world: &'a World<'a>, mut work: Work) -> Self {
         let frames = gate.expressions.iter();
         let frames = frames.map(|expression| Frame::new(expression, gate, (&mut work, world)));
-        let seen = world.items.seen.iter();
-        let in_flight = seen.filter(|one| one.standing().is_in_flight());
+        let seen = world.items.seen.iter().enumerate();
+        let in_flight = seen.filter(|(_, one)| one.standing().is_in_flight());
         Self {
             gate,
             world,
             frames: frames.collect(),
             work,
-            in_flight: in_flight.map(|one| one.subject.key).collect(),
+            in_flight: in_flight.map(|(index, _)| index).collect(),
+            named: None,
         }
     }
 
@@ -86,11 +88,18 @@ impl<'a> Board<'a> {
 
     /// The values that made an expression false for the item that was judged last.
     pub(crate) fn explain(&mut self, expression: usize) -> Vec<String> {
+        // Nobody leaves in a pass: as many as before are the same as before.
+        let count = self.in_flight.len();
+        if self.named.as_ref().is_none_or(|(named, _)| *named != count) {
+            let keys = self.in_flight.iter();
+            let keys = keys.map(|index| self.world.items.seen[*index].subject.key);
+            self.named = Some((count, why::named(keys)));
+        }
         let frame = &self.frames[expression];
         let leaves = frame.expression.leaves.iter();
         let asked = why::Asked {
             bindings: &frame.bindings,
-            in_flight: &self.in_flight,
+            in_flight: self.named.as_ref().map_or("", |(_, names)| names),
             items: self.world.items,
         };
         leaves
@@ -130,9 +139,10 @@ impl<'a> Board<'a> {
 
     /// Admits an item, and brings everything up to date that depends on it.
     pub(crate) fn admit(&mut self, index: usize) {
+        if !self.world.items.seen[index].standing().is_in_flight() {
+            self.in_flight.push(index);
+        }
         self.world.items.admit(index);
-        self.in_flight
-            .insert(self.world.items.seen[index].subject.key);
         for frame in &mut self.frames {
             frame.update(Some(index), (&mut self.work, self.world));
         }

@@ -252,6 +252,30 @@ fn the_way_back_is_a_way_like_any_other() {
 }
 
 #[test]
+fn there_and_back_again_it_is_still_on_its_way() {
+    check(
+        "at 1 a b
+         target 2
+         gate linearlyReady(app, apps, 1)
+         step
+         target 1
+         step
+         target 2
+         step",
+        &expect![[r#"
+            admit a from 1 to 2
+            2: 0 of 2 current, 1 updating, 1 pending
+              b: closed: linearlyReady(app, apps, 1): 1 in flight (a); 0 of 2 updated and ready
+            admit a from 2 to 1
+            1: 1 of 2 current, 1 updating
+            admit a from 1 to 2
+            2: 0 of 2 current, 1 updating, 1 pending
+              b: closed: linearlyReady(app, apps, 1): 1 in flight (a); 0 of 2 updated and ready
+        "#]],
+    );
+}
+
+#[test]
 fn what_is_new_starts_with_what_has_completed() {
     check(
         "at 1 a b
