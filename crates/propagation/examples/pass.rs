@@ -89,10 +89,7 @@ fn object(index: usize) -> (String, Map<String, Value>) {
             "namespace": format!("team-{}", index % 100),
             "creationTimestamp": format!("2026-02-{:02}T10:{minute:02}:00Z", index % 28 + 1),
         },
-        "spec": {"tier": if index % 3 == 0 { "gold" } else { "silver" }, "replicas": index % 5},
+        "spec": {"tier": if index.is_multiple_of(3) { "gold" } else { "silver" }, "replicas": index % 5},
     });
-    match object {
-        Value::Object(object) => (key, object),
-        _ => unreachable!("an object is written above"),
-    }
+    (key, object.as_object().cloned().unwrap_or_default())
 }

@@ -112,6 +112,7 @@ impl<'a> Board<'a> {
         let frame = &self.frames[expression];
         let clocks = frame.expression.clocks.iter();
         let mut clock = alarm::Reader {
+            expression: frame.expression,
             bindings: &frame.bindings,
             world: self.world,
             scope: &self.gate.scope,
@@ -125,6 +126,7 @@ impl<'a> Board<'a> {
         let mut next: Option<Timestamp> = None;
         for frame in self.frames.iter().filter(|frame| frame.closed) {
             let mut reader = alarm::Reader {
+                expression: frame.expression,
                 bindings: &frame.bindings,
                 world: self.world,
                 scope: &self.gate.scope,
@@ -134,7 +136,11 @@ impl<'a> Board<'a> {
                 next = earlier(next, reader.for_all(clock));
             }
         }
-        next
+        match self.work.is_exhausted() {
+            // Not everything was asked.
+            true => earlier(next, alarm::unknown(self.world.now)),
+            false => next,
+        }
     }
 
     /// Admits an item, and brings everything up to date that depends on it.
@@ -184,18 +190,10 @@ impl<'a> Frame<'a> {
         (work, world): (&mut Work, &'a World<'a>),
     ) -> Self {
         let scope = &gate.scope;
-        let mut bindings = world.bindings(&expression.env, scope);
-        let fixed = |bindings: &mut Bindings<'a>| {
-            bindings.set(expression.now, Value::Timestamp(world.now));
-            for (slot, window) in expression.windows.iter().zip(&world.windows) {
-                bindings.set(*slot, Value::Bool(window.open));
-            }
-        };
-        fixed(&mut bindings);
+        let bindings = world.bindings_for(expression, &expression.env, scope);
         let mut counts = Vec::new();
         for counter in &expression.counters {
-            let mut asked = world.bindings(&counter.env, scope);
-            fixed(&mut asked);
+            let asked = world.bindings_for(expression, &counter.env, scope);
             counts.push(Count::new(counter, asked, (work, world)));
         }
         let names = scope.names().keys().filter(|name| scope.is_item(name));

@@ -108,11 +108,16 @@ fn refusals(ast: &Ast, ty: &Type) -> Vec<Problem> {
     let unordered = || format!("type '{ty}' has no order to go by");
     let root = ast.root();
     let unordered = (!is_ordered(ty)).then(|| problem(root, unordered()));
-    let timed = ast.ids().filter(|id| match ast.node(*id) {
-        Node::Call {
-            function, target, ..
-        } => &**function == WINDOW || (&**function == "now" && target.is_some()),
+    let is_timed = |function: &str, target: bool| match function {
+        WINDOW => !target,
+        "now" => target,
         _ => false,
+    };
+    let timed = ast.ids().filter(|id| {
+        matches!(
+            ast.node(*id),
+            Node::Call { function, target, .. } if is_timed(function, target.is_some())
+        )
     });
     let timed = timed.map(|id| problem(id, "the order does not depend on the time".to_owned()));
     unordered.into_iter().chain(timed).collect()

@@ -124,20 +124,28 @@ impl fmt::Display for First {
 }
 
 fn shown(value: &Value<'_>) -> String {
-    let text = match value {
-        Value::Host(_) => "an item".to_owned(),
-        Value::List(list) if list.len() > MAX_SHOWN => format!("{} items", list.len()),
-        Value::Timestamp(time) => time.to_string(),
-        value => match value.to_json(&mut Meter::new(Budget::default())) {
-            Ok(json) => json.to_string(),
-            Err(_) => match value.as_list() {
-                Some(list) => format!("{} items", list.len()),
-                None => format!("a value of type {}", value.type_of()),
-            },
-        },
+    let text = if let Value::Timestamp(time) = value {
+        time.to_string()
+    } else if let Value::Host(_) = value {
+        "an item".to_owned()
+    } else if let Some(list) = value.as_list()
+        && list.len() > MAX_SHOWN
+    {
+        format!("{} items", list.len())
+    } else {
+        plain(value)
     };
     match text.char_indices().nth(MAX_SHOWN) {
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text,
+    }
+}
+
+fn plain(value: &Value<'_>) -> String {
+    let json = value.to_json(&mut Meter::new(Budget::default()));
+    match (json, value.as_list()) {
+        (Ok(json), _) => json.to_string(),
+        (Err(_), Some(list)) => format!("{} items", list.len()),
+        (Err(_), None) => format!("a value of type {}", value.type_of()),
     }
 }

@@ -200,7 +200,7 @@ impl Trial {
             self.may_move(change)?;
             if number < recorded {
                 let admitted = self.flight.admit(&change.key, bound);
-                prop_assert!(admitted.is_ok(), "{}", admitted.unwrap_err());
+                admitted.map_err(|exceeded| TestCaseError::fail(exceeded.to_string()))?;
                 self.fleet.admit(change);
             }
         }

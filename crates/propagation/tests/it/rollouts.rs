@@ -11,15 +11,16 @@ use crate::fleet::{Fleet, Version};
 fn told(decision: &Decision<Version>) -> String {
     let mut out = String::new();
     for change in &decision.starts {
-        writeln!(out, "start {} at {}", change.key, change.to).unwrap();
+        writeln!(out, "start {} at {}", change.key, change.to).expect("a text takes it");
     }
     for change in &decision.admissions {
         let from = change
             .from
             .map_or("nothing".to_owned(), |from| from.to_string());
-        writeln!(out, "admit {} from {from} to {}", change.key, change.to).unwrap();
+        writeln!(out, "admit {} from {from} to {}", change.key, change.to)
+            .expect("a text takes it");
     }
-    writeln!(out, "{}", decision.summary).unwrap();
+    writeln!(out, "{}", decision.summary).expect("a text takes it");
     out
 }
 
@@ -52,7 +53,7 @@ fn check(text: &str, expected: &Expect) {
                 let passed = Duration::parse(rest).expect("a duration");
                 fleet.now = fleet.now.plus(passed).expect("a time");
             }
-            "step" => write!(out, "{}", told(&fleet.step())).unwrap(),
+            "step" => write!(out, "{}", told(&fleet.step())).expect("a text takes it"),
             other => panic!("no such line: {other}"),
         }
     }
