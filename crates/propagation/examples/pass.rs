@@ -16,6 +16,7 @@ use deltaplane_propagation::{
 use serde_json::{Map, Value, json};
 
 const ITEMS: usize = 100_000;
+const ROUNDS: usize = 10;
 
 const GATES: &[&[&str]] = &[
     &["linearlyReady(app, apps, 1)"],
@@ -52,7 +53,6 @@ fn main() -> Result<(), GateProblems> {
     for texts in GATES {
         let scope = Scope::new(Decl::dynamic(Absent::Waits).clone(), &["app"]);
         let gate = Gate::compile(texts, scope.collection(&["apps"]))?;
-        let start = Instant::now();
         let terms = Terms {
             gate: &gate,
             order: None,
@@ -64,8 +64,14 @@ fn main() -> Result<(), GateProblems> {
             },
             limits: Limits::default(),
         };
-        let answer = pass(&subjects, terms);
-        let took = start.elapsed();
+        let timed = || {
+            let start = Instant::now();
+            let answer = pass(&subjects, terms);
+            (start.elapsed(), answer)
+        };
+        // Others use the machine as well: the fastest of some is what it takes.
+        let all = (0..ROUNDS).map(|_| timed());
+        let (took, answer) = all.min_by_key(|(took, _)| *took).expect("some rounds");
         let (admitted, blocked) = (answer.admitted.len(), answer.blocked.len());
         let first = answer.blocked.first().map(|one| one.verdict.to_string());
         println!("{took:>10.1?}  {admitted:>6} admitted, {blocked:>6} blocked  {texts:?}");
@@ -83,10 +89,7 @@ fn object(index: usize) -> (String, Map<String, Value>) {
             "namespace": format!("team-{}", index % 100),
             "creationTimestamp": format!("2026-02-{:02}T10:{minute:02}:00Z", index % 28 + 1),
         },
-        "spec": {"tier": if index % 3 == 0 { "gold" } else { "silver" }, "replicas": index % 5},
+        "spec": {"tier": if index.is_multiple_of(3) { "gold" } else { "silver" }, "replicas": index % 5},
     });
-    match object {
-        Value::Object(object) => (key, object),
-        _ => unreachable!("an object is written above"),
-    }
+    (key, object.as_object().cloned().unwrap_or_default())
 }

@@ -5,13 +5,14 @@ use deltaplane_expr::{Bindings, CalendarUnit, Duration, Program, Timestamp, Valu
 
 use crate::board::earlier;
 use crate::functions::{period, since};
-use crate::gate::{Clock, Moment, Side, Where};
-use crate::scope::{NOW, Scope};
+use crate::gate::{Clock, Expression, Moment, Side, Where};
+use crate::scope::Scope;
 use crate::work::Work;
 use crate::world::World;
 
 /// Reads clocks of one expression.
 pub(crate) struct Reader<'r, 'a> {
+    pub(crate) expression: &'a Expression,
     pub(crate) bindings: &'r Bindings<'a>,
     pub(crate) world: &'a World<'a>,
     pub(crate) scope: &'a Scope,
@@ -43,10 +44,8 @@ impl<'a> Reader<'_, 'a> {
                 env,
                 element,
             } => {
-                let mut bindings = self.world.bindings(env, self.scope);
-                if let Some(now) = env.slot(NOW) {
-                    bindings.set(now, Value::Timestamp(self.world.now));
-                }
+                let world = self.world;
+                let mut bindings = world.bindings_for(self.expression, env, self.scope);
                 let mut next = None;
                 for seen in self.world.collection(collection, self.scope) {
                     bindings.set(*element, Value::Host(seen));
@@ -71,7 +70,7 @@ impl<'a> Reader<'_, 'a> {
                     .and_then(|window| window.edge);
                 edge.filter(|edge| *edge > now)
             }
-            Moment::Unknown => now.plus(Duration::from_nanos(MINUTE)),
+            Moment::Unknown => unknown(now),
         }
     }
 
@@ -111,7 +110,7 @@ impl<'a> Reader<'_, 'a> {
             0 => None,
             1 => passing(operator, -rest, self.world.now),
             -1 => passing(mirrored(operator), rest, self.world.now),
-            _ => self.world.now.plus(Duration::from_nanos(MINUTE)),
+            _ => unknown(self.world.now),
         }
     }
 
@@ -136,15 +135,23 @@ impl<'a> Reader<'_, 'a> {
     fn rest(&mut self, side: &'a Side, bindings: Option<&Bindings<'a>>) -> Option<i128> {
         let mut sum = 0;
         for (sign, program) in &side.rest {
-            let value = match self.value(program, bindings)? {
-                Value::Timestamp(time) => nanos(time),
-                Value::Duration(duration) => i128::from(duration.nanos()),
-                _ => return None,
+            let value = self.value(program, bindings)?;
+            let value = if let Value::Timestamp(time) = value {
+                nanos(time)
+            } else if let Value::Duration(duration) = value {
+                i128::from(duration.nanos())
+            } else {
+                return None;
             };
             sum += i128::from(*sign) * value;
         }
         Some(sum)
     }
+}
+
+/// When to look again if nobody knows when something changes.
+pub(crate) fn unknown(now: Timestamp) -> Option<Timestamp> {
+    now.plus(Duration::from_nanos(MINUTE))
 }
 
 /// When `now operator point` changes next.

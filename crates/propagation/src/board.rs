@@ -1,6 +1,5 @@
 //! The state of a pass: what is counted and shared, kept up to date with every admission.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use deltaplane_expr::{Bindings, Fault, Slot, Timestamp, Value};
@@ -20,8 +19,10 @@ pub(crate) struct Board<'a> {
     world: &'a World<'a>,
     work: Work,
     frames: Vec<Frame<'a>>,
-    /// Who is in flight.
-    in_flight: BTreeSet<&'a str>,
+    /// Indices of those in flight.
+    in_flight: Vec<usize>,
+    /// Their names as they were told last, and how many there were.
+    named: Option<(usize, String)>,
 }
 
 /// The state of one expression.
@@ -41,14 +42,15 @@ impl<'a> Board<'a> {
     pub(crate) fn new(gate: &'a Gate, world: &'a World<'a>, mut work: Work) -> Self {
         let frames = gate.expressions.iter();
         let frames = frames.map(|expression| Frame::new(expression, gate, (&mut work, world)));
-        let seen = world.items.seen.iter();
-        let in_flight = seen.filter(|one| one.standing().is_in_flight());
+        let seen = world.items.seen.iter().enumerate();
+        let in_flight = seen.filter(|(_, one)| one.standing().is_in_flight());
         Self {
             gate,
             world,
             frames: frames.collect(),
             work,
-            in_flight: in_flight.map(|one| one.subject.key).collect(),
+            in_flight: in_flight.map(|(index, _)| index).collect(),
+            named: None,
         }
     }
 
@@ -86,11 +88,18 @@ impl<'a> Board<'a> {
 
     /// The values that made an expression false for the item that was judged last.
     pub(crate) fn explain(&mut self, expression: usize) -> Vec<String> {
+        // Nobody leaves in a pass: as many as before are the same as before.
+        let count = self.in_flight.len();
+        if self.named.as_ref().is_none_or(|(named, _)| *named != count) {
+            let keys = self.in_flight.iter();
+            let keys = keys.map(|index| self.world.items.seen[*index].subject.key);
+            self.named = Some((count, why::named(keys)));
+        }
         let frame = &self.frames[expression];
         let leaves = frame.expression.leaves.iter();
         let asked = why::Asked {
             bindings: &frame.bindings,
-            in_flight: &self.in_flight,
+            in_flight: self.named.as_ref().map_or("", |(_, names)| names),
             items: self.world.items,
         };
         leaves
@@ -103,6 +112,7 @@ impl<'a> Board<'a> {
         let frame = &self.frames[expression];
         let clocks = frame.expression.clocks.iter();
         let mut clock = alarm::Reader {
+            expression: frame.expression,
             bindings: &frame.bindings,
             world: self.world,
             scope: &self.gate.scope,
@@ -116,6 +126,7 @@ impl<'a> Board<'a> {
         let mut next: Option<Timestamp> = None;
         for frame in self.frames.iter().filter(|frame| frame.closed) {
             let mut reader = alarm::Reader {
+                expression: frame.expression,
                 bindings: &frame.bindings,
                 world: self.world,
                 scope: &self.gate.scope,
@@ -125,14 +136,19 @@ impl<'a> Board<'a> {
                 next = earlier(next, reader.for_all(clock));
             }
         }
-        next
+        match self.work.is_exhausted() {
+            // Not everything was asked.
+            true => earlier(next, alarm::unknown(self.world.now)),
+            false => next,
+        }
     }
 
     /// Admits an item, and brings everything up to date that depends on it.
     pub(crate) fn admit(&mut self, index: usize) {
+        if !self.world.items.seen[index].standing().is_in_flight() {
+            self.in_flight.push(index);
+        }
         self.world.items.admit(index);
-        self.in_flight
-            .insert(self.world.items.seen[index].subject.key);
         for frame in &mut self.frames {
             frame.update(Some(index), (&mut self.work, self.world));
         }
@@ -174,18 +190,10 @@ impl<'a> Frame<'a> {
         (work, world): (&mut Work, &'a World<'a>),
     ) -> Self {
         let scope = &gate.scope;
-        let mut bindings = world.bindings(&expression.env, scope);
-        let fixed = |bindings: &mut Bindings<'a>| {
-            bindings.set(expression.now, Value::Timestamp(world.now));
-            for (slot, window) in expression.windows.iter().zip(&world.windows) {
-                bindings.set(*slot, Value::Bool(window.open));
-            }
-        };
-        fixed(&mut bindings);
+        let bindings = world.bindings_for(expression, &expression.env, scope);
         let mut counts = Vec::new();
         for counter in &expression.counters {
-            let mut asked = world.bindings(&counter.env, scope);
-            fixed(&mut asked);
+            let asked = world.bindings_for(expression, &counter.env, scope);
             counts.push(Count::new(counter, asked, (work, world)));
         }
         let names = scope.names().keys().filter(|name| scope.is_item(name));

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use deltaplane_expr::{Bindings, Fault, Path, Step, Stopped, Value};
+use deltaplane_expr::{Bindings, Failure, Fault, Path, Reason, Span, Step, Stopped, Value};
 
 use crate::gate::{Counter, CounterKind};
 use crate::work::Work;
@@ -58,7 +58,12 @@ impl<'a> Count<'a> {
                 self.yes += usize::from(yes);
             }
             Ok(other) => {
-                let fault = Work::unfit(&other);
+                // As the loop itself would say it.
+                let what = format!("condition({})", other.type_of().name());
+                let fault = Fault::Failed(Failure {
+                    span: Span::default(),
+                    reason: Reason::NoSuchOverload(what),
+                });
                 self.faults.insert(index, fault);
             }
             Err(fault) => {

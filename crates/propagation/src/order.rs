@@ -43,17 +43,23 @@ enum Rank {
     Last,
 }
 
-/// The place of an item.
-#[derive(Debug)]
-pub(crate) struct Key<'a> {
-    rank: Rank,
-    /// What is on its way to something older, then what is ready, then what is not.
-    standing: u8,
+/// The place of a candidate, as far as it takes no more than numbers to tell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Key {
+    standing: Turn,
     /// What does not exist yet is the youngest.
-    created: Option<Timestamp>,
-    namespace: &'a str,
-    name: &'a str,
-    pub(crate) index: usize,
+    created: (bool, Option<Timestamp>),
+    /// Their first bytes.
+    namespace: u128,
+    name: u128,
+}
+
+/// Whose turn it is first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Turn {
+    Overtaken,
+    Ready,
+    Broken,
 }
 
 // === impl Order ===
@@ -102,11 +108,16 @@ fn refusals(ast: &Ast, ty: &Type) -> Vec<Problem> {
     let unordered = || format!("type '{ty}' has no order to go by");
     let root = ast.root();
     let unordered = (!is_ordered(ty)).then(|| problem(root, unordered()));
-    let timed = ast.ids().filter(|id| match ast.node(*id) {
-        Node::Call {
-            function, target, ..
-        } => &**function == WINDOW || (&**function == "now" && target.is_some()),
+    let is_timed = |function: &str, target: bool| match function {
+        WINDOW => !target,
+        "now" => target,
         _ => false,
+    };
+    let timed = ast.ids().filter(|id| {
+        matches!(
+            ast.node(*id),
+            Node::Call { function, target, .. } if is_timed(function, target.is_some())
+        )
     });
     let timed = timed.map(|id| problem(id, "the order does not depend on the time".to_owned()));
     unordered.into_iter().chain(timed).collect()
@@ -140,72 +151,87 @@ fn is_ordered(ty: &Type) -> bool {
 pub(crate) fn ordered<'a>(
     seen: &'a [Seen<'a>],
     order: Option<(&'a Order, Bindings<'a>)>,
-) -> (Vec<Key<'a>>, Vec<Unordered>) {
-    let mut order = order;
+) -> (Vec<usize>, Vec<Unordered>) {
+    let candidates = seen.iter().enumerate();
+    let candidates = candidates.filter(|(_, one)| one.standing().is_candidate());
+    let mut keys: Vec<(Key, usize)> = candidates
+        .map(|(index, one)| (Key::new(one), index))
+        .collect();
+    let by_default = |(a, i): &(Key, usize), (b, j): &(Key, usize)| {
+        a.cmp(b)
+            .then_with(|| names(&seen[*i]).cmp(&names(&seen[*j])))
+            .then(i.cmp(j))
+    };
+    keys.sort_unstable_by(by_default);
+    let indices: Vec<usize> = keys.into_iter().map(|(_, index)| index).collect();
+    let Some((order, mut bindings)) = order else {
+        return (indices, Vec::new());
+    };
     let mut unordered = Vec::new();
-    let mut keys: Vec<Key<'a>> = Vec::new();
-    for (index, one) in seen.iter().enumerate() {
-        if !one.standing().is_candidate() {
-            continue;
-        }
-        let rank = match &mut order {
-            Some((order, bindings)) => order.rank(bindings, one).unwrap_or_else(|message| {
-                let key = one.subject.key.to_owned();
-                unordered.push(Unordered { key, message });
-                Rank::Last
-            }),
-            None => Rank::Last,
-        };
-        keys.push(Key::new(one, index, rank));
-    }
-    keys.sort_by(|a, b| a.compare(b));
-    (keys, unordered)
+    let ranked = indices.into_iter().map(|index| {
+        let rank = order.rank(&mut bindings, &seen[index]);
+        let rank = rank.unwrap_or_else(|message| {
+            let key = seen[index].subject.key.to_owned();
+            unordered.push(Unordered { key, message });
+            Rank::Last
+        });
+        (rank, index)
+    });
+    let mut ranked: Vec<(Rank, usize)> = ranked.collect();
+    // Among equals it stays as it is.
+    ranked.sort_by(|(a, _), (b, _)| a.compare(b));
+    let indices = ranked.into_iter().map(|(_, index)| index);
+    (indices.collect(), unordered)
+}
+
+/// Namespace and name.
+fn names<'a>(seen: &Seen<'a>) -> (&'a str, &'a str) {
+    let key = seen.subject.key;
+    key.split_once('/').unwrap_or(("", key))
+}
+
+/// The first bytes of a text: as numbers they are in the order of the texts, or equal.
+fn prefix(text: &str) -> u128 {
+    let mut bytes = [0; 16];
+    let length = text.len().min(bytes.len());
+    bytes[..length].copy_from_slice(&text.as_bytes()[..length]);
+    u128::from_be_bytes(bytes)
 }
 
 // === impl Key ===
 
-impl<'a> Key<'a> {
-    fn new(seen: &'a Seen<'a>, index: usize, rank: Rank) -> Self {
-        let key = seen.subject.key;
-        let (namespace, name) = key.split_once('/').unwrap_or(("", key));
+impl Key {
+    fn new(seen: &Seen<'_>) -> Self {
+        let (namespace, name) = names(seen);
+        let created = seen.subject.object.and_then(created);
         Self {
-            rank,
             standing: match seen.standing() {
-                Standing::Overtaken { .. } => 0,
+                Standing::Overtaken { .. } => Turn::Overtaken,
                 Standing::Behind {
                     health: Health::Ready { .. },
                     ..
-                } => 1,
+                } => Turn::Ready,
                 Standing::Behind {
                     health: Health::Broken,
                     ..
                 }
                 | Standing::Starting
                 | Standing::Updating { .. }
-                | Standing::Current { .. } => 2,
+                | Standing::Current { .. } => Turn::Broken,
             },
-            created: seen.subject.object.and_then(created),
-            namespace,
-            name,
-            index,
+            created: (created.is_none(), created),
+            namespace: prefix(namespace),
+            name: prefix(name),
         }
-    }
-
-    fn compare(&self, other: &Self) -> Ordering {
-        let younger = |key: &Self| key.created.is_none();
-        self.rank
-            .compare(&other.rank)
-            .then(self.standing.cmp(&other.standing))
-            .then(younger(self).cmp(&younger(other)))
-            .then(self.created.cmp(&other.created))
-            .then(self.namespace.cmp(other.namespace))
-            .then(self.name.cmp(other.name))
-            .then(self.index.cmp(&other.index))
     }
 }
 
+/// When an object was made.
 fn created(object: &Map<String, Json>) -> Option<Timestamp> {
-    let created = object.get("metadata")?.get("creationTimestamp")?;
+    // These have few keys, and going through them is faster than searching.
+    let (_, metadata) = object.iter().find(|(key, _)| *key == "metadata")?;
+    let mut metadata = metadata.as_object()?.iter();
+    let (_, created) = metadata.find(|(key, _)| *key == "creationTimestamp")?;
     Timestamp::parse(created.as_str()?)
 }
 

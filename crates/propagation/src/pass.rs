@@ -81,10 +81,9 @@ pub fn pass<'a>(items: &'a [Subject<'a>], terms: Terms<'a>) -> Answer {
         .map(|order| (order, world.bindings(order.env(), &gate.scope)));
     let (candidates, unordered) = ordered(&seen, order);
     let board = Board::new(gate, &world, Work::new(terms.limits));
-    let candidates = candidates.into_iter().map(|key| key.index);
     Answer {
         unordered,
-        ..decide(board, candidates, terms.limits.explained)
+        ..decide(board, &candidates, terms.limits.explained)
     }
 }
 
@@ -112,18 +111,14 @@ fn gathered<'a>(
     others
 }
 
-fn decide(
-    mut board: Board<'_>,
-    candidates: impl Iterator<Item = usize>,
-    explained: usize,
-) -> Answer {
+fn decide(mut board: Board<'_>, candidates: &[usize], explained: usize) -> Answer {
     let mut answer = Answer {
         admitted: Vec::new(),
         blocked: Vec::new(),
         next: None,
         unordered: Vec::new(),
     };
-    for index in candidates {
+    for &index in candidates {
         let mut verdict = board.judge(index);
         let expression = match &mut verdict {
             Verdict::Open => {
@@ -147,3 +142,6 @@ fn decide(
     answer.next = earlier(answer.next, board.common_alarm());
     answer
 }
+
+#[cfg(test)]
+mod tests;

@@ -21,8 +21,6 @@ pub struct Item<'a, V> {
     pub key: &'a str,
     pub object: Option<&'a Map<String, Json>>,
     pub admission: Admission<V>,
-    /// The version that it was ready at last.
-    pub running: Option<V>,
     pub report: Report<V>,
     pub hold: Hold,
     /// It is not counted any more.
@@ -35,8 +33,11 @@ pub enum Admission<V> {
     New,
     /// It began with a version that others had completed.
     Started(V),
-    /// A gate let it.
+    /// A gate let it, and it has not been seen ready since.
     Admitted(V),
+    /// A gate let it, and it was ready since. That it was ready at the same version some time
+    /// before does not count: it may have been elsewhere meanwhile.
+    Arrived(V),
 }
 
 /// What an item says of itself, at its current generation.
@@ -58,6 +59,8 @@ pub struct Course<'a, V> {
 /// What is done now. It is recorded before it takes effect.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Decision<V> {
+    /// Items that are ready at what they were admitted to, to be recorded as arrived.
+    pub arrivals: Vec<String>,
     /// New items that begin with the completed version.
     pub starts: Vec<Change<V>>,
     /// Items that are admitted to the target, in this order.
@@ -122,9 +125,11 @@ pub fn rollout<'a, V: Ord + Clone + fmt::Display>(
         let start = |item: &&Item<'a, V>| item.change(completed);
         new.iter().map(start).collect()
     });
+    let arrivals = moving.iter().filter(|item| item.arrives());
     let admissions = answer.admitted.iter();
     let admissions = admissions.map(|index| moving[*index].change(course.target));
     Decision {
+        arrivals: arrivals.map(|item| item.key.to_owned()).collect(),
         starts: starts.unwrap_or_default(),
         admissions: admissions.collect(),
         summary: Summary {
@@ -151,52 +156,67 @@ fn standing<V: Eq>(item: &Item<'_, V>, target: &V) -> Standing {
         Report::Failed => Progress::Failed,
         Report::Unready | Report::Ready { .. } => Progress::UnderWay,
     };
-    // What is ready at something else says nothing about what it was admitted to.
-    let ready = |version: &V| match &item.report {
-        Report::Ready { at, since } if at == version => Some(*since),
-        Report::Ready { .. } | Report::Unready | Report::Failed => None,
-    };
-    let behind = |version: &V| Standing::Behind {
-        health: match ready(version) {
+    let behind = || Standing::Behind {
+        health: match item.ready_since() {
             Some(since) => Health::Ready { since },
             None => Health::Broken,
         },
         hold,
     };
-    match &item.admission {
-        Admission::New => Standing::Behind {
-            health: Health::Broken,
-            hold,
-        },
-        Admission::Started(version) if version == target => match ready(version) {
-            Some(since) => Standing::Current { since },
-            None => Standing::Starting,
-        },
-        Admission::Started(version) => behind(version),
-        Admission::Admitted(version) if version == target => match ready(version) {
-            Some(since) => Standing::Current { since },
-            None => Standing::Updating { progress },
-        },
-        Admission::Admitted(version) => {
-            let arrived = ready(version).is_some() || item.running.as_ref() == Some(version);
-            match arrived {
-                true => behind(version),
-                false => Standing::Overtaken { progress, hold },
-            }
+    match (&item.admission, item.ready_since()) {
+        (Admission::New, _) => behind(),
+        (
+            Admission::Started(version)
+            | Admission::Admitted(version)
+            | Admission::Arrived(version),
+            Some(since),
+        ) if version == target => Standing::Current { since },
+        (Admission::Started(version), None) if version == target => Standing::Starting,
+        (Admission::Admitted(version) | Admission::Arrived(version), None) if version == target => {
+            Standing::Updating { progress }
         }
+        (Admission::Admitted(_), None) => Standing::Overtaken { progress, hold },
+        (Admission::Started(_) | Admission::Admitted(_) | Admission::Arrived(_), _) => behind(),
     }
 }
 
 // === impl Item ===
 
+impl<V> Item<'_, V> {
+    /// The version that it was admitted to.
+    fn version(&self) -> Option<&V> {
+        match &self.admission {
+            Admission::New => None,
+            Admission::Started(version)
+            | Admission::Admitted(version)
+            | Admission::Arrived(version) => Some(version),
+        }
+    }
+}
+
+impl<V: Eq> Item<'_, V> {
+    /// Since when it is ready at what it was admitted to. What is ready at something else says
+    /// nothing about that.
+    fn ready_since(&self) -> Option<Timestamp> {
+        match &self.report {
+            Report::Ready { at, since } if self.version() == Some(at) => Some(*since),
+            Report::Ready { .. } | Report::Unready | Report::Failed => None,
+        }
+    }
+
+    fn arrives(&self) -> bool {
+        match self.admission {
+            Admission::Admitted(_) => self.ready_since().is_some(),
+            Admission::New | Admission::Started(_) | Admission::Arrived(_) => false,
+        }
+    }
+}
+
 impl<V: Clone> Item<'_, V> {
     fn change(&self, to: &V) -> Change<V> {
         Change {
             key: self.key.to_owned(),
-            from: match &self.admission {
-                Admission::New => None,
-                Admission::Started(version) | Admission::Admitted(version) => Some(version.clone()),
-            },
+            from: self.version().cloned(),
             to: to.clone(),
         }
     }

@@ -1,6 +1,7 @@
 //! The values that an expression's answer follows from, in words.
 
 use std::collections::BTreeSet;
+use std::fmt;
 
 use deltaplane_expr::value::List;
 use deltaplane_expr::{Bindings, Budget, Fault, Meter, Value};
@@ -13,8 +14,8 @@ use crate::work::Work;
 /// What is asked about.
 pub(crate) struct Asked<'f, 'a> {
     pub(crate) bindings: &'f Bindings<'a>,
-    /// Those of the collection that are in flight.
-    pub(crate) in_flight: &'f BTreeSet<&'a str>,
+    /// The names of those of the collection that are in flight, as [`named`] tells them.
+    pub(crate) in_flight: &'f str,
     pub(crate) items: &'a Collection<'a>,
 }
 
@@ -55,21 +56,26 @@ fn budget(list: &List<'_>, asked: &Asked<'_, '_>) -> Result<String, Box<Fault>> 
         false
     };
     let names = match own {
-        true => asked.in_flight.iter().map(ToString::to_string).collect(),
-        false => flying(list)?,
+        true => asked.in_flight.to_owned(),
+        false => flying(list)?.to_string(),
     };
     let total = list.len();
     Ok(format!(
-        "{} in flight{}; {} of {total} updated and ready",
-        tally.in_flight,
-        named(&names),
-        tally.proven
+        "{} in flight{names}; {} of {total} updated and ready",
+        tally.in_flight, tally.proven
     ))
 }
 
-/// The names of those in a list that are in flight.
-fn flying(list: &List<'_>) -> Result<Vec<String>, Box<Fault>> {
-    let mut names = BTreeSet::new();
+/// The first of some names, in parentheses, and how many more there are.
+pub(crate) fn named<'a>(names: impl Iterator<Item = &'a str>) -> String {
+    let mut first = First::default();
+    names.for_each(|name| first.add(name));
+    first.to_string()
+}
+
+/// Those in a list that are in flight.
+fn flying(list: &List<'_>) -> Result<First, Box<Fault>> {
+    let mut first = First::default();
     for item in list.iter() {
         let Value::Host(host) = item? else {
             continue;
@@ -78,36 +84,68 @@ fn flying(list: &List<'_>) -> Result<Vec<String>, Box<Fault>> {
         if flies == Some(true)
             && let Some(key) = host.field(KEY)?
         {
-            names.extend(key.as_str().map(str::to_owned));
+            key.as_str().into_iter().for_each(|key| first.add(key));
         }
     }
-    Ok(names.into_iter().collect())
+    Ok(first)
 }
 
-fn named(names: &[String]) -> String {
-    let first: Vec<&str> = names.iter().take(NAMED).map(String::as_str).collect();
-    match names.len() {
-        0 => String::new(),
-        count if count > NAMED => format!(" ({} and {} more)", first.join(", "), count - NAMED),
-        _ => format!(" ({})", first.join(", ")),
+/// The first of some names, and how many there are.
+#[derive(Default)]
+struct First {
+    names: BTreeSet<String>,
+    count: usize,
+}
+
+// === impl First ===
+
+impl First {
+    fn add(&mut self, name: &str) {
+        self.count += 1;
+        let room = self.names.len() < NAMED;
+        if room || self.names.last().is_some_and(|last| name < &**last) {
+            self.names.insert(name.to_owned());
+        }
+        if self.names.len() > NAMED {
+            self.names.pop_last();
+        }
+    }
+}
+
+impl fmt::Display for First {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<&str> = self.names.iter().map(String::as_str).collect();
+        match self.count - names.len() {
+            0 if names.is_empty() => Ok(()),
+            0 => write!(f, " ({})", names.join(", ")),
+            more => write!(f, " ({} and {more} more)", names.join(", ")),
+        }
     }
 }
 
 fn shown(value: &Value<'_>) -> String {
-    let text = match value {
-        Value::Host(_) => "an item".to_owned(),
-        Value::List(list) if list.len() > MAX_SHOWN => format!("{} items", list.len()),
-        Value::Timestamp(time) => time.to_string(),
-        value => match value.to_json(&mut Meter::new(Budget::default())) {
-            Ok(json) => json.to_string(),
-            Err(_) => match value.as_list() {
-                Some(list) => format!("{} items", list.len()),
-                None => format!("a value of type {}", value.type_of()),
-            },
-        },
+    let text = if let Value::Timestamp(time) = value {
+        time.to_string()
+    } else if let Value::Host(_) = value {
+        "an item".to_owned()
+    } else if let Some(list) = value.as_list()
+        && list.len() > MAX_SHOWN
+    {
+        format!("{} items", list.len())
+    } else {
+        plain(value)
     };
     match text.char_indices().nth(MAX_SHOWN) {
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text,
+    }
+}
+
+fn plain(value: &Value<'_>) -> String {
+    let json = value.to_json(&mut Meter::new(Budget::default()));
+    match (json, value.as_list()) {
+        (Ok(json), _) => json.to_string(),
+        (Err(_), Some(list)) => format!("{} items", list.len()),
+        (Err(_), None) => format!("a value of type {}", value.type_of()),
     }
 }

@@ -44,6 +44,11 @@ impl Work {
         }
     }
 
+    /// Whether nothing more can be evaluated in this pass.
+    pub(crate) fn is_exhausted(&self) -> bool {
+        self.left == 0
+    }
+
     /// Evaluates for one item.
     pub(crate) fn eval<'a>(
         &mut self,

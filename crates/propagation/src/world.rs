@@ -6,6 +6,7 @@ use deltaplane_expr::value::List;
 use deltaplane_expr::{Bindings, Env, Timestamp, Value};
 use serde_json::Value as Json;
 
+use crate::gate::Expression;
 use crate::scope::{Given, Name, Scope, Surroundings};
 use crate::seen::{Collection, Seen};
 
@@ -78,6 +79,22 @@ impl<'a> World<'a> {
                     }
                 }
             }
+        }
+        bindings
+    }
+
+    /// The same for the environment of an expression, or one that begins with it: also the time
+    /// and the windows are bound.
+    pub(crate) fn bindings_for(
+        &self,
+        expression: &Expression,
+        env: &'a Env,
+        scope: &Scope,
+    ) -> Bindings<'a> {
+        let mut bindings = self.bindings(env, scope);
+        bindings.set(expression.now, Value::Timestamp(self.now));
+        for (slot, window) in expression.windows.iter().zip(&self.windows) {
+            bindings.set(*slot, Value::Bool(window.open));
         }
         bindings
     }

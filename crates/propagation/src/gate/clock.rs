@@ -4,7 +4,6 @@
 //! `readyFor` is, too. What a clock or a calendar shows changes when its unit turns. For the rest
 //! a minute has to do.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use deltaplane_expr::check::{Checked, check};
@@ -83,14 +82,17 @@ pub(super) fn clocks(ast: &Ast, env: &Env, scope: &Scope) -> Result<Vec<Clock>, 
         scope,
         names: Names::of(ast),
         checked: check(ast, env)?,
+        timed: timed(ast),
     };
     let mut found: Vec<Clock> = Vec::new();
     let mut broken = None;
     walk(ast, |locals, place| {
         match finder.at(locals, place) {
             Ok(Some(clock)) => {
+                // Where nobody knows, what is below may know more.
+                let known = !matches!(clock.moment, Moment::Unknown);
                 found.push(clock);
-                return false;
+                return !known;
             }
             Ok(None) => {}
             Err(problems) => broken = Some(problems),
@@ -109,6 +111,21 @@ struct Finder<'a> {
     scope: &'a Scope,
     names: Names,
     checked: Checked,
+    timed: Vec<bool>,
+}
+
+/// Which parts of a tree the time changes, in whatever way.
+fn timed(ast: &Ast) -> Vec<bool> {
+    let mut timed: Vec<bool> = Vec::with_capacity(ast.len());
+    for id in ast.ids() {
+        let node = ast.node(id);
+        let own = matches!(node, Node::Ident(name) if named(name).is_some())
+            || matches!(node, Node::Call { function, .. } if &**function == READY_FOR);
+        let below = node.children();
+        let below = below.iter().any(|child| timed[child.index()]);
+        timed.push(own || below);
+    }
+    timed
 }
 
 // === impl Finder ===
@@ -116,52 +133,46 @@ struct Finder<'a> {
 impl Finder<'_> {
     /// What the time changes at a place itself.
     fn at(&self, locals: &Locals, place: Place) -> Result<Option<Clock>, Problems> {
-        let unknown = || Ok(Some(UNKNOWN));
-        match self.ast.node(place.id) {
-            Node::Ident(name) if &**name == NOW => unknown(),
-            Node::Ident(name) => Ok(name
-                .strip_prefix("@window")
-                .and_then(|index| index.parse().ok())
-                .map(|index| Clock {
-                    moment: Moment::Window(index),
-                    place: Where::Once,
-                })),
-            Node::Call {
-                function,
-                target: None,
-                args,
-            } if &**function == READY_FOR => match &args[..] {
-                [subject, period] if !self.is_timed(place.id) => {
+        let node = self.ast.node(place.id);
+        if let Node::Ident(name) = node {
+            return Ok(named(name));
+        }
+        if let Node::Call {
+            function,
+            target: None,
+            args,
+        } = node
+            && &**function == READY_FOR
+        {
+            return match &args[..] {
+                [subject, period] if !self.is_timed(*subject) && !self.is_timed(*period) => {
                     self.ready_for(locals, place, [*subject, *period])
                 }
-                _ => unknown(),
-            },
-            Node::Binary(operator, left, right) if is_comparison(*operator) => {
-                if !self.is_timed(place.id) {
-                    return Ok(None);
-                }
-                let sums = self.sum(*left, 0).zip(self.sum(*right, 0));
-                let times = [*left, *right].map(|side| self.is_time(side));
-                match sums {
-                    Some((left, right)) if times != [false, false] => {
-                        self.compare(locals, place, *operator, [left, right])
-                    }
-                    // It may be what a calendar shows: then what is below tells.
-                    _ => Ok(None),
-                }
-            }
-            Node::Call {
-                function,
-                target: Some(target),
-                args,
-            } if self.is_timed(*target) => match (unit(function), self.sum(*target, 0)) {
-                (Some(unit), Some(sum)) if sum.now == 1 && self.is(*target, &Type::Timestamp) => {
-                    self.turn(locals, place, (unit, sum, args.first().copied()))
-                }
-                _ => Ok(None),
-            },
-            _ => Ok(None),
+                _ => Ok(Some(UNKNOWN)),
+            };
         }
+        if let Node::Binary(operator, left, right) = node
+            && is_comparison(*operator)
+            && self.is_timed(place.id)
+            && (self.is_time(*left) || self.is_time(*right))
+            && let (Some(left), Some(right)) = (self.sum(*left, 0), self.sum(*right, 0))
+        {
+            return self.compare(locals, place, *operator, [left, right]);
+        }
+        if let Node::Call {
+            function,
+            target: Some(target),
+            args,
+        } = node
+            && self.is_timed(*target)
+            && self.is(*target, &Type::Timestamp)
+            && let (Some(unit), Some(sum)) = (unit(function), self.sum(*target, 0))
+            && sum.now == 1
+        {
+            return self.turn(locals, place, (unit, sum, args.first().copied()));
+        }
+        // What is below tells.
+        Ok(None)
     }
 
     fn ready_for(
@@ -235,22 +246,23 @@ impl Finder<'_> {
         if depth > MAX_TERMS {
             return None;
         }
-        match self.ast.node(id) {
-            Node::Ident(_) => Some(Sum {
-                now: 1,
-                rest: Vec::new(),
-            }),
-            Node::Binary(operator @ (Binary::Add | Binary::Subtract), left, right) => {
-                let mut left = self.sum(*left, depth + 1)?;
-                let right = self.sum(*right, depth + 1)?;
-                let sign = if *operator == Binary::Add { 1 } else { -1 };
-                left.now = left.now.checked_add(sign * right.now)?;
-                let rest = right.rest.into_iter();
-                left.rest.extend(rest.map(|(of, id)| (sign * of, id)));
-                Some(left)
-            }
-            _ => None,
+        let node = self.ast.node(id);
+        if let Node::Ident(name) = node
+            && &**name == NOW
+        {
+            let rest = Vec::new();
+            return Some(Sum { now: 1, rest });
         }
+        let Node::Binary(operator @ (Binary::Add | Binary::Subtract), left, right) = node else {
+            return None;
+        };
+        let mut left = self.sum(*left, depth + 1)?;
+        let right = self.sum(*right, depth + 1)?;
+        let sign = if *operator == Binary::Add { 1 } else { -1 };
+        left.now = left.now.checked_add(sign * right.now)?;
+        let rest = right.rest.into_iter();
+        left.rest.extend(rest.map(|(of, id)| (sign * of, id)));
+        Some(left)
     }
 
     /// Whose data a part depends on, and the variables that it sees. Nothing for loops that are
@@ -277,8 +289,7 @@ impl Finder<'_> {
     }
 
     fn is_timed(&self, id: NodeId) -> bool {
-        let used: &BTreeSet<Arc<str>> = self.names.at(id);
-        used.contains(NOW)
+        self.timed[id.index()]
     }
 
     fn is(&self, id: NodeId, ty: &Type) -> bool {
@@ -294,6 +305,18 @@ const UNKNOWN: Clock = Clock {
     moment: Moment::Unknown,
     place: Where::Once,
 };
+
+/// What the time changes about a variable.
+fn named(name: &str) -> Option<Clock> {
+    if name == NOW {
+        return Some(UNKNOWN);
+    }
+    let index = name.strip_prefix("@window")?.parse().ok()?;
+    Some(Clock {
+        moment: Moment::Window(index),
+        place: Where::Once,
+    })
+}
 
 fn is_comparison(operator: Binary) -> bool {
     match operator {

@@ -81,9 +81,10 @@ fn counter(
     scope: &Scope,
 ) -> Result<Counter, Problems> {
     let inner = with_element(env, &fold.var, scope.item());
-    let collection = match ast.node(fold.range) {
-        Node::Ident(name) => name.clone(),
-        _ => fold.var.clone(),
+    let collection = if let Node::Ident(name) = ast.node(fold.range) {
+        name.clone()
+    } else {
+        fold.var.clone()
     };
     Ok(Counter {
         name,
@@ -112,39 +113,38 @@ pub(super) fn has_standing(ast: &Ast) -> bool {
 
 /// The loop of a question, if the node is one.
 fn counted(ast: &Ast, id: NodeId) -> Option<(CounterKind, &Fold)> {
-    match ast.node(id) {
-        Node::Call {
-            function,
-            target,
-            args,
-        } if &**function == "size" => {
-            let of = match (target, &args[..]) {
-                (Some(of), []) | (None, [of]) => *of,
-                _ => return None,
-            };
-            match ast.node(of) {
-                Node::Fold(fold) if fold.kind == FoldKind::Filter => {
-                    Some((CounterKind::Size, fold))
-                }
-                _ => None,
-            }
-        }
-        Node::Fold(fold) => {
-            let kind = match fold.kind {
-                FoldKind::Exists => CounterKind::Exists,
-                FoldKind::All => CounterKind::All,
-                FoldKind::ExistsOne | FoldKind::ExistsOneCamel => CounterKind::ExistsOne,
-                FoldKind::Map
-                | FoldKind::Filter
-                | FoldKind::TransformList
-                | FoldKind::TransformMap
-                | FoldKind::TransformMapEntry
-                | FoldKind::SortBy => return None,
-            };
-            Some((kind, fold))
-        }
-        _ => None,
+    if let Node::Fold(fold) = ast.node(id) {
+        let kind = match fold.kind {
+            FoldKind::Exists => CounterKind::Exists,
+            FoldKind::All => CounterKind::All,
+            FoldKind::ExistsOne | FoldKind::ExistsOneCamel => CounterKind::ExistsOne,
+            FoldKind::Map
+            | FoldKind::Filter
+            | FoldKind::TransformList
+            | FoldKind::TransformMap
+            | FoldKind::TransformMapEntry
+            | FoldKind::SortBy => return None,
+        };
+        return Some((kind, fold));
     }
+    let Node::Call {
+        function,
+        target,
+        args,
+    } = ast.node(id)
+    else {
+        return None;
+    };
+    let of = match (target, &args[..]) {
+        (Some(of), []) | (None, [of]) if &**function == "size" => *of,
+        _ => return None,
+    };
+    if let Node::Fold(fold) = ast.node(of)
+        && fold.kind == FoldKind::Filter
+    {
+        return Some((CounterKind::Size, fold));
+    }
+    None
 }
 
 struct Depends<'a> {

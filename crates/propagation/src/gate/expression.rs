@@ -138,28 +138,28 @@ fn dated(ast: &Ast, scope: &Scope, variables: &mut Vec<(String, Decl)>) -> Ast {
     variables.push(declare(NOW.to_owned(), Type::Timestamp));
     let windows = scope.declared_windows();
     variables.extend((0..windows.len()).map(|index| declare(window_name(index), Type::Bool)));
-    ast.carved(ast.root(), &|id| match ast.node(id) {
-        Node::Call {
+    ast.carved(ast.root(), &|id| {
+        let Node::Call {
             function,
-            target: Some(target),
+            target,
             args,
-        } if &**function == "now" && args.is_empty() => {
-            let is_time = matches!(ast.node(*target), Node::Ident(name) if &**name == "time");
-            is_time.then(|| NOW.into())
+        } = ast.node(id)
+        else {
+            return None;
+        };
+        let target = target.map(|target| ast.node(target));
+        let is_time = matches!(target, Some(Node::Ident(name)) if &**name == "time");
+        if &**function == "now" && args.is_empty() && is_time {
+            return Some(NOW.into());
         }
-        Node::Call {
-            function,
-            target: None,
-            args,
-        } if &**function == WINDOW => {
-            let Some(Node::Literal(Literal::String(name))) = args.first().map(|id| ast.node(*id))
-            else {
-                return None;
-            };
-            let index = windows.iter().position(|one| **one == **name)?;
-            Some(window_name(index).into())
+        if &**function != WINDOW || target.is_some() {
+            return None;
         }
-        _ => None,
+        let Node::Literal(Literal::String(name)) = ast.node(*args.first()?) else {
+            return None;
+        };
+        let index = windows.iter().position(|one| **one == **name)?;
+        Some(window_name(index).into())
     })
 }
 

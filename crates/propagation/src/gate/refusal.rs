@@ -76,18 +76,16 @@ fn undeclared(ast: &Ast, args: &[NodeId], scope: &Scope) -> Option<(NodeId, Stri
         return None;
     };
     let declared = scope.declared_windows();
-    let message = match ast.node(*arg) {
-        Node::Literal(Literal::String(name)) if declared.iter().any(|one| **one == **name) => {
-            return None;
-        }
-        Node::Literal(Literal::String(name)) if declared.is_empty() => {
-            format!("there is no window '{name}': none is declared")
-        }
-        Node::Literal(Literal::String(name)) => {
-            let all = declared.join(", ");
-            format!("there is no window '{name}': declared are {all}")
-        }
-        _ => "the name of a window must be written down".to_owned(),
+    let Node::Literal(Literal::String(name)) = ast.node(*arg) else {
+        let message = "the name of a window must be written down";
+        return Some((*arg, message.to_owned()));
     };
-    Some((*arg, message))
+    if declared.iter().any(|one| **one == **name) {
+        return None;
+    }
+    let which = match declared.is_empty() {
+        true => "none is declared".to_owned(),
+        false => format!("declared are {}", declared.join(", ")),
+    };
+    Some((*arg, format!("there is no window '{name}': {which}")))
 }

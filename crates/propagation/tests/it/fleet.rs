@@ -16,7 +16,6 @@ pub(crate) type Version = u32;
 #[derive(Clone, Debug)]
 pub(crate) struct Record {
     pub(crate) admission: Admission<Version>,
-    pub(crate) running: Option<Version>,
     pub(crate) report: Report<Version>,
     pub(crate) hold: Hold,
     pub(crate) deleting: bool,
@@ -62,7 +61,6 @@ impl Fleet {
         let object = json!({"metadata": {"creationTimestamp": created.to_string()}});
         let record = Record {
             admission: Admission::New,
-            running: None,
             report: Report::Unready,
             hold: Hold::Free,
             deleting: false,
@@ -74,7 +72,7 @@ impl Fleet {
     /// An item that runs a version.
     pub(crate) fn add_at(&mut self, key: &str, version: Version) {
         self.add(key);
-        self.record(key).admission = Admission::Admitted(version);
+        self.record(key).admission = Admission::Arrived(version);
         self.ready(key);
     }
 
@@ -90,10 +88,11 @@ impl Fleet {
         let record = self.record(key);
         let at = match record.admission {
             Admission::New => return,
-            Admission::Started(version) | Admission::Admitted(version) => version,
+            Admission::Started(version)
+            | Admission::Admitted(version)
+            | Admission::Arrived(version) => version,
         };
         record.report = Report::Ready { at, since: now };
-        record.running = Some(at);
     }
 
     pub(crate) fn decide(&self) -> Decision<Version> {
@@ -104,7 +103,6 @@ impl Fleet {
                 key,
                 object: Some(&record.object),
                 admission: record.admission.clone(),
-                running: record.running,
                 report: record.report.clone(),
                 hold: record.hold,
                 deleting: record.deleting,
@@ -131,6 +129,14 @@ impl Fleet {
         decision
     }
 
+    /// Records that an item has arrived.
+    pub(crate) fn arrive(&mut self, key: &str) {
+        let record = self.record(key);
+        if let Admission::Admitted(version) = record.admission {
+            record.admission = Admission::Arrived(version);
+        }
+    }
+
     /// Records that an item starts.
     pub(crate) fn start(&mut self, change: &Change<Version>) {
         let record = self.record(&change.key);
@@ -147,6 +153,9 @@ impl Fleet {
     /// Decides, records everything, and notes what has completed.
     pub(crate) fn step(&mut self) -> Decision<Version> {
         let decision = self.decide();
+        for key in &decision.arrivals {
+            self.arrive(key);
+        }
         for change in &decision.starts {
             self.start(change);
         }

@@ -20,14 +20,17 @@ pub(crate) fn time(text: &str) -> Timestamp {
     Timestamp::parse(&full).unwrap_or_else(|| panic!("no time: {text}"))
 }
 
+/// A subject: its key, how it stands, its object.
+type Line = (String, Standing, Option<Map<String, Json>>);
+
 #[derive(Default)]
 struct Scenario {
     gates: Vec<String>,
     order: Option<String>,
     now: Option<Timestamp>,
-    items: Vec<(String, Standing, Option<Map<String, Json>>)>,
+    items: Vec<Line>,
     /// Other nodes.
-    nodes: Vec<(String, Standing, Option<Map<String, Json>>)>,
+    nodes: Vec<Line>,
     data: Vec<(String, Json)>,
     windows: Vec<(String, Window)>,
     limits: Limits,
@@ -107,22 +110,22 @@ impl Scenario {
         assert_eq!(answer, pass(&subjects, terms), "a replay differs");
         let mut out = String::new();
         for index in answer.admitted {
-            writeln!(out, "admit {}", subjects[index].key).unwrap();
+            writeln!(out, "admit {}", subjects[index].key).expect("a text takes it");
         }
         for one in answer.blocked {
-            writeln!(out, "{} {}", subjects[one.index].key, one.verdict).unwrap();
+            writeln!(out, "{} {}", subjects[one.index].key, one.verdict).expect("a text takes it");
         }
         for one in answer.unordered {
-            writeln!(out, "unordered {}: {}", one.key, one.message).unwrap();
+            writeln!(out, "unordered {}: {}", one.key, one.message).expect("a text takes it");
         }
         if let Some(next) = answer.next {
-            writeln!(out, "next {next}").unwrap();
+            writeln!(out, "next {next}").expect("a text takes it");
         }
         out
     }
 }
 
-fn subject((key, standing, object): &(String, Standing, Option<Map<String, Json>>)) -> Subject<'_> {
+fn subject((key, standing, object): &Line) -> Subject<'_> {
     Subject {
         key,
         object: object.as_ref(),
@@ -131,7 +134,7 @@ fn subject((key, standing, object): &(String, Standing, Option<Map<String, Json>
 }
 
 /// `name standing [since] [held] [{object}]`
-fn item(text: &str) -> (String, Standing, Option<Map<String, Json>>) {
+fn item(text: &str) -> Line {
     let (text, object) = match text.split_once('{') {
         Some((text, json)) => {
             let json = serde_json::from_str(&format!("{{{json}")).expect("JSON");
@@ -392,6 +395,7 @@ fn what_takes_too_much_is_closed() {
             admit b
             c error: apps.all(a, a.spec.x != app.spec.x + 10): it takes too much to evaluate
             d error: apps.all(a, a.spec.x != app.spec.x + 10): it takes too much to evaluate
+            next 2026-03-01T12:01:00Z
         "#]],
     );
 }

@@ -11,15 +11,16 @@ use crate::fleet::{Fleet, Version};
 fn told(decision: &Decision<Version>) -> String {
     let mut out = String::new();
     for change in &decision.starts {
-        writeln!(out, "start {} at {}", change.key, change.to).unwrap();
+        writeln!(out, "start {} at {}", change.key, change.to).expect("a text takes it");
     }
     for change in &decision.admissions {
         let from = change
             .from
             .map_or("nothing".to_owned(), |from| from.to_string());
-        writeln!(out, "admit {} from {from} to {}", change.key, change.to).unwrap();
+        writeln!(out, "admit {} from {from} to {}", change.key, change.to)
+            .expect("a text takes it");
     }
-    writeln!(out, "{}", decision.summary).unwrap();
+    writeln!(out, "{}", decision.summary).expect("a text takes it");
     out
 }
 
@@ -52,7 +53,7 @@ fn check(text: &str, expected: &Expect) {
                 let passed = Duration::parse(rest).expect("a duration");
                 fleet.now = fleet.now.plus(passed).expect("a time");
             }
-            "step" => write!(out, "{}", told(&fleet.step())).unwrap(),
+            "step" => write!(out, "{}", told(&fleet.step())).expect("a text takes it"),
             other => panic!("no such line: {other}"),
         }
     }
@@ -247,6 +248,30 @@ fn the_way_back_is_a_way_like_any_other() {
             admit a from 2 to 1
             1: 2 of 3 current, 1 updating
             1: 3 of 3 current
+        "#]],
+    );
+}
+
+#[test]
+fn there_and_back_again_it_is_still_on_its_way() {
+    check(
+        "at 1 a b
+         target 2
+         gate linearlyReady(app, apps, 1)
+         step
+         target 1
+         step
+         target 2
+         step",
+        &expect![[r#"
+            admit a from 1 to 2
+            2: 0 of 2 current, 1 updating, 1 pending
+              b: closed: linearlyReady(app, apps, 1): 1 in flight (a); 0 of 2 updated and ready
+            admit a from 2 to 1
+            1: 1 of 2 current, 1 updating
+            admit a from 1 to 2
+            2: 0 of 2 current, 1 updating, 1 pending
+              b: closed: linearlyReady(app, apps, 1): 1 in flight (a); 0 of 2 updated and ready
         "#]],
     );
 }

@@ -12,6 +12,7 @@ fn at_noon(gate: &str, expected: &Expect) {
             "gate {gate}
              window night closed until 22:00
              window always open
+             window soon closed until 12:00:30
              node db current 11:50:30
              item web ready 11:55 {object}"
         ),
@@ -209,6 +210,38 @@ fn windows_have_edges() {
         &expect![[r#"
         admit web
     "#]],
+    );
+}
+
+#[test]
+fn what_depends_on_the_time_in_two_ways_is_looked_at_again() {
+    at_noon(
+        "readyFor(app, window('soon') ? '1m' : '20m')",
+        &expect![[r#"
+        web closed: readyFor(app, window('soon') ? '1m' : '20m'): ready since 2026-03-01T11:55:00Z
+        next 2026-03-01T12:00:30Z
+    "#]],
+    );
+    at_noon(
+        "time.now() > (window('soon') ? time.now() : time.now())",
+        &expect![[r#"
+            web closed: time.now() > (window('soon') ? time.now() : time.now()): time.now(): 2026-03-01T12:00:00Z, window('soon'): false
+            next 2026-03-01T12:00:30Z
+        "#]],
+    );
+    at_noon(
+        "apps.all(a, readyFor(a, window('always') ? '7m' : '1m'))",
+        &expect![[r#"
+            web closed: apps.all(a, readyFor(a, window('always') ? '7m' : '1m')): false
+            next 2026-03-01T12:01:00Z
+        "#]],
+    );
+    at_noon(
+        "time.now() > timestamp('2026-03-01T13:00:00Z') || window('soon')",
+        &expect![[r#"
+            web closed: time.now() > timestamp('2026-03-01T13:00:00Z') || window('soon'): time.now(): 2026-03-01T12:00:00Z, timestamp('2026-03-01T13:00:00Z'): 2026-03-01T13:00:00Z, window('soon'): false
+            next 2026-03-01T12:00:30Z
+        "#]],
     );
 }
 
