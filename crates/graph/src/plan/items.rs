@@ -62,8 +62,8 @@ fn all_wanted<'a>(
     for dimension in dimensions {
         lists.push(list(walk, dimension)?);
     }
-    let sizes = lists.iter().map(Vec::len);
-    let size = sizes.fold(Some(1_usize), |size, more| size?.checked_mul(more));
+    let mut sizes = lists.iter().map(Vec::len);
+    let size = sizes.try_fold(1_usize, usize::checked_mul);
     let size = size.filter(|size| *size <= MOST).ok_or_else(|| {
         let place = format!("spec.resources[{}].forEach", node.source());
         let message = format!("there are more than {MOST} items");

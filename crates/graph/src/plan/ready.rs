@@ -27,9 +27,8 @@ pub(super) fn of_all<'a>(
     for live in objects {
         // Any object can be bound: it is one.
         let _ = walk.bindings.set_json(node.env(), each, live.json());
-        match standing(live, unready(walk, node, live)) {
-            Standing::Ready => {}
-            other => return other,
+        if let Some(why) = unready(walk, node, live) {
+            return standing(live, Some(why));
         }
     }
     Standing::Ready

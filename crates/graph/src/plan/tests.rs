@@ -158,7 +158,11 @@ fn shown(graph: &Graph, standing: &Standing) -> String {
         Standing::Waiting(wait) => format!("waits for {} in {}", wait.path, wait.place),
         Standing::Failed(wrong) => format!("failed at {}: {}", wrong.place, wrong.message),
         Standing::NotReady(NotReady { id, why }) => format!("{id} is not ready: {why:?}"),
-        other => format!("{other:?}"),
+        other @ (Standing::Taken { .. }
+        | Standing::Ending { .. }
+        | Standing::Applying { .. }
+        | Standing::Missing { .. }
+        | Standing::Ready) => format!("{other:?}"),
     }
 }
 

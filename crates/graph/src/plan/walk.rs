@@ -83,7 +83,7 @@ impl<'a> Walk<'a> {
         if let Some(&by) = excluded.next() {
             return Standing::Excluded(Exclusion::With(by));
         }
-        if let Err(standing) = self.included(node) {
+        if let Some(standing) = self.excluded(node) {
             return standing;
         }
         if let Some(blocked) = self.blocked(node.depends_on()) {
@@ -118,22 +118,23 @@ impl<'a> Walk<'a> {
         (!on.is_empty()).then_some(Standing::Blocked { on })
     }
 
-    fn included(&mut self, node: &'a Node) -> Result<(), Standing> {
+    /// How the node stands, if it is not known that it should be there.
+    fn excluded(&mut self, node: &'a Node) -> Option<Standing> {
         for condition in node.include_when() {
             if let Some(blocked) = self.blocked(&condition.reads().nodes) {
                 self.show_old(node);
-                return Err(blocked);
+                return Some(blocked);
             }
             match self.holds(condition) {
                 Ok(true) => {}
                 Ok(false) => {
                     let source = condition.source().to_owned();
-                    return Err(Standing::Excluded(Exclusion::Condition { source }));
+                    return Some(Standing::Excluded(Exclusion::Condition { source }));
                 }
-                Err(unknown) => return Err(unknown.into()),
+                Err(unknown) => return Some(unknown.into()),
             }
         }
-        Ok(())
+        None
     }
 
     /// Whether a condition holds. An optional without a value does not.
