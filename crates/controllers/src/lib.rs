@@ -6,6 +6,7 @@
 //! - [`garbage`]: objects and their owners
 //! - [`namespaces`]: the end of namespaces
 //! - [`roles`]: roles that gather others' rules
+//! - [`simulator`]: workloads that seem to run where nothing runs them
 //!
 //! Not here: serving the API, deciding who may do what.
 //!
@@ -35,6 +36,7 @@ pub mod garbage;
 pub mod namespaces;
 mod queue;
 pub mod roles;
+pub mod simulator;
 
 use deltaplane_client::Pace;
 use kube::Client;
