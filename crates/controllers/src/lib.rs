@@ -7,6 +7,7 @@
 //! - [`graphs`]: definitions of graphs, and their instances
 //! - [`namespaces`]: the end of namespaces
 //! - [`roles`]: roles that gather others' rules
+//! - [`simulator`]: workloads that seem to run where nothing runs them
 //!
 //! Not here: serving the API, deciding who may do what.
 //!
@@ -37,6 +38,7 @@ pub mod graphs;
 pub mod namespaces;
 mod queue;
 pub mod roles;
+pub mod simulator;
 
 use deltaplane_client::Pace;
 use kube::Client;

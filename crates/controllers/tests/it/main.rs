@@ -7,5 +7,6 @@ mod garbage;
 mod gate;
 mod namespaces;
 mod roles;
+mod simulator;
 mod steady;
 mod world;

@@ -127,6 +127,11 @@ impl World {
             .expect("ready in time");
     }
 
+    /// For a controller by the clock that `hand` moves.
+    pub(crate) fn context(&self) -> Context {
+        self.context.clone()
+    }
+
     /// Ends the controllers, and starts others.
     pub(crate) async fn restart_controllers(&mut self) {
         self.controllers
