@@ -11,6 +11,7 @@
 //! not; a definition that does not compile leaves in force what was before.
 
 pub mod api;
+mod authoring;
 mod conditions;
 mod definition;
 mod instance;
@@ -179,8 +180,9 @@ impl Graphs {
             let revisions = &seen.revisions;
             progress.revision =
                 Some(definition::keep_revision(&self.context, object, &graph, revisions).await?);
-            if self.mode == Mode::Run {
-                self.serve(&name, object, Ok(graph.clone()));
+            match self.mode {
+                Mode::Run => self.serve(&name, object, Ok(graph.clone())),
+                Mode::Author => authoring::cross(&self.context, &resource(&graph)).await?,
             }
         }
         definition::tell(&self.context, object, Some(&graph), &progress).await?;

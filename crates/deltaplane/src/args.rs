@@ -103,6 +103,10 @@ pub(crate) struct Zone {
     /// zone manifest` prints the rights that this needs there
     #[arg(long, value_name = "FILE", conflicts_with_all = ["listen", "start_empty"])]
     kubeconfig: Option<PathBuf>,
+    /// Give Deployments, Jobs, Pods and their like the status that a healthy cluster would give
+    /// them: nothing runs
+    #[arg(long, conflicts_with = "kubeconfig")]
+    simulate_workloads: bool,
 }
 
 #[derive(Debug, Subcommand)]
@@ -215,6 +219,7 @@ pub(crate) enum Role {
     },
     Zone {
         join: Option<JoinString>,
+        simulate: bool,
     },
     /// A zone whose API is an existing cluster's.
     Cluster {
@@ -293,13 +298,14 @@ impl Zone {
             common,
             join,
             kubeconfig,
+            simulate_workloads: simulate,
         } = self;
         let settings = common.settings(environment, "info")?;
         let join = join.map(|join| join.parse()).transpose();
         let join = join.map_err(SettingsError::Join)?;
         let role = match kubeconfig {
             Some(kubeconfig) => Role::Cluster { join, kubeconfig },
-            None => Role::Zone { join },
+            None => Role::Zone { join, simulate },
         };
         Ok(Settings { role, ..settings })
     }

@@ -22,7 +22,9 @@ use deltaplane_plane::{PlaneConfig, Sort};
 use deltaplane_runtime::signals::{Signal, Signals, Supervised};
 use deltaplane_runtime::telemetry::TelemetryError;
 use deltaplane_runtime::{Stop, Trigger, limits};
-use deltaplane_zone::{ClusterConfig, ClusterZone, LinkConfig, Zone, ZoneConfig, ZoneError};
+use deltaplane_zone::{
+    ClusterConfig, ClusterZone, LinkConfig, SimulatorConfig, Zone, ZoneConfig, ZoneError,
+};
 
 use cel::CelError;
 use client::{Ask, ClientError};
@@ -189,8 +191,9 @@ async fn run(plane: PlaneConfig, role: Role, stop: Stop) -> Result<(), Failure> 
             print(&greeting::up(up.hub(), &zones));
             Ok(up.run(stop).await?)
         }
-        Role::Zone { join } => {
+        Role::Zone { join, simulate } => {
             let zone = Zone::start(ZoneConfig {
+                simulate: simulate.then(SimulatorConfig::default),
                 plane,
                 join,
                 hub: None,

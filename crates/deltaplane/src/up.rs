@@ -15,7 +15,7 @@ use deltaplane_hub::{Hub, HubConfig, HubError};
 use deltaplane_plane::PlaneConfig;
 use deltaplane_runtime::{Stop, Trigger};
 use deltaplane_sync::ZoneName;
-use deltaplane_zone::{LinkConfig, Zone, ZoneConfig, ZoneError, has_joined};
+use deltaplane_zone::{LinkConfig, SimulatorConfig, Zone, ZoneConfig, ZoneError, has_joined};
 
 /// A hub and its zones, all ready.
 pub(crate) struct Up {
@@ -123,6 +123,7 @@ async fn start_zone(
     };
     let listen = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
     let config = ZoneConfig {
+        simulate: Some(SimulatorConfig::default()),
         plane: PlaneConfig {
             commit,
             ..PlaneConfig::new(data_dir, listen)

@@ -39,6 +39,8 @@ pub struct SyncedKind {
     pub plural: String,
     pub spec: SyncedKindSpec,
     selector: Option<LabelSelector>,
+    /// Whether every control plane makes the definition of the kind for itself.
+    made_everywhere: bool,
 }
 
 /// As its object has it.
@@ -120,6 +122,14 @@ fn yes() -> bool {
     true
 }
 
+/// The label of what graphs make: kinds, and that these cross.
+pub const OF_GRAPHS: &str = "kro.run/owned";
+
+/// Whether it is for a kind that graphs make: zones make it of the graph.
+fn is_of_graphs(object: &Value) -> bool {
+    object["metadata"]["labels"][OF_GRAPHS] == "true"
+}
+
 // === impl SyncedKind ===
 
 impl SyncedKind {
@@ -143,6 +153,7 @@ impl SyncedKind {
             kind: SyncKind::new(&spec.group, &spec.kind)?,
             plural: plural.to_owned(),
             selector: selector.transpose()?,
+            made_everywhere: is_of_graphs(object),
             spec,
         })
     }
@@ -168,6 +179,7 @@ impl SyncedKind {
     pub(crate) fn definition(&self) -> Option<ObjectName> {
         match self.spec.group.as_str() {
             "" => None,
+            _ if self.made_everywhere => None,
             _ => ObjectName::new("", &self.name()).ok(),
         }
     }

@@ -497,8 +497,11 @@ impl Projector {
     /// A definition goes where its kind goes.
     fn definition(&self, batch: &mut Batch, (object, there): (&Object, bool), at: Revision) {
         let name = object.key().name();
-        let needed = self.synced.values().any(|kind| kind.name() == name)
-            && !name.ends_with(&format!(".{GROUP}"));
+        let goes = |kind: &SyncedKind| {
+            let definition = kind.definition();
+            definition.is_some_and(|definition| definition.name() == name)
+        };
+        let needed = self.synced.values().any(goes) && !name.ends_with(&format!(".{GROUP}"));
         let needed = there.then_some(needed);
         self.implied(batch, &definitions(), (object, needed), at);
     }

@@ -20,6 +20,9 @@ use std::time::Duration;
 use deltaplane_api::identity::{Identity, MASTERS};
 use deltaplane_apiserver::ApiServer;
 use deltaplane_client::{Feed, Pace, Query, RequestError, Resource, in_process, request};
+use deltaplane_controllers::Context;
+use deltaplane_controllers::graphs::{self, Mode};
+use deltaplane_fleet::kinds::CONTROLLERS;
 use deltaplane_fleet::{
     Fleet, FleetConfig, FleetError, KindOrigins, ObjectZones, Ownership, SYNC_USER, ZonePropagated,
     ZoneSync, kinds,
@@ -30,7 +33,7 @@ use deltaplane_runtime::{Stop, Tasks};
 use deltaplane_sync::ZoneName;
 use futures::{FutureExt, StreamExt};
 use kube::Client;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use columns::ZonesColumn;
 use grpc::{Issuer, SyncRoute};
@@ -66,7 +69,8 @@ pub enum HubError {
     ZoneKey(#[from] KeyError),
 }
 
-const CONTROLLERS: &str = "system:deltaplane:controllers";
+/// A graph with this label, and `false`, stays at the hub.
+const DISTRIBUTE: &str = "kro.run/distribute";
 /// Zones renew their certificates in time; one that was away for longer joins again.
 const ZONE_CERTIFICATE: Duration = Duration::from_secs(30 * 24 * 3600);
 /// Clients give up after about twice of this.
@@ -137,6 +141,14 @@ impl Hub {
         let controllers = client_as(plane.api(), CONTROLLERS);
         token.attach(controllers.clone());
         zones.attach(plane.api().clone());
+        let context = Context {
+            client: controllers.clone(),
+            pace: Pace::system(),
+        };
+        let group = plane.front().group("graph");
+        plane.front().spawn("graphs", |stop| {
+            graphs::run(context, Mode::Author, group, stop)
+        });
         fleet.attach(sync, controllers, plane.front());
         Ok(Self {
             plane,
@@ -203,7 +215,29 @@ async fn install(client: &Client) -> Result<(), RequestError> {
         );
         request::apply::<serde_json::Value>(client, &path, &definition).await?;
     }
-    wait_served(client).await
+    graphs::install(client).await?;
+    wait_served(client).await?;
+    let definitions = graphs::api::definitions();
+    let crosses = json!({
+        "apiVersion": format!("{}/{}", kinds::GROUP, kinds::VERSION),
+        "kind": "SyncedKind",
+        "metadata": {
+            "name": definitions.to_string(),
+            "labels": {kinds::OF_GRAPHS: "true"},
+        },
+        "spec": {
+            "group": definitions.group, "kind": definitions.kind,
+            "direction": "HubToZone", "status": "Each",
+            "selector": {"matchExpressions": [
+                {"key": DISTRIBUTE, "operator": "NotIn", "values": ["false"]},
+            ]},
+        },
+    });
+    let path = Resource::cluster(kinds::GROUP, kinds::VERSION, "syncedkinds", "SyncedKind");
+    match request::create::<Value>(client, &path.collection_path(None), &crosses).await {
+        Err(error) if !error.is_conflict() => Err(error),
+        Ok(_) | Err(_) => Ok(()),
+    }
 }
 
 /// Waits until our own kinds can be written: a definition is served when its controller has

@@ -28,6 +28,7 @@ use deltaplane_client::pace::Backoff;
 use deltaplane_client::{ConnectError, Pace, in_process};
 use deltaplane_controllers::Context;
 use deltaplane_controllers::graphs::{self, Mode};
+use deltaplane_controllers::simulator;
 use deltaplane_fleet::kinds::{CONTROLLERS, GROUP};
 use deltaplane_fleet::{LineageError, Ownership, SYNC_USER, follow_definitions, open_lineage};
 use deltaplane_plane::{Extensions, Opened, Plane, PlaneConfig, PlaneError, Role};
@@ -39,6 +40,8 @@ use deltaplane_sync::{Origin, Revision, ZoneName};
 use futures::FutureExt;
 use kube::Client;
 use tokio::sync::watch;
+
+pub use deltaplane_controllers::simulator::SimulatorConfig;
 
 pub use cluster::{ClusterConfig, ClusterZone, KindName, Manifest, NotAKindName};
 pub use link::{Client as SyncClient, LinkConfig, connect};
@@ -62,6 +65,8 @@ pub struct ZoneConfig {
     /// Where the hub is, if not where it was when the zone joined.
     pub hub: Option<HubUrl>,
     pub link: LinkConfig,
+    /// Whether workloads are said to run, and how soon.
+    pub simulate: Option<SimulatorConfig>,
 }
 
 /// A zone with an API of its own, which is ready.
@@ -131,23 +136,29 @@ impl Zone {
         let opened = Opened::new(plane).await?;
         let openings = open_lineage(opened.store()).await?;
         let (definitions, known) = watch::channel(Arc::default());
+        let front = opened.front().clone();
         let extensions = Extensions {
             admission: vec![Arc::new(Ownership::in_zone(name.clone(), known))],
-            beginning: Some(Box::new(|api| {
+            beginning: Some(Box::new(move |api| {
+                let (client, pace) = (sync_client(&api), Pace::system());
+                // Before the first definition is written: whoever writes one waits for this.
+                front.spawn("computed fields", |stop| {
+                    follow_definitions(client, pace, definitions, stop)
+                });
                 async move { graphs::install(&controllers(&api)).await }.boxed()
             })),
             ..Extensions::default()
         };
         let plane = opened.start(extensions).await?;
-        let client = in_process(
-            plane.api().clone(),
-            Identity::authenticated(SYNC_USER, &[MASTERS]),
-        );
-        let (one, pace) = (client.clone(), Pace::system());
-        plane.front().spawn("computed fields", |stop| {
-            follow_definitions(one, pace, definitions, stop)
-        });
+        let client = sync_client(plane.api());
         spawn_graphs(plane.front(), controllers(plane.api()));
+        if let Some(simulate) = config.simulate {
+            let (client, pace) = (controllers(plane.api()), Pace::system());
+            let context = Context { client, pace };
+            plane
+                .front()
+                .spawn("simulator", |stop| simulator::run(context, simulate, stop));
+        }
         let endpoint = Endpoint {
             client,
             api: Arc::new(Embedded(plane.api().clone())),
@@ -192,6 +203,12 @@ impl Zone {
     pub async fn run(self, stop: Stop) -> Result<(), ZoneError> {
         Ok(self.plane.run(stop).await?)
     }
+}
+
+/// A client in this process, for what comes from the hub.
+fn sync_client(api: &ApiServer) -> Client {
+    let identity = Identity::authenticated(SYNC_USER, &[MASTERS]);
+    in_process(api.clone(), identity)
 }
 
 /// A client in this process, for controllers.

@@ -185,6 +185,7 @@ async fn zone(hub: &Client, data: &Path) -> Zone {
     let mut plane = plane(data);
     plane.requests.watches_per_user = WATCHES;
     let config = ZoneConfig {
+        simulate: None,
         hub: None,
         plane,
         join: Some(join(hub).await),

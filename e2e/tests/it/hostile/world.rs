@@ -162,6 +162,7 @@ impl World {
             ..LinkConfig::default()
         };
         let good = ZoneConfig {
+            simulate: None,
             hub: None,
             plane: plane("good"),
             join: Some(join(&client, "good").await),

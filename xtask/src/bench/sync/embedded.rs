@@ -84,6 +84,7 @@ impl EmbeddedZone {
 
     async fn open(name: String, data_dir: PathBuf, join: Option<&str>) -> Result<Self> {
         let config = ZoneConfig {
+            simulate: None,
             hub: None,
             plane: PlaneConfig::new(data_dir.clone(), any_port()),
             join: join.map(str::parse).transpose()?,
