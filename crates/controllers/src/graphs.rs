@@ -23,6 +23,7 @@ mod runner;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use deltaplane_client::{
     Cache, Catalog, Discovery, Feed, Item, ObjectKey, Query, RequestError, Resource, request,
@@ -65,6 +66,8 @@ struct Graphs {
     discovery: Discovery,
     objects: Objects,
     kinds: Arc<tokio::sync::Mutex<Kinds>>,
+    /// Whether the API serves others than those.
+    stale: Arc<AtomicBool>,
     runners: Arc<Mutex<BTreeMap<String, watch::Sender<Serving>>>>,
 }
 
@@ -91,9 +94,11 @@ pub async fn install(client: &kube::Client) -> Result<(), RequestError> {
 pub async fn run(context: Context, mode: Mode, tasks: TaskGroup, stop: Stop) {
     let Context { client, pace } = context.clone();
     let (discovery, follower) = deltaplane_client::discovery::follow(client.clone(), pace);
+    let stale = Arc::new(AtomicBool::new(false));
     let graphs = Graphs {
         objects: Objects::new(context.clone(), tasks.clone()),
-        kinds: Arc::new(tokio::sync::Mutex::new(Kinds::new(client))),
+        kinds: Arc::new(tokio::sync::Mutex::new(Kinds::new(client, stale.clone()))),
+        stale,
         runners: Arc::default(),
         context,
         mode,
@@ -143,7 +148,7 @@ impl Graphs {
                     }
                 }
                 _ = discovery.changed() => {
-                    self.kinds.lock().await.changed();
+                    self.stale.store(true, Ordering::Release);
                     for (key, _) in all.iter() {
                         work.add(key.name.clone());
                     }

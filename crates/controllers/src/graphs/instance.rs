@@ -13,6 +13,7 @@ use deltaplane_graph::plan::{Apply, Inputs, Instance, Plan, Prune, plan};
 use deltaplane_graph::{Graph, Gvk, labels};
 use futures::StreamExt;
 use futures::stream;
+use parking_lot::Mutex;
 use serde::de::IgnoredAny;
 use serde_json::{Value, json};
 
@@ -34,7 +35,13 @@ pub(super) struct Subject {
     pub(super) definition: Arc<Definition>,
     /// Where objects of the graph's kinds are.
     pub(super) places: Arc<BTreeMap<Gvk, Resource>>,
+    pub(super) latest: Latest,
 }
+
+/// Instances as the API answered to what was written, until their feed tells the same: a pass that
+/// begins before would write it again. Cheap to clone.
+#[derive(Clone, Default)]
+pub(super) struct Latest(Arc<Mutex<BTreeMap<String, Arc<Value>>>>);
 
 /// Who an instance belongs to.
 pub(super) struct Definition {
@@ -137,6 +144,39 @@ fn is_suspended(json: &Value) -> bool {
 /// What objects say that they were made with.
 const PRODUCT: &str = env!("CARGO_PKG_VERSION");
 
+// === impl Latest ===
+
+impl Latest {
+    fn written(&self, now: Value) {
+        if let Some(uid) = now["metadata"]["uid"].as_str() {
+            self.0.lock().insert(uid.to_owned(), Arc::new(now));
+        }
+    }
+
+    /// The newest of an instance, of which the feed told this.
+    pub(super) fn newest(&self, told: &Arc<Value>) -> Arc<Value> {
+        let mut latest = self.0.lock();
+        let uid = told["metadata"]["uid"].as_str().unwrap_or_default();
+        match latest.get(uid) {
+            Some(written) if version(written) > version(told) => written.clone(),
+            Some(_) => {
+                latest.remove(uid);
+                told.clone()
+            }
+            None => told.clone(),
+        }
+    }
+
+    /// The instance is gone.
+    pub(super) fn forget(&self, uid: &str) {
+        self.0.lock().remove(uid);
+    }
+}
+
+fn version(json: &Value) -> Option<u64> {
+    json["metadata"]["resourceVersion"].as_str()?.parse().ok()
+}
+
 // === impl Subject ===
 
 impl Subject {
@@ -175,8 +215,9 @@ impl Subject {
         body["metadata"]["finalizers"] = json!([labels::FINALIZER]);
         let path = self.resource.object_path(&self.key);
         let path = format!("{path}?fieldManager={LABELLER}&force=true");
-        let applied = request::apply::<IgnoredAny>(&self.context.client, &path, &body).await;
-        applied.map_err(Failure::to("put the finalizer on the instance"))?;
+        let applied = request::apply::<Value>(&self.context.client, &path, &body).await;
+        let now = applied.map_err(Failure::to("put the finalizer on the instance"))?;
+        self.latest.written(now);
         Ok(())
     }
 
@@ -253,11 +294,14 @@ impl Subject {
         body["status"] = status;
         let path = self.resource.object_path(&self.key);
         let path = format!("{path}/status?fieldManager={LABELLER}&force=true");
-        match request::apply::<IgnoredAny>(&self.context.client, &path, &body).await {
+        match request::apply::<Value>(&self.context.client, &path, &body).await {
             // It is gone, or another.
             Err(error) if error.is_not_found() || error.is_conflict() => Ok(Next::Rest),
             Err(error) => Err(Failure::to("write the status of the instance")(error)),
-            Ok(_) => Ok(Next::Rest),
+            Ok(now) => {
+                self.latest.written(now);
+                Ok(Next::Rest)
+            }
         }
     }
 

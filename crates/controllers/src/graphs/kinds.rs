@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use deltaplane_client::{Catalog, RequestError, request};
 use deltaplane_graph::{Gvk, Known, Lookup};
@@ -14,6 +15,8 @@ use serde_json::Value;
 /// Kinds that were read, until the API serves others.
 pub(super) struct Kinds {
     client: Client,
+    /// Told when the API serves others.
+    stale: Arc<AtomicBool>,
     /// Where the documents are; nothing if that has to be asked for.
     index: Option<BTreeMap<String, String>>,
     documents: BTreeMap<String, Document>,
@@ -55,17 +58,14 @@ const TYPES: &str = "x-kubernetes-group-version-kind";
 // === impl Kinds ===
 
 impl Kinds {
-    pub(super) fn new(client: Client) -> Self {
+    /// `stale` is set when the API serves others.
+    pub(super) fn new(client: Client, stale: Arc<AtomicBool>) -> Self {
         Self {
             client,
+            stale,
             index: None,
             documents: BTreeMap::new(),
         }
-    }
-
-    /// The API may serve others from now on.
-    pub(super) fn changed(&mut self) {
-        self.index = None;
     }
 
     /// What is known of these kinds.
@@ -74,6 +74,9 @@ impl Kinds {
         wanted: impl IntoIterator<Item = Gvk>,
         catalog: &Catalog,
     ) -> BTreeMap<Gvk, Lookup> {
+        if self.stale.swap(false, Ordering::AcqRel) {
+            self.index = None;
+        }
         let mut found = BTreeMap::new();
         for gvk in wanted {
             let lookup = self.one(&gvk, catalog).await;

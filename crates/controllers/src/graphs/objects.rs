@@ -174,11 +174,18 @@ impl Objects {
         } = told;
         let id = live.id.clone();
         let mut shared = self.shared.lock();
-        let known = shared.get(&id);
-        if known.is_some_and(|known| known.uid == live.uid && !is_newer(&live, known)) {
-            return;
+        if let Some(fields) = written {
+            let uid = live.uid.clone();
+            shared.written.insert(id.clone(), Written { uid, fields });
         }
-        let live = shared.judged(live, written);
+        let known = shared.get(&id).filter(|known| known.uid == live.uid);
+        let newest = match known.filter(|known| !is_newer(&live, known)) {
+            // The feed was faster than the answer.
+            Some(known) if written.is_some() => known.clone(),
+            Some(_) => return,
+            None => live,
+        };
+        let live = shared.judged(newest);
         let before = shared
             .owners
             .insert(id.clone(), (uid.clone(), node.clone()));
@@ -243,13 +250,8 @@ impl Shared {
     }
 
     /// Says whether what was applied is as it was.
-    fn judged(&mut self, live: Arc<Live>, written: Option<[u8; 32]>) -> Arc<Live> {
+    fn judged(&self, live: Arc<Live>) -> Arc<Live> {
         let id = &live.id;
-        if let Some(fields) = written {
-            let uid = live.uid.clone();
-            self.written.insert(id.clone(), Written { uid, fields });
-            return live;
-        }
         let Some(known) = self.written.get(id).filter(|known| known.uid == live.uid) else {
             return live;
         };

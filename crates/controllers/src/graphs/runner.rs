@@ -11,7 +11,7 @@ use futures::StreamExt;
 use serde_json::Value;
 use tokio::sync::watch;
 
-use super::instance::{self, Definition, Subject};
+use super::instance::{self, Definition, Latest, Subject};
 use super::objects::{Interest, Objects};
 use crate::Context;
 use crate::queue::Work;
@@ -53,6 +53,7 @@ struct Runner {
     /// Which instance has which uid.
     keys: BTreeMap<String, ObjectKey>,
     work: Work<ObjectKey>,
+    latest: Latest,
     /// The kinds of all objects, followed.
     interests: Vec<Interest>,
 }
@@ -67,6 +68,7 @@ pub(super) async fn run(known: Known, serving: watch::Receiver<Serving>) {
         instances: Cache::new(),
         keys: BTreeMap::new(),
         work,
+        latest: Latest::default(),
         interests: Vec::new(),
     };
     runner.run().await;
@@ -123,7 +125,13 @@ impl Runner {
                 }
             }
             None => {
-                self.keys.retain(|_, known| *known != key);
+                self.keys.retain(|uid, known| {
+                    let kept = *known != key;
+                    if !kept {
+                        self.latest.forget(uid);
+                    }
+                    kept
+                });
                 self.work.cancel(&key);
             }
         }
@@ -180,6 +188,7 @@ impl Runner {
             self.work.skip(key);
             return;
         };
+        let json = self.latest.newest(&kept.json);
         let Serving {
             definition,
             graph,
@@ -200,11 +209,12 @@ impl Runner {
             objects: self.known.objects.clone(),
             resource: self.known.resource.clone(),
             key: key.clone(),
-            json: kept.json.clone(),
+            json: json.clone(),
             definition,
             places,
+            latest: self.latest.clone(),
         };
-        if kept.json["metadata"]["deletionTimestamp"].is_string() {
+        if json["metadata"]["deletionTimestamp"].is_string() {
             self.work.start(key, instance::end(subject));
             return;
         }

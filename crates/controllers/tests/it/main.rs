@@ -5,6 +5,7 @@ mod definitions;
 mod events;
 mod garbage;
 mod gate;
+mod graphs;
 mod namespaces;
 mod roles;
 mod simulator;

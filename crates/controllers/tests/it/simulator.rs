@@ -1,5 +1,4 @@
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use deltaplane_client::request::{self, Patch};
@@ -7,12 +6,9 @@ use deltaplane_client::{ObjectKey, Resource};
 use deltaplane_controllers::Context;
 use deltaplane_controllers::simulator::{self, MANAGER, SimulatorConfig};
 use deltaplane_runtime::Tasks;
-use http::Request;
-use kube::Client;
-use kube::client::Body;
 use serde_json::{Value, json};
 
-use crate::world::{World, condition};
+use crate::world::{World, condition, counting};
 
 const DELAY: Duration = Duration::from_millis(500);
 
@@ -39,18 +35,6 @@ fn workload(name: &str, image: &str) -> Value {
         "spec": {"replicas": 2, "selector": {"matchLabels": {"app": "web"}},
             "template": template(image)},
     })
-}
-
-/// A client like this one, and how many requests it has made.
-fn counting(client: Client) -> (Client, Arc<AtomicUsize>) {
-    let count = Arc::new(AtomicUsize::new(0));
-    let counter = Arc::clone(&count);
-    let service = tower::service_fn(move |request: Request<Body>| {
-        counter.fetch_add(1, Ordering::SeqCst);
-        let client = client.clone();
-        async move { client.send(request).await }
-    });
-    (Client::new(service, "default"), count)
 }
 
 fn simulate(context: Context) -> Tasks {

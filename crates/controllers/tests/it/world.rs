@@ -1,6 +1,7 @@
 //! An API server with controllers, and ways to wait for what they do.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, SystemTime};
 
 use deltaplane_api::identity::{Identity, MASTERS};
@@ -15,7 +16,9 @@ use deltaplane_runtime::clock::Hand;
 use deltaplane_runtime::{Clock, Readiness, Tasks};
 use deltaplane_store::{Embedded, Options, Store};
 use futures::StreamExt;
+use http::Request;
 use kube::Client;
+use kube::client::Body;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -281,4 +284,16 @@ pub(crate) fn owner(kind: &Resource, owner: &Value, blocks: bool) -> Value {
     json!({"apiVersion": kind.api_version(), "kind": kind.kind,
         "name": owner["metadata"]["name"], "uid": owner["metadata"]["uid"],
         "blockOwnerDeletion": blocks})
+}
+
+/// A client like this one, and how many requests it has made.
+pub(crate) fn counting(client: Client) -> (Client, Arc<AtomicUsize>) {
+    let count = Arc::new(AtomicUsize::new(0));
+    let counter = Arc::clone(&count);
+    let service = tower::service_fn(move |request: Request<Body>| {
+        counter.fetch_add(1, Ordering::SeqCst);
+        let client = client.clone();
+        async move { client.send(request).await }
+    });
+    (Client::new(service, "default"), count)
 }

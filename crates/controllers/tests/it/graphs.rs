@@ -1,0 +1,299 @@
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use deltaplane_client::request::{self, Patch};
+use deltaplane_client::{ObjectKey, Resource};
+use deltaplane_controllers::Context;
+use deltaplane_controllers::graphs::{self, Mode, api};
+use deltaplane_runtime::Tasks;
+use serde_json::{Value, json};
+
+use crate::world::{World, condition, config_maps, counting};
+
+/// Graphs that run in a world.
+struct Graphs {
+    world: World,
+    tasks: Tasks,
+    requests: Arc<AtomicUsize>,
+}
+
+const GRACE: Duration = Duration::from_secs(20);
+
+fn shops() -> Resource {
+    Resource::namespaced("kro.run", "v1", "shops", "Shop")
+}
+
+fn services() -> Resource {
+    Resource::namespaced("", "v1", "services", "Service")
+}
+
+fn key(name: &str) -> ObjectKey {
+    ObjectKey::new("default", name)
+}
+
+fn rgd() -> ObjectKey {
+    ObjectKey::cluster("shop")
+}
+
+/// A ConfigMap, another that reads it, and a Service that waits for the second.
+fn definition() -> Value {
+    json!({
+        "metadata": {"name": "shop"},
+        "spec": {
+            "schema": {
+                "kind": "Shop", "apiVersion": "v1",
+                "spec": {"name": "string", "greeting": "string | default=hi"},
+                "status": {"greets": "${second.data.greeting}"},
+            },
+            "resources": [
+                {"id": "first", "template": {
+                    "apiVersion": "v1", "kind": "ConfigMap",
+                    "metadata": {"name": "${schema.spec.name}-first"},
+                    "data": {"greeting": "${schema.spec.greeting}"},
+                }},
+                {"id": "second", "readyWhen": ["${second.data.?open.orValue('') == 'yes'}"],
+                 "template": {
+                    "apiVersion": "v1", "kind": "ConfigMap",
+                    "metadata": {"name": "${schema.spec.name}-second"},
+                    "data": {"greeting": "${first.data.greeting}!"},
+                }},
+                {"id": "door", "template": {
+                    "apiVersion": "v1", "kind": "Service",
+                    "metadata": {"name": "${second.metadata.name}"},
+                    "spec": {"ports": [{"port": 80}]},
+                }},
+            ],
+        },
+    })
+}
+
+fn shop(name: &str) -> Value {
+    json!({"metadata": {"name": name, "namespace": "default"}, "spec": {"name": name}})
+}
+
+impl Graphs {
+    async fn start() -> Self {
+        let world = World::start().await;
+        graphs::install(&world.client).await.expect("installed");
+        for kind in [api::definitions(), api::revisions()] {
+            let crd = Resource::cluster(
+                "apiextensions.k8s.io",
+                "v1",
+                "customresourcedefinitions",
+                "CustomResourceDefinition",
+            );
+            let established = |object: &Value| condition(object, "Established", "True");
+            let name = ObjectKey::cluster(&kind.to_string());
+            world.until(&crd, &name, established).await;
+        }
+        let (tasks, requests) = run(&world);
+        Self {
+            world,
+            tasks,
+            requests,
+        }
+    }
+
+    async fn restart(&mut self) {
+        self.tasks.shutdown(GRACE).await.expect("a clean end");
+        (self.tasks, self.requests) = run(&self.world);
+    }
+
+    async fn define(&self, definition: Value) {
+        self.world.create(&api::definitions(), definition).await;
+        self.until_definition("Ready", "True").await;
+    }
+
+    async fn until_definition(&self, r#type: &str, status: &str) -> Value {
+        let is = |object: &Value| {
+            let current = object["status"]["conditions"][0]["observedGeneration"]
+                == object["metadata"]["generation"];
+            current && condition(object, r#type, status)
+        };
+        self.world.until(&api::definitions(), &rgd(), is).await
+    }
+
+    async fn change(&self, kind: &Resource, key: &ObjectKey, change: Value) {
+        let path = kind.object_path(key);
+        let changed: Value = request::patch(&self.world.client, &path, Patch::Merge, &change)
+            .await
+            .expect("changed");
+        drop(changed);
+    }
+
+    /// What the second of an instance waits for.
+    async fn open(&self, name: &str) {
+        let second = key(&format!("{name}-second"));
+        self.world.until(&config_maps(), &second, |_| true).await;
+        self.change(&config_maps(), &second, json!({"data": {"open": "yes"}}))
+            .await;
+    }
+
+    async fn until_state(&self, name: &str, state: &str) -> Value {
+        let is = |object: &Value| object["status"]["state"] == state;
+        self.world.until(&shops(), &key(name), is).await
+    }
+
+    /// An instance that is ready.
+    async fn active(&self, name: &str) -> Value {
+        self.world.create(&shops(), shop(name)).await;
+        self.open(name).await;
+        self.until_state(name, "ACTIVE").await
+    }
+
+    async fn end(self) {
+        self.tasks.shutdown(GRACE).await.expect("a clean end");
+    }
+}
+
+fn run(world: &World) -> (Tasks, Arc<AtomicUsize>) {
+    let (client, requests) = counting(world.client.clone());
+    let context = Context {
+        client,
+        pace: deltaplane_client::Pace::system(),
+    };
+    let tasks = Tasks::new();
+    let group = tasks.group("graph");
+    tasks.spawn("graphs", |stop| {
+        graphs::run(context, Mode::Run, group, stop)
+    });
+    (tasks, requests)
+}
+
+#[tokio::test]
+async fn an_instance_becomes_its_objects_in_order_and_goes_in_reverse() {
+    let graphs = Graphs::start().await;
+    graphs.define(definition()).await;
+    graphs.world.create(&shops(), shop("a")).await;
+    let waiting = graphs.until_state("a", "IN_PROGRESS").await;
+    let message = waiting["status"]["conditions"][2]["message"].as_str();
+    assert_eq!(
+        message,
+        Some(
+            "second: ConfigMap default/a-second is not ready: \
+             ${second.data.?open.orValue('') == 'yes'} is false; door: waits for second"
+        )
+    );
+    let world = &graphs.world;
+    assert!(world.get(&services(), &key("a-second")).await.is_none());
+    graphs.open("a").await;
+    let active = graphs.until_state("a", "ACTIVE").await;
+    assert_eq!(active["status"]["greets"], "hi!");
+    let door = world.get(&services(), &key("a-second")).await.expect("made");
+    let labels = &door["metadata"]["labels"];
+    assert_eq!(labels["kro.run/instance-name"], "a");
+    assert_eq!(labels["kro.run/node-id"], "door");
+    assert_eq!(door["metadata"]["annotations"]["internal.kro.run/apply-order"], "3");
+    // The Service holds the others back for as long as it does not go.
+    let held = json!({"metadata": {"finalizers": ["test.io/hold"]}});
+    graphs.change(&services(), &key("a-second"), held).await;
+    world.delete(&shops(), &key("a"), "Background").await;
+    graphs.until_state("a", "DELETING").await;
+    assert!(world.get(&config_maps(), &key("a-second")).await.is_some());
+    let free = json!({"metadata": {"finalizers": []}});
+    graphs.change(&services(), &key("a-second"), free).await;
+    world.until_gone(&shops(), &key("a")).await;
+    for name in ["a-first", "a-second"] {
+        assert!(world.get(&config_maps(), &key(name)).await.is_none(), "{name}");
+    }
+    graphs.end().await;
+}
+
+#[tokio::test]
+async fn what_is_changed_or_deleted_comes_back() {
+    let graphs = Graphs::start().await;
+    graphs.define(definition()).await;
+    graphs.active("a").await;
+    let first = key("a-first");
+    let forged = json!({"data": {"greeting": "forged", "own": "kept"}});
+    graphs.change(&config_maps(), &first, forged).await;
+    let mended = |object: &Value| object["data"]["greeting"] == "hi";
+    let mended = graphs.world.until(&config_maps(), &first, mended).await;
+    assert_eq!(mended["data"]["own"], "kept");
+    let uid = mended["metadata"]["uid"].clone();
+    graphs.world.delete(&config_maps(), &first, "Background").await;
+    let again = |object: &Value| object["metadata"]["uid"] != uid;
+    graphs.world.until(&config_maps(), &first, again).await;
+    graphs.end().await;
+}
+
+#[tokio::test]
+async fn nothing_is_asked_or_written_while_nothing_changes() {
+    let mut graphs = Graphs::start().await;
+    graphs.define(definition()).await;
+    graphs.active("first").await;
+    let before = graphs.requests.load(Ordering::SeqCst);
+    graphs.active("a").await;
+    // The finalizer, three objects, and the status twice: it waited for somebody.
+    let made = graphs.requests.load(Ordering::SeqCst) - before;
+    assert!(made <= 7, "{made} requests");
+    // A change of what no expression reads leads to nothing.
+    let before = graphs.requests.load(Ordering::SeqCst);
+    let note = json!({"metadata": {"annotations": {"note": "mine"}}});
+    graphs.change(&config_maps(), &key("a-first"), note).await;
+    // Nor does a restart, but for reading what there is.
+    let revision = graphs.world.store.revision();
+    assert_eq!(graphs.requests.load(Ordering::SeqCst), before);
+    graphs.restart().await;
+    graphs.active("last").await;
+    let since = graphs.world.store.revision().get() - revision.get();
+    // The instance, its finalizer, three objects, the word that opens it, and its status twice.
+    assert!(since <= 9, "{since} writes");
+    graphs.end().await;
+}
+
+#[tokio::test]
+async fn a_definition_that_is_made_invalid_leaves_in_force_what_was() {
+    let mut graphs = Graphs::start().await;
+    graphs.define(definition()).await;
+    let broken = json!({"spec": {"resources": [{"id": "first", "template": {
+        "apiVersion": "v1", "kind": "ConfigMap",
+        "metadata": {"name": "${nobody.spec.name}"},
+    }}]}});
+    graphs.change(&api::definitions(), &rgd(), broken).await;
+    let told = graphs.until_definition("GraphAccepted", "False").await;
+    let message = told["status"]["conditions"][0]["message"].as_str().unwrap_or_default();
+    assert!(message.contains("nobody"), "{message}");
+    graphs.active("a").await;
+    graphs.restart().await;
+    graphs.active("b").await;
+    graphs.end().await;
+}
+
+#[tokio::test]
+async fn breaking_changes_are_refused_unless_the_author_says_so() {
+    let graphs = Graphs::start().await;
+    graphs.define(definition()).await;
+    let less = json!({"spec": {"schema": {"spec": {"greeting": "integer | default=1"}}, "resources": [
+        {"id": "first", "template": {
+            "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "${schema.spec.name}"},
+        }},
+    ], "schema": {"spec": {"greeting": "integer | default=1"}, "status": null}}});
+    graphs.change(&api::definitions(), &rgd(), less).await;
+    let told = graphs.until_definition("KindReady", "False").await;
+    let shown = told["status"]["conditions"].to_string();
+    assert!(shown.contains("breaking changes detected"), "{shown}");
+    assert!(shown.contains("kro.run/allow-breaking-changes"), "{shown}");
+    let allowed = json!({"metadata": {"annotations": {"kro.run/allow-breaking-changes": "true"}}});
+    graphs.change(&api::definitions(), &rgd(), allowed).await;
+    graphs.until_definition("Ready", "True").await;
+    graphs.end().await;
+}
+
+#[tokio::test]
+async fn an_instance_can_be_deleted_when_its_definition_is_gone() {
+    let mut graphs = Graphs::start().await;
+    graphs.define(definition()).await;
+    graphs.active("a").await;
+    graphs.active("b").await;
+    graphs.world.delete(&api::definitions(), &rgd(), "Background").await;
+    graphs.world.delete(&shops(), &key("a"), "Background").await;
+    graphs.world.until_gone(&shops(), &key("a")).await;
+    graphs.restart().await;
+    graphs.world.delete(&shops(), &key("b"), "Background").await;
+    graphs.world.until_gone(&shops(), &key("b")).await;
+    let maps = graphs.world.get(&config_maps(), &key("b-first")).await;
+    assert!(maps.is_none());
+    graphs.end().await;
+}
