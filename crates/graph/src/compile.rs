@@ -5,7 +5,7 @@
 //! their order, and with it the environment in which all expressions are then checked and
 //! compiled. Nothing stops at the first problem.
 
-mod draft;
+pub(crate) mod draft;
 mod expected;
 mod expression;
 mod fits;
@@ -22,6 +22,7 @@ pub(crate) mod tests;
 mod typed;
 
 use deltaplane_api::field::Path;
+use deltaplane_expr::{Absent, Decl};
 use serde_json::Value as Json;
 
 use crate::definition::Definition;
@@ -58,23 +59,31 @@ pub fn compile(
     let drafts: Vec<Draft<'_>> = draft::all(definition, lookup, &names, &mut problems);
     let status = status::draft(definition, &names, &mut problems);
     let gates = gates::read(definition, &names, &instance.kind, &mut problems);
-    let order = Order::of(&drafts, &mut problems);
+    let order = Order::of(&drafts, &gates.waits, &mut problems);
+    let any = || Decl::dynamic(Absent::Waits).clone();
+    let schema = instance.decl.clone().unwrap_or_else(any);
+    let held = gates::of_resources(gates.nodes, &drafts, &schema, &mut problems);
     let typed = Typed::new(&drafts, &order, instance.decl);
-    let nodes = typed.nodes(drafts, gates.nodes, &mut problems);
+    let nodes = typed.nodes(drafts, held, &mut problems);
     let (status, schema) = typed.status(status, &mut problems);
+    let crd = crd::generate(definition.schema(), &instance.kind, instance.spec, schema);
+    // What comes of types that are not known, which was reported, is not said.
+    let whole = problems.is_empty().then_some(&crd);
+    let whole = || whole.and_then(instance::whole).unwrap_or_else(any);
+    let gate = gates::of_instances(gates.graph, &instance.kind, whole, &mut problems);
     if !problems.is_empty() {
         return Err(problems.sorted());
     }
-    let crd = crd::generate(definition.schema(), &instance.kind, instance.spec, schema);
     Ok(Graph {
         version: hash::version(definition),
+        content_version: hash::content_version(definition),
         revision_hash: hash::revision(definition),
         kind: instance.kind,
         crd,
         widest: typed.widest(&nodes),
         nodes,
         status,
-        gate: gates.graph,
+        gate,
         schema_slot: typed.schema_slot(),
         env: typed.env,
     })

@@ -1,28 +1,33 @@
 //! What holds resources and instances back: `propagateWhen` and `orderBy`.
 //!
-//! Here their names are checked, and that no two wait for each other. What they mean, and the
-//! functions that they call, is for `propagation` to say, which compiles them.
+//! Here their names are checked, and that no two wait for each other; then `propagation`, which
+//! knows what they mean, compiles them ([`compiled`]).
+
+mod compiled;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use deltaplane_api::field::Path;
 use deltaplane_expr::{Absent, Decl, Env, Span, check, env, syntax};
+use deltaplane_propagation as propagation;
 
 use crate::compile::order::sorted;
 use crate::compile::scope::{Context, Names, Roots, Scope};
-use crate::definition::{Definition, GateText};
+use crate::definition::{Body, Definition, GateText, Resource};
 use crate::graph::GraphKind;
 use crate::near::did_you_mean;
 use crate::problem::{Problem, Problems};
 
+pub(crate) use compiled::{of_instances, of_resources};
+
 /// What holds something back.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Debug, Default)]
 pub struct Gate {
-    /// All of them must hold. Nothing was said when this is nothing.
-    pub when: Option<Vec<GateExpression>>,
-    /// In which order items go through.
-    pub order_by: Option<GateExpression>,
+    written: Written,
+    /// Nothing when all goes at once.
+    when: Option<propagation::Gate>,
+    order: Option<propagation::Order>,
 }
 
 /// An expression of a gate.
@@ -36,16 +41,72 @@ pub struct GateExpression {
     pub reads: BTreeSet<String>,
 }
 
+/// The expressions of a gate.
+#[derive(Debug, Default)]
+pub(crate) struct Written {
+    /// All of them must hold. Nothing was said when this is nothing.
+    when: Option<Vec<GateExpression>>,
+    /// In which order items go through.
+    order_by: Option<GateExpression>,
+}
+
 /// The gates of a definition.
 pub(crate) struct Gates {
     /// Of instances.
-    pub(crate) graph: Gate,
+    pub(crate) graph: Written,
     /// Of resources, in the order of the definition.
-    pub(crate) nodes: Vec<Gate>,
+    pub(crate) nodes: Vec<Written>,
+    /// What each of them waits for, by places in the definition, itself left out. Where some wait
+    /// for each other, which was reported, nothing is said.
+    pub(crate) waits: Vec<BTreeSet<usize>>,
 }
 
 /// What gates may call that is no function of the language.
 const TIME: &str = "time";
+
+// === impl Gate ===
+
+impl Gate {
+    /// The expressions all of which must hold. Nothing was said when this is nothing.
+    pub fn when(&self) -> Option<&[GateExpression]> {
+        self.written.when.as_deref()
+    }
+
+    /// By what items are ordered.
+    pub fn order_by(&self) -> Option<&GateExpression> {
+        self.written.order_by.as_ref()
+    }
+
+    /// What is asked before something changes; nothing when all goes at once.
+    pub fn compiled(&self) -> Option<&propagation::Gate> {
+        self.when.as_ref()
+    }
+
+    /// The order in which it is asked; nothing when that is the usual one.
+    pub fn order(&self) -> Option<&propagation::Order> {
+        self.order.as_ref()
+    }
+}
+
+impl Gate {
+    /// The ids of the resources that it reads.
+    pub(crate) fn read(&self) -> impl Iterator<Item = &str> {
+        let expressions = self.written.expressions();
+        expressions.flat_map(|one| one.reads.iter().map(String::as_str))
+    }
+}
+
+// === impl Written ===
+
+impl Written {
+    fn expressions(&self) -> impl Iterator<Item = &GateExpression> {
+        self.when.iter().flatten().chain(&self.order_by)
+    }
+
+    fn is_empty(&self) -> bool {
+        self.expressions().next().is_none()
+    }
+}
 
 pub(crate) fn read(
     definition: &Definition,
@@ -64,11 +125,12 @@ pub(crate) fn read(
     let mut waits = Vec::new();
     for (index, resource) in definition.resources().iter().enumerate() {
         if resource.gate == GateText::default() {
-            nodes.push(Gate::default());
+            nodes.push(Written::default());
             waits.push(BTreeSet::new());
             continue;
         }
         let path = spec.child("resources").index(index);
+        external(resource, &path, problems);
         let scope = names.scope(Some(index), &resource.for_each);
         let of =
             |ast: &syntax::Ast, reads: &mut BTreeSet<usize>| resource_names(ast, &scope, reads);
@@ -77,8 +139,28 @@ pub(crate) fn read(
         nodes.push(gate);
         waits.push(on);
     }
-    cycles(definition, &waits, problems);
-    Gates { graph, nodes }
+    if cycles(definition, &waits, problems) {
+        waits.fill(BTreeSet::new());
+    }
+    Gates {
+        graph,
+        nodes,
+        waits,
+    }
+}
+
+/// What is not changed is not held back.
+fn external(resource: &Resource, path: &Path, problems: &mut Problems) {
+    let Body::External(_) = &resource.body else {
+        return;
+    };
+    let message = "objects of others are not changed: nothing holds them back";
+    if resource.gate.when.iter().flatten().next().is_some() {
+        problems.push(Problem::new(&path.child("propagateWhen"), message));
+    }
+    if resource.gate.order_by.is_some() {
+        problems.push(Problem::new(&path.child("orderBy"), message));
+    }
 }
 
 /// Only for parsing: what is called is not looked up.
@@ -96,11 +178,12 @@ fn gate(
     definition: &Definition,
     names: &dyn Fn(&syntax::Ast, &mut BTreeSet<usize>) -> Wrong,
     problems: &mut Problems,
-) -> (Gate, BTreeSet<usize>) {
+) -> (Written, BTreeSet<usize>) {
     let mut waits = BTreeSet::new();
-    let mut one = |text: &str, path: Path, waits: &mut BTreeSet<usize>| {
+    let mut one = |text: &str, path: Path| {
         let mut reads = BTreeSet::new();
         let source = alone(text, &path, problems)?;
+        let before = problems.count();
         match deltaplane_expr::parse(source, &syntax_env()) {
             Err(wrong) => problems.expression(&path, &wrong),
             Ok(ast) => {
@@ -112,7 +195,8 @@ fn gate(
         }
         waits.extend(&reads);
         let id = |index: &usize| definition.resources()[*index].id.clone();
-        Some(GateExpression {
+        let sound = before == problems.count();
+        sound.then(|| GateExpression {
             source: source.into(),
             path,
             reads: reads.iter().map(id).collect(),
@@ -121,13 +205,12 @@ fn gate(
     let when = text.when.as_ref().map(|when| {
         let path = path.child("propagateWhen");
         let all = when.iter().enumerate();
-        all.filter_map(|(index, text)| one(text, path.index(index), &mut waits))
+        all.filter_map(|(index, text)| one(text, path.index(index)))
             .collect()
     });
-    let mut ignored = BTreeSet::new();
     let order_by = text.order_by.as_ref();
-    let order_by = order_by.and_then(|text| one(text, path.child("orderBy"), &mut ignored));
-    (Gate { when, order_by }, waits)
+    let order_by = order_by.and_then(|text| one(text, path.child("orderBy")));
+    (Written { when, order_by }, waits)
 }
 
 /// Gates are written bare, or as `${…}`.
@@ -178,10 +261,11 @@ fn resource_names(ast: &syntax::Ast, scope: &Scope<'_>, reads: &mut BTreeSet<usi
     wrong
 }
 
-/// Two gates that wait for each other never open.
-fn cycles(definition: &Definition, waits: &[BTreeSet<usize>], problems: &mut Problems) {
+/// Two gates that wait for each other never open. Whether some do.
+fn cycles(definition: &Definition, waits: &[BTreeSet<usize>], problems: &mut Problems) -> bool {
     let ids: Vec<&str> = definition.resources().iter().map(|one| &*one.id).collect();
-    for cycle in sorted(waits).err().unwrap_or_default() {
+    let cycles = sorted(waits).err().unwrap_or_default();
+    for cycle in &cycles {
         let names: Vec<&str> = cycle
             .iter()
             .chain(cycle.first())
@@ -191,4 +275,5 @@ fn cycles(definition: &Definition, waits: &[BTreeSet<usize>], problems: &mut Pro
         let path = Path::new("spec").child("resources").index(cycle[0]);
         problems.push(Problem::new(&path.child("propagateWhen"), message));
     }
+    !cycles.is_empty()
 }

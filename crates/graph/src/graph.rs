@@ -1,6 +1,6 @@
 //! A definition that was compiled: what `plan` reads, and never changes.
 //!
-//! Invariants: nodes are in topological order, a node's dependencies before it; the environment's
+//! Invariants: nodes are in topological order, a node's dependencies and what its gate reads before it; the environment's
 //! slots are `schema`, the nodes in that order, and, in a node's own environment, its iterators
 //! and `each`.
 
@@ -19,6 +19,7 @@ use crate::template::{Reads, Spot, Template};
 #[derive(Debug)]
 pub struct Graph {
     pub(crate) version: Version,
+    pub(crate) content_version: Version,
     pub(crate) revision_hash: String,
     pub(crate) kind: GraphKind,
     pub(crate) crd: Json,
@@ -31,7 +32,7 @@ pub struct Graph {
     pub(crate) widest: Env,
 }
 
-/// Which definition it was: a digest of its whole spec.
+/// Which definition it was: a digest of its spec.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Version(pub(crate) String);
 
@@ -61,6 +62,7 @@ pub struct Node {
     pub(crate) include_when: Vec<Condition>,
     pub(crate) ready_when: Vec<Condition>,
     pub(crate) gate: Gate,
+    pub(crate) watched: bool,
     pub(crate) apply_order: u32,
     pub(crate) env: Env,
     pub(crate) slot: Slot,
@@ -104,8 +106,17 @@ pub struct Condition {
 // === impl Graph ===
 
 impl Graph {
+    /// Of the whole spec.
     pub fn version(&self) -> &Version {
         &self.version
+    }
+
+    /// Of the spec without any `propagateWhen` and `orderBy`. What instances make follows from this
+    /// alone: graphs with the same one have the same templates, the same waves, and the same
+    /// content for every object. Where only [`Self::version`] differs no instance has to move, and
+    /// the new gates take effect at once.
+    pub fn content_version(&self) -> &Version {
+        &self.content_version
     }
 
     /// kro's hash of the definition, by which it tells whether a new revision is due: the order of
@@ -259,6 +270,11 @@ impl Node {
     /// What holds it, or the items of a collection, back.
     pub fn gate(&self) -> &Gate {
         &self.gate
+    }
+
+    /// Whether a gate reads it.
+    pub(crate) fn is_watched(&self) -> bool {
+        self.watched
     }
 
     /// The wave that it is applied in, from 1; deletion goes from the last to the first.

@@ -11,8 +11,26 @@ use crate::graph::Version;
 
 /// A digest of the whole spec; the order of fields does not count.
 pub(crate) fn version(definition: &Definition) -> Version {
+    digest(&definition.spec)
+}
+
+/// The same without gates.
+pub(crate) fn content_version(definition: &Definition) -> Version {
+    let mut spec = definition.spec.clone();
+    let ungate = |json: &mut Json| {
+        if let Json::Object(map) = json {
+            map.retain(|key, _| key != "propagateWhen" && key != "orderBy");
+        }
+    };
+    ungate(&mut spec);
+    let resources = spec.get_mut("resources").and_then(Json::as_array_mut);
+    resources.into_iter().flatten().for_each(ungate);
+    digest(&spec)
+}
+
+fn digest(spec: &Json) -> Version {
     let mut text = String::new();
-    gojson::write(&mut text, &definition.spec);
+    gojson::write(&mut text, spec);
     let digest = Sha256::digest(text.as_bytes());
     let mut hex = String::with_capacity(2 * digest.len());
     for byte in digest {

@@ -94,6 +94,18 @@ fn decl(instance: &Instance, spec: &Json, problems: &mut Problems) -> Option<Dec
     })
 }
 
+/// Whole instances, with their status, as the kind's definition has them.
+pub(super) fn whole(definition: &Json) -> Option<Decl> {
+    let raw = &definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"];
+    let options = crd::Options {
+        status_subresource: true,
+        accepted: false,
+    };
+    let schema = crd::compile(raw, &Path::root(), options).ok()?;
+    let kind = definition["spec"]["names"]["kind"].as_str()?;
+    Decl::of_schema(&schema, kind, READING)
+}
+
 /// Instances that are in no namespace have no such field.
 fn without_namespace(whole: &Decl, kind: &str) -> Decl {
     let Type::Object(object) = whole.ty() else {

@@ -24,12 +24,19 @@ pub(crate) struct Order {
 // === impl Order ===
 
 impl Order {
-    /// When there is a cycle it is reported, and the order is that of the definition.
-    pub(crate) fn of(drafts: &[Draft<'_>], problems: &mut Problems) -> Self {
+    /// When there is a cycle it is reported, and the order is that of the definition. What the gate
+    /// of a resource waits for comes before it too, but it makes no waves: those are part of what is
+    /// applied, which gates do not change.
+    pub(crate) fn of(
+        drafts: &[Draft<'_>],
+        waits: &[BTreeSet<usize>],
+        problems: &mut Problems,
+    ) -> Self {
         let depends: Vec<BTreeSet<usize>> = drafts.iter().map(Draft::depends_on).collect();
         let ids: Vec<&str> = drafts.iter().map(|draft| &*draft.resource.id).collect();
         let topological = match sorted(&depends) {
-            Ok(topological) => topological,
+            Ok(topological) if waits.iter().all(BTreeSet::is_empty) => topological,
+            Ok(topological) => gated(&depends, waits, &ids, problems).unwrap_or(topological),
             Err(cycles) => {
                 for cycle in cycles {
                     problems.push(Problem::new(
@@ -52,6 +59,39 @@ impl Order {
             waves,
         }
     }
+}
+
+/// Dependencies, and what gates wait for, first. A resource that waits for one that is made of it
+/// never comes to be.
+fn gated(
+    depends: &[BTreeSet<usize>],
+    waits: &[BTreeSet<usize>],
+    ids: &[&str],
+    problems: &mut Problems,
+) -> Option<Vec<usize>> {
+    let both: Vec<BTreeSet<usize>> = {
+        let both = depends.iter().zip(waits);
+        both.map(|(depends, waits)| depends | waits).collect()
+    };
+    let cycles = match sorted(&both) {
+        Ok(order) => return Some(order),
+        Err(cycles) => cycles,
+    };
+    for mut cycle in cycles {
+        let next = |at: usize| cycle[(at + 1) % cycle.len()];
+        let mut gates = (0..cycle.len()).filter(|at| waits[cycle[*at]].contains(&next(*at)));
+        let first = gates.next().unwrap_or(0);
+        cycle.rotate_left(first);
+        let names = cycle.iter().chain(cycle.first()).map(|index| ids[*index]);
+        let names: Vec<&str> = names.collect();
+        let message = format!(
+            "the gate waits for what waits for it: {}",
+            names.join(" -> ")
+        );
+        let path = Path::new("spec.resources").index(cycle[0]);
+        problems.push(Problem::new(&path.child("propagateWhen"), message));
+    }
+    None
 }
 
 /// `graph contains a cycle: a -> b -> a`.

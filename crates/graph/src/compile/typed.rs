@@ -1,5 +1,7 @@
 //! Expressions checked and compiled in the environment of the graph.
 
+use std::collections::BTreeSet;
+
 use deltaplane_expr::{Absent, Decl, Env, Slot, Type};
 use serde_json::{Value as Json, json};
 
@@ -83,6 +85,16 @@ impl<'o> Typed<'o> {
             nodes.push(self.node(index, draft, gate, problems));
         }
         let mut sorted: Vec<Node> = nodes.into_iter().flatten().collect();
+        let watched: BTreeSet<String> = {
+            let others = sorted.iter().flat_map(|node| {
+                let read = node.gate.read();
+                read.filter(|id| *id != node.id)
+            });
+            others.map(str::to_owned).collect()
+        };
+        for node in &mut sorted {
+            node.watched = watched.contains(&node.id);
+        }
         sorted.sort_by_key(|node| self.order.position[node.source]);
         sorted
     }
@@ -127,6 +139,7 @@ impl<'o> Typed<'o> {
             include_when,
             ready_when,
             gate,
+            watched: false,
             apply_order: self.order.waves[index],
             slot: self.slot(&self.env, &draft.resource.id),
             each: local.collection.then(|| self.slot(&env, EACH)),
@@ -303,12 +316,12 @@ impl Node {
 
 impl Draft<'_> {
     /// What expressions see of an object.
-    fn object(&self) -> Decl {
+    pub(crate) fn object(&self) -> Decl {
         let decl = self.known.as_deref().map(crate::kinds::Known::decl);
         decl.unwrap_or_else(|| Decl::dynamic(Absent::Waits)).clone()
     }
 
-    fn is_collection(&self) -> bool {
+    pub(crate) fn is_collection(&self) -> bool {
         match &self.resource.body {
             Body::Template(_) => !self.resource.for_each.is_empty(),
             Body::External(reference) => matches!(reference.target, Target::Selector(_)),

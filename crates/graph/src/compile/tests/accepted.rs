@@ -244,3 +244,43 @@ fn graphs_are_shared_between_threads() {
         compiled("schema: {kind: App, apiVersion: v1}").unwrap(),
     ));
 }
+
+#[test]
+fn what_a_gate_reads_comes_first_and_makes_no_waves() {
+    let config = |id: &str, gate: &str| {
+        format!(
+            "- {{id: {id}, {gate} template: {{apiVersion: v1, kind: ConfigMap, metadata: {{name: {id}}}}}}}\n"
+        )
+    };
+    let gated = compiled(&with_resources(&format!(
+        "{}{}",
+        config("first", "propagateWhen: ['second.ready()'],"),
+        config("second", ""),
+    )));
+    let gated = gated.unwrap();
+    assert_eq!(gated.order().collect::<Vec<_>>(), ["second", "first"]);
+    let waves = gated.nodes().iter().map(crate::Node::apply_order);
+    assert_eq!(waves.collect::<Vec<_>>(), [1, 1]);
+    assert!(gated.nodes()[0].is_watched() && !gated.nodes()[1].is_watched());
+}
+
+#[test]
+fn gates_are_no_part_of_what_is_made() {
+    let graph = |gate: &str, data: &str| {
+        let resources = format!(
+            "- {{id: rooms, {gate} forEach: [{{zone: '${{schema.spec.zones}}'}}], template: {{apiVersion: v1, kind: ConfigMap, metadata: {{name: '${{zone}}'}}, data: {{orderBy: {data}}}}}}}"
+        );
+        compiled(&with_resources(&resources)).unwrap()
+    };
+    let open = graph("", "a");
+    let gated = graph(
+        "propagateWhen: ['linearlyReady(zone, rooms, 1)'], orderBy: zone.metadata.name,",
+        "a",
+    );
+    let other = graph("", "b");
+    assert_ne!(open.version(), gated.version());
+    assert_eq!(open.content_version(), gated.content_version());
+    assert_ne!(open.content_version(), other.content_version());
+    let print = |graph: &Graph| *graph.nodes()[0].template().fingerprint();
+    assert_eq!(print(&open), print(&gated));
+}

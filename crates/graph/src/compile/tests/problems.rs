@@ -433,6 +433,9 @@ resources:
               | a +
               |    ^
             spec.resources[0].propagateWhen: gates wait for each other: a -> b -> a
+            spec.resources[0].propagateWhen[1]: there is no window 'x': none is declared
+              | time.now() > timestamp('2026-01-01T00:00:00Z') && window('x')
+              |                                                          ^^^
             spec.resources[1].propagateWhen[1]: there is no `zone`
               | zone == 1
               | ^^^^
@@ -443,6 +446,104 @@ resources:
             spec.resources[2].propagateWhen[1]: `each` cannot be used in a gate
               | each
               | ^^^^
+        "#]],
+    );
+}
+
+#[test]
+fn gates_have_types() {
+    check(
+        "
+schema: {kind: App, apiVersion: v1, spec: {size: integer}}
+resources:
+- id: web
+  propagateWhen: ['web.spec.replicas > schema.spec.size', 'web.data.a == web', 'time.now() > 3']
+  template: {apiVersion: apps/v1, kind: Deployment, metadata: {name: a}}
+- id: rooms
+  forEach: [{room: \"${['x', 'y']}\"}]
+  propagateWhen: ['exponentiallyReady(room, rooms)', 'room.data.size()', 'exponentiallyReady(web, rooms)', 'web.ready() && !others.exists(one, !one.updated())']
+  orderBy: room
+  template: {apiVersion: v1, kind: ConfigMap, metadata: {name: '${room}'}}
+- id: others
+  propagateWhen: ['web.ready()']
+  orderBy: others.metadata.name
+  externalRef: {apiVersion: v1, kind: ConfigMap, metadata: {selector: {matchLabels: {a: b}}}}
+- id: open
+  propagateWhen: []
+  externalRef: {apiVersion: v1, kind: ConfigMap, metadata: {name: a}}
+",
+        expect![[r#"
+            spec.resources[0].propagateWhen[1]: undefined field 'data'
+              | web.data.a == web
+              |    ^^^^^
+            spec.resources[0].propagateWhen[2]: found no matching overload for '_>_' applied to '(google.protobuf.Timestamp, int)'
+              | time.now() > 3
+              | ^^^^^^^^^^^^^^
+              hint: expected (int, int) -> bool, or (uint, int) -> bool, or (double, int) -> bool, or (google.protobuf.Timestamp, google.protobuf.Timestamp) -> bool, or (bool, bool) -> bool, or 9 more
+            spec.resources[1].orderBy: type 'v1.ConfigMap' has no order to go by
+              | room
+              | ^^^^
+            spec.resources[1].propagateWhen[1]: a gate is true or false: expected type 'bool' but found 'int'
+              | room.data.size()
+              | ^^^^^^^^^^^^^^^^
+            spec.resources[1].propagateWhen[2]: found no matching overload for 'exponentiallyReady' applied to '(apps/v1.Deployment, list(v1.ConfigMap))'
+              | exponentiallyReady(web, rooms)
+              | ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+              hint: expected (apps/v1.Deployment, list(apps/v1.Deployment)) -> bool, or (v1.ConfigMap, list(v1.ConfigMap)) -> bool, or (apps/v1.Deployment, list(apps/v1.Deployment), int) -> bool, or (v1.ConfigMap, list(v1.ConfigMap), int) -> bool
+            spec.resources[2].orderBy: objects of others are not changed: nothing holds them back
+            spec.resources[2].propagateWhen: objects of others are not changed: nothing holds them back
+        "#]],
+    );
+}
+
+#[test]
+fn gates_of_instances_have_types() {
+    check(
+        "
+schema: {kind: App, apiVersion: v1, spec: {size: integer}, status: {port: '${web.spec.replicas}'}}
+propagateWhen: ['app.spec.size', 'app.spec.sise > 1', \"app.status.port == 'a'\", 'instances.all(one, one.ready())', 'linearlyReady(app, apps, 0)']
+orderBy: instance.spec
+resources:
+- id: web
+  template: {apiVersion: apps/v1, kind: Deployment, metadata: {name: a}}
+",
+        expect![[r#"
+            spec.orderBy: type 'App.spec' has no order to go by
+              | instance.spec
+              | ^^^^^^^^^^^^^
+            spec.propagateWhen[0]: a gate is true or false: expected type 'bool' but found 'int'
+              | app.spec.size
+              | ^^^^^^^^^^^^^
+            spec.propagateWhen[1]: undefined field 'sise'
+              | app.spec.sise > 1
+              |         ^^^^^
+            spec.propagateWhen[2]: found no matching overload for '_==_' applied to '(int, string)'
+              | app.status.port == 'a'
+              | ^^^^^^^^^^^^^^^^^^^^^^
+              hint: expected (A, A) -> bool
+            spec.propagateWhen[4]: n must be 1 or more
+              | linearlyReady(app, apps, 0)
+              |                          ^
+        "#]],
+    );
+}
+
+#[test]
+fn a_gate_does_not_wait_for_what_waits_for_it() {
+    check(
+        "
+schema: {kind: App, apiVersion: v1}
+resources:
+- id: a
+  template: {apiVersion: v1, kind: ConfigMap, metadata: {name: '${b.metadata.name}'}}
+- id: b
+  propagateWhen: ['${c.ready()}']
+  template: {apiVersion: v1, kind: ConfigMap, metadata: {name: b}}
+- id: c
+  template: {apiVersion: v1, kind: ConfigMap, metadata: {name: '${a.metadata.name}'}}
+",
+        expect![[r#"
+            spec.resources[1].propagateWhen: the gate waits for what waits for it: b -> c -> a -> b
         "#]],
     );
 }

@@ -81,7 +81,7 @@ fn one(out: &mut String, graph: &Graph, node: &Node) {
             let _ = writeln!(out, "    {word} when {}", condition.source());
         }
     }
-    for gate in node.gate().when.iter().flatten() {
+    for gate in node.gate().when().into_iter().flatten() {
         let _ = writeln!(out, "    propagate when {}", gate.source);
     }
     template(out, node.template());
