@@ -10,6 +10,7 @@
 //! no other from running; an instance can be deleted whether its definition is there, or valid, or
 //! not; a definition that does not compile leaves in force what was before.
 
+mod admission;
 pub mod api;
 mod authoring;
 mod conditions;
@@ -39,6 +40,7 @@ use tokio::sync::watch;
 use crate::Context;
 use crate::queue::{Failure, Next, Work};
 
+use admission::Alike;
 use definition::{Kind, Progress};
 use kinds::Kinds;
 use objects::Objects;
@@ -183,10 +185,14 @@ impl Graphs {
         };
         if progress.kind == Kind::Ready {
             let revisions = &seen.revisions;
-            progress.revision =
-                Some(definition::keep_revision(&self.context, object, &graph, revisions).await?);
+            let number =
+                definition::keep_revision(&self.context, object, &graph, revisions).await?;
+            progress.revision = Some(number);
             match self.mode {
-                Mode::Run => self.serve(&name, object, Ok(graph.clone())),
+                Mode::Run => {
+                    let graphs = self.gated(object, (number, &graph), &seen, &catalog).await;
+                    self.serve(&name, object, number, graphs);
+                }
                 Mode::Author => authoring::cross(&self.context, &resource(&graph)).await?,
             }
         }
@@ -236,7 +242,7 @@ impl Graphs {
             .runners
             .lock()
             .get(name)
-            .is_some_and(|one| one.borrow().graph.is_ok());
+            .is_some_and(|one| one.borrow().target.is_ok());
         if running {
             return;
         }
@@ -246,32 +252,57 @@ impl Graphs {
             let mut then = object.clone();
             then["spec"] = revision.spec.clone();
             if let Ok(graph) = self.compiled(&then, catalog).await {
-                self.serve(name, object, Ok(Arc::new(graph)));
+                let number = revision.number;
+                let graphs = self
+                    .gated(object, (number, &Arc::new(graph)), seen, catalog)
+                    .await;
+                self.serve(name, object, number, graphs);
                 return;
             }
         }
         self.orphaned(name, seen.kind.as_deref());
     }
 
-    /// Instances run by this graph from now on.
-    fn serve(&self, name: &str, object: &Value, graph: Result<Arc<Graph>, String>) {
-        let resource = match &graph {
-            Ok(graph) => resource(graph),
-            Err(_) => return,
+    /// All that instances may run: the newest, and, if a gate holds it back, what came before.
+    async fn gated(
+        &self,
+        object: &Value,
+        (number, graph): (i64, &Arc<Graph>),
+        seen: &Seen,
+        catalog: &Catalog,
+    ) -> BTreeMap<i64, Arc<Graph>> {
+        let mut graphs = BTreeMap::from([(number, graph.clone())]);
+        if graph.gate().compiled().is_some() {
+            for revision in seen.revisions.iter().filter(|one| one.number < number) {
+                let mut then = object.clone();
+                then["spec"] = revision.spec.clone();
+                if let Ok(graph) = self.compiled(&then, catalog).await {
+                    graphs.insert(revision.number, Arc::new(graph));
+                }
+            }
+        }
+        graphs
+    }
+
+    /// Instances run by these graphs from now on, and move to this one.
+    fn serve(&self, name: &str, object: &Value, target: i64, graphs: BTreeMap<i64, Arc<Graph>>) {
+        let Some(newest) = graphs.get(&target) else {
+            return;
         };
+        let resource = resource(newest);
         let uid = object["metadata"]["uid"].as_str().unwrap_or_default();
         let definition = instance::Definition {
             name: name.to_owned(),
             uid: uid.to_owned(),
         };
-        let places = graph
-            .as_ref()
-            .map(|graph| places(graph))
-            .unwrap_or_default();
+        let alike = Alike::of(graphs.iter().map(|(number, graph)| (*number, &**graph)));
+        let places = graphs.values().flat_map(|graph| places(graph)).collect();
         let serving = Serving {
             definition: Arc::new(definition),
-            graph,
+            target: Ok(target),
+            alike: Arc::new(alike),
             places: Arc::new(places),
+            graphs: Arc::new(graphs),
         };
         self.publish(name, resource, serving);
     }
@@ -287,7 +318,9 @@ impl Graphs {
         };
         let serving = Serving {
             definition: Arc::new(definition),
-            graph: Err(format!("the ResourceGraphDefinition {name} is gone")),
+            target: Err(format!("the ResourceGraphDefinition {name} is gone")),
+            graphs: Arc::default(),
+            alike: Arc::default(),
             places: Arc::default(),
         };
         self.publish(name, resource, serving);

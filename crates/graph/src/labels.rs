@@ -30,6 +30,8 @@ pub const DEFINITION: &str = "kro.run/resource-graph-definition-id";
 pub const DEFINITION_NAME: &str = "kro.run/resource-graph-definition-name";
 /// The wave that an object is deleted in: the highest goes first.
 pub const APPLY_ORDER: &str = "internal.kro.run/apply-order";
+/// Who applies the objects of graphs: kro's name, so that either can go on where the other stopped.
+pub const MANAGER: &str = "kro.run/applyset";
 /// What an object was rendered to, ours.
 pub const CONTENT: &str = "deltaplane.io/content";
 pub const FINALIZER: &str = "kro.run/finalizer";

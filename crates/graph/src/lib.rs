@@ -49,6 +49,7 @@ mod kinds;
 pub mod labels;
 mod near;
 pub mod observed;
+mod owned;
 pub mod plan;
 mod problem;
 mod template;

@@ -7,6 +7,7 @@ use std::sync::{Arc, OnceLock};
 use serde_json::Value as Json;
 
 use crate::kinds::Gvk;
+use crate::owned;
 
 /// The objects of an instance, and those of others that it refers to, by the id of the node that
 /// they are for.
@@ -25,7 +26,7 @@ pub struct ObjectId {
 }
 
 /// An object that is there.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Live {
     pub id: ObjectId,
     pub uid: String,
@@ -34,6 +35,9 @@ pub struct Live {
     pub deleting: bool,
     /// What it was last applied with, if that is known.
     pub applied: Option<Applied>,
+    /// Whether somebody knows if that is intact; otherwise it is found out by who owns its fields.
+    pub sure: bool,
+    owned: OnceLock<bool>,
     body: Body,
 }
 
@@ -54,9 +58,9 @@ pub struct Content(String);
 pub struct Owner(pub String);
 
 /// JSON that is parsed when somebody looks at it.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 enum Body {
-    Parsed(Json),
+    Parsed(Arc<Json>),
     Text(Box<[u8]>, OnceLock<Json>),
 }
 
@@ -117,7 +121,7 @@ impl Live {
 
     /// An object that was read already.
     pub fn parsed(id: ObjectId, json: Json) -> Self {
-        Self::with(id, Body::Parsed(json))
+        Self::with(id, Body::Parsed(Arc::new(json)))
     }
 
     fn with(id: ObjectId, body: Body) -> Self {
@@ -127,8 +131,25 @@ impl Live {
             resource_version: String::new(),
             deleting: false,
             applied: None,
+            sure: true,
+            owned: OnceLock::new(),
             body,
         }
+    }
+
+    /// Whether the manager still owns all that it applied, which was this. It is the same for each
+    /// that has the content of [`Self::applied`].
+    pub(crate) fn is_owned(&self, manager: &str, applied: impl FnOnce() -> Json) -> bool {
+        *self.owned.get_or_init(|| {
+            let managers = self.json()["metadata"]["managedFields"].as_array();
+            let mut managers = managers.into_iter().flatten();
+            let ours = managers.find(|entry| {
+                entry["manager"] == manager
+                    && entry["operation"] == "Apply"
+                    && entry["subresource"].is_null()
+            });
+            ours.is_some_and(|entry| owned::holds(&entry["fieldsV1"], &applied()))
+        })
     }
 
     pub fn json(&self) -> &Json {

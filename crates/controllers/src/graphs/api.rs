@@ -38,6 +38,7 @@ pub fn kinds() -> [Value; 2] {
                 "conditions": conditions(),
                 "resources": dependencies(),
                 "lastIssuedRevision": {"type": "integer", "format": "int64"},
+                "propagation": open(),
             }},
         }),
         json!([

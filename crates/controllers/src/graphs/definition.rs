@@ -191,7 +191,12 @@ pub(super) async fn tell(
 ) -> Result<(), Failure> {
     let now = Time::from_system(context.pace.clock.now());
     let status = status(definition, graph.map(|graph| &**graph), progress, now);
-    if status == definition["status"] {
+    let mut before = definition["status"].clone();
+    if let Some(before) = before.as_object_mut() {
+        // That is somebody else's.
+        before.remove("propagation");
+    }
+    if status == before {
         return Ok(());
     }
     let name = definition["metadata"]["name"].as_str().unwrap_or_default();
@@ -209,6 +214,33 @@ pub(super) async fn tell(
         applied => {
             applied.map_err(Failure::to("write the status of the definition"))?;
             Ok(())
+        }
+    }
+}
+
+/// Who says how it stands with instances.
+const PROPAGATION: &str = "deltaplane.io/propagation";
+
+/// Writes how it stands with the instances of a definition. It is said again with the next change.
+pub(super) async fn tell_propagation(context: &Context, name: &str, uid: &str, told: &Value) {
+    let body = json!({
+        "apiVersion": api::definitions().api_version(),
+        "kind": api::definitions().kind,
+        "metadata": {"name": name, "uid": uid},
+        "status": {"propagation": told},
+    });
+    let path = api::definitions().object_path(&ObjectKey::cluster(name));
+    let path = format!("{path}/status?fieldManager={PROPAGATION}&force=true");
+    match request::apply::<IgnoredAny>(&context.client, &path, &body).await {
+        Ok(_) => {}
+        Err(error) if is_gone(&error) => {}
+        Err(error) => {
+            let error = &error as &dyn std::error::Error;
+            tracing::warn!(
+                definition = name,
+                error,
+                "cannot say how it stands with instances"
+            );
         }
     }
 }

@@ -8,16 +8,19 @@ use std::sync::Arc;
 
 use deltaplane_api::time::Time;
 use deltaplane_client::{ObjectKey, RequestError, Resource, request};
+use deltaplane_graph::labels::{self, MANAGER};
 use deltaplane_graph::observed::{ObjectId, Observed};
 use deltaplane_graph::plan::{Apply, Inputs, Instance, Plan, Prune, plan};
-use deltaplane_graph::{Graph, Gvk, labels};
+use deltaplane_graph::{Graph, Gvk};
 use futures::StreamExt;
 use futures::stream;
 use parking_lot::Mutex;
 use serde::de::IgnoredAny;
 use serde_json::{Value, json};
+use tokio::sync::Notify;
 
-use super::objects::{MANAGER, Objects};
+use super::admission::{self, ADMISSION, Admission, Health, Passed};
+use super::objects::Objects;
 use super::report::{self, Ended};
 use crate::Context;
 use crate::queue::{Failure, Next};
@@ -36,6 +39,17 @@ pub(super) struct Subject {
     /// Where objects of the graph's kinds are.
     pub(super) places: Arc<BTreeMap<Gvk, Resource>>,
     pub(super) latest: Latest,
+    pub(super) passes: Passes,
+}
+
+/// What came of the last pass over each instance, by uid. Cheap to clone.
+#[derive(Clone, Default)]
+pub(super) struct Passes(Arc<Kept>);
+
+#[derive(Default)]
+struct Kept {
+    passed: Mutex<BTreeMap<String, Passed>>,
+    news: Notify,
 }
 
 /// Instances as the API answered to what was written, until their feed tells the same: a pass that
@@ -56,10 +70,14 @@ const AT_ONCE: usize = 16;
 /// The owner's word that nothing is to be done.
 const RECONCILE: &str = "kro.run/reconcile";
 
-/// Makes what can be made now.
-pub(super) async fn run(subject: Subject, graph: Arc<Graph>) -> Result<Next, Failure> {
+/// Makes what can be made now, of the revision that the instance is admitted to.
+pub(super) async fn run(
+    subject: Subject,
+    graph: Arc<Graph>,
+    admission: Admission,
+) -> Result<Next, Failure> {
     let json = subject.json.clone();
-    subject.manage(&graph).await?;
+    subject.manage(&graph, admission).await?;
     if is_suspended(&json) {
         return subject.tell(&Ended::Suspended).await;
     }
@@ -95,7 +113,7 @@ pub(super) async fn run(subject: Subject, graph: Arc<Graph>) -> Result<Next, Fai
         for one in &plan.prune {
             subject.delete(&one.id, &one.uid).await?;
         }
-        tracing::trace!(%uid, ready = plan.is_ready(), "passed");
+        subject.passed(&plan, &refused, admission);
         return subject.finish(&graph, &plan, &refused).await;
     }
 }
@@ -144,6 +162,42 @@ fn is_suspended(json: &Value) -> bool {
 /// What objects say that they were made with.
 const PRODUCT: &str = env!("CARGO_PKG_VERSION");
 
+// === impl Passes ===
+
+impl Passes {
+    fn set(&self, uid: &str, new: Passed) {
+        let mut passed = self.0.passed.lock();
+        let before = passed.get(uid);
+        let new = match (before, new.health) {
+            (Some(before), Health::Ready { .. })
+                if before.revision == new.revision
+                    && before.generation == new.generation
+                    && matches!(before.health, Health::Ready { .. }) =>
+            {
+                // It has been for longer.
+                return;
+            }
+            (Some(before), _) if *before == new => return,
+            (Some(_) | None, _) => new,
+        };
+        passed.insert(uid.to_owned(), new);
+        self.0.news.notify_one();
+    }
+
+    pub(super) fn all(&self) -> BTreeMap<String, Passed> {
+        self.0.passed.lock().clone()
+    }
+
+    pub(super) fn forget(&self, uid: &str) {
+        self.0.passed.lock().remove(uid);
+    }
+
+    /// Returns when something else came of a pass than before.
+    pub(super) async fn news(&self) {
+        self.0.news.notified().await;
+    }
+}
+
 // === impl Latest ===
 
 impl Latest {
@@ -185,7 +239,7 @@ impl Subject {
     }
 
     /// Sees to it that the instance carries what is needed to find its objects, and to end it.
-    async fn manage(&self, graph: &Graph) -> Result<(), Failure> {
+    async fn manage(&self, graph: &Graph, admission: Admission) -> Result<(), Failure> {
         let metadata = &self.json["metadata"];
         let kind = graph.kind();
         let set = labels::apply_set(kind, &self.key.namespace, &self.key.name);
@@ -197,7 +251,10 @@ impl Subject {
                 labels::DEFINITION_NAME: labels::value(&self.definition.name),
                 labels::APPLY_SET: set,
             },
-            "annotations": {GROUP_KINDS: group_kinds(graph, &self.json)},
+            "annotations": {
+                GROUP_KINDS: group_kinds(graph, &self.json),
+                ADMISSION: admission.to_string(),
+            },
         });
         let has = |part: &str| {
             let (wanted, there) = (wanted[part].as_object(), &metadata[part]);
@@ -262,6 +319,22 @@ impl Subject {
             }
             Ok(()) | Err(_) => Ok(()),
         }
+    }
+
+    /// Keeps what came of a pass, for the gates of the graph.
+    fn passed(&self, plan: &Plan, refused: &BTreeMap<ObjectId, String>, admission: Admission) {
+        let now = admission::timestamp(self.context.pace.clock.now());
+        let health = match (plan.is_ready(), report::is_wrong(plan, refused)) {
+            (_, true) => Health::Failed,
+            (true, false) => Health::Ready { since: now },
+            (false, false) => Health::Unready,
+        };
+        let passed = Passed {
+            revision: admission.revision(),
+            generation: admission::generation(&self.json),
+            health,
+        };
+        self.passes.set(self.uid(), passed);
     }
 
     async fn finish(

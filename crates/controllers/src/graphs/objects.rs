@@ -11,7 +11,7 @@ use std::sync::{Arc, Weak};
 
 use deltaplane_client::{Cache, Event, Feed, Item, ObjectKey, Query, Resource};
 use deltaplane_graph::Gvk;
-use deltaplane_graph::labels;
+use deltaplane_graph::labels::{self, MANAGER};
 use deltaplane_graph::observed::{Applied, Content, Live, ObjectId, Observed, Owner};
 use deltaplane_runtime::TaskGroup;
 use deltaplane_runtime::Trigger;
@@ -76,9 +76,6 @@ struct Told {
     /// The group and kind of its instance.
     kind: (String, String),
 }
-
-/// Who applies the objects of graphs: kro's name, so that either can go on where the other stopped.
-pub(super) const MANAGER: &str = "kro.run/applyset";
 
 // === impl Objects ===
 
@@ -255,18 +252,13 @@ impl Shared {
         let Some(known) = self.written.get(id).filter(|known| known.uid == live.uid) else {
             return live;
         };
-        if fields(live.json()) == Some(known.fields) {
-            return live;
+        let intact = fields(live.json()) == Some(known.fields);
+        let mut judged = Live::clone(&live);
+        judged.sure = true;
+        if let Some(applied) = &mut judged.applied {
+            applied.intact = intact;
         }
-        let mut changed = Live::parsed(id.clone(), live.json().clone());
-        changed.uid.clone_from(&live.uid);
-        changed.resource_version.clone_from(&live.resource_version);
-        changed.deleting = live.deleting;
-        changed.applied = live.applied.clone().map(|applied| Applied {
-            intact: false,
-            ..applied
-        });
-        Arc::new(changed)
+        Arc::new(judged)
     }
 }
 
@@ -342,6 +334,7 @@ impl Told {
         live.resource_version = version;
         live.deleting = deleting;
         live.applied = applied;
+        live.sure = false;
         Some(Self {
             live: Arc::new(live),
             uid,

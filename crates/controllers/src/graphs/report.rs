@@ -52,8 +52,10 @@ fn state(ended: &Ended<'_>) -> &'static str {
         Ended::Unresolved { .. } => "ERROR",
         Ended::Suspended => "IN_PROGRESS",
         Ended::Planned { plan, refused, .. } => {
-            let wrong = plan.nodes.iter().any(is_wrong) || !refused.is_empty();
-            match (wrong, plan.is_ready() && plan.prune.is_empty()) {
+            match (
+                is_wrong(plan, refused),
+                plan.is_ready() && plan.prune.is_empty(),
+            ) {
                 (true, _) => "ERROR",
                 (false, true) => "ACTIVE",
                 (false, false) => "IN_PROGRESS",
@@ -62,7 +64,12 @@ fn state(ended: &Ended<'_>) -> &'static str {
     }
 }
 
-fn is_wrong(standing: &Standing) -> bool {
+/// Whether something will not come right by waiting.
+pub(super) fn is_wrong(plan: &Plan, refused: &BTreeMap<ObjectId, String>) -> bool {
+    plan.nodes.iter().any(failed) || !refused.is_empty()
+}
+
+fn failed(standing: &Standing) -> bool {
     match standing {
         Standing::Failed(_) | Standing::Taken { .. } => true,
         Standing::NotReady(not) => matches!(not.why, Unready::Failed(_)),

@@ -4,14 +4,17 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use deltaplane_client::{Cache, Discovery, Feed, Item, ObjectKey, Query, Resource};
 use deltaplane_graph::{Graph, Gvk};
 use futures::StreamExt;
+use futures::future::BoxFuture;
 use serde_json::Value;
 use tokio::sync::watch;
 
-use super::instance::{self, Definition, Latest, Subject};
+use super::admission::{self, Admission, Alike};
+use super::instance::{self, Definition, Latest, Passes, Subject};
 use super::objects::{Interest, Objects};
 use crate::Context;
 use crate::queue::Work;
@@ -21,7 +24,10 @@ use crate::queue::Work;
 pub(super) struct Serving {
     pub(super) definition: Arc<Definition>,
     /// The newest, or why there is none.
-    pub(super) graph: Result<Arc<Graph>, String>,
+    pub(super) target: Result<i64, String>,
+    /// All that instances may run, by their numbers.
+    pub(super) graphs: Arc<BTreeMap<i64, Arc<Graph>>>,
+    pub(super) alike: Arc<Alike>,
     /// Where objects of these kinds are: of the graph, and of all that came before it.
     pub(super) places: Arc<BTreeMap<Gvk, Resource>>,
 }
@@ -54,6 +60,10 @@ struct Runner {
     keys: BTreeMap<String, ObjectKey>,
     work: Work<ObjectKey>,
     latest: Latest,
+    passes: Passes,
+    /// What was decided, and is not written yet, or not seen.
+    decided: BTreeMap<ObjectKey, Admission>,
+    telling: Telling,
     /// The kinds of all objects, followed.
     interests: Vec<Interest>,
 }
@@ -69,6 +79,9 @@ pub(super) async fn run(known: Known, serving: watch::Receiver<Serving>) {
         keys: BTreeMap::new(),
         work,
         latest: Latest::default(),
+        passes: Passes::default(),
+        decided: BTreeMap::new(),
+        telling: Telling::default(),
         interests: Vec::new(),
     };
     runner.run().await;
@@ -85,18 +98,24 @@ impl Runner {
         let dirty = self.known.objects.listen(&resource.group, &resource.kind);
         self.follow();
         let mut seen = false;
+        let mut again = None;
+        let (passes, clock) = (self.passes.clone(), self.known.context.pace.clock.clone());
         loop {
             let interests = self.interests.clone();
             tokio::select! {
                 // All that exists is seen before anything is done about it.
-                () = synced(&interests), if !seen => {
+                () = synced(&interests), if !seen && self.instances.is_synced() => {
                     seen = true;
+                    again = self.decide();
                     self.add_all();
                 }
                 Some(event) = feed.next() => {
                     for key in self.instances.apply(event, |item| Kept::of(&item)) {
                         seen &= !self.discover(&key).await;
                         self.changed(key, seen);
+                    }
+                    if seen {
+                        again = self.decide();
                     }
                 }
                 uids = dirty.changed() => {
@@ -111,15 +130,85 @@ impl Runner {
                     self.follow();
                     seen = false;
                 }
+                () = passes.news(), if seen => again = self.decide(),
+                () = clock.sleep_until(again.unwrap_or(SystemTime::UNIX_EPOCH)), if again.is_some() => {
+                    again = self.decide();
+                }
+                // There may be something newer to tell.
+                () = self.telling.next() => again = seen.then(|| self.decide()).flatten(),
                 key = self.work.next(), if seen => self.start(key),
             }
         }
+    }
+
+    /// Decides which instances may move, if the graph has a gate. When to decide again, if time
+    /// alone may change it.
+    fn decide(&mut self) -> Option<SystemTime> {
+        let serving = self.serving.borrow().clone();
+        let target = serving.target.clone().ok()?;
+        let graph = serving.graphs.get(&target)?.clone();
+        let passed = self.passes.all();
+        let latest: Vec<(&ObjectKey, Arc<Value>)> = {
+            let all = self.instances.iter();
+            all.map(|(key, kept)| (key, self.latest.newest(&kept.json)))
+                .collect()
+        };
+        let known: Vec<admission::Known<'_>> = latest
+            .iter()
+            .map(|(key, json)| admission::Known {
+                key,
+                json,
+                admission: self
+                    .decided
+                    .get(*key)
+                    .copied()
+                    .or_else(|| Admission::read(json)),
+                passed: passed.get(json["metadata"]["uid"].as_str().unwrap_or_default()),
+            })
+            .collect();
+        let now = admission::timestamp(self.known.context.pace.clock.now());
+        let decision = admission::decide(&graph, target, &serving.alike, &known, now)?;
+        let keys: BTreeMap<String, ObjectKey> = {
+            let keys = latest.iter().map(|(key, _)| (*key).clone());
+            keys.map(|key| (key.to_string(), key)).collect()
+        };
+        let admitted: BTreeMap<String, Option<Admission>> = {
+            let known = known.iter();
+            known
+                .map(|one| (one.key.to_string(), one.admission))
+                .collect()
+        };
+        let arrivals = decision.arrivals.iter().filter_map(|key| {
+            let at = (*admitted.get(key)?)?.revision();
+            Some((key, Admission::Arrived(at)))
+        });
+        let number = |first: i64| match serving.alike.is_alike(first, target) {
+            true => target,
+            false => first,
+        };
+        let starts = decision.starts.iter();
+        let starts = starts.map(|change| (&change.key, Admission::Started(number(change.to))));
+        let moves = decision.admissions.iter();
+        let moves = moves.map(|change| (&change.key, Admission::Admitted(number(change.to))));
+        for (name, admission) in arrivals.chain(starts).chain(moves) {
+            if let Some(key) = keys.get(name) {
+                self.decided.insert(key.clone(), admission);
+                self.work.add(key.clone());
+            }
+        }
+        let told = admission::told(&decision, target);
+        self.telling
+            .tell(&self.known.context, &serving.definition, told);
+        decision.summary.next.map(admission::instant)
     }
 
     fn changed(&mut self, key: ObjectKey, seen: bool) {
         match self.instances.get(&key) {
             Some(kept) => {
                 self.keys.insert(kept.uid().to_owned(), key.clone());
+                if self.decided.get(&key) == Admission::read(&kept.json).as_ref() {
+                    self.decided.remove(&key);
+                }
                 if seen {
                     self.work.add(key);
                 }
@@ -129,9 +218,11 @@ impl Runner {
                     let kept = *known != key;
                     if !kept {
                         self.latest.forget(uid);
+                        self.passes.forget(uid);
                     }
                     kept
                 });
+                self.decided.remove(&key);
                 self.work.cancel(&key);
             }
         }
@@ -191,8 +282,10 @@ impl Runner {
         let json = self.latest.newest(&kept.json);
         let Serving {
             definition,
-            graph,
+            target,
+            graphs,
             places,
+            alike: _,
         } = self.serving.borrow().clone();
         let places = match self.further.is_empty() {
             true => places,
@@ -213,14 +306,44 @@ impl Runner {
             definition,
             places,
             latest: self.latest.clone(),
+            passes: self.passes.clone(),
         };
         if json["metadata"]["deletionTimestamp"].is_string() {
             self.work.start(key, instance::end(subject));
             return;
         }
-        match graph {
-            Ok(graph) => self.work.start(key, instance::run(subject, graph)),
-            Err(why) => self.work.start(key, instance::unresolved(subject, why)),
+        let target = match target {
+            Ok(target) => target,
+            Err(why) => {
+                self.work.start(key, instance::unresolved(subject, why));
+                return;
+            }
+        };
+        let said = self.decided.get(&key).copied();
+        let said = said.or_else(|| Admission::read(&json));
+        let gated = graphs
+            .get(&target)
+            .is_some_and(|graph| graph.gate().compiled().is_some());
+        let admission = match said {
+            Some(said) if gated || said.revision() == target => said,
+            // Everything goes to the newest at once.
+            Some(_) | None if !gated => Admission::Admitted(target),
+            // It is decided when it was seen.
+            Some(_) | None => {
+                self.work.skip(key);
+                return;
+            }
+        };
+        match graphs.get(&admission.revision()) {
+            Some(graph) => {
+                let graph = graph.clone();
+                self.work
+                    .start(key, instance::run(subject, graph, admission));
+            }
+            None => {
+                let why = format!("revision {} of the graph is gone", admission.revision());
+                self.work.start(key, instance::unresolved(subject, why));
+            }
         }
     }
 }
@@ -231,17 +354,55 @@ async fn synced(interests: &[Interest]) {
     }
 }
 
+/// Tells the definition's status how it stands with its instances: one write at a time, the newest.
+#[derive(Default)]
+struct Telling {
+    last: Option<Value>,
+    running: Option<BoxFuture<'static, ()>>,
+}
+
+impl Telling {
+    fn tell(&mut self, context: &Context, definition: &Definition, told: Value) {
+        // What is newer is told when this is over.
+        if self.running.is_some() || self.last.as_ref() == Some(&told) {
+            return;
+        }
+        self.last = Some(told.clone());
+        let (context, name, uid) = (
+            context.clone(),
+            definition.name.clone(),
+            definition.uid.clone(),
+        );
+        self.running = Some(Box::pin(async move {
+            super::definition::tell_propagation(&context, &name, &uid, &told).await;
+        }));
+    }
+
+    /// Runs what is told, for ever.
+    async fn next(&mut self) {
+        match &mut self.running {
+            Some(running) => running.await,
+            None => std::future::pending().await,
+        }
+        self.running = None;
+    }
+}
+
 // === impl Serving ===
 
 impl Serving {
     /// Whether instances would become the same by it.
     pub(super) fn is_like(&self, other: &Self) -> bool {
-        let same = match (&self.graph, &other.graph) {
-            (Ok(graph), Ok(other)) => graph.version() == other.version(),
-            (Err(why), Err(other)) => why == other,
-            (Ok(_), Err(_)) | (Err(_), Ok(_)) => false,
+        let versions = |serving: &Self| -> Vec<(i64, String)> {
+            let graphs = serving.graphs.iter();
+            graphs
+                .map(|(number, graph)| (*number, graph.version().to_string()))
+                .collect()
         };
-        same && self.places == other.places && self.definition.uid == other.definition.uid
+        self.target == other.target
+            && versions(self) == versions(other)
+            && self.places == other.places
+            && self.definition.uid == other.definition.uid
     }
 }
 

@@ -180,11 +180,17 @@ async fn an_instance_becomes_its_objects_in_order_and_goes_in_reverse() {
     graphs.open("a").await;
     let active = graphs.until_state("a", "ACTIVE").await;
     assert_eq!(active["status"]["greets"], "hi!");
-    let door = world.get(&services(), &key("a-second")).await.expect("made");
+    let door = world
+        .get(&services(), &key("a-second"))
+        .await
+        .expect("made");
     let labels = &door["metadata"]["labels"];
     assert_eq!(labels["kro.run/instance-name"], "a");
     assert_eq!(labels["kro.run/node-id"], "door");
-    assert_eq!(door["metadata"]["annotations"]["internal.kro.run/apply-order"], "3");
+    assert_eq!(
+        door["metadata"]["annotations"]["internal.kro.run/apply-order"],
+        "3"
+    );
     // The Service holds the others back for as long as it does not go.
     let held = json!({"metadata": {"finalizers": ["test.io/hold"]}});
     graphs.change(&services(), &key("a-second"), held).await;
@@ -195,7 +201,10 @@ async fn an_instance_becomes_its_objects_in_order_and_goes_in_reverse() {
     graphs.change(&services(), &key("a-second"), free).await;
     world.until_gone(&shops(), &key("a")).await;
     for name in ["a-first", "a-second"] {
-        assert!(world.get(&config_maps(), &key(name)).await.is_none(), "{name}");
+        assert!(
+            world.get(&config_maps(), &key(name)).await.is_none(),
+            "{name}"
+        );
     }
     graphs.end().await;
 }
@@ -212,7 +221,10 @@ async fn what_is_changed_or_deleted_comes_back() {
     let mended = graphs.world.until(&config_maps(), &first, mended).await;
     assert_eq!(mended["data"]["own"], "kept");
     let uid = mended["metadata"]["uid"].clone();
-    graphs.world.delete(&config_maps(), &first, "Background").await;
+    graphs
+        .world
+        .delete(&config_maps(), &first, "Background")
+        .await;
     let again = |object: &Value| object["metadata"]["uid"] != uid;
     graphs.world.until(&config_maps(), &first, again).await;
     graphs.end().await;
@@ -253,7 +265,9 @@ async fn a_definition_that_is_made_invalid_leaves_in_force_what_was() {
     }}]}});
     graphs.change(&api::definitions(), &rgd(), broken).await;
     let told = graphs.until_definition("GraphAccepted", "False").await;
-    let message = told["status"]["conditions"][0]["message"].as_str().unwrap_or_default();
+    let message = told["status"]["conditions"][0]["message"]
+        .as_str()
+        .unwrap_or_default();
     assert!(message.contains("nobody"), "{message}");
     graphs.active("a").await;
     graphs.restart().await;
@@ -287,7 +301,10 @@ async fn an_instance_can_be_deleted_when_its_definition_is_gone() {
     graphs.define(definition()).await;
     graphs.active("a").await;
     graphs.active("b").await;
-    graphs.world.delete(&api::definitions(), &rgd(), "Background").await;
+    graphs
+        .world
+        .delete(&api::definitions(), &rgd(), "Background")
+        .await;
     graphs.world.delete(&shops(), &key("a"), "Background").await;
     graphs.world.until_gone(&shops(), &key("a")).await;
     graphs.restart().await;
@@ -295,5 +312,119 @@ async fn an_instance_can_be_deleted_when_its_definition_is_gone() {
     graphs.world.until_gone(&shops(), &key("b")).await;
     let maps = graphs.world.get(&config_maps(), &key("b-first")).await;
     assert!(maps.is_none());
+    graphs.end().await;
+}
+
+/// Like the other one, but an instance is ready when somebody said so of what it says now; and
+/// instances move one by one.
+fn gated(mark: &str) -> Value {
+    let mut definition = definition();
+    let ready = "${second.metadata.?annotations[?'said'].orValue('') == second.data.greeting}";
+    definition["spec"]["resources"][1]["readyWhen"] = json!([ready]);
+    let greeting = format!("${{first.data.greeting}}{mark}");
+    definition["spec"]["resources"][1]["template"]["data"]["greeting"] = json!(greeting);
+    definition["spec"]["propagateWhen"] = json!(["linearlyReady(shop, shops, 1)"]);
+    definition
+}
+
+impl Graphs {
+    /// Says that an instance is as it should be.
+    async fn approve(&self, name: &str, greeting: &str) {
+        let second = key(&format!("{name}-second"));
+        let says = |object: &Value| object["data"]["greeting"] == greeting;
+        self.world.until(&config_maps(), &second, says).await;
+        let said = json!({"metadata": {"annotations": {"said": greeting}}});
+        self.change(&config_maps(), &second, said).await;
+    }
+
+    /// What the instances say, in the order of their names.
+    async fn greetings(&self) -> Vec<String> {
+        let mut greetings = Vec::new();
+        for name in ["a", "b", "c"] {
+            let second = key(&format!("{name}-second"));
+            let object = self
+                .world
+                .get(&config_maps(), &second)
+                .await
+                .expect("there");
+            greetings.push(
+                object["data"]["greeting"]
+                    .as_str()
+                    .unwrap_or_default()
+                    .to_owned(),
+            );
+        }
+        greetings
+    }
+
+    async fn until_propagation(&self, wanted: Value) -> Value {
+        let is = |object: &Value| {
+            let told = &object["status"]["propagation"];
+            wanted
+                .as_object()
+                .is_some_and(|all| all.iter().all(|(key, value)| told[key] == *value))
+        };
+        let object = self.world.until(&api::definitions(), &rgd(), is).await;
+        object["status"]["propagation"].clone()
+    }
+}
+
+#[tokio::test]
+async fn instances_move_no_faster_than_the_gate_allows() {
+    let mut graphs = Graphs::start().await;
+    graphs.define(gated("!")).await;
+    for name in ["a", "b", "c"] {
+        graphs.world.create(&shops(), shop(name)).await;
+        graphs.approve(name, "hi!").await;
+        graphs.until_state(name, "ACTIVE").await;
+    }
+    graphs
+        .until_propagation(json!({"revision": 1, "current": 3}))
+        .await;
+    graphs
+        .change(
+            &api::definitions(),
+            &rgd(),
+            json!({"spec": gated("?")["spec"]}),
+        )
+        .await;
+    // The first stays where it is: nobody says that it is right.
+    let told = graphs
+        .until_propagation(json!({"revision": 2, "updating": 1, "pending": 2}))
+        .await;
+    let blocked = told["blocked"][0]["message"].as_str().unwrap_or_default();
+    assert_eq!(
+        blocked,
+        "closed: linearlyReady(shop, shops, 1): 1 in flight (default/a); 0 of 3 updated and ready"
+    );
+    graphs
+        .world
+        .until(&config_maps(), &key("a-second"), |object| {
+            object["data"]["greeting"] == "hi?"
+        })
+        .await;
+    assert_eq!(graphs.greetings().await, ["hi?", "hi!", "hi!"]);
+    // Nor does a restart let anybody past.
+    graphs.restart().await;
+    graphs
+        .change(
+            &config_maps(),
+            &key("b-second"),
+            json!({"data": {"greeting": "forged"}}),
+        )
+        .await;
+    let mended = |object: &Value| object["data"]["greeting"] == "hi!";
+    graphs
+        .world
+        .until(&config_maps(), &key("b-second"), mended)
+        .await;
+    assert_eq!(graphs.greetings().await, ["hi?", "hi!", "hi!"]);
+    graphs.approve("a", "hi?").await;
+    graphs.approve("b", "hi?").await;
+    graphs.approve("c", "hi?").await;
+    graphs
+        .until_propagation(json!({"current": 3, "pending": 0, "updating": 0}))
+        .await;
+    assert_eq!(graphs.greetings().await, ["hi?", "hi?", "hi?"]);
     graphs.end().await;
 }

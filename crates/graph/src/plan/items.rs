@@ -39,9 +39,10 @@ pub(super) fn each<'a>(
     let causes = Gates::each(walk, node, &wanted, &live);
     let mut objects = 0;
     for (at, (wanted, cause)) in wanted.into_iter().zip(causes).enumerate() {
-        if let Some(cause) = cause {
+        let item = Item { index: at, size };
+        let seen = (live[at], Some(item));
+        if let Some(cause) = cause.or_else(|| walk.drifted((node, template), &wanted, seen)) {
             objects += 1;
-            let item = Item { index: at, size };
             walk.push(index, node, template, wanted, (cause, Some(item)));
         }
     }

@@ -174,7 +174,8 @@ impl<'a> Walk<'a> {
         if let Some(hindered) = self.hindered(index, node, &wanted, live) {
             return Ok(hindered);
         }
-        match Gates::one(self, node, &wanted, live) {
+        let cause = Gates::one(self, node, &wanted, live);
+        match cause.or_else(|| self.drifted((node, template), &wanted, (live, None))) {
             Some(cause) => {
                 self.push(index, node, template, wanted, (cause, None));
                 Ok(Standing::Applying { objects: 1 })
@@ -220,16 +221,8 @@ impl<'a> Walk<'a> {
         wanted: Wanted,
         (why, item): (Cause, Option<labels::Item>),
     ) {
-        let Wanted {
-            id,
-            content,
-            filled,
-        } = wanted;
-        let mut object = template.render(filled);
-        if node.namespaced() && text(&object, &["metadata", "namespace"]).is_none() {
-            object["metadata"]["namespace"] = id.namespace.as_str().into();
-        }
-        labels::mark(&mut object, &self.labels, node, item, &content);
+        let object = self.object((node, template), &wanted, item);
+        let Wanted { id, content, .. } = wanted;
         self.apply.push(Apply {
             node: index,
             id,
@@ -237,6 +230,34 @@ impl<'a> Walk<'a> {
             content,
             why,
         });
+    }
+
+    /// The object, as it is applied.
+    fn object(
+        &self,
+        (node, template): (&Node, &Template),
+        wanted: &Wanted,
+        item: Option<labels::Item>,
+    ) -> Json {
+        let mut object = template.render(wanted.filled.iter().cloned());
+        if node.namespaced() && text(&object, &["metadata", "namespace"]).is_none() {
+            object["metadata"]["namespace"] = wanted.id.namespace.as_str().into();
+        }
+        labels::mark(&mut object, &self.labels, node, item, &wanted.content);
+        object
+    }
+
+    /// Whether somebody changed an object that has the content that is wanted, and nobody saw it.
+    pub(super) fn drifted(
+        &self,
+        of: (&Node, &Template),
+        wanted: &Wanted,
+        (live, item): (Option<&Arc<Live>>, Option<labels::Item>),
+    ) -> Option<Cause> {
+        let live = live.filter(|live| !live.sure)?;
+        let same = live.applied.as_ref()?.content == wanted.content;
+        let drifted = same && !live.is_owned(labels::MANAGER, || self.object(of, wanted, item));
+        drifted.then_some(Cause::Drifted)
     }
 
     fn external(&mut self, node: &'a Node, template: &'a Template) -> Result<Standing, Unknown> {
