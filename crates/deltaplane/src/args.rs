@@ -105,8 +105,11 @@ pub(crate) struct Zone {
     kubeconfig: Option<PathBuf>,
     /// Give Deployments, Jobs, Pods and their like the status that a healthy cluster would give
     /// them: nothing runs
-    #[arg(long, conflicts_with = "kubeconfig")]
+    #[arg(long)]
     simulate_workloads: bool,
+    /// Run the graphs of the cluster of --kubeconfig, without a hub
+    #[arg(long, requires = "kubeconfig", conflicts_with = "join")]
+    standalone: bool,
 }
 
 #[derive(Debug, Subcommand)]
@@ -221,6 +224,11 @@ pub(crate) enum Role {
         join: Option<JoinString>,
         simulate: bool,
     },
+    /// A cluster whose graphs are run, without a hub.
+    Standalone {
+        kubeconfig: PathBuf,
+        simulate: bool,
+    },
     /// A zone whose API is an existing cluster's.
     Cluster {
         join: Option<JoinString>,
@@ -299,11 +307,16 @@ impl Zone {
             join,
             kubeconfig,
             simulate_workloads: simulate,
+            standalone,
         } = self;
         let settings = common.settings(environment, "info")?;
         let join = join.map(|join| join.parse()).transpose();
         let join = join.map_err(SettingsError::Join)?;
         let role = match kubeconfig {
+            Some(kubeconfig) if standalone => Role::Standalone {
+                kubeconfig,
+                simulate,
+            },
             Some(kubeconfig) => Role::Cluster { join, kubeconfig },
             None => Role::Zone { join, simulate },
         };

@@ -23,7 +23,8 @@ use deltaplane_runtime::signals::{Signal, Signals, Supervised};
 use deltaplane_runtime::telemetry::TelemetryError;
 use deltaplane_runtime::{Stop, Trigger, limits};
 use deltaplane_zone::{
-    ClusterConfig, ClusterZone, LinkConfig, SimulatorConfig, Zone, ZoneConfig, ZoneError,
+    ClusterConfig, ClusterZone, LinkConfig, SimulatorConfig, Standalone, Zone, ZoneConfig,
+    ZoneError,
 };
 
 use cel::CelError;
@@ -200,6 +201,14 @@ async fn run(plane: PlaneConfig, role: Role, stop: Stop) -> Result<(), Failure> 
                 link: LinkConfig::default(),
             });
             Ok(zone.await?.run(stop).await?)
+        }
+        Role::Standalone {
+            kubeconfig,
+            simulate,
+        } => {
+            let simulate = simulate.then(SimulatorConfig::default);
+            let cluster = Standalone::start(&kubeconfig, simulate).await?;
+            Ok(cluster.run(stop).await?)
         }
         Role::Cluster { join, kubeconfig } => {
             let zone = ClusterZone::start(ClusterConfig {

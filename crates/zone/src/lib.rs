@@ -14,6 +14,7 @@ mod membership;
 mod query;
 mod remembered;
 mod report;
+mod standalone;
 mod target;
 mod uploads;
 
@@ -48,6 +49,7 @@ pub use link::{Client as SyncClient, LinkConfig, connect};
 pub use membership::{JoinError, Membership};
 pub use query::{ApiBody, ApiError, Cluster, Embedded, Reading, ZoneApi};
 pub use report::REPORT;
+pub use standalone::Standalone;
 
 use agent::{Agent, Kept};
 use drift::Drift;

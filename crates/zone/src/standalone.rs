@@ -1,0 +1,80 @@
+//! A cluster that runs graphs and follows no hub.
+
+use std::path::Path;
+use std::time::Duration;
+
+use deltaplane_client::pace::Backoff;
+use deltaplane_client::{Pace, remote};
+use deltaplane_controllers::Context;
+use deltaplane_controllers::graphs;
+use deltaplane_controllers::simulator::{self, SimulatorConfig};
+use deltaplane_runtime::{Stop, Tasks};
+use kube::Client;
+
+use crate::{ZoneError, spawn_graphs};
+
+/// A cluster whose graphs are run.
+pub struct Standalone {
+    client: Client,
+    simulate: Option<SimulatorConfig>,
+}
+
+/// How long what is under way has to finish.
+const GRACE: Duration = Duration::from_secs(10);
+/// How long to wait before the cluster is asked again.
+const BACKOFF: Backoff = Backoff {
+    first: Duration::from_millis(200),
+    longest: Duration::from_secs(10),
+};
+
+// === impl Standalone ===
+
+impl Standalone {
+    /// The cluster need not be there yet.
+    pub async fn start(
+        kubeconfig: &Path,
+        simulate: Option<SimulatorConfig>,
+    ) -> Result<Self, ZoneError> {
+        let client = remote(kubeconfig).await?;
+        Ok(Self { client, simulate })
+    }
+
+    /// Runs until `stop` or until something breaks. That the cluster is away breaks nothing.
+    pub async fn run(self, stop: Stop) -> Result<(), ZoneError> {
+        let Self { client, simulate } = self;
+        if stop.unless(install(&client)).await.is_none() {
+            return Ok(());
+        }
+        let tasks = Tasks::new();
+        if let Some(simulate) = simulate {
+            let (client, pace) = (client.clone(), Pace::system());
+            let context = Context { client, pace };
+            tasks.spawn("simulator", |stop| simulator::run(context, simulate, stop));
+        }
+        spawn_graphs(&tasks, client);
+        tracing::info!("running the graphs of the cluster: ready");
+        tokio::select! {
+            () = stop.wait() => {}
+            failure = tasks.failed() => {
+                return Err(deltaplane_runtime::tasks::TaskError::from(failure).into());
+            }
+        }
+        tasks.shutdown(GRACE).await?;
+        Ok(())
+    }
+}
+
+/// Makes the kinds of graphs be there, as soon as the cluster takes them.
+async fn install(client: &Client) {
+    let pace = Pace {
+        backoff: BACKOFF,
+        ..Pace::system()
+    };
+    let mut failures = 0;
+    while let Err(error) = graphs::install(client).await {
+        failures += 1;
+        let (error, after) = (&error as &dyn std::error::Error, error.retry_after());
+        tracing::warn!(error, "cannot install the kinds of graphs; trying again");
+        pace.rest(failures, after).await;
+    }
+}
