@@ -14,7 +14,7 @@
 //! ```
 
 /// Words that no rule covers, alone or at the end of a longer one.
-const IRREGULAR: [(&str, &str); 16] = [
+const IRREGULAR: [(&str, &str); 15] = [
     ("person", "people"),
     ("child", "children"),
     ("woman", "women"),
@@ -29,7 +29,6 @@ const IRREGULAR: [(&str, &str); 16] = [
     ("quiz", "quizzes"),
     ("hero", "heroes"),
     ("criterion", "criteria"),
-    ("alias", "aliases"),
     // Seen of kro: its kinds are called so.
     ("info", "infoes"),
 ];
@@ -52,6 +51,10 @@ const SAME: [&str; 11] = [
 /// The plural of a kind, in lower case. Kinds are one word of ASCII letters and digits.
 pub fn pluralize(kind: &str) -> String {
     let word = kind.to_lowercase();
+    // As kro does; behind other words it takes it for a plural.
+    if word == "alias" {
+        return word + "es";
+    }
     if word.is_empty() || SAME.iter().any(|same| word.ends_with(same)) {
         return word;
     }
