@@ -18,7 +18,9 @@ pub mod defaults;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
 
+use deltaplane_schema::{Definitions, Schema};
 use serde::Deserialize;
+use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::protobuf::{InvalidTables, RawField, RawTables, Tables};
@@ -243,6 +245,32 @@ impl Pack {
             }
         }
         reached
+    }
+
+    /// What objects of a kind look like, as the kind's OpenAPI document publishes it; only what the
+    /// kind refers to is read. The server checks objects by more than that, which is in no document.
+    ///
+    /// ```
+    /// let pack = deltaplane_apiserver::typepack::load();
+    /// let kind = pack.kind("apps", "v1", "Deployment").expect("it is built in");
+    /// let schema = pack.schema(kind);
+    /// assert!(schema.root().at("spec.replicas").is_some());
+    /// assert_eq!((kind.plural, kind.namespaced), ("deployments", true));
+    /// ```
+    pub fn schema(&self, kind: &Kind) -> Schema {
+        let names = self.reachable(&[kind.definition]);
+        let parsed: Vec<(&str, Value)> = names
+            .into_iter()
+            .filter_map(|name| Some((name, self.definition(name)?)))
+            .map(|(name, text)| {
+                let schema = serde_json::from_str(text);
+                (name, schema.expect("the type pack is made by our own tool"))
+            })
+            .collect();
+        Definitions::from_openapi(parsed.iter().map(|(name, value)| (*name, value)))
+            .expect("the type pack's definitions are complete")
+            .get(kind.definition)
+            .unwrap_or_else(Schema::deduced)
     }
 
     /// The protobuf messages.
