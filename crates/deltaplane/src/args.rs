@@ -9,6 +9,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::cel::Cel;
 use crate::client::{Token, Wait, Zones};
+use crate::graph::Graph;
 use deltaplane_api::names;
 use deltaplane_plane::{Certificates, PlaneConfig};
 use deltaplane_runtime::identity::{JoinString, JoinStringError};
@@ -62,6 +63,8 @@ pub(crate) enum Command {
     Wait(Wait),
     /// Try out expressions
     Cel(Cel),
+    /// Check, plan, draw and compare definitions of graphs, without a hub
+    Graph(Graph),
     /// Print the version
     Version,
 }

@@ -1,6 +1,5 @@
 //! Commands that ask a hub something, as any client could.
 
-mod table;
 mod token;
 mod wait;
 mod zones;

@@ -5,9 +5,11 @@
 mod args;
 mod cel;
 mod client;
+mod graph;
 mod greeting;
 mod manifest;
 mod said;
+mod table;
 mod up;
 
 use std::error::Error;
@@ -29,6 +31,7 @@ use deltaplane_zone::{
 
 use cel::CelError;
 use client::{Ask, ClientError};
+use graph::GraphError;
 
 use args::{Cli, Command, Environment, Role, Settings, SettingsError, ZoneCommand};
 use manifest::ManifestError;
@@ -57,6 +60,8 @@ enum Failure {
     Client(Box<ClientError>),
     #[error(transparent)]
     Cel(#[from] CelError),
+    #[error(transparent)]
+    Graph(#[from] GraphError),
     #[error(transparent)]
     Manifest(#[from] ManifestError),
 }
@@ -114,6 +119,7 @@ fn main() -> ExitCode {
                 .and_then(|settings| serve(settings, &HUB)),
         },
         Command::Cel(cel) => cel.run().map_err(Failure::from).map(|said| tell(&said)),
+        Command::Graph(graph) => graph.run().map_err(Failure::from).map(|said| tell(&said)),
         Command::Zones(zones) => ask(Ask::Zones(zones), &environment),
         Command::Token(token) => ask(Ask::Token(token), &environment),
         Command::Wait(wait) => ask(Ask::Wait(wait), &environment),
@@ -278,6 +284,7 @@ impl Failure {
             Self::Up(error) => error.hint(),
             Self::Client(error) => error.hint(),
             Self::Cel(error) => error.hint().to_owned(),
+            Self::Graph(error) => error.hint(),
             Self::Telemetry(_) | Self::Runtime(_) | Self::Manifest(_) => {
                 "this should not happen; please report it".to_owned()
             }
@@ -287,7 +294,7 @@ impl Failure {
     /// As the help text lists them.
     fn exit_code(&self) -> u8 {
         match self {
-            Self::Settings(_) | Self::Cel(_) => 2,
+            Self::Settings(_) | Self::Cel(_) | Self::Graph(_) => 2,
             Self::Client(_) | Self::Telemetry(_) | Self::Runtime(_) | Self::Manifest(_) => 1,
             Self::Hub(error) => hub_code(error),
             Self::Zone(error) => zone_code(error),

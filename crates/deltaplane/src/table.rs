@@ -1,7 +1,7 @@
 //! Columns of text.
 
 /// Lines under a head, as wide as they must be.
-pub(super) struct Table {
+pub(crate) struct Table {
     rows: Vec<Vec<String>>,
 }
 
@@ -10,16 +10,16 @@ const GAP: usize = 3;
 // === impl Table ===
 
 impl Table {
-    pub(super) fn new(head: &[&str]) -> Self {
+    pub(crate) fn new(head: &[&str]) -> Self {
         let head = head.iter().map(|&name| name.to_owned()).collect();
         Self { rows: vec![head] }
     }
 
-    pub(super) fn add(&mut self, row: Vec<String>) {
+    pub(crate) fn add(&mut self, row: Vec<String>) {
         self.rows.push(row);
     }
 
-    pub(super) fn text(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         let columns = self.rows.iter().map(Vec::len).max().unwrap_or(0);
         let width = |column: usize| {
             let cells = self.rows.iter().filter_map(|row| row.get(column));

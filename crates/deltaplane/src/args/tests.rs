@@ -20,6 +20,7 @@ fn settings(line: &str, environment: &Environment) -> Result<Settings, String> {
         Command::Hub(hub) => hub.settings(environment),
         Command::Zone(zone) => zone.settings(environment),
         Command::Cel(_)
+        | Command::Graph(_)
         | Command::Version
         | Command::Zones(_)
         | Command::Token(_)

@@ -13,9 +13,9 @@ use deltaplane_fleet::kinds::APPROVED;
 use deltaplane_sync::ZoneName;
 
 use self::shown::{connection, text};
-use super::table::Table;
 use super::{ClientError, Hub, Output, Said, ZonesCommand, name_of, zone_objects, zone_path};
 use crate::args::Environment;
+use crate::table::Table;
 
 /// For `zones`.
 #[derive(Debug, Args)]

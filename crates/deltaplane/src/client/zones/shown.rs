@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::super::table::Table;
+use crate::table::Table;
 
 /// All of it.
 pub(super) fn zone(state: &Value) -> String {

@@ -1,0 +1,165 @@
+//! `graph plan`: what would be done for an instance, and what waits for what.
+
+mod change;
+mod play;
+mod shown;
+
+use clap::{Args, ValueEnum};
+use deltaplane_graph::Graph;
+use serde_json::Value;
+
+use super::documents::Documents;
+use super::set::{Checked, Set};
+use super::{Files, GraphError, json_stream, refused, refused_at, valid, yaml};
+use crate::said::Said;
+
+pub(super) use play::Played;
+
+use change::Change;
+use play::Play;
+
+#[derive(Debug, Args)]
+pub(super) struct Question {
+    #[command(flatten)]
+    files: Files,
+    #[command(flatten)]
+    pub(super) world: World,
+    /// A summary, the objects that would be applied, or all that is known
+    #[arg(short, long, value_enum, default_value_t = Output::Table)]
+    output: Output,
+}
+
+/// What is taken to be there.
+#[derive(Clone, Debug, Default, Args)]
+pub(super) struct World {
+    /// Objects that are there, as kubectl prints them; those that do not belong to the instance are
+    /// left alone
+    #[arg(long, value_name = "FILE_OR_DIR")]
+    observed: Vec<String>,
+    /// Change an object that is there, or is taken to be, by the id of its resource (web[1] is the
+    /// second of a collection), or the instance (schema); an object of others that is not there is
+    /// made up. The value is YAML
+    #[arg(long = "set", value_name = "PATH=VALUE")]
+    changes: Vec<String>,
+    /// Take what would be applied to be there, as the API would default it, and go on, until
+    /// nothing is left to do or something waits
+    #[arg(long)]
+    assume_applied: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Output {
+    Table,
+    Yaml,
+    Json,
+}
+
+// === impl Question ===
+
+impl Question {
+    pub(super) fn run(self) -> Result<Said, GraphError> {
+        let set = match valid(&self.files)? {
+            Ok(set) => set,
+            Err(said) => return Ok(said),
+        };
+        let mut told = Vec::new();
+        for (_, graph) in set.graphs() {
+            match self.world.play(&set, graph)? {
+                Ok(played) => told.extend(played.into_iter().map(|played| (graph, played))),
+                Err(said) => return Ok(said),
+            }
+        }
+        if told.is_empty() {
+            return Err(no_instance(&set));
+        }
+        self.tell(&set, &told)
+    }
+
+    fn tell(&self, set: &Set, told: &[(&Graph, Played)]) -> Result<Said, GraphError> {
+        let mut err = unused(told);
+        let good = told.iter().all(|(_, played)| played.good());
+        let out = match self.output {
+            Output::Table => {
+                let texts: Result<Vec<_>, _> = told
+                    .iter()
+                    .map(|(graph, played)| shown::text(graph, played))
+                    .collect();
+                texts?.join("\n")
+            }
+            Output::Yaml => {
+                for (graph, played) in told {
+                    err.push_str(&shown::waiting(graph, played));
+                }
+                yaml(told.iter().flat_map(|(_, played)| played.rendered()))?
+            }
+            Output::Json => {
+                let all: Vec<Value> = told
+                    .iter()
+                    .map(|(graph, played)| shown::json(graph, played))
+                    .collect();
+                json_stream(all.iter().collect())
+            }
+        };
+        let _ = set;
+        Ok(Said { out, err, good })
+    }
+}
+
+// === impl World ===
+
+impl World {
+    /// Plans for every instance of a graph, or says what is wrong.
+    pub(super) fn play(
+        &self,
+        set: &Set,
+        graph: &Graph,
+    ) -> Result<Result<Vec<Played>, Said>, GraphError> {
+        let there = Documents::read(&self.observed)?;
+        if !there.wrong.is_empty() {
+            return Ok(Err(refused(&there.wrong)));
+        }
+        let changes = self.changes.iter().map(|text| text.parse::<Change>());
+        let changes: Vec<Change> = changes.collect::<Result<_, _>>()?;
+        let mut played = Vec::new();
+        for document in set.instances(graph) {
+            let mut json = document.json.clone();
+            for change in changes.iter().filter(|change| change.is_of_instance()) {
+                change.apply(&mut json)?;
+            }
+            let Checked { json, wrong } = set.check(graph, &json);
+            if !wrong.is_empty() {
+                return Ok(Err(refused_at(&document.place, wrong)));
+            }
+            let mut play = Play::new(&set.kinds, graph, json, &changes)?;
+            play.observe(&there.list)?;
+            played.push(play.run(self.assume_applied)?);
+        }
+        Ok(Ok(played))
+    }
+}
+
+pub(super) fn no_instance(set: &Set) -> GraphError {
+    let kinds = set
+        .asked()
+        .map(|one| format!("{} ", one.gvk()).trim_end().to_owned());
+    let kinds: Vec<String> = kinds.collect();
+    GraphError::NoInstance {
+        kinds: kinds.join(" or "),
+    }
+}
+
+/// Changes that nothing was changed by.
+fn unused(told: &[(&Graph, Played)]) -> String {
+    let mut text = String::new();
+    for (_, played) in told {
+        for (change, node) in &played.unused {
+            text.push_str(&format!(
+                "note: --set {change} changed nothing: there is no such object of {node} yet\n"
+            ));
+        }
+    }
+    if !text.is_empty() {
+        text.push_str("hint: --assume-applied takes what would be applied to be there\n");
+    }
+    text
+}
