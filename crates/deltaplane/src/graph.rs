@@ -3,11 +3,16 @@
 //! Nothing here reaches a hub: kinds are those of Kubernetes, which are built in, and those whose
 //! definitions were given.
 
+mod diff;
 mod documents;
 mod found;
 mod kinds;
 mod plan;
 mod set;
+mod svg;
+#[cfg(test)]
+mod tests;
+mod tree;
 
 use std::io;
 
@@ -38,6 +43,12 @@ enum Verb {
     /// Say what would be applied for an instance now, what waits for what, and its status
     #[command(after_help = PLAN_EXAMPLES)]
     Plan(plan::Question),
+    /// Draw what depends on what; with an instance, how each resource stands
+    #[command(after_help = TREE_EXAMPLES)]
+    Tree(tree::Question),
+    /// Compare two definitions: what changes for instances, for resources and for their order
+    #[command(after_help = DIFF_EXAMPLES)]
+    Diff(diff::Question),
 }
 
 const VALIDATE_EXAMPLES: &str = "\
@@ -63,6 +74,17 @@ Examples:
   Played forward until something waits, or nothing is left to do:
     deltaplane graph plan -f webapp.yaml -f web.yaml --assume-applied \\
       --set deployment.status.availableReplicas=2 --set schema.spec.replicas=2";
+
+const TREE_EXAMPLES: &str = "\
+Examples:
+  deltaplane graph tree -f webapp.yaml
+  deltaplane graph tree -f webapp.yaml -f web.yaml
+  deltaplane graph tree -f webapp.yaml -o svg >webapp.svg";
+
+const DIFF_EXAMPLES: &str = "\
+Examples:
+  deltaplane graph diff -f old.yaml -f new.yaml
+  git show HEAD:webapp.yaml | deltaplane graph diff --from - --to webapp.yaml --fail-on-breaking";
 
 /// What is read.
 #[derive(Clone, Debug, Default, Args)]
@@ -125,6 +147,8 @@ pub(crate) enum GraphError {
     NoInstance { kinds: String },
     #[error("--set {text:?} cannot be used: {why}")]
     Set { text: String, why: String },
+    #[error("two definitions are compared, and there are {0}")]
+    NotTwo(usize),
     #[error("failed to write YAML")]
     Yaml(#[from] serde_saphyr::ser::Error),
 }
@@ -146,6 +170,10 @@ impl GraphError {
                  --set web.status.availableReplicas=2"
                     .to_owned()
             }
+            Self::NotTwo(_) => {
+                "give the old and the new one: -f old.yaml -f new.yaml; others with --crds"
+                    .to_owned()
+            }
             Self::Yaml(_) => "this should not happen; please report it".to_owned(),
         }
     }
@@ -159,6 +187,8 @@ impl Graph {
             Verb::Validate(asked) => asked.run(),
             Verb::Crd(asked) => asked.run(),
             Verb::Plan(asked) => asked.run(),
+            Verb::Tree(asked) => asked.run(),
+            Verb::Diff(asked) => asked.run(),
         }?;
         // What was read may be anybody's.
         Ok(Said {

@@ -14,6 +14,7 @@ use super::{Files, GraphError, json_stream, refused, refused_at, valid, yaml};
 use crate::said::Said;
 
 pub(super) use play::Played;
+pub(super) use shown::{State, state};
 
 use change::Change;
 use play::Play;
@@ -135,6 +136,11 @@ impl World {
             played.push(play.run(self.assume_applied)?);
         }
         Ok(Ok(played))
+    }
+
+    /// Whether there is more to it than an instance.
+    pub(super) fn is_given(&self) -> bool {
+        !self.observed.is_empty() || !self.changes.is_empty() || self.assume_applied
     }
 }
 
