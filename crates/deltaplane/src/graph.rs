@@ -147,7 +147,7 @@ pub(crate) enum GraphError {
     NoInstance { kinds: String },
     #[error("--set {text:?} cannot be used: {why}")]
     Set { text: String, why: String },
-    #[error("two definitions are compared, and there are {0}")]
+    #[error("two definitions are compared, and not {0}")]
     NotTwo(usize),
     #[error("failed to write YAML")]
     Yaml(#[from] serde_saphyr::ser::Error),
@@ -211,6 +211,7 @@ impl Validate {
         let valid: Vec<Value> = set
             .graphs()
             .into_iter()
+            .filter(|(one, _)| set.wrong.iter().all(|wrong| wrong.place != one.place))
             .map(|(one, graph)| summary(&one.title(), &one.place, graph))
             .collect();
         let good = set.wrong.is_empty();
@@ -268,6 +269,7 @@ fn instances(set: &mut Set) -> (Vec<Value>, String) {
     });
     let skipped = skipped.collect();
     set.wrong.extend(wrong);
+    set.wrong.sort_by(|a, b| a.place.cmp(&b.place));
     (valid, skipped)
 }
 

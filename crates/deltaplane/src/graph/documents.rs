@@ -213,22 +213,41 @@ impl Part<'_> {
         serde_saphyr::from_str_with_options(self.text, options).map_err(|error| self.fault(&error))
     }
 
-    /// The line is that of the file.
+    /// What is wrong, at which line of the file.
     fn fault(&self, error: &serde_saphyr::Error) -> String {
-        let error = error.without_snippet();
-        let text = error.to_string();
+        use serde_saphyr::Error as Fault;
+        use serde_saphyr::budget::BudgetBreach;
+        let mut fault = error.without_snippet();
+        while let Fault::AliasError { error, .. } = fault {
+            fault = error;
+        }
+        let too_deep = matches!(
+            fault,
+            Fault::Budget {
+                breach: BudgetBreach::Depth { .. },
+                ..
+            }
+        );
+        let too_much = matches!(
+            fault,
+            Fault::Budget { .. }
+                | Fault::AliasReplayLimitExceeded { .. }
+                | Fault::AliasExpansionLimitExceeded { .. }
+                | Fault::AliasReplayStackDepthExceeded { .. }
+        );
+        let text = match (too_deep, too_much) {
+            (true, _) => {
+                format!("it is nested deeper than {MAX_YAML_DEPTH} levels, which only JSON may be")
+            }
+            (false, true) => "it has more values or aliases than can be read".to_owned(),
+            (false, false) => fault.to_string(),
+        };
+        // It ends with the place in the document, and goes on with the text that is there.
         let first = text.lines().next().unwrap_or_default();
         let first = first.trim_start_matches("error: ");
-        match error.location() {
-            Some(at) => {
-                let line = self.before as u64 + at.line();
-                // It says the line of the document itself.
-                let what = first
-                    .split_once(": ")
-                    .filter(|(head, _)| head.starts_with("line "));
-                let what = what.map_or(first, |(_, what)| what);
-                format!("line {line}: {what}")
-            }
+        let first = first.split(" at line ").next().unwrap_or_default();
+        match fault.location() {
+            Some(at) => format!("line {}: {first}", self.before as u64 + at.line()),
             None => first.to_owned(),
         }
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use deltaplane_api::field;
 use deltaplane_apiserver::typepack::{self, defaults};
-use deltaplane_graph::{Graph, Gvk, Known, Lookup};
+use deltaplane_graph::{Gvk, Known, Lookup};
 use deltaplane_schema::crd;
 use serde_json::Value;
 
@@ -42,7 +42,7 @@ struct Version {
 // === impl Kinds ===
 
 impl Kinds {
-    /// Adds the kinds of a CustomResourceDefinition.
+    /// Adds the kinds of a CustomResourceDefinition, or of one that a graph makes.
     pub(super) fn add_definition(&mut self, crd: &Value) {
         let spec = &crd["spec"];
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
@@ -83,11 +83,6 @@ impl Kinds {
             })
             .flatten()
             .collect()
-    }
-
-    /// Adds the kind that a graph defines.
-    pub(super) fn add_graph(&mut self, graph: &Graph) {
-        self.add_definition(graph.crd());
     }
 
     /// The kind is defined by something that cannot be used.

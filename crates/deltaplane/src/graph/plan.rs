@@ -73,10 +73,10 @@ impl Question {
         if told.is_empty() {
             return Err(no_instance(&set));
         }
-        self.tell(&set, &told)
+        self.tell(&told)
     }
 
-    fn tell(&self, set: &Set, told: &[(&Graph, Played)]) -> Result<Said, GraphError> {
+    fn tell(&self, told: &[(&Graph, Played)]) -> Result<Said, GraphError> {
         let mut err = unused(told);
         let good = told.iter().all(|(_, played)| played.good());
         let out = match self.output {
@@ -101,7 +101,6 @@ impl Question {
                 json_stream(all.iter().collect())
             }
         };
-        let _ = set;
         Ok(Said { out, err, good })
     }
 }
@@ -145,10 +144,7 @@ impl World {
 }
 
 pub(super) fn no_instance(set: &Set) -> GraphError {
-    let kinds = set
-        .asked()
-        .map(|one| format!("{} ", one.gvk()).trim_end().to_owned());
-    let kinds: Vec<String> = kinds.collect();
+    let kinds: Vec<String> = set.asked().map(|one| one.gvk().to_string()).collect();
     GraphError::NoInstance {
         kinds: kinds.join(" or "),
     }

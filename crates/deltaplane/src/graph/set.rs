@@ -72,7 +72,7 @@ impl Set {
         self.definitions.iter().filter(|one| !one.aside)
     }
 
-    /// Those that were asked for and are valid. All of them, or what is wrong.
+    /// Those that were asked for and are valid.
     pub(super) fn graphs(&self) -> Vec<(&Compiled, &Graph)> {
         let asked = self.asked();
         asked
@@ -130,16 +130,27 @@ impl Set {
         }
     }
 
+    /// Which definition makes a kind: of several the first that was asked for.
+    fn makers(&self) -> BTreeMap<Gvk, usize> {
+        let mut makers = BTreeMap::new();
+        for (at, one) in self.definitions.iter().enumerate().rev() {
+            let other = makers
+                .get(&one.gvk())
+                .map(|other| &self.definitions[*other]);
+            if other.is_none_or(|other: &Compiled| other.aside || !one.aside) {
+                makers.insert(one.gvk(), at);
+            }
+        }
+        makers
+    }
+
     /// Compiles all definitions, those first whose kinds others use.
     fn compile(&mut self) {
-        let defined = self.definitions.iter().enumerate();
-        let defined: BTreeMap<Gvk, usize> = defined.map(|(at, one)| (one.gvk(), at)).collect();
+        let makers = self.makers();
         let uses = |one: &Compiled| -> BTreeSet<usize> {
             let kinds = one.definition.kinds();
-            kinds
-                .iter()
-                .filter_map(|kind| defined.get(kind).copied())
-                .collect()
+            let used = kinds.iter().filter_map(|kind| makers.get(kind));
+            used.copied().collect()
         };
         let mut waits: Vec<BTreeSet<usize>> = self.definitions.iter().map(uses).collect();
         let mut users: Vec<Vec<usize>> = vec![Vec::new(); waits.len()];
@@ -153,7 +164,7 @@ impl Set {
         let mut left: BTreeSet<usize> = (0..waits.len()).collect();
         while let Some(at) = ready.pop() {
             left.remove(&at);
-            self.compile_one(at);
+            self.compile_one(at, &makers);
             for user in &users[at] {
                 waits[*user].remove(&at);
                 if waits[*user].is_empty() {
@@ -161,28 +172,34 @@ impl Set {
                 }
             }
         }
-        // These use each other's kinds.
+        // These use each other's kinds, or those of others that do.
         for at in &left {
             let one = &self.definitions[*at];
-            let why = format!("{} and this use each other", one.title());
+            let why = format!("{} uses kinds that need each other", one.title());
             self.kinds.add_broken(one.gvk(), why);
         }
-        left.into_iter().for_each(|at| self.compile_one(at));
+        left.into_iter()
+            .for_each(|at| self.compile_one(at, &makers));
     }
 
-    fn compile_one(&mut self, at: usize) {
+    fn compile_one(&mut self, at: usize, makers: &BTreeMap<Gvk, usize>) {
         let one = &self.definitions[at];
+        let (gvk, place) = (one.gvk(), one.place.clone());
+        let makes = makers.get(&gvk) == Some(&at);
         self.kinds.prepare(&one.definition.kinds());
         match compile(&one.definition, &|gvk| self.kinds.look_up(gvk)) {
             Ok(graph) => {
-                self.kinds.add_graph(&graph);
-                self.kinds.prepare(&BTreeSet::from([one.gvk()]));
+                if makes {
+                    self.kinds.add_definition(graph.crd());
+                    self.kinds.prepare(&BTreeSet::from([gvk]));
+                }
                 self.definitions[at].graph = Some(graph);
             }
             Err(problems) => {
-                let why = format!("{} has problems", one.title());
-                self.kinds.add_broken(one.gvk(), why);
-                let place = one.place.clone();
+                if makes {
+                    let why = format!("{} has problems", one.title());
+                    self.kinds.add_broken(gvk, why);
+                }
                 self.report(&place, &problems);
             }
         }

@@ -200,7 +200,7 @@ fn line(drawing: &Drawing<'_>, index: NodeIndex, node: &Node) -> String {
             .collect();
         line.push_str(&format!(", reads {} too", others.join(", ")));
     }
-    if let Some(State { word, why }) = drawing.state(index) {
+    if let Some(State { word, why, .. }) = drawing.state(index) {
         match why.as_str() {
             "" => line.push_str(&format!("  [{word}]")),
             why => line.push_str(&format!("  [{word}: {why}]")),

@@ -24,8 +24,8 @@ pub(super) struct Diff {
     pub(super) status: Vec<ValueChange>,
     /// Gates of instances.
     pub(super) gates: Vec<ValueChange>,
-    pub(super) added: Vec<String>,
-    pub(super) removed: Vec<String>,
+    pub(super) added: Vec<Whole>,
+    pub(super) removed: Vec<Whole>,
     pub(super) changed: Vec<NodeChange>,
     /// The nodes before and now, if those that stay come in another order.
     pub(super) order: Option<(Vec<String>, Vec<String>)>,
@@ -36,6 +36,14 @@ pub(super) struct Named {
     pub(super) title: String,
     pub(super) kind: String,
     pub(super) version: String,
+}
+
+/// A node that only one side has.
+pub(super) struct Whole {
+    pub(super) id: String,
+    pub(super) kind: String,
+    /// Its objects are those of others.
+    pub(super) external: bool,
 }
 
 pub(super) struct KindChange {
@@ -92,22 +100,21 @@ pub(super) fn compare(old: Side<'_>, new: Side<'_>) -> Diff {
     let (old_spec, new_spec) = (old.definition.spec(), new.definition.spec());
     let old_nodes: BTreeMap<&str, &Node> = by_id(old.graph);
     let new_nodes: BTreeMap<&str, &Node> = by_id(new.graph);
-    let titled = |node: &&Node| format!("{}: {}", node.id(), node.gvk());
+    let whole = |node: &Node| Whole {
+        id: node.id().to_owned(),
+        kind: node.gvk().to_string(),
+        external: node.is_external(),
+    };
     let added = new.graph.nodes().iter();
     let added = added.filter(|node| !old_nodes.contains_key(node.id()));
     let removed = old.graph.nodes().iter();
     let removed = removed.filter(|node| !new_nodes.contains_key(node.id()));
-    let (added, removed) = (
-        added.map(|node| titled(&node)).collect(),
-        removed.map(|node| titled(&node)).collect(),
-    );
     let kept = new.graph.nodes().iter();
     let kept = kept.filter_map(|node| Some((*old_nodes.get(node.id())?, node)));
     let changed = kept
         .filter_map(|pair| node_change(&old, &new, pair))
         .collect();
-    let only = |spec: &Value, fields: &[&str]| -> Value { pick(spec, fields) };
-    let gates = (only(old_spec, &GATES), only(new_spec, &GATES));
+    let gates = (pick(old_spec, &GATES), pick(new_spec, &GATES));
     Diff {
         kind: kind_changes(old.graph.crd(), new.graph.crd()),
         status: values(
@@ -116,8 +123,8 @@ pub(super) fn compare(old: Side<'_>, new: Side<'_>) -> Diff {
             "status",
         ),
         gates: values(&gates.0, &gates.1, ""),
-        added,
-        removed,
+        added: added.map(whole).collect(),
+        removed: removed.map(whole).collect(),
         changed,
         order: order(old.graph, new.graph),
         from: named(&old),

@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde_json::{Value, json};
 
-use super::compare::{Diff, Named, NodeChange, ValueChange};
+use super::compare::{Diff, Named, NodeChange, ValueChange, Whole};
 
 /// Of a value so many characters are shown.
 const MAX_SHOWN: usize = 100;
@@ -65,10 +65,14 @@ fn nodes(diff: &Diff) -> String {
     }
     let mut text = "\nResources:\n".to_owned();
     for node in &diff.added {
-        text.push_str(&format!("+ {node}\n"));
+        text.push_str(&format!("+ {}: {}\n", node.id, node.kind));
     }
     for node in &diff.removed {
-        text.push_str(&format!("- {node}: what it made is deleted\n"));
+        text.push_str(&format!("- {}: {}", node.id, node.kind));
+        text.push_str(match node.external {
+            true => "\n",
+            false => ": what it made is deleted\n",
+        });
     }
     for node in &diff.changed {
         text.push_str(&changed(node));
@@ -117,10 +121,9 @@ impl fmt::Display for ValueChange {
 
 /// Texts as they are written, everything else as JSON; not too long.
 fn shown(value: &Value) -> String {
-    let text = match value {
-        Value::String(text) if text.contains("${") && !text.contains('\n') => text.clone(),
-        value => value.to_string(),
-    };
+    let text = value.as_str();
+    let text = text.filter(|text| text.contains("${") && !text.contains('\n'));
+    let text = text.map_or_else(|| value.to_string(), str::to_owned);
     match text.char_indices().nth(MAX_SHOWN) {
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text,
@@ -144,6 +147,11 @@ pub(super) fn json(diff: &Diff) -> Value {
             "readsNoMore": node.reads_not,
         })
     });
+    let whole = |nodes: &[Whole]| -> Vec<Value> {
+        let nodes = nodes.iter();
+        let nodes = nodes.map(|node| json!({"id": node.id, "kind": node.kind}));
+        nodes.collect()
+    };
     let order = diff.order.as_ref();
     json!({
         "from": named(&diff.from),
@@ -153,8 +161,8 @@ pub(super) fn json(diff: &Diff) -> Value {
         "status": changes(&diff.status),
         "gates": changes(&diff.gates),
         "resources": {
-            "added": diff.added,
-            "removed": diff.removed,
+            "added": whole(&diff.added),
+            "removed": whole(&diff.removed),
             "changed": changed.collect::<Vec<_>>(),
         },
         "order": order.map(|(old, new)| json!({"from": old, "to": new})),

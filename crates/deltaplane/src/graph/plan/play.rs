@@ -117,9 +117,9 @@ impl<'a> Play<'a> {
                     self.insert(&node, id, document.json.clone(), None)?;
                 }
                 (Some(node), false) => {
-                    let name = label(labels::INSTANCE_NAME).unwrap_or("another instance");
-                    self.foreign
-                        .insert(id.clone(), Owner(format!("{node} of {name}")));
+                    let name = label(labels::INSTANCE_NAME).unwrap_or_default();
+                    let owner = Owner(format!("{node} of the instance {name}"));
+                    self.foreign.insert(id.clone(), owner);
                     self.pool.insert(id, document.json.clone());
                 }
                 (None, _) => {

@@ -17,6 +17,8 @@ pub(in crate::graph) struct State {
     pub(in crate::graph) word: &'static str,
     /// The rest of the sentence; empty if there is nothing to say.
     pub(in crate::graph) why: String,
+    /// The expression that it is about, and where that is in the definition.
+    expression: Option<(String, String)>,
 }
 
 /// So many objects of a node are listed.
@@ -36,7 +38,7 @@ pub(super) fn text(graph: &Graph, played: &Played) -> Result<String, GraphError>
     }
     let mut table = Table::new(&["RESOURCE", "STATE", "OBJECT", "WHY"]);
     for (index, node) in graph.indexed() {
-        let State { word, why } = state(graph, &played.plan, index);
+        let State { word, why, .. } = state(graph, &played.plan, index);
         let mut rows = objects(&played.plan, index).into_iter();
         let (first, cause) = rows.next().unwrap_or_default();
         let why = match cause.is_empty() {
@@ -56,6 +58,7 @@ pub(super) fn text(graph: &Graph, played: &Played) -> Result<String, GraphError>
     for prune in &played.plan.prune {
         text.push_str(&format!("delete {} of {}\n", prune.id, prune.node));
     }
+    text.push_str(&expressions(graph, &played.plan));
     text.push_str(&status(&played.plan)?);
     text.push_str(&format!("\n{}\n", verdict(played)));
     Ok(text)
@@ -123,35 +126,88 @@ fn id(standing: &Standing) -> Option<&ObjectId> {
 fn cause(why: Cause) -> &'static str {
     match why {
         Cause::Absent => "it is not there",
-        Cause::Changed => "it is to be another",
+        Cause::Changed => "its content changes",
         Cause::Drifted => "somebody changed it",
     }
 }
 
 /// How a node stands.
 pub(in crate::graph) fn state(graph: &Graph, plan: &Plan, index: NodeIndex) -> State {
-    let (word, why) = match &plan.nodes[index.get()] {
+    let is = State::new;
+    match &plan.nodes[index.get()] {
         Standing::Excluded(Exclusion::Condition { source }) => {
-            ("excluded", format!("{source} does not hold"))
+            is("excluded", UNMET).about(source, &conditions(graph, index, "includeWhen"))
         }
         Standing::Excluded(Exclusion::With(other)) => {
-            ("excluded", format!("with {}", graph.node(*other).id()))
+            is("excluded", &format!("with {}", graph.node(*other).id()))
         }
-        Standing::Blocked { on } => ("blocked", blocked(graph, plan, index, on)),
-        Standing::Waiting(wait) => ("waiting", waits(wait)),
-        Standing::Failed(wrong) => ("failed", fails(wrong)),
-        Standing::Taken { owner, .. } => ("taken", format!("it is {}'s", owner.0)),
-        Standing::Ending { .. } => (
-            "ending",
-            "it is being deleted, and made anew then".to_owned(),
-        ),
-        Standing::Applying { objects: 1 } => ("apply", String::new()),
-        Standing::Applying { objects } => ("apply", format!("{objects} objects")),
-        Standing::Missing { .. } => ("missing", "others have to make it".to_owned()),
-        Standing::NotReady(NotReady { why, .. }) => ("not ready", unready(why)),
-        Standing::Ready => ("ready", String::new()),
-    };
-    State { word, why }
+        Standing::Blocked { on } => is("blocked", &blocked(graph, plan, index, on)),
+        Standing::Waiting(wait) => is("waiting", "").waiting(wait),
+        Standing::Failed(wrong) => is("failed", "").failing(wrong),
+        Standing::Taken { owner, .. } => is("taken", &format!("it belongs to {}", owner.0)),
+        Standing::Ending { .. } => is("ending", "it is being deleted, and made anew then"),
+        Standing::Applying { objects: 1 } => is("apply", ""),
+        Standing::Applying { objects } => is("apply", &format!("{objects} objects")),
+        Standing::Missing { .. } => is("missing", "others have to make it"),
+        Standing::NotReady(NotReady { why, .. }) => match why {
+            Unready::Condition { source } => {
+                is("not ready", UNMET).about(source, &conditions(graph, index, "readyWhen"))
+            }
+            Unready::Waiting(wait) => is("not ready", "").waiting(wait),
+            Unready::Failed(wrong) => is("not ready", "").failing(wrong),
+            Unready::Stale {
+                observed,
+                generation,
+            } => is(
+                "not ready",
+                &format!("its status is of generation {observed}, and it is at {generation}"),
+            ),
+        },
+        Standing::Ready => is("ready", ""),
+    }
+}
+
+const UNMET: &str = "a condition does not hold";
+
+/// Where the conditions of a node are.
+fn conditions(graph: &Graph, index: NodeIndex, field: &str) -> String {
+    let source = graph.node(index).source();
+    format!("spec.resources[{source}].{field}")
+}
+
+// === impl State ===
+
+impl State {
+    fn new(word: &'static str, why: &str) -> Self {
+        Self {
+            word,
+            why: why.to_owned(),
+            expression: None,
+        }
+    }
+
+    fn about(self, source: &str, place: &str) -> Self {
+        let expression = Some((one_line(source), place.to_owned()));
+        Self { expression, ..self }
+    }
+
+    fn waiting(self, wait: &Wait) -> Self {
+        let why = format!("waits for {}", wait.path);
+        Self { why, ..self }.about(&wait.source, &wait.place)
+    }
+
+    fn failing(self, wrong: &Wrong) -> Self {
+        match &wrong.source {
+            Some(source) => {
+                let why = wrong.message.clone();
+                Self { why, ..self }.about(source, &wrong.place)
+            }
+            None => {
+                let why = format!("{}, at {}", wrong.message, wrong.place);
+                Self { why, ..self }
+            }
+        }
+    }
 }
 
 /// By which others, and what these wait for.
@@ -161,71 +217,44 @@ fn blocked(graph: &Graph, plan: &Plan, index: NodeIndex, on: &[NodeIndex]) -> St
     let Some(&root) = plan.chain(index).last().filter(|root| **root != index) else {
         return by;
     };
-    let State { word, why } = match &plan.nodes[root.get()] {
-        Standing::Applying { .. } => State {
-            word: "is applied first",
-            why: String::new(),
-        },
-        Standing::Blocked { .. } => return by,
-        Standing::Excluded(_)
-        | Standing::Waiting(_)
-        | Standing::Failed(_)
-        | Standing::Taken { .. }
-        | Standing::Ending { .. }
-        | Standing::Missing { .. }
-        | Standing::NotReady(_)
-        | Standing::Ready => state(graph, plan, root),
+    // What holds it up is not always the first that it reads.
+    let who = match on {
+        [only] if *only == root => "it".to_owned(),
+        _ => graph.node(root).id().to_owned(),
     };
-    let root = graph.node(root).id();
-    match why.as_str() {
-        "" => format!("{by}: {root} {word}"),
-        why => format!("{by}: {root} is {word}: {why}"),
-    }
-}
-
-fn waits(wait: &Wait) -> String {
-    format!(
-        "for {}, in {} at {}",
-        wait.path,
-        expression(&wait.source),
-        wait.place
-    )
-}
-
-fn fails(wrong: &Wrong) -> String {
-    match &wrong.source {
-        Some(source) => {
-            format!(
-                "{}, in {} at {}",
-                wrong.message,
-                expression(source),
-                wrong.place
-            )
-        }
-        None => format!("{}, at {}", wrong.message, wrong.place),
-    }
-}
-
-fn unready(why: &Unready) -> String {
-    match why {
-        Unready::Condition { source } => format!("{source} does not hold"),
-        Unready::Waiting(wait) => waits(wait),
-        Unready::Failed(wrong) => fails(wrong),
-        Unready::Stale {
-            observed,
-            generation,
-        } => format!("its status is of generation {observed}, and it is at {generation}"),
+    let State { word, why, .. } = state(graph, plan, root);
+    match (&plan.nodes[root.get()], why.as_str()) {
+        (Standing::Applying { .. }, _) => format!("{by}: {who} is applied first"),
+        (_, "") => format!("{by}: {who} is {word}"),
+        (_, why) => format!("{by}: {who} is {word}: {why}"),
     }
 }
 
 /// An expression on one line, and not too long.
-fn expression(source: &str) -> String {
-    const MOST: usize = 60;
+fn one_line(source: &str) -> String {
+    const MOST: usize = 160;
     let line = source.split_whitespace().collect::<Vec<_>>().join(" ");
     match line.char_indices().nth(MOST) {
         Some((end, _)) => format!("{}…", &line[..end]),
         None => line,
     }
+}
+
+/// The expressions that nodes wait for, with the places where they are.
+fn expressions(graph: &Graph, plan: &Plan) -> String {
+    let mut text = String::new();
+    for (index, node) in graph.indexed() {
+        let State {
+            word,
+            why,
+            expression,
+        } = state(graph, plan, index);
+        if let Some((source, place)) = expression {
+            text.push_str(&format!("\n{} is {word}: {why}\n", node.id()));
+            text.push_str(&format!("  | {source}\n  at {place}\n"));
+        }
+    }
+    text
 }
 
 /// What the status says, and what it does not say yet.
@@ -273,7 +302,7 @@ pub(super) fn waiting(graph: &Graph, played: &Played) -> String {
             | Standing::Ending { .. }
             | Standing::Missing { .. }
             | Standing::NotReady(_) => {
-                let State { word, why } = state(graph, &played.plan, index);
+                let State { word, why, .. } = state(graph, &played.plan, index);
                 text.push_str(&format!("{} is {word}: {why}\n", node.id()));
             }
         }
@@ -316,7 +345,11 @@ pub(super) fn json(graph: &Graph, played: &Played) -> Value {
 
 fn node_json(graph: &Graph, plan: &Plan, index: NodeIndex) -> Value {
     let node = graph.node(index);
-    let State { word, why } = state(graph, plan, index);
+    let State {
+        word,
+        why,
+        expression,
+    } = state(graph, plan, index);
     let mut json = json!({
         "id": node.id(),
         "apiVersion": node.gvk().api_version(),
@@ -346,15 +379,12 @@ fn node_json(graph: &Graph, plan: &Plan, index: NodeIndex) -> Value {
         | Standing::Missing { .. }
         | Standing::Ready => None,
     };
-    if let Some(Wait {
-        path,
-        source,
-        place,
-    }) = wait
-    {
-        json["waitingFor"] = path.to_string().into();
-        json["expression"] = source.as_str().into();
-        json["path"] = place.as_str().into();
+    if let Some(wait) = wait {
+        json["waitingFor"] = wait.path.to_string().into();
+    }
+    if let Some((source, place)) = expression {
+        json["expression"] = source.into();
+        json["path"] = place.into();
     }
     json
 }
