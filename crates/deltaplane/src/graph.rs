@@ -14,6 +14,7 @@ mod svg;
 mod tests;
 mod tree;
 
+use std::collections::BTreeSet;
 use std::io;
 
 use clap::{Args, Subcommand, ValueEnum};
@@ -208,10 +209,11 @@ impl Validate {
             return Err(GraphError::NoDefinition);
         }
         let (instances, skipped) = instances(&mut set);
+        let wrong: BTreeSet<_> = set.wrong.iter().map(|wrong| &wrong.place).collect();
         let valid: Vec<Value> = set
             .graphs()
             .into_iter()
-            .filter(|(one, _)| set.wrong.iter().all(|wrong| wrong.place != one.place))
+            .filter(|(one, _)| !wrong.contains(&one.place))
             .map(|(one, graph)| summary(&one.title(), &one.place, graph))
             .collect();
         let good = set.wrong.is_empty();
@@ -236,10 +238,10 @@ impl Validate {
 /// Checks the instances of all graphs: those that are valid, and what is said of other objects.
 fn instances(set: &mut Set) -> (Vec<Value>, String) {
     let (mut valid, mut wrong) = (Vec::new(), Vec::new());
-    let mut seen = Vec::new();
+    let mut seen = BTreeSet::new();
     for (_, graph) in set.graphs() {
         for document in set.instances(graph) {
-            seen.push(document.place.clone());
+            seen.insert(document.place.clone());
             let checked = set.check(graph, &document.json);
             if checked.wrong.is_empty() {
                 valid.push(json!({"name": document.name(), "kind": graph.kind().kind,
@@ -251,7 +253,7 @@ fn instances(set: &mut Set) -> (Vec<Value>, String) {
             }));
         }
     }
-    let defined: Vec<_> = set.definitions.iter().map(set::Compiled::gvk).collect();
+    let defined: BTreeSet<_> = set.definitions.iter().map(set::Compiled::gvk).collect();
     let others = set.others.iter();
     let others = others.filter(|other| !seen.contains(&other.place));
     let skipped = others.map(|other| match other.gvk() {

@@ -246,6 +246,8 @@ impl Part<'_> {
         let first = text.lines().next().unwrap_or_default();
         let first = first.trim_start_matches("error: ");
         let first = first.split(" at line ").next().unwrap_or_default();
+        // Options are for programs to set.
+        let first = first.split(", set Dup").next().unwrap_or_default();
         match fault.location() {
             Some(at) => format!("line {}: {first}", self.before as u64 + at.line()),
             None => first.to_owned(),

@@ -17,8 +17,8 @@ pub(super) struct Kinds {
     given: BTreeMap<Gvk, Given>,
     /// Of Kubernetes, as far as they were asked for.
     builtin: RefCell<BTreeMap<Gvk, Arc<Known>>>,
-    /// What was asked for and is not known.
-    absent: RefCell<BTreeSet<Gvk>>,
+    /// Which versions of a kind were given, by its name.
+    versions: BTreeMap<String, BTreeSet<String>>,
 }
 
 /// A kind that was given.
@@ -67,6 +67,8 @@ impl Kinds {
                     accepted: false,
                 },
             };
+            let versions = self.versions.entry(gvk.kind.clone()).or_default();
+            versions.insert(gvk.api_version());
             self.given.insert(gvk, Given::Unread(unread));
         }
     }
@@ -122,7 +124,6 @@ impl Kinds {
             return Lookup::Known(known.clone());
         }
         let Some(kind) = builtin(gvk) else {
-            self.absent.borrow_mut().insert(gvk.clone());
             return Lookup::Absent;
         };
         let schema = typepack::load().schema(kind);
@@ -134,32 +135,19 @@ impl Kinds {
 
     /// What to do about a kind that is not known, if the message is about one.
     pub(super) fn hint(&self, message: &str) -> Option<String> {
-        let absent = self.absent.borrow();
-        let gvk = absent
-            .iter()
-            .find(|gvk| message == format!("there is no kind {gvk}"))?;
-        let given = self
-            .given
-            .keys()
-            .map(|one| (one.kind.as_str(), one.api_version()));
-        let pack = typepack::load().kinds().iter().filter(|kind| is_kept(kind));
-        let pack = pack.map(|kind| {
-            (
-                kind.kind,
-                Gvk::new(kind.group, kind.version, "").api_version(),
-            )
-        });
-        let mut others: Vec<String> = given
-            .chain(pack)
-            .filter(|(kind, _)| *kind == gvk.kind)
-            .map(|(_, version)| version)
-            .collect();
-        others.sort();
-        others.dedup();
-        Some(match others.as_slice() {
-            [] => "give its CustomResourceDefinition with --crds".to_owned(),
-            others => format!("there is {} of {}", gvk.kind, others.join(", ")),
-        })
+        let (_, kind) = message
+            .strip_prefix("there is no kind ")?
+            .rsplit_once(' ')?;
+        let given = self.versions.get(kind).into_iter().flatten().cloned();
+        let pack = typepack::load().kinds().iter();
+        let pack = pack.filter(|one| one.kind == kind && is_kept(one));
+        let pack = pack.map(|one| Gvk::new(one.group, one.version, one.kind).api_version());
+        let others: BTreeSet<String> = given.chain(pack).collect();
+        if others.is_empty() {
+            return Some("give its CustomResourceDefinition with --crds".to_owned());
+        }
+        let others: Vec<String> = others.into_iter().collect();
+        Some(format!("there is {kind} of {}", others.join(", ")))
     }
 
     /// What the API would make of an object before it keeps it.

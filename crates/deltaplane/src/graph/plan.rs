@@ -8,7 +8,7 @@ use clap::{Args, ValueEnum};
 use deltaplane_graph::Graph;
 use serde_json::Value;
 
-use super::documents::Documents;
+use super::documents::{Document, Documents};
 use super::set::{Checked, Set};
 use super::{Files, GraphError, json_stream, refused, refused_at, valid, yaml};
 use crate::said::Said;
@@ -48,6 +48,16 @@ pub(super) struct World {
     assume_applied: bool,
 }
 
+/// The same, read.
+pub(super) struct Given {
+    there: Vec<Document>,
+    changes: Vec<Change>,
+    assume_applied: bool,
+}
+
+/// So many ids are named to whoever mistyped one.
+const MAX_IDS: usize = 50;
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Output {
     Table,
@@ -63,9 +73,13 @@ impl Question {
             Ok(set) => set,
             Err(said) => return Ok(said),
         };
+        let given = match self.world.read(&set)? {
+            Ok(given) => given,
+            Err(said) => return Ok(said),
+        };
         let mut told = Vec::new();
         for (_, graph) in set.graphs() {
-            match self.world.play(&set, graph)? {
+            match given.play(&set, graph)? {
                 Ok(played) => told.extend(played.into_iter().map(|played| (graph, played))),
                 Err(said) => return Ok(said),
             }
@@ -108,38 +122,65 @@ impl Question {
 // === impl World ===
 
 impl World {
-    /// Plans for every instance of a graph, or says what is wrong.
-    pub(super) fn play(
-        &self,
-        set: &Set,
-        graph: &Graph,
-    ) -> Result<Result<Vec<Played>, Said>, GraphError> {
+    /// Reads what was given, or says what is wrong.
+    pub(super) fn read(&self, set: &Set) -> Result<Result<Given, Said>, GraphError> {
         let there = Documents::read(&self.observed)?;
         if !there.wrong.is_empty() {
             return Ok(Err(refused(&there.wrong)));
         }
         let changes = self.changes.iter().map(|text| text.parse::<Change>());
         let changes: Vec<Change> = changes.collect::<Result<_, _>>()?;
+        let graphs = set.graphs();
+        for change in changes.iter().filter(|change| !change.is_of_instance()) {
+            if graphs
+                .iter()
+                .all(|(_, graph)| graph.find(&change.node).is_none())
+            {
+                let ids = graphs.iter().flat_map(|(_, graph)| graph.order());
+                let ids: Vec<&str> = ids.take(MAX_IDS).collect();
+                return Err(GraphError::Set {
+                    text: change.text().to_owned(),
+                    why: format!("no resource is {:?}, but {}", change.node, ids.join(", ")),
+                });
+            }
+        }
+        Ok(Ok(Given {
+            there: there.list,
+            changes,
+            assume_applied: self.assume_applied,
+        }))
+    }
+
+    /// Whether there is more to it than an instance.
+    pub(super) fn is_given(&self) -> bool {
+        !self.observed.is_empty() || !self.changes.is_empty() || self.assume_applied
+    }
+}
+
+// === impl Given ===
+
+impl Given {
+    /// Plans for every instance of a graph, or says what is wrong.
+    pub(super) fn play(
+        &self,
+        set: &Set,
+        graph: &Graph,
+    ) -> Result<Result<Vec<Played>, Said>, GraphError> {
         let mut played = Vec::new();
         for document in set.instances(graph) {
             let mut json = document.json.clone();
-            for change in changes.iter().filter(|change| change.is_of_instance()) {
+            for change in self.changes.iter().filter(|change| change.is_of_instance()) {
                 change.apply(&mut json)?;
             }
             let Checked { json, wrong } = set.check(graph, &json);
             if !wrong.is_empty() {
                 return Ok(Err(refused_at(&document.place, wrong)));
             }
-            let mut play = Play::new(&set.kinds, graph, json, &changes)?;
-            play.observe(&there.list)?;
+            let mut play = Play::new(&set.kinds, graph, json, &self.changes);
+            play.observe(&self.there)?;
             played.push(play.run(self.assume_applied)?);
         }
         Ok(Ok(played))
-    }
-
-    /// Whether there is more to it than an instance.
-    pub(super) fn is_given(&self) -> bool {
-        !self.observed.is_empty() || !self.changes.is_empty() || self.assume_applied
     }
 }
 

@@ -206,12 +206,12 @@ impl Set {
     }
 
     /// The objects of a graph's kind.
-    pub(super) fn instances(&self, graph: &Graph) -> impl Iterator<Item = &Document> {
+    pub(super) fn instances<'s>(&'s self, graph: &'s Graph) -> impl Iterator<Item = &'s Document> {
         let kind = graph.kind();
-        let gvk = Gvk::new(&kind.group, &kind.version, &kind.kind);
+        let version = format!("{}/{}", kind.group, kind.version);
         self.others
             .iter()
-            .filter(move |other| other.gvk().as_ref() == Some(&gvk))
+            .filter(move |other| other.kind() == kind.kind && other.api_version() == version)
     }
 
     /// An instance as the API would keep it, and all that is wrong with it.

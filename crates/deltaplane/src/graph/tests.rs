@@ -61,11 +61,11 @@ fn examples_are_valid() {
     check(
         "validate -f @",
         expect![[r#"
-        ok tenants: kind Tenants, 2 resources, order namespaces → limits
-        ok webapp: kind WebApp, 3 resources, order config → deployment → service
-        ok all: instance of Tenants
-        ok shop: instance of WebApp
-    "#]],
+            ok tenants: kind Tenants, 2 resources, order namespaces → settings
+            ok webapp: kind WebApp, 3 resources, order config → deployment → service
+            ok all: instance of Tenants
+            ok shop: instance of WebApp
+        "#]],
     );
 }
 
@@ -119,6 +119,17 @@ fn documents_that_expand_are_refused() {
         src/graph/tests/bomb.yaml: it is not YAML: line 1: it has more values or aliases than can be read
         1 problem in 1 document
         [1]
+    "#]],
+    );
+}
+
+#[test]
+fn nothing_that_was_read_moves_the_cursor() {
+    check(
+        "validate -f :escapes.yaml -f @webapp.yaml",
+        expect![[r#"
+        ok webapp: kind WebApp, 3 resources, order config → deployment → service
+        src/graph/tests/escapes.yaml: not looked at: v1 �[31mred is no definition
     "#]],
     );
 }
@@ -219,18 +230,18 @@ fn what_can_be_applied_now() {
     check(
         &format!("plan {TENANTS}"),
         expect![[r#"
-        Tenants all
+            Tenants all
 
-        RESOURCE     STATE     OBJECT                     WHY
-        namespaces   apply     Namespace tenant-acme      it is not there
-                               Namespace tenant-initech   it is not there
-        limits       blocked                              by namespaces: it is applied first
+            RESOURCE     STATE     OBJECT                     WHY
+            namespaces   apply     Namespace tenant-acme      it is not there
+                                   Namespace tenant-initech   it is not there
+            settings     blocked                              by namespaces: it is applied first
 
-        Status:
-          namespaces: []
+            Status:
+              namespaces: []
 
-        To apply now: 2.
-    "#]],
+            To apply now: 2.
+        "#]],
     );
     check_file(
         &format!("plan {TENANTS} --assume-applied -o yaml"),
@@ -373,7 +384,7 @@ fn one_of_a_collection_is_changed() {
             Then:
             RESOURCE     STATE       OBJECT                     WHY
             namespaces   not ready   Namespace tenant-initech   a condition does not hold
-            limits       blocked                                by namespaces: it is not ready: a condition does not hold
+            settings     blocked                                by namespaces: it is not ready: a condition does not hold
 
             namespaces is not ready: a condition does not hold
               | ${each.status.phase == "Active"}
@@ -447,7 +458,7 @@ fn what_was_printed_can_be_read_again() {
 
             RESOURCE     STATE   OBJECT   WHY
             namespaces   ready
-            limits       ready
+            settings     ready
 
             Status:
               namespaces:
@@ -464,7 +475,7 @@ fn what_was_printed_can_be_read_again() {
             Tenants all
 
             Taken to be applied, pass 1:
-              delete ResourceQuota tenant-initech/limits of limits
+              delete ConfigMap tenant-initech/settings of settings
 
             Taken to be applied, pass 2:
               delete Namespace tenant-initech of namespaces
@@ -472,7 +483,7 @@ fn what_was_printed_can_be_read_again() {
             Then:
             RESOURCE     STATE   OBJECT   WHY
             namespaces   ready
-            limits       ready
+            settings     ready
 
             Status:
               namespaces:
@@ -599,23 +610,23 @@ fn graphs_are_drawn() {
     check(
         "tree -f @webapp.yaml -f @tenants.yaml",
         expect![[r#"
-        webapp: WebApp (kro.run/v1alpha1)
-        └─ config: v1 ConfigMap
-           └─ deployment: apps/v1 Deployment
-              │  ready when deployment.status.availableReplicas == deployment.spec.replicas
-              └─ service: v1 Service
-                    included when schema.spec.service.enabled
-        status.address: reads service
-        status.availableReplicas: reads deployment
+            webapp: WebApp (kro.run/v1alpha1)
+            └─ config: v1 ConfigMap
+               └─ deployment: apps/v1 Deployment
+                  │  ready when deployment.status.availableReplicas == deployment.spec.replicas
+                  └─ service: v1 Service
+                        included when schema.spec.service.enabled
+            status.address: reads service
+            status.availableReplicas: reads deployment
 
-        tenants: Tenants (kro.run/v1alpha1)
-        └─ namespaces: v1 Namespace
-           │  for each tenant in schema.spec.tenants
-           │  ready when each.status.phase == "Active"
-           └─ limits: v1 ResourceQuota
-                 for each space in namespaces
-        status.namespaces: reads namespaces
-    "#]],
+            tenants: Tenants (kro.run/v1alpha1)
+            └─ namespaces: v1 Namespace
+               │  for each tenant in schema.spec.tenants
+               │  ready when each.status.phase == "Active"
+               └─ settings: v1 ConfigMap
+                     for each space in namespaces
+            status.namespaces: reads namespaces
+        "#]],
     );
     check(
         "tree -f :dense.yaml -f :dense-instance.yaml",
@@ -736,39 +747,39 @@ fn different_kinds_are_compared() {
     check(
         "diff -f @webapp.yaml -f @tenants.yaml",
         expect![[r#"
-        from webapp (kro.run/v1alpha1 WebApp, version 07f55fde99)
-        to   tenants (kro.run/v1alpha1 Tenants, version c62a73142f)
+            from webapp (kro.run/v1alpha1 WebApp, version 07f55fde99)
+            to   tenants (kro.run/v1alpha1 Tenants, version 8f7fc367e0)
 
-        Kind:
-        ! names.kind: "WebApp" → "Tenants" (breaking)
-          names.listKind: "WebAppList" → "TenantsList"
-        ! names.plural: "webapps" → "tenants" (breaking)
-          names.singular: "webapp" → "tenants"
-        ! scope: "Namespaced" → "Cluster" (breaking)
-          spec.image is not required any more
-        ! spec.greeting is removed (breaking)
-        ! spec.image is removed (breaking)
-        ! spec.replicas is removed (breaking)
-        ! spec.service is removed (breaking)
-          spec.tenants is added
-        ! status.address is removed (breaking)
-        ! status.availableReplicas is removed (breaking)
-          status.namespaces is added
+            Kind:
+            ! names.kind: "WebApp" → "Tenants" (breaking)
+              names.listKind: "WebAppList" → "TenantsList"
+            ! names.plural: "webapps" → "tenants" (breaking)
+              names.singular: "webapp" → "tenants"
+            ! scope: "Namespaced" → "Cluster" (breaking)
+              spec.image is not required any more
+            ! spec.greeting is removed (breaking)
+            ! spec.image is removed (breaking)
+            ! spec.replicas is removed (breaking)
+            ! spec.service is removed (breaking)
+              spec.tenants is added
+            ! status.address is removed (breaking)
+            ! status.availableReplicas is removed (breaking)
+              status.namespaces is added
 
-        Status:
-          status.address: ${service.metadata.name}.${service.metadata.namespace}.svc is removed
-          status.availableReplicas: ${deployment.status.availableReplicas} is removed
-          status.namespaces: ${namespaces.map(one, one.metadata.name)} is added
+            Status:
+              status.address: ${service.metadata.name}.${service.metadata.namespace}.svc is removed
+              status.availableReplicas: ${deployment.status.availableReplicas} is removed
+              status.namespaces: ${namespaces.map(one, one.metadata.name)} is added
 
-        Resources:
-        + namespaces: v1 Namespace
-        + limits: v1 ResourceQuota
-        - config: v1 ConfigMap: what it made is deleted
-        - deployment: apps/v1 Deployment: what it made is deleted
-        - service: v1 Service: what it made is deleted
+            Resources:
+            + namespaces: v1 Namespace
+            + settings: v1 ConfigMap
+            - config: v1 ConfigMap: what it made is deleted
+            - deployment: apps/v1 Deployment: what it made is deleted
+            - service: v1 Service: what it made is deleted
 
-        9 breaking changes.
-    "#]],
+            9 breaking changes.
+        "#]],
     );
     check(
         "diff -f @webapp.yaml",

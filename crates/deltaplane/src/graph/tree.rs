@@ -43,9 +43,13 @@ impl Question {
             Ok(set) => set,
             Err(said) => return Ok(said),
         };
+        let given = match self.world.read(&set)? {
+            Ok(given) => given,
+            Err(said) => return Ok(said),
+        };
         let mut drawings = Vec::new();
         for (one, graph) in set.graphs() {
-            let played = match self.world.play(&set, graph)? {
+            let played = match given.play(&set, graph)? {
                 Ok(played) => played,
                 Err(said) => return Ok(said),
             };

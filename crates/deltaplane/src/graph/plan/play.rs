@@ -75,31 +75,18 @@ impl<'a> Play<'a> {
         graph: &'a Graph,
         instance: Value,
         changes: &'a [Change],
-    ) -> Result<Self, GraphError> {
-        let changes: Vec<&Change> = changes.iter().filter(|one| !one.is_of_instance()).collect();
-        for change in &changes {
-            if graph.find(&change.node).is_none() {
-                let ids: Vec<&str> = graph.order().collect();
-                return Err(GraphError::Set {
-                    text: change.text().to_owned(),
-                    why: format!(
-                        "there is no resource {:?}, but {}",
-                        change.node,
-                        ids.join(", ")
-                    ),
-                });
-            }
-        }
-        Ok(Self {
+    ) -> Self {
+        let ours = |one: &&Change| graph.find(&one.node).is_some();
+        Self {
             kinds,
             graph,
             instance,
-            changes,
+            changes: changes.iter().filter(ours).collect(),
             used: BTreeSet::new(),
             observed: Observed::default(),
             pool: BTreeMap::new(),
             foreign: BTreeMap::new(),
-        })
+        }
     }
 
     /// These objects are there.
