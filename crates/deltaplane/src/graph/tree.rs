@@ -130,9 +130,9 @@ pub(super) fn notes(node: &Node) -> Vec<(String, String)> {
 }
 
 fn gates(gate: &Gate) -> Vec<(String, String)> {
-    let when = gate.when.iter().flatten();
+    let when = gate.when().into_iter().flatten();
     let when = when.map(|one| ("propagates when".to_owned(), alone(&one.source)));
-    let order = gate.order_by.iter();
+    let order = gate.order_by().into_iter();
     let order = order.map(|one| ("in the order of".to_owned(), alone(&one.source)));
     when.chain(order).collect()
 }
