@@ -248,6 +248,8 @@ pub(crate) enum SettingsError {
     Log(#[source] deltaplane_runtime::telemetry::TelemetryError),
     #[error("--join cannot be used")]
     Join(#[source] JoinStringError),
+    #[error("workloads of a cluster that follows a hub are not simulated")]
+    Simulated,
 }
 
 // === impl Environment ===
@@ -320,6 +322,7 @@ impl Zone {
                 kubeconfig,
                 simulate,
             },
+            Some(_) if simulate => return Err(SettingsError::Simulated),
             Some(kubeconfig) => Role::Cluster { join, kubeconfig },
             None => Role::Zone { join, simulate },
         };
@@ -422,6 +425,9 @@ impl Common {
 impl SettingsError {
     pub(crate) fn hint(&self) -> &'static str {
         match self {
+            Self::Simulated => {
+                "leave --simulate-workloads out, or run the cluster alone with --standalone"
+            }
             Self::NoHome => "say where with --data-dir",
             Self::Log(_) => "set it to a level such as debug, or use --log-level",
             Self::Join(_) => "give the whole line that deltaplane token create printed at the hub",

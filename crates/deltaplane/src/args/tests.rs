@@ -117,7 +117,9 @@ fn a_zone_has_one_api() {
     let check = |line: &str, expected: Result<Option<&str>, &str>| {
         let settings = settings(line, &environment("", "/home/eve", ""));
         let found = settings.map(|settings| match settings.role {
-            Role::Cluster { kubeconfig, .. } => Some(kubeconfig),
+            Role::Cluster { kubeconfig, .. } | Role::Standalone { kubeconfig, .. } => {
+                Some(kubeconfig)
+            }
             Role::Zone { .. } | Role::Hub { .. } | Role::Up { .. } => None,
         });
         let expected = expected.map(|path| path.map(PathBuf::from));
@@ -130,6 +132,12 @@ fn a_zone_has_one_api() {
     check("zone --kubeconfig a --listen 127.0.0.1:1", Err(conflict));
     check("zone --kubeconfig a --start-empty", Err(conflict));
     check("zone --kubeconfig a manifest", Err(conflict));
+    check("zone --standalone --kubeconfig a", Ok(Some("a")));
+    check("zone --standalone --kubeconfig a --join b", Err(conflict));
+    let missing = "one or more required arguments were not provided";
+    check("zone --standalone", Err(missing));
+    let alone = "workloads of a cluster that follows a hub are not simulated";
+    check("zone --kubeconfig a --simulate-workloads", Err(alone));
 }
 
 #[test]
