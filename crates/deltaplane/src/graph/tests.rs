@@ -651,7 +651,7 @@ fn graphs_are_drawn() {
               subgraph g0["service: Backend (kro.run/v1alpha1)"]
                 g0n0["db<br/>db.example.com/v1 Database"]
                 g0n1["config<br/>v1 ConfigMap<br/>propagates when db.status.endpoint != ''"]
-                g0n2["shards<br/>v1 ConfigMap<br/>for each tag in schema.spec.tags<br/>in the order of tag"]
+                g0n2["shards<br/>v1 ConfigMap<br/>for each tag in schema.spec.tags<br/>in the order of tag.metadata.name"]
                 g0n0 --> g0n1
               end
         "#]],
@@ -710,8 +710,8 @@ fn gates_and_order_are_compared() {
     check(
         service,
         expect![[r#"
-            from service (kro.run/v1alpha1 Backend, version 3cb97e7cf4)
-            to   service (kro.run/v1alpha1 Backend, version e9ddb4012a)
+            from service (kro.run/v1alpha1 Backend, version 6b92411f5d)
+            to   service (kro.run/v1alpha1 Backend, version 41d773fac6)
 
             Status:
               status.size: ${db.spec.size} → ${database.spec.size}
