@@ -1,8 +1,8 @@
 //! A definition that was compiled: what `plan` reads, and never changes.
 //!
-//! Invariants: nodes are in topological order, a node's dependencies and what its gate reads before it; the environment's
-//! slots are `schema`, the nodes in that order, and, in a node's own environment, its iterators
-//! and `each`.
+//! Invariants: nodes are in topological order, a node's dependencies and what its gate reads before
+//! it; the environment's slots are `schema`, the nodes in that order, and, in a node's own
+//! environment, its iterators and `each`.
 
 use std::fmt;
 use std::sync::Arc;
@@ -272,7 +272,12 @@ impl Node {
         &self.gate
     }
 
-    /// Whether a gate reads it.
+    /// Whether anything holds it back.
+    pub(crate) fn is_gated(&self) -> bool {
+        self.gate.compiled().is_some()
+    }
+
+    /// Whether the gate of another reads it.
     pub(crate) fn is_watched(&self) -> bool {
         self.watched
     }

@@ -1,14 +1,18 @@
 //! From what is wanted and what there is to what is to be done now: `plan`, a pure function.
 //!
 //! Nodes are looked at in topological order. One is excluded, or blocked by another that is not
-//! ready, or waits for data, or is rendered and compared with what there is. Everything that can be
-//! applied now is in one plan; whoever applied it plans again with what the API answered, until
-//! nothing is to be done.
+//! ready, or waits for data, or is rendered and compared with what there is. If that is to change,
+//! the node's gate is asked. Everything that can be applied now is in one plan; whoever applied it
+//! plans again with what the API answered, until nothing is to be done.
+//!
+//! What a gate keeps back and is there is frozen: its readiness counts, others see it as it is, and
+//! what somebody changes of it is put right. What a gate keeps back and is not there is not ready.
 //!
 //! Not here: seeing objects, applying and deleting them (`controllers`).
 //!
 //! Invariants: the same inputs give the same plan; an object that has the content that is wanted,
-//! unchanged, is not applied again; nothing is pruned while it is not known what is wanted.
+//! unchanged, is not applied again; nothing is pruned while it is not known what is wanted; the
+//! content of an object becomes another only if its gate is open for that.
 
 mod content;
 mod gates;
@@ -18,7 +22,10 @@ mod ready;
 mod status;
 mod walk;
 
-use deltaplane_expr::{Failure, Stopped};
+use std::collections::BTreeMap;
+
+use deltaplane_expr::{Failure, Stopped, Timestamp};
+use deltaplane_propagation::Verdict;
 use serde_json::Value as Json;
 
 use crate::graph::{Graph, NodeIndex};
@@ -44,6 +51,18 @@ pub struct Inputs<'a> {
     pub taken: &'a dyn Fn(&ObjectId) -> Option<Owner>,
     /// Which program applies it, for a label.
     pub product: &'a str,
+    /// The time, for gates.
+    pub now: Timestamp,
+    /// What was last applied to an object, as it was applied, if the caller has kept it as
+    /// [`Plan::keep`] told it to.
+    pub frozen: &'a dyn Fn(&ObjectId) -> Option<Json>,
+    /// Objects that were sent to be applied, with what content, and whether they were is not known.
+    /// They are in flight until they are seen to have it, or the caller, having looked, takes them
+    /// out.
+    pub unsure: &'a BTreeMap<ObjectId, Content>,
+    /// What [`Plan::in_flight`] was last. With nothing here, an object that is not ready and is to
+    /// become something else counts as broken before, and not as in flight.
+    pub in_flight: &'a BTreeMap<ObjectId, Content>,
 }
 
 /// What is to be done now, and how everything stands.
@@ -57,6 +76,26 @@ pub struct Plan {
     pub prune: Vec<Prune>,
     /// What the instance's status says of its resources.
     pub status: Projected,
+    /// Objects that are there and should be something else, which their gates do not allow now. In
+    /// the order of the nodes.
+    pub frozen: Vec<Gated>,
+    /// Objects that are frozen, or may be as soon as more is known. Whoever keeps what was last
+    /// applied to them, for [`Inputs::frozen`], keeps them as they are whatever others do.
+    pub keep: Vec<ObjectId>,
+    /// Objects that are in flight once this is carried out, and the content that gates admitted them
+    /// to. It is kept before anything is applied, for [`Inputs::in_flight`]: so the bound of a gate
+    /// holds even when what is wanted changes on the way.
+    pub in_flight: BTreeMap<ObjectId, Content>,
+    /// When time alone may open a gate.
+    pub next: Option<Timestamp>,
+}
+
+/// An object that a gate does not let become what it should be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Gated {
+    pub node: NodeIndex,
+    pub id: ObjectId,
+    pub verdict: Verdict,
 }
 
 /// An object to be applied.
@@ -104,6 +143,10 @@ pub enum Standing {
     /// Objects are to be applied.
     Applying {
         objects: usize,
+    },
+    /// Objects are not there, and may not be made yet.
+    Gated {
+        objects: Vec<Gated>,
     },
     /// An object of others is not there.
     Missing {
@@ -202,10 +245,47 @@ impl<'a> Instance<'a> {
 // === impl Plan ===
 
 impl Plan {
-    /// Whether all that is wanted is there and ready.
+    /// Whether all that is wanted is there and ready. What is frozen is not what is wanted.
     pub fn is_ready(&self) -> bool {
         let done = |node: &Standing| matches!(node, Standing::Ready | Standing::Excluded(_));
-        self.nodes.iter().all(done)
+        self.frozen.is_empty() && self.nodes.iter().all(done)
+    }
+
+    /// Whether all that is wanted is there, ready or not.
+    pub fn is_propagated(&self) -> bool {
+        let done = |node: &Standing| match node {
+            Standing::Excluded(_)
+            | Standing::Missing { .. }
+            | Standing::NotReady(_)
+            | Standing::Ready => true,
+            Standing::Blocked { .. }
+            | Standing::Waiting(_)
+            | Standing::Failed(_)
+            | Standing::Taken { .. }
+            | Standing::Ending { .. }
+            | Standing::Applying { .. }
+            | Standing::Gated { .. } => false,
+        };
+        self.frozen.is_empty() && self.nodes.iter().all(done)
+    }
+
+    /// What gates keep back of a node: what is frozen, or what is not there.
+    pub fn gated(&self, node: NodeIndex) -> impl Iterator<Item = &Gated> {
+        let absent = match &self.nodes[node.get()] {
+            Standing::Gated { objects } => objects.as_slice(),
+            Standing::Excluded(_)
+            | Standing::Blocked { .. }
+            | Standing::Waiting(_)
+            | Standing::Failed(_)
+            | Standing::Taken { .. }
+            | Standing::Ending { .. }
+            | Standing::Applying { .. }
+            | Standing::Missing { .. }
+            | Standing::NotReady(_)
+            | Standing::Ready => &[],
+        };
+        let frozen = self.frozen.iter().filter(move |one| one.node == node);
+        frozen.chain(absent)
     }
 
     /// What holds a node up, from the node to the root of it.

@@ -91,6 +91,10 @@ pub(super) async fn run(
             observed: &observed,
             taken: &|id| subject.objects.foreign(id, &uid),
             product: PRODUCT,
+            now: admission::timestamp(subject.context.pace.clock.now()),
+            frozen: &|_| None,
+            unsure: &BTreeMap::new(),
+            in_flight: &BTreeMap::new(),
         });
         let new = plan.apply.iter();
         let new: Vec<&Apply> = new.filter(|one| !refused.contains_key(&one.id)).collect();

@@ -78,6 +78,7 @@ fn failed(standing: &Standing) -> bool {
         | Standing::Waiting(_)
         | Standing::Ending { .. }
         | Standing::Applying { .. }
+        | Standing::Gated { .. }
         | Standing::Missing { .. }
         | Standing::Ready => false,
     }
@@ -122,6 +123,19 @@ fn resources(graph: &Graph, plan: &Plan, refused: &BTreeMap<ObjectId, String>) -
         let standing = &plan.nodes[index.get()];
         if let Some(why) = why(graph, plan, index, standing) {
             said.push(format!("{}: {why}", node.id()));
+        }
+        if let Some(gated) = plan.gated(index).next() {
+            let (id, verdict) = (&gated.id, &gated.verdict);
+            let more = plan.gated(index).count() - 1;
+            let more = if more > 0 {
+                format!(", and {more} more")
+            } else {
+                String::new()
+            };
+            said.push(format!(
+                "{}: the gate of {id}{more} is {verdict}",
+                node.id()
+            ));
         }
     }
     if !plan.prune.is_empty() {
@@ -174,6 +188,7 @@ pub(super) fn why(
         Standing::Taken { id, owner } => format!("{id} belongs to {}", owner.0),
         Standing::Ending { id } => format!("{id} is being deleted"),
         Standing::Applying { objects } => format!("{objects} to be applied"),
+        Standing::Gated { objects } => format!("{} may not be made yet", objects.len()),
         Standing::Missing { id } => format!("{id} is not there"),
         Standing::NotReady(not) => format!("{} is not ready: {}", not.id, unready(&not.why)),
     })

@@ -1,6 +1,7 @@
 //! What an object should be: the values of its template's holes, and a digest of them.
 
 use deltaplane_api::field;
+use serde_json::Value as Json;
 use sha2::{Digest, Sha256};
 
 use super::walk::Walk;
@@ -74,6 +75,15 @@ pub(super) fn finish(
         id,
         filled,
     })
+}
+
+/// The object, with nothing written on it yet.
+pub(super) fn rendered(node: &Node, template: &Template, wanted: &Wanted) -> Json {
+    let mut object = template.render(wanted.filled.iter().cloned());
+    if node.namespaced() && super::text(&object, &NAMESPACE).is_none() {
+        object["metadata"]["namespace"] = wanted.id.namespace.as_str().into();
+    }
+    object
 }
 
 /// The text at a path, without rendering the rest.

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use deltaplane_expr::{Eval, Value};
 
 use super::content::{Wanted, fill, fill_one, finish, text_of};
-use super::gates::Gates;
+use super::gates::{self, Asked, Fate};
 use super::walk::Walk;
-use super::{Standing, Unknown, Wrong, ready};
+use super::{Gated, Standing, Unknown, Wrong, ready};
 use crate::graph::{Dimension, Node, NodeIndex};
 use crate::labels::Item;
 use crate::observed::{Live, ObjectId};
@@ -36,19 +36,56 @@ pub(super) fn each<'a>(
             return Ok(hindered);
         }
     }
-    let causes = Gates::each(walk, node, &wanted, &live);
+    let unready = match node.is_gated() || node.is_watched() {
+        true => Some(ready::of_each(walk, node, &live)),
+        false => None,
+    };
+    let fates = match &unready {
+        Some(unready) => {
+            let asked = wanted.iter().zip(&live).zip(unready);
+            let asked = asked.map(|((wanted, live), unready)| Asked {
+                wanted,
+                live: *live,
+                ready: unready.is_none(),
+            });
+            let asked: Vec<Asked<'_, 'a>> = asked.collect();
+            gates::decide(walk, node, template, &asked)
+        }
+        None => {
+            let items = wanted.iter().zip(&live);
+            let causes = items.map(|(wanted, live)| gates::cause(wanted, *live));
+            causes.map(Fate::of).collect()
+        }
+    };
     let mut objects = 0;
-    for (at, (wanted, cause)) in wanted.into_iter().zip(causes).enumerate() {
-        let item = Item { index: at, size };
-        let seen = (live[at], Some(item));
-        if let Some(cause) = cause.or_else(|| walk.drifted((node, template), &wanted, seen)) {
-            objects += 1;
-            walk.push(index, node, template, wanted, (cause, Some(item)));
+    let mut gated = Vec::new();
+    for (at, ((wanted, live), fate)) in wanted.into_iter().zip(&live).zip(fates).enumerate() {
+        let item = Some(Item { index: at, size });
+        let fate = walk.seen_to((node, template), &wanted, (*live, item), fate);
+        match (fate, live) {
+            (Fate::Rest, _) => {}
+            (Fate::Apply(cause), _) => {
+                objects += 1;
+                walk.push(index, node, template, wanted, (cause, item));
+            }
+            (Fate::Keep(verdict), Some(live)) => {
+                objects += usize::from(walk.freeze(index, live, verdict));
+            }
+            (Fate::Keep(verdict), None) => gated.push(Gated {
+                node: index,
+                id: wanted.id,
+                verdict,
+            }),
         }
     }
-    Ok(match objects {
-        0 => ready::of_all(walk, node, &there),
-        objects => Standing::Applying { objects },
+    Ok(match (objects, unready) {
+        (1.., _) => Standing::Applying { objects },
+        (0, _) if !gated.is_empty() => Standing::Gated { objects: gated },
+        (0, None) => ready::of_all(walk, node, &there),
+        (0, Some(unready)) => {
+            let first = unready.into_iter().flatten().next();
+            first.map_or(Standing::Ready, Standing::NotReady)
+        }
     })
 }
 

@@ -41,10 +41,14 @@ pub(super) fn prune(walk: &Walk<'_>) -> Vec<Prune> {
     pruned
 }
 
-/// Whether it is known what the node wants, and it is there.
+/// Whether it is known what the node wants, and it is there or may not be made yet: deletion waits
+/// for no gate.
 fn is_settled(standing: &Standing) -> bool {
     match standing {
-        Standing::Excluded(_) | Standing::Ready | Standing::NotReady(_) => true,
+        Standing::Excluded(_)
+        | Standing::Gated { .. }
+        | Standing::Ready
+        | Standing::NotReady(_) => true,
         Standing::Blocked { .. }
         | Standing::Waiting(_)
         | Standing::Failed(_)

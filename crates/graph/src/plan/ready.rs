@@ -2,6 +2,9 @@
 
 use std::sync::Arc;
 
+use deltaplane_expr::Timestamp;
+use serde_json::Value as Json;
+
 use super::walk::Walk;
 use super::{NotReady, Standing, Unknown, Unready};
 use crate::graph::Node;
@@ -32,6 +35,44 @@ pub(super) fn of_all<'a>(
         }
     }
     Standing::Ready
+}
+
+/// Of each of many objects, why it is not ready, if it is there and is not.
+pub(super) fn of_each<'a>(
+    walk: &mut Walk<'a>,
+    node: &'a Node,
+    objects: &[Option<&'a Arc<Live>>],
+) -> Vec<Option<NotReady>> {
+    let mut one = |live: &'a Arc<Live>| {
+        if let Some(each) = node.each() {
+            // Any object can be bound: it is one.
+            let _ = walk.bindings.set_json(node.env(), each, live.json());
+        }
+        let why = unready(walk, node, live)?;
+        let id = live.id.clone();
+        Some(NotReady { id, why })
+    };
+    let objects = objects.iter();
+    objects.map(|live| live.and_then(&mut one)).collect()
+}
+
+/// Since when an object that is ready is so at the latest. Nothing says exactly when that was; it
+/// was no later than its conditions last changed and its fields were last written. Where nothing is
+/// known it is only now.
+pub(super) fn since(live: &Live, now: Timestamp) -> Timestamp {
+    let json = live.json();
+    let time = |text: &Json| Timestamp::parse(text.as_str()?);
+    let list = |json: &'_ Json| json.as_array().map_or(0, Vec::len);
+    let conditions = &json["status"]["conditions"];
+    let changed = (0..list(conditions)).map(|at| &conditions[at]["lastTransitionTime"]);
+    let fields = &json["metadata"]["managedFields"];
+    // Statuses are written again and again; without conditions they are all there is.
+    let counts = |entry: &&Json| entry["subresource"].is_null() || list(conditions) == 0;
+    let entries = (0..list(fields)).map(|at| &fields[at]).filter(counts);
+    let written = entries.map(|entry| &entry["time"]);
+    let made = std::iter::once(&json["metadata"]["creationTimestamp"]);
+    let times = made.chain(changed).chain(written).filter_map(time);
+    times.max().unwrap_or(now)
 }
 
 fn standing(live: &Live, unready: Option<Unready>) -> Standing {

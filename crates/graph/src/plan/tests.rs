@@ -3,6 +3,12 @@
 //! Each line of a scenario is a step: `pass` plans and applies until nothing is to be done; others
 //! change what there is. What is done and how it stands then is what is compared.
 
+mod bounds;
+mod items;
+mod lost;
+mod nodes;
+mod times;
+
 use std::fmt::Write;
 use std::sync::Arc;
 
@@ -11,28 +17,28 @@ use serde_json::{Value as Json, json};
 
 use super::*;
 use crate::compile::tests::compiled;
+use crate::labels;
 use crate::observed::{Applied, Live};
 
-/// An API with one instance, which does what it is told.
+/// An API with one instance, which does what it is told, and who plans for it.
 struct World {
     graph: Graph,
     instance: Json,
     observed: Observed,
+    now: Timestamp,
+    /// What plans said to keep, and what it was last applied with.
+    kept: BTreeMap<ObjectId, Json>,
+    applied: BTreeMap<ObjectId, Json>,
+    in_flight: BTreeMap<ObjectId, Content>,
+    /// Sent, and not answered; and those of them that the API has nonetheless.
+    unsure: BTreeMap<ObjectId, Content>,
+    late: Vec<(String, Live)>,
     writes: u64,
     said: String,
 }
 
 fn check(definition: &str, instance: Json, steps: &str, expected: Expect) {
-    let graph = compiled(definition).unwrap_or_else(|problems| panic!("{problems}"));
-    let mut instance = instance;
-    instance["metadata"] = json!({"name": "shop", "namespace": "team", "uid": "u-1"});
-    let mut world = World {
-        graph,
-        instance,
-        observed: Observed::default(),
-        writes: 0,
-        said: String::new(),
-    };
+    let mut world = World::new(definition, instance);
     for step in steps.lines().map(str::trim).filter(|step| !step.is_empty()) {
         writeln!(world.said, "> {step}").expect("a string");
         world.step(step);
@@ -41,11 +47,30 @@ fn check(definition: &str, instance: Json, steps: &str, expected: Expect) {
 }
 
 impl World {
+    fn new(definition: &str, mut instance: Json) -> Self {
+        let graph = compiled(definition).unwrap_or_else(|problems| panic!("{problems}"));
+        instance["metadata"] = json!({"name": "shop", "namespace": "team", "uid": "u-1"});
+        Self {
+            graph,
+            instance,
+            observed: Observed::default(),
+            now: Timestamp::parse("2026-03-01T12:00:00Z").expect("a time"),
+            kept: BTreeMap::new(),
+            applied: BTreeMap::new(),
+            in_flight: BTreeMap::new(),
+            unsure: BTreeMap::new(),
+            late: Vec::new(),
+            writes: 0,
+            said: String::new(),
+        }
+    }
+
     fn step(&mut self, step: &str) {
         let (word, rest) = step.split_once(' ').unwrap_or((step, ""));
         match word {
             "pass" => self.pass(),
-            // The instance, or an object by its node: `set web status.ready=true`.
+            // The instance, or objects by their node and name: `set web status.ready=true`,
+            // `set rooms/a data.open="yes"`.
             "set" => {
                 let (node, change) = rest.split_once(' ').expect("a node and a change");
                 let (path, value) = change.split_once('=').expect("a path and a value");
@@ -57,21 +82,92 @@ impl World {
                     }
                 }
             }
+            "show" => {
+                let (node, path) = rest.split_once(' ').expect("a node and a path");
+                for (_, live) in self.named(node) {
+                    let value = path.split('.').fold(live.json(), |json, key| &json[key]);
+                    writeln!(self.said, "{}: {value}", live.id).expect("a string");
+                }
+            }
             "drift" => self.replace(rest, |live| {
                 live.applied.as_mut().expect("applied").intact = false;
             }),
+            // Nobody saw whether somebody changed it, and nothing says that its fields are ours.
+            "doubt" => self.replace(rest, |live| live.sure = false),
             "gone" => {
-                let ids: Vec<ObjectId> =
-                    self.observed.of(rest).map(|live| live.id.clone()).collect();
-                ids.iter().for_each(|id| self.observed.remove(rest, id));
+                for (node, live) in self.named(rest) {
+                    self.observed.remove(&node, &live.id);
+                }
             }
             "ending" => self.replace(rest, |live| live.deleting = true),
+            "now" => self.now = Timestamp::parse(rest).expect("a time"),
+            // So many objects of the next plan are applied, and then all but what the API has is
+            // forgotten: `crash 1`.
+            "crash" => {
+                let plan = self.plan();
+                let most = rest.parse().expect("a number");
+                for apply in plan.apply.iter().take(most) {
+                    let (node, live) = self.applied(apply);
+                    self.observed.insert(&node, Arc::new(live));
+                }
+                self.forget();
+            }
+            // The next plan is carried out, or not, and nobody hears of it.
+            "lose" => {
+                let plan = self.plan();
+                self.keep(&plan);
+                for apply in &plan.apply {
+                    self.unsure.insert(apply.id.clone(), apply.content.clone());
+                    let sent = self.applied(apply);
+                    if rest == "answers" {
+                        self.late.push(sent);
+                    }
+                }
+            }
+            // What was admitted is not kept.
+            "forget" => self.in_flight.clear(),
+            // What the API has is seen.
+            "look" => self.look(),
             other => panic!("{other}"),
         }
     }
 
-    fn change(&mut self, node: &str, change: impl Fn(&mut Json)) {
-        self.replace(node, |live| {
+    fn look(&mut self) {
+        for (node, live) in std::mem::take(&mut self.late) {
+            self.observed.insert(&node, Arc::new(live));
+        }
+        self.unsure.clear();
+    }
+
+    /// All that is left are objects.
+    fn forget(&mut self) {
+        self.look();
+        self.in_flight.clear();
+        self.applied.clear();
+        let before = std::mem::take(&mut self.observed);
+        for (node, live) in before.iter() {
+            let json = live.json().clone();
+            let mark = text(&json, &["metadata", "annotations", labels::CONTENT]);
+            let applied = mark.map(|mark| Applied {
+                content: Content::read(mark),
+                intact: true,
+            });
+            let mut live = Live::parsed(live.id.clone(), json);
+            live.applied = applied;
+            self.observed.insert(node, Arc::new(live));
+        }
+    }
+
+    /// Objects by their node, or by that and their name.
+    fn named(&self, which: &str) -> Vec<(String, Arc<Live>)> {
+        let (node, name) = which.split_once('/').unwrap_or((which, ""));
+        let all = self.observed.of(node).cloned();
+        let named = all.filter(|live| name.is_empty() || live.id.name == name);
+        named.map(|live| (node.to_owned(), live)).collect()
+    }
+
+    fn change(&mut self, which: &str, change: impl Fn(&mut Json)) {
+        self.replace(which, |live| {
             let mut json = live.json().clone();
             change(&mut json);
             let mut new = Live::parsed(live.id.clone(), json);
@@ -80,26 +176,33 @@ impl World {
         });
     }
 
-    fn replace(&mut self, node: &str, change: impl Fn(&mut Live)) {
-        let all: Vec<Arc<Live>> = self.observed.of(node).cloned().collect();
-        for live in all {
+    fn replace(&mut self, which: &str, change: impl Fn(&mut Live)) {
+        for (node, live) in self.named(which) {
             let mut new = Live::parsed(live.id.clone(), live.json().clone());
             new.applied.clone_from(&live.applied);
             new.deleting = live.deleting;
             change(&mut new);
-            self.observed.insert(node, Arc::new(new));
+            self.observed.insert(&node, Arc::new(new));
         }
+    }
+
+    fn plan(&self) -> Plan {
+        plan(Inputs {
+            graph: &self.graph,
+            instance: Instance::new(&self.instance),
+            observed: &self.observed,
+            taken: &|_| None,
+            product: "test",
+            now: self.now,
+            frozen: &|id| self.kept.get(id).cloned(),
+            unsure: &self.unsure,
+            in_flight: &self.in_flight,
+        })
     }
 
     fn pass(&mut self) {
         loop {
-            let plan = plan(Inputs {
-                graph: &self.graph,
-                instance: Instance::new(&self.instance),
-                observed: &self.observed,
-                taken: &|_| None,
-                product: "test",
-            });
+            let plan = self.plan();
             let again = plan.apply.len() + plan.prune.len() > 0;
             self.act(&plan);
             if !again {
@@ -109,25 +212,25 @@ impl World {
         }
     }
 
-    fn act(&mut self, plan: &Plan) {
-        for apply in &plan.apply {
-            self.writes += 1;
-            assert!(self.writes < 10_000, "it never ends:\n{}", self.said);
-            writeln!(self.said, "apply {} ({:?})", apply.id, apply.why).expect("a string");
-            let node = self.graph.node(apply.node).id().to_owned();
-            let before = self.observed.get(&node, &apply.id);
-            let status = before.map(|live| live.json()["status"].clone());
-            let mut object = apply.object.clone();
-            if let Some(status) = status.filter(|status| !status.is_null()) {
-                object["status"] = status;
+    /// What is kept before anything is done.
+    fn keep(&mut self, plan: &Plan) {
+        self.in_flight.clone_from(&plan.in_flight);
+        self.kept.retain(|id, _| plan.keep.contains(id));
+        for id in &plan.keep {
+            let applied = self.applied.get(id);
+            if let Some(applied) = applied {
+                self.kept.insert(id.clone(), applied.clone());
             }
-            let mut live = Live::parsed(apply.id.clone(), object);
-            let content = apply.content.clone();
-            live.applied = Some(Applied {
-                content,
-                intact: true,
-            });
+        }
+    }
+
+    fn act(&mut self, plan: &Plan) {
+        self.keep(plan);
+        for apply in &plan.apply {
+            let (node, live) = self.applied(apply);
             self.observed.insert(&node, Arc::new(live));
+            self.unsure.remove(&apply.id);
+            self.late.retain(|(_, late)| late.id != apply.id);
         }
         for prune in &plan.prune {
             writeln!(self.said, "delete {} of {}", prune.id, prune.node).expect("a string");
@@ -135,10 +238,58 @@ impl World {
         }
     }
 
+    /// What the API has when something was applied.
+    fn applied(&mut self, apply: &Apply) -> (String, Live) {
+        self.writes += 1;
+        assert!(self.writes < 10_000, "it never ends:\n{}", self.said);
+        writeln!(self.said, "apply {} ({:?})", apply.id, apply.why).expect("a string");
+        self.applied.insert(apply.id.clone(), apply.object.clone());
+        let node = self.graph.node(apply.node).id().to_owned();
+        let before = self.observed.get(&node, &apply.id);
+        let mut object = apply.object.clone();
+        if let Some(before) = before.map(|live| live.json()) {
+            let metadata = &before["metadata"];
+            for field in ["creationTimestamp", "generation"] {
+                let value = metadata[field].clone();
+                if !value.is_null() {
+                    object["metadata"][field] = value;
+                }
+            }
+            if !before["status"].is_null() {
+                object["status"] = before["status"].clone();
+            }
+        }
+        if apply.why != Cause::Drifted {
+            let generation = object["metadata"]["generation"].as_i64().unwrap_or(0);
+            object["metadata"]["generation"] = (generation + 1).into();
+        }
+        let mut live = Live::parsed(apply.id.clone(), object);
+        let content = apply.content.clone();
+        live.applied = Some(Applied {
+            content,
+            intact: true,
+        });
+        (node, live)
+    }
+
     fn tell(&mut self, plan: &Plan) {
-        for (node, standing) in self.graph.nodes().iter().zip(&plan.nodes) {
-            writeln!(self.said, "{}: {}", node.id(), shown(&self.graph, standing))
-                .expect("a string");
+        let mut held = false;
+        for (index, node) in self.graph.indexed() {
+            let standing = shown(&self.graph, &plan.nodes[index.get()]);
+            writeln!(self.said, "{}: {standing}", node.id()).expect("a string");
+            for gated in plan.gated(index) {
+                held = true;
+                let word = match plan.frozen.contains(gated) {
+                    true => "frozen",
+                    false => "gated",
+                };
+                let Gated { id, verdict, .. } = gated;
+                writeln!(self.said, "  {word} {id}: {verdict}").expect("a string");
+            }
+        }
+        assert!(!(held && (plan.is_propagated() || plan.is_ready())));
+        if let Some(next) = plan.next {
+            writeln!(self.said, "next {next}").expect("a string");
         }
         writeln!(self.said, "status {}", plan.status.value).expect("a string");
     }
@@ -158,6 +309,7 @@ fn shown(graph: &Graph, standing: &Standing) -> String {
         Standing::Waiting(wait) => format!("waits for {} in {}", wait.path, wait.place),
         Standing::Failed(wrong) => format!("failed at {}: {}", wrong.place, wrong.message),
         Standing::NotReady(NotReady { id, why }) => format!("{id} is not ready: {why:?}"),
+        Standing::Gated { objects } => format!("{} not made yet", objects.len()),
         other @ (Standing::Taken { .. }
         | Standing::Ending { .. }
         | Standing::Applying { .. }

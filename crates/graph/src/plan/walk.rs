@@ -3,18 +3,19 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use deltaplane_expr::{Bindings, Budget, Eval, Meter, Value};
+use deltaplane_expr::{Bindings, Budget, Eval, Meter, Timestamp, Value};
+use deltaplane_propagation::{Limits, Verdict};
 use serde_json::{Map, Value as Json};
 
-use super::content::{Wanted, wanted};
-use super::gates::Gates;
+use super::content::{Wanted, rendered, wanted};
+use super::gates::{self, Asked, Fate, Noted};
 use super::{
-    Apply, Cause, Exclusion, Inputs, Plan, Standing, Unknown, Wrong, items, prune, ready, status,
-    text,
+    Apply, Cause, Exclusion, Gated, Inputs, Plan, Standing, Unknown, Wrong, items, prune, ready,
+    status, text,
 };
 use crate::graph::{Condition, Node, NodeIndex, Role};
 use crate::labels;
-use crate::observed::{Live, ObjectId};
+use crate::observed::{Content, Live, ObjectId};
 use crate::template::{Template, Unfilled};
 
 /// What all expressions of a plan may use together.
@@ -33,6 +34,15 @@ pub(super) struct Walk<'a> {
     pub(super) apply: Vec<Apply>,
     /// What is wanted so far, by whom.
     pub(super) wanted: BTreeMap<ObjectId, NodeIndex>,
+    /// What gates keep as it is.
+    pub(super) frozen: Vec<Gated>,
+    pub(super) in_flight: BTreeMap<ObjectId, Content>,
+    pub(super) next: Option<Timestamp>,
+    pub(super) limits: Limits,
+    /// How nodes that gates read came out.
+    pub(super) noted: BTreeMap<&'a str, Vec<Noted<'a>>>,
+    /// The objects of this node, if a gate reads it.
+    pub(super) shown: Vec<&'a Arc<Live>>,
     /// Labels that all objects have.
     labels: Map<String, Json>,
 }
@@ -41,15 +51,25 @@ pub(super) fn walk(inputs: Inputs<'_>) -> Plan {
     let mut walk = Walk::new(inputs);
     for (index, node) in inputs.graph.indexed() {
         let standing = walk.node(index, node);
+        if node.is_watched() {
+            let frozen = walk.frozen.last().is_some_and(|one| one.node == index);
+            walk.note(node, &standing, frozen);
+        }
         walk.standings.push(standing);
     }
     let status = status::project(&mut walk);
     let prune = prune::prune(&walk);
+    let keep = walk.keep();
+    walk.remember();
     Plan {
         nodes: walk.standings,
         apply: walk.apply,
         prune,
         status,
+        frozen: walk.frozen,
+        keep,
+        in_flight: walk.in_flight,
+        next: walk.next,
     }
 }
 
@@ -73,6 +93,12 @@ impl<'a> Walk<'a> {
             standings: Vec::with_capacity(graph.nodes().len()),
             apply: Vec::new(),
             wanted: BTreeMap::new(),
+            frozen: Vec::new(),
+            in_flight: BTreeMap::new(),
+            next: None,
+            limits: gates::limits(graph),
+            noted: BTreeMap::new(),
+            shown: Vec::new(),
             labels: labels::of_instance(graph.kind(), &instance, product),
         }
     }
@@ -174,13 +200,135 @@ impl<'a> Walk<'a> {
         if let Some(hindered) = self.hindered(index, node, &wanted, live) {
             return Ok(hindered);
         }
-        let cause = Gates::one(self, node, &wanted, live);
-        match cause.or_else(|| self.drifted((node, template), &wanted, (live, None))) {
-            Some(cause) => {
+        let fate = self.fate(node, template, &wanted, live);
+        match self.seen_to((node, template), &wanted, (live, None), fate) {
+            Fate::Apply(cause) => {
                 self.push(index, node, template, wanted, (cause, None));
                 Ok(Standing::Applying { objects: 1 })
             }
-            None => Ok(live.map_or(Standing::Ready, |live| ready::of_one(self, node, live))),
+            Fate::Rest => Ok(live.map_or(Standing::Ready, |live| ready::of_one(self, node, live))),
+            Fate::Keep(verdict) => Ok(self.held(index, node, (wanted.id, live), verdict)),
+        }
+    }
+
+    fn fate(
+        &mut self,
+        node: &'a Node,
+        template: &Template,
+        wanted: &Wanted,
+        live: Option<&'a Arc<Live>>,
+    ) -> Fate {
+        let cause = gates::cause(wanted, live);
+        if !node.is_gated() {
+            return Fate::of(cause);
+        }
+        let ready = live.is_some_and(|live| ready::of_one(self, node, live) == Standing::Ready);
+        let asked = Asked {
+            wanted,
+            live,
+            ready,
+        };
+        let fates = gates::decide(self, node, template, &[asked]);
+        fates.into_iter().next().unwrap_or(Fate::of(cause))
+    }
+
+    /// A gate keeps the node as it is.
+    fn held(
+        &mut self,
+        index: NodeIndex,
+        node: &'a Node,
+        (id, live): (ObjectId, Option<&'a Arc<Live>>),
+        verdict: Verdict,
+    ) -> Standing {
+        // One that is to have another name goes on under its old one.
+        let before = self.inputs.observed.of(node.id());
+        let before = before.filter(|old| live.is_none() && !self.wanted.contains_key(&old.id));
+        let before: Vec<&'a Arc<Live>> = before.filter(|old| !old.deleting).collect();
+        for old in &before {
+            self.wanted.insert(old.id.clone(), index);
+        }
+        let frozen = match (live, before.as_slice()) {
+            (Some(live), _) => live,
+            (None, [old]) if old.id.gvk == *node.gvk() => {
+                self.show(node, old);
+                old
+            }
+            (None, _) => {
+                let node = index;
+                let objects = vec![Gated { node, id, verdict }];
+                return Standing::Gated { objects };
+            }
+        };
+        match self.freeze(index, frozen, verdict) {
+            true => Standing::Applying { objects: 1 },
+            false => ready::of_one(self, node, frozen),
+        }
+    }
+
+    /// A gate keeps the object as it is: should somebody have changed it, it is to be what it was
+    /// admitted to, if that was kept. Whether it is applied.
+    pub(super) fn freeze(
+        &mut self,
+        node: NodeIndex,
+        live: &'a Arc<Live>,
+        verdict: Verdict,
+    ) -> bool {
+        let id = live.id.clone();
+        self.frozen.push(Gated { node, id, verdict });
+        let applied = live.applied.as_ref();
+        let Some(applied) = applied.filter(|applied| !(applied.intact && live.sure)) else {
+            return false;
+        };
+        let Some(object) = (self.inputs.frozen)(&live.id) else {
+            return false;
+        };
+        // Only what it was last admitted to, and nothing older.
+        let mark = text(&object, &["metadata", "annotations", labels::CONTENT]);
+        let same = mark == Some(applied.content.as_str());
+        let owned = || live.is_owned(labels::MANAGER, || object.clone());
+        if !same || (applied.intact && owned()) {
+            return false;
+        }
+        self.apply.push(Apply {
+            node,
+            id: live.id.clone(),
+            object,
+            content: applied.content.clone(),
+            why: Cause::Drifted,
+        });
+        true
+    }
+
+    /// What is frozen, and what may be where that is not known now.
+    fn keep(&self) -> Vec<ObjectId> {
+        let mut keep: Vec<ObjectId> = self.frozen.iter().map(|one| one.id.clone()).collect();
+        for (node, standing) in self.inputs.graph.nodes().iter().zip(&self.standings) {
+            if node.is_gated() && !is_known(standing) {
+                let all = self.inputs.observed.of(node.id());
+                keep.extend(all.map(|live| live.id.clone()));
+            }
+        }
+        keep
+    }
+
+    /// What was in flight stays so where it is not known now how it stands.
+    fn remember(&mut self) {
+        let before = self.inputs.in_flight;
+        if before.is_empty() {
+            return;
+        }
+        let nodes = self.inputs.graph.nodes().iter().zip(&self.standings);
+        let mut gated = nodes.filter(|(node, _)| node.is_gated());
+        // What no gated node wants any more is not counted any more.
+        let all_known = gated.all(|(_, standing)| is_known(standing));
+        for (id, content) in before {
+            let lost = match self.wanted.get(id) {
+                Some(node) => !is_known(self.at(*node)),
+                None => !all_known,
+            };
+            if lost {
+                self.in_flight.insert(id.clone(), content.clone());
+            }
         }
     }
 
@@ -239,25 +387,26 @@ impl<'a> Walk<'a> {
         wanted: &Wanted,
         item: Option<labels::Item>,
     ) -> Json {
-        let mut object = template.render(wanted.filled.iter().cloned());
-        if node.namespaced() && text(&object, &["metadata", "namespace"]).is_none() {
-            object["metadata"]["namespace"] = wanted.id.namespace.as_str().into();
-        }
+        let mut object = rendered(node, template, wanted);
         labels::mark(&mut object, &self.labels, node, item, &wanted.content);
         object
     }
 
-    /// Whether somebody changed an object that has the content that is wanted, and nobody saw it.
-    pub(super) fn drifted(
+    /// Somebody may have changed an object that should rest, and nobody saw it.
+    pub(super) fn seen_to(
         &self,
         of: (&Node, &Template),
         wanted: &Wanted,
         (live, item): (Option<&Arc<Live>>, Option<labels::Item>),
-    ) -> Option<Cause> {
-        let live = live.filter(|live| !live.sure)?;
-        let same = live.applied.as_ref()?.content == wanted.content;
-        let drifted = same && !live.is_owned(labels::MANAGER, || self.object(of, wanted, item));
-        drifted.then_some(Cause::Drifted)
+        fate: Fate,
+    ) -> Fate {
+        match (&fate, live) {
+            (Fate::Rest, Some(live)) if !live.sure => {
+                let owned = live.is_owned(labels::MANAGER, || self.object(of, wanted, item));
+                Fate::of((!owned).then_some(Cause::Drifted))
+            }
+            _ => fate,
+        }
     }
 
     fn external(&mut self, node: &'a Node, template: &'a Template) -> Result<Standing, Unknown> {
@@ -276,12 +425,18 @@ impl<'a> Walk<'a> {
     }
 
     /// Expressions see the object from now on.
-    pub(super) fn show(&mut self, node: &'a Node, live: &'a Live) {
+    pub(super) fn show(&mut self, node: &'a Node, live: &'a Arc<Live>) {
+        if node.is_watched() {
+            self.shown = vec![live];
+        }
         // Any object can be bound: it is one.
         let _ = self.bindings.set_json(node.env(), node.slot(), live.json());
     }
 
     pub(super) fn show_all(&mut self, node: &'a Node, objects: &[&'a Arc<Live>]) {
+        if node.is_watched() {
+            self.shown = objects.to_vec();
+        }
         let decl = node.known().decl();
         let values = objects.iter();
         let values = values.filter_map(|live| Value::declared(live.json(), decl).ok());
@@ -302,5 +457,22 @@ impl<'a> Walk<'a> {
             // Which of them it would be is not known.
             (false, _) => {}
         }
+    }
+}
+
+/// Whether it is known what the node wants.
+fn is_known(standing: &Standing) -> bool {
+    match standing {
+        Standing::Excluded(_)
+        | Standing::Applying { .. }
+        | Standing::Gated { .. }
+        | Standing::Missing { .. }
+        | Standing::NotReady(_)
+        | Standing::Ready => true,
+        Standing::Blocked { .. }
+        | Standing::Waiting(_)
+        | Standing::Failed(_)
+        | Standing::Taken { .. }
+        | Standing::Ending { .. } => false,
     }
 }

@@ -5,9 +5,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use deltaplane_api::selector::LabelSelector;
-use deltaplane_expr::{Budget, Meter};
+use deltaplane_expr::{Budget, Meter, Timestamp};
 use deltaplane_graph::observed::{Applied, Content, Live, ObjectId, Observed, Owner};
 use deltaplane_graph::plan::{Apply, Cause, Inputs, Instance, Plan, Standing, plan};
 use deltaplane_graph::{Graph, Node, Role, Template, labels};
@@ -182,6 +183,10 @@ impl<'a> Play<'a> {
                 observed: &self.observed,
                 taken: &|id| self.foreign.get(id).cloned(),
                 product: env!("CARGO_PKG_VERSION"),
+                now: now(),
+                frozen: &|_| None,
+                unsure: &BTreeMap::new(),
+                in_flight: &BTreeMap::new(),
             });
             // Every time at least one more is used, or it ends.
             if !self.adopt(&plan)? {
@@ -196,6 +201,10 @@ impl<'a> Play<'a> {
         let mut wanted: Vec<(&Node, ObjectId)> = Vec::new();
         for apply in plan.apply.iter().filter(|one| one.why == Cause::Absent) {
             wanted.push((graph.node(apply.node), apply.id.clone()));
+        }
+        for (index, node) in graph.indexed() {
+            let gated = plan.gated(index).map(|gated| (node, gated.id.clone()));
+            wanted.extend(gated);
         }
         let mut adopted = false;
         for (node, standing) in graph.nodes().iter().zip(&plan.nodes) {
@@ -351,10 +360,19 @@ fn is_held(standing: &Standing) -> bool {
         Standing::Taken { .. }
         | Standing::Ending { .. }
         | Standing::Applying { .. }
+        | Standing::Gated { .. }
         | Standing::Missing { .. }
         | Standing::NotReady(_)
         | Standing::Ready => false,
     }
+}
+
+/// The time, as gates know it.
+fn now() -> Timestamp {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH);
+    let now = now.unwrap_or_default();
+    let seconds = i64::try_from(now.as_secs()).unwrap_or(i64::MAX);
+    Timestamp::new(seconds, now.subsec_nanos()).expect("no clock shows a year past 9999")
 }
 
 /// Puts what is applied over what there is: maps field by field, everything else as a whole.

@@ -71,6 +71,9 @@ fn verdict(played: &Played) -> String {
     let done = |node: &&Standing| matches!(node, Standing::Ready | Standing::Excluded(_));
     let left = plan.nodes.iter().filter(|node| !done(node)).count();
     match (apply, delete, left) {
+        (0, 0, 0) if !plan.frozen.is_empty() => {
+            format!("Gates keep back: {}.", plan.frozen.len())
+        }
         (0, 0, 0) => "Everything is there and ready.".to_owned(),
         (0, 0, left) => format!("Nothing can be applied now; not ready: {left}."),
         (apply, 0, _) => format!("To apply now: {apply}."),
@@ -119,6 +122,7 @@ fn id(standing: &Standing) -> Option<&ObjectId> {
         | Standing::Waiting(_)
         | Standing::Failed(_)
         | Standing::Applying { .. }
+        | Standing::Gated { .. }
         | Standing::Ready => None,
     }
 }
@@ -148,6 +152,7 @@ pub(in crate::graph) fn state(graph: &Graph, plan: &Plan, index: NodeIndex) -> S
         Standing::Ending { .. } => is("ending", "it is being deleted, and made anew then"),
         Standing::Applying { objects: 1 } => is("apply", ""),
         Standing::Applying { objects } => is("apply", &format!("{objects} objects")),
+        Standing::Gated { .. } => is("gated", &gated(plan, index).unwrap_or_default()),
         Standing::Missing { .. } => is("missing", "others have to make it"),
         Standing::NotReady(NotReady { why, .. }) => match why {
             Unready::Condition { source } => {
@@ -163,8 +168,17 @@ pub(in crate::graph) fn state(graph: &Graph, plan: &Plan, index: NodeIndex) -> S
                 &format!("its status is of generation {observed}, and it is at {generation}"),
             ),
         },
-        Standing::Ready => is("ready", ""),
+        Standing::Ready => match gated(plan, index) {
+            Some(why) => is("frozen", &why),
+            None => is("ready", ""),
+        },
     }
+}
+
+/// What the gate says of the first object of a node that it keeps back.
+fn gated(plan: &Plan, index: NodeIndex) -> Option<String> {
+    let gated = plan.gated(index).next()?;
+    Some(format!("the gate of {} is {}", gated.id, gated.verdict))
 }
 
 const UNMET: &str = "a condition does not hold";
@@ -300,6 +314,7 @@ pub(super) fn waiting(graph: &Graph, played: &Played) -> String {
             | Standing::Failed(_)
             | Standing::Taken { .. }
             | Standing::Ending { .. }
+            | Standing::Gated { .. }
             | Standing::Missing { .. }
             | Standing::NotReady(_) => {
                 let State { word, why, .. } = state(graph, &played.plan, index);
@@ -376,6 +391,7 @@ fn node_json(graph: &Graph, plan: &Plan, index: NodeIndex) -> Value {
         | Standing::Taken { .. }
         | Standing::Ending { .. }
         | Standing::Applying { .. }
+        | Standing::Gated { .. }
         | Standing::Missing { .. }
         | Standing::Ready => None,
     };
