@@ -5,6 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use deltaplane_api::time::Time;
 use deltaplane_client::{ObjectKey, RequestError, Resource, request};
@@ -49,6 +50,8 @@ pub(super) struct Passes(Arc<Kept>);
 #[derive(Default)]
 struct Kept {
     passed: Mutex<BTreeMap<String, Passed>>,
+    /// When time alone may open a gate of an instance.
+    due: Mutex<BTreeMap<String, SystemTime>>,
     news: Notify,
 }
 
@@ -118,6 +121,9 @@ pub(super) async fn run(
             subject.delete(&one.id, &one.uid).await?;
         }
         subject.passed(&plan, &refused, admission);
+        if let Some(next) = plan.next {
+            subject.passes.look_again(&uid, admission::instant(next));
+        }
         return subject.finish(&graph, &plan, &refused).await;
     }
 }
@@ -186,6 +192,16 @@ impl Passes {
         };
         passed.insert(uid.to_owned(), new);
         self.0.news.notify_one();
+    }
+
+    fn look_again(&self, uid: &str, at: SystemTime) {
+        self.0.due.lock().insert(uid.to_owned(), at);
+        self.0.news.notify_one();
+    }
+
+    /// Instances to be looked at again, and when: those that were not asked for yet.
+    pub(super) fn due(&self) -> BTreeMap<String, SystemTime> {
+        std::mem::take(&mut *self.0.due.lock())
     }
 
     pub(super) fn all(&self) -> BTreeMap<String, Passed> {

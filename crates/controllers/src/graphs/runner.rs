@@ -58,6 +58,7 @@ struct Runner {
     instances: Cache<Kept>,
     /// Which instance has which uid.
     keys: BTreeMap<String, ObjectKey>,
+    uids: BTreeMap<ObjectKey, String>,
     work: Work<ObjectKey>,
     latest: Latest,
     passes: Passes,
@@ -77,6 +78,7 @@ pub(super) async fn run(known: Known, serving: watch::Receiver<Serving>) {
         further: BTreeMap::new(),
         instances: Cache::new(),
         keys: BTreeMap::new(),
+        uids: BTreeMap::new(),
         work,
         latest: Latest::default(),
         passes: Passes::default(),
@@ -130,7 +132,14 @@ impl Runner {
                     self.follow();
                     seen = false;
                 }
-                () = passes.news(), if seen => again = self.decide(),
+                () = passes.news(), if seen => {
+                    for (uid, at) in passes.due() {
+                        if let Some(key) = self.keys.get(&uid) {
+                            self.work.add_at(key.clone(), at);
+                        }
+                    }
+                    again = self.decide();
+                }
                 () = clock.sleep_until(again.unwrap_or(SystemTime::UNIX_EPOCH)), if again.is_some() => {
                     again = self.decide();
                 }
@@ -205,7 +214,16 @@ impl Runner {
     fn changed(&mut self, key: ObjectKey, seen: bool) {
         match self.instances.get(&key) {
             Some(kept) => {
-                self.keys.insert(kept.uid().to_owned(), key.clone());
+                let uid = kept.uid().to_owned();
+                let before = self.uids.insert(key.clone(), uid.clone());
+                if let Some(before) = before.filter(|before| *before != uid) {
+                    // It was deleted and made again, unseen.
+                    self.decided.remove(&key);
+                    self.keys.remove(&before);
+                    self.latest.forget(&before);
+                    self.passes.forget(&before);
+                }
+                self.keys.insert(uid, key.clone());
                 if self.decided.get(&key) == Admission::read(&kept.json).as_ref() {
                     self.decided.remove(&key);
                 }
@@ -214,14 +232,11 @@ impl Runner {
                 }
             }
             None => {
-                self.keys.retain(|uid, known| {
-                    let kept = *known != key;
-                    if !kept {
-                        self.latest.forget(uid);
-                        self.passes.forget(uid);
-                    }
-                    kept
-                });
+                if let Some(uid) = self.uids.remove(&key) {
+                    self.keys.remove(&uid);
+                    self.latest.forget(&uid);
+                    self.passes.forget(&uid);
+                }
                 self.decided.remove(&key);
                 self.work.cancel(&key);
             }
