@@ -1,8 +1,8 @@
 //! Graphs: definitions become kinds, and instances of those kinds become objects.
 //!
-//! [`definition`] compiles a definition, serves its kind and keeps its revisions; [`runner`] goes
-//! through the instances of a kind; [`instance`] makes one of them, or ends it; [`objects`] is what
-//! there is of their objects; [`kinds`] is what the API says that objects look like.
+//! `definition` compiles a definition, serves its kind and keeps its revisions; `runner` goes
+//! through the instances of a kind; `instance` makes one of them, or ends it; `objects` is what
+//! there is of their objects; `kinds` is what the API says that objects look like.
 //!
 //! Not here: what a definition means and what is to be done for an instance (`graph`, pure).
 //!

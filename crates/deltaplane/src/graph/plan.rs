@@ -37,7 +37,7 @@ pub(super) struct World {
     /// left alone
     #[arg(long, value_name = "FILE_OR_DIR")]
     observed: Vec<String>,
-    /// Change an object that is there, or is taken to be, by the id of its resource (web[1] is the
+    /// Change an object that is there, or is taken to be, by the id of its resource (`web[1]` is the
     /// second of a collection), or the instance (schema); an object of others that is not there is
     /// made up. The value is YAML
     #[arg(long = "set", value_name = "PATH=VALUE")]
