@@ -153,14 +153,7 @@ impl Zone {
         };
         let plane = opened.start(extensions).await?;
         let client = sync_client(plane.api());
-        spawn_graphs(plane.front(), controllers(plane.api()));
-        if let Some(simulate) = config.simulate {
-            let (client, pace) = (controllers(plane.api()), Pace::system());
-            let context = Context { client, pace };
-            plane
-                .front()
-                .spawn("simulator", |stop| simulator::run(context, simulate, stop));
-        }
+        spawn_graphs(plane.front(), &controllers(plane.api()), config.simulate);
         let endpoint = Endpoint {
             client,
             api: Arc::new(Embedded(plane.api().clone())),
@@ -219,11 +212,19 @@ fn controllers(api: &ApiServer) -> Client {
     in_process(api.clone(), identity)
 }
 
-/// Runs graphs.
-fn spawn_graphs(tasks: &Tasks, client: Client) {
-    let pace = Pace::system();
-    let context = Context { client, pace };
-    let group = tasks.group("graph");
+/// Runs graphs, and says that their workloads run, if that is asked for.
+fn spawn_graphs(tasks: &Tasks, client: &Client, simulate: Option<SimulatorConfig>) {
+    let context = || Context {
+        client: client.clone(),
+        pace: Pace::system(),
+    };
+    if let Some(simulate) = simulate {
+        let context = context();
+        tasks.spawn("simulator", move |stop| {
+            simulator::run(context, simulate, stop)
+        });
+    }
+    let (context, group) = (context(), tasks.group("graph"));
     tasks.spawn("graphs", |stop| {
         graphs::run(context, Mode::Run, group, stop)
     });

@@ -5,9 +5,8 @@ use std::time::Duration;
 
 use deltaplane_client::pace::Backoff;
 use deltaplane_client::{Pace, remote};
-use deltaplane_controllers::Context;
 use deltaplane_controllers::graphs;
-use deltaplane_controllers::simulator::{self, SimulatorConfig};
+use deltaplane_controllers::simulator::SimulatorConfig;
 use deltaplane_runtime::{Stop, Tasks};
 use kube::Client;
 
@@ -46,12 +45,7 @@ impl Standalone {
             return Ok(());
         }
         let tasks = Tasks::new();
-        if let Some(simulate) = simulate {
-            let (client, pace) = (client.clone(), Pace::system());
-            let context = Context { client, pace };
-            tasks.spawn("simulator", |stop| simulator::run(context, simulate, stop));
-        }
-        spawn_graphs(&tasks, client);
+        spawn_graphs(&tasks, &client, simulate);
         tracing::info!("running the graphs of the cluster: ready");
         tokio::select! {
             () = stop.wait() => {}

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use deltaplane_api::conditions;
 use deltaplane_api::time::Time;
 use deltaplane_client::{ObjectKey, RequestError, request};
 use deltaplane_graph::{Graph, Problems, labels};
@@ -157,8 +158,9 @@ fn is_empty(value: &Value) -> bool {
 
 fn is_served(crd: &Value) -> bool {
     let conditions = crd["status"]["conditions"].as_array();
-    let mut conditions = conditions.into_iter().flatten();
-    conditions.any(|one| one["type"] == "Established" && one["status"] == "True")
+    let pairs = conditions.into_iter().flatten();
+    let pairs = pairs.filter_map(|one| Some((one["type"].as_str()?, one["status"].as_str()?)));
+    conditions::hold(pairs, conditions::ESTABLISHED)
 }
 
 /// Sees to it that what the definition says now is a revision. The number of it.
