@@ -36,15 +36,18 @@ fn zones() -> Resource {
     Resource::cluster(GROUP, VERSION, "zones", "Zone")
 }
 
+fn synced_kinds() -> Resource {
+    Resource::cluster(GROUP, VERSION, "syncedkinds", "SyncedKind")
+}
+
 /// ConfigMaps go to all zones from now on.
 pub(crate) async fn prepare(hub: &Client) -> Result<()> {
-    let kinds = Resource::cluster(GROUP, VERSION, "syncedkinds", "SyncedKind");
     let kind = json!({
         "apiVersion": format!("{GROUP}/{VERSION}"), "kind": "SyncedKind",
         "metadata": {"name": "configmaps"},
         "spec": {"group": "", "kind": "ConfigMap", "direction": "Both"},
     });
-    create(hub, &kinds.collection_path(None), &kind).await?;
+    create(hub, &synced_kinds().collection_path(None), &kind).await?;
     let namespace = json!({
         "apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE},
     });
@@ -114,6 +117,15 @@ pub(crate) async fn sync_of(hub: &Client, zone: &str) -> Result<Value> {
     request::get(hub, &format!("{path}/_sync"))
         .await
         .context("asking how it stands with a zone")
+}
+
+/// How many kinds cross: ours, and the hub's own.
+pub(crate) async fn kinds(hub: &Client) -> Result<usize> {
+    let list: Value = request::get(hub, &synced_kinds().collection_path(None))
+        .await
+        .context("listing the kinds that cross")?;
+    let items = list["items"].as_array();
+    Ok(items.context("a list without items")?.len())
 }
 
 /// The hub's newest revision.

@@ -40,7 +40,8 @@ pub(super) async fn run(size: Size) -> Result<Vec<Line>> {
     zone = zone.restart().await?;
     let mut objects = zone.objects()?;
     // Which kinds cross is told anew: a zone does not keep that.
-    nothing_again(&hub, &zone, &mut objects, (2, 1)).await?;
+    let kinds = authored::kinds(&hub.client).await?;
+    nothing_again(&hub, &zone, &mut objects, (2, kinds)).await?;
     lines.push(nothing("to a zone that is started again"));
 
     hub = hub.restart().await?;
@@ -58,7 +59,7 @@ async fn nothing_again(
     hub: &EmbeddedHub,
     zone: &EmbeddedZone,
     objects: &mut Objects,
-    (turn, kinds): (usize, u64),
+    (turn, kinds): (usize, usize),
 ) -> Result<()> {
     connected(hub, zone, true).await?;
     authored::change(&hub.client, 0, turn).await?;
