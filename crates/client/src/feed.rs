@@ -23,6 +23,7 @@ use bytes::Bytes;
 use futures::StreamExt;
 use futures::stream::{self, BoxStream};
 use kube::Client;
+use tokio::sync::watch;
 
 use crate::header::Item;
 use crate::pace::Pace;
@@ -55,6 +56,7 @@ pub struct Feed {
     initial: Initial,
     state: State,
     failures: u32,
+    trouble: Option<watch::Sender<Option<String>>>,
 }
 
 /// How to get what exists.
@@ -134,7 +136,14 @@ impl Feed {
             initial: Initial::Streamed,
             state: State::Blank,
             failures: 0,
+            trouble: None,
         }
+    }
+
+    /// Whoever listens is told what keeps the feed from going on, for as long as something does.
+    pub fn telling(mut self, trouble: watch::Sender<Option<String>>) -> Self {
+        self.trouble = Some(trouble);
+        self
     }
 
     /// The events; never ends. Cancel safe: what was being read is not lost.
@@ -152,6 +161,7 @@ impl Feed {
             let Next { tell, state, pace } = self.step(state).await;
             self.state = state;
             if let Some(event) = tell {
+                self.troubled(None);
                 // Not before: a server that breaks off each beginning is one that fails.
                 if matches!(self.state, State::Following { .. }) {
                     self.failures = 0;
@@ -319,7 +329,18 @@ impl Feed {
         }
     }
 
+    fn troubled(&self, by: Option<String>) {
+        if let Some(trouble) = &self.trouble {
+            trouble.send_if_modified(|now| {
+                let other = *now != by;
+                *now = by;
+                other
+            });
+        }
+    }
+
     fn lost(&self, error: &RequestError, state: State) -> Next {
+        self.troubled(Some(error.to_string()));
         if self.failures == 0 {
             let (query, cause) = (&self.query, error as &dyn std::error::Error);
             // Kinds come and go; whoever follows one that went will notice by other means.

@@ -15,9 +15,14 @@ pub mod api;
 mod authoring;
 mod conditions;
 mod definition;
+mod externals;
+mod following;
 mod instance;
 mod kinds;
+mod memories;
+mod memory;
 mod objects;
+mod pass;
 mod report;
 mod revision;
 mod runner;
@@ -29,7 +34,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use deltaplane_client::{
     Cache, Catalog, Discovery, Feed, Item, ObjectKey, Query, RequestError, Resource, request,
 };
-use deltaplane_graph::{Definition, Graph, Gvk, Lookup, Problems, compile, labels};
+use deltaplane_graph::{Definition, Graph, Gvk, Lookup, Node, Problems, compile, labels};
 use deltaplane_runtime::{Stop, TaskGroup};
 use futures::StreamExt;
 use parking_lot::Mutex;
@@ -42,7 +47,9 @@ use crate::queue::{Failure, Next, Work};
 
 use admission::Alike;
 use definition::{Kind, Progress};
+use externals::Externals;
 use kinds::Kinds;
+use memories::Memories;
 use objects::Objects;
 use revision::Revision;
 use runner::{Known, Serving};
@@ -67,6 +74,8 @@ struct Graphs {
     tasks: TaskGroup,
     discovery: Discovery,
     objects: Objects,
+    externals: Externals,
+    memories: Memories,
     kinds: Arc<tokio::sync::Mutex<Kinds>>,
     /// Whether the API serves others than those.
     stale: Arc<AtomicBool>,
@@ -99,6 +108,8 @@ pub async fn run(context: Context, mode: Mode, tasks: TaskGroup, stop: Stop) {
     let stale = Arc::new(AtomicBool::new(false));
     let graphs = Graphs {
         objects: Objects::new(context.clone(), tasks.clone()),
+        externals: Externals::new(context.clone(), tasks.clone()),
+        memories: Memories::new(context.clone(), tasks.clone()),
         kinds: Arc::new(tokio::sync::Mutex::new(Kinds::new(client, stale.clone()))),
         stale,
         runners: Arc::default(),
@@ -343,6 +354,8 @@ impl Graphs {
         let known = Known {
             context: self.context.clone(),
             objects: self.objects.clone(),
+            externals: self.externals.clone(),
+            memories: self.memories.clone(),
             discovery: self.discovery.clone(),
             resource,
         };
@@ -396,18 +409,21 @@ fn defined(kind: &Value) -> Option<Resource> {
     })
 }
 
-/// Where the objects of a graph are.
-fn places(graph: &Graph) -> BTreeMap<Gvk, Resource> {
-    let place = |node: &deltaplane_graph::Node| {
-        let gvk = node.gvk();
-        let resource = Resource {
-            group: gvk.group.clone(),
-            version: gvk.version.clone(),
-            plural: node.plural().to_owned(),
-            kind: gvk.kind.clone(),
-            namespaced: node.namespaced(),
-        };
-        (gvk.clone(), resource)
-    };
-    graph.nodes().iter().map(place).collect()
+/// Where the objects are that a graph makes.
+fn places(graph: &Graph) -> impl Iterator<Item = (Gvk, Resource)> {
+    let nodes = graph.nodes().iter();
+    let ours = nodes.filter(|node| !node.is_external());
+    ours.map(|node| (node.gvk().clone(), place(node)))
+}
+
+/// Where the objects of a node are.
+fn place(node: &Node) -> Resource {
+    let gvk = node.gvk();
+    Resource {
+        group: gvk.group.clone(),
+        version: gvk.version.clone(),
+        plural: node.plural().to_owned(),
+        kind: gvk.kind.clone(),
+        namespaced: node.namespaced(),
+    }
 }

@@ -273,7 +273,7 @@ impl Node {
     }
 
     /// Whether anything holds it back.
-    pub(crate) fn is_gated(&self) -> bool {
+    pub fn is_gated(&self) -> bool {
         self.gate.compiled().is_some()
     }
 

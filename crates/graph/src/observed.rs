@@ -7,6 +7,7 @@ use std::sync::{Arc, OnceLock};
 use serde_json::Value as Json;
 
 use crate::kinds::Gvk;
+use crate::labels;
 use crate::owned;
 
 /// The objects of an instance, and those of others that it refers to, by the id of the node that
@@ -141,15 +142,28 @@ impl Live {
     /// that has the content of [`Self::applied`].
     pub(crate) fn is_owned(&self, manager: &str, applied: impl FnOnce() -> Json) -> bool {
         *self.owned.get_or_init(|| {
-            let managers = self.json()["metadata"]["managedFields"].as_array();
-            let mut managers = managers.into_iter().flatten();
-            let ours = managers.find(|entry| {
-                entry["manager"] == manager
-                    && entry["operation"] == "Apply"
-                    && entry["subresource"].is_null()
-            });
-            ours.is_some_and(|entry| owned::holds(&entry["fieldsV1"], &applied()))
+            let fields = self.fields_of(manager);
+            fields.is_some_and(|fields| owned::holds(fields, &applied()))
         })
+    }
+
+    /// What was last applied to it, if it is known that nobody changed that since.
+    pub fn as_applied(&self) -> Option<Json> {
+        let known = self.sure || self.owned.get() == Some(&true);
+        let applied = self.applied.as_ref();
+        applied.filter(|applied| known && applied.intact)?;
+        let fields = self.fields_of(labels::MANAGER)?;
+        Some(owned::extract(fields, self.json()))
+    }
+
+    fn fields_of(&self, manager: &str) -> Option<&Json> {
+        let mut managers = self.json()["metadata"]["managedFields"].as_array()?.iter();
+        let ours = managers.find(|entry| {
+            entry["manager"] == manager
+                && entry["operation"] == "Apply"
+                && entry["subresource"].is_null()
+        });
+        ours.map(|entry| &entry["fieldsV1"])
     }
 
     pub fn json(&self) -> &Json {

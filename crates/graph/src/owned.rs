@@ -68,6 +68,62 @@ fn item_holds(fields: &Map<String, Json>, item: &Json) -> bool {
     })
 }
 
+/// What the manager applied to an object, which is as it was applied: of every field that it owns,
+/// what is there.
+pub(crate) fn extract(fields: &Json, object: &Json) -> Json {
+    let mut applied = part(fields, object);
+    for key in ["apiVersion", "kind"] {
+        applied[key] = object[key].clone();
+    }
+    for key in ["name", "namespace"] {
+        if let Some(value) = object["metadata"].get(key) {
+            applied["metadata"][key] = value.clone();
+        }
+    }
+    applied
+}
+
+fn part(fields: &Json, value: &Json) -> Json {
+    let Some(fields) = fields.as_object().filter(|fields| !fields.is_empty()) else {
+        // It is owned as a whole.
+        return value.clone();
+    };
+    match value {
+        Json::Object(map) => {
+            let owned = |(key, value): (&String, &Json)| {
+                let fields = fields.get(&format!("f:{key}"))?;
+                Some((key.clone(), part(fields, value)))
+            };
+            Json::Object(map.iter().filter_map(owned).collect())
+        }
+        Json::Array(items) => items
+            .iter()
+            .filter_map(|item| item_part(fields, item))
+            .collect(),
+        Json::Null | Json::Bool(_) | Json::Number(_) | Json::String(_) => value.clone(),
+    }
+}
+
+/// What is owned of an item of a list. What finds it belongs to it.
+fn item_part(fields: &Map<String, Json>, item: &Json) -> Option<Json> {
+    if !item.is_object() {
+        return fields
+            .contains_key(&format!("v:{item}"))
+            .then(|| item.clone());
+    }
+    fields.iter().find_map(|(name, fields)| {
+        let keys: Map<String, Json> = serde_json::from_str(name.strip_prefix("k:")?).ok()?;
+        let same = keys.iter().all(|(key, value)| item.get(key) == Some(value));
+        same.then(|| {
+            let mut part = part(fields, item);
+            for (key, value) in keys {
+                part[key] = value;
+            }
+            part
+        })
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -116,5 +172,36 @@ mod tests {
         }
         check(json!({}), false);
         check(Json::Null, false);
+    }
+
+    #[test]
+    fn what_was_applied_is_found_in_what_is_there() {
+        let object = json!({
+            "apiVersion": "v1", "kind": "Thing",
+            "metadata": {"name": "a", "uid": "1", "labels": {"ours": "1", "theirs": "2"}},
+            "spec": {
+                "replicas": 2, "defaulted": true, "set": ["x", "y"], "whole": {"a": [1]},
+                "ports": [{"name": "web", "port": 80, "theirs": 1}, {"name": "other"}],
+            },
+            "status": {"ready": true},
+        });
+        let fields = json!({
+            "f:metadata": {"f:labels": {".": {}, "f:ours": {}}},
+            "f:spec": {
+                "f:replicas": {}, "f:set": {"v:\"y\"": {}}, "f:whole": {}, "f:gone": {},
+                "f:ports": {"k:{\"name\":\"web\"}": {".": {}, "f:name": {}, "f:port": {}}},
+            },
+        });
+        let applied = json!({
+            "apiVersion": "v1", "kind": "Thing",
+            "metadata": {"name": "a", "labels": {"ours": "1"}},
+            "spec": {
+                "replicas": 2, "set": ["y"], "whole": {"a": [1]},
+                "ports": [{"name": "web", "port": 80}],
+            },
+        });
+        assert_eq!(extract(&fields, &object), applied);
+        let left: Json = json!({"f:metadata": fields["f:metadata"], "f:spec": {"f:replicas": {}}});
+        assert!(!holds(&left, &applied));
     }
 }

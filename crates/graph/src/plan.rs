@@ -19,6 +19,7 @@ mod gates;
 mod items;
 mod prune;
 mod ready;
+mod reference;
 mod status;
 mod walk;
 
@@ -33,6 +34,7 @@ use crate::observed::{Content, ObjectId, Observed, Owner};
 use crate::template::Unfilled;
 
 pub use prune::Prune;
+pub use reference::{Reference, Which};
 pub use status::{Missing, Projected};
 
 /// An object of the graph's kind.
@@ -88,6 +90,8 @@ pub struct Plan {
     pub in_flight: BTreeMap<ObjectId, Content>,
     /// When time alone may open a gate.
     pub next: Option<Timestamp>,
+    /// Objects of others that nodes refer to, as far as is known now.
+    pub references: Vec<(NodeIndex, Reference)>,
 }
 
 /// An object that a gate does not let become what it should be.

@@ -211,3 +211,26 @@ async fn only_metadata_is_asked_for() {
     let told: Vec<_> = events.take(2).collect().await;
     assert_eq!(told, [Event::Restarted, Event::InSync]);
 }
+
+#[tokio::test(start_paused = true)]
+async fn what_keeps_it_from_going_on_is_told_for_as_long_as_it_does() {
+    let forbidden = r#"{"kind":"Status","code":403,"reason":"Forbidden","message":"not you"}"#;
+    let script = vec![
+        (EVERYTHING, Refuses(403, forbidden)),
+        (EVERYTHING, Stays(&[])),
+    ];
+    let query = Query::all(Resource::namespaced("", "v1", "configmaps", "ConfigMap"));
+    let (trouble, mut told) = watch::channel(None);
+    let feed = Feed::new(server(script), query, Pace::system()).telling(trouble);
+    let mut events = feed.events();
+    let first = tokio::spawn(async move {
+        let event = events.next().await;
+        (event, events)
+    });
+    let why = told.wait_for(Option::is_some).await.expect("it goes on");
+    assert!(why.as_ref().is_some_and(|why| why.contains("not you")));
+    drop(why);
+    let (event, _events) = first.await.expect("no panic");
+    assert_eq!(event, Some(Event::Restarted));
+    assert_eq!(*told.borrow(), None);
+}

@@ -23,10 +23,18 @@ pub(super) enum Holds {
 /// The root of the others.
 const READY: &str = "Ready";
 
-/// All conditions with the root: what changes its status does so now.
-pub(super) fn written(list: &[Condition], before: &Value, generation: i64, now: Time) -> Value {
+/// All conditions with the root, which does not follow those that are `aside`: what changes its
+/// status does so now.
+pub(super) fn written(
+    list: &[Condition],
+    aside: &[Condition],
+    before: &Value,
+    generation: i64,
+    now: Time,
+) -> Value {
     let root = root(list);
-    let all = list.iter().chain([&root]);
+    let list = list.iter().filter(|one| is_new(aside, one));
+    let all = list.chain(aside).chain([&root]);
     let written = all.map(|one| {
         let status = one.holds.text();
         json!({
@@ -52,6 +60,11 @@ fn root(list: &[Condition]) -> Condition {
         },
         None => Condition::holds(READY, READY, ""),
     }
+}
+
+/// What is aside goes before what the list says of the same.
+fn is_new(list: &[Condition], one: &Condition) -> bool {
+    list.iter().all(|other| other.r#type != one.r#type)
 }
 
 fn since(before: &Value, r#type: &str, status: &str, now: Time) -> String {
@@ -131,12 +144,12 @@ mod tests {
     #[test]
     fn the_time_is_that_of_the_last_change_of_status() {
         let list = [Condition::holds("A", "Fine", "")];
-        let first = written(&list, &Value::Null, 1, Time::from_unix(0));
-        let second = written(&list, &first, 2, Time::from_unix(60));
+        let first = written(&list, &[], &Value::Null, 1, Time::from_unix(0));
+        let second = written(&list, &[], &first, 2, Time::from_unix(60));
         assert_eq!(second[0]["lastTransitionTime"], "1970-01-01T00:00:00Z");
         assert_eq!(second[0]["observedGeneration"], 2);
         let failed = [Condition::fails("A", "Broken", "")];
-        let third = written(&failed, &second, 2, Time::from_unix(60));
+        let third = written(&failed, &[], &second, 2, Time::from_unix(60));
         assert_eq!(third[0]["lastTransitionTime"], "1970-01-01T00:01:00Z");
     }
 }

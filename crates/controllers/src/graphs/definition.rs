@@ -262,7 +262,7 @@ fn status(definition: &Value, graph: Option<&Graph>, progress: &Progress, now: T
     let state = if active { "Active" } else { "Inactive" };
     let mut status = json!({
         "state": state,
-        "conditions": written(&conditions, &before["conditions"], generation, now),
+        "conditions": written(&conditions, &[], &before["conditions"], generation, now),
     });
     if let Some(graph) = graph {
         status["topologicalOrder"] = graph.order().collect();

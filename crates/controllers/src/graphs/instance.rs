@@ -1,7 +1,8 @@
-//! One instance: a pass makes what can be made of it now, or ends it.
+//! One instance, and what can be done to it: its finalizer and labels, its objects, its status, its
+//! end. What is made of it is in `pass`.
 //!
-//! Invariants: the finalizer is there before anything is made; deleting needs no graph, only what
-//! the objects carry; an object is deleted by its uid.
+//! Invariants: deleting needs no graph, only what the objects carry; an object is deleted by its
+//! uid.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -11,17 +12,17 @@ use deltaplane_api::time::Time;
 use deltaplane_client::{ObjectKey, RequestError, Resource, request};
 use deltaplane_graph::labels::{self, MANAGER};
 use deltaplane_graph::observed::{ObjectId, Observed};
-use deltaplane_graph::plan::{Apply, Inputs, Instance, Plan, Prune, plan};
+use deltaplane_graph::plan::{Apply, Prune};
 use deltaplane_graph::{Graph, Gvk};
-use futures::StreamExt;
-use futures::stream;
 use parking_lot::Mutex;
 use serde::de::IgnoredAny;
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 
-use super::admission::{self, ADMISSION, Admission, Health, Passed};
-use super::objects::Objects;
+use super::admission::{ADMISSION, Admission, Health, Passed};
+use super::externals::Externals;
+use super::memories::{Memories, Whose};
+use super::objects::{Dirty, Objects};
 use super::report::{self, Ended};
 use crate::Context;
 use crate::queue::{Failure, Next};
@@ -41,6 +42,10 @@ pub(super) struct Subject {
     pub(super) places: Arc<BTreeMap<Gvk, Resource>>,
     pub(super) latest: Latest,
     pub(super) passes: Passes,
+    pub(super) externals: Externals,
+    pub(super) memories: Memories,
+    /// Who is told when something changes that the instance refers to.
+    pub(super) dirty: Arc<Dirty>,
 }
 
 /// What came of the last pass over each instance, by uid. Cheap to clone.
@@ -68,69 +73,17 @@ pub(super) struct Definition {
 
 /// Who writes the finalizer and the labels of instances, and their status.
 const LABELLER: &str = "kro.run/labeller";
-/// So many objects of an instance are applied at once.
-const AT_ONCE: usize = 16;
 /// The owner's word that nothing is to be done.
 const RECONCILE: &str = "kro.run/reconcile";
-
-/// Makes what can be made now, of the revision that the instance is admitted to.
-pub(super) async fn run(
-    subject: Subject,
-    graph: Arc<Graph>,
-    admission: Admission,
-) -> Result<Next, Failure> {
-    let json = subject.json.clone();
-    subject.manage(&graph, admission).await?;
-    if is_suspended(&json) {
-        return subject.tell(&Ended::Suspended).await;
-    }
-    let uid = subject.uid().to_owned();
-    let mut refused = BTreeMap::new();
-    loop {
-        let observed = subject.objects.observed(&uid);
-        let plan = plan(Inputs {
-            graph: &graph,
-            instance: Instance::new(&json),
-            observed: &observed,
-            taken: &|id| subject.objects.foreign(id, &uid),
-            product: PRODUCT,
-            now: admission::timestamp(subject.context.pace.clock.now()),
-            frozen: &|_| None,
-            unsure: &BTreeMap::new(),
-            in_flight: &BTreeMap::new(),
-        });
-        let new = plan.apply.iter();
-        let new: Vec<&Apply> = new.filter(|one| !refused.contains_key(&one.id)).collect();
-        if !new.is_empty() {
-            let applying: Vec<_> = new.into_iter().map(|one| subject.apply(one)).collect();
-            let answers = stream::iter(applying).buffer_unordered(AT_ONCE);
-            let answers: Vec<_> = answers.collect().await;
-            for (id, answer) in answers {
-                match answer {
-                    Ok(()) => {}
-                    Err(error) if error.refusal().is_some() => {
-                        refused.insert(id, error.to_string());
-                    }
-                    // Whether it was applied is not known; its feed will tell.
-                    Err(error) => return Err(Failure::to("apply an object")(error)),
-                }
-            }
-            continue;
-        }
-        for one in &plan.prune {
-            subject.delete(&one.id, &one.uid).await?;
-        }
-        subject.passed(&plan, &refused, admission);
-        if let Some(next) = plan.next {
-            subject.passes.look_again(&uid, admission::instant(next));
-        }
-        return subject.finish(&graph, &plan, &refused).await;
-    }
-}
 
 /// What the instance is told when there is no graph for it.
 pub(super) async fn unresolved(subject: Subject, why: String) -> Result<Next, Failure> {
     subject.tell(&Ended::Unresolved { why: &why }).await
+}
+
+/// What the instance is told when it cannot be seen what it has.
+pub(super) async fn unseen(subject: Subject, why: String) -> Result<Next, Failure> {
+    subject.tell(&Ended::Unseen { why: &why }).await
 }
 
 /// Deletes what the instance made, the highest wave first, and then lets it go.
@@ -163,19 +116,19 @@ fn highest_wave(observed: &Observed) -> Vec<Prune> {
     all
 }
 
-fn is_suspended(json: &Value) -> bool {
+pub(super) fn is_suspended(json: &Value) -> bool {
     let said = json["metadata"]["annotations"][RECONCILE].as_str();
     let said = said.map(str::to_ascii_lowercase);
     matches!(said.as_deref(), Some("suspended" | "disabled"))
 }
 
 /// What objects say that they were made with.
-const PRODUCT: &str = env!("CARGO_PKG_VERSION");
+pub(super) const PRODUCT: &str = env!("CARGO_PKG_VERSION");
 
 // === impl Passes ===
 
 impl Passes {
-    fn set(&self, uid: &str, new: Passed) {
+    pub(super) fn set(&self, uid: &str, new: Passed) {
         let mut passed = self.0.passed.lock();
         let before = passed.get(uid);
         let new = match (before, new.health) {
@@ -194,7 +147,7 @@ impl Passes {
         self.0.news.notify_one();
     }
 
-    fn look_again(&self, uid: &str, at: SystemTime) {
+    pub(super) fn look_again(&self, uid: &str, at: SystemTime) {
         self.0.due.lock().insert(uid.to_owned(), at);
         self.0.news.notify_one();
     }
@@ -254,12 +207,12 @@ fn version(json: &Value) -> Option<u64> {
 // === impl Subject ===
 
 impl Subject {
-    fn uid(&self) -> &str {
+    pub(super) fn uid(&self) -> &str {
         self.json["metadata"]["uid"].as_str().unwrap_or_default()
     }
 
     /// Sees to it that the instance carries what is needed to find its objects, and to end it.
-    async fn manage(&self, graph: &Graph, admission: Admission) -> Result<(), Failure> {
+    pub(super) async fn manage(&self, graph: &Graph, admission: Admission) -> Result<(), Failure> {
         let metadata = &self.json["metadata"];
         let kind = graph.kind();
         let set = labels::apply_set(kind, &self.key.namespace, &self.key.name);
@@ -311,11 +264,10 @@ impl Subject {
         })
     }
 
-    async fn apply(&self, one: &Apply) -> (ObjectId, Result<(), RequestError>) {
+    pub(super) async fn apply(&self, one: &Apply) -> Result<(), RequestError> {
         let path = format!("{}?fieldManager={MANAGER}&force=true", self.path(&one.id));
         let answer = request::apply::<Value>(&self.context.client, &path, &one.object).await;
-        let answer = answer.map(|json| self.objects.written(&one.id.gvk, json));
-        (one.id.clone(), answer)
+        answer.map(|json| self.objects.written(&one.id.gvk, json))
     }
 
     fn path(&self, id: &ObjectId) -> String {
@@ -328,7 +280,7 @@ impl Subject {
     }
 
     /// Deletes an object. Nothing is said if it is gone already, or is another by now.
-    async fn delete(&self, id: &ObjectId, uid: &str) -> Result<(), Failure> {
+    pub(super) async fn delete(&self, id: &ObjectId, uid: &str) -> Result<(), Failure> {
         let options = json!({
             "apiVersion": "v1", "kind": "DeleteOptions",
             "propagationPolicy": "Background", "preconditions": {"uid": uid},
@@ -341,43 +293,8 @@ impl Subject {
         }
     }
 
-    /// Keeps what came of a pass, for the gates of the graph.
-    fn passed(&self, plan: &Plan, refused: &BTreeMap<ObjectId, String>, admission: Admission) {
-        let now = admission::timestamp(self.context.pace.clock.now());
-        let health = match (plan.is_ready(), report::is_wrong(plan, refused)) {
-            (_, true) => Health::Failed,
-            (true, false) => Health::Ready { since: now },
-            (false, false) => Health::Unready,
-        };
-        let passed = Passed {
-            revision: admission.revision(),
-            generation: admission::generation(&self.json),
-            health,
-        };
-        self.passes.set(self.uid(), passed);
-    }
-
-    async fn finish(
-        &self,
-        graph: &Graph,
-        plan: &Plan,
-        refused: &BTreeMap<ObjectId, String>,
-    ) -> Result<Next, Failure> {
-        let ended = Ended::Planned {
-            graph,
-            plan,
-            refused,
-        };
-        let told = self.tell(&ended).await?;
-        Ok(match refused.is_empty() {
-            true => told,
-            // Nothing tells when it would be taken.
-            false => Next::Later,
-        })
-    }
-
     /// Writes the status, if it is another.
-    async fn tell(&self, ended: &Ended<'_>) -> Result<Next, Failure> {
+    pub(super) async fn tell(&self, ended: &Ended<'_>) -> Result<Next, Failure> {
         let now = Time::from_system(self.context.pace.clock.now());
         let status = report::status(&self.json, ended, now);
         if status == self.json["status"] {
@@ -398,8 +315,25 @@ impl Subject {
         }
     }
 
+    /// What is remembered of it.
+    pub(super) fn whose(&self) -> Whose<'_> {
+        Whose {
+            uid: self.uid(),
+            namespace: &self.key.namespace,
+            owner: json!({
+                "apiVersion": self.resource.api_version(),
+                "kind": self.resource.kind,
+                "name": self.key.name,
+                "uid": self.uid(),
+            }),
+        }
+    }
+
     /// Takes the finalizer away.
     async fn release(&self) -> Result<Next, Failure> {
+        self.memories
+            .forget(self.uid(), &self.key.namespace)
+            .await?;
         let finalizers = self.json["metadata"]["finalizers"].as_array();
         let others: Vec<&Value> = {
             let all = finalizers.into_iter().flatten();

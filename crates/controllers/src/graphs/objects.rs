@@ -14,13 +14,13 @@ use deltaplane_graph::Gvk;
 use deltaplane_graph::labels::{self, MANAGER};
 use deltaplane_graph::observed::{Applied, Content, Live, ObjectId, Observed, Owner};
 use deltaplane_runtime::TaskGroup;
-use deltaplane_runtime::Trigger;
 use futures::StreamExt;
 use parking_lot::Mutex;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
-use tokio::sync::{Notify, watch};
+use tokio::sync::Notify;
 
+use super::following::{Following, Interest, Telling};
 use crate::Context;
 
 /// All of them. Cheap to clone.
@@ -58,15 +58,6 @@ pub(super) struct Dirty {
     notify: Notify,
 }
 
-/// Keeps a kind's feed going.
-#[derive(Clone)]
-pub(super) struct Interest(Arc<Following>);
-
-struct Following {
-    stop: Trigger,
-    synced: watch::Receiver<bool>,
-}
-
 /// An object as a feed tells it.
 #[derive(Clone)]
 struct Told {
@@ -98,26 +89,22 @@ impl Objects {
     /// Follows a kind for as long as the answer is kept.
     pub(super) fn follow(&self, gvk: &Gvk, resource: Resource) -> Interest {
         let mut shared = self.shared.lock();
-        if let Some(following) = shared.feeds.get(gvk).and_then(Weak::upgrade) {
-            return Interest(following);
+        if let Some(interest) = shared.feeds.get(gvk).and_then(Interest::find) {
+            return interest;
         }
-        let (told, synced) = watch::channel(false);
-        let (stop, stopped) = Trigger::new();
-        let following = Arc::new(Following { stop, synced });
-        shared.feeds.insert(gvk.clone(), Arc::downgrade(&following));
-        let (all, gvk) = (self.clone(), gvk.clone());
-        let end = self.tasks.stop();
-        self.tasks.spawn(async move {
-            let run = all.run(gvk, resource, told);
-            end.unless(stopped.unless(run)).await;
+        let (all, of) = (self.clone(), gvk.clone());
+        let interest = Interest::start(&self.tasks, |telling| async move {
+            all.run(of, resource, telling).await;
         });
-        Interest(following)
+        shared.feeds.insert(gvk.clone(), interest.downgrade());
+        interest
     }
 
-    async fn run(&self, gvk: Gvk, resource: Resource, told: watch::Sender<bool>) {
+    async fn run(&self, gvk: Gvk, resource: Resource, telling: Telling) {
         let query = Query::all(resource).with_labels(&format!("{}=true", labels::OWNED));
         let Context { client, pace } = &self.context;
-        let mut feed = Feed::new(client.clone(), query, pace.clone()).events();
+        let feed = Feed::new(client.clone(), query, pace.clone());
+        let mut feed = feed.telling(telling.trouble).events();
         let mut cache = Cache::new();
         while let Some(event) = feed.next().await {
             let complete = matches!(event, Event::InSync);
@@ -143,7 +130,7 @@ impl Objects {
                 }
             }
             if complete {
-                told.send_replace(true);
+                telling.synced.send_replace(true);
             }
         }
     }
@@ -265,7 +252,7 @@ impl Shared {
 // === impl Dirty ===
 
 impl Dirty {
-    fn add(&self, uid: String) {
+    pub(super) fn add(&self, uid: String) {
         self.uids.lock().insert(uid);
         self.notify.notify_one();
     }
@@ -279,22 +266,6 @@ impl Dirty {
             }
             self.notify.notified().await;
         }
-    }
-}
-
-// === impl Interest ===
-
-impl Interest {
-    /// Waits until all that exists was seen.
-    pub(super) async fn synced(&self) {
-        // An error means that the process stops.
-        let _ = self.0.synced.clone().wait_for(|synced| *synced).await;
-    }
-}
-
-impl Drop for Following {
-    fn drop(&mut self) {
-        self.stop.stop();
     }
 }
 

@@ -3,44 +3,70 @@
 use std::collections::BTreeMap;
 
 use deltaplane_api::time::Time;
-use deltaplane_graph::observed::ObjectId;
-use deltaplane_graph::plan::{Exclusion, Plan, Standing, Unready};
-use deltaplane_graph::{Graph, NodeIndex};
+use deltaplane_graph::observed::{Content, ObjectId};
+use deltaplane_graph::plan::{Exclusion, Gated, Plan, Standing, Unready};
+use deltaplane_graph::{Graph, Node, NodeIndex};
 use serde_json::{Map, Value};
 
 use super::conditions::{Condition, written};
 
 /// How a pass over an instance ended.
 pub(super) enum Ended<'a> {
-    /// It was planned, and what could be done was; what the API refused, and why.
+    /// It was planned, and what could be done was.
     Planned {
         graph: &'a Graph,
         plan: &'a Plan,
-        refused: &'a BTreeMap<ObjectId, String>,
+        hindered: &'a Hindrances,
+        /// The newest revision, if the gate of its graph has not let it move there yet.
+        behind: Option<i64>,
     },
     /// There is nothing to plan with.
     Unresolved { why: &'a str },
+    /// It cannot be seen what there is.
+    Unseen { why: &'a str },
     /// The owner said so.
     Suspended,
     /// It is being deleted.
     Deleting { waits_for: &'a [ObjectId] },
 }
 
+/// What kept a pass from doing more.
+#[derive(Debug, Default)]
+pub(super) struct Hindrances {
+    /// What the API refused, and why.
+    pub(super) refused: BTreeMap<ObjectId, String>,
+    /// What was sent, and whether it was applied is not known.
+    pub(super) unsure: BTreeMap<ObjectId, Content>,
+    /// Nodes whose objects cannot be seen, and why.
+    pub(super) unseen: BTreeMap<NodeIndex, String>,
+}
+
 const MANAGED: &str = "InstanceManaged";
 const RESOLVED: &str = "GraphResolved";
 const RESOURCES: &str = "ResourcesReady";
+const PROPAGATED: &str = "ResourcesPropagated";
+/// The reason of a gate that could not be asked.
+const GATE_ERROR: &str = "GateError";
 
 /// The new status of an instance.
 pub(super) fn status(instance: &Value, ended: &Ended<'_>, now: Time) -> Value {
     let before = &instance["status"];
     let mut status: Map<String, Value> = match ended {
         Ended::Planned { plan, .. } => plan.status.value.as_object().cloned().unwrap_or_default(),
-        Ended::Unresolved { .. } | Ended::Suspended | Ended::Deleting { .. } => {
-            before.as_object().cloned().unwrap_or_default()
-        }
+        Ended::Unresolved { .. }
+        | Ended::Unseen { .. }
+        | Ended::Suspended
+        | Ended::Deleting { .. } => before.as_object().cloned().unwrap_or_default(),
     };
     let generation = instance["metadata"]["generation"].as_i64().unwrap_or(0);
-    let conditions = written(&conditions(ended), &before["conditions"], generation, now);
+    let conditions = conditions(ended);
+    let conditions = written(
+        &conditions,
+        &aside(ended),
+        &before["conditions"],
+        generation,
+        now,
+    );
     status.insert("conditions".to_owned(), conditions);
     status.insert("state".to_owned(), state(ended).into());
     Value::Object(status)
@@ -49,11 +75,11 @@ pub(super) fn status(instance: &Value, ended: &Ended<'_>, now: Time) -> Value {
 fn state(ended: &Ended<'_>) -> &'static str {
     match ended {
         Ended::Deleting { .. } => "DELETING",
-        Ended::Unresolved { .. } => "ERROR",
+        Ended::Unresolved { .. } | Ended::Unseen { .. } => "ERROR",
         Ended::Suspended => "IN_PROGRESS",
-        Ended::Planned { plan, refused, .. } => {
+        Ended::Planned { plan, hindered, .. } => {
             match (
-                is_wrong(plan, refused),
+                is_wrong(plan, hindered),
                 plan.is_ready() && plan.prune.is_empty(),
             ) {
                 (true, _) => "ERROR",
@@ -65,8 +91,9 @@ fn state(ended: &Ended<'_>) -> &'static str {
 }
 
 /// Whether something will not come right by waiting.
-pub(super) fn is_wrong(plan: &Plan, refused: &BTreeMap<ObjectId, String>) -> bool {
-    plan.nodes.iter().any(failed) || !refused.is_empty()
+pub(super) fn is_wrong(plan: &Plan, hindered: &Hindrances) -> bool {
+    let hindered = !hindered.refused.is_empty() || !hindered.unseen.is_empty();
+    hindered || plan.nodes.iter().any(failed)
 }
 
 fn failed(standing: &Standing) -> bool {
@@ -91,13 +118,22 @@ fn conditions(ended: &Ended<'_>) -> Vec<Condition> {
         Ended::Planned {
             graph,
             plan,
-            refused,
-        } => vec![managed, resolved, resources(graph, plan, refused)],
+            hindered,
+            behind: _,
+        } => {
+            let mut all = vec![managed, resolved, resources(graph, plan, hindered)];
+            all.extend(propagated(graph, plan));
+            all
+        }
         Ended::Unresolved { why } => vec![
             managed,
             Condition::fails(RESOLVED, "ResolutionFailed", why),
             Condition::unknown(RESOURCES, "AwaitingReconciliation", ""),
         ],
+        Ended::Unseen { why } => {
+            let unseen = Condition::unknown(RESOURCES, "CannotObserve", why);
+            vec![managed, resolved, unseen]
+        }
         Ended::Suspended => {
             let message = "the annotation kro.run/reconcile suspends it";
             let suspended = Condition::fails(RESOURCES, "ReconciliationSuspended", message);
@@ -115,28 +151,42 @@ fn conditions(ended: &Ended<'_>) -> Vec<Condition> {
     }
 }
 
-fn resources(graph: &Graph, plan: &Plan, refused: &BTreeMap<ObjectId, String>) -> Condition {
+/// What is told beside the conditions that it takes to be ready: an instance that its graph's gate
+/// keeps at an earlier revision may be ready there.
+fn aside(ended: &Ended<'_>) -> Vec<Condition> {
+    match ended {
+        Ended::Planned {
+            behind: Some(newest),
+            ..
+        } => {
+            let message = format!(
+                "the gate of its graph has not let it move to revision {newest} yet: \
+                 see status.propagation of its ResourceGraphDefinition"
+            );
+            vec![Condition::fails(PROPAGATED, "GateClosed", &message)]
+        }
+        Ended::Planned { .. }
+        | Ended::Unresolved { .. }
+        | Ended::Unseen { .. }
+        | Ended::Suspended
+        | Ended::Deleting { .. } => Vec::new(),
+    }
+}
+
+fn resources(graph: &Graph, plan: &Plan, hindered: &Hindrances) -> Condition {
     let mut said: Vec<String> = Vec::new();
-    let refusals = refused.iter();
+    let refusals = hindered.refused.iter();
     said.extend(refusals.map(|(id, why)| format!("{id} was refused: {why}")));
+    let unsure = hindered.unsure.keys();
+    said.extend(unsure.map(|id| format!("whether {id} was applied is not known")));
     for (index, node) in graph.indexed() {
         let standing = &plan.nodes[index.get()];
-        if let Some(why) = why(graph, plan, index, standing) {
-            said.push(format!("{}: {why}", node.id()));
-        }
-        if let Some(gated) = plan.gated(index).next() {
-            let (id, verdict) = (&gated.id, &gated.verdict);
-            let more = plan.gated(index).count() - 1;
-            let more = if more > 0 {
-                format!(", and {more} more")
-            } else {
-                String::new()
-            };
-            said.push(format!(
-                "{}: the gate of {id}{more} is {verdict}",
-                node.id()
-            ));
-        }
+        let why = match hindered.unseen.get(&index) {
+            Some(why) => Some(format!("it cannot be seen: {why}")),
+            None => why(graph, plan, index, standing),
+        };
+        said.extend(why.map(|why| format!("{}: {why}", node.id())));
+        said.extend(gated(plan, index).map(|why| format!("{}: {why}", node.id())));
     }
     if !plan.prune.is_empty() {
         let ids: Vec<String> = plan
@@ -158,6 +208,41 @@ fn resources(graph: &Graph, plan: &Plan, refused: &BTreeMap<ObjectId, String>) -
         false => "NotReady",
     };
     Condition::fails(RESOURCES, reason, &said.join("; "))
+}
+
+/// What gates keep back of a node.
+fn gated(plan: &Plan, index: NodeIndex) -> Option<String> {
+    let mut all = plan.gated(index);
+    let Gated { id, verdict, .. } = all.next()?;
+    Some(match all.count() {
+        0 => format!("the gate of {id} is {verdict}"),
+        more => format!("the gate of {id}, and of {more} more, is {verdict}"),
+    })
+}
+
+/// Whether all nodes are what they should be, ready or not, if the graph has gates.
+fn propagated(graph: &Graph, plan: &Plan) -> Option<Condition> {
+    if !graph.nodes().iter().any(Node::is_gated) {
+        return None;
+    }
+    if plan.is_propagated() {
+        let message = "all resources are what they should be";
+        let holds = Condition::holds(PROPAGATED, "AllResourcesPropagated", message);
+        return Some(holds);
+    }
+    let mut said = Vec::new();
+    let mut failed = false;
+    for (index, node) in graph.indexed() {
+        let mut verdicts = plan.gated(index).map(|gated| &gated.verdict);
+        failed |= verdicts.any(|verdict| verdict.reason() == GATE_ERROR);
+        said.extend(gated(plan, index).map(|why| format!("{}: {why}", node.id())));
+    }
+    Some(match (said.is_empty(), failed) {
+        // What it waits for is said elsewhere.
+        (true, _) => Condition::fails(PROPAGATED, "Propagating", "not all resources are there"),
+        (false, true) => Condition::fails(PROPAGATED, GATE_ERROR, &said.join("; ")),
+        (false, false) => Condition::fails(PROPAGATED, "GateClosed", &said.join("; ")),
+    })
 }
 
 /// Why a node is not ready, if it is not.

@@ -14,8 +14,12 @@ use serde_json::Value;
 use tokio::sync::watch;
 
 use super::admission::{self, Admission, Alike};
+use super::externals::Externals;
+use super::following::Interest;
 use super::instance::{self, Definition, Latest, Passes, Subject};
-use super::objects::{Interest, Objects};
+use super::memories::Memories;
+use super::objects::{Dirty, Objects};
+use super::pass::{self, Course};
 use crate::Context;
 use crate::queue::Work;
 
@@ -45,6 +49,8 @@ struct Kept {
 pub(super) struct Known {
     pub(super) context: Context,
     pub(super) objects: Objects,
+    pub(super) externals: Externals,
+    pub(super) memories: Memories,
     pub(super) discovery: Discovery,
     /// The kind of the instances.
     pub(super) resource: Resource,
@@ -65,13 +71,21 @@ struct Runner {
     /// What was decided, and is not written yet, or not seen.
     decided: BTreeMap<ObjectKey, Admission>,
     telling: Telling,
-    /// The kinds of all objects, followed.
+    /// Instances with something new.
+    dirty: Arc<Dirty>,
+    /// The kinds of all objects, followed, and what is remembered of instances.
     interests: Vec<Interest>,
+    /// What kept each of them from going on when it was last looked at.
+    troubles: Vec<Option<String>>,
 }
 
 /// Runs the instances of a kind for ever.
 pub(super) async fn run(known: Known, serving: watch::Receiver<Serving>) {
     let work = Work::new(AT_ONCE, known.context.pace.clone());
+    let dirty = {
+        let Resource { group, kind, .. } = &known.resource;
+        known.objects.listen(group, kind)
+    };
     let runner = Runner {
         known,
         serving,
@@ -84,7 +98,9 @@ pub(super) async fn run(known: Known, serving: watch::Receiver<Serving>) {
         passes: Passes::default(),
         decided: BTreeMap::new(),
         telling: Telling::default(),
+        dirty,
         interests: Vec::new(),
+        troubles: Vec::new(),
     };
     runner.run().await;
 }
@@ -95,20 +111,24 @@ impl Runner {
     async fn run(mut self) {
         let resource = self.known.resource.clone();
         let Context { client, pace } = &self.known.context;
-        let feed = Feed::new(client.clone(), Query::all(resource.clone()), pace.clone());
+        let feed = Feed::new(client.clone(), Query::all(resource), pace.clone());
         let mut feed = feed.events();
-        let dirty = self.known.objects.listen(&resource.group, &resource.kind);
+        let dirty = self.dirty.clone();
         self.follow();
         let mut seen = false;
         let mut again = None;
         let (passes, clock) = (self.passes.clone(), self.known.context.pace.clock.clone());
         loop {
-            let interests = self.interests.clone();
+            let (interests, troubles) = (self.interests.clone(), self.troubles.clone());
             tokio::select! {
                 // All that exists is seen before anything is done about it.
                 () = synced(&interests), if !seen && self.instances.is_synced() => {
                     seen = true;
                     again = self.decide();
+                    self.add_all();
+                }
+                () = other_trouble(&interests, &troubles), if !seen => {
+                    self.troubles = interests.iter().map(Interest::trouble).collect();
                     self.add_all();
                 }
                 Some(event) = feed.next() => {
@@ -145,7 +165,10 @@ impl Runner {
                 }
                 // There may be something newer to tell.
                 () = self.telling.next() => again = seen.then(|| self.decide()).flatten(),
-                key = self.work.next(), if seen => self.start(key),
+                key = self.work.next(), if seen || is_troubled(&troubles) => match seen {
+                    true => self.start(key),
+                    false => self.start_unseen(key),
+                },
             }
         }
     }
@@ -221,6 +244,7 @@ impl Runner {
                     self.decided.remove(&key);
                     self.keys.remove(&before);
                     self.latest.forget(&before);
+                    self.known.externals.forget(&before);
                     self.passes.forget(&before);
                 }
                 self.keys.insert(uid, key.clone());
@@ -235,6 +259,7 @@ impl Runner {
                 if let Some(uid) = self.uids.remove(&key) {
                     self.keys.remove(&uid);
                     self.latest.forget(&uid);
+                    self.known.externals.forget(&uid);
                     self.passes.forget(&uid);
                 }
                 self.decided.remove(&key);
@@ -256,6 +281,20 @@ impl Runner {
         let objects = &self.known.objects;
         let interests = places.map(|(gvk, resource)| objects.follow(gvk, resource.clone()));
         self.interests = interests.collect();
+        let graphs = self.serving.borrow().graphs.clone();
+        if graphs.values().any(|graph| has_gates(graph)) {
+            self.interests.push(self.known.memories.recall());
+        }
+        self.troubles = vec![None; self.interests.len()];
+    }
+
+    /// It cannot be seen what there is: the instance is told why.
+    fn start_unseen(&mut self, key: ObjectKey) {
+        let why = self.troubles.iter().flatten().next().cloned();
+        match (self.subject(&key), why) {
+            (Some(subject), Some(why)) => self.work.start(key, instance::unseen(subject, why)),
+            _ => self.work.skip(key),
+        }
     }
 
     /// Follows the kinds that an instance says it has objects of, too. Whether there are new ones.
@@ -289,40 +328,48 @@ impl Runner {
         more
     }
 
-    fn start(&mut self, key: ObjectKey) {
-        let Some(kept) = self.instances.get(&key) else {
-            self.work.skip(key);
-            return;
-        };
-        let json = self.latest.newest(&kept.json);
+    fn subject(&self, key: &ObjectKey) -> Option<Subject> {
+        let kept = self.instances.get(key)?;
         let Serving {
-            definition,
-            target,
-            graphs,
-            places,
-            alike: _,
+            definition, places, ..
         } = self.serving.borrow().clone();
         let places = match self.further.is_empty() {
             true => places,
             false => {
                 let all = places.iter().chain(&self.further);
-                Arc::new(
-                    all.map(|(gvk, place)| (gvk.clone(), place.clone()))
-                        .collect(),
-                )
+                let all = all.map(|(gvk, place)| (gvk.clone(), place.clone()));
+                Arc::new(all.collect())
             }
         };
-        let subject = Subject {
-            context: self.known.context.clone(),
-            objects: self.known.objects.clone(),
-            resource: self.known.resource.clone(),
+        let known = &self.known;
+        Some(Subject {
+            context: known.context.clone(),
+            objects: known.objects.clone(),
+            externals: known.externals.clone(),
+            memories: known.memories.clone(),
+            resource: known.resource.clone(),
             key: key.clone(),
-            json: json.clone(),
+            json: self.latest.newest(&kept.json),
             definition,
             places,
             latest: self.latest.clone(),
             passes: self.passes.clone(),
+            dirty: self.dirty.clone(),
+        })
+    }
+
+    fn start(&mut self, key: ObjectKey) {
+        let Some(subject) = self.subject(&key) else {
+            self.work.skip(key);
+            return;
         };
+        let json = subject.json.clone();
+        let Serving {
+            target,
+            graphs,
+            alike,
+            ..
+        } = self.serving.borrow().clone();
         if json["metadata"]["deletionTimestamp"].is_string() {
             self.work.start(key, instance::end(subject));
             return;
@@ -351,14 +398,39 @@ impl Runner {
         };
         match graphs.get(&admission.revision()) {
             Some(graph) => {
-                let graph = graph.clone();
-                self.work
-                    .start(key, instance::run(subject, graph, admission));
+                let course = Course {
+                    graph: graph.clone(),
+                    admission,
+                    behind: (!alike.is_alike(admission.revision(), target)).then_some(target),
+                };
+                self.work.start(key, pass::run(subject, course));
             }
             None => {
                 let why = format!("revision {} of the graph is gone", admission.revision());
                 self.work.start(key, instance::unresolved(subject, why));
             }
+        }
+    }
+}
+
+/// Whether there is something to be remembered of its instances.
+fn has_gates(graph: &Graph) -> bool {
+    graph.nodes().iter().any(deltaplane_graph::Node::is_gated)
+}
+
+fn is_troubled(troubles: &[Option<String>]) -> bool {
+    troubles.iter().any(Option::is_some)
+}
+
+/// Waits until something else keeps one from going on than what is known.
+async fn other_trouble(interests: &[Interest], known: &[Option<String>]) {
+    let all = interests.iter().zip(known);
+    let all = all.map(|(interest, known)| Box::pin(interest.other_trouble(known)));
+    let all: Vec<_> = all.collect();
+    match all.is_empty() {
+        true => std::future::pending().await,
+        false => {
+            futures::future::select_all(all).await;
         }
     }
 }

@@ -1,3 +1,6 @@
+mod externals;
+mod items;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -9,7 +12,7 @@ use deltaplane_controllers::graphs::{self, Mode, api};
 use deltaplane_runtime::Tasks;
 use serde_json::{Value, json};
 
-use crate::world::{World, condition, config_maps, counting};
+use crate::world::{World, condition, config_maps, counting, secrets};
 
 /// Graphs that run in a world.
 struct Graphs {

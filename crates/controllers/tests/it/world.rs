@@ -163,6 +163,13 @@ impl World {
         }
     }
 
+    /// All of a kind, in all namespaces.
+    pub(crate) async fn list(&self, kind: &Resource) -> Vec<Value> {
+        let list = request::get(&self.client, &kind.collection_path(None)).await;
+        let mut list: Value = list.expect("listed");
+        serde_json::from_value(list["items"].take()).expect("items")
+    }
+
     pub(crate) async fn patch(&self, kind: &Resource, key: &ObjectKey, change: Value) {
         let path = kind.object_path(key);
         let patched = request::patch::<Value>(&self.client, &path, Patch::Merge, &change).await;

@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use deltaplane_expr::{Eval, Value};
 
-use super::content::{Wanted, fill, fill_one, finish, text_of};
+use super::content::{Wanted, fill_one, finish};
 use super::gates::{self, Asked, Fate};
 use super::walk::Walk;
 use super::{Gated, Standing, Unknown, Wrong, ready};
 use crate::graph::{Dimension, Node, NodeIndex};
 use crate::labels::Item;
-use crate::observed::{Live, ObjectId};
+use crate::observed::Live;
 use crate::template::{Filled, Template, Unfilled};
 
 /// A collection has no more items.
@@ -173,24 +173,4 @@ fn bind<'a>(
             .set(dimension.slot(), list[rest % list.len()].clone());
         rest /= list.len();
     }
-}
-
-/// The object of others that a node refers to by name.
-pub(super) fn reference<'a>(
-    walk: &mut Walk<'a>,
-    node: &'a Node,
-    template: &'a Template,
-) -> Result<ObjectId, Unknown> {
-    let filled = fill(walk, template)?;
-    let text = |field: &str| text_of(template, &filled, &[field]).unwrap_or_default();
-    let namespace = match (node.namespaced(), text("namespace")) {
-        (false, _) => "",
-        (true, "") => walk.inputs.instance.namespace(),
-        (true, given) => given,
-    };
-    Ok(ObjectId {
-        gvk: node.gvk().clone(),
-        namespace: namespace.to_owned(),
-        name: text("name").to_owned(),
-    })
 }

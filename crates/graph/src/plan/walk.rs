@@ -10,8 +10,8 @@ use serde_json::{Map, Value as Json};
 use super::content::{Wanted, rendered, wanted};
 use super::gates::{self, Asked, Fate, Noted};
 use super::{
-    Apply, Cause, Exclusion, Gated, Inputs, Plan, Standing, Unknown, Wrong, items, prune, ready,
-    status, text,
+    Apply, Cause, Exclusion, Gated, Inputs, Plan, Reference, Standing, Unknown, Wrong, items,
+    prune, ready, reference, status, text,
 };
 use crate::graph::{Condition, Node, NodeIndex, Role};
 use crate::labels;
@@ -38,6 +38,7 @@ pub(super) struct Walk<'a> {
     pub(super) frozen: Vec<Gated>,
     pub(super) in_flight: BTreeMap<ObjectId, Content>,
     pub(super) next: Option<Timestamp>,
+    pub(super) references: Vec<(NodeIndex, Reference)>,
     pub(super) limits: Limits,
     /// How nodes that gates read came out.
     pub(super) noted: BTreeMap<&'a str, Vec<Noted<'a>>>,
@@ -70,6 +71,7 @@ pub(super) fn walk(inputs: Inputs<'_>) -> Plan {
         keep,
         in_flight: walk.in_flight,
         next: walk.next,
+        references: walk.references,
     }
 }
 
@@ -96,6 +98,7 @@ impl<'a> Walk<'a> {
             frozen: Vec::new(),
             in_flight: BTreeMap::new(),
             next: None,
+            references: Vec::new(),
             limits: gates::limits(graph),
             noted: BTreeMap::new(),
             shown: Vec::new(),
@@ -122,8 +125,8 @@ impl<'a> Walk<'a> {
                 dimensions,
                 template,
             } => items::each(self, (index, node), dimensions, template),
-            Role::External(template) => self.external(node, template),
-            Role::Selected(_) => self.selected(node),
+            Role::External(template) => reference::named(self, (index, node), template),
+            Role::Selected(template) => reference::labelled(self, (index, node), template),
         };
         standing.unwrap_or_else(|unknown| {
             self.show_old(node);
@@ -407,21 +410,6 @@ impl<'a> Walk<'a> {
             }
             _ => fate,
         }
-    }
-
-    fn external(&mut self, node: &'a Node, template: &'a Template) -> Result<Standing, Unknown> {
-        let id = items::reference(self, node, template)?;
-        let Some(live) = self.inputs.observed.get(node.id(), &id) else {
-            return Ok(Standing::Missing { id });
-        };
-        self.show(node, live);
-        Ok(ready::of_one(self, node, live))
-    }
-
-    fn selected(&mut self, node: &'a Node) -> Result<Standing, Unknown> {
-        let objects: Vec<&'a Arc<Live>> = self.inputs.observed.of(node.id()).collect();
-        self.show_all(node, &objects);
-        Ok(ready::of_all(self, node, &objects))
     }
 
     /// Expressions see the object from now on.

@@ -1,0 +1,187 @@
+//! A pass over an instance: plans and applies until nothing more can be done now, deletes what is
+//! not wanted any more, and tells how it stands.
+//!
+//! Invariants: the finalizer is there, and what gates decided is kept, before anything is made; an
+//! object that the API refused is not applied again in the same pass; one that may or may not have
+//! been applied counts as applied to its gate until it was seen.
+
+use std::sync::Arc;
+
+use deltaplane_client::RequestError;
+use deltaplane_graph::Graph;
+use deltaplane_graph::observed::{ObjectId, Observed};
+use deltaplane_graph::plan::{Apply, Inputs, Instance, Plan, plan};
+use futures::{StreamExt, stream};
+
+use super::admission::{self, Admission, Health, Passed};
+use super::externals::{Sight, Who};
+use super::instance::{self, PRODUCT, Subject};
+use super::memory::Memory;
+use super::report::{self, Ended, Hindrances};
+use crate::queue::{Failure, Next};
+
+/// What an instance may run.
+pub(super) struct Course {
+    /// The graph of the revision that it is admitted to.
+    pub(super) graph: Arc<Graph>,
+    pub(super) admission: Admission,
+    /// The newest revision, if that is another and makes something else of it.
+    pub(super) behind: Option<i64>,
+}
+
+struct Pass<'a> {
+    subject: &'a Subject,
+    course: &'a Course,
+    hindered: Hindrances,
+    /// An answer that did not come.
+    lost: Option<RequestError>,
+}
+
+/// So many objects of an instance are applied at once.
+const AT_ONCE: usize = 16;
+
+/// Makes what can be made now.
+pub(super) async fn run(subject: Subject, course: Course) -> Result<Next, Failure> {
+    subject.manage(&course.graph, course.admission).await?;
+    if instance::is_suspended(&subject.json) {
+        return subject.tell(&Ended::Suspended).await;
+    }
+    let pass = Pass {
+        subject: &subject,
+        course: &course,
+        hindered: Hindrances::default(),
+        lost: None,
+    };
+    pass.run().await
+}
+
+// === impl Pass ===
+
+impl Pass<'_> {
+    async fn run(mut self) -> Result<Next, Failure> {
+        loop {
+            let observed = self.observed();
+            let memory = self.subject.memories.of(self.subject.uid());
+            let plan = self.plan(&observed, &memory);
+            match self.see(&plan) {
+                Sight::Other => continue,
+                Sight::Partial => return Ok(Next::Rest),
+                Sight::Whole(unseen) => self.hindered.unseen = unseen,
+            }
+            let next = memory.after(&plan, &observed);
+            if next != *memory {
+                let whose = self.subject.whose();
+                self.subject.memories.remember(&whose, next).await?;
+            }
+            let applies = plan.apply.iter();
+            let applies: Vec<&Apply> = applies.filter(|one| self.may_apply(&one.id)).collect();
+            if applies.is_empty() {
+                return self.finish(&plan).await;
+            }
+            self.apply(&applies).await;
+        }
+    }
+
+    fn observed(&self) -> Observed {
+        let uid = self.subject.uid();
+        let mut observed = self.subject.objects.observed(uid);
+        let graph = &self.course.graph;
+        self.subject.externals.show(uid, graph, &mut observed);
+        observed
+    }
+
+    fn plan(&self, observed: &Observed, memory: &Memory) -> Plan {
+        let subject = self.subject;
+        plan(Inputs {
+            graph: &self.course.graph,
+            instance: Instance::new(&subject.json),
+            observed,
+            taken: &|id| subject.objects.foreign(id, subject.uid()),
+            product: PRODUCT,
+            now: admission::timestamp(subject.context.pace.clock.now()),
+            frozen: &|id| memory.frozen.get(id).cloned(),
+            unsure: &self.hindered.unsure,
+            in_flight: &memory.in_flight,
+        })
+    }
+
+    fn see(&self, plan: &Plan) -> Sight {
+        let who = Who {
+            uid: self.subject.uid(),
+            dirty: &self.subject.dirty,
+        };
+        let externals = &self.subject.externals;
+        externals.refer(&who, &self.course.graph, &plan.references)
+    }
+
+    fn may_apply(&self, id: &ObjectId) -> bool {
+        !self.hindered.refused.contains_key(id) && !self.hindered.unsure.contains_key(id)
+    }
+
+    async fn apply(&mut self, applies: &[&Apply]) {
+        let subject = self.subject;
+        let applying: Vec<_> = {
+            let all = applies.iter();
+            all.map(|one| async move { (*one, subject.apply(one).await) })
+                .collect()
+        };
+        let mut answers = stream::iter(applying).buffer_unordered(AT_ONCE);
+        while let Some((one, answer)) = answers.next().await {
+            let id = one.id.clone();
+            match answer {
+                Ok(()) => {}
+                Err(error) if error.refusal().is_some() => {
+                    self.hindered.refused.insert(id, error.to_string());
+                }
+                Err(error) => {
+                    self.hindered.unsure.insert(id, one.content.clone());
+                    self.lost = Some(error);
+                }
+            }
+        }
+    }
+
+    /// Nothing is left to be applied.
+    async fn finish(self, plan: &Plan) -> Result<Next, Failure> {
+        let subject = self.subject;
+        for one in &plan.prune {
+            subject.delete(&one.id, &one.uid).await?;
+        }
+        self.note(plan);
+        if let Some(next) = plan.next {
+            let at = admission::instant(next);
+            subject.passes.look_again(subject.uid(), at);
+        }
+        let ended = Ended::Planned {
+            graph: &self.course.graph,
+            plan,
+            hindered: &self.hindered,
+            behind: self.course.behind,
+        };
+        let told = subject.tell(&ended).await?;
+        match self.lost {
+            // It is applied again, which does no harm if it was.
+            Some(error) => Err(Failure::to("apply an object")(error)),
+            // Nothing tells when it would be taken.
+            None if !self.hindered.refused.is_empty() => Ok(Next::Later),
+            None => Ok(told),
+        }
+    }
+
+    /// Keeps what came of it, for the gate of the graph.
+    fn note(&self, plan: &Plan) {
+        let subject = self.subject;
+        let now = admission::timestamp(subject.context.pace.clock.now());
+        let health = match (plan.is_ready(), report::is_wrong(plan, &self.hindered)) {
+            (_, true) => Health::Failed,
+            (true, false) => Health::Ready { since: now },
+            (false, false) => Health::Unready,
+        };
+        let passed = Passed {
+            revision: self.course.admission.revision(),
+            generation: admission::generation(&subject.json),
+            health,
+        };
+        subject.passes.set(subject.uid(), passed);
+    }
+}

@@ -1,0 +1,119 @@
+//! What instances refer to.
+
+use super::*;
+
+/// A ConfigMap that says what another says, which is not the graph's, and how many are labelled.
+fn referring() -> Value {
+    json!({
+        "metadata": {"name": "shop"},
+        "spec": {
+            "schema": {
+                "kind": "Shop", "apiVersion": "v1",
+                "spec": {"name": "string", "reads": "string | default=house"},
+                "status": {"greets": "${own.data.greeting}"},
+            },
+            "resources": [
+                {"id": "house", "externalRef": {
+                    "apiVersion": "v1", "kind": "ConfigMap",
+                    "metadata": {"name": "${schema.spec.reads}"},
+                }},
+                {"id": "guests", "externalRef": {
+                    "apiVersion": "v1", "kind": "ConfigMap",
+                    "metadata": {"selector": {"matchLabels": {"guest": "yes"}}},
+                }},
+                {"id": "own", "template": {
+                    "apiVersion": "v1", "kind": "ConfigMap",
+                    "metadata": {"name": "${schema.spec.name}-own"},
+                    "data": {"greeting": "${house.data.greeting} ${string(guests.size())}"},
+                }},
+            ],
+        },
+    })
+}
+
+fn map(name: &str, greeting: &str, labels: Value) -> Value {
+    json!({
+        "metadata": {"name": name, "namespace": "default", "labels": labels},
+        "data": {"greeting": greeting},
+    })
+}
+
+impl Graphs {
+    async fn until_greets(&self, greeting: &str) {
+        let is = |object: &Value| {
+            object["status"]["greets"] == greeting && object["status"]["state"] == "ACTIVE"
+        };
+        self.world.until(&shops(), &key("a"), is).await;
+    }
+}
+
+#[tokio::test]
+async fn what_an_instance_refers_to_is_waited_for_and_followed() {
+    let mut graphs = Graphs::start().await;
+    graphs.define(referring()).await;
+    graphs.world.create(&shops(), shop("a")).await;
+    let waiting = graphs.until_state("a", "IN_PROGRESS").await;
+    assert_eq!(
+        waiting["status"]["conditions"][2]["message"],
+        "house: ConfigMap default/house is not there; own: waits for house"
+    );
+    let world = &graphs.world;
+    world
+        .create(&config_maps(), map("house", "hi", json!({})))
+        .await;
+    graphs.until_greets("hi 0").await;
+    let guest = |labels| map("guest", "", labels);
+    world
+        .create(&config_maps(), guest(json!({"guest": "yes"})))
+        .await;
+    graphs.until_greets("hi 1").await;
+    let louder = json!({"data": {"greeting": "HI"}});
+    graphs.change(&config_maps(), &key("house"), louder).await;
+    graphs.until_greets("HI 1").await;
+    // It refers to another from now on, and what it referred to does not matter any more.
+    world
+        .create(&config_maps(), map("inn", "hey", json!({})))
+        .await;
+    graphs
+        .change(&shops(), &key("a"), json!({"spec": {"reads": "inn"}}))
+        .await;
+    graphs.until_greets("hey 1").await;
+    graphs.restart().await;
+    let gone = json!({"metadata": {"labels": {"guest": null}}});
+    graphs.change(&config_maps(), &key("guest"), gone).await;
+    graphs.until_greets("hey 0").await;
+    // What is others' stays.
+    let world = &graphs.world;
+    world.delete(&shops(), &key("a"), "Background").await;
+    world.until_gone(&shops(), &key("a")).await;
+    for name in ["house", "inn", "guest"] {
+        assert!(
+            world.get(&config_maps(), &key(name)).await.is_some(),
+            "{name}"
+        );
+    }
+    graphs.end().await;
+}
+
+#[tokio::test]
+async fn what_becomes_the_graphs_own_is_not_taken_from_others() {
+    let graphs = Graphs::start().await;
+    graphs.define(referring()).await;
+    let world = &graphs.world;
+    world
+        .create(&config_maps(), map("house", "hi", json!({})))
+        .await;
+    world.create(&shops(), shop("a")).await;
+    graphs.until_greets("hi 0").await;
+    // From now on the graph has a house of its own.
+    let mut own = referring();
+    own["spec"]["resources"][0] = json!({"id": "house", "template": {
+        "apiVersion": "v1", "kind": "ConfigMap",
+        "metadata": {"name": "${schema.spec.name}-house"}, "data": {"greeting": "home"},
+    }});
+    let change = json!({"spec": own["spec"]});
+    graphs.change(&api::definitions(), &rgd(), change).await;
+    graphs.until_greets("home 0").await;
+    assert!(world.get(&config_maps(), &key("house")).await.is_some());
+    graphs.end().await;
+}
