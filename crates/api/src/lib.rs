@@ -23,6 +23,7 @@ pub mod finalizers;
 pub mod headers;
 pub mod identity;
 pub mod json;
+pub mod keys;
 pub mod kind;
 pub mod names;
 pub mod quantity;

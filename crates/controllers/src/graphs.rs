@@ -31,6 +31,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use deltaplane_api::keys;
 use deltaplane_client::{
     Cache, Catalog, Discovery, Feed, Item, ObjectKey, Query, RequestError, Resource, request,
 };
@@ -283,7 +284,7 @@ impl Graphs {
         catalog: &Catalog,
     ) -> BTreeMap<i64, Arc<Graph>> {
         let mut graphs = BTreeMap::from([(number, graph.clone())]);
-        if graph.gate().compiled().is_some() {
+        if admission::holds_back(graph, is_paused(object)) {
             for revision in seen.revisions.iter().filter(|one| one.number < number) {
                 let mut then = object.clone();
                 then["spec"] = revision.spec.clone();
@@ -312,6 +313,7 @@ impl Graphs {
             definition: Arc::new(definition),
             target: Ok(target),
             alike: Arc::new(alike),
+            paused: is_paused(object),
             places: Arc::new(places),
             graphs: Arc::new(graphs),
         };
@@ -332,6 +334,7 @@ impl Graphs {
             target: Err(format!("the ResourceGraphDefinition {name} is gone")),
             graphs: Arc::default(),
             alike: Arc::default(),
+            paused: false,
             places: Arc::default(),
         };
         self.publish(name, resource, serving);
@@ -370,6 +373,11 @@ fn whole(item: &Item) -> Option<Arc<Value>> {
     let mut json: Value = item.parse().ok()?;
     json["metadata"].as_object_mut()?.remove("managedFields");
     Some(Arc::new(json))
+}
+
+/// Whether somebody said that no instance of the graph may move for now.
+fn is_paused(definition: &Value) -> bool {
+    definition["metadata"]["annotations"][keys::PAUSED] == "true"
 }
 
 /// The definition that a kind belongs to.

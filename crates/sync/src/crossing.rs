@@ -1,6 +1,6 @@
 //! What of an object crosses the border.
 
-use deltaplane_api::names;
+use deltaplane_api::{keys, names};
 use serde_json::{Map, Value, json};
 
 use crate::names::{ObjectName, ZoneName};
@@ -80,8 +80,10 @@ pub const ORPHANED: &str = "deltaplane.io/orphaned-from";
 /// zone. The namespace is the hub's own otherwise.
 pub const MADE_FOR: &str = "deltaplane.io/made-for";
 /// The annotation of a definition with the fields that controllers compute. Users write it, and it
-/// must be known wherever objects of that kind are: it crosses, as the only one of its prefix.
+/// must be known wherever objects of that kind are: it crosses.
 pub const COMPUTED_FIELDS: &str = "deltaplane.io/computed-fields";
+/// Those of our own annotations that users write cross.
+const USERS: [&str; 3] = [COMPUTED_FIELDS, keys::HOLD, keys::PAUSED];
 /// What kubectl keeps for itself is about the object at its origin.
 const APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
@@ -249,7 +251,7 @@ fn users_entries(entries: Option<&Value>) -> impl Iterator<Item = (String, Value
     let entries = entries.and_then(Value::as_object).into_iter().flatten();
     entries
         .filter(|(key, value)| {
-            (!key.starts_with(OURS) || *key == COMPUTED_FIELDS)
+            (!key.starts_with(OURS) || USERS.contains(&key.as_str()))
                 && *key != APPLIED
                 && value.is_string()
                 && names::qualified_name(key).is_empty()
@@ -295,7 +297,8 @@ mod tests {
                 "labels": {"app": "web", "deltaplane.io/origin": "hub"},
                 "annotations": {
                     "note": "x", "deltaplane.io/version": "1", APPLIED: "{}",
-                    COMPUTED_FIELDS: "spec.state",
+                    COMPUTED_FIELDS: "spec.state", keys::HOLD: "true",
+                    "deltaplane.io/admission": "arrived/1",
                 },
             },
             "status": {"ready": true},
@@ -309,7 +312,9 @@ mod tests {
             "apiVersion": "v1", "kind": "ConfigMap", "data": {"a": "1"},
             "metadata": {
                 "name": "a", "namespace": "ns", "labels": {"app": "web"},
-                "annotations": {"note": "x", COMPUTED_FIELDS: "spec.state"},
+                "annotations": {
+                    "note": "x", COMPUTED_FIELDS: "spec.state", keys::HOLD: "true",
+                },
             },
         });
         assert_eq!(Value::Object(crossing.object().clone()), expected);

@@ -223,14 +223,12 @@ async fn what_keeps_it_from_going_on_is_told_for_as_long_as_it_does() {
     let (trouble, mut told) = watch::channel(None);
     let feed = Feed::new(server(script), query, Pace::system()).telling(trouble);
     let mut events = feed.events();
-    let first = tokio::spawn(async move {
-        let event = events.next().await;
-        (event, events)
-    });
-    let why = told.wait_for(Option::is_some).await.expect("it goes on");
-    assert!(why.as_ref().is_some_and(|why| why.contains("not you")));
-    drop(why);
-    let (event, _events) = first.await.expect("no panic");
+    let why = async {
+        let why = told.wait_for(Option::is_some).await.expect("it goes on");
+        why.clone().unwrap_or_default()
+    };
+    let (event, why) = tokio::join!(events.next(), why);
+    assert!(why.contains("not you"), "{why}");
     assert_eq!(event, Some(Event::Restarted));
     assert_eq!(*told.borrow(), None);
 }

@@ -3,20 +3,21 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::OnceLock;
 
+use deltaplane_api::keys;
 use deltaplane_api::time::Time;
 use deltaplane_client::ObjectKey;
-use deltaplane_expr::Timestamp;
+use deltaplane_expr::{Absent, Decl, Timestamp};
 use deltaplane_graph::Graph;
 use deltaplane_propagation::{
-    self as propagation, Course, Decision, Hold, Item, Limits, Report, Surroundings, Terms, Window,
+    self as propagation, Course, Decision, Gate, Hold, Item, Limits, Report, Scope, Surroundings,
+    Terms, Window,
 };
 use serde_json::Value;
 
 /// Where an instance says which revision it may run.
 pub(super) const ADMISSION: &str = "deltaplane.io/admission";
-/// The owner's word that an instance stays as it is, until a time, or until it is taken away.
-const HOLD: &str = "deltaplane.io/hold";
 
 /// Which revision an instance may run, and how far it is with it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,21 +61,43 @@ pub(super) enum Health {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Alike(BTreeMap<i64, i64>);
 
-/// Decides about all instances of a graph.
+/// Where instances are to go.
+#[derive(Clone, Copy)]
+pub(super) struct Rollout<'a> {
+    pub(super) graph: &'a Graph,
+    /// The newest revision.
+    pub(super) target: i64,
+    pub(super) alike: &'a Alike,
+    /// Whether none may move for now.
+    pub(super) paused: bool,
+}
+
+/// Decides about all instances of a graph, if something may hold them back.
 pub(super) fn decide(
-    graph: &Graph,
-    target: i64,
-    alike: &Alike,
+    rollout: Rollout<'_>,
     instances: &[Known<'_>],
     now: Timestamp,
 ) -> Option<Decision<i64>> {
-    let gate = graph.gate().compiled()?;
-    let target = alike.first(target);
+    let Rollout {
+        graph,
+        alike,
+        paused,
+        ..
+    } = rollout;
+    let gate = graph.gate().compiled();
+    let gate = gate.or_else(|| paused.then(no_gate))?;
+    let target = alike.first(rollout.target);
     let names: Vec<String> = instances.iter().map(|one| one.key.to_string()).collect();
     let items: Vec<Item<'_, i64>> = instances
         .iter()
         .zip(&names)
-        .map(|(one, name)| one.item(name, alike, now))
+        .map(|(one, name)| {
+            let mut item = one.item(name, alike, now);
+            if paused {
+                item.hold = Hold::Held;
+            }
+            item
+        })
         .collect();
     let completed = completed(instances, alike, target);
     let course = Course {
@@ -94,6 +117,20 @@ pub(super) fn decide(
         limits: Limits::default(),
     };
     Some(propagation::rollout(&items, course, terms))
+}
+
+/// Whether instances may have to wait for their turn.
+pub(super) fn holds_back(graph: &Graph, paused: bool) -> bool {
+    paused || graph.gate().compiled().is_some()
+}
+
+/// A gate that lets everybody through.
+fn no_gate() -> &'static Gate {
+    static OPEN: OnceLock<Gate> = OnceLock::new();
+    OPEN.get_or_init(|| {
+        let scope = Scope::new(Decl::dynamic(Absent::Waits).clone(), &["instance"]);
+        Gate::compile(&[""; 0], scope).expect("nothing to compile")
+    })
 }
 
 /// The newest revision that all instances have reached.
@@ -175,7 +212,7 @@ impl<'a> Known<'a> {
     }
 
     fn hold(&self, now: Timestamp) -> Hold {
-        let said = self.json["metadata"]["annotations"][HOLD].as_str();
+        let said = self.json["metadata"]["annotations"][keys::HOLD].as_str();
         match said.map(Timestamp::parse) {
             None => Hold::Free,
             Some(Some(until)) if until <= now => Hold::Free,
@@ -237,7 +274,7 @@ pub(super) fn instant(next: Timestamp) -> std::time::SystemTime {
 }
 
 /// What the definition's status says of a decision.
-pub(super) fn told(decision: &Decision<i64>, target: i64) -> Value {
+pub(super) fn told(decision: &Decision<i64>, rollout: Rollout<'_>) -> Value {
     let summary = &decision.summary;
     let counts = &summary.counts;
     let blocked = summary.blocked.iter().map(|(key, verdict)| {
@@ -249,7 +286,8 @@ pub(super) fn told(decision: &Decision<i64>, target: i64) -> Value {
         .next
         .map(|next| Time::from_system(instant(next)).to_string());
     serde_json::json!({
-        "revision": target,
+        "revision": rollout.target,
+        "paused": rollout.paused,
         "instances": counts.total,
         "current": counts.current,
         "updating": counts.updating,

@@ -225,12 +225,15 @@ const PROPAGATION: &str = "deltaplane.io/propagation";
 
 /// Writes how it stands with the instances of a definition. It is said again with the next change.
 pub(super) async fn tell_propagation(context: &Context, name: &str, uid: &str, told: &Value) {
-    let body = json!({
+    let mut body = json!({
         "apiVersion": api::definitions().api_version(),
         "kind": api::definitions().kind,
         "metadata": {"name": name, "uid": uid},
-        "status": {"propagation": told},
+        "status": {},
     });
+    if !told.is_null() {
+        body["status"]["propagation"] = told.clone();
+    }
     let path = api::definitions().object_path(&ObjectKey::cluster(name));
     let path = format!("{path}/status?fieldManager={PROPAGATION}&force=true");
     match request::apply::<IgnoredAny>(&context.client, &path, &body).await {

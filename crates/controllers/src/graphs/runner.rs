@@ -13,7 +13,7 @@ use futures::future::BoxFuture;
 use serde_json::Value;
 use tokio::sync::watch;
 
-use super::admission::{self, Admission, Alike};
+use super::admission::{self, Admission, Alike, Rollout};
 use super::externals::Externals;
 use super::following::Interest;
 use super::instance::{self, Definition, Latest, Passes, Subject};
@@ -32,6 +32,8 @@ pub(super) struct Serving {
     /// All that instances may run, by their numbers.
     pub(super) graphs: Arc<BTreeMap<i64, Arc<Graph>>>,
     pub(super) alike: Arc<Alike>,
+    /// Whether no instance may move for now.
+    pub(super) paused: bool,
     /// Where objects of these kinds are: of the graph, and of all that came before it.
     pub(super) places: Arc<BTreeMap<Gvk, Resource>>,
 }
@@ -199,7 +201,17 @@ impl Runner {
             })
             .collect();
         let now = admission::timestamp(self.known.context.pace.clock.now());
-        let decision = admission::decide(&graph, target, &serving.alike, &known, now)?;
+        let rollout = Rollout {
+            graph: &graph,
+            target,
+            alike: &serving.alike,
+            paused: serving.paused,
+        };
+        let Some(decision) = admission::decide(rollout, &known, now) else {
+            self.telling
+                .retract(&self.known.context, &serving.definition);
+            return None;
+        };
         let keys: BTreeMap<String, ObjectKey> = {
             let keys = latest.iter().map(|(key, _)| (*key).clone());
             keys.map(|key| (key.to_string(), key)).collect()
@@ -228,7 +240,7 @@ impl Runner {
                 self.work.add(key.clone());
             }
         }
-        let told = admission::told(&decision, target);
+        let told = admission::told(&decision, rollout);
         self.telling
             .tell(&self.known.context, &serving.definition, told);
         decision.summary.next.map(admission::instant)
@@ -368,6 +380,7 @@ impl Runner {
             target,
             graphs,
             alike,
+            paused,
             ..
         } = self.serving.borrow().clone();
         if json["metadata"]["deletionTimestamp"].is_string() {
@@ -385,7 +398,7 @@ impl Runner {
         let said = said.or_else(|| Admission::read(&json));
         let gated = graphs
             .get(&target)
-            .is_some_and(|graph| graph.gate().compiled().is_some());
+            .is_some_and(|graph| admission::holds_back(graph, paused));
         let admission = match said {
             Some(said) if gated || said.revision() == target => said,
             // Everything goes to the newest at once.
@@ -465,6 +478,13 @@ impl Telling {
         }));
     }
 
+    /// Nothing is to be told any more.
+    fn retract(&mut self, context: &Context, definition: &Definition) {
+        if self.last.is_some() {
+            self.tell(context, definition, Value::Null);
+        }
+    }
+
     /// Runs what is told, for ever.
     async fn next(&mut self) {
         match &mut self.running {
@@ -487,6 +507,7 @@ impl Serving {
                 .collect()
         };
         self.target == other.target
+            && self.paused == other.paused
             && versions(self) == versions(other)
             && self.places == other.places
             && self.definition.uid == other.definition.uid

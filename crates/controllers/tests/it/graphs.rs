@@ -1,5 +1,6 @@
 mod externals;
 mod items;
+mod pauses;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -1,0 +1,6 @@
+//! Annotations of ours that users write, and that cross with the objects they are on.
+
+/// On an instance: it stays as it is until this time, or, if it is none, until it is taken away.
+pub const HOLD: &str = "deltaplane.io/hold";
+/// On the definition of a graph: `true` if none of its instances may move for now.
+pub const PAUSED: &str = "deltaplane.io/paused";
