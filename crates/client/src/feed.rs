@@ -340,7 +340,7 @@ impl Feed {
     }
 
     fn lost(&self, error: &RequestError, state: State) -> Next {
-        self.troubled(Some(error.to_string()));
+        self.troubled(Some(format!("cannot follow {}: {error}", self.query)));
         if self.failures == 0 {
             let (query, cause) = (&self.query, error as &dyn std::error::Error);
             // Kinds come and go; whoever follows one that went will notice by other means.

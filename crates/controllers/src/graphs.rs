@@ -26,6 +26,7 @@ mod pass;
 mod report;
 mod revision;
 mod runner;
+mod troubles;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -54,6 +55,7 @@ use memories::Memories;
 use objects::Objects;
 use revision::Revision;
 use runner::{Known, Serving};
+use troubles::Troubles;
 
 /// What is done with graphs here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,6 +79,7 @@ struct Graphs {
     objects: Objects,
     externals: Externals,
     memories: Memories,
+    troubles: Troubles,
     kinds: Arc<tokio::sync::Mutex<Kinds>>,
     /// Whether the API serves others than those.
     stale: Arc<AtomicBool>,
@@ -111,6 +114,7 @@ pub async fn run(context: Context, mode: Mode, tasks: TaskGroup, stop: Stop) {
         objects: Objects::new(context.clone(), tasks.clone()),
         externals: Externals::new(context.clone(), tasks.clone()),
         memories: Memories::new(context.clone(), tasks.clone()),
+        troubles: Troubles::new(),
         kinds: Arc::new(tokio::sync::Mutex::new(Kinds::new(client, stale.clone()))),
         stale,
         runners: Arc::default(),
@@ -139,6 +143,7 @@ impl Graphs {
         let mut made: Cache<Arc<Value>> = Cache::new();
         let mut work: Work<String> = Work::new(AT_ONCE, pace.clone());
         let mut discovery = self.discovery.clone();
+        let mut troubles = self.troubles.changes();
         loop {
             let complete = all.is_synced() && kept.is_synced() && made.is_synced();
             tokio::select! {
@@ -163,6 +168,11 @@ impl Graphs {
                 }
                 _ = discovery.changed() => {
                     self.stale.store(true, Ordering::Release);
+                    for (key, _) in all.iter() {
+                        work.add(key.name.clone());
+                    }
+                }
+                Ok(()) = troubles.changed() => {
                     for (key, _) in all.iter() {
                         work.add(key.name.clone());
                     }
@@ -194,6 +204,7 @@ impl Graphs {
             accepted: Ok(()),
             kind,
             revision: None,
+            hindered: self.troubles.of(&name),
         };
         if progress.kind == Kind::Ready {
             let revisions = &seen.revisions;
@@ -243,6 +254,7 @@ impl Graphs {
                 false => Kind::Pending,
             },
             revision: newest,
+            hindered: self.troubles.of(name),
         };
         definition::tell(&self.context, object, None, &progress).await?;
         Ok(Next::Rest)
@@ -359,6 +371,7 @@ impl Graphs {
             objects: self.objects.clone(),
             externals: self.externals.clone(),
             memories: self.memories.clone(),
+            troubles: self.troubles.clone(),
             discovery: self.discovery.clone(),
             resource,
         };

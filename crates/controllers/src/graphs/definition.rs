@@ -23,6 +23,8 @@ pub(super) struct Progress {
     pub(super) accepted: Result<(), String>,
     pub(super) kind: Kind,
     pub(super) revision: Option<i64>,
+    /// Why instances cannot be followed.
+    pub(super) hindered: Option<String>,
 }
 
 /// How it stands with the kind that a definition makes.
@@ -317,7 +319,10 @@ fn conditions(progress: &Progress) -> Vec<Condition> {
     let (kind, controller) = match &progress.kind {
         Kind::Ready => (
             Condition::holds("KindReady", "Ready", "the kind is served"),
-            Condition::holds("ControllerReady", "Running", "instances are followed"),
+            match &progress.hindered {
+                None => Condition::holds("ControllerReady", "Running", "instances are followed"),
+                Some(why) => Condition::fails("ControllerReady", "FailedToStart", why),
+            },
         ),
         Kind::Pending => (
             Condition::unknown(

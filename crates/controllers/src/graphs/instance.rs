@@ -88,9 +88,7 @@ pub(super) async fn unseen(subject: Subject, why: String) -> Result<Next, Failur
 
 /// Deletes what the instance made, the highest wave first, and then lets it go.
 pub(super) async fn end(subject: Subject) -> Result<Next, Failure> {
-    let finalizers = subject.json["metadata"]["finalizers"].as_array();
-    let ours = finalizers.is_some_and(|all| all.iter().any(|one| one == labels::FINALIZER));
-    if !ours {
+    if !report::is_managed(&subject.json) {
         return Ok(Next::Rest);
     }
     let observed = subject.objects.observed(subject.uid());
@@ -233,9 +231,8 @@ impl Subject {
             let (wanted, there) = (wanted[part].as_object(), &metadata[part]);
             wanted.is_none_or(|map| map.iter().all(|(key, value)| there[key] == *value))
         };
-        let finalizers = metadata["finalizers"].as_array();
-        let held = finalizers.is_some_and(|all| all.iter().any(|one| one == labels::FINALIZER));
-        if held && has("labels") && has("annotations") {
+        let managed = report::is_managed(&self.json);
+        if managed && has("labels") && has("annotations") {
             return Ok(());
         }
         let mut body = self.head();

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use deltaplane_api::time::Time;
 use deltaplane_graph::observed::{Content, ObjectId};
 use deltaplane_graph::plan::{Exclusion, Gated, Plan, Standing, Unready};
-use deltaplane_graph::{Graph, Node, NodeIndex};
+use deltaplane_graph::{Graph, Node, NodeIndex, labels};
 use serde_json::{Map, Value};
 
 use super::conditions::{Condition, written};
@@ -59,7 +59,7 @@ pub(super) fn status(instance: &Value, ended: &Ended<'_>, now: Time) -> Value {
         | Ended::Deleting { .. } => before.as_object().cloned().unwrap_or_default(),
     };
     let generation = instance["metadata"]["generation"].as_i64().unwrap_or(0);
-    let conditions = conditions(ended);
+    let conditions = conditions(instance, ended);
     let conditions = written(
         &conditions,
         &aside(ended),
@@ -111,8 +111,14 @@ fn failed(standing: &Standing) -> bool {
     }
 }
 
-fn conditions(ended: &Ended<'_>) -> Vec<Condition> {
-    let managed = Condition::holds(MANAGED, "Managed", "the finalizer and labels are there");
+fn conditions(instance: &Value, ended: &Ended<'_>) -> Vec<Condition> {
+    let managed = match ended {
+        // Nothing was done to it.
+        Ended::Unresolved { .. } | Ended::Unseen { .. } if !is_managed(instance) => {
+            Condition::unknown(MANAGED, "AwaitingReconciliation", "")
+        }
+        _ => Condition::holds(MANAGED, "Managed", "the finalizer and labels are there"),
+    };
     let resolved = Condition::holds(RESOLVED, "Resolved", "the graph is known");
     match ended {
         Ended::Planned {
@@ -149,6 +155,12 @@ fn conditions(ended: &Ended<'_>) -> Vec<Condition> {
             vec![managed, resolved, under]
         }
     }
+}
+
+/// Whether it cannot go before its objects are gone.
+pub(super) fn is_managed(instance: &Value) -> bool {
+    let finalizers = instance["metadata"]["finalizers"].as_array();
+    finalizers.is_some_and(|all| all.iter().any(|one| one == labels::FINALIZER))
 }
 
 /// What is told beside the conditions that it takes to be ready: an instance that its graph's gate

@@ -20,6 +20,7 @@ use super::instance::{self, Definition, Latest, Passes, Subject};
 use super::memories::Memories;
 use super::objects::{Dirty, Objects};
 use super::pass::{self, Course};
+use super::troubles::Troubles;
 use crate::Context;
 use crate::queue::Work;
 
@@ -53,6 +54,7 @@ pub(super) struct Known {
     pub(super) objects: Objects,
     pub(super) externals: Externals,
     pub(super) memories: Memories,
+    pub(super) troubles: Troubles,
     pub(super) discovery: Discovery,
     /// The kind of the instances.
     pub(super) resource: Resource,
@@ -114,7 +116,8 @@ impl Runner {
         let resource = self.known.resource.clone();
         let Context { client, pace } = &self.known.context;
         let feed = Feed::new(client.clone(), Query::all(resource), pace.clone());
-        let mut feed = feed.events();
+        let (told, mut own_trouble) = watch::channel(None);
+        let mut feed = feed.telling(told).events();
         let dirty = self.dirty.clone();
         self.follow();
         let mut seen = false;
@@ -129,14 +132,18 @@ impl Runner {
                     again = self.decide();
                     self.add_all();
                 }
-                () = other_trouble(&interests, &troubles), if !seen => {
+                () = other_trouble(&interests, &troubles) => {
                     self.troubles = interests.iter().map(Interest::trouble).collect();
-                    self.add_all();
+                    self.tell_trouble(&own_trouble);
+                    if !seen {
+                        self.add_all();
+                    }
                 }
+                Ok(()) = own_trouble.changed() => self.tell_trouble(&own_trouble),
                 Some(event) = feed.next() => {
                     for key in self.instances.apply(event, |item| Kept::of(&item)) {
                         seen &= !self.discover(&key).await;
-                        self.changed(key, seen);
+                        self.changed(key, seen || is_troubled(&troubles));
                     }
                     if seen {
                         again = self.decide();
@@ -181,6 +188,12 @@ impl Runner {
         let serving = self.serving.borrow().clone();
         let target = serving.target.clone().ok()?;
         let graph = serving.graphs.get(&target)?.clone();
+        if !admission::holds_back(&graph, serving.paused) {
+            // There is nothing to decide, however often something changes.
+            self.telling
+                .retract(&self.known.context, &serving.definition);
+            return None;
+        }
         let passed = self.passes.all();
         let latest: Vec<(&ObjectKey, Arc<Value>)> = {
             let all = self.instances.iter();
@@ -207,11 +220,7 @@ impl Runner {
             alike: &serving.alike,
             paused: serving.paused,
         };
-        let Some(decision) = admission::decide(rollout, &known, now) else {
-            self.telling
-                .retract(&self.known.context, &serving.definition);
-            return None;
-        };
+        let decision = admission::decide(rollout, &known, now)?;
         let keys: BTreeMap<String, ObjectKey> = {
             let keys = latest.iter().map(|(key, _)| (*key).clone());
             keys.map(|key| (key.to_string(), key)).collect()
@@ -246,7 +255,7 @@ impl Runner {
         decision.summary.next.map(admission::instant)
     }
 
-    fn changed(&mut self, key: ObjectKey, seen: bool) {
+    fn changed(&mut self, key: ObjectKey, go_on: bool) {
         match self.instances.get(&key) {
             Some(kept) => {
                 let uid = kept.uid().to_owned();
@@ -263,7 +272,7 @@ impl Runner {
                 if self.decided.get(&key) == Admission::read(&kept.json).as_ref() {
                     self.decided.remove(&key);
                 }
-                if seen {
+                if go_on {
                     self.work.add(key);
                 }
             }
@@ -298,6 +307,15 @@ impl Runner {
             self.interests.push(self.known.memories.recall());
         }
         self.troubles = vec![None; self.interests.len()];
+    }
+
+    /// The definition says what keeps it from being followed what its instances have.
+    fn tell_trouble(&self, own: &watch::Receiver<Option<String>>) {
+        let all = self.troubles.iter().flatten();
+        let all: Vec<String> = all.cloned().chain(own.borrow().clone()).collect();
+        let definition = &self.serving.borrow().definition;
+        let why = (!all.is_empty()).then(|| all.join("; "));
+        self.known.troubles.set(&definition.name, why);
     }
 
     /// It cannot be seen what there is: the instance is told why.

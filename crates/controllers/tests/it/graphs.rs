@@ -3,7 +3,7 @@ mod items;
 mod pauses;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use deltaplane_client::request::{self, Patch};
@@ -13,7 +13,7 @@ use deltaplane_controllers::graphs::{self, Mode, api};
 use deltaplane_runtime::Tasks;
 use serde_json::{Value, json};
 
-use crate::world::{World, condition, config_maps, counting, secrets};
+use crate::world::{World, condition, config_maps, counting, forbidding, secrets};
 
 /// Graphs that run in a world.
 struct Graphs {
@@ -152,7 +152,11 @@ impl Graphs {
 }
 
 fn run(world: &World) -> (Tasks, Arc<AtomicUsize>) {
-    let (client, requests) = counting(world.client.clone());
+    run_with(world.client.clone())
+}
+
+fn run_with(client: kube::Client) -> (Tasks, Arc<AtomicUsize>) {
+    let (client, requests) = counting(client);
     let context = Context {
         client,
         pace: deltaplane_client::Pace::system(),
@@ -316,6 +320,51 @@ async fn an_instance_can_be_deleted_when_its_definition_is_gone() {
     graphs.world.until_gone(&shops(), &key("b")).await;
     let maps = graphs.world.get(&config_maps(), &key("b-first")).await;
     assert!(maps.is_none());
+    graphs.end().await;
+}
+
+#[tokio::test]
+async fn a_kind_that_may_not_be_followed_stops_its_graphs_alone_and_they_say_so() {
+    let mut graphs = Graphs::start().await;
+    let forbidden = Arc::new(AtomicBool::new(true));
+    graphs.tasks.shutdown(GRACE).await.expect("a clean end");
+    let client = forbidding(graphs.world.client.clone(), "/services", forbidden.clone());
+    (graphs.tasks, graphs.requests) = run_with(client);
+    let world = &graphs.world;
+    world.create(&api::definitions(), definition()).await;
+    let told = graphs.until_definition("ControllerReady", "False").await;
+    let shown = told["status"]["conditions"].to_string();
+    assert!(shown.contains("cannot follow /api/v1/services"), "{shown}");
+    assert_eq!(told["status"]["state"], "Inactive");
+    world.create(&shops(), shop("a")).await;
+    let unseen = graphs.until_state("a", "ERROR").await;
+    let message = unseen["status"]["conditions"][2]["message"].as_str();
+    assert!(
+        message.is_some_and(|why| why.contains("no (403 Forbidden)")),
+        "{message:?}"
+    );
+    let mut other = definition();
+    other["metadata"]["name"] = json!("stall");
+    other["spec"]["schema"]["kind"] = json!("Stall");
+    other["spec"]["resources"]
+        .as_array_mut()
+        .expect("a list")
+        .truncate(2);
+    world.create(&api::definitions(), other).await;
+    let stalls = Resource::namespaced("kro.run", "v1", "stalls", "Stall");
+    let ready = |object: &Value| condition(object, "Ready", "True");
+    let name = ObjectKey::cluster("stall");
+    world.until(&api::definitions(), &name, ready).await;
+    world.create(&stalls, shop("b")).await;
+    graphs.open("b").await;
+    let active = |object: &Value| object["status"]["state"] == "ACTIVE";
+    world.until(&stalls, &key("b"), active).await;
+    // Nobody knows whether there is something of it already.
+    assert!(world.get(&config_maps(), &key("a-first")).await.is_none());
+    forbidden.store(false, Ordering::SeqCst);
+    graphs.until_definition("Ready", "True").await;
+    graphs.open("a").await;
+    graphs.until_state("a", "ACTIVE").await;
     graphs.end().await;
 }
 

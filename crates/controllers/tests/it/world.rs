@@ -1,7 +1,7 @@
 //! An API server with controllers, and ways to wait for what they do.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, SystemTime};
 
 use deltaplane_api::identity::{Identity, MASTERS};
@@ -16,7 +16,7 @@ use deltaplane_runtime::clock::Hand;
 use deltaplane_runtime::{Clock, Readiness, Tasks};
 use deltaplane_store::{Embedded, Options, Store};
 use futures::StreamExt;
-use http::Request;
+use http::{Request, Response};
 use kube::Client;
 use kube::client::Body;
 use serde_json::{Value, json};
@@ -303,4 +303,27 @@ pub(crate) fn counting(client: Client) -> (Client, Arc<AtomicUsize>) {
         async move { client.send(request).await }
     });
     (Client::new(service, "default"), count)
+}
+
+/// A client like this one, that may not follow objects of some kind while `forbidden` says so.
+pub(crate) fn forbidding(
+    client: Client,
+    plural: &'static str,
+    forbidden: Arc<AtomicBool>,
+) -> Client {
+    let service = tower::service_fn(move |request: Request<Body>| {
+        let (client, forbidden) = (client.clone(), forbidden.clone());
+        async move {
+            let path = request.uri().path();
+            let following = request.method() == http::Method::GET && path.ends_with(plural);
+            if following && forbidden.load(Ordering::SeqCst) {
+                let status = json!({"code": 403, "reason": "Forbidden", "message": "no"});
+                let mut answer = Response::new(Body::from(status.to_string().into_bytes()));
+                *answer.status_mut() = http::StatusCode::FORBIDDEN;
+                return Ok(answer);
+            }
+            client.send(request).await
+        }
+    });
+    Client::new(service, "default")
 }
