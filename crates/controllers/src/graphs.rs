@@ -13,10 +13,12 @@
 mod admission;
 pub mod api;
 mod authoring;
+mod compiled;
 mod conditions;
 mod definition;
 mod externals;
 mod following;
+mod history;
 mod instance;
 mod kinds;
 mod memories;
@@ -36,7 +38,7 @@ use deltaplane_api::keys;
 use deltaplane_client::{
     Cache, Catalog, Discovery, Feed, Item, ObjectKey, Query, RequestError, Resource, request,
 };
-use deltaplane_graph::{Definition, Graph, Gvk, Lookup, Node, Problems, compile, labels};
+use deltaplane_graph::{Graph, Gvk, Node, Problems, labels};
 use deltaplane_runtime::{Stop, TaskGroup};
 use futures::StreamExt;
 use parking_lot::Mutex;
@@ -48,6 +50,7 @@ use crate::Context;
 use crate::queue::{Failure, Next, Work};
 
 use admission::Alike;
+use compiled::Compiled;
 use definition::{Kind, Progress};
 use externals::Externals;
 use kinds::Kinds;
@@ -80,8 +83,8 @@ struct Graphs {
     externals: Externals,
     memories: Memories,
     troubles: Troubles,
-    kinds: Arc<tokio::sync::Mutex<Kinds>>,
-    /// Whether the API serves others than those.
+    compiled: Compiled,
+    /// Whether the API serves other kinds than those that are known.
     stale: Arc<AtomicBool>,
     runners: Arc<Mutex<BTreeMap<String, watch::Sender<Serving>>>>,
 }
@@ -115,7 +118,7 @@ pub async fn run(context: Context, mode: Mode, tasks: TaskGroup, stop: Stop) {
         externals: Externals::new(context.clone(), tasks.clone()),
         memories: Memories::new(context.clone(), tasks.clone()),
         troubles: Troubles::new(),
-        kinds: Arc::new(tokio::sync::Mutex::new(Kinds::new(client, stale.clone()))),
+        compiled: Compiled::new(Kinds::new(client, stale.clone())),
         stale,
         runners: Arc::default(),
         context,
@@ -190,48 +193,44 @@ impl Graphs {
     }
 
     async fn reconcile(self, name: String, seen: Seen) -> Result<Next, Failure> {
+        let done = self.see_to(&name, &seen).await;
+        self.compiled.sweep(&name);
+        done
+    }
+
+    async fn see_to(&self, name: &str, seen: &Seen) -> Result<Next, Failure> {
         let Some(object) = &seen.definition else {
-            self.orphaned(&name, seen.kind.as_deref());
+            self.orphaned(name, seen.kind.as_deref());
             return Ok(Next::Rest);
         };
         let catalog = self.discovery.clone().current().await;
-        let graph = match self.compiled(object, &catalog).await {
-            Ok(graph) => Arc::new(graph),
-            Err(problems) => return self.refuse(&name, object, &seen, &problems, &catalog).await,
+        let graph = match self.compiled.graph(object, &catalog).await {
+            Ok(graph) => graph,
+            Err(problems) => return self.refuse(name, object, seen, &problems, &catalog).await,
         };
         let kind = definition::serve(&self.context, object, &graph, seen.kind.as_deref()).await?;
         let mut progress = Progress {
             accepted: Ok(()),
             kind,
             revision: None,
-            hindered: self.troubles.of(&name),
+            hindered: self.troubles.of(name),
         };
         if progress.kind == Kind::Ready {
             let revisions = &seen.revisions;
             let number =
                 definition::keep_revision(&self.context, object, &graph, revisions).await?;
+            history::keep(&self.context, &resource(&graph), revisions).await?;
             progress.revision = Some(number);
             match self.mode {
                 Mode::Run => {
-                    let graphs = self.gated(object, (number, &graph), &seen, &catalog).await;
-                    self.serve(&name, object, number, graphs);
+                    let graphs = self.gated(object, (number, &graph), seen, &catalog).await;
+                    self.serve(name, object, number, graphs);
                 }
                 Mode::Author => authoring::cross(&self.context, &resource(&graph)).await?,
             }
         }
         definition::tell(&self.context, object, Some(&graph), &progress).await?;
         Ok(Next::Rest)
-    }
-
-    async fn compiled(&self, object: &Value, catalog: &Catalog) -> Result<Graph, Problems> {
-        let definition = Definition::read(object)?;
-        let found = {
-            let mut kinds = self.kinds.lock().await;
-            kinds.look_up(definition.kinds(), catalog).await
-        };
-        compile(&definition, &|gvk| {
-            found.get(gvk).cloned().unwrap_or(Lookup::Absent)
-        })
     }
 
     /// A definition that does not compile: what was in force stays.
@@ -275,11 +274,9 @@ impl Graphs {
         for revision in revisions {
             let mut then = object.clone();
             then["spec"] = revision.spec.clone();
-            if let Ok(graph) = self.compiled(&then, catalog).await {
+            if let Ok(graph) = self.compiled.graph(&then, catalog).await {
                 let number = revision.number;
-                let graphs = self
-                    .gated(object, (number, &Arc::new(graph)), seen, catalog)
-                    .await;
+                let graphs = self.gated(object, (number, &graph), seen, catalog).await;
                 self.serve(name, object, number, graphs);
                 return;
             }
@@ -300,8 +297,8 @@ impl Graphs {
             for revision in seen.revisions.iter().filter(|one| one.number < number) {
                 let mut then = object.clone();
                 then["spec"] = revision.spec.clone();
-                if let Ok(graph) = self.compiled(&then, catalog).await {
-                    graphs.insert(revision.number, Arc::new(graph));
+                if let Ok(graph) = self.compiled.graph(&then, catalog).await {
+                    graphs.insert(revision.number, graph);
                 }
             }
         }

@@ -19,6 +19,9 @@ use serde_json::Value;
 /// Where an instance says which revision it may run.
 pub(super) const ADMISSION: &str = "deltaplane.io/admission";
 
+/// The owner's word that nothing is to be done.
+const RECONCILE: &str = "kro.run/reconcile";
+
 /// Which revision an instance may run, and how far it is with it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Admission {
@@ -116,7 +119,17 @@ pub(super) fn decide(
         },
         limits: Limits::default(),
     };
-    Some(propagation::rollout(&items, course, terms))
+    let mut decision = propagation::rollout(&items, course, terms);
+    // After a restart: who is taken for broken may be ready, and has given its place to another.
+    if !are_known(instances) {
+        decision.admissions.clear();
+    }
+    Some(decision)
+}
+
+/// Whether it is known how all that began stand.
+pub(super) fn are_known(instances: &[Known<'_>]) -> bool {
+    instances.iter().all(Known::is_known)
 }
 
 /// Whether instances may have to wait for their turn.
@@ -191,10 +204,7 @@ impl<'a> Known<'a> {
                 Some(Admission::Admitted(at)) => propagation::Admission::Admitted(alike.first(at)),
                 Some(Admission::Arrived(at)) => propagation::Admission::Arrived(alike.first(at)),
             },
-            report: match self
-                .passed
-                .filter(|passed| passed.generation == generation(self.json))
-            {
+            report: match self.found() {
                 Some(passed) => match passed.health {
                     Health::Ready { since } => Report::Ready {
                         at: alike.first(passed.revision),
@@ -207,11 +217,26 @@ impl<'a> Known<'a> {
                 None => Report::Unready,
             },
             hold: self.hold(now),
-            deleting: self.json["metadata"]["deletionTimestamp"].is_string(),
+            deleting: is_deleting(self.json),
         }
     }
 
+    /// What the last pass over it as it is now found.
+    fn found(&self) -> Option<&Passed> {
+        let passed = self.passed;
+        passed.filter(|passed| passed.generation == generation(self.json))
+    }
+
+    /// Whether it is known how it stands: what did not begin is not looked at.
+    fn is_known(&self) -> bool {
+        let begun = self.admission.is_some() && !is_deleting(self.json);
+        !begun || is_suspended(self.json) || self.found().is_some()
+    }
+
     fn hold(&self, now: Timestamp) -> Hold {
+        if is_suspended(self.json) {
+            return Hold::Held;
+        }
         let said = self.json["metadata"]["annotations"][keys::HOLD].as_str();
         match said.map(Timestamp::parse) {
             None => Hold::Free,
@@ -220,6 +245,17 @@ impl<'a> Known<'a> {
             Some(_) => Hold::Held,
         }
     }
+}
+
+fn is_deleting(json: &Value) -> bool {
+    json["metadata"]["deletionTimestamp"].is_string()
+}
+
+/// Whether its owner said that nothing is to be done.
+pub(super) fn is_suspended(json: &Value) -> bool {
+    let said = json["metadata"]["annotations"][RECONCILE].as_str();
+    let said = said.map(str::to_ascii_lowercase);
+    matches!(said.as_deref(), Some("suspended" | "disabled"))
 }
 
 /// The generation of an object.

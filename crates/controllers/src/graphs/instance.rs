@@ -73,8 +73,6 @@ pub(super) struct Definition {
 
 /// Who writes the finalizer and the labels of instances, and their status.
 const LABELLER: &str = "kro.run/labeller";
-/// The owner's word that nothing is to be done.
-const RECONCILE: &str = "kro.run/reconcile";
 
 /// What the instance is told when there is no graph for it.
 pub(super) async fn unresolved(subject: Subject, why: String) -> Result<Next, Failure> {
@@ -112,12 +110,6 @@ fn highest_wave(observed: &Observed) -> Vec<Prune> {
     let highest = all.iter().map(|one| one.wave).max();
     all.retain(|one| Some(one.wave) == highest);
     all
-}
-
-pub(super) fn is_suspended(json: &Value) -> bool {
-    let said = json["metadata"]["annotations"][RECONCILE].as_str();
-    let said = said.map(str::to_ascii_lowercase);
-    matches!(said.as_deref(), Some("suspended" | "disabled"))
 }
 
 /// What objects say that they were made with.

@@ -15,7 +15,7 @@ use futures::{StreamExt, stream};
 
 use super::admission::{self, Admission, Health, Passed};
 use super::externals::{Sight, Who};
-use super::instance::{self, PRODUCT, Subject};
+use super::instance::{PRODUCT, Subject};
 use super::memory::Memory;
 use super::report::{self, Ended, Hindrances};
 use crate::queue::{Failure, Next};
@@ -42,23 +42,30 @@ const AT_ONCE: usize = 16;
 
 /// Makes what can be made now.
 pub(super) async fn run(subject: Subject, course: Course) -> Result<Next, Failure> {
-    subject.manage(&course.graph, course.admission).await?;
-    if instance::is_suspended(&subject.json) {
-        return subject.tell(&Ended::Suspended).await;
-    }
     let pass = Pass {
         subject: &subject,
         course: &course,
         hindered: Hindrances::default(),
         lost: None,
     };
-    pass.run().await
+    let done = pass.run().await;
+    if done.is_err() {
+        course.note(&subject, Health::Failed);
+    }
+    done
 }
 
 // === impl Pass ===
 
 impl Pass<'_> {
     async fn run(mut self) -> Result<Next, Failure> {
+        let Course {
+            graph, admission, ..
+        } = self.course;
+        self.subject.manage(graph, *admission).await?;
+        if admission::is_suspended(&self.subject.json) {
+            return self.subject.tell(&Ended::Suspended).await;
+        }
         loop {
             let observed = self.observed();
             let memory = self.subject.memories.of(self.subject.uid());
@@ -168,17 +175,25 @@ impl Pass<'_> {
         }
     }
 
-    /// Keeps what came of it, for the gate of the graph.
     fn note(&self, plan: &Plan) {
-        let subject = self.subject;
-        let now = admission::timestamp(subject.context.pace.clock.now());
-        let health = match (plan.is_ready(), report::is_wrong(plan, &self.hindered)) {
+        let now = admission::timestamp(self.subject.context.pace.clock.now());
+        let wrong = report::is_wrong(plan, &self.hindered);
+        let health = match (plan.is_ready(), wrong) {
             (_, true) => Health::Failed,
             (true, false) => Health::Ready { since: now },
             (false, false) => Health::Unready,
         };
+        self.course.note(self.subject, health);
+    }
+}
+
+// === impl Course ===
+
+impl Course {
+    /// Keeps what came of a pass, for the gate of the graph.
+    fn note(&self, subject: &Subject, health: Health) {
         let passed = Passed {
-            revision: self.course.admission.revision(),
+            revision: self.admission.revision(),
             generation: admission::generation(&subject.json),
             health,
         };

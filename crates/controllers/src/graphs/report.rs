@@ -112,12 +112,10 @@ fn failed(standing: &Standing) -> bool {
 }
 
 fn conditions(instance: &Value, ended: &Ended<'_>) -> Vec<Condition> {
-    let managed = match ended {
-        // Nothing was done to it.
-        Ended::Unresolved { .. } | Ended::Unseen { .. } if !is_managed(instance) => {
-            Condition::unknown(MANAGED, "AwaitingReconciliation", "")
-        }
-        _ => Condition::holds(MANAGED, "Managed", "the finalizer and labels are there"),
+    let passed_over = matches!(ended, Ended::Unresolved { .. } | Ended::Unseen { .. });
+    let managed = match passed_over && !is_managed(instance) {
+        true => Condition::unknown(MANAGED, "AwaitingReconciliation", ""),
+        false => Condition::holds(MANAGED, "Managed", "the finalizer and labels are there"),
     };
     let resolved = Condition::holds(RESOLVED, "Resolved", "the graph is known");
     match ended {

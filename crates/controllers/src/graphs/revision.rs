@@ -1,5 +1,7 @@
 //! What definitions were: numbered, and never changed. Pure.
 
+use std::collections::BTreeSet;
+
 use deltaplane_graph::{Graph, labels};
 use serde_json::{Value, json};
 
@@ -8,6 +10,8 @@ use super::api;
 /// One that is kept.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Revision {
+    /// Of the object.
+    pub(super) name: String,
     pub(super) number: i64,
     /// kro's hash of what the definition said.
     pub(super) hash: String,
@@ -28,6 +32,8 @@ pub(super) enum Issue {
 
 /// The label with kro's hash.
 pub(super) const HASH: &str = "kro.run/graph-revision-hash";
+/// So many are kept to go back to, used or not.
+pub(super) const KEPT: usize = 10;
 /// Names are no longer.
 const LONGEST: usize = 253;
 
@@ -102,6 +108,7 @@ impl Revision {
         let spec = &object["spec"];
         let definition = spec["snapshot"]["name"].as_str()?.to_owned();
         let revision = Self {
+            name: object["metadata"]["name"].as_str()?.to_owned(),
             number: spec["revision"].as_i64()?,
             hash: object["metadata"]["labels"][HASH]
                 .as_str()
@@ -113,9 +120,36 @@ impl Revision {
     }
 }
 
+/// Those that may go: the oldest, but not what an instance runs or may run.
+pub(super) fn surplus<'r>(
+    revisions: &'r [Revision],
+    in_use: &BTreeSet<i64>,
+) -> impl Iterator<Item = &'r Revision> {
+    let mut all: Vec<&Revision> = revisions.iter().collect();
+    all.sort_by_key(|revision| -revision.number);
+    let old = all.into_iter().skip(KEPT);
+    old.filter(|revision| !in_use.contains(&revision.number))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_old_goes_unless_it_is_used() {
+        let revision = |number| Revision {
+            name: format!("shop-r{number:05}"),
+            number,
+            hash: String::new(),
+            spec: Value::Null,
+        };
+        let revisions: Vec<Revision> = (1..=14).map(revision).collect();
+        let in_use = BTreeSet::from([2, 13]);
+        let gone = surplus(&revisions, &in_use);
+        let gone: Vec<i64> = gone.map(|revision| revision.number).collect();
+        assert_eq!(gone, [4, 3, 1]);
+        assert_eq!(surplus(&revisions[..KEPT], &BTreeSet::new()).count(), 0);
+    }
 
     #[test]
     fn long_names_stay_apart() {

@@ -221,6 +221,7 @@ impl Runner {
             paused: serving.paused,
         };
         let decision = admission::decide(rollout, &known, now)?;
+        let are_known = admission::are_known(&known);
         let keys: BTreeMap<String, ObjectKey> = {
             let keys = latest.iter().map(|(key, _)| (*key).clone());
             keys.map(|key| (key.to_string(), key)).collect()
@@ -249,9 +250,12 @@ impl Runner {
                 self.work.add(key.clone());
             }
         }
-        let told = admission::told(&decision, rollout);
-        self.telling
-            .tell(&self.known.context, &serving.definition, told);
+        // Otherwise there is more to tell in a moment.
+        if are_known {
+            let told = admission::told(&decision, rollout);
+            self.telling
+                .tell(&self.known.context, &serving.definition, told);
+        }
         decision.summary.next.map(admission::instant)
     }
 

@@ -1,3 +1,4 @@
+mod crashes;
 mod externals;
 mod items;
 mod pauses;

@@ -28,7 +28,7 @@ fn rooms() -> Value {
 }
 
 impl Graphs {
-    async fn rooms_of(greeting: &str) -> Self {
+    pub(super) async fn rooms_of(greeting: &str) -> Self {
         let graphs = Self::start().await;
         graphs.define(rooms()).await;
         graphs.world.create(&shops(), shop("shop")).await;

@@ -1,0 +1,111 @@
+//! Graphs that were compiled, for as long as the kinds that they were compiled with are the same.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use deltaplane_client::Catalog;
+use deltaplane_graph::{Definition, Graph, Gvk, Lookup, Problems, compile};
+use parking_lot::Mutex;
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+
+use super::kinds::Kinds;
+
+/// All of them. Cheap to clone.
+#[derive(Clone)]
+pub(super) struct Compiled {
+    kinds: Arc<tokio::sync::Mutex<Kinds>>,
+    /// By the name of the definition, and by what it says.
+    graphs: Arc<Mutex<BTreeMap<String, BTreeMap<Said, Entry>>>>,
+}
+
+type Said = [u8; 32];
+
+struct Entry {
+    graph: Arc<Graph>,
+    with: BTreeMap<Gvk, Lookup>,
+    /// Whether somebody asked for it since it was last swept.
+    used: bool,
+}
+
+// === impl Compiled ===
+
+impl Compiled {
+    pub(super) fn new(kinds: Kinds) -> Self {
+        Self {
+            kinds: Arc::new(tokio::sync::Mutex::new(kinds)),
+            graphs: Arc::default(),
+        }
+    }
+
+    /// The graph of a definition.
+    pub(super) async fn graph(
+        &self,
+        object: &Value,
+        catalog: &Catalog,
+    ) -> Result<Arc<Graph>, Problems> {
+        let definition = Definition::read(object)?;
+        let with = {
+            let mut kinds = self.kinds.lock().await;
+            kinds.look_up(definition.kinds(), catalog).await
+        };
+        let (name, said) = (name(object), said(object));
+        if let Some(graph) = self.find(name, &said, &with) {
+            return Ok(graph);
+        }
+        let graph = compile(&definition, &|gvk| {
+            with.get(gvk).cloned().unwrap_or(Lookup::Absent)
+        })?;
+        let graph = Arc::new(graph);
+        let entry = Entry {
+            graph: graph.clone(),
+            with,
+            used: true,
+        };
+        let mut graphs = self.graphs.lock();
+        let of_name = graphs.entry(name.to_owned()).or_default();
+        of_name.insert(said, entry);
+        Ok(graph)
+    }
+
+    fn find(&self, name: &str, said: &Said, with: &BTreeMap<Gvk, Lookup>) -> Option<Arc<Graph>> {
+        let mut graphs = self.graphs.lock();
+        let entry = graphs.get_mut(name)?.get_mut(said)?;
+        let same = with.len() == entry.with.len()
+            && with.iter().zip(&entry.with).all(|(a, b)| is_same(a, b));
+        entry.used |= same;
+        same.then(|| entry.graph.clone())
+    }
+
+    /// Forgets the graphs of a definition that nobody asked for since this was last called.
+    pub(super) fn sweep(&self, name: &str) {
+        let mut graphs = self.graphs.lock();
+        if let Some(of_name) = graphs.get_mut(name) {
+            of_name.retain(|_, entry| std::mem::take(&mut entry.used));
+            if of_name.is_empty() {
+                graphs.remove(name);
+            }
+        }
+    }
+}
+
+fn is_same((a, one): (&Gvk, &Lookup), (b, other): (&Gvk, &Lookup)) -> bool {
+    let same = match (one, other) {
+        (Lookup::Known(one), Lookup::Known(other)) => Arc::ptr_eq(one, other),
+        (Lookup::Absent, Lookup::Absent) => true,
+        // Something else may be found next time.
+        (Lookup::Known(_) | Lookup::Absent | Lookup::Unavailable(_), _) => false,
+    };
+    a == b && same
+}
+
+fn name(object: &Value) -> &str {
+    object["metadata"]["name"].as_str().unwrap_or_default()
+}
+
+/// A digest of all that a graph is made of.
+fn said(object: &Value) -> Said {
+    // A value of JSON can always be written.
+    let text = serde_json::to_vec(&object["spec"]).unwrap_or_default();
+    Sha256::digest(text).into()
+}
