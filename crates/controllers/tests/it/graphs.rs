@@ -2,6 +2,8 @@ mod crashes;
 mod externals;
 mod items;
 mod pauses;
+mod rollouts;
+mod time;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -127,6 +129,11 @@ impl Graphs {
         drop(changed);
     }
 
+    async fn redefine(&self, definition: &Value) {
+        let change = json!({"spec": definition["spec"]});
+        self.change(&api::definitions(), &rgd(), change).await;
+    }
+
     /// What the second of an instance waits for.
     async fn open(&self, name: &str) {
         let second = key(&format!("{name}-second"));
@@ -157,11 +164,13 @@ fn run(world: &World) -> (Tasks, Arc<AtomicUsize>) {
 }
 
 fn run_with(client: kube::Client) -> (Tasks, Arc<AtomicUsize>) {
-    let (client, requests) = counting(client);
-    let context = Context {
-        client,
-        pace: deltaplane_client::Pace::system(),
-    };
+    let pace = deltaplane_client::Pace::system();
+    run_in(Context { client, pace })
+}
+
+fn run_in(context: Context) -> (Tasks, Arc<AtomicUsize>) {
+    let (client, requests) = counting(context.client);
+    let context = Context { client, ..context };
     let tasks = Tasks::new();
     let group = tasks.group("graph");
     tasks.spawn("graphs", |stop| {

@@ -21,11 +21,6 @@ fn saying(mark: &str) -> Value {
 }
 
 impl Graphs {
-    async fn redefine(&self, definition: &Value) {
-        let change = json!({"spec": definition["spec"]});
-        self.change(&api::definitions(), &rgd(), change).await;
-    }
-
     async fn behind(&self, name: &str) -> Value {
         let is = |object: &Value| condition(object, "ResourcesPropagated", "False");
         self.world.until(&shops(), &key(name), is).await

@@ -1,0 +1,118 @@
+//! What may happen while instances move.
+
+use super::*;
+
+impl Graphs {
+    /// Three instances at the first revision; the first moves to the second, and is not ready there.
+    async fn midway() -> Self {
+        let graphs = Self::start().await;
+        graphs.define(gated("!")).await;
+        for name in ["a", "b", "c"] {
+            graphs.world.create(&shops(), shop(name)).await;
+            graphs.approve(name, "hi!").await;
+            graphs.until_state(name, "ACTIVE").await;
+        }
+        graphs
+            .until_propagation(json!({"revision": 1, "current": 3}))
+            .await;
+        graphs.redefine(&gated("?")).await;
+        graphs.until_says("a", "hi?").await;
+        let wanted = json!({"revision": 2, "updating": 1, "pending": 2});
+        graphs.until_propagation(wanted).await;
+        graphs
+    }
+
+    pub(super) async fn until_says(&self, name: &str, greeting: &str) {
+        let second = key(&format!("{name}-second"));
+        let says = |object: &Value| object["data"]["greeting"] == greeting;
+        self.world.until(&config_maps(), &second, says).await;
+    }
+
+    async fn until_admitted(&self, name: &str, admission: &str) {
+        let is = |object: &Value| {
+            object["metadata"]["annotations"]["deltaplane.io/admission"] == admission
+        };
+        self.world.until(&shops(), &key(name), is).await;
+    }
+}
+
+#[tokio::test]
+async fn a_newer_revision_takes_over_where_the_other_is() {
+    let graphs = Graphs::midway().await;
+    graphs.redefine(&gated(".")).await;
+    // The one under way goes there, and keeps its place.
+    graphs.until_says("a", "hi.").await;
+    let wanted = json!({"revision": 3, "updating": 1, "pending": 2});
+    graphs.until_propagation(wanted).await;
+    assert_eq!(graphs.greetings().await, ["hi.", "hi!", "hi!"]);
+    for name in ["a", "b", "c"] {
+        graphs.approve(name, "hi.").await;
+    }
+    graphs.until_propagation(json!({"current": 3})).await;
+    graphs.end().await;
+}
+
+#[tokio::test]
+async fn what_was_wrong_is_undone_through_the_same_gate() {
+    let graphs = Graphs::midway().await;
+    graphs.redefine(&gated("!")).await;
+    graphs.until_says("a", "hi!").await;
+    // It is said to be right what the others are at.
+    graphs.approve("a", "hi!").await;
+    graphs
+        .until_propagation(json!({"revision": 3, "current": 3}))
+        .await;
+    for name in ["a", "b", "c"] {
+        graphs.until_admitted(name, "arrived/3").await;
+    }
+    assert_eq!(graphs.greetings().await, ["hi!", "hi!", "hi!"]);
+    graphs.end().await;
+}
+
+#[tokio::test]
+async fn one_that_is_deleted_on_its_way_makes_room() {
+    let graphs = Graphs::midway().await;
+    graphs.world.delete(&shops(), &key("a"), "Background").await;
+    graphs.until_says("b", "hi?").await;
+    // One of the same name is another: it begins with what all had reached.
+    graphs.world.until_gone(&shops(), &key("a")).await;
+    graphs.world.create(&shops(), shop("a")).await;
+    graphs.until_admitted("a", "started/1").await;
+    graphs.approve("a", "hi!").await;
+    graphs.until_state("a", "ACTIVE").await;
+    assert_eq!(graphs.greetings().await, ["hi!", "hi?", "hi!"]);
+    for name in ["b", "c", "a"] {
+        graphs.approve(name, "hi?").await;
+    }
+    graphs
+        .until_propagation(json!({"current": 3, "revision": 2}))
+        .await;
+    graphs.end().await;
+}
+
+#[tokio::test]
+async fn one_that_waits_for_its_turn_still_follows_its_owner() {
+    let graphs = Graphs::midway().await;
+    let change = json!({"spec": {"greeting": "hello"}});
+    graphs.change(&shops(), &key("b"), change).await;
+    graphs.until_says("b", "hello!").await;
+    let forged = json!({"data": {"greeting": "forged"}});
+    graphs
+        .change(&config_maps(), &key("c-second"), forged)
+        .await;
+    graphs.until_says("c", "hi!").await;
+    assert_eq!(graphs.greetings().await, ["hi?", "hello!", "hi!"]);
+    graphs.end().await;
+}
+
+#[tokio::test]
+async fn a_gate_that_is_edited_is_another_at_once() {
+    let graphs = Graphs::midway().await;
+    let mut open = gated("?");
+    open["spec"]["propagateWhen"] = json!([]);
+    graphs.redefine(&open).await;
+    for name in ["b", "c"] {
+        graphs.until_says(name, "hi?").await;
+    }
+    graphs.end().await;
+}
