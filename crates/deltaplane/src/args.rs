@@ -113,6 +113,10 @@ pub(crate) struct Zone {
     /// Run the graphs of the cluster of --kubeconfig, without a hub
     #[arg(long, requires = "kubeconfig", conflicts_with = "join")]
     standalone: bool,
+    /// Run graphs in the cluster of --kubeconfig; `deltaplane zone manifest --graphs` prints the
+    /// further rights that this needs there. A zone with an API of its own always does
+    #[arg(long, requires = "kubeconfig", conflicts_with = "standalone")]
+    graphs: bool,
 }
 
 #[derive(Debug, Subcommand)]
@@ -131,6 +135,12 @@ pub(crate) struct Manifest {
     /// The kinds that cross, as the hub's SyncedKinds are called: widgets.example.com,configmaps
     #[arg(long, value_name = "KINDS", value_delimiter = ',')]
     pub(crate) kinds: Vec<KindName>,
+    /// The kinds that graphs define which are to run in the cluster: shops.kro.run
+    #[arg(long, value_name = "KINDS", value_delimiter = ',')]
+    pub(crate) graphs: Vec<KindName>,
+    /// The kinds of the objects that graphs make or refer to: deployments.apps,configmaps
+    #[arg(long, value_name = "KINDS", value_delimiter = ',', requires = "graphs")]
+    pub(crate) graph_objects: Vec<KindName>,
     /// Let users of the hub act in the cluster through the zone, each as himself. Whoever has the
     /// agent's credential can then act as anybody
     #[arg(long)]
@@ -236,6 +246,7 @@ pub(crate) enum Role {
     Cluster {
         join: Option<JoinString>,
         kubeconfig: PathBuf,
+        graphs: bool,
     },
 }
 
@@ -313,6 +324,7 @@ impl Zone {
             kubeconfig,
             simulate_workloads: simulate,
             standalone,
+            graphs,
         } = self;
         let settings = common.settings(environment, "info")?;
         let join = join.map(|join| join.parse()).transpose();
@@ -323,7 +335,11 @@ impl Zone {
                 simulate,
             },
             Some(_) if simulate => return Err(SettingsError::Simulated),
-            Some(kubeconfig) => Role::Cluster { join, kubeconfig },
+            Some(kubeconfig) => Role::Cluster {
+                join,
+                kubeconfig,
+                graphs,
+            },
             None => Role::Zone { join, simulate },
         };
         Ok(Settings { role, ..settings })

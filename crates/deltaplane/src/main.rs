@@ -216,12 +216,17 @@ async fn run(plane: PlaneConfig, role: Role, stop: Stop) -> Result<(), Failure> 
             let cluster = Standalone::start(&kubeconfig, simulate).await?;
             Ok(cluster.run(stop).await?)
         }
-        Role::Cluster { join, kubeconfig } => {
+        Role::Cluster {
+            join,
+            kubeconfig,
+            graphs,
+        } => {
             let zone = ClusterZone::start(ClusterConfig {
                 kubeconfig,
                 data_dir: plane.data_dir,
                 join,
                 link: LinkConfig::default(),
+                graphs,
             });
             let Some(zone) = stop.unless(zone).await else {
                 return Ok(());

@@ -1,6 +1,6 @@
 //! `zone manifest`: what must be in a cluster before it can be a zone, as YAML.
 
-use deltaplane_zone::Manifest;
+use deltaplane_zone::{GraphRights, Manifest};
 
 use crate::args;
 
@@ -33,11 +33,19 @@ const SECRETS: &str = "\
 # with the label deltaplane.io/sync=true.
 ";
 
+const GRAPHS: &str = "\
+#
+# Graphs run with these rights, whoever wrote them: `deltaplane zone --kubeconfig … --graphs`. What
+# their gates decided is kept in Secrets, so that the agent can list those of the cluster.
+";
+
 /// What is printed.
 pub(crate) fn text(asked: args::Manifest) -> Result<String, ManifestError> {
     let args::Manifest {
         namespace,
         kinds,
+        graphs,
+        graph_objects,
         impersonate,
     } = asked;
     let mut text = HEAD.replace("NAMESPACE", &namespace);
@@ -47,9 +55,17 @@ pub(crate) fn text(asked: args::Manifest) -> Result<String, ManifestError> {
     if kinds.iter().any(|kind| kind.to_string() == "secrets") {
         text.push_str(SECRETS);
     }
+    let graphs = (!graphs.is_empty()).then(|| GraphRights {
+        instances: graphs,
+        objects: graph_objects,
+    });
+    if graphs.is_some() {
+        text.push_str(GRAPHS);
+    }
     let manifest = Manifest {
         namespace,
         kinds,
+        graphs,
         impersonate,
     };
     for object in manifest.objects() {
@@ -70,6 +86,8 @@ mod tests {
         let asked = args::Manifest {
             namespace: "deltaplane-system".to_owned(),
             kinds: kinds.collect(),
+            graphs: Vec::new(),
+            graph_objects: Vec::new(),
             impersonate,
         };
         expected.assert_eq(&text(asked).expect("YAML"));

@@ -28,12 +28,12 @@ use kube::Client;
 use serde_json::Value;
 use tokio::sync::watch;
 
-pub use manifest::{KindName, Manifest, NotAKindName};
+pub use manifest::{GraphRights, KindName, Manifest, NotAKindName};
 
 use crate::link::LinkConfig;
 use crate::membership::Membership;
 use crate::query::Cluster;
-use crate::{Endpoint, ZoneError, membership_dir, spawn_agent};
+use crate::{Endpoint, ZoneError, membership_dir, spawn_agent, standalone};
 use guard::Guard;
 
 /// What a zone is told whose API is an existing cluster's.
@@ -46,12 +46,15 @@ pub struct ClusterConfig {
     /// Needed until the zone has joined.
     pub join: Option<JoinString>,
     pub link: LinkConfig,
+    /// Whether graphs run there: it takes further rights.
+    pub graphs: bool,
 }
 
 /// A zone whose API is an existing cluster's.
 pub struct ClusterZone {
     client: Client,
     membership: Membership,
+    graphs: bool,
     pace: Pace,
 }
 
@@ -83,6 +86,7 @@ impl ClusterZone {
             data_dir,
             join,
             link,
+            graphs,
         } = config;
         Role::Zone.check(&data_dir)?;
         let client = remote(&kubeconfig).await?;
@@ -97,6 +101,7 @@ impl ClusterZone {
         Ok(Self {
             client,
             membership,
+            graphs,
             pace: Pace::system(),
         })
     }
@@ -114,8 +119,10 @@ impl ClusterZone {
         let Self {
             client,
             membership,
+            graphs,
             pace,
         } = self;
+        let of_graphs = client.clone();
         let zone = membership.zone().clone();
         let tasks = Tasks::new();
         let (definitions, known) = watch::channel(Arc::default());
@@ -137,6 +144,9 @@ impl ClusterZone {
             openings: Openings::only(store.epoch),
             at: store.at,
         };
+        if graphs {
+            standalone::spawn(&tasks, &of_graphs, None);
+        }
         spawn_agent(&tasks, membership, endpoint)?;
         tracing::info!(%zone, "ready");
         let failure = tokio::select! {

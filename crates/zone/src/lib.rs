@@ -44,7 +44,7 @@ use tokio::sync::watch;
 
 pub use deltaplane_controllers::simulator::SimulatorConfig;
 
-pub use cluster::{ClusterConfig, ClusterZone, KindName, Manifest, NotAKindName};
+pub use cluster::{ClusterConfig, ClusterZone, GraphRights, KindName, Manifest, NotAKindName};
 pub use link::{Client as SyncClient, LinkConfig, connect};
 pub use membership::{JoinError, Membership};
 pub use query::{ApiBody, ApiError, Cluster, Embedded, Reading, ZoneApi};
@@ -219,14 +219,17 @@ fn spawn_graphs(tasks: &Tasks, client: &Client, simulate: Option<SimulatorConfig
         pace: Pace::system(),
     };
     if let Some(simulate) = simulate {
-        let context = context();
-        tasks.spawn("simulator", move |stop| {
-            simulator::run(context, simulate, stop)
-        });
+        spawn_simulator(tasks, context(), simulate);
     }
     let (context, group) = (context(), tasks.group("graph"));
     tasks.spawn("graphs", |stop| {
         graphs::run(context, Mode::Run, group, stop)
+    });
+}
+
+fn spawn_simulator(tasks: &Tasks, context: Context, config: SimulatorConfig) {
+    tasks.spawn("simulator", move |stop| {
+        simulator::run(context, config, stop)
     });
 }
 

@@ -5,12 +5,13 @@ use std::time::Duration;
 
 use deltaplane_client::pace::Backoff;
 use deltaplane_client::{Pace, remote};
-use deltaplane_controllers::graphs;
+use deltaplane_controllers::Context;
+use deltaplane_controllers::graphs::{self, Mode};
 use deltaplane_controllers::simulator::SimulatorConfig;
 use deltaplane_runtime::{Stop, Tasks};
 use kube::Client;
 
-use crate::{ZoneError, spawn_graphs};
+use crate::{ZoneError, spawn_simulator};
 
 /// A cluster whose graphs are run.
 pub struct Standalone {
@@ -41,12 +42,8 @@ impl Standalone {
     /// Runs until `stop` or until something breaks. That the cluster is away breaks nothing.
     pub async fn run(self, stop: Stop) -> Result<(), ZoneError> {
         let Self { client, simulate } = self;
-        if stop.unless(install(&client)).await.is_none() {
-            return Ok(());
-        }
         let tasks = Tasks::new();
-        spawn_graphs(&tasks, &client, simulate);
-        tracing::info!("running the graphs of the cluster: ready");
+        spawn(&tasks, &client, simulate);
         tokio::select! {
             () = stop.wait() => {}
             failure = tasks.failed() => {
@@ -58,6 +55,24 @@ impl Standalone {
     }
 }
 
+/// Runs the graphs of a cluster, as soon as it has the kinds for it.
+pub(crate) fn spawn(tasks: &Tasks, client: &Client, simulate: Option<SimulatorConfig>) {
+    let context = Context {
+        client: client.clone(),
+        pace: Pace::system(),
+    };
+    if let Some(simulate) = simulate {
+        spawn_simulator(tasks, context.clone(), simulate);
+    }
+    let group = tasks.group("graph");
+    tasks.spawn("graphs", |stop| async move {
+        if stop.unless(install(&context.client)).await.is_some() {
+            tracing::info!("running the graphs of the cluster: ready");
+            graphs::run(context, Mode::Run, group, stop).await;
+        }
+    });
+}
+
 /// Makes the kinds of graphs be there, as soon as the cluster takes them.
 async fn install(client: &Client) {
     let pace = Pace {
@@ -67,8 +82,10 @@ async fn install(client: &Client) {
     let mut failures = 0;
     while let Err(error) = graphs::install(client).await {
         failures += 1;
-        let (error, after) = (&error as &dyn std::error::Error, error.retry_after());
-        tracing::warn!(error, "cannot install the kinds of graphs; trying again");
-        pace.rest(failures, after).await;
+        if failures == 1 {
+            let error = &error as &dyn std::error::Error;
+            tracing::warn!(error, "cannot install the kinds of graphs; trying again");
+        }
+        pace.rest(failures, error.retry_after()).await;
     }
 }

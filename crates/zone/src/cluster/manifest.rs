@@ -18,8 +18,19 @@ pub struct Manifest {
     pub namespace: String,
     /// The kinds that cross.
     pub kinds: Vec<KindName>,
+    /// What graphs need that run in the cluster; nothing if none do.
+    pub graphs: Option<GraphRights>,
     /// Whether users of the hub may act in the cluster through the zone, each as himself.
     pub impersonate: bool,
+}
+
+/// What graphs are about.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct GraphRights {
+    /// The kinds that graphs define.
+    pub instances: Vec<KindName>,
+    /// The kinds of the objects that they make, or refer to.
+    pub objects: Vec<KindName>,
 }
 
 /// A kind as RBAC names it: `widgets.example.com`, `configmaps`.
@@ -36,9 +47,13 @@ pub struct KindName {
 )]
 pub struct NotAKindName(String);
 
+/// The group of graphs, and its kinds.
+const KRO: &str = "kro.run";
+const OWN: [&str; 2] = ["graphrevisions", "resourcegraphdefinitions"];
 /// What the service account and its rights are called.
 const NAME: &str = "deltaplane-zone";
-/// What is done with objects that cross: looked for and followed, applied, and deleted.
+/// What is done with objects that cross, or that graphs make: looked for and followed, applied, and
+/// deleted.
 const SYNCED: [&str; 6] = ["get", "list", "watch", "create", "patch", "delete"];
 
 // === impl Manifest ===
@@ -92,7 +107,9 @@ impl Manifest {
             ),
         ]);
         let mut synced: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
-        for kind in &self.kinds {
+        let graphs = self.graphs.as_ref();
+        let of_graphs = graphs.map(GraphRights::kinds).unwrap_or_default();
+        for kind in self.kinds.iter().chain(&of_graphs) {
             match shared.get_mut(kind) {
                 Some(verbs) => verbs.extend(SYNCED),
                 None => {
@@ -112,8 +129,36 @@ impl Manifest {
             let plurals: Vec<&str> = plurals.iter().copied().collect();
             rule(group, &plurals, &SYNCED)
         }));
+        rules.extend(graphs.into_iter().flat_map(GraphRights::further));
         if self.impersonate {
             rules.push(rule("", &["groups", "users"], &["impersonate"]));
+        }
+        rules
+    }
+}
+
+// === impl GraphRights ===
+
+impl GraphRights {
+    /// All that are followed and applied.
+    fn kinds(&self) -> Vec<KindName> {
+        let own = OWN.map(|plural| KindName::new(KRO, plural));
+        let all = self.instances.iter().chain(&self.objects).cloned();
+        own.into_iter().chain(all).collect()
+    }
+
+    /// What is done beside that: statuses are written, and gates remember what they decided.
+    fn further(&self) -> Vec<Value> {
+        let own = OWN.map(|plural| KindName::new(KRO, plural));
+        let mut rules: Vec<Value> = {
+            let kinds: BTreeSet<KindName> = own.into_iter().chain(self.instances.clone()).collect();
+            let status = |kind: &KindName| format!("{}/status", kind.plural);
+            let rule = |kind: &KindName| rule(&kind.group, &[&status(kind)], &["patch"]);
+            kinds.iter().map(rule).collect()
+        };
+        if !self.objects.contains(&KindName::new("", "secrets")) {
+            let verbs = ["list", "create", "patch", "delete"];
+            rules.push(rule("", &["secrets"], &verbs));
         }
         rules
     }
@@ -188,6 +233,7 @@ mod tests {
             let manifest = Manifest {
                 namespace: "deltaplane-system".to_owned(),
                 kinds: kinds.collect(),
+                graphs: None,
                 impersonate: false,
             };
             let rules = manifest.rules();
@@ -219,5 +265,40 @@ mod tests {
             verbs(&["widgets.example.com", "gadgets.example.com"], "widgets"),
             synced
         );
+    }
+
+    #[test]
+    fn graphs_need_their_kinds_and_what_they_make() {
+        let kinds = |names: &[&str]| {
+            names
+                .iter()
+                .map(|name| name.parse().expect("legal"))
+                .collect()
+        };
+        let rights = GraphRights {
+            instances: kinds(&["shops.kro.run"]),
+            objects: kinds(&["configmaps"]),
+        };
+        let manifest = Manifest {
+            namespace: "deltaplane-system".to_owned(),
+            kinds: Vec::new(),
+            graphs: Some(rights),
+            impersonate: false,
+        };
+        let rules = manifest.rules();
+        let has = |group: &str, resource: &str, verb: &str| {
+            rules.iter().any(|rule| {
+                let lists = |key: &str, value: &str| {
+                    let all = rule[key].as_array();
+                    all.is_some_and(|all| all.contains(&value.into()))
+                };
+                lists("apiGroups", group) && lists("resources", resource) && lists("verbs", verb)
+            })
+        };
+        assert!(has("kro.run", "resourcegraphdefinitions", "watch"));
+        assert!(has("kro.run", "resourcegraphdefinitions/status", "patch"));
+        assert!(has("kro.run", "shops", "patch") && has("kro.run", "shops/status", "patch"));
+        assert!(has("", "configmaps", "delete") && !has("", "configmaps/status", "patch"));
+        assert!(has("", "secrets", "list") && !has("", "secrets", "watch"));
     }
 }

@@ -69,6 +69,7 @@ impl World {
                 data_dir: data.join("agent"),
                 join: Some(join(here).await),
                 link: LinkConfig::default(),
+                graphs: false,
             };
             let zone = ClusterZone::start(config).await.expect("the zone started");
             let api = cluster.api().clone();
