@@ -23,6 +23,7 @@ mod instance;
 mod kinds;
 mod memories;
 mod memory;
+mod notes;
 mod objects;
 mod pass;
 mod report;

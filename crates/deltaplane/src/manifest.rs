@@ -55,7 +55,7 @@ pub(crate) fn text(asked: args::Manifest) -> Result<String, ManifestError> {
     if kinds.iter().any(|kind| kind.to_string() == "secrets") {
         text.push_str(SECRETS);
     }
-    let graphs = (!graphs.is_empty()).then(|| GraphRights {
+    let graphs = (!graphs.is_empty()).then_some(GraphRights {
         instances: graphs,
         objects: graph_objects,
     });

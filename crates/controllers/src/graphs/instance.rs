@@ -22,6 +22,7 @@ use tokio::sync::Notify;
 use super::admission::{ADMISSION, Admission, Health, Passed};
 use super::externals::Externals;
 use super::memories::{Memories, Whose};
+use super::notes::{self, Note};
 use super::objects::{Dirty, Objects};
 use super::report::{self, Ended};
 use crate::Context;
@@ -289,6 +290,7 @@ impl Subject {
         if status == self.json["status"] {
             return Ok(Next::Rest);
         }
+        let notes = notes::notes(&self.json["status"], &status);
         let mut body = self.head();
         body["status"] = status;
         let path = self.resource.object_path(&self.key);
@@ -299,7 +301,23 @@ impl Subject {
             Err(error) => Err(Failure::to("write the status of the instance")(error)),
             Ok(now) => {
                 self.latest.written(now);
+                self.note(&notes).await;
                 Ok(Next::Rest)
+            }
+        }
+    }
+
+    /// Writes events. That one cannot be written changes nothing.
+    async fn note(&self, notes: &[Note]) {
+        let now = Time::from_system(self.context.pace.clock.now());
+        for note in notes {
+            let event = note.object(&self.json, now);
+            let namespace = event["metadata"]["namespace"].as_str();
+            let path = Resource::namespaced("", "v1", "events", "Event").collection_path(namespace);
+            let written = request::create::<IgnoredAny>(&self.context.client, &path, &event).await;
+            if let Err(error) = written {
+                let error = &error as &dyn std::error::Error;
+                tracing::debug!(instance = %self.key, error, "an event cannot be written");
             }
         }
     }
