@@ -24,6 +24,9 @@ pub enum ConnectError {
     /// What it says does not make a client.
     #[error("failed to make a client of the kubeconfig")]
     Client(#[source] Box<kube::Error>),
+    /// The path below the server is none.
+    #[error("failed to make an address of the path")]
+    Path(#[source] http::uri::InvalidUri),
 }
 
 /// What the server writes down as the manager of the fields that we set.
@@ -53,8 +56,20 @@ where
 
 /// A client of the current context of a kubeconfig.
 pub async fn remote(kubeconfig: &Path) -> Result<Client, ConnectError> {
+    remote_below(kubeconfig, "").await
+}
+
+/// The same, of the API below a path of that server, such as `/zones/eu-1`.
+pub async fn remote_below(kubeconfig: &Path, path: &str) -> Result<Client, ConnectError> {
     let kubeconfig = Kubeconfig::read_from(kubeconfig)?;
     let options = KubeConfigOptions::default();
-    let config = kube::Config::from_custom_kubeconfig(kubeconfig, &options).await?;
+    let mut config = kube::Config::from_custom_kubeconfig(kubeconfig, &options).await?;
+    if !path.is_empty() {
+        let url = config.cluster_url.to_string();
+        let url = format!("{}{path}", url.trim_end_matches('/'));
+        config.cluster_url = url.parse().map_err(ConnectError::Path)?;
+        // Whoever is behind it may be away for long, which the answer says.
+        config.default_retry = false;
+    }
     Client::try_from(config).map_err(|error| ConnectError::Client(Box::new(error)))
 }

@@ -10,6 +10,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use crate::cel::Cel;
 use crate::client::{Token, Wait, Zones};
 use crate::graph::Graph;
+use crate::rollout::Rollout;
 use deltaplane_api::names;
 use deltaplane_plane::{Certificates, PlaneConfig};
 use deltaplane_runtime::identity::{JoinString, JoinStringError};
@@ -65,6 +66,8 @@ pub(crate) enum Command {
     Cel(Cel),
     /// Check, plan, draw and compare definitions of graphs, without a hub
     Graph(Graph),
+    /// How far instances are with a changed definition of their graph, and what holds them
+    Rollout(Rollout),
     /// Print the version
     Version,
 }

@@ -10,7 +10,7 @@ use clap::{Args, Subcommand, ValueEnum};
 use kube::Client;
 use serde_json::Value;
 
-use deltaplane_client::{ConnectError, ObjectKey, RequestError, Resource, remote, request};
+use deltaplane_client::{ConnectError, ObjectKey, RequestError, Resource, remote_below, request};
 use deltaplane_fleet::kinds::{GROUP, VERSION};
 use deltaplane_sync::ZoneName;
 
@@ -76,7 +76,24 @@ impl Ask {
 // === impl Hub ===
 
 impl Hub {
+    /// The flag again, for commands that ask the same hub.
+    pub(crate) fn flag(&self) -> String {
+        let file = self.kubeconfig.as_ref();
+        file.map_or_else(String::new, |file| {
+            format!(" --kubeconfig {}", file.display())
+        })
+    }
+
     async fn client(&self, environment: &Environment) -> Result<Client, ClientError> {
+        self.client_of(None, environment).await
+    }
+
+    /// Of a zone, through its hub; without one of the API that the kubeconfig names.
+    pub(crate) async fn client_of(
+        &self,
+        zone: Option<&ZoneName>,
+        environment: &Environment,
+    ) -> Result<Client, ClientError> {
         let given = self.kubeconfig.clone();
         let own = || {
             let path = environment.data_dir()?.join("kubeconfig");
@@ -84,7 +101,8 @@ impl Hub {
         };
         let path = given.or_else(|| environment.kubeconfig()).or_else(own);
         let path = path.ok_or(ClientError::NoKubeconfig)?;
-        Ok(remote(Path::new(&path)).await?)
+        let below = zone.map_or_else(String::new, |zone| format!("/zones/{zone}"));
+        Ok(remote_below(Path::new(&path), &below).await?)
     }
 }
 
@@ -92,7 +110,7 @@ impl Hub {
 
 impl Output {
     /// The value, unless a table is wanted.
-    fn show(self, value: &Value) -> Result<Option<String>, ClientError> {
+    pub(crate) fn show(self, value: &Value) -> Result<Option<String>, ClientError> {
         match self {
             Self::Table => Ok(None),
             Self::Json => {
@@ -118,13 +136,13 @@ fn zone_resource() -> Resource {
 }
 
 /// The names of all zones, in order.
-async fn zone_objects(client: &Client) -> Result<Vec<Value>, ClientError> {
+pub(crate) async fn zone_objects(client: &Client) -> Result<Vec<Value>, ClientError> {
     let list: Value = request::get(client, &zone_resource().collection_path(None)).await?;
     let items = list["items"].as_array().cloned().unwrap_or_default();
     Ok(items)
 }
 
-fn name_of(zone: &Value) -> Option<ZoneName> {
+pub(crate) fn name_of(zone: &Value) -> Option<ZoneName> {
     zone["metadata"]["name"].as_str()?.parse().ok()
 }
 

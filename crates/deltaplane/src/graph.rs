@@ -1,12 +1,13 @@
 //! `deltaplane graph`: definitions of graphs looked at without a server.
 //!
-//! Nothing here reaches a hub: kinds are those of Kubernetes, which are built in, and those whose
-//! definitions were given.
+//! Nothing here reaches a hub, but for `live`: kinds are those of Kubernetes, which are built in, and
+//! those whose definitions were given.
 
 mod diff;
 mod documents;
 mod found;
 mod kinds;
+pub(crate) mod live;
 mod plan;
 mod set;
 mod svg;
@@ -44,9 +45,10 @@ enum Verb {
     /// Say what would be applied for an instance now, what waits for what, and its status
     #[command(after_help = PLAN_EXAMPLES)]
     Plan(plan::Question),
-    /// Draw what depends on what; with an instance, how each resource stands
+    /// Draw what depends on what; with an instance, how each resource stands; with --live, how it
+    /// stands with an instance that runs
     #[command(after_help = TREE_EXAMPLES)]
-    Tree(tree::Question),
+    Tree(Box<tree::Question>),
     /// Compare two definitions: what changes for instances, for resources and for their order
     #[command(after_help = DIFF_EXAMPLES)]
     Diff(diff::Question),
@@ -80,7 +82,10 @@ const TREE_EXAMPLES: &str = "\
 Examples:
   deltaplane graph tree -f webapp.yaml
   deltaplane graph tree -f webapp.yaml -f web.yaml
-  deltaplane graph tree -f webapp.yaml -o svg >webapp.svg";
+  deltaplane graph tree -f webapp.yaml -o svg >webapp.svg
+  How it stands with an instance that runs:
+    deltaplane graph tree webapp/shop -n prod --live --zone eu-1
+    deltaplane graph tree webapp/shop -n prod --live --watch";
 
 const DIFF_EXAMPLES: &str = "\
 Examples:
@@ -183,6 +188,18 @@ impl GraphError {
 // === impl Graph ===
 
 impl Graph {
+    /// What to ask an API, if one is to be asked; otherwise the command again.
+    pub(crate) fn live(self) -> Result<live::Question, Self> {
+        match self.verb {
+            Verb::Tree(asked) => asked.live().map_err(|asked| Self {
+                verb: Verb::Tree(asked),
+            }),
+            verb @ (Verb::Validate(_) | Verb::Crd(_) | Verb::Plan(_) | Verb::Diff(_)) => {
+                Err(Self { verb })
+            }
+        }
+    }
+
     pub(crate) fn run(self) -> Result<Said, GraphError> {
         let said = match self.verb {
             Verb::Validate(asked) => asked.run(),
@@ -325,7 +342,7 @@ impl Crd {
             DataOutput::Yaml => yaml(crds)?,
             DataOutput::Json => json_stream(crds),
         };
-        Ok(Said::data(out))
+        Ok(Said::of_data(out))
     }
 }
 
@@ -383,22 +400,10 @@ fn json_stream(all: Vec<&Value>) -> String {
 }
 
 /// Without what would move the cursor of a terminal, or do worse.
-fn printable(text: String) -> String {
+pub(crate) fn printable(text: String) -> String {
     let bad = |c: char| c.is_control() && !matches!(c, '\n' | '\t');
     match text.contains(bad) {
         true => text.replace(bad, "\u{fffd}"),
         false => text,
-    }
-}
-
-// === impl Said ===
-
-impl Said {
-    fn data(out: String) -> Self {
-        Self {
-            out,
-            err: String::new(),
-            good: true,
-        }
     }
 }

@@ -8,6 +8,7 @@ mod client;
 mod graph;
 mod greeting;
 mod manifest;
+mod rollout;
 mod said;
 mod table;
 mod up;
@@ -35,6 +36,7 @@ use graph::GraphError;
 
 use args::{Cli, Command, Environment, Role, Settings, SettingsError, ZoneCommand};
 use manifest::ManifestError;
+use rollout::RolloutError;
 use said::Said;
 use up::{Up, UpError};
 
@@ -62,6 +64,8 @@ enum Failure {
     Cel(#[from] CelError),
     #[error(transparent)]
     Graph(#[from] GraphError),
+    #[error(transparent)]
+    Rollout(Box<RolloutError>),
     #[error(transparent)]
     Manifest(#[from] ManifestError),
 }
@@ -119,10 +123,14 @@ fn main() -> ExitCode {
                 .and_then(|settings| serve(settings, &HUB)),
         },
         Command::Cel(cel) => cel.run().map_err(Failure::from).map(|said| tell(&said)),
-        Command::Graph(graph) => graph.run().map_err(Failure::from).map(|said| tell(&said)),
-        Command::Zones(zones) => ask(Ask::Zones(zones), &environment),
-        Command::Token(token) => ask(Ask::Token(token), &environment),
-        Command::Wait(wait) => ask(Ask::Wait(wait), &environment),
+        Command::Graph(graph) => match graph.live() {
+            Ok(question) => ask(question.run(&environment)),
+            Err(graph) => graph.run().map_err(Failure::from).map(|said| tell(&said)),
+        },
+        Command::Zones(zones) => ask(Ask::Zones(zones).run(&environment)),
+        Command::Token(token) => ask(Ask::Token(token).run(&environment)),
+        Command::Wait(wait) => ask(Ask::Wait(wait).run(&environment)),
+        Command::Rollout(rollout) => ask(rollout.run(&environment)),
         Command::Version => {
             print(&format!("deltaplane {}\n", args::VERSION));
             Ok(ExitCode::SUCCESS)
@@ -135,12 +143,12 @@ fn main() -> ExitCode {
 }
 
 /// Asks a hub, and says what it answered.
-fn ask(ask: Ask, environment: &Environment) -> Result<ExitCode, Failure> {
+fn ask<E: Into<Failure>>(ask: impl Future<Output = Result<Said, E>>) -> Result<ExitCode, Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .map_err(Failure::Runtime)?;
-    Ok(tell(&runtime.block_on(ask.run(environment))?))
+    Ok(tell(&runtime.block_on(ask).map_err(Into::into)?))
 }
 
 fn tell(said: &Said) -> ExitCode {
@@ -268,6 +276,12 @@ impl From<ClientError> for Failure {
     }
 }
 
+impl From<RolloutError> for Failure {
+    fn from(error: RolloutError) -> Self {
+        Self::Rollout(Box::new(error))
+    }
+}
+
 impl From<ZoneError> for Failure {
     fn from(error: ZoneError) -> Self {
         Self::Zone(Box::new(error))
@@ -290,6 +304,7 @@ impl Failure {
             Self::Client(error) => error.hint(),
             Self::Cel(error) => error.hint().to_owned(),
             Self::Graph(error) => error.hint(),
+            Self::Rollout(error) => error.hint(),
             Self::Telemetry(_) | Self::Runtime(_) | Self::Manifest(_) => {
                 "this should not happen; please report it".to_owned()
             }
@@ -300,7 +315,11 @@ impl Failure {
     fn exit_code(&self) -> u8 {
         match self {
             Self::Settings(_) | Self::Cel(_) | Self::Graph(_) => 2,
-            Self::Client(_) | Self::Telemetry(_) | Self::Runtime(_) | Self::Manifest(_) => 1,
+            Self::Client(_)
+            | Self::Rollout(_)
+            | Self::Telemetry(_)
+            | Self::Runtime(_)
+            | Self::Manifest(_) => 1,
             Self::Hub(error) => hub_code(error),
             Self::Zone(error) => zone_code(error),
             Self::Up(error) => match &**error {

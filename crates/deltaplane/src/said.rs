@@ -8,3 +8,16 @@ pub(crate) struct Said {
     pub(crate) err: String,
     pub(crate) good: bool,
 }
+
+// === impl Said ===
+
+impl Said {
+    /// Data, and nothing else.
+    pub(crate) fn of_data(out: String) -> Self {
+        Self {
+            out,
+            err: String::new(),
+            good: true,
+        }
+    }
+}

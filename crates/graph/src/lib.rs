@@ -60,5 +60,6 @@ pub use definition::{Body, Definition, GateText, Instance, Metadata, Reference, 
 pub use gates::{Gate, GateExpression};
 pub use graph::{Condition, Dimension, Graph, GraphKind, Node, NodeIndex, Role, Version};
 pub use kinds::{Gvk, Known, Lookup};
+pub use near::did_you_mean;
 pub use problem::{Excerpt, Problem, Problems};
 pub use template::{Filled, Form, Hole, Reads, Spot, Step, Template, Unfilled};

@@ -1,10 +1,7 @@
 //! Names that may have been meant.
 
 /// A hint at the name that comes nearest, if one comes near.
-pub(crate) fn did_you_mean<'n>(
-    name: &str,
-    known: impl IntoIterator<Item = &'n str>,
-) -> Option<String> {
+pub fn did_you_mean<'n>(name: &str, known: impl IntoIterator<Item = &'n str>) -> Option<String> {
     // Longer names are not mistyped but made up.
     if name.len() > LONGEST {
         return None;

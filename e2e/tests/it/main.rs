@@ -5,6 +5,7 @@
 //! - `life`: starting, stopping, killing;
 //! - `zones`: a hub and its zones in one process, with kubectl;
 //! - `hostile`: zones that do not keep to the rules;
+//! - `rollout`: the commands of a rollout, in a zone and at its hub;
 //! - `fleet`: in processes of their own, that are killed, cut off and renewed;
 //! - `controller`: a kube-rs controller, over TLS and in process.
 
@@ -13,5 +14,6 @@ mod fleet;
 mod hostile;
 mod kubectl;
 mod life;
+mod rollout;
 mod watching;
 mod zones;

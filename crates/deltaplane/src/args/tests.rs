@@ -24,6 +24,7 @@ fn settings(line: &str, environment: &Environment) -> Result<Settings, String> {
         | Command::Version
         | Command::Zones(_)
         | Command::Token(_)
+        | Command::Rollout(_)
         | Command::Wait(_) => panic!("{line}"),
     };
     settings.map_err(|error| error.to_string())

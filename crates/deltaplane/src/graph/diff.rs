@@ -4,6 +4,7 @@ mod compare;
 mod shown;
 
 use clap::Args;
+use deltaplane_graph::{Definition, Graph};
 
 use super::set::{Compiled, Set};
 use super::{Files, GraphError, TextOutput, valid};
@@ -76,6 +77,20 @@ impl Question {
     }
 }
 
+/// What changes from one definition to another, as people read it: of each the title, the definition
+/// and its graph.
+pub(super) fn between(
+    from: (String, &Definition, &Graph),
+    to: (String, &Definition, &Graph),
+) -> String {
+    let [old, new] = [from, to].map(|(title, definition, graph)| compare::Side {
+        title,
+        definition,
+        graph,
+    });
+    shown::text(&compare::compare(old, new))
+}
+
 /// The one definition of a side.
 fn only(set: &Set) -> Result<compare::Side<'_>, GraphError> {
     let graphs = set.graphs();
@@ -86,7 +101,7 @@ fn only(set: &Set) -> Result<compare::Side<'_>, GraphError> {
     }
 }
 
-fn side<'s>(one: &'s Compiled, graph: &'s deltaplane_graph::Graph) -> compare::Side<'s> {
+fn side<'s>(one: &'s Compiled, graph: &'s Graph) -> compare::Side<'s> {
     compare::Side {
         title: one.title(),
         definition: &one.definition,

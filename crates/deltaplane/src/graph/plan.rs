@@ -9,12 +9,13 @@ use deltaplane_graph::Graph;
 use serde_json::Value;
 
 use super::documents::{Document, Documents};
+use super::kinds::Kinds;
 use super::set::{Checked, Set};
 use super::{Files, GraphError, json_stream, refused, refused_at, valid, yaml};
 use crate::said::Said;
 
 pub(super) use play::Played;
-pub(super) use shown::{State, state};
+pub(super) use shown::{State, cause, state};
 
 use change::Change;
 use play::Play;
@@ -182,6 +183,18 @@ impl Given {
         }
         Ok(Ok(played))
     }
+}
+
+/// Plans for an instance with what there is.
+pub(super) fn planned(
+    kinds: &Kinds,
+    graph: &Graph,
+    instance: Value,
+    there: &[Document],
+) -> Result<Played, GraphError> {
+    let mut play = Play::new(kinds, graph, instance, &[]);
+    play.observe(there)?;
+    play.run(false)
 }
 
 pub(super) fn no_instance(set: &Set) -> GraphError {

@@ -61,6 +61,7 @@ fn examples_are_valid() {
     check(
         "validate -f @",
         expect![[r#"
+            ok shop: kind Shop, 2 resources, order web → service
             ok tenants: kind Tenants, 2 resources, order namespaces → settings
             ok webapp: kind WebApp, 3 resources, order config → deployment → service
             ok all: instance of Tenants

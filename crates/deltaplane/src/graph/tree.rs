@@ -3,22 +3,35 @@
 use clap::{Args, ValueEnum};
 use deltaplane_graph::{Gate, Graph, Node, NodeIndex, Role};
 
+use super::live::{self, Live};
 use super::plan::{Played, State, World, no_instance, state};
 use super::{Files, GraphError, svg, valid};
 use crate::said::Said;
 
 #[derive(Debug, Args)]
 pub(super) struct Question {
-    #[command(flatten)]
-    files: Files,
+    /// A file of one or more YAML or JSON documents, a directory of such files, or `-` for standard
+    /// input. Kinds that are defined in one are known in all
+    #[arg(
+        short = 'f',
+        long = "filename",
+        value_name = "FILE",
+        required_unless_present = "live"
+    )]
+    files: Vec<String>,
+    /// More definitions of kinds that are used: CustomResourceDefinitions, or other graphs
+    #[arg(long, value_name = "FILE_OR_DIR", conflicts_with = "live")]
+    crds: Vec<String>,
     #[command(flatten)]
     world: World,
     #[arg(short, long, value_enum, default_value_t = Output::Text)]
     output: Output,
+    #[command(flatten)]
+    live: Live,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Output {
+pub(super) enum Output {
     /// For a terminal
     Text,
     /// For documents that draw flowcharts
@@ -39,7 +52,11 @@ pub(super) struct Drawing<'g> {
 
 impl Question {
     pub(super) fn run(self) -> Result<Said, GraphError> {
-        let set = match valid(&self.files)? {
+        let files = Files {
+            files: self.files,
+            crds: self.crds,
+        };
+        let set = match valid(&files)? {
             Ok(set) => set,
             Err(said) => return Ok(said),
         };
@@ -66,21 +83,46 @@ impl Question {
         if self.world.is_given() && drawings.iter().all(|drawing| drawing.played.is_none()) {
             return Err(no_instance(&set));
         }
-        let out = match self.output {
-            Output::Text => {
-                let texts: Vec<String> = drawings.iter().map(text).collect();
-                texts.join("\n")
-            }
-            Output::Mermaid => mermaid(&drawings),
-            Output::Svg => svg::draw(&drawings),
-        };
-        Ok(Said::data(out))
+        Ok(Said::of_data(Drawing::drawn(&drawings, self.output)))
+    }
+
+    /// What to ask an API, if one is to be asked; otherwise the question again.
+    pub(super) fn live(self: Box<Self>) -> Result<live::Question, Box<Self>> {
+        match self.live.question(self.output) {
+            Some(question) => Ok(question),
+            None => Err(self),
+        }
     }
 }
 
 // === impl Drawing ===
 
-impl Drawing<'_> {
+impl<'g> Drawing<'g> {
+    /// Of a graph with an instance.
+    pub(super) fn of_instance(title: &str, graph: &'g Graph, played: Played) -> Self {
+        Self {
+            title: title.to_owned(),
+            graph,
+            played: Some(played),
+        }
+    }
+
+    pub(super) fn played(&self) -> Option<&Played> {
+        self.played.as_ref()
+    }
+
+    /// All of them.
+    pub(super) fn drawn(drawings: &[Self], output: Output) -> String {
+        match output {
+            Output::Text => {
+                let texts: Vec<String> = drawings.iter().map(text).collect();
+                texts.join("\n")
+            }
+            Output::Mermaid => mermaid(drawings),
+            Output::Svg => svg::draw(drawings),
+        }
+    }
+
     /// `webapp: WebApp prod/shop (kro.run/v1alpha1)`.
     pub(super) fn head(&self) -> String {
         let kind = self.graph.kind();

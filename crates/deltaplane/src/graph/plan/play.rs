@@ -334,13 +334,17 @@ impl<'a> Play<'a> {
         let metadata = &json["metadata"];
         let text = |name: &str| metadata[name].as_str().unwrap_or_default().to_owned();
         let written = metadata["annotations"][labels::CONTENT].as_str();
+        let applied = content.is_some();
         let content = content.or_else(|| written.map(Content::read));
         let (uid, version) = (text("uid"), text("resourceVersion"));
         let deleting = metadata["deletionTimestamp"].is_string();
+        // Who owns its fields is asked if it says that, and was not made up.
+        let sure = applied || metadata["managedFields"].is_null();
         let mut live = Live::parsed(id, json);
         live.uid = uid;
         live.resource_version = version;
         live.deleting = deleting;
+        live.sure = sure;
         live.applied = content.map(|content| Applied {
             content,
             intact: true,

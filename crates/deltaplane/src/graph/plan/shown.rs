@@ -127,7 +127,7 @@ fn id(standing: &Standing) -> Option<&ObjectId> {
     }
 }
 
-fn cause(why: Cause) -> &'static str {
+pub(in crate::graph) fn cause(why: Cause) -> &'static str {
     match why {
         Cause::Absent => "it is not there",
         Cause::Changed => "its content changes",
@@ -192,6 +192,12 @@ fn conditions(graph: &Graph, index: NodeIndex, field: &str) -> String {
 // === impl State ===
 
 impl State {
+    /// The expression that it is about, on one line.
+    pub(in crate::graph) fn expression(&self) -> Option<&str> {
+        let (source, _) = self.expression.as_ref()?;
+        Some(source)
+    }
+
     fn new(word: &'static str, why: &str) -> Self {
         Self {
             word,
