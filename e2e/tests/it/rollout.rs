@@ -4,6 +4,7 @@ use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
+use deltaplane_api::keys;
 use deltaplane_client::feed::{Event, Feed, Query};
 use deltaplane_client::{ObjectKey, Pace, Resource, remote, remote_below, request};
 use deltaplane_e2e::{Answer, PATIENCE, Server, programs};
@@ -215,13 +216,6 @@ async fn given_up(zone: &Client) {
     .await;
 }
 
-async fn annotation(client: &Client, path: &str, name: &str) -> Option<String> {
-    let object: Value = request::get(client, path).await.expect("there");
-    object["metadata"]["annotations"][name]
-        .as_str()
-        .map(str::to_owned)
-}
-
 const TREE: &str = "\
 shop revision 2: Shop default/b (kro.run/v1alpha1)
 │  propagates when linearlyReady(shop, shops, 1)
@@ -327,24 +321,34 @@ async fn pauses_and_holds(cli: &Cli<'_>, zone: &Client) {
         let status = cli.ok("rollout status shop --zone zone-a");
         status.lines().nth(1).expect("a second line").to_owned()
     };
-    let path = definitions().object_path(&ObjectKey::cluster("shop"));
-    let paused = || annotation(zone, &path, "deltaplane.io/paused");
+    // It is said where it is from, and crosses.
+    let paused = |value: Value| async move {
+        let is = |object: &Value| object["metadata"]["annotations"][keys::PAUSED] == value;
+        until(zone, definitions(), "shop", is).await;
+    };
+    cli.ok("rollout pause shop");
+    paused(json!("true")).await;
+    assert!(headline().starts_with("paused: "), "{}", headline());
+    cli.ok("rollout resume shop");
+    paused(Value::Null).await;
+    assert!(headline().starts_with("moving: "), "{}", headline());
+    let held = |value: Value| async move {
+        let is = |object: &Value| object["metadata"]["annotations"][keys::HOLD] == value;
+        until(zone, shops(), "c", is).await;
+    };
+    cli.ok("rollout hold shop c -n default");
+    held(json!("true")).await;
+    assert_eq!(cli.state("default/c"), "held");
+    cli.ok("rollout hold shop default/c --until 2999-01-01T00:00:00Z");
+    held(json!("2999-01-01T00:00:00Z")).await;
+    cli.ok("rollout release shop c");
+    held(Value::Null).await;
+    assert_eq!(cli.state("default/c"), "pending");
+    // Or to a zone, for that alone.
     cli.ok("rollout pause shop --zone zone-a");
-    assert_eq!(paused().await.as_deref(), Some("true"));
     assert!(headline().starts_with("paused: "), "{}", headline());
     cli.ok("rollout resume shop --zone zone-a");
-    assert_eq!(paused().await, None);
-    assert!(headline().starts_with("moving: "), "{}", headline());
-    let path = shops().object_path(&ObjectKey::new("default", "c"));
-    let held = || annotation(zone, &path, "deltaplane.io/hold");
-    cli.ok("rollout hold shop c -n default --zone zone-a");
-    assert_eq!(held().await.as_deref(), Some("true"));
-    assert_eq!(cli.state("default/c"), "held");
-    cli.ok("rollout hold shop default/c --until 2999-01-01T00:00:00Z --zone zone-a");
-    assert_eq!(held().await.as_deref(), Some("2999-01-01T00:00:00Z"));
-    cli.ok("rollout release shop c --zone zone-a");
-    assert_eq!(held().await, None);
-    assert_eq!(cli.state("default/c"), "pending");
+    paused(Value::Null).await;
 }
 
 /// A definition is taken back where it is from.

@@ -3,6 +3,7 @@
 use std::str::FromStr;
 use std::time::Duration;
 
+use deltaplane_api::keys;
 use deltaplane_api::time::Time;
 use deltaplane_client::request::{self, Patch};
 use deltaplane_client::{RequestError, Resource};
@@ -11,7 +12,7 @@ use kube::Client;
 use serde_json::{Value, json};
 
 use super::ask::{Api, find_revision};
-use super::seen::{HOLD, PAUSED, Revision, Seen, key};
+use super::seen::{Revision, Seen, key};
 use super::{DefinitionName, InstanceName, RolloutError, history, now, read};
 use crate::args::duration;
 use crate::graph::live;
@@ -42,13 +43,13 @@ pub(super) async fn turn(
         Turn::Off => ("true".into(), "paused", "pause"),
         Turn::On => (Value::Null, "resumed", "resume"),
     };
-    let change = json!({"metadata": {"annotations": {PAUSED: value}}});
+    let change = json!({"metadata": {"annotations": {keys::PAUSED: value}}});
     let path = read::definition_path(name);
     let command = format!("deltaplane rollout {command} {}", name.as_str());
     patch(&api.client, &path, &change)
         .await
         .map_err(|error| refused(error, &definition, &command))?;
-    said(api, format!("{} is {done}\n", name.as_str())).await
+    Ok(said(format!("{} is {done}\n", name.as_str())))
 }
 
 /// Keeps an instance where it is, until a time or until it is released.
@@ -85,33 +86,26 @@ async fn mark(
     let key = key(instance);
     let place = read::served(&api.client, &seen.definition).await?;
     let path = place.map(|place: Resource| place.object_path(&key));
-    let change = json!({"metadata": {"annotations": {HOLD: value}}});
+    let change = json!({"metadata": {"annotations": {keys::HOLD: value}}});
     let verb = if value.is_null() { "release" } else { "hold" };
     let command = format!("deltaplane rollout {verb} {} {key}", definition.as_str());
     patch(&api.client, &path.unwrap_or_default(), &change)
         .await
         .map_err(|error| refused(error, instance, &command))?;
-    said(api, format!("{key} is {done}\n")).await
+    Ok(said(format!("{key} is {done}\n")))
 }
 
 async fn patch(client: &Client, path: &str, change: &Value) -> Result<Value, RequestError> {
     request::patch(client, path, Patch::Merge, change).await
 }
 
-/// It was done; at a hub it may not be what was meant.
-async fn said(api: &Api<'_>, err: String) -> Result<Said, RolloutError> {
-    let hub = api.zones().await.is_some();
-    let note = match hub {
-        true => {
-            "note: this is a hub: zones do not hear of it\nhint: say it to a zone with --zone <zone>, or with the zone's own kubeconfig\n"
-        }
-        false => "",
-    };
-    Ok(Said {
+/// It was done.
+fn said(done: String) -> Said {
+    Said {
         out: String::new(),
-        err: err + note,
+        err: done,
         good: true,
-    })
+    }
 }
 
 /// What to do about a write that was refused, by where the object is from.

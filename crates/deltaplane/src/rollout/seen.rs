@@ -1,15 +1,12 @@
 //! What there is of a definition: itself, what it was, and its instances. Pure.
 
+use deltaplane_api::keys;
 use deltaplane_api::time::Time;
 use deltaplane_client::ObjectKey;
 use serde_json::Value;
 
 /// Where an instance says which revision it may run.
 const ADMISSION: &str = "deltaplane.io/admission";
-/// The owner's word that an instance stays as it is, until a time, or until it is taken away.
-pub(super) const HOLD: &str = "deltaplane.io/hold";
-/// The author's word that no instance moves.
-pub(super) const PAUSED: &str = "deltaplane.io/paused";
 /// The label with kro's hash of a revision.
 const HASH: &str = "kro.run/graph-revision-hash";
 /// So much of a hash is shown.
@@ -93,7 +90,7 @@ impl Seen {
     }
 
     pub(super) fn is_paused(&self) -> bool {
-        self.definition["metadata"]["annotations"][PAUSED] == "true"
+        self.definition["metadata"]["annotations"][keys::PAUSED] == "true"
     }
 
     pub(crate) fn revision(&self, number: i64) -> Option<&Revision> {
@@ -259,7 +256,7 @@ impl Admission {
 
 impl Hold {
     pub(super) fn read(instance: &Value, now: Time) -> Self {
-        let said = instance["metadata"]["annotations"][HOLD].as_str();
+        let said = instance["metadata"]["annotations"][keys::HOLD].as_str();
         match said.map(str::parse::<Time>) {
             None => Self::Free,
             Some(Ok(until)) if until <= now => Self::Free,
