@@ -13,6 +13,7 @@ mod fleet;
 mod fuzz;
 mod golang;
 mod hub;
+mod kubectl;
 mod paths;
 mod peers;
 mod process;

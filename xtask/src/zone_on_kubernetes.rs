@@ -13,7 +13,8 @@ use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 
 use crate::hub;
-use stage::{Stage, ZONE, await_that, widget};
+use crate::kubectl::await_that;
+use stage::{Stage, ZONE, widget};
 
 /// What to run.
 #[derive(clap::Args)]

@@ -3,7 +3,8 @@
 use anyhow::{Context, Result, ensure};
 use serde_json::json;
 
-use super::stage::{Kubectl, Stage, await_that, widget};
+use super::stage::{Stage, widget};
+use crate::kubectl::{Kubectl, await_that};
 
 const MIRRORED: &str = "denied request: the object belongs to the hub, where alone it can be changed; change it at the hub, as a";
 const FORGED: &str =

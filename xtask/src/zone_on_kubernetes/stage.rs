@@ -1,24 +1,20 @@
 //! What plays: a real cluster, a hub, and the agent between them, each a process of its own.
 
 use std::fs::{self, OpenOptions};
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::thread;
-use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::cluster::Cluster;
 use crate::hub::Hub;
-use crate::{peers, process};
+use crate::kubectl::{Kubectl, await_that};
+use crate::process;
 
 /// The name of the zone.
 pub(super) const ZONE: &str = "eu-1";
-/// How long anything may take that should take a moment.
-const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Everything that runs; it ends with this value.
 pub(super) struct Stage {
@@ -28,20 +24,6 @@ pub(super) struct Stage {
     pub(super) hub: Hub,
     binary: PathBuf,
     dir: TempDir,
-}
-
-/// kubectl with a kubeconfig, perhaps as somebody else.
-pub(super) struct Kubectl {
-    kubeconfig: PathBuf,
-    user: Option<String>,
-}
-
-/// What kubectl said.
-#[derive(Debug)]
-pub(super) struct Answer {
-    pub(super) good: bool,
-    pub(super) out: String,
-    pub(super) err: String,
 }
 
 // === impl Stage ===
@@ -173,88 +155,9 @@ impl Drop for Stage {
 // === impl Kubectl ===
 
 impl Kubectl {
-    fn new(kubeconfig: &Path) -> Self {
-        Self {
-            kubeconfig: kubeconfig.to_owned(),
-            user: None,
-        }
-    }
-
-    /// The same, as another user.
-    pub(super) fn acting_as(self, user: &str) -> Self {
-        let user = Some(user.to_owned());
-        Self { user, ..self }
-    }
-
-    /// Runs it to its end, whatever that is.
-    pub(super) fn answer(&self, words: &[&str], stdin: &str) -> Result<Answer> {
-        let mut command = Command::new(peers::path("kubectl")?);
-        command.arg("--kubeconfig").arg(&self.kubeconfig);
-        if let Some(user) = &self.user {
-            command.args(["--as", user]);
-        }
-        let mut child = command
-            .args(words)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .context("starting kubectl")?;
-        if let Some(mut pipe) = child.stdin.take() {
-            // It may end without having read it.
-            let _ = pipe.write_all(stdin.as_bytes());
-        }
-        let output = child.wait_with_output().context("waiting for kubectl")?;
-        let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
-        Ok(Answer {
-            good: output.status.success(),
-            out: text(output.stdout),
-            err: text(output.stderr),
-        })
-    }
-
-    /// Runs it to a good end.
-    pub(super) fn ok(&self, words: &[&str]) -> Result<String> {
-        self.reading(words, "")
-    }
-
-    /// Runs it to a good end, with something to read.
-    pub(super) fn reading(&self, words: &[&str], stdin: &str) -> Result<String> {
-        let answer = self.answer(words, stdin)?;
-        ensure!(answer.good, "kubectl {}: {}", words.join(" "), answer.err);
-        Ok(answer.out)
-    }
-
-    pub(super) fn apply(&self, object: &Value) -> Result<()> {
-        self.reading(&["apply", "-f", "-"], &object.to_string())?;
-        Ok(())
-    }
-
-    pub(super) fn raw(&self, path: &str) -> Result<Value> {
-        let answer = self.ok(&["get", "--raw", path])?;
-        serde_json::from_str(&answer).with_context(|| format!("reading {path}"))
-    }
-
     /// A widget, if it is there.
     pub(super) fn widget(&self, name: &str) -> Result<Option<Value>> {
-        let words = [
-            "get",
-            "widget",
-            name,
-            "-n",
-            "team",
-            "-o",
-            "json",
-            "--ignore-not-found",
-            "--show-managed-fields",
-        ];
-        let answer = self.ok(&words)?;
-        match answer.trim() {
-            "" => Ok(None),
-            text => Ok(Some(
-                serde_json::from_str(text).context("reading a widget")?,
-            )),
-        }
+        self.find("widget", name, "team")
     }
 
     /// Waits until a widget is there and as it should be.
@@ -283,18 +186,4 @@ pub(super) fn widget(name: &str, spec: &Value) -> Value {
         "metadata": {"name": name, "namespace": "team", "labels": {"app": "web"}},
         "spec": spec,
     })
-}
-
-/// Waits until there is something.
-pub(super) fn await_that<T>(what: &str, mut look: impl FnMut() -> Result<Option<T>>) -> Result<T> {
-    let deadline = Instant::now() + PATIENCE;
-    loop {
-        if let Some(found) = look()? {
-            return Ok(found);
-        }
-        if Instant::now() > deadline {
-            bail!("waited in vain for {what}");
-        }
-        thread::sleep(Duration::from_millis(100));
-    }
 }
