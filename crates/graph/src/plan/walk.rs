@@ -1,5 +1,6 @@
 //! One node after the other, in topological order.
 
+use std::cell::OnceCell;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -44,8 +45,8 @@ pub(super) struct Walk<'a> {
     pub(super) noted: BTreeMap<&'a str, Vec<Noted<'a>>>,
     /// The objects of this node, if a gate reads it.
     pub(super) shown: Vec<&'a Arc<Live>>,
-    /// Labels that all objects have.
-    labels: Map<String, Json>,
+    /// Labels that all objects have, once one is rendered.
+    labels: OnceCell<Map<String, Json>>,
 }
 
 pub(super) fn walk(inputs: Inputs<'_>) -> Plan {
@@ -80,10 +81,7 @@ pub(super) fn walk(inputs: Inputs<'_>) -> Plan {
 impl<'a> Walk<'a> {
     fn new(inputs: Inputs<'a>) -> Self {
         let Inputs {
-            graph,
-            instance,
-            product,
-            ..
+            graph, instance, ..
         } = inputs;
         let mut bindings = graph.bindings();
         // Any object can be bound: it is one.
@@ -102,7 +100,7 @@ impl<'a> Walk<'a> {
             limits: gates::limits(graph),
             noted: BTreeMap::new(),
             shown: Vec::new(),
-            labels: labels::of_instance(graph.kind(), &instance, product),
+            labels: OnceCell::new(),
         }
     }
 
@@ -391,7 +389,15 @@ impl<'a> Walk<'a> {
         item: Option<labels::Item>,
     ) -> Json {
         let mut object = rendered(node, template, wanted);
-        labels::mark(&mut object, &self.labels, node, item, &wanted.content);
+        let Inputs {
+            graph,
+            instance,
+            product,
+            ..
+        } = &self.inputs;
+        let shared = || labels::of_instance(graph.kind(), instance, product);
+        let shared = self.labels.get_or_init(shared);
+        labels::mark(&mut object, shared, node, item, &wanted.content);
         object
     }
 
