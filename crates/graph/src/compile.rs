@@ -74,9 +74,10 @@ pub fn compile(
     if !problems.is_empty() {
         return Err(problems.sorted());
     }
+    let (version, content_version) = hash::versions(definition);
     Ok(Graph {
-        version: hash::version(definition),
-        content_version: hash::content_version(definition),
+        version,
+        content_version,
         revision_hash: hash::revision(definition),
         kind: instance.kind,
         crd,

@@ -36,6 +36,18 @@ pub(crate) fn feed(hasher: &mut Sha256, value: &Json) {
     }
 }
 
+/// Bytes as people read them.
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    let mut text = String::with_capacity(2 * bytes.len());
+    for byte in bytes {
+        for half in [byte >> 4, byte & 15] {
+            text.push(char::from(DIGITS[usize::from(half)]));
+        }
+    }
+    text
+}
+
 pub(crate) fn sized(hasher: &mut Sha256, bytes: &[u8]) {
     hasher.update(bytes.len().to_le_bytes());
     hasher.update(bytes);

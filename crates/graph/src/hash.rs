@@ -1,42 +1,54 @@
 //! By what definitions are told apart: our version, and kro's hash.
 
-use std::fmt::Write;
-
 use serde_json::Value as Json;
 use sha2::{Digest, Sha256};
 
 use crate::definition::{Body, Definition, GateText, Instance, Reference, Resource, Target};
+use crate::digest::hex;
 use crate::gojson;
 use crate::graph::Version;
 
-/// A digest of the whole spec; the order of fields does not count.
-pub(crate) fn version(definition: &Definition) -> Version {
-    digest(&definition.spec)
+/// A digest of the whole spec, the order of fields does not count; and the same without gates.
+pub(crate) fn versions(definition: &Definition) -> (Version, Version) {
+    let whole = digest(&definition.spec);
+    let content = match has_gates(&definition.spec) {
+        true => digest(&ungated(&definition.spec)),
+        false => whole.clone(),
+    };
+    (whole, content)
 }
 
-/// The same without gates.
-pub(crate) fn content_version(definition: &Definition) -> Version {
-    let mut spec = definition.spec.clone();
+fn is_gate(key: &str) -> bool {
+    key == "propagateWhen" || key == "orderBy"
+}
+
+fn has_gates(spec: &Json) -> bool {
+    let gated = |json: &Json| {
+        let map = json.as_object();
+        map.is_some_and(|map| map.keys().any(|key| is_gate(key)))
+    };
+    let resources = spec.get("resources").and_then(Json::as_array);
+    gated(spec) || resources.into_iter().flatten().any(gated)
+}
+
+fn ungated(spec: &Json) -> Json {
+    let mut spec = spec.clone();
     let ungate = |json: &mut Json| {
         if let Json::Object(map) = json {
-            map.retain(|key, _| key != "propagateWhen" && key != "orderBy");
+            map.retain(|key, _| !is_gate(key));
         }
     };
     ungate(&mut spec);
     let resources = spec.get_mut("resources").and_then(Json::as_array_mut);
     resources.into_iter().flatten().for_each(ungate);
-    digest(&spec)
+    spec
 }
 
 fn digest(spec: &Json) -> Version {
     let mut text = String::new();
     gojson::write(&mut text, spec);
     let digest = Sha256::digest(text.as_bytes());
-    let mut hex = String::with_capacity(2 * digest.len());
-    for byte in digest {
-        let _ = write!(hex, "{byte:02x}");
-    }
-    Version(hex)
+    Version(hex(&digest))
 }
 
 /// kro's hash: of the spec as its types would write it, with resources by id and conditions

@@ -6,6 +6,7 @@ use std::sync::{Arc, OnceLock};
 
 use serde_json::Value as Json;
 
+use crate::digest::hex;
 use crate::kinds::Gvk;
 use crate::labels;
 use crate::owned;
@@ -198,13 +199,7 @@ impl Content {
     }
 
     pub(crate) fn of(digest: &[u8]) -> Self {
-        use fmt::Write;
-        let mut text = String::with_capacity(2 * CONTENT);
-        for byte in &digest[..CONTENT] {
-            // Writing to a string cannot fail.
-            let _ = write!(text, "{byte:02x}");
-        }
-        Self(text)
+        Self(hex(&digest[..CONTENT]))
     }
 }
 
