@@ -35,6 +35,7 @@ struct Owned(Child);
 
 /// What one start needs to know.
 struct Layout {
+    audited: bool,
     dir: PathBuf,
     etcd_port: u16,
     etcd_peer_port: u16,
@@ -42,14 +43,27 @@ struct Layout {
 }
 
 const TOKEN: &str = "deltaplane-peer";
+/// Another administrator, whose requests are written down where that is wanted.
+const WATCHED_TOKEN: &str = "deltaplane-watched";
+const WATCHED: &str = "watched";
 
 // === impl Cluster ===
 
 impl Cluster {
     pub(crate) fn start() -> Result<Self> {
+        Self::start_as(false)
+    }
+
+    /// One that writes down every request of [`Cluster::watched`] and of service accounts.
+    pub(crate) fn start_audited() -> Result<Self> {
+        Self::start_as(true)
+    }
+
+    fn start_as(audited: bool) -> Result<Self> {
         let dir = tempfile::tempdir().context("making a temporary directory")?;
         let [etcd_port, etcd_peer_port, port] = free_ports()?;
         let layout = Layout {
+            audited,
             dir: dir.path().to_path_buf(),
             etcd_port,
             etcd_peer_port,
@@ -89,6 +103,22 @@ impl Cluster {
     pub(crate) fn start_apiserver(&mut self) -> Result<()> {
         self.apiserver = self.layout.apiserver()?;
         await_ready(&self.proxy, &mut self.apiserver, &self.layout.dir)
+    }
+
+    /// Where its files are.
+    pub(crate) fn dir(&self) -> &Path {
+        &self.layout.dir
+    }
+
+    /// The kubeconfig of another administrator, whose requests are counted.
+    pub(crate) fn watched(&self) -> Result<PathBuf> {
+        let path = self.layout.dir.join("watched.kubeconfig");
+        self.layout.write_kubeconfig(WATCHED_TOKEN, &path)
+    }
+
+    /// Where the requests of that one are written down.
+    pub(crate) fn audit(&self) -> PathBuf {
+        self.layout.audit()
     }
 
     /// A kubeconfig with another token, written into `dir`.
@@ -164,9 +194,21 @@ impl Layout {
             .context("writing the key for service accounts")?;
         fs::write(
             self.tokens(),
-            format!("{TOKEN},admin,admin,system:masters\n"),
+            format!(
+                "{TOKEN},admin,admin,system:masters\n{WATCHED_TOKEN},{WATCHED},{WATCHED},system:masters\n"
+            ),
         )
-        .context("writing tokens")
+        .context("writing tokens")?;
+        let policy = serde_json::json!({
+            "apiVersion": "audit.k8s.io/v1", "kind": "Policy",
+            "omitStages": ["RequestReceived"],
+            "rules": [
+                {"level": "Metadata", "users": [WATCHED]},
+                {"level": "Metadata", "userGroups": ["system:serviceaccounts"]},
+                {"level": "None"},
+            ],
+        });
+        fs::write(self.policy(), policy.to_string()).context("writing an audit policy")
     }
 
     fn key(&self) -> PathBuf {
@@ -177,12 +219,20 @@ impl Layout {
         self.dir.join("service-account.pub")
     }
 
+    fn policy(&self) -> PathBuf {
+        self.dir.join("audit-policy.json")
+    }
+
+    fn audit(&self) -> PathBuf {
+        self.dir.join("audit.log")
+    }
+
     fn tokens(&self) -> PathBuf {
         self.dir.join("tokens.csv")
     }
 
     fn apiserver(&self) -> Result<Owned> {
-        let args = [
+        let mut args = vec![
             format!("--etcd-servers=http://127.0.0.1:{}", self.etcd_port),
             format!("--cert-dir={}", self.dir.join("certs").display()),
             "--bind-address=127.0.0.1".to_owned(),
@@ -200,6 +250,14 @@ impl Layout {
             "--disable-admission-plugins=ServiceAccount".to_owned(),
             "--allow-privileged=true".to_owned(),
         ];
+        if self.audited {
+            args.extend([
+                format!("--audit-policy-file={}", self.policy().display()),
+                format!("--audit-log-path={}", self.audit().display()),
+                // Megabytes: never a second file.
+                "--audit-log-maxsize=100000".to_owned(),
+            ]);
+        }
         self.spawn("kube-apiserver", &args)
     }
 

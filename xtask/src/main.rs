@@ -5,6 +5,7 @@
 //! Nothing that a verb fetches or builds is kept in the tree, except what `typepack` writes on purpose.
 #![expect(clippy::print_stdout, reason = "a command-line tool reports on stdout")]
 
+mod audit;
 mod bench;
 mod check;
 mod cluster;
@@ -12,6 +13,7 @@ mod conformance;
 mod fleet;
 mod fuzz;
 mod golang;
+mod graphs_on_kubernetes;
 mod hub;
 mod kubectl;
 mod paths;
@@ -52,6 +54,8 @@ enum Verb {
     Conformance(conformance::Args),
     /// Try inputs that nobody thought of on every parser and decoder.
     Fuzz(fuzz::Args),
+    /// Run the graphs of a real cluster, and see that they do what kro's would, and more.
+    GraphsOnKubernetes(graphs_on_kubernetes::Args),
     /// Measure a hub with many zones, simulated over real connections.
     Scale(scale::Args),
     /// Kill, stop and restart a hub under load, and check that nothing it promised was broken.
@@ -70,6 +74,7 @@ fn main() -> anyhow::Result<()> {
         Verb::Peers(args) => peers::run(&args),
         Verb::Conformance(args) => conformance::run(&args),
         Verb::Fuzz(args) => fuzz::run(&args),
+        Verb::GraphsOnKubernetes(args) => graphs_on_kubernetes::run(&args),
         Verb::Scale(args) => scale::run(&args),
         Verb::Torture(args) => torture::run(&args),
         Verb::ZoneOnKubernetes(args) => zone_on_kubernetes::run(&args),
