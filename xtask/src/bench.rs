@@ -1,5 +1,6 @@
 //! `cargo xtask bench api`: the hub and kube-apiserver with etcd under the same load, in one run.
 //! `cargo xtask bench expr`: expressions, beside cel-go.
+//! `cargo xtask bench instances`: instances of graphs, beside kro.
 //! `cargo xtask bench sync`: from a hub to its zones; nobody to compare with.
 //!
 //! Both servers are durable, both speak TLS and HTTP/1.1, both share this machine with the load. The
@@ -7,6 +8,7 @@
 
 pub(crate) mod cpu;
 mod expr;
+mod instances;
 pub(crate) mod load;
 mod sync;
 pub(crate) mod target;
@@ -36,6 +38,8 @@ enum What {
     Api(ApiArgs),
     /// The expression language beside cel-go: evaluation, parsing and checking, memory.
     Expr(expr::Args),
+    /// Instances of a graph beside kro, on real clusters; and what of graphs needs none.
+    Instances(instances::Args),
     /// How soon, and at what cost, what is written at a hub is in its zones.
     Sync(sync::Args),
 }
@@ -66,6 +70,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     match &args.what {
         What::Api(api) => runtime()?.block_on(measure(api)),
         What::Expr(args) => expr::run(args),
+        What::Instances(args) => runtime()?.block_on(instances::run(args)),
         What::Sync(args) => runtime()?.block_on(sync::run(args)),
     }
 }

@@ -23,6 +23,9 @@ const CEL: &str = "0.31.0";
 /// The release of kro whose expressions ours are compared with.
 pub(crate) const KRO: &str = "0.9.4";
 
+/// kro's main package.
+pub(crate) const KRO_CONTROLLER: &str = "github.com/kubernetes-sigs/kro/cmd/controller";
+
 /// A directory with a `go.mod` of ours.
 pub(crate) struct Module {
     dir: PathBuf,
@@ -96,6 +99,12 @@ pub(crate) fn kro_module() -> Result<Module> {
         &paths::cache()?.join("go").join(format!("kro-{KRO}")),
         &body,
     )
+}
+
+/// The files of kro's own kinds.
+pub(crate) fn kro_kinds() -> Result<PathBuf> {
+    let module = download(&format!("github.com/kubernetes-sigs/kro@v{KRO}"))?;
+    Ok(module.join("helm/crds"))
 }
 
 /// The directory of a published module (`path@version`), downloaded when it is not there yet.

@@ -9,13 +9,13 @@ use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
 
-use crate::golang::{self, ETCD, KUBERNETES, Module};
+use crate::golang::{self, ETCD, KRO, KUBERNETES, Module};
 use crate::{paths, process};
 
 /// Which peers to build.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// kubectl, kube-apiserver, etcd, e2e.test; all when none is named.
+    /// kubectl, kube-apiserver, etcd, kro, e2e.test; all when none is named.
     names: Vec<String>,
     /// Build again what is already there.
     #[arg(long)]
@@ -36,10 +36,12 @@ enum Source {
     TestBinary(&'static str),
     /// etcd's server.
     Etcd,
+    /// kro's controller.
+    Kro,
 }
 
 /// In the order in which they are built: what is needed most comes first.
-const PEERS: [Peer; 4] = [
+const PEERS: [Peer; 5] = [
     Peer {
         name: "kubectl",
         release: KUBERNETES,
@@ -54,6 +56,11 @@ const PEERS: [Peer; 4] = [
         name: "etcd",
         release: ETCD,
         source: Source::Etcd,
+    },
+    Peer {
+        name: "kro",
+        release: KRO,
+        source: Source::Kro,
     },
     Peer {
         name: "e2e.test",
@@ -113,17 +120,26 @@ impl Peer {
             Source::Program(package) => (golang::kubernetes_module()?, &["build"], package),
             Source::TestBinary(package) => (golang::kubernetes_module()?, &["test", "-c"], package),
             Source::Etcd => (golang::etcd_module()?, &["build"], "./etcd"),
+            Source::Kro => (golang::kro_module()?, &["build"], golang::KRO_CONTROLLER),
         };
         let mut command = module.go()?;
         command
             .args(words)
             .arg("-trimpath")
             .arg("-ldflags")
-            .arg(ldflags())
+            .arg(self.ldflags())
             .arg("-o")
             .arg(target)
             .arg(package);
         process::run(&mut command)
+    }
+
+    fn ldflags(&self) -> String {
+        match self.source {
+            Source::Program(_) | Source::TestBinary(_) | Source::Etcd => ldflags(),
+            // It is a client of Kubernetes, and not of this release of it.
+            Source::Kro => "-s -w".to_owned(),
+        }
     }
 }
 
