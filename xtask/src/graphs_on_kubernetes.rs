@@ -34,7 +34,10 @@ type Step = (&'static str, fn(&mut Stage) -> Result<()>);
 
 /// In this order: each begins with what those before it left.
 const STEPS: [Step; 15] = [
-    ("the account has no rights that are not used", rights),
+    (
+        "the runner has an account with the rights that its graphs need",
+        rights,
+    ),
     ("the runner waits for a cluster that is away", wait),
     ("a definition becomes a kind", defined),
     ("an instance becomes its objects, in order", made),
