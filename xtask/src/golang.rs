@@ -176,7 +176,11 @@ pub(crate) fn digest(texts: &[&str]) -> String {
     let mut hash = Sha256::new();
     texts.iter().for_each(|text| hash.update(text));
     let digest = hash.finalize();
-    digest.iter().take(6).map(|byte| format!("{byte:02x}")).collect()
+    digest
+        .iter()
+        .take(6)
+        .map(|byte| format!("{byte:02x}"))
+        .collect()
 }
 
 /// A `go` command with our build cache, so that nothing of ours lands in the user's.

@@ -135,6 +135,11 @@ fn plain(value: &Value) -> Value {
             let fields = fields.map(|(key, value)| (key.clone(), plain(value)));
             Value::Object(fields.collect::<Map<_, _>>())
         }
+        // Types of objects are named after kinds, and in kro after resources.
+        Value::String(text) if text.starts_with(UNKNOWN) => UNKNOWN.into(),
         Value::Null | Value::Bool(_) | Value::String(_) => value.clone(),
     }
 }
+
+/// How descriptions of values begin that have no schema.
+const UNKNOWN: &str = "unknown CEL type: ";

@@ -10,8 +10,8 @@ use super::Case;
 use places::{Place, Shape};
 
 /// Of the many places of a definition these are changed, spread over all of it.
-const MOST_EXPRESSIONS: usize = 5;
-const MOST_LITERALS: usize = 6;
+const MOST_EXPRESSIONS: usize = 3;
+const MOST_LITERALS: usize = 3;
 
 /// Every definition with each change that fits.
 pub(super) fn all(cases: &[Case]) -> Vec<Case> {
@@ -57,6 +57,17 @@ impl Changes<'_> {
         }
     }
 
+    /// Several values, each at its place below another.
+    fn set_each<'t>(
+        &mut self,
+        below: &str,
+        changes: impl IntoIterator<Item = (&'t str, &'t str, Value)>,
+    ) {
+        for (what, place, value) in changes {
+            self.set(what, &format!("{below}{place}"), value);
+        }
+    }
+
     fn remove(&mut self, what: &str, place: &str) {
         let mut object = self.case.object.clone();
         if places::remove(&mut object, place) {
@@ -67,25 +78,39 @@ impl Changes<'_> {
     fn schema(&mut self) {
         let schema = "/spec/schema";
         for field in ["kind", "apiVersion", "spec", "status", "types", "group"] {
-            self.remove(&format!("without schema.{field}"), &format!("{schema}/{field}"));
+            self.remove(
+                &format!("without schema.{field}"),
+                &format!("{schema}/{field}"),
+            );
         }
         self.remove("without schema", schema);
         self.remove("without resources", "/spec/resources");
-        self.set("kind in small letters", &format!("{schema}/kind"), json!("app"));
-        self.set("kind with a dash", &format!("{schema}/kind"), json!("My-App"));
-        self.set("group in apiVersion", &format!("{schema}/apiVersion"), json!("kro.run/v1"));
-        self.set("scope of the cluster", &format!("{schema}/scope"), json!("Cluster"));
-        self.set("scope of nothing", &format!("{schema}/scope"), json!("Global"));
-        self.set("an unknown field", &format!("{schema}/specs"), json!({}));
-        self.set("a field of no type", &format!("{schema}/spec/mutated"), json!("strin"));
-        self.set("a field with a default", &format!("{schema}/spec/mutated"), json!("integer | default=3"));
-        self.set("a wrong default", &format!("{schema}/spec/mutated"), json!("integer | default=three"));
+        let changes = [
+            ("kind in small letters", "/kind", json!("app")),
+            ("kind with a dash", "/kind", json!("My-App")),
+            ("group in apiVersion", "/apiVersion", json!("kro.run/v1")),
+            ("scope of the cluster", "/scope", json!("Cluster")),
+            ("scope of nothing", "/scope", json!("Global")),
+            ("an unknown field", "/specs", json!({})),
+            ("a field of no type", "/spec/mutated", json!("strin")),
+            (
+                "a field with a default",
+                "/spec/mutated",
+                json!("integer | default=3"),
+            ),
+            (
+                "a wrong default",
+                "/spec/mutated",
+                json!("integer | default=three"),
+            ),
+        ];
+        self.set_each(schema, changes);
         let fields = self.case.object["spec"]["schema"]["spec"].as_object();
-        let first = fields.and_then(|fields| fields.keys().next()).cloned();
-        if let Some(field) = first {
-            let field = places::escaped(&field);
-            self.remove("without the first field", &format!("{schema}/spec/{field}"));
-            self.set("the first field is a list", &format!("{schema}/spec/{field}"), json!("[]string"));
+        let first = fields.and_then(|fields| fields.keys().next());
+        if let Some(first) = first {
+            let field = format!("{schema}/spec/{}", places::escaped(first));
+            self.remove("without the first field", &field);
+            self.set("the first field is a list", &field, json!("[]string"));
         }
     }
 
@@ -97,14 +122,27 @@ impl Changes<'_> {
             ("status without an expression", json!("text")),
             ("status with a number", json!(1)),
             ("status of nothing", json!("${1 + 1}")),
-            ("status of what is not there", json!("${nowhere.metadata.name}")),
-            ("status of a resource", json!(format!("${{{id}}}"))),
-            ("status of metadata", json!(format!("${{{id}.metadata}}"))),
-            ("status of the spec", json!("${schema.spec}")),
+            (
+                "status of what is not there",
+                json!("${nowhere.metadata.name}"),
+            ),
+            (
+                "status of labels",
+                json!(format!("${{{id}.metadata.labels}}")),
+            ),
             ("status of the status", json!("${schema.status}")),
-            ("status with a text", json!(format!("at ${{string({id}.metadata.name)}}"))),
-            ("status in a list", json!([{"a": "${schema.metadata.name}"}, "${schema.metadata.uid}"])),
-            ("status with omit", json!("${schema.metadata.name == '' ? omit() : schema.metadata.name}")),
+            (
+                "status with a text",
+                json!(format!("at ${{string({id}.metadata.name)}}")),
+            ),
+            (
+                "status in a list",
+                json!([{"a": "${schema.metadata.name}"}]),
+            ),
+            (
+                "status with omit",
+                json!("${schema.metadata.name == '' ? omit() : schema.metadata.name}"),
+            ),
         ] {
             self.set(what, field, value);
         }
@@ -132,10 +170,18 @@ impl Changes<'_> {
         }
         self.set("an id twice", "/spec/resources/-", first.clone());
         self.remove("without an id", "/spec/resources/0/id");
-        self.set("an unknown field of a resource", "/spec/resources/0/dependsOn", json!([]));
-        self.set("two bodies", "/spec/resources/0/externalRef", json!({
-            "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"},
-        }));
+        self.set(
+            "an unknown field of a resource",
+            "/spec/resources/0/dependsOn",
+            json!([]),
+        );
+        self.set(
+            "two bodies",
+            "/spec/resources/0/externalRef",
+            json!({
+                "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"},
+            }),
+        );
         self.conditions(&ids);
         if first.get("template").is_some() {
             self.template(&first);
@@ -147,47 +193,107 @@ impl Changes<'_> {
             return;
         };
         let text = |expression: &str| json!([format!("${{{expression}}}")]);
-        let ready = "/spec/resources/0/readyWhen";
-        self.set("ready when true", ready, text("true"));
-        self.set("ready when named", ready, text(&format!("{first}.metadata.name != ''")));
-        self.set("ready when each is", ready, text("each.metadata.name != ''"));
-        self.set("ready when text", ready, text(&format!("{first}.metadata.name")));
-        self.set("ready when another is", ready, text(&format!("{last}.metadata.name != ''")));
-        self.set("ready when asked", ready, text("schema.metadata.name != ''"));
-        self.set("ready without an expression", ready, json!(["true"]));
-        self.set("ready with a text", ready, json!(["is ${true}"]));
-        let include = "/spec/resources/0/includeWhen";
-        self.set("included when asked", include, text("schema.metadata.name != ''"));
-        self.set("included when it is there", include, text(&format!("{first}.metadata.name != ''")));
-        self.set("included when the last is", include, text(&format!("{last}.metadata.name != ''")));
-        self.set("included when a number", include, text("1"));
-        self.set("included when perhaps", include, text("optional.of(true)"));
-        let each = "/spec/resources/0/forEach";
-        self.set("for each without a name", each, json!([{"one": "${['a', 'b']}"}]));
-        self.set("for each of two in one", each, json!([{"one": "${['a']}", "two": "${['b']}"}]));
-        self.set("for each of no list", each, json!([{"one": "${schema.metadata.name}"}]));
-        self.set("for each that is reserved", each, json!([{"item": "${['a']}"}]));
-        self.set("for each that is an id", each, json!([{first: "${['a']}"}]));
+        let named = |id: &str| text(&format!("{id}.metadata.name != ''"));
+        let (ready, include) = ("/readyWhen", "/includeWhen");
+        let changes = [
+            ("ready when true", ready, text("true")),
+            ("ready when named", ready, named(first)),
+            (
+                "ready when text",
+                ready,
+                text(&format!("{first}.metadata.name")),
+            ),
+            ("ready when another is", ready, named(last)),
+            ("ready when asked", ready, named("schema")),
+            ("ready without an expression", ready, json!(["true"])),
+            ("ready with a text", ready, json!(["is ${true}"])),
+            ("included when asked", include, named("schema")),
+            ("included when it is there", include, named(first)),
+            ("included when the last is", include, named(last)),
+            ("included when a number", include, text("1")),
+            ("included when perhaps", include, text("optional.of(true)")),
+        ];
+        self.set_each("/spec/resources/0", changes);
+        let selected = &self.case.object["spec"]["resources"][0]["externalRef"]["metadata"];
+        // Of those that are selected it can be said, unlike in kro.
+        if selected.get("selector").is_none() {
+            self.set(
+                "ready when each is",
+                "/spec/resources/0/readyWhen",
+                named("each"),
+            );
+        }
+        self.for_each(first);
+    }
+
+    fn for_each(&mut self, id: &str) {
+        let changes = [
+            (
+                "for each without a name",
+                "",
+                json!([{"one": "${['a', 'b']}"}]),
+            ),
+            (
+                "for each of two in one",
+                "",
+                json!([{"one": "${['a']}", "two": "${['b']}"}]),
+            ),
+            (
+                "for each of no list",
+                "",
+                json!([{"one": "${schema.metadata.name}"}]),
+            ),
+            (
+                "for each that is reserved",
+                "",
+                json!([{"item": "${['a']}"}]),
+            ),
+            ("for each that is an id", "", json!([{id: "${['a']}"}])),
+        ];
+        self.set_each("/spec/resources/0/forEach", changes);
     }
 
     fn template(&mut self, resource: &Value) {
         let template = "/spec/resources/0/template";
-        for field in ["apiVersion", "kind", "metadata", "metadata/name"] {
-            self.remove(&format!("template without {field}"), &format!("{template}/{field}"));
+        for field in ["/apiVersion", "/kind", "/metadata", "/metadata/name"] {
+            self.remove(
+                &format!("template without {field}"),
+                &format!("{template}{field}"),
+            );
         }
-        self.set("another version", &format!("{template}/apiVersion"), json!("v9"));
-        self.set("an unknown kind", &format!("{template}/kind"), json!("Nothing"));
-        self.set("a computed kind", &format!("{template}/kind"), json!("${schema.metadata.name}"));
-        self.set("an unknown field of an object", &format!("{template}/mutated"), json!(1));
-        self.set("an unknown field of metadata", &format!("{template}/metadata/mutated"), json!("a"));
-        self.set("an unknown field of a spec", &format!("{template}/spec/mutated"), json!("a"));
-        self.set("a namespace", &format!("{template}/metadata/namespace"), json!("default"));
-        self.set("a label of kro", &format!("{template}/metadata/labels/kro.run~1owned"), json!("a"));
-        self.set("an annotation of kro", &format!("{template}/metadata/annotations/internal.kro.run~1a"), json!("a"));
-        self.set("a label that is a number", &format!("{template}/metadata/labels/mutated"), json!(1));
-        self.set("a label that is null", &format!("{template}/metadata/labels/mutated"), Value::Null);
-        self.set("a name that is left out", &format!("{template}/metadata/name"), json!("${omit()}"));
-        self.set("a label that is left out", &format!("{template}/metadata/labels/mutated"), json!("${omit()}"));
+        let label = "/metadata/labels/mutated";
+        let changes = [
+            ("another version", "/apiVersion", json!("v9")),
+            ("an unknown kind", "/kind", json!("Nothing")),
+            ("a computed kind", "/kind", json!("${schema.metadata.name}")),
+            ("an unknown field of an object", "/mutated", json!(1)),
+            (
+                "an unknown field of metadata",
+                "/metadata/mutated",
+                json!("a"),
+            ),
+            ("an unknown field of a spec", "/spec/mutated", json!("a")),
+            ("a namespace", "/metadata/namespace", json!("default")),
+            (
+                "a label of kro",
+                "/metadata/labels/kro.run~1owned",
+                json!("a"),
+            ),
+            (
+                "an annotation of kro",
+                "/metadata/annotations/internal.kro.run~1a",
+                json!("a"),
+            ),
+            ("a label that is a number", label, json!(1)),
+            ("a label that is null", label, Value::Null),
+            (
+                "a name that is left out",
+                "/metadata/name",
+                json!("${omit()}"),
+            ),
+            ("a label that is left out", label, json!("${omit()}")),
+        ];
+        self.set_each(template, changes);
         if resource.get("forEach").is_none() {
             let mut each = self.case.object.clone();
             let name = json!("${schema.metadata.name}-${one}");
@@ -211,7 +317,8 @@ impl Changes<'_> {
             return;
         };
         let reading = |id: &str| json!(format!("${{string({id}.metadata.name)}}"));
-        let label = |at: usize| format!("/spec/resources/{at}/template/metadata/annotations/mutated");
+        let label =
+            |at: usize| format!("/spec/resources/{at}/template/metadata/annotations/mutated");
         let mut object = self.case.object.clone();
         let last_at = ids.len() - 1;
         if places::set(&mut object, &label(0), reading(last)) {
@@ -244,10 +351,17 @@ impl Changes<'_> {
                 ("a list", json!(["text"])),
                 ("an object", json!({"mutated": "text"})),
                 ("a text of the schema", json!("${schema.metadata.name}")),
-                ("a number of the schema", json!("${schema.metadata.generation}")),
+                (
+                    "a number of the schema",
+                    json!("${schema.metadata.generation}"),
+                ),
                 ("labels of the schema", json!("${schema.metadata.labels}")),
             ] {
-                self.set(&format!("{} is {what}", place.pointer), &place.pointer, value);
+                self.set(
+                    &format!("{} is {what}", place.pointer),
+                    &place.pointer,
+                    value,
+                );
             }
         }
     }

@@ -72,7 +72,11 @@ impl Published {
             {
                 continue;
             }
-            match serde_saphyr::from_str::<Value>(&document) {
+            // As kubectl reads it, the last of two keys counts.
+            let options = serde_saphyr::options! {
+                duplicate_keys: serde_saphyr::options::DuplicateKeyPolicy::LastWins,
+            };
+            match serde_saphyr::from_str_with_options::<Value>(&document, options) {
                 Ok(value) => self.value(name, &value, &mut count),
                 Err(_) => self.unreadable.push(name.to_owned()),
             }
@@ -83,7 +87,10 @@ impl Published {
     fn value(&mut self, name: &str, value: &Value, count: &mut usize) {
         match value {
             Value::Object(map) => match value["kind"].as_str() {
-                Some("ResourceGraphDefinition") if value["spec"]["schema"].is_object() => {
+                // With a status it is what a test waits for.
+                Some("ResourceGraphDefinition")
+                    if value["spec"]["schema"].is_object() && value.get("status").is_none() =>
+                {
                     *count += 1;
                     self.definitions.push(Case {
                         name: match count {

@@ -38,7 +38,9 @@ pub(super) fn read(kro: &Path, published: &mut Published) -> Result<()> {
             published.customs.push(line.object);
             continue;
         }
-        let place = format!("{SUITE}/{}/{}", line.file, line.spec.replace('/', " "));
+        let words: Vec<&str> = line.spec.split(['/', ' ', '\n', '\t']).collect();
+        let words: Vec<&str> = words.into_iter().filter(|word| !word.is_empty()).collect();
+        let place = format!("{SUITE}/{}/{}", line.file, words.join(" "));
         let count = counts.entry(place.clone()).or_default();
         *count += 1;
         published.definitions.push(Case {

@@ -58,6 +58,7 @@ pub(super) fn judge(
         for ((at, customs), answer) in asked.into_iter().zip(&answers) {
             rounds.made.insert(at, custom(answer));
             let case = &rounds.cases[at];
+            report.note("published by kro");
             if counted(case, &customs, answer, report) == Some(Same::Accepted) {
                 settled.made.insert(case.name.clone(), customs);
                 settled.accepted.push(case.clone());
@@ -85,7 +86,10 @@ pub(super) fn judge_with(
 ) -> Result<()> {
     let none = Customs::default();
     let customs = |case: &Case| made.get(&case.place).unwrap_or(&none);
-    let questions: Vec<Value> = cases.iter().map(|one| question(one, customs(one))).collect();
+    let questions: Vec<Value> = cases
+        .iter()
+        .map(|one| question(one, customs(one)))
+        .collect();
     let answers = oracle.ask(&questions)?;
     for (case, answer) in cases.iter().zip(&answers) {
         counted(case, customs(case), answer, report);
@@ -165,7 +169,9 @@ impl<'r> Rounds<'r> {
         let place = &self.cases[at].place;
         let makers = self.makers.get(gvk)?.iter().copied();
         let others = makers.filter(|maker| *maker != at);
-        others.rev().max_by_key(|maker| common(place, &self.cases[*maker].place))
+        others
+            .rev()
+            .max_by_key(|maker| common(place, &self.cases[*maker].place))
     }
 }
 

@@ -26,7 +26,12 @@ pub(super) fn all(object: &Value, shape: Shape) -> Vec<Place> {
     let resources = object["spec"]["resources"].as_array().into_iter().flatten();
     for (at, resource) in resources.enumerate() {
         match shape {
-            Shape::Expression => walk(resource, &format!("/spec/resources/{at}"), shape, &mut found),
+            Shape::Expression => walk(
+                resource,
+                &format!("/spec/resources/{at}"),
+                shape,
+                &mut found,
+            ),
             Shape::Literal => {
                 let template = resource.get("template").unwrap_or(&Value::Null);
                 let pointer = format!("/spec/resources/{at}/template");
@@ -36,7 +41,16 @@ pub(super) fn all(object: &Value, shape: Shape) -> Vec<Place> {
     }
     if shape == Shape::Expression {
         let status = &object["spec"]["schema"]["status"];
-        walk(status, "/spec/schema/status", shape, &mut found);
+        let mut fields = Vec::new();
+        walk(status, "/spec/schema/status", shape, &mut fields);
+        // Of a list whose items differ kro takes any.
+        let listed = |place: &Place| {
+            place
+                .pointer
+                .split('/')
+                .any(|key| key.parse::<usize>().is_ok())
+        };
+        found.extend(fields.into_iter().filter(|place| !listed(place)));
     }
     found
 }
