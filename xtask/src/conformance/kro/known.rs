@@ -121,6 +121,12 @@ const REASONS: &[(&str, &[&str])] = &[
         &["ours: /resources/4/readyWhen is [\"${each.metadata.name != ''}\"]"],
     ),
     (
+        "ids are values of labels, which have 63 characters at most",
+        &[
+            "ours: /resources/5/id is \"abcdefghijabcdefghijabcdefghijabcdefghijabcdefghijabcdefghijabcd\"",
+        ],
+    ),
+    (
         "an empty group is none, and so the default one",
         &["ours: /schema/group is \"\""],
     ),
