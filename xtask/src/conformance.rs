@@ -7,6 +7,7 @@ mod apply;
 mod cel;
 mod defaults;
 mod jsonpatch;
+mod kro;
 mod kubernetes;
 mod oracle;
 mod protobuf;
@@ -63,6 +64,14 @@ enum Suite {
         #[arg(long, default_value_t = 1)]
         seed: u64,
     },
+    /// ResourceGraphDefinitions, published and ours: what is taken and what it becomes, compared
+    /// with kro's own code.
+    Kro {
+        /// Published definitions are also changed, one thing at a time: every so many changes are
+        /// made, and all of them with 1.
+        #[arg(long, default_value_t = 5)]
+        every: usize,
+    },
     /// RFC 6902's test suite.
     Jsonpatch,
     /// Defaults of built-in kinds, compared with a real server's.
@@ -85,6 +94,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         Suite::CelKro => vec![cel::kro::run()?],
         Suite::Protobuf { short } => vec![protobuf::run(*short)?],
         Suite::SimpleSchema { cases, seed } => simple::run(*cases, *seed)?,
+        Suite::Kro { every } => vec![kro::run(*every)?],
         Suite::Jsonpatch => vec![jsonpatch::run()?],
         Suite::Defaults => vec![defaults::run()?],
         Suite::Required => vec![required::run()?],

@@ -9,6 +9,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 use serde::Deserialize;
+use sha2::{Digest, Sha256};
 
 use crate::{paths, process};
 
@@ -149,13 +150,46 @@ impl Module {
 
     /// A `go` command that runs inside the module.
     pub(crate) fn go(&self) -> Result<Command> {
-        let mut command = go()?;
-        command
-            .current_dir(&self.dir)
-            .env("GOFLAGS", "-mod=mod -buildvcs=false")
-            .env("CGO_ENABLED", "0");
-        Ok(command)
+        go_in(&self.dir)
     }
+}
+
+/// A `go` command that runs inside a module.
+pub(crate) fn go_in(module: &Path) -> Result<Command> {
+    let mut command = go()?;
+    command
+        .current_dir(module)
+        .env("GOFLAGS", "-mod=mod -buildvcs=false")
+        .env("CGO_ENABLED", "0");
+    Ok(command)
+}
+
+/// Copies a file or a directory. The module cache is read-only, so contents are written anew.
+pub(crate) fn copy(from: &Path, to: &Path) -> Result<()> {
+    if from.is_file() {
+        let parent = to.parent().unwrap_or(to);
+        fs::create_dir_all(parent).with_context(|| format!("creating {}", parent.display()))?;
+        let body = fs::read(from).with_context(|| format!("reading {}", from.display()))?;
+        return fs::write(to, body).with_context(|| format!("writing {}", to.display()));
+    }
+    fs::create_dir_all(to).with_context(|| format!("creating {}", to.display()))?;
+    for entry in fs::read_dir(from).with_context(|| format!("reading {}", from.display()))? {
+        let entry = entry?;
+        copy(&entry.path(), &to.join(entry.file_name()))?;
+    }
+    Ok(())
+}
+
+/// A short name for what is made of these texts.
+pub(crate) fn digest(texts: &[&str]) -> String {
+    let mut hash = Sha256::new();
+    texts.iter().for_each(|text| hash.update(text));
+    let digest = hash.finalize();
+    digest
+        .iter()
+        .take(6)
+        .map(|byte| format!("{byte:02x}"))
+        .collect()
 }
 
 /// A `go` command with our build cache, so that nothing of ours lands in the user's.

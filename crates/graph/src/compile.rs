@@ -104,7 +104,8 @@ pub(crate) fn word(value: &Json) -> &'static str {
     match value {
         Json::Null => "null",
         Json::Bool(_) => "boolean",
-        Json::Number(number) if number.is_f64() => "number",
+        // What 64 bits cannot hold is no integer to the API either.
+        Json::Number(number) if !number.is_i64() => "number",
         Json::Number(_) => "integer",
         Json::String(_) => "string",
         Json::Array(_) => "array",

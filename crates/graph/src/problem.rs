@@ -160,6 +160,13 @@ impl Problems {
         }
     }
 
+    /// Several at one place.
+    pub(crate) fn all(&mut self, path: &Path, messages: impl IntoIterator<Item = String>) {
+        for message in messages {
+            self.push(Problem::new(path, message));
+        }
+    }
+
     /// What is wrong with an expression.
     pub fn expression(&mut self, path: &Path, problems: &deltaplane_expr::Problems) {
         for problem in problems.iter() {

@@ -1,5 +1,6 @@
 //! Go programs of ours that answer questions, one JSON object a line.
 
+use std::ffi::OsStr;
 use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -16,12 +17,22 @@ pub(super) fn ask<A: DeserializeOwned>(
     program: &Path,
     questions: &[impl Serialize],
 ) -> Result<Vec<A>> {
+    ask_with(program, &[], questions)
+}
+
+/// Asks a program that is started with arguments.
+pub(super) fn ask_with<A: DeserializeOwned>(
+    program: &Path,
+    arguments: &[&OsStr],
+    questions: &[impl Serialize],
+) -> Result<Vec<A>> {
     let mut input = Vec::new();
     for question in questions {
         serde_json::to_writer(&mut input, question)?;
         input.push(b'\n');
     }
     let mut child = Command::new(program)
+        .args(arguments)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .spawn()

@@ -1,6 +1,6 @@
 //! What a suite found.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::{Result, bail};
 
@@ -17,6 +17,8 @@ pub(crate) struct Report {
     /// Passed, but not by equality.
     notes: BTreeMap<&'static str, usize>,
     stale: Vec<String>,
+    /// Known exceptions that were met.
+    met: BTreeSet<&'static str>,
 }
 
 // === impl Report ===
@@ -32,12 +34,15 @@ impl Report {
             skipped: BTreeMap::new(),
             notes: BTreeMap::new(),
             stale: Vec::new(),
+            met: BTreeSet::new(),
         }
     }
 
     /// Counts one case; an error says why it failed.
     pub(crate) fn case(&mut self, name: &str, outcome: Result<(), String>) {
-        match (outcome, self.known.get(name)) {
+        let known = self.known.get_key_value(name);
+        self.met.extend(known.map(|(name, _)| *name));
+        match (outcome, known.map(|(_, reason)| *reason)) {
             (Ok(()), None) => self.passed += 1,
             (Ok(()), Some(_)) => {
                 self.passed += 1;
@@ -46,6 +51,12 @@ impl Report {
             (Err(_), Some(reason)) => self.exceptions.push((name.to_owned(), reason)),
             (Err(why), None) => self.failed.push((name.to_owned(), why)),
         }
+    }
+
+    /// All cases have run: an exception that was not met is stale too.
+    pub(crate) fn expect_all(&mut self) {
+        let unmet = self.known.keys().filter(|name| !self.met.contains(*name));
+        self.stale.extend(unmet.map(|name| (*name).to_owned()));
     }
 
     /// Counts a case that cannot apply.
@@ -73,7 +84,7 @@ impl Report {
             println!("NOTE      {count}: {what}");
         }
         for name in &self.stale {
-            println!("STALE     {name} passes: remove it from the known exceptions");
+            println!("STALE     {name} does not differ: remove it from the known exceptions");
         }
         println!(
             "{}: {} passed, {} failed, {} known exceptions, {} skipped",
@@ -85,10 +96,13 @@ impl Report {
         );
     }
 
-    /// An error when something failed, or when nothing ran.
+    /// An error when something failed, an exception is none any more, or nothing ran.
     pub(crate) fn verdict(&self) -> Result<()> {
         if !self.failed.is_empty() {
             bail!("{}: {} cases failed", self.suite, self.failed.len());
+        }
+        if !self.stale.is_empty() {
+            bail!("{}: {} exceptions are stale", self.suite, self.stale.len());
         }
         if self.passed == 0 {
             bail!("{}: nothing ran", self.suite);

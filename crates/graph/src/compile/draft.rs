@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, OnceLock};
 
 use deltaplane_api::field::Path;
+use deltaplane_api::names;
 use deltaplane_api::selector::LabelSelector;
 use deltaplane_schema::{Definitions, Schema};
 use serde_json::{Value as Json, json};
@@ -124,7 +125,11 @@ impl<'d> Drafter<'d, '_> {
         let resource = self.resource;
         let before = problems.count();
         let (literal, holes) = match &resource.body {
-            Body::Template(template) => (template.clone(), self.template(template, problems)),
+            Body::Template(template) => {
+                let template = numbers(template);
+                let holes = self.template(&template, problems);
+                (template, holes)
+            }
             Body::External(reference) => self.reference(reference, problems),
         };
         let ready = match &resource.body {
@@ -284,8 +289,11 @@ impl<'d> Drafter<'d, '_> {
     fn given(&self, holes: &[Expression], problems: &mut Problems) {
         for hole in holes {
             let Some(span) = hole.omits else { continue };
-            let steps = metadata_field(&hole.spot.steps);
-            let needed = match (steps, &self.known) {
+            let field = match &self.resource.body {
+                Body::Template(_) => metadata_field(&hole.spot.steps),
+                Body::External(_) => reference_field(&hole.spot.steps),
+            };
+            let needed = match (field, &self.known) {
                 (Some("name"), _) => true,
                 (Some("namespace"), Some(known)) => known.namespaced() && !self.namespaced,
                 (Some(_) | None, _) => false,
@@ -299,10 +307,39 @@ impl<'d> Drafter<'d, '_> {
     }
 }
 
+/// A template as the API keeps it: whole numbers are integers, however they are written.
+fn numbers(value: &Json) -> Json {
+    match value {
+        Json::Number(number) => {
+            let float = number.as_f64().filter(|float| float.fract() == 0.0);
+            // Beyond 64 bits it stays what it is.
+            let whole = float.and_then(|float| format!("{float:.0}").parse::<i64>().ok());
+            match whole.filter(|_| number.is_f64()) {
+                Some(whole) => whole.into(),
+                None => value.clone(),
+            }
+        }
+        Json::Array(items) => items.iter().map(numbers).collect(),
+        Json::Object(map) => {
+            let fields = map.iter().map(|(key, value)| (key.clone(), numbers(value)));
+            Json::Object(fields.collect())
+        }
+        Json::Null | Json::Bool(_) | Json::String(_) => value.clone(),
+    }
+}
+
 /// The field of `metadata` that is directly meant.
 fn metadata_field(steps: &[Step]) -> Option<&str> {
     match steps {
         [Step::Key(metadata), Step::Key(field)] if &**metadata == "metadata" => Some(field),
+        _ => None,
+    }
+}
+
+/// The field of a reference that is directly meant: it is metadata as a whole.
+fn reference_field(steps: &[Step]) -> Option<&str> {
+    match steps {
+        [Step::Key(field)] => Some(field),
         _ => None,
     }
 }
@@ -325,6 +362,23 @@ fn selector(selector: &Json, found: &[Found], base: &Path, problems: &mut Proble
         let problem = Problem::new(&base.child("selector"), "it is not a valid label selector");
         problems.push(problem.hint(hint));
     }
+    if literal {
+        problems.all(&base.child("selector"), unfit_labels(selector));
+    }
+}
+
+/// What is wrong with the labels that a selector is about: no object can have them.
+fn unfit_labels(selector: &Json) -> Vec<String> {
+    let labels = selector["matchLabels"].as_object().into_iter().flatten();
+    let expressions = selector["matchExpressions"].as_array();
+    let expressions = expressions.into_iter().flatten();
+    let keys = labels.clone().map(|(key, _)| key.as_str());
+    let keys = keys.chain(expressions.clone().filter_map(|one| one["key"].as_str()));
+    let values = expressions.filter_map(|one| one["values"].as_array());
+    let values = labels.map(|(_, value)| value).chain(values.flatten());
+    let values = values.filter_map(Json::as_str);
+    let wrong = keys.flat_map(names::qualified_name);
+    wrong.chain(values.flat_map(names::label_value)).collect()
 }
 
 // === impl Draft ===

@@ -74,13 +74,13 @@ impl Inference {
                 "description": "Timestamp representing a creation time",
             }),
             Type::Timestamp | Type::Duration if self.declared => open(),
+            Type::Opaque(_) => json!({"type": "object", "additionalProperties": true}),
             other @ (Type::Timestamp
             | Type::Duration
             | Type::Wrapper(_)
             | Type::Optional(_)
             | Type::Type(_)
-            | Type::Param(_)
-            | Type::Opaque(_)) => described(&format!("unknown CEL type: {other}")),
+            | Type::Param(_)) => described(&format!("unknown CEL type: {other}")),
         })
     }
 }

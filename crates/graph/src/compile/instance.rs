@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use deltaplane_api::field::Path;
-use deltaplane_expr::{Absent, Decl, ObjectType, Type};
+use deltaplane_api::field::{self, Path};
+use deltaplane_expr::{Absent, Decl, ObjectType, Type, rules};
 use deltaplane_schema::simple::{self, Source};
 use deltaplane_schema::{crd, plural};
 use serde_json::{Value as Json, json};
@@ -81,17 +81,27 @@ fn decl(instance: &Instance, spec: &Json, problems: &mut Problems) -> Option<Dec
             for error in errors {
                 let text = error.to_string();
                 let message = text.split_once(": ").map_or(&*text, |(_, message)| message);
-                let place = error.path.as_str().replace("properties[spec]", "spec");
-                problems.push(Problem::new(&Path::new(&place), message));
+                problems.push(Problem::new(&place(&error), message));
             }
             return None;
         }
     };
+    for error in rules::check(&schema, &path) {
+        // The rule and its place follow, which stand in the definition.
+        let message = error.detail.lines().next().unwrap_or_default();
+        let message = message.trim_end_matches(" (in container '')");
+        problems.push(Problem::new(&place(&error), message));
+    }
     let whole = Decl::of_schema(&schema, &instance.kind, READING)?;
     Some(match instance.namespaced {
         true => whole,
         false => without_namespace(&whole, &instance.kind),
     })
+}
+
+/// Where in the definition something is wrong with the schema of the spec.
+fn place(error: &field::Error) -> Path {
+    Path::new(&error.path.as_str().replace("properties[spec]", "spec"))
 }
 
 /// Whole instances, with their status, as the kind's definition has them.

@@ -3,6 +3,9 @@
 use std::collections::HashSet;
 
 use deltaplane_api::field::Path;
+use deltaplane_api::names;
+use deltaplane_schema::plural;
+use serde_json::Value as Json;
 
 use crate::definition::{Definition, Instance, Resource};
 use crate::problem::{Problem, Problems};
@@ -67,6 +70,18 @@ const KRO: [&str; 33] = [
     "variables",
     "vars",
     "version",
+];
+
+const COLUMN_TYPES: [&str; 5] = ["boolean", "date", "integer", "number", "string"];
+const COLUMN_FORMATS: [&str; 8] = [
+    "byte",
+    "date",
+    "date-time",
+    "double",
+    "float",
+    "int32",
+    "int64",
+    "password",
 ];
 
 /// Each makes the collection larger by its factor.
@@ -157,9 +172,18 @@ fn instance(schema: &Instance, path: &Path, problems: &mut Problems) {
         };
         problems.push(Problem::new(&path.child("apiVersion"), message).hint(hint));
     }
-    for wrong in deltaplane_api::names::dns_subdomain(&schema.group) {
-        problems.push(Problem::new(&path.child("group"), wrong));
+    problems.all(&path.child("group"), names::dns_subdomain(&schema.group));
+    if !schema.group.contains('.') {
+        let message = "it should be a domain with at least one dot";
+        problems.push(Problem::new(&path.child("group"), message));
     }
+    long_names(schema, path, problems);
+    columns(
+        &schema.columns,
+        &path.child("additionalPrinterColumns"),
+        problems,
+    );
+    labels(schema, &path.child("metadata"), problems);
     for (field, list) in [
         ("shortNames", &schema.short_names),
         ("categories", &schema.categories),
@@ -169,11 +193,65 @@ fn instance(schema: &Instance, path: &Path, problems: &mut Problems) {
             let message = format!("there are more than {MAX_ALIASES} of them");
             problems.push(Problem::new(&path, message));
         }
+        let mut seen = HashSet::new();
         for (index, alias) in list.iter().enumerate() {
-            for wrong in deltaplane_api::names::dns_1035(alias) {
-                problems.push(Problem::new(&path.index(index), wrong));
+            problems.all(&path.index(index), names::dns_1035(alias));
+            if !seen.insert(alias) {
+                problems.push(Problem::new(&path.index(index), "it is there twice"));
             }
         }
+    }
+}
+
+/// The plural and the kind of lists are names too.
+fn long_names(schema: &Instance, path: &Path, problems: &mut Problems) {
+    let plural = plural::pluralize(&schema.kind.to_lowercase());
+    let list = format!("{}List", schema.kind);
+    for (what, name) in [("plural", plural), ("kind of lists", list)] {
+        if schema.kind.len() <= MAX_KIND && name.len() > MAX_KIND {
+            let message = format!("its {what}, {name}, is longer than {MAX_KIND} characters");
+            problems.push(Problem::new(&path.child("kind"), message));
+        }
+    }
+}
+
+/// What a column says of its values.
+fn columns(columns: &[Json], path: &Path, problems: &mut Problems) {
+    for (index, column) in columns.iter().enumerate() {
+        let path = path.index(index);
+        let text = |field: &str| column[field].as_str().unwrap_or_default();
+        if text("name").is_empty() {
+            problems.push(Problem::new(&path.child("name"), "it is required"));
+        }
+        for (field, known) in [("type", &COLUMN_TYPES[..]), ("format", &COLUMN_FORMATS[..])] {
+            let value = text(field);
+            let given = field == "type" || !value.is_empty();
+            if given && !known.contains(&value) {
+                let message = format!("{value:?} is not one of {}", known.join(", "));
+                problems.push(Problem::new(&path.child(field), message));
+            }
+        }
+        if !text("jsonPath").starts_with('.') {
+            let message = "it must be a simple JSON path that starts with a dot";
+            problems.push(Problem::new(&path.child("jsonPath"), message));
+        }
+    }
+}
+
+/// Labels and annotations of the kind's definition.
+fn labels(schema: &Instance, path: &Path, problems: &mut Problems) {
+    let Some(metadata) = &schema.metadata else {
+        return;
+    };
+    for (key, value) in &metadata.labels {
+        let path = path.child("labels").key(key);
+        let wrong = [names::qualified_name(key), names::label_value(value)].concat();
+        problems.all(&path, wrong);
+    }
+    for key in metadata.annotations.keys() {
+        // Their capitals do not count.
+        let wrong = names::qualified_name(&key.to_lowercase());
+        problems.all(&path.child("annotations").key(key), wrong);
     }
 }
 

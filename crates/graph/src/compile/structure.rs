@@ -190,7 +190,7 @@ fn takes_text(kind: Kind) -> bool {
 
 /// Whether null, a boolean or a number is of a kind. Null is nothing, and so goes with everything.
 fn takes(kind: Kind, value: &Json) -> bool {
-    let integer = value.is_i64() || value.is_u64();
+    let integer = value.is_i64();
     value.is_null()
         || match kind {
             Kind::Any => true,

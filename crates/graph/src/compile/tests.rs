@@ -3,6 +3,7 @@
 mod accepted;
 mod problems;
 mod properties;
+mod served;
 mod summary;
 
 use std::sync::{Arc, OnceLock};

@@ -243,6 +243,9 @@ impl Reader {
         let version = self.required(&at, "apiVersion");
         let group = self.text(&at, "group").filter(|group| !group.is_empty());
         let columns = self.items(&at, "additionalPrinterColumns", MAX_LIST);
+        for (column, path) in &columns {
+            self.column(column, path.clone());
+        }
         let metadata = match at.get("metadata") {
             Some((metadata, path)) => self.metadata(metadata, path),
             None => None,
@@ -265,6 +268,27 @@ impl Reader {
         })
     }
 
+    fn column(&mut self, column: &Json, path: Path) {
+        let Some(at) = self.object(column, path) else {
+            return;
+        };
+        let required = ["name", "type", "jsonPath"];
+        let optional = ["format", "description"];
+        let known = [&required[..], &optional[..], &["priority"]].concat();
+        self.only(&at, &known);
+        for field in required {
+            self.required(&at, field);
+        }
+        for field in optional {
+            self.text(&at, field);
+        }
+        if let Some((priority, path)) = at.get("priority")
+            && !priority.is_i64()
+        {
+            self.wrong(&path, "an integer", priority);
+        }
+    }
+
     fn metadata(&mut self, metadata: &Json, path: Path) -> Option<Metadata> {
         let at = self.object(metadata, path)?;
         self.only(&at, &["labels", "annotations"]);
@@ -276,7 +300,7 @@ impl Reader {
 
     fn namespaced(&mut self, at: &At<'_>) -> bool {
         match self.text(at, "scope").as_deref() {
-            None | Some("" | "Namespaced") => true,
+            None | Some("Namespaced") => true,
             Some("Cluster") => false,
             Some(other) => {
                 let message = format!("{other:?} is not a scope");

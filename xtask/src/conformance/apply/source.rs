@@ -1,10 +1,9 @@
 //! Makes the recording: fetches the Go module, instruments a copy, runs its tests.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use anyhow::{Context, Result, bail};
-use sha2::{Digest, Sha256};
 
 use crate::{golang, paths, process};
 
@@ -91,15 +90,9 @@ const RENAMED: [(&str, &str, &str); 10] = [
 
 /// What the tests do, one JSON object per line. Made once and kept in the cache.
 pub(super) fn recording() -> Result<String> {
-    let mut hash = Sha256::new();
-    hash.update(MODULE);
-    FILES.iter().for_each(|(_, body)| hash.update(body));
-    let digest: String = hash
-        .finalize()
-        .iter()
-        .take(6)
-        .map(|byte| format!("{byte:02x}"))
-        .collect();
+    let mut texts = vec![MODULE];
+    texts.extend(FILES.iter().map(|(_, body)| *body));
+    let digest = golang::digest(&texts);
     let dir = paths::cache()?
         .join("conformance")
         .join(format!("smd-{digest}"));
@@ -136,7 +129,7 @@ fn instrument(from: &Path, to: &Path) -> Result<()> {
     if to.exists() {
         fs::remove_dir_all(to).with_context(|| format!("removing {}", to.display()))?;
     }
-    copy(from, to)?;
+    golang::copy(from, to)?;
     for (path, body) in FILES {
         let path = to.join(path);
         fs::create_dir_all(path.parent().unwrap_or(to))?;
@@ -153,20 +146,6 @@ fn instrument(from: &Path, to: &Path) -> Result<()> {
             );
         }
         fs::write(&path, body.replace(before, after))?;
-    }
-    Ok(())
-}
-
-/// Copies a directory. The module cache is read-only, so contents are written anew.
-fn copy(from: &Path, to: &Path) -> Result<()> {
-    fs::create_dir_all(to).with_context(|| format!("creating {}", to.display()))?;
-    for entry in fs::read_dir(from).with_context(|| format!("reading {}", from.display()))? {
-        let entry = entry?;
-        let target: PathBuf = to.join(entry.file_name());
-        match entry.file_type()?.is_dir() {
-            true => copy(&entry.path(), &target)?,
-            false => fs::write(&target, fs::read(entry.path())?)?,
-        }
     }
     Ok(())
 }

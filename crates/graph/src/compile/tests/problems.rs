@@ -38,6 +38,7 @@ resources:
             spec.schema.apiVersion: "example.com/v1" is not a version
               hint: the group has a field of its own, `group`
             spec.schema.group: a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')
+            spec.schema.group: it should be a domain with at least one dot
             spec.schema.kind: "web" is not a valid kind
               hint: it begins with a capital letter and has letters and digits only, as in `WebApp`
             spec.schema.shortNames[0]: a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is '[a-z]([-a-z0-9]*[a-z0-9])?')
