@@ -68,7 +68,7 @@ impl Note {
         let namespace = metadata["namespace"].as_str().unwrap_or("default");
         json!({
             "apiVersion": "v1", "kind": "Event",
-            "metadata": {"generateName": format!("{name}."), "namespace": namespace},
+            "metadata": {"generateName": format!("{name}-"), "namespace": namespace},
             "involvedObject": {
                 "apiVersion": about["apiVersion"], "kind": about["kind"],
                 "name": name, "namespace": metadata["namespace"], "uid": metadata["uid"],

@@ -95,6 +95,12 @@ async fn one_that_is_held_stays_and_lets_others_past() {
     assert_eq!(a["status"]["state"], "ACTIVE");
     assert!(condition(&a, "Ready", "True"));
     assert_eq!(graphs.greetings().await, ["hi!", "hi?", "hi?"]);
+    let events = Resource::namespaced("", "v1", "events", "Event");
+    let events = graphs.world.list(&events).await;
+    let about = |one: &&Value| one["involvedObject"]["uid"] == a["metadata"]["uid"];
+    let noted: Vec<&Value> = events.iter().filter(about).collect();
+    assert_eq!(noted.len(), 1, "{noted:?}");
+    assert_eq!(noted[0]["reason"], "GateClosed");
     graphs.change(&shops(), &key("a"), hold(None)).await;
     graphs.approve("a", "hi?").await;
     graphs
