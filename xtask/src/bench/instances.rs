@@ -131,18 +131,15 @@ fn print(all: &[(Which, Figures)]) {
     println!("|{}", "---|".repeat(columns));
     let lines: Vec<Vec<run::Line>> = all.iter().map(|(_, figures)| figures.lines()).collect();
     for at in 0..lines[0].len() {
-        let mut row = format!("| {} |", lines[0][at].what);
+        let ours = &lines[0][at];
+        let mut row = format!("| {} |", ours.what);
         for (column, lines) in lines.iter().enumerate() {
             row += &format!(" {} |", lines[at].text());
             if beside && column > 0 {
-                row += &format!(" {} |", all_ratio(&lines[at], all, at));
+                row += &format!(" {} |", ours.ratio(&lines[at]));
             }
         }
         println!("{row}");
     }
     println!("\nkro {}", golang::KRO);
-}
-
-fn all_ratio(theirs: &run::Line, all: &[(Which, Figures)], at: usize) -> String {
-    all[0].1.lines()[at].ratio(theirs)
 }
