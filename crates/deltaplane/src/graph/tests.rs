@@ -64,8 +64,12 @@ fn examples_are_valid() {
             ok shop: kind Shop, 2 resources, order web → service
             ok tenants: kind Tenants, 2 resources, order namespaces → settings
             ok webapp: kind WebApp, 3 resources, order config → deployment → service
+            ok a: instance of Shop
+            ok b: instance of Shop
+            ok c: instance of Shop
             ok all: instance of Tenants
             ok shop: instance of WebApp
+            ../../examples/graphs/shop-instances.yaml#1: not looked at: v1 Namespace is no definition
         "#]],
     );
 }
