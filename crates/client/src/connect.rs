@@ -68,9 +68,8 @@ pub async fn remote_below(kubeconfig: &Path, path: &str) -> Result<Client, Conne
         let url = config.cluster_url.to_string();
         let url = format!("{}{path}", url.trim_end_matches('/'));
         config.cluster_url = url.parse().map_err(ConnectError::Path)?;
+        // Whoever is behind it may be away for long, which the answer says.
+        config.default_retry = false;
     }
-    // Whoever asks rests, tries again, and says so; a request that does it by itself hangs for
-    // minutes while a server is away.
-    config.default_retry = false;
     Client::try_from(config).map_err(|error| ConnectError::Client(Box::new(error)))
 }
