@@ -276,7 +276,10 @@ impl Feed {
 
     async fn resume(&mut self, revision: String) -> Next {
         match self.watch(From::Revision(&revision)).await {
-            Ok(lines) => Next::go(State::Following { lines, revision }),
+            Ok(lines) => {
+                self.troubled(None);
+                Next::go(State::Following { lines, revision })
+            }
             Err(error) if error.refusal().is_some_and(is_expired) => {
                 tracing::debug!(query = %self.query, revision, "beginning anew");
                 Next::rest(State::Blank)

@@ -51,7 +51,7 @@ use crate::Context;
 use crate::queue::{Failure, Next, Work};
 
 use admission::Alike;
-use compiled::Compiled;
+use compiled::{Compiled, Uncompiled};
 use definition::{Kind, Progress};
 use externals::Externals;
 use kinds::Kinds;
@@ -207,7 +207,10 @@ impl Graphs {
         let catalog = self.discovery.clone().current().await;
         let graph = match self.compiled.graph(object, &catalog).await {
             Ok(graph) => graph,
-            Err(problems) => return self.refuse(name, object, seen, &problems, &catalog).await,
+            Err(Uncompiled::Wrong(problems)) => {
+                return self.refuse(name, object, seen, &problems, &catalog).await;
+            }
+            Err(Uncompiled::Later(why)) => return self.put_off(object, why).await,
         };
         let kind = definition::serve(&self.context, object, &graph, seen.kind.as_deref()).await?;
         let mut progress = Progress {
@@ -224,11 +227,14 @@ impl Graphs {
             progress.revision = Some(number);
             match self.mode {
                 Mode::Run => {
-                    let graphs = self.gated(object, (number, &graph), seen, &catalog).await;
+                    let graphs = self.gated(object, (number, &graph), seen, &catalog).await?;
                     self.serve(name, object, number, graphs);
                 }
                 Mode::Author => authoring::cross(&self.context, &resource(&graph)).await?,
             }
+        }
+        if progress.kind != Kind::Ready && !seen.revisions.is_empty() {
+            self.serve_last(name, object, seen, &catalog).await?;
         }
         definition::tell(&self.context, object, Some(&graph), &progress).await?;
         Ok(Next::Rest)
@@ -243,9 +249,7 @@ impl Graphs {
         problems: &Problems,
         catalog: &Catalog,
     ) -> Result<Next, Failure> {
-        if self.mode == Mode::Run && seen.kind.is_some() {
-            self.serve_last(name, object, seen, catalog).await;
-        }
+        self.serve_last(name, object, seen, catalog).await?;
         let newest = seen.revisions.iter().map(|revision| revision.number).max();
         let progress = Progress {
             accepted: Err(definition::told(problems)),
@@ -260,29 +264,68 @@ impl Graphs {
         Ok(Next::Rest)
     }
 
+    /// A kind cannot be looked at now: what runs goes on, and a definition that nobody judged yet
+    /// says so.
+    async fn put_off(&self, object: &Value, why: String) -> Result<Next, Failure> {
+        if !definition::is_judged(object) {
+            let progress = Progress {
+                accepted: Err(why.clone()),
+                kind: Kind::Pending,
+                revision: None,
+                hindered: None,
+            };
+            definition::tell(&self.context, object, None, &progress).await?;
+        }
+        Err(Failure::to("find out what a kind looks like")(why))
+    }
+
     /// Runs the newest revision that compiles, unless something runs.
-    async fn serve_last(&self, name: &str, object: &Value, seen: &Seen, catalog: &Catalog) {
+    async fn serve_last(
+        &self,
+        name: &str,
+        object: &Value,
+        seen: &Seen,
+        catalog: &Catalog,
+    ) -> Result<(), Failure> {
+        if self.mode == Mode::Author || seen.kind.is_none() {
+            return Ok(());
+        }
         let running = self
             .runners
             .lock()
             .get(name)
             .is_some_and(|one| one.borrow().target.is_ok());
         if running {
-            return;
+            return Ok(());
         }
         let mut revisions: Vec<&Revision> = seen.revisions.iter().collect();
         revisions.sort_by_key(|revision| -revision.number);
         for revision in revisions {
             let mut then = object.clone();
             then["spec"] = revision.spec.clone();
-            if let Ok(graph) = self.compiled.graph(&then, catalog).await {
+            if let Some(graph) = self.revived(&then, catalog).await? {
                 let number = revision.number;
-                let graphs = self.gated(object, (number, &graph), seen, catalog).await;
+                let graphs = self.gated(object, (number, &graph), seen, catalog).await?;
                 self.serve(name, object, number, graphs);
-                return;
+                return Ok(());
             }
         }
         self.orphaned(name, seen.kind.as_deref());
+        Ok(())
+    }
+
+    /// The graph of a revision, unless it does not fit the kinds of now.
+    async fn revived(
+        &self,
+        then: &Value,
+        catalog: &Catalog,
+    ) -> Result<Option<Arc<Graph>>, Failure> {
+        match self.compiled.graph(then, catalog).await {
+            Ok(graph) => Ok(Some(graph)),
+            Err(Uncompiled::Wrong(_)) => Ok(None),
+            // Something older would take back what instances have.
+            Err(Uncompiled::Later(why)) => Err(Failure::to("find out what a kind looks like")(why)),
+        }
     }
 
     /// All that instances may run: the newest, and, if a gate holds it back, what came before.
@@ -292,18 +335,17 @@ impl Graphs {
         (number, graph): (i64, &Arc<Graph>),
         seen: &Seen,
         catalog: &Catalog,
-    ) -> BTreeMap<i64, Arc<Graph>> {
+    ) -> Result<BTreeMap<i64, Arc<Graph>>, Failure> {
         let mut graphs = BTreeMap::from([(number, graph.clone())]);
         if admission::holds_back(graph, is_paused(object)) {
             for revision in seen.revisions.iter().filter(|one| one.number < number) {
                 let mut then = object.clone();
                 then["spec"] = revision.spec.clone();
-                if let Ok(graph) = self.compiled.graph(&then, catalog).await {
-                    graphs.insert(revision.number, graph);
-                }
+                let graph = self.revived(&then, catalog).await?;
+                graphs.extend(graph.map(|graph| (revision.number, graph)));
             }
         }
-        graphs
+        Ok(graphs)
     }
 
     /// Instances run by these graphs from now on, and move to this one.

@@ -156,6 +156,13 @@ impl<K: Ord + Clone> Book<K> {
         self.set_timer(&key, Some(time));
     }
 
+    /// The key is due at this time at the latest.
+    pub(crate) fn add_by(&mut self, key: K, time: SystemTime) {
+        let before = self.keys.get(&key).and_then(|entry| entry.timer);
+        let sooner = before.map_or(time, |before| before.min(time));
+        self.set_timer(&key, Some(sooner));
+    }
+
     /// The key is not due, unless it is being worked on.
     pub(crate) fn cancel(&mut self, key: &K) {
         self.set_timer(key, None);
@@ -248,9 +255,10 @@ impl<K: Ord + Clone> Book<K> {
         }
     }
 
-    fn is_waiting(&self, key: &K) -> bool {
+    /// Whether it is worked on, or about to be.
+    fn is_busy(&self, key: &K) -> bool {
         let entry = self.keys.get(key);
-        entry.is_some_and(|entry| entry.state != State::Idle || entry.timer.is_some())
+        entry.is_some_and(|entry| entry.state != State::Idle)
     }
 }
 
@@ -279,6 +287,11 @@ where
     /// The key is due at this time, and no longer at another.
     pub(crate) fn add_at(&mut self, key: K, time: SystemTime) {
         self.book.add_at(key, time);
+    }
+
+    /// The key is due at this time at the latest.
+    pub(crate) fn add_by(&mut self, key: K, time: SystemTime) {
+        self.book.add_by(key, time);
     }
 
     /// The key is not due any more.
@@ -346,9 +359,9 @@ where
         };
         let asked = result.err().and_then(|failure| failure.retry_after);
         let failures = self.book.finish(key.clone(), succeeded);
-        if failures > 0 && !self.book.is_waiting(&key) {
+        if failures > 0 && !self.book.is_busy(&key) {
             let delay = self.pace.delay(failures, asked);
-            self.book.add_at(key, self.pace.clock.now() + delay);
+            self.book.add_by(key, self.pace.clock.now() + delay);
         }
     }
 }

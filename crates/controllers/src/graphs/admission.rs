@@ -120,6 +120,8 @@ pub(super) fn decide(
         limits: Limits::default(),
     };
     let mut decision = propagation::rollout(&items, course, terms);
+    let released = instances.iter().filter_map(|one| one.held_until(now));
+    decision.summary.next = decision.summary.next.into_iter().chain(released).min();
     // After a restart: who is taken for broken may be ready, and has given its place to another.
     if !are_known(instances) {
         decision.admissions.clear();
@@ -231,6 +233,13 @@ impl<'a> Known<'a> {
     fn is_known(&self) -> bool {
         let begun = self.admission.is_some() && !is_deleting(self.json);
         !begun || is_suspended(self.json) || self.found().is_some()
+    }
+
+    /// When it is free again by itself.
+    fn held_until(&self, now: Timestamp) -> Option<Timestamp> {
+        let said = self.json["metadata"]["annotations"][keys::HOLD].as_str();
+        let until = said.and_then(Timestamp::parse);
+        until.filter(|until| *until > now)
     }
 
     fn hold(&self, now: Timestamp) -> Hold {

@@ -21,6 +21,14 @@ pub(super) struct Compiled {
 
 type Said = [u8; 32];
 
+/// Why there is no graph.
+pub(super) enum Uncompiled {
+    /// The definition is wrong.
+    Wrong(Problems),
+    /// It cannot be told now what a kind looks like; why.
+    Later(String),
+}
+
 struct Entry {
     graph: Arc<Graph>,
     with: BTreeMap<Gvk, Lookup>,
@@ -43,19 +51,27 @@ impl Compiled {
         &self,
         object: &Value,
         catalog: &Catalog,
-    ) -> Result<Arc<Graph>, Problems> {
-        let definition = Definition::read(object)?;
+    ) -> Result<Arc<Graph>, Uncompiled> {
+        let definition = Definition::read(object).map_err(Uncompiled::Wrong)?;
         let with = {
             let mut kinds = self.kinds.lock().await;
             kinds.look_up(definition.kinds(), catalog).await
         };
+        let unavailable = |(gvk, lookup): (&Gvk, &Lookup)| match lookup {
+            Lookup::Unavailable(why) => Some(format!("{gvk} cannot be looked at now: {why}")),
+            Lookup::Known(_) | Lookup::Absent => None,
+        };
+        if let Some(why) = with.iter().find_map(unavailable) {
+            return Err(Uncompiled::Later(why));
+        }
         let (name, said) = (name(object), said(object));
         if let Some(graph) = self.find(name, &said, &with) {
             return Ok(graph);
         }
         let graph = compile(&definition, &|gvk| {
             with.get(gvk).cloned().unwrap_or(Lookup::Absent)
-        })?;
+        });
+        let graph = graph.map_err(Uncompiled::Wrong)?;
         let graph = Arc::new(graph);
         let entry = Entry {
             graph: graph.clone(),

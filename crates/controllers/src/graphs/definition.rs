@@ -252,6 +252,16 @@ pub(super) async fn tell_propagation(context: &Context, name: &str, uid: &str, t
     }
 }
 
+/// Whether its status says of what it says now whether that is valid.
+pub(super) fn is_judged(definition: &Value) -> bool {
+    let conditions = definition["status"]["conditions"].as_array();
+    let mut conditions = conditions.into_iter().flatten();
+    conditions.any(|one| {
+        one["type"] == "GraphAccepted"
+            && one["observedGeneration"] == definition["metadata"]["generation"]
+    })
+}
+
 fn is_gone(error: &RequestError) -> bool {
     error.is_not_found() || error.is_conflict()
 }

@@ -19,7 +19,7 @@ use serde::de::IgnoredAny;
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 
-use super::admission::{ADMISSION, Admission, Health, Passed};
+use super::admission::{self, ADMISSION, Admission, Health, Passed};
 use super::externals::Externals;
 use super::memories::{Memories, Whose};
 use super::notes::{self, Note};
@@ -77,6 +77,15 @@ const LABELLER: &str = "kro.run/labeller";
 
 /// What the instance is told when there is no graph for it.
 pub(super) async fn unresolved(subject: Subject, why: String) -> Result<Next, Failure> {
+    if let Some(admission) = Admission::read(&subject.json) {
+        // Others need not wait until it is known how it stands.
+        let passed = Passed {
+            revision: admission.revision(),
+            generation: admission::generation(&subject.json),
+            health: Health::Failed,
+        };
+        subject.passes.set(subject.uid(), passed);
+    }
     subject.tell(&Ended::Unresolved { why: &why }).await
 }
 
@@ -97,7 +106,7 @@ pub(super) async fn end(subject: Subject) -> Result<Next, Failure> {
     }
     let ids: Vec<ObjectId> = wave.iter().map(|one| one.id.clone()).collect();
     subject.tell(&Ended::Deleting { waits_for: &ids }).await?;
-    for one in &wave {
+    for one in wave.iter().filter(|one| !one.deleting) {
         subject.delete(&one.id, &one.uid).await?;
     }
     // That they are gone is told by their feeds.

@@ -118,23 +118,30 @@ impl Memories {
                 return Ok(());
             }
             let known = shared.known.entry(whose.uid.to_owned()).or_default();
-            known.now = memory.clone();
             known.written.clone()
         };
         if memory.is_empty() {
             return self.forget(whose.uid, whose.namespace).await;
         }
         if written.covers(&memory) {
+            self.known(whose.uid, |known| known.now = memory);
             return Ok(());
         }
         let doing = "keep what gates decided";
         let bytes = memory.encode().map_err(Failure::to(doing))?;
         let written = self.write(whose, &bytes).await;
         written.map_err(Failure::to(doing))?;
-        let mut shared = self.shared.lock();
-        let known = shared.known.entry(whose.uid.to_owned()).or_default();
-        known.written = memory;
+        // Not before: what could not be written is tried again.
+        self.known(whose.uid, |known| {
+            known.now = memory.clone();
+            known.written = memory;
+        });
         Ok(())
+    }
+
+    fn known(&self, uid: &str, change: impl FnOnce(&mut Known)) {
+        let mut shared = self.shared.lock();
+        change(shared.known.entry(uid.to_owned()).or_default());
     }
 
     /// There is nothing to be remembered of the instance.

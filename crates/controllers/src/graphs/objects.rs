@@ -110,8 +110,9 @@ impl Objects {
             let complete = matches!(event, Event::InSync);
             // A deletion is of one object, and not of another of that name.
             let gone = match &event {
-                Event::Deleted(item) => Some(item.header.uid.clone()),
-                Event::Restarted | Event::Applied(_) | Event::InSync => None,
+                // One that lost its labels is nobody's any more.
+                Event::Deleted(item) | Event::Applied(item) => Some(item.header.uid.clone()),
+                Event::Restarted | Event::InSync => None,
             };
             let before = match &event {
                 Event::InSync => cache

@@ -5,6 +5,7 @@
 //! object that the API refused is not applied again in the same pass; one that may or may not have
 //! been applied counts as applied to its gate until it was seen.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use deltaplane_client::RequestError;
@@ -33,12 +34,16 @@ struct Pass<'a> {
     subject: &'a Subject,
     course: &'a Course,
     hindered: Hindrances,
+    /// How often what was applied.
+    applied: BTreeMap<ObjectId, usize>,
     /// An answer that did not come.
     lost: Option<RequestError>,
 }
 
 /// So many objects of an instance are applied at once.
 const AT_ONCE: usize = 16;
+/// An object is applied so often in a pass: what it depends on may become another on the way.
+const MOST: usize = 5;
 
 /// Makes what can be made now.
 pub(super) async fn run(subject: Subject, course: Course) -> Result<Next, Failure> {
@@ -46,6 +51,7 @@ pub(super) async fn run(subject: Subject, course: Course) -> Result<Next, Failur
         subject: &subject,
         course: &course,
         hindered: Hindrances::default(),
+        applied: BTreeMap::new(),
         lost: None,
     };
     let done = pass.run().await;
@@ -82,6 +88,7 @@ impl Pass<'_> {
             }
             let applies = plan.apply.iter();
             let applies: Vec<&Apply> = applies.filter(|one| self.may_apply(&one.id)).collect();
+            let applies = self.once_more(applies);
             if applies.is_empty() {
                 return self.finish(&plan).await;
             }
@@ -125,6 +132,24 @@ impl Pass<'_> {
         !self.hindered.refused.contains_key(id) && !self.hindered.unsure.contains_key(id)
     }
 
+    /// Those that may be applied once more: what is not as it was applied, although it was just
+    /// now, would be for ever.
+    fn once_more<'p>(&mut self, applies: Vec<&'p Apply>) -> Vec<&'p Apply> {
+        let mut may = Vec::with_capacity(applies.len());
+        for one in applies {
+            let times = self.applied.entry(one.id.clone()).or_default();
+            *times += 1;
+            match *times > MOST {
+                true => {
+                    let why = "it is not what was applied: somebody changes it on its way";
+                    self.hindered.refused.insert(one.id.clone(), why.to_owned());
+                }
+                false => may.push(one),
+            }
+        }
+        may
+    }
+
     async fn apply(&mut self, applies: &[&Apply]) {
         let subject = self.subject;
         let applying: Vec<_> = {
@@ -151,7 +176,7 @@ impl Pass<'_> {
     /// Nothing is left to be applied.
     async fn finish(self, plan: &Plan) -> Result<Next, Failure> {
         let subject = self.subject;
-        for one in &plan.prune {
+        for one in plan.prune.iter().filter(|one| !one.deleting) {
             subject.delete(&one.id, &one.uid).await?;
         }
         self.note(plan);

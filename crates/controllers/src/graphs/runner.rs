@@ -159,12 +159,13 @@ impl Runner {
                         return;
                     }
                     self.follow();
+                    self.tell_trouble(&own_trouble);
                     seen = false;
                 }
                 () = passes.news(), if seen => {
                     for (uid, at) in passes.due() {
                         if let Some(key) = self.keys.get(&uid) {
-                            self.work.add_at(key.clone(), at);
+                            self.work.add_by(key.clone(), at);
                         }
                     }
                     again = self.decide();

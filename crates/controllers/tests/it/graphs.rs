@@ -295,8 +295,9 @@ async fn a_definition_that_is_made_invalid_leaves_in_force_what_was() {
 
 #[tokio::test]
 async fn breaking_changes_are_refused_unless_the_author_says_so() {
-    let graphs = Graphs::start().await;
+    let mut graphs = Graphs::start().await;
     graphs.define(definition()).await;
+    graphs.active("a").await;
     let less = json!({"spec": {"schema": {"spec": {"greeting": "integer | default=1"}}, "resources": [
         {"id": "first", "template": {
             "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "${schema.spec.name}"},
@@ -307,6 +308,17 @@ async fn breaking_changes_are_refused_unless_the_author_says_so() {
     let shown = told["status"]["conditions"].to_string();
     assert!(shown.contains("breaking changes detected"), "{shown}");
     assert!(shown.contains("kro.run/allow-breaking-changes"), "{shown}");
+    // What was in force before is so after a restart, too.
+    graphs.restart().await;
+    graphs
+        .world
+        .delete(&config_maps(), &key("a-first"), "Background")
+        .await;
+    let again = |_: &Value| true;
+    graphs
+        .world
+        .until(&config_maps(), &key("a-first"), again)
+        .await;
     let allowed = json!({"metadata": {"annotations": {"kro.run/allow-breaking-changes": "true"}}});
     graphs.change(&api::definitions(), &rgd(), allowed).await;
     graphs.until_definition("Ready", "True").await;

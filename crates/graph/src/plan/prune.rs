@@ -16,6 +16,8 @@ pub struct Prune {
     pub node: String,
     /// Those of the highest wave go first.
     pub wave: u32,
+    /// Whether it is going already.
+    pub deleting: bool,
 }
 
 /// What is to be deleted now: nothing while it is not known of every node what it wants, and then
@@ -31,9 +33,17 @@ pub(super) fn prune(walk: &Walk<'_>) -> Vec<Prune> {
             .map(crate::graph::Node::id)
             .collect()
     };
-    let all = walk.inputs.observed.iter();
-    let unwanted =
-        all.filter(|(node, live)| !external.contains(node) && !walk.wanted.contains_key(&live.id));
+    let all = || walk.inputs.observed.iter();
+    let is_wanted = |live: &Live| walk.wanted.contains_key(&live.id);
+    // An object may be seen in several versions of its kind.
+    let wanted: BTreeSet<&str> = {
+        let wanted = all().filter(|(_, live)| is_wanted(live));
+        let uids = wanted.map(|(_, live)| live.uid.as_str());
+        uids.filter(|uid| !uid.is_empty()).collect()
+    };
+    let unwanted = all().filter(|(node, live)| {
+        !external.contains(node) && !is_wanted(live) && !wanted.contains(live.uid.as_str())
+    });
     let pruned = unwanted.map(|(node, live)| Prune::of(node, live));
     let mut pruned: Vec<Prune> = pruned.collect();
     let highest = pruned.iter().map(|prune| prune.wave).max();
@@ -71,6 +81,7 @@ impl Prune {
             uid: live.uid.clone(),
             node: node.to_owned(),
             wave: written.unwrap_or(0),
+            deleting: live.deleting,
         }
     }
 }

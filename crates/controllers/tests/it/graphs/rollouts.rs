@@ -116,3 +116,39 @@ async fn a_gate_that_is_edited_is_another_at_once() {
     }
     graphs.end().await;
 }
+
+#[tokio::test]
+async fn one_whose_revision_is_gone_keeps_no_other_from_moving() {
+    let mut graphs = Graphs::start().await;
+    graphs.define(gated("!")).await;
+    for name in ["a", "b"] {
+        graphs.world.create(&shops(), shop(name)).await;
+        graphs.approve(name, "hi!").await;
+        graphs.until_state(name, "ACTIVE").await;
+    }
+    let forged = json!({"metadata": {"annotations": {"deltaplane.io/admission": "arrived/99"}}});
+    graphs.tasks.shutdown(GRACE).await.expect("a clean end");
+    graphs.change(&shops(), &key("a"), forged).await;
+    (graphs.tasks, graphs.requests) = run(&graphs.world);
+    graphs.until_state("a", "ERROR").await;
+    graphs.redefine(&gated("?")).await;
+    tokio::join!(graphs.approve("a", "hi?"), graphs.approve("b", "hi?"));
+    let wanted = json!({"revision": 2, "current": 2});
+    graphs.until_propagation(wanted).await;
+    graphs.end().await;
+}
+
+#[tokio::test]
+async fn an_object_that_lost_its_labels_gets_them_back() {
+    let graphs = Graphs::start().await;
+    graphs.define(definition()).await;
+    graphs.active("a").await;
+    let lost = json!({"metadata": {"labels": {"kro.run/instance-id": null}}});
+    graphs.change(&config_maps(), &key("a-first"), lost).await;
+    let again = |object: &Value| object["metadata"]["labels"]["kro.run/instance-id"].is_string();
+    graphs
+        .world
+        .until(&config_maps(), &key("a-first"), again)
+        .await;
+    graphs.end().await;
+}

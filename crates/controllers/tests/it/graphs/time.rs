@@ -15,6 +15,26 @@ fn soaking(mark: &str) -> Value {
 const TICK: Duration = Duration::from_millis(1);
 const MINUTE: Duration = Duration::from_secs(60);
 
+impl Graphs {
+    /// From now on by a clock that is moved by hand.
+    async fn by_hand(&mut self) {
+        self.tasks.shutdown(GRACE).await.expect("a clean end");
+        (self.tasks, self.requests) = run_in(self.world.context());
+        // What is tried again is so by this clock, too: it goes on like any other.
+        let hand = self.world.hand.clone();
+        self.tasks.spawn("tick", |stop| async move {
+            let mut tick = tokio::time::interval(TICK);
+            let ticking = async {
+                loop {
+                    tick.tick().await;
+                    hand.advance(TICK);
+                }
+            };
+            stop.unless(ticking).await;
+        });
+    }
+}
+
 #[tokio::test]
 async fn a_gate_that_time_opens_opens_when_it_is_time() {
     let mut graphs = Graphs::start().await;
@@ -27,20 +47,7 @@ async fn a_gate_that_time_opens_opens_when_it_is_time() {
     graphs
         .until_propagation(json!({"revision": 1, "current": 3}))
         .await;
-    graphs.tasks.shutdown(GRACE).await.expect("a clean end");
-    (graphs.tasks, graphs.requests) = run_in(graphs.world.context());
-    // What is tried again is so by this clock, too: it goes on like any other.
-    let hand = graphs.world.hand.clone();
-    graphs.tasks.spawn("tick", |stop| async move {
-        let mut tick = tokio::time::interval(TICK);
-        let ticking = async {
-            loop {
-                tick.tick().await;
-                hand.advance(TICK);
-            }
-        };
-        stop.unless(ticking).await;
-    });
+    graphs.by_hand().await;
     graphs.redefine(&soaking("?")).await;
     graphs.approve("a", "hi?").await;
     let wanted = json!({"revision": 2, "current": 1, "pending": 2});
@@ -61,5 +68,27 @@ async fn a_gate_that_time_opens_opens_when_it_is_time() {
     graphs
         .until_propagation(json!({"current": 2, "pending": 1}))
         .await;
+    graphs.end().await;
+}
+
+#[tokio::test]
+async fn one_that_is_held_until_a_time_moves_then() {
+    let mut graphs = Graphs::start().await;
+    graphs.define(gated("!")).await;
+    graphs.world.create(&shops(), shop("a")).await;
+    graphs.approve("a", "hi!").await;
+    graphs.until_state("a", "ACTIVE").await;
+    graphs.by_hand().await;
+    let until = std::time::SystemTime::now() + 60 * MINUTE;
+    let until = deltaplane_api::time::Time::from_system(until).to_string();
+    let held = json!({"metadata": {"annotations": {"deltaplane.io/hold": until}}});
+    graphs.change(&shops(), &key("a"), held).await;
+    graphs.redefine(&gated("?")).await;
+    let told = graphs
+        .until_propagation(json!({"revision": 2, "held": 1}))
+        .await;
+    assert_eq!(told["lookAgainAt"], until);
+    graphs.world.hand.advance(61 * MINUTE);
+    graphs.until_says("a", "hi?").await;
     graphs.end().await;
 }
