@@ -232,3 +232,27 @@ async fn what_keeps_it_from_going_on_is_told_for_as_long_as_it_does() {
     assert_eq!(event, Some(Event::Restarted));
     assert_eq!(*told.borrow(), None);
 }
+
+#[tokio::test(start_paused = true)]
+async fn trouble_is_over_when_it_follows_again_although_nothing_changed() {
+    let script = vec![
+        (EVERYTHING, Ends(&[A1, COMPLETE2])),
+        ("watch=true resourceVersion=2", Refuses(403, "{}")),
+        ("watch=true resourceVersion=2", Stays(&[])),
+    ];
+    let query = Query::all(Resource::namespaced("", "v1", "configmaps", "ConfigMap"));
+    let (trouble, mut told) = watch::channel(None);
+    let feed = Feed::new(server(script), query, Pace::system()).telling(trouble);
+    let mut events = feed.events();
+    for _ in 0..3 {
+        events.next().await;
+    }
+    let over = async {
+        told.wait_for(Option::is_some).await.expect("it goes on");
+        told.wait_for(Option::is_none).await.expect("it goes on");
+    };
+    tokio::select! {
+        event = events.next() => panic!("{event:?}"),
+        () = over => {}
+    }
+}

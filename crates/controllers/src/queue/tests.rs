@@ -10,7 +10,7 @@ fn at(seconds: u64) -> SystemTime {
     SystemTime::UNIX_EPOCH + Duration::from_secs(seconds)
 }
 
-/// Each word is a step: `+a` add, `+a@5` add at a time, `-a` cancel, `@5` the time, `a` finish,
+/// Each word is a step: `+a` add, `+a@5` add at a time, `+a<5` by a time, `-a` cancel, `@5` the time, `a` finish,
 /// `a!` fail, `a~` later, `a.` again, `?` take; shown is what each take gave.
 fn check(steps: &str, expected: &str) {
     let mut book = Book::new();
@@ -25,7 +25,10 @@ fn check(steps: &str, expected: &str) {
         ) {
             (Some(added), ..) => match added.split_once('@') {
                 Some((key, time)) => book.add_at(key.to_owned(), seconds(time)),
-                None => book.add(added.to_owned()),
+                None => match added.split_once('<') {
+                    Some((key, time)) => book.add_by(key.to_owned(), seconds(time)),
+                    None => book.add(added.to_owned()),
+                },
             },
             (_, Some(time), _) => now = seconds(time),
             (.., Some(key)) => book.cancel(&key.to_owned()),
@@ -67,6 +70,13 @@ fn timers() {
     check("+a@5 +a ? a @5 ?", "a .");
     check("+a ? +a@5 @5 ? a ?", "a . a");
     check("+b@2 +a@1 @2 ? ?", "a b");
+}
+
+#[test]
+fn of_two_times_the_sooner_counts() {
+    check("+a@9 +a<5 @4 ? @5 ?", ". a");
+    check("+a@3 +a<5 @3 ? a @5 ?", "a .");
+    check("+a<5 @5 ?", "a");
 }
 
 #[test]

@@ -99,6 +99,17 @@ impl World {
                     self.observed.remove(&node, &live.id);
                 }
             }
+            // It is seen in another version of its kind, too.
+            "twin" => {
+                for (node, live) in self.named(rest) {
+                    for version in [live.id.gvk.version.as_str(), "v2"] {
+                        let mut twin = Live::clone(&live);
+                        twin.id.gvk.version = version.to_owned();
+                        twin.uid = format!("uid of {}", live.id.name);
+                        self.observed.insert(&node, Arc::new(twin));
+                    }
+                }
+            }
             "ending" => self.replace(rest, |live| live.deleting = true),
             "now" => self.now = Timestamp::parse(rest).expect("a time"),
             // So many objects of the next plan are applied, and then all but what the API has is

@@ -678,3 +678,29 @@ fn another_gate_changes_no_content() {
     assert_eq!((plan.apply, plan.prune), (vec![], vec![]));
     assert!(world.plan().is_ready() && world.plan().is_propagated());
 }
+
+#[test]
+fn an_object_in_two_versions_of_its_kind_is_one() {
+    check(
+        r#"
+schema: {kind: App, apiVersion: v1, spec: {}}
+resources:
+- id: config
+  template: {apiVersion: v1, kind: ConfigMap, metadata: {name: config}}
+"#,
+        json!({"spec": {}}),
+        "pass
+         twin config
+         pass",
+        expect![[r#"
+            > pass
+            apply ConfigMap team/config (Absent)
+            config: Ready
+            status {}
+            > twin config
+            > pass
+            config: Ready
+            status {}
+        "#]],
+    );
+}
