@@ -15,6 +15,7 @@
 //! # Ok::<(), deltaplane_api::selector::ParseError>(())
 //! ```
 
+pub mod admission;
 pub mod approval;
 pub mod computed;
 pub mod conditions;

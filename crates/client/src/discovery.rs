@@ -201,6 +201,20 @@ impl Catalog {
         self.kinds.get(&(group.to_owned(), plural.clone()))
     }
 
+    /// The kind of a group, at the version that the server prefers.
+    pub fn group_kind(&self, group: &str, kind: &str) -> Option<&Served> {
+        let mut kinds = self.kinds.values();
+        kinds.find(|one| one.resource.group == group && one.resource.kind == kind)
+    }
+
+    /// Why it is not known what a group serves.
+    pub fn failure(&self, group: &str) -> Option<&str> {
+        let of = |name: &str| name.split_once('/').map_or("", |(group, _)| group) == group;
+        let mut failures = self.failures.iter();
+        let (_, why) = failures.find(|(name, _)| of(name))?;
+        Some(why)
+    }
+
     /// The kinds with all of these verbs.
     pub fn with_verbs<'a>(&'a self, verbs: &'a [&str]) -> impl Iterator<Item = &'a Resource> {
         let able = |served: &&Served| verbs.iter().all(|verb| served.verbs.contains(*verb));

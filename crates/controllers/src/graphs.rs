@@ -29,6 +29,7 @@ mod pass;
 mod report;
 mod revision;
 mod runner;
+mod runners;
 mod troubles;
 
 use std::collections::BTreeMap;
@@ -42,15 +43,13 @@ use deltaplane_client::{
 use deltaplane_graph::{Graph, Gvk, Node, Problems, labels};
 use deltaplane_runtime::{Stop, TaskGroup};
 use futures::StreamExt;
-use parking_lot::Mutex;
 use serde::de::IgnoredAny;
 use serde_json::Value;
-use tokio::sync::watch;
 
 use crate::Context;
 use crate::queue::{Failure, Next, Work};
 
-use admission::Alike;
+use admission::Revisions;
 use compiled::{Compiled, Uncompiled};
 use definition::{Kind, Progress};
 use externals::Externals;
@@ -59,6 +58,7 @@ use memories::Memories;
 use objects::Objects;
 use revision::Revision;
 use runner::{Known, Serving};
+use runners::Runners;
 use troubles::Troubles;
 
 /// What is done with graphs here.
@@ -87,15 +87,15 @@ struct Graphs {
     compiled: Compiled,
     /// Whether the API serves other kinds than those that are known.
     stale: Arc<AtomicBool>,
-    runners: Arc<Mutex<BTreeMap<String, watch::Sender<Serving>>>>,
+    runners: Runners,
 }
 
 /// What there is of one definition.
 struct Seen {
     definition: Option<Arc<Value>>,
     revisions: Vec<Revision>,
-    /// The kind that it made.
-    kind: Option<Arc<Value>>,
+    /// The kinds that it made: one, unless it was deleted and made again for another.
+    kinds: Vec<Arc<Value>>,
 }
 
 /// Makes the kinds that graphs are written in be there.
@@ -121,7 +121,7 @@ pub async fn run(context: Context, mode: Mode, tasks: TaskGroup, stop: Stop) {
         troubles: Troubles::new(),
         compiled: Compiled::new(Kinds::new(client, stale.clone())),
         stale,
-        runners: Arc::default(),
+        runners: Runners::default(),
         context,
         mode,
         tasks,
@@ -144,6 +144,8 @@ impl Graphs {
         let mut served = feed(Query::all(api::custom_kinds()).with_labels(&owned));
         let mut all: Cache<Arc<Value>> = Cache::new();
         let mut kept: Cache<(String, Revision)> = Cache::new();
+        // Whose revisions were.
+        let mut of: BTreeMap<ObjectKey, String> = BTreeMap::new();
         let mut made: Cache<Arc<Value>> = Cache::new();
         let mut work: Work<String> = Work::new(AT_ONCE, pace.clone());
         let mut discovery = self.discovery.clone();
@@ -158,16 +160,21 @@ impl Graphs {
                 }
                 Some(event) = revisions.next() => {
                     for key in kept.apply(event, |item| Revision::read(&item.parse().ok()?)) {
-                        if let Some((name, _)) = kept.get(&key) {
-                            work.add(name.clone());
-                        }
+                        let name = match kept.get(&key) {
+                            Some((name, _)) => Some(of.entry(key).or_insert(name.clone()).clone()),
+                            None => of.remove(&key),
+                        };
+                        name.into_iter().for_each(|name| work.add(name));
                     }
                 }
                 Some(event) = served.next() => {
                     for key in made.apply(event, |item| whole(&item)) {
-                        if let Some(name) = made.get(&key).and_then(|kind| owner(kind)) {
-                            work.add(name);
-                        }
+                        let owner = match made.get(&key) {
+                            Some(kind) => owner(kind),
+                            None => self.runners.owner(&key.name),
+                        };
+                        let name = owner.map(|owner| full_name(&all, owner));
+                        name.into_iter().for_each(|name| work.add(name));
                     }
                 }
                 _ = discovery.changed() => {
@@ -184,8 +191,8 @@ impl Graphs {
                 name = work.next(), if complete => {
                     let seen = Seen {
                         definition: all.get(&ObjectKey::cluster(&name)).cloned(),
-                        revisions: of(&kept, &name),
-                        kind: made.iter().map(|(_, kind)| kind).find(|kind| owner(kind).as_deref() == Some(&name)).cloned(),
+                        revisions: revisions_of(&kept, &name),
+                        kinds: kinds_of(&made, &name),
                     };
                     work.start(name.clone(), self.clone().reconcile(name, seen));
                 }
@@ -201,7 +208,7 @@ impl Graphs {
 
     async fn see_to(&self, name: &str, seen: &Seen) -> Result<Next, Failure> {
         let Some(object) = &seen.definition else {
-            self.orphaned(name, seen.kind.as_deref());
+            self.leave(name, seen, None);
             return Ok(Next::Rest);
         };
         let catalog = self.discovery.clone().current().await;
@@ -212,7 +219,8 @@ impl Graphs {
             }
             Err(Uncompiled::Later(why)) => return self.put_off(object, why).await,
         };
-        let kind = definition::serve(&self.context, object, &graph, seen.kind.as_deref()).await?;
+        let there = seen.kind(graph.crd()).map(|there| &**there);
+        let kind = definition::serve(&self.context, object, &graph, there).await?;
         let mut progress = Progress {
             accepted: Ok(()),
             kind,
@@ -228,6 +236,7 @@ impl Graphs {
             match self.mode {
                 Mode::Run => {
                     let graphs = self.gated(object, (number, &graph), seen, &catalog).await?;
+                    self.leave(name, seen, Some(&graph));
                     self.serve(name, object, number, graphs);
                 }
                 Mode::Author => authoring::cross(&self.context, &resource(&graph)).await?,
@@ -253,9 +262,9 @@ impl Graphs {
         let newest = seen.revisions.iter().map(|revision| revision.number).max();
         let progress = Progress {
             accepted: Err(definition::told(problems)),
-            kind: match seen.kind.is_some() {
-                true => Kind::Ready,
-                false => Kind::Pending,
+            kind: match seen.kinds.is_empty() {
+                false => Kind::Ready,
+                true => Kind::Pending,
             },
             revision: newest,
             hindered: self.troubles.of(name),
@@ -287,15 +296,7 @@ impl Graphs {
         seen: &Seen,
         catalog: &Catalog,
     ) -> Result<(), Failure> {
-        if self.mode == Mode::Author || seen.kind.is_none() {
-            return Ok(());
-        }
-        let running = self
-            .runners
-            .lock()
-            .get(name)
-            .is_some_and(|one| one.borrow().target.is_ok());
-        if running {
+        if self.mode == Mode::Author || seen.kinds.is_empty() || self.runners.has_graph(name) {
             return Ok(());
         }
         let mut revisions: Vec<&Revision> = seen.revisions.iter().collect();
@@ -306,11 +307,12 @@ impl Graphs {
             if let Some(graph) = self.revived(&then, catalog).await? {
                 let number = revision.number;
                 let graphs = self.gated(object, (number, &graph), seen, catalog).await?;
+                self.leave(name, seen, Some(&graph));
                 self.serve(name, object, number, graphs);
                 return Ok(());
             }
         }
-        self.orphaned(name, seen.kind.as_deref());
+        self.leave(name, seen, None);
         Ok(())
     }
 
@@ -359,53 +361,50 @@ impl Graphs {
             name: name.to_owned(),
             uid: uid.to_owned(),
         };
-        let alike = Alike::of(graphs.iter().map(|(number, graph)| (*number, &**graph)));
         let places = graphs.values().flat_map(|graph| places(graph)).collect();
         let serving = Serving {
             definition: Arc::new(definition),
             target: Ok(target),
-            alike: Arc::new(alike),
             paused: is_paused(object),
             places: Arc::new(places),
-            graphs: Arc::new(graphs),
+            revisions: Revisions::new(graphs),
         };
-        self.publish(name, resource, serving);
+        self.publish(resource, serving);
     }
 
-    /// A kind whose definition is gone, or was never valid: its instances can be deleted.
-    fn orphaned(&self, name: &str, kind: Option<&Value>) {
-        let Some(resource) = kind.and_then(defined).filter(|_| self.mode == Mode::Run) else {
-            return;
-        };
-        let definition = instance::Definition {
-            name: name.to_owned(),
-            uid: String::new(),
-        };
-        let serving = Serving {
-            definition: Arc::new(definition),
-            target: Err(format!("the ResourceGraphDefinition {name} is gone")),
-            graphs: Arc::default(),
-            alike: Arc::default(),
-            paused: false,
-            places: Arc::default(),
-        };
-        self.publish(name, resource, serving);
-    }
-
-    fn publish(&self, name: &str, resource: Resource, serving: Serving) {
-        let mut runners = self.runners.lock();
-        if let Some(runner) = runners.get(name) {
-            runner.send_if_modified(|now| {
-                let other = !now.is_like(&serving);
-                if other {
-                    *now = serving;
-                }
-                other
-            });
-            return;
+    /// Kinds of a definition that it has no graph for, because it is gone, or was never valid, or
+    /// makes another now: their instances can be deleted. Kinds that are gone need nobody.
+    fn leave(&self, name: &str, seen: &Seen, graph: Option<&Graph>) {
+        let served = graph.map(resource);
+        let kinds = seen.kinds.iter().filter_map(|kind| defined(kind));
+        let others: Vec<Resource> = kinds.filter(|kind| Some(kind) != served.as_ref()).collect();
+        self.runners.retain(name, |kind| {
+            Some(kind) == served.as_ref() || others.contains(kind)
+        });
+        for resource in others.into_iter().filter(|_| self.mode == Mode::Run) {
+            let definition = instance::Definition {
+                name: name.to_owned(),
+                uid: String::new(),
+            };
+            let why = match seen.definition.is_some() {
+                true => format!("the ResourceGraphDefinition {name} has no graph for this kind"),
+                false => format!("the ResourceGraphDefinition {name} is gone"),
+            };
+            let serving = Serving {
+                definition: Arc::new(definition),
+                target: Err(why),
+                revisions: Revisions::default(),
+                paused: false,
+                places: Arc::default(),
+            };
+            self.publish(resource, serving);
         }
-        let (sender, receiver) = watch::channel(serving);
-        runners.insert(name.to_owned(), sender);
+    }
+
+    fn publish(&self, resource: Resource, serving: Serving) {
+        let Some(serving) = self.runners.publish(resource.clone(), serving) else {
+            return;
+        };
         let known = Known {
             context: self.context.clone(),
             objects: self.objects.clone(),
@@ -417,8 +416,19 @@ impl Graphs {
         };
         let stop = self.tasks.stop();
         self.tasks.spawn(async move {
-            stop.unless(runner::run(known, receiver)).await;
+            stop.unless(runner::run(known, serving)).await;
         });
+    }
+}
+
+// === impl Seen ===
+
+impl Seen {
+    /// What is there of the kind that is wanted.
+    fn kind(&self, wanted: &Value) -> Option<&Arc<Value>> {
+        let name = &wanted["metadata"]["name"];
+        let mut kinds = self.kinds.iter();
+        kinds.find(|kind| kind["metadata"]["name"] == *name)
     }
 }
 
@@ -433,16 +443,33 @@ fn is_paused(definition: &Value) -> bool {
     definition["metadata"]["annotations"][keys::PAUSED] == "true"
 }
 
-/// The definition that a kind belongs to.
+/// The definition that a kind belongs to, as a label says its name.
 fn owner(kind: &Value) -> Option<String> {
     let name = kind["metadata"]["labels"][labels::DEFINITION_NAME].as_str();
     name.map(str::to_owned)
 }
 
-fn of(kept: &Cache<(String, Revision)>, name: &str) -> Vec<Revision> {
+/// The definition that a label means: it may hold the beginning of its name only.
+fn full_name(all: &Cache<Arc<Value>>, label: String) -> String {
+    if all.get(&ObjectKey::cluster(&label)).is_some() {
+        return label;
+    }
+    let mut names = all.iter().map(|(key, _)| &key.name);
+    let long = names.find(|name| labels::value(name) == label);
+    long.cloned().unwrap_or(label)
+}
+
+fn revisions_of(kept: &Cache<(String, Revision)>, name: &str) -> Vec<Revision> {
     let all = kept.iter().map(|(_, kept)| kept);
     let ours = all.filter(|(definition, _)| definition == name);
     ours.map(|(_, revision)| revision.clone()).collect()
+}
+
+fn kinds_of(made: &Cache<Arc<Value>>, name: &str) -> Vec<Arc<Value>> {
+    let label = labels::value(name);
+    let all = made.iter().map(|(_, kind)| kind);
+    let ours = all.filter(|kind| owner(kind).as_deref() == Some(&*label));
+    ours.cloned().collect()
 }
 
 /// Where the instances of a graph are.

@@ -34,7 +34,7 @@ use crate::said::Said;
 pub(crate) use error::RolloutError;
 pub(crate) use names::{DefinitionName, InstanceName};
 pub(crate) use read::{objects, seen as read_seen, served, whole};
-pub(crate) use seen::{Admission, Condition, Revision, Seen, conditions, key};
+pub(crate) use seen::{Condition, Revision, Seen, conditions, key};
 pub(crate) use watch::{Screen, feed};
 
 use act::{Turn, Until};

@@ -2,9 +2,9 @@
 //! each before anything is made of it. Pure.
 
 use std::collections::BTreeMap;
-use std::fmt;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
+use deltaplane_api::admission::{Admission, Point, Stage};
 use deltaplane_api::keys;
 use deltaplane_api::time::Time;
 use deltaplane_client::ObjectKey;
@@ -16,22 +16,8 @@ use deltaplane_propagation::{
 };
 use serde_json::Value;
 
-/// Where an instance says which revision it may run.
-pub(super) const ADMISSION: &str = "deltaplane.io/admission";
-
 /// The owner's word that nothing is to be done.
 const RECONCILE: &str = "kro.run/reconcile";
-
-/// Which revision an instance may run, and how far it is with it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Admission {
-    /// It began with this one.
-    Started(i64),
-    /// It may move to this one.
-    Admitted(i64),
-    /// It was ready at this one.
-    Arrived(i64),
-}
 
 /// What is known of an instance.
 #[derive(Clone, Debug)]
@@ -46,7 +32,7 @@ pub(super) struct Known<'a> {
 /// What came of a pass.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Passed {
-    pub(super) revision: i64,
+    pub(super) at: Point,
     /// Of the instance.
     pub(super) generation: i64,
     pub(super) health: Health,
@@ -59,20 +45,37 @@ pub(super) enum Health {
     Failed,
 }
 
-/// Revisions that make the same of an instance: those that differ in their gates alone count as
-/// one, the first of them.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Alike(BTreeMap<i64, i64>);
+/// What instances of a graph may run. Cheap to clone.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Revisions(Arc<BTreeMap<i64, Revised>>);
+
+/// A revision of a graph.
+#[derive(Clone, Debug)]
+struct Revised {
+    graph: Arc<Graph>,
+    at: Point,
+    /// Revisions that make the same of an instance, since they differ in their gates alone, count
+    /// as one, the first of them.
+    first: i64,
+}
 
 /// Where instances are to go.
 #[derive(Clone, Copy)]
 pub(super) struct Rollout<'a> {
-    pub(super) graph: &'a Graph,
     /// The newest revision.
     pub(super) target: i64,
-    pub(super) alike: &'a Alike,
+    pub(super) revisions: &'a Revisions,
     /// Whether none may move for now.
     pub(super) paused: bool,
+}
+
+/// What is to be written on instances, and what is said of it all.
+pub(super) struct Decided {
+    pub(super) admissions: Vec<(ObjectKey, Admission)>,
+    /// What the definition's status says.
+    pub(super) told: Value,
+    /// When time alone may change it.
+    pub(super) next: Option<Timestamp>,
 }
 
 /// Decides about all instances of a graph, if something may hold them back.
@@ -80,37 +83,36 @@ pub(super) fn decide(
     rollout: Rollout<'_>,
     instances: &[Known<'_>],
     now: Timestamp,
-) -> Option<Decision<i64>> {
+) -> Option<Decided> {
     let Rollout {
-        graph,
-        alike,
+        revisions,
         paused,
-        ..
+        target,
     } = rollout;
-    let gate = graph.gate().compiled();
-    let gate = gate.or_else(|| paused.then(no_gate))?;
-    let target = alike.first(rollout.target);
+    let gates = revisions.graph(target)?.gate();
+    let gate = gates.compiled().or_else(|| paused.then(no_gate))?;
     let names: Vec<String> = instances.iter().map(|one| one.key.to_string()).collect();
     let items: Vec<Item<'_, i64>> = instances
         .iter()
         .zip(&names)
         .map(|(one, name)| {
-            let mut item = one.item(name, alike, now);
+            let mut item = one.item(name, revisions, now);
             if paused {
                 item.hold = Hold::Held;
             }
             item
         })
         .collect();
-    let completed = completed(instances, alike, target);
+    let completed = completed(instances, revisions, now);
+    let first = revisions.first(target);
     let course = Course {
-        target: &target,
-        completed: Some(&completed),
+        target: &first,
+        completed: Some(&completed.unwrap_or(first)),
     };
     let given = Surroundings::new();
     let terms = Terms {
         gate,
-        order: graph.gate().order(),
+        order: gates.order(),
         given: &given,
         now,
         windows: &|_, _| Window {
@@ -126,11 +128,15 @@ pub(super) fn decide(
     if !are_known(instances) {
         decision.admissions.clear();
     }
-    Some(decision)
+    Some(Decided {
+        admissions: rollout.written(instances, &names, &decision),
+        told: told(&decision, rollout),
+        next: decision.summary.next,
+    })
 }
 
 /// Whether it is known how all that began stand.
-pub(super) fn are_known(instances: &[Known<'_>]) -> bool {
+fn are_known(instances: &[Known<'_>]) -> bool {
     instances.iter().all(Known::is_known)
 }
 
@@ -148,68 +154,86 @@ fn no_gate() -> &'static Gate {
     })
 }
 
-/// The newest revision that all instances have reached.
-fn completed(instances: &[Known<'_>], alike: &Alike, target: i64) -> i64 {
-    let settled = instances.iter().filter_map(|one| match one.admission? {
-        Admission::Started(revision) | Admission::Arrived(revision) => Some(alike.first(revision)),
-        Admission::Admitted(_) => None,
-    });
-    settled.min().unwrap_or(target)
+/// The newest revision that all instances have reached that may move. New ones begin with it.
+fn completed(instances: &[Known<'_>], revisions: &Revisions, now: Timestamp) -> Option<i64> {
+    let reached = |free: bool| {
+        let all = instances.iter().filter(|one| !is_deleting(one.json));
+        let all = all.filter(move |one| !free || one.hold(now) == Hold::Free);
+        let settled = all.filter_map(|one| one.admission).map(|one| one.settled());
+        let known = settled.filter_map(|at| revisions.find(at));
+        known.map(|(_, revised)| revised.first).min()
+    };
+    reached(true).or_else(|| reached(false))
 }
 
-// === impl Admission ===
+// === impl Rollout ===
 
-impl Admission {
-    /// As it is written on an instance.
-    pub(super) fn read(json: &Value) -> Option<Self> {
-        let text = json["metadata"]["annotations"][ADMISSION].as_str()?;
-        let (word, number) = text.split_once('/')?;
-        let number = number.parse().ok()?;
-        match word {
-            "started" => Some(Self::Started(number)),
-            "admitted" => Some(Self::Admitted(number)),
-            "arrived" => Some(Self::Arrived(number)),
-            _ => None,
+impl Rollout<'_> {
+    /// What a decision writes on instances, whose names these are.
+    fn written(
+        self,
+        instances: &[Known<'_>],
+        names: &[String],
+        decision: &Decision<i64>,
+    ) -> Vec<(ObjectKey, Admission)> {
+        let all = names.iter().map(String::as_str).zip(instances);
+        let all: BTreeMap<&str, &Known<'_>> = all.collect();
+        let mut written: BTreeMap<&ObjectKey, Admission> = BTreeMap::new();
+        for name in &decision.arrivals {
+            if let Some((key, admission)) = all
+                .get(name.as_str())
+                .and_then(|one| Some((one.key, one.admission?)))
+            {
+                written.insert(key, Admission::new(Stage::Arrived, admission.at));
+            }
         }
+        let starts = decision.starts.iter().map(|one| (Stage::Started, one));
+        let moves = decision.admissions.iter();
+        for (stage, change) in starts.chain(moves.map(|one| (Stage::Admitted, one))) {
+            let (Some(one), Some(at)) = (all.get(change.key.as_str()), self.point(change.to))
+            else {
+                continue;
+            };
+            let mut admission = Admission::new(stage, at);
+            let before = written.get(one.key).copied().or(one.admission);
+            admission.from = before.map(|before| before.settled());
+            written.insert(one.key, admission);
+        }
+        let written = written.into_iter();
+        written.map(|(key, one)| (key.clone(), one)).collect()
     }
 
-    pub(super) fn revision(self) -> i64 {
-        match self {
-            Self::Started(number) | Self::Admitted(number) | Self::Arrived(number) => number,
-        }
-    }
-}
-
-impl fmt::Display for Admission {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Started(number) => write!(f, "started/{number}"),
-            Self::Admitted(number) => write!(f, "admitted/{number}"),
-            Self::Arrived(number) => write!(f, "arrived/{number}"),
-        }
+    /// The revision that is meant by the first of those that are like it.
+    fn point(self, first: i64) -> Option<Point> {
+        let number = match first == self.revisions.first(self.target) {
+            true => self.target,
+            false => first,
+        };
+        self.revisions.point(number)
     }
 }
 
 // === impl Known ===
 
 impl<'a> Known<'a> {
-    fn item<'i>(&self, name: &'i str, alike: &Alike, now: Timestamp) -> Item<'i, i64>
+    fn item<'i>(&self, name: &'i str, revisions: &Revisions, now: Timestamp) -> Item<'i, i64>
     where
         'a: 'i,
     {
+        let admission = self.admission.map(|one| (one.stage, revisions.place(one.at)));
         Item {
             key: name,
             object: self.json.as_object(),
-            admission: match self.admission {
+            admission: match admission {
                 None => propagation::Admission::New,
-                Some(Admission::Started(at)) => propagation::Admission::Started(alike.first(at)),
-                Some(Admission::Admitted(at)) => propagation::Admission::Admitted(alike.first(at)),
-                Some(Admission::Arrived(at)) => propagation::Admission::Arrived(alike.first(at)),
+                Some((Stage::Started, at)) => propagation::Admission::Started(at),
+                Some((Stage::Admitted, at)) => propagation::Admission::Admitted(at),
+                Some((Stage::Arrived, at)) => propagation::Admission::Arrived(at),
             },
             report: match self.found() {
                 Some(passed) => match passed.health {
                     Health::Ready { since } => Report::Ready {
-                        at: alike.first(passed.revision),
+                        at: revisions.place(passed.at),
                         since,
                     },
                     Health::Unready => Report::Unready,
@@ -230,7 +254,7 @@ impl<'a> Known<'a> {
     }
 
     /// Whether it is known how it stands: what did not begin is not looked at.
-    fn is_known(&self) -> bool {
+    pub(super) fn is_known(&self) -> bool {
         let begun = self.admission.is_some() && !is_deleting(self.json);
         !begun || is_suspended(self.json) || self.found().is_some()
     }
@@ -272,33 +296,79 @@ pub(super) fn generation(json: &Value) -> i64 {
     json["metadata"]["generation"].as_i64().unwrap_or(0)
 }
 
-// === impl Alike ===
+// === impl Revisions ===
 
-impl Alike {
-    /// Of revisions by their numbers.
-    pub(super) fn of<'g>(graphs: impl IntoIterator<Item = (i64, &'g Graph)>) -> Self {
-        let mut all = BTreeMap::new();
-        let mut last: Option<(i64, &Graph)> = None;
+impl Revisions {
+    /// Of graphs by their numbers.
+    pub(super) fn new(graphs: BTreeMap<i64, Arc<Graph>>) -> Self {
+        let mut all: BTreeMap<i64, Revised> = BTreeMap::new();
         for (number, graph) in graphs {
-            let first = match last {
-                Some((first, before)) if before.content_version() == graph.content_version() => {
-                    first
-                }
-                Some(_) | None => number,
+            let before = all.last_key_value().map(|(_, before)| before);
+            let alike =
+                before.filter(|one| one.graph.content_version() == graph.content_version());
+            let revised = Revised {
+                at: Point::new(number, graph.revision_hash()),
+                first: alike.map_or(number, |one| one.first),
+                graph,
             };
-            all.insert(number, first);
-            last = Some((first, graph));
+            all.insert(number, revised);
         }
-        Self(all)
+        Self(Arc::new(all))
+    }
+
+    pub(super) fn graphs(&self) -> impl Iterator<Item = &Arc<Graph>> {
+        self.0.values().map(|one| &one.graph)
+    }
+
+    pub(super) fn graph(&self, number: i64) -> Option<&Arc<Graph>> {
+        Some(&self.0.get(&number)?.graph)
+    }
+
+    pub(super) fn point(&self, number: i64) -> Option<Point> {
+        Some(self.0.get(&number)?.at)
+    }
+
+    /// What an instance may run that is there, and where that is now: a definition that was deleted
+    /// and made again has other numbers for what it said before.
+    pub(super) fn resolve(&self, at: Point) -> Option<(Point, &Arc<Graph>)> {
+        let (_, revised) = self.find(at)?;
+        Some((revised.at, &revised.graph))
+    }
+
+    fn find(&self, at: Point) -> Option<(i64, &Revised)> {
+        let exact = self.0.get(&at.number).filter(|one| one.at == at);
+        if let Some(exact) = exact {
+            return Some((at.number, exact));
+        }
+        let mut newest = self.0.iter().rev();
+        let same = newest.find(|(_, one)| at.hash.is_some() && one.at.hash == at.hash);
+        same.map(|(number, one)| (*number, one))
     }
 
     /// Whether both make the same of an instance.
-    pub(super) fn is_alike(&self, one: i64, other: i64) -> bool {
+    pub(super) fn are_alike(&self, one: i64, other: i64) -> bool {
         self.first(one) == self.first(other)
     }
 
-    fn first(&self, revision: i64) -> i64 {
-        self.0.get(&revision).copied().unwrap_or(revision)
+    fn first(&self, number: i64) -> i64 {
+        self.0.get(&number).map_or(number, |one| one.first)
+    }
+
+    /// The first of those that are like it. What is not there any more is like nothing that is.
+    fn place(&self, at: Point) -> i64 {
+        let known = self.find(at).map(|(_, one)| one.first);
+        known.unwrap_or(-1 - at.number)
+    }
+}
+
+impl PartialEq for Revisions {
+    fn eq(&self, other: &Self) -> bool {
+        let all = |one: &Self| -> Vec<(i64, String)> {
+            let all = one.0.iter();
+            all.map(|(number, one)| (*number, one.graph.version().to_string()))
+                .collect()
+        };
+        all(self) == all(other)
     }
 }
 
@@ -319,7 +389,7 @@ pub(super) fn instant(next: Timestamp) -> std::time::SystemTime {
 }
 
 /// What the definition's status says of a decision.
-pub(super) fn told(decision: &Decision<i64>, rollout: Rollout<'_>) -> Value {
+fn told(decision: &Decision<i64>, rollout: Rollout<'_>) -> Value {
     let summary = &decision.summary;
     let counts = &summary.counts;
     let blocked = summary.blocked.iter().map(|(key, verdict)| {

@@ -1,5 +1,6 @@
 //! One definition: compiled, its kind served, its revisions kept, its status told.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -66,7 +67,14 @@ pub(super) async fn serve(
     for (key, text) in marks {
         wanted["metadata"]["labels"][key] = labels::value(text).into();
     }
-    if let Some(there) = there {
+    let crd = wanted["metadata"]["name"].as_str().unwrap_or_default();
+    let path = api::custom_kinds().object_path(&ObjectKey::cluster(crd));
+    // What does not carry our labels is not followed, and may be there.
+    let there = match there {
+        Some(there) => Some(Cow::Borrowed(there)),
+        None => find(context, &path).await?.map(Cow::Owned),
+    };
+    if let Some(there) = there.as_deref() {
         if let Some(why) = refusal(definition, name, there, &wanted) {
             return Ok(Kind::Failed(why));
         }
@@ -77,8 +85,6 @@ pub(super) async fn serve(
             });
         }
     }
-    let crd = wanted["metadata"]["name"].as_str().unwrap_or_default();
-    let path = api::custom_kinds().object_path(&ObjectKey::cluster(crd));
     let path = format!("{path}?fieldManager={MANAGER}&force={}", there.is_some());
     match request::apply::<Value>(&context.client, &path, &wanted).await {
         Ok(now) => Ok(match is_served(&now) {
@@ -88,6 +94,15 @@ pub(super) async fn serve(
         }),
         Err(error) if error.refusal().is_some() => Ok(Kind::Failed(error.to_string())),
         Err(error) => Err(Failure::to("apply the kind of the graph")(error)),
+    }
+}
+
+/// The object of a path, if it is there.
+async fn find(context: &Context, path: &str) -> Result<Option<Value>, Failure> {
+    match request::get(&context.client, path).await {
+        Ok(there) => Ok(Some(there)),
+        Err(error) if error.is_not_found() => Ok(None),
+        Err(error) => Err(Failure::to("look for what is there")(error)),
     }
 }
 
@@ -178,8 +193,17 @@ pub(super) async fn keep_revision(
             let path = api::revisions().collection_path(None);
             match request::create::<IgnoredAny>(&context.client, &path, &object).await {
                 Ok(_) => Ok(number),
-                // It was made, and its feed has not told yet.
-                Err(error) if error.is_conflict() => Ok(number),
+                Err(error) if error.is_conflict() => {
+                    let name = object["metadata"]["name"].as_str().unwrap_or_default();
+                    let path = api::revisions().object_path(&ObjectKey::cluster(name));
+                    let there = find(context, &path).await?;
+                    let there = there.as_ref().and_then(Revision::read);
+                    match there.filter(|(_, there)| there.hash == graph.revision_hash()) {
+                        // It was made, and its feed has not told yet.
+                        Some(_) => Ok(number),
+                        None => Err(Failure::to("keep the revision")(error)),
+                    }
+                }
                 Err(error) => Err(Failure::to("keep the revision")(error)),
             }
         }

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeSet;
 
+use deltaplane_api::admission::Admission;
 use deltaplane_client::{ObjectKey, Query, Resource, feed, request};
 use serde_json::{Value, json};
 
-use super::admission::Admission;
 use super::api;
 use super::revision::{self, KEPT, Revision};
 use crate::Context;
@@ -25,7 +25,7 @@ pub(super) async fn keep(
     let listed = feed::list(&context.client, &query, |item| {
         let object: Option<Value> = item.parse().ok();
         let admission = object.as_ref().and_then(Admission::read);
-        in_use.extend(admission.map(Admission::revision));
+        in_use.extend(admission.map(|one| one.at));
     });
     listed
         .await

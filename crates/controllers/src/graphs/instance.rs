@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::SystemTime;
 
+use deltaplane_api::admission::{ADMISSION, Admission};
 use deltaplane_api::time::Time;
 use deltaplane_client::{ObjectKey, RequestError, Resource, request};
 use deltaplane_graph::labels::{self, MANAGER};
@@ -19,7 +20,7 @@ use serde::de::IgnoredAny;
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 
-use super::admission::{self, ADMISSION, Admission, Health, Passed};
+use super::admission::{self, Health, Passed};
 use super::externals::Externals;
 use super::memories::{Memories, Whose};
 use super::notes::{self, Note};
@@ -67,6 +68,7 @@ struct Kept {
 pub(super) struct Latest(Arc<Mutex<BTreeMap<String, Arc<Value>>>>);
 
 /// Who an instance belongs to.
+#[derive(PartialEq, Eq)]
 pub(super) struct Definition {
     pub(super) name: String,
     pub(super) uid: String,
@@ -80,7 +82,7 @@ pub(super) async fn unresolved(subject: Subject, why: String) -> Result<Next, Fa
     if let Some(admission) = Admission::read(&subject.json) {
         // Others need not wait until it is known how it stands.
         let passed = Passed {
-            revision: admission.revision(),
+            at: admission.at,
             generation: admission::generation(&subject.json),
             health: Health::Failed,
         };
@@ -133,7 +135,7 @@ impl Passes {
         let before = passed.get(uid);
         let new = match (before, new.health) {
             (Some(before), Health::Ready { .. })
-                if before.revision == new.revision
+                if before.at == new.at
                     && before.generation == new.generation
                     && matches!(before.health, Health::Ready { .. }) =>
             {

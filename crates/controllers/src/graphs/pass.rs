@@ -8,13 +8,14 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use deltaplane_api::admission::Admission;
 use deltaplane_client::RequestError;
 use deltaplane_graph::Graph;
 use deltaplane_graph::observed::{ObjectId, Observed};
 use deltaplane_graph::plan::{Apply, Inputs, Instance, Plan, plan};
 use futures::{StreamExt, stream};
 
-use super::admission::{self, Admission, Health, Passed};
+use super::admission::{self, Health, Passed};
 use super::externals::{Sight, Who};
 use super::instance::{PRODUCT, Subject};
 use super::memory::Memory;
@@ -218,7 +219,7 @@ impl Course {
     /// Keeps what came of a pass, for the gate of the graph.
     fn note(&self, subject: &Subject, health: Health) {
         let passed = Passed {
-            revision: self.admission.revision(),
+            at: self.admission.at,
             generation: admission::generation(&subject.json),
             health,
         };

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use deltaplane_api::admission::Point;
 use deltaplane_graph::{Graph, labels};
 use serde_json::{Value, json};
 
@@ -103,6 +104,10 @@ fn fnv32a(text: &str) -> u32 {
 // === impl Revision ===
 
 impl Revision {
+    pub(super) fn point(&self) -> Point {
+        Point::new(self.number, &self.hash)
+    }
+
     /// Which definition it is of, and what it says.
     pub(super) fn read(object: &Value) -> Option<(String, Self)> {
         let spec = &object["spec"];
@@ -123,12 +128,17 @@ impl Revision {
 /// Those that may go: the oldest, but not what an instance runs or may run.
 pub(super) fn surplus<'r>(
     revisions: &'r [Revision],
-    in_use: &BTreeSet<i64>,
+    in_use: &'r BTreeSet<Point>,
 ) -> impl Iterator<Item = &'r Revision> {
     let mut all: Vec<&Revision> = revisions.iter().collect();
     all.sort_by_key(|revision| -revision.number);
     let old = all.into_iter().skip(KEPT);
-    old.filter(|revision| !in_use.contains(&revision.number))
+    let used = |one: &Revision| {
+        let at = one.point();
+        // The number may be one that it had before its definition was deleted and made again.
+        in_use.iter().any(|used| used.number == at.number || used.hash == at.hash)
+    };
+    old.filter(move |revision| !used(revision))
 }
 
 #[cfg(test)]
@@ -140,14 +150,15 @@ mod tests {
         let revision = |number| Revision {
             name: format!("shop-r{number:05}"),
             number,
-            hash: String::new(),
+            hash: format!("{number:016x}"),
             spec: Value::Null,
         };
         let revisions: Vec<Revision> = (1..=14).map(revision).collect();
-        let in_use = BTreeSet::from([2, 13]);
+        let elsewhere = Point::new(99, "3");
+        let in_use = BTreeSet::from([Point::new(2, ""), Point::new(13, "d"), elsewhere]);
         let gone = surplus(&revisions, &in_use);
         let gone: Vec<i64> = gone.map(|revision| revision.number).collect();
-        assert_eq!(gone, [4, 3, 1]);
+        assert_eq!(gone, [4, 1]);
         assert_eq!(surplus(&revisions[..KEPT], &BTreeSet::new()).count(), 0);
     }
 

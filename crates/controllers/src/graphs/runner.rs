@@ -2,20 +2,22 @@
 //!
 //! A graph has a runner of its own, so that one that is sick keeps nobody else waiting.
 
-use std::collections::BTreeMap;
+mod telling;
+mod watching;
+
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::SystemTime;
 
+use deltaplane_api::admission::{Admission, Stage};
 use deltaplane_client::{Cache, Discovery, Feed, Item, ObjectKey, Query, Resource};
-use deltaplane_graph::{Graph, Gvk};
+use deltaplane_graph::Gvk;
 use futures::StreamExt;
-use futures::future::BoxFuture;
 use serde_json::Value;
 use tokio::sync::watch;
 
-use super::admission::{self, Admission, Alike, Rollout};
+use super::admission::{self, Health, Passed, Revisions, Rollout};
 use super::externals::Externals;
-use super::following::Interest;
 use super::instance::{self, Definition, Latest, Passes, Subject};
 use super::memories::Memories;
 use super::objects::{Dirty, Objects};
@@ -24,15 +26,17 @@ use super::troubles::Troubles;
 use crate::Context;
 use crate::queue::Work;
 
+use telling::Telling;
+use watching::{Sight, Watching, has_gates};
+
 /// What a runner runs; replaced as a whole.
-#[derive(Clone)]
+#[derive(Clone, PartialEq)]
 pub(super) struct Serving {
     pub(super) definition: Arc<Definition>,
     /// The newest, or why there is none.
     pub(super) target: Result<i64, String>,
-    /// All that instances may run, by their numbers.
-    pub(super) graphs: Arc<BTreeMap<i64, Arc<Graph>>>,
-    pub(super) alike: Arc<Alike>,
+    /// All that instances may run.
+    pub(super) revisions: Revisions,
     /// Whether no instance may move for now.
     pub(super) paused: bool,
     /// Where objects of these kinds are: of the graph, and of all that came before it.
@@ -41,6 +45,8 @@ pub(super) struct Serving {
 
 /// So many instances of a graph are worked on at once.
 const AT_ONCE: usize = 64;
+/// After so many changes it is decided who may move, also if there are more to come.
+const TOGETHER: usize = 64;
 
 /// An instance.
 #[derive(Clone, PartialEq)]
@@ -63,8 +69,6 @@ pub(super) struct Known {
 struct Runner {
     known: Known,
     serving: watch::Receiver<Serving>,
-    /// Kinds that instances say they have objects of, and the graph does not have any more.
-    further: BTreeMap<Gvk, Resource>,
     instances: Cache<Kept>,
     /// Which instance has which uid.
     keys: BTreeMap<String, ObjectKey>,
@@ -74,26 +78,37 @@ struct Runner {
     passes: Passes,
     /// What was decided, and is not written yet, or not seen.
     decided: BTreeMap<ObjectKey, Admission>,
+    /// How much changed since it was last decided who may move.
+    undecided: usize,
     telling: Telling,
     /// Instances with something new.
     dirty: Arc<Dirty>,
-    /// The kinds of all objects, followed, and what is remembered of instances.
-    interests: Vec<Interest>,
-    /// What kept each of them from going on when it was last looked at.
-    troubles: Vec<Option<String>>,
+    /// The kinds of all objects.
+    watching: Watching,
+    /// Instances of which it is not seen what they have.
+    unseen: BTreeSet<ObjectKey>,
+}
+
+/// What is done about an instance.
+enum Task {
+    End,
+    /// There is no graph for it.
+    Unresolved(String),
+    Pass(Course),
 }
 
 /// Runs the instances of a kind for ever.
-pub(super) async fn run(known: Known, serving: watch::Receiver<Serving>) {
+pub(super) async fn run(mut known: Known, serving: watch::Receiver<Serving>) {
     let work = Work::new(AT_ONCE, known.context.pace.clone());
     let dirty = {
         let Resource { group, kind, .. } = &known.resource;
         known.objects.listen(group, kind)
     };
+    let catalog = known.discovery.current().await;
+    let (objects, memories) = (known.objects.clone(), known.memories.clone());
     let runner = Runner {
         known,
         serving,
-        further: BTreeMap::new(),
         instances: Cache::new(),
         keys: BTreeMap::new(),
         uids: BTreeMap::new(),
@@ -101,10 +116,11 @@ pub(super) async fn run(known: Known, serving: watch::Receiver<Serving>) {
         latest: Latest::default(),
         passes: Passes::default(),
         decided: BTreeMap::new(),
+        undecided: 0,
         telling: Telling::default(),
         dirty,
-        interests: Vec::new(),
-        troubles: Vec::new(),
+        watching: Watching::new(objects, memories, catalog),
+        unseen: BTreeSet::new(),
     };
     runner.run().await;
 }
@@ -118,67 +134,68 @@ impl Runner {
         let feed = Feed::new(client.clone(), Query::all(resource), pace.clone());
         let (told, mut own_trouble) = watch::channel(None);
         let mut feed = feed.telling(told).events();
-        let dirty = self.dirty.clone();
-        self.follow();
-        let mut seen = false;
-        let mut again = None;
+        let (dirty, mut discovery) = (self.dirty.clone(), self.known.discovery.clone());
         let (passes, clock) = (self.passes.clone(), self.known.context.pace.clock.clone());
+        self.follow();
+        let mut again = None;
         loop {
-            let (interests, troubles) = (self.interests.clone(), self.troubles.clone());
+            let complete = self.instances.is_synced();
+            let undecided = complete && self.undecided > 0;
+            if undecided && self.undecided > TOGETHER.max(self.instances.len() / 8) {
+                again = self.decide();
+                continue;
+            }
             tokio::select! {
-                // All that exists is seen before anything is done about it.
-                () = synced(&interests), if !seen && self.instances.is_synced() => {
-                    seen = true;
-                    again = self.decide();
-                    self.add_all();
-                }
-                () = other_trouble(&interests, &troubles) => {
-                    self.troubles = interests.iter().map(Interest::trouble).collect();
-                    self.tell_trouble(&own_trouble);
-                    if !seen {
-                        self.add_all();
+                // What happens at the same time is decided about at once, when all of it was seen.
+                biased;
+                changed = self.serving.changed() => {
+                    if changed.is_err() {
+                        // There is nothing more to run.
+                        self.known.troubles.set(&self.serving.borrow().definition.name, None);
+                        return;
                     }
+                    self.follow();
+                    self.tell_trouble(&own_trouble);
+                    self.add_all();
+                    self.undecided += 1;
                 }
                 Ok(()) = own_trouble.changed() => self.tell_trouble(&own_trouble),
+                () = self.watching.changed() => {
+                    self.watching.look();
+                    self.tell_trouble(&own_trouble);
+                    self.look_again();
+                }
+                catalog = discovery.changed() => {
+                    self.watching.set_catalog(catalog);
+                    self.follow();
+                    self.look_again();
+                }
                 Some(event) = feed.next() => {
                     for key in self.instances.apply(event, |item| Kept::of(&item)) {
-                        seen &= !self.discover(&key).await;
-                        self.changed(key, seen || is_troubled(&troubles));
+                        self.changed(key);
                     }
-                    if seen {
-                        again = self.decide();
-                    }
+                    self.undecided += 1;
                 }
                 uids = dirty.changed() => {
                     let keys = uids.iter().filter_map(|uid| self.keys.get(uid));
                     keys.cloned().for_each(|key| self.work.add(key));
                 }
-                changed = self.serving.changed() => {
-                    if changed.is_err() {
-                        // Whoever told it has ended: all is ending.
-                        return;
-                    }
-                    self.follow();
-                    self.tell_trouble(&own_trouble);
-                    seen = false;
-                }
-                () = passes.news(), if seen => {
+                () = passes.news() => {
                     for (uid, at) in passes.due() {
                         if let Some(key) = self.keys.get(&uid) {
                             self.work.add_by(key.clone(), at);
                         }
                     }
-                    again = self.decide();
+                    self.undecided += 1;
                 }
                 () = clock.sleep_until(again.unwrap_or(SystemTime::UNIX_EPOCH)), if again.is_some() => {
-                    again = self.decide();
+                    again = None;
+                    self.undecided += 1;
                 }
                 // There may be something newer to tell.
-                () = self.telling.next() => again = seen.then(|| self.decide()).flatten(),
-                key = self.work.next(), if seen || is_troubled(&troubles) => match seen {
-                    true => self.start(key),
-                    false => self.start_unseen(key),
-                },
+                () = self.telling.next() => self.undecided += 1,
+                key = self.work.next(), if complete => self.start(key),
+                () = std::future::ready(()), if undecided => again = self.decide(),
             }
         }
     }
@@ -186,10 +203,11 @@ impl Runner {
     /// Decides which instances may move, if the graph has a gate. When to decide again, if time
     /// alone may change it.
     fn decide(&mut self) -> Option<SystemTime> {
+        self.undecided = 0;
         let serving = self.serving.borrow().clone();
         let target = serving.target.clone().ok()?;
-        let graph = serving.graphs.get(&target)?.clone();
-        if !admission::holds_back(&graph, serving.paused) {
+        let graph = serving.revisions.graph(target)?;
+        if !admission::holds_back(graph, serving.paused) {
             // There is nothing to decide, however often something changes.
             self.telling
                 .retract(&self.known.context, &serving.definition);
@@ -206,92 +224,73 @@ impl Runner {
             .map(|(key, json)| admission::Known {
                 key,
                 json,
-                admission: self
-                    .decided
-                    .get(*key)
-                    .copied()
-                    .or_else(|| Admission::read(json)),
+                admission: self.said(key, json),
                 passed: passed.get(json["metadata"]["uid"].as_str().unwrap_or_default()),
             })
             .collect();
         let now = admission::timestamp(self.known.context.pace.clock.now());
         let rollout = Rollout {
-            graph: &graph,
             target,
-            alike: &serving.alike,
+            revisions: &serving.revisions,
             paused: serving.paused,
         };
-        let decision = admission::decide(rollout, &known, now)?;
-        let are_known = admission::are_known(&known);
-        let keys: BTreeMap<String, ObjectKey> = {
-            let keys = latest.iter().map(|(key, _)| (*key).clone());
-            keys.map(|key| (key.to_string(), key)).collect()
-        };
-        let admitted: BTreeMap<String, Option<Admission>> = {
-            let known = known.iter();
-            known
-                .map(|one| (one.key.to_string(), one.admission))
-                .collect()
-        };
-        let arrivals = decision.arrivals.iter().filter_map(|key| {
-            let at = (*admitted.get(key)?)?.revision();
-            Some((key, Admission::Arrived(at)))
-        });
-        let number = |first: i64| match serving.alike.is_alike(first, target) {
-            true => target,
-            false => first,
-        };
-        let starts = decision.starts.iter();
-        let starts = starts.map(|change| (&change.key, Admission::Started(number(change.to))));
-        let moves = decision.admissions.iter();
-        let moves = moves.map(|change| (&change.key, Admission::Admitted(number(change.to))));
-        for (name, admission) in arrivals.chain(starts).chain(moves) {
-            if let Some(key) = keys.get(name) {
-                self.decided.insert(key.clone(), admission);
-                self.work.add(key.clone());
-            }
-        }
+        let decided = admission::decide(rollout, &known, now)?;
         // Otherwise there is more to tell in a moment.
-        if are_known {
-            let told = admission::told(&decision, rollout);
-            self.telling
-                .tell(&self.known.context, &serving.definition, told);
+        let settled = |one: &admission::Known<'_>| one.is_known() || self.unseen.contains(one.key);
+        let settled = known.iter().all(settled);
+        for (key, admission) in decided.admissions {
+            self.decided.insert(key.clone(), admission);
+            self.work.add(key);
         }
-        decision.summary.next.map(admission::instant)
+        if settled {
+            let context = &self.known.context;
+            self.telling
+                .tell(context, &serving.definition, decided.told);
+        }
+        decided.next.map(admission::instant)
     }
 
-    fn changed(&mut self, key: ObjectKey, go_on: bool) {
+    /// What an instance may run, as it was decided last.
+    fn said(&self, key: &ObjectKey, json: &Value) -> Option<Admission> {
+        let decided = self.decided.get(key).copied();
+        decided.or_else(|| Admission::read(json))
+    }
+
+    fn changed(&mut self, key: ObjectKey) {
         match self.instances.get(&key) {
             Some(kept) => {
+                let json = kept.json.clone();
                 let uid = kept.uid().to_owned();
                 let before = self.uids.insert(key.clone(), uid.clone());
                 if let Some(before) = before.filter(|before| *before != uid) {
                     // It was deleted and made again, unseen.
                     self.decided.remove(&key);
-                    self.keys.remove(&before);
-                    self.latest.forget(&before);
-                    self.known.externals.forget(&before);
-                    self.passes.forget(&before);
+                    self.forget(&before);
                 }
                 self.keys.insert(uid, key.clone());
-                if self.decided.get(&key) == Admission::read(&kept.json).as_ref() {
+                if self.decided.get(&key) == Admission::read(&json).as_ref() {
                     self.decided.remove(&key);
                 }
-                if go_on {
-                    self.work.add(key);
-                }
+                self.watching.add_kinds_of(&json);
+                self.work.add(key);
             }
             None => {
                 if let Some(uid) = self.uids.remove(&key) {
-                    self.keys.remove(&uid);
-                    self.latest.forget(&uid);
-                    self.known.externals.forget(&uid);
-                    self.passes.forget(&uid);
+                    self.forget(&uid);
                 }
                 self.decided.remove(&key);
+                self.unseen.remove(&key);
                 self.work.cancel(&key);
             }
         }
+    }
+
+    /// An instance is gone.
+    fn forget(&mut self, uid: &str) {
+        self.keys.remove(uid);
+        self.latest.forget(uid);
+        self.known.externals.forget(uid);
+        self.passes.forget(uid);
     }
 
     fn add_all(&mut self) {
@@ -300,240 +299,132 @@ impl Runner {
         }
     }
 
+    /// More may be seen of what instances have.
+    fn look_again(&mut self) {
+        for key in std::mem::take(&mut self.unseen) {
+            self.work.add(key);
+        }
+        self.undecided += 1;
+    }
+
     /// Follows the kinds of the objects.
     fn follow(&mut self) {
-        let graph = self.serving.borrow_and_update().places.clone();
-        let places = graph.iter().chain(&self.further);
-        let objects = &self.known.objects;
-        let interests = places.map(|(gvk, resource)| objects.follow(gvk, resource.clone()));
-        self.interests = interests.collect();
-        let graphs = self.serving.borrow().graphs.clone();
-        if graphs.values().any(|graph| has_gates(graph)) {
-            self.interests.push(self.known.memories.recall());
-        }
-        self.troubles = vec![None; self.interests.len()];
+        let Serving {
+            places, revisions, ..
+        } = self.serving.borrow_and_update().clone();
+        let remembers = revisions.graphs().any(|graph| has_gates(graph));
+        let instances = self.instances.iter().map(|(_, kept)| &*kept.json);
+        self.watching.follow(&places, instances, remembers);
     }
 
     /// The definition says what keeps it from being followed what its instances have.
     fn tell_trouble(&self, own: &watch::Receiver<Option<String>>) {
-        let all = self.troubles.iter().flatten();
-        let all: Vec<String> = all.cloned().chain(own.borrow().clone()).collect();
+        let all = self.watching.troubles();
+        let all: Vec<String> = all.chain(own.borrow().clone()).collect();
         let definition = &self.serving.borrow().definition;
         let why = (!all.is_empty()).then(|| all.join("; "));
         self.known.troubles.set(&definition.name, why);
     }
 
-    /// It cannot be seen what there is: the instance is told why.
-    fn start_unseen(&mut self, key: ObjectKey) {
-        let why = self.troubles.iter().flatten().next().cloned();
-        match (self.subject(&key), why) {
-            (Some(subject), Some(why)) => self.work.start(key, instance::unseen(subject, why)),
-            _ => self.work.skip(key),
-        }
-    }
-
-    /// Follows the kinds that an instance says it has objects of, too. Whether there are new ones.
-    async fn discover(&mut self, key: &ObjectKey) -> bool {
-        let Some(kept) = self.instances.get(key) else {
-            return false;
-        };
-        let graph = self.serving.borrow().places.clone();
-        let known = |(group, kind): &(&str, &str)| {
-            let mut all = graph.keys().chain(self.further.keys());
-            all.any(|gvk| gvk.group == *group && gvk.kind == *kind)
-        };
-        let said = instance::group_kinds_of(&kept.json);
-        let new: Vec<(&str, &str)> = said.filter(|one| !known(one)).collect();
-        if new.is_empty() {
-            return false;
-        }
-        let catalog = self.known.discovery.current().await;
-        let before = self.further.len();
-        for (group, kind) in new {
-            let mut served = catalog.kinds.values().map(|served| &served.resource);
-            if let Some(found) = served.find(|one| one.group == group && one.kind == kind) {
-                let gvk = Gvk::new(group, &found.version, kind);
-                self.further.insert(gvk, found.clone());
-            }
-        }
-        let more = self.further.len() > before;
-        if more {
-            self.follow();
-        }
-        more
-    }
-
-    fn subject(&self, key: &ObjectKey) -> Option<Subject> {
-        let kept = self.instances.get(key)?;
-        let Serving {
-            definition, places, ..
-        } = self.serving.borrow().clone();
-        let places = match self.further.is_empty() {
-            true => places,
-            false => {
-                let all = places.iter().chain(&self.further);
-                let all = all.map(|(gvk, place)| (gvk.clone(), place.clone()));
-                Arc::new(all.collect())
-            }
-        };
+    fn subject(&self, key: &ObjectKey, json: Arc<Value>) -> Subject {
         let known = &self.known;
-        Some(Subject {
+        Subject {
             context: known.context.clone(),
             objects: known.objects.clone(),
             externals: known.externals.clone(),
             memories: known.memories.clone(),
             resource: known.resource.clone(),
             key: key.clone(),
-            json: self.latest.newest(&kept.json),
-            definition,
-            places,
+            json,
+            definition: self.serving.borrow().definition.clone(),
+            places: self.watching.places(),
             latest: self.latest.clone(),
             passes: self.passes.clone(),
             dirty: self.dirty.clone(),
-        })
+        }
     }
 
     fn start(&mut self, key: ObjectKey) {
-        let Some(subject) = self.subject(&key) else {
+        let newest = self.instances.get(&key);
+        let newest = newest.map(|kept| self.latest.newest(&kept.json));
+        let Some((json, task)) = newest.and_then(|json| Some((json.clone(), self.task(&key, &json)?)))
+        else {
             self.work.skip(key);
             return;
         };
-        let json = subject.json.clone();
-        let Serving {
-            target,
-            graphs,
-            alike,
-            paused,
-            ..
-        } = self.serving.borrow().clone();
-        if json["metadata"]["deletionTimestamp"].is_string() {
-            self.work.start(key, instance::end(subject));
-            return;
-        }
-        let target = match target {
-            Ok(target) => target,
-            Err(why) => {
-                self.work.start(key, instance::unresolved(subject, why));
-                return;
-            }
+        let sight = match &task {
+            Task::End => self.watching.sight(&json, None),
+            Task::Unresolved(_) => Sight::Whole,
+            Task::Pass(course) => self.watching.sight(&json, Some(&course.graph)),
         };
-        let said = self.decided.get(&key).copied();
-        let said = said.or_else(|| Admission::read(&json));
-        let gated = graphs
-            .get(&target)
-            .is_some_and(|graph| admission::holds_back(graph, paused));
-        let admission = match said {
-            Some(said) if gated || said.revision() == target => said,
-            // Everything goes to the newest at once.
-            Some(_) | None if !gated => Admission::Admitted(target),
-            // It is decided when it was seen.
-            Some(_) | None => {
+        let subject = self.subject(&key, json);
+        match (sight, task) {
+            (Sight::Partial, _) => {
+                self.unseen.insert(key.clone());
                 self.work.skip(key);
-                return;
             }
-        };
-        match graphs.get(&admission.revision()) {
-            Some(graph) => {
-                let course = Course {
-                    graph: graph.clone(),
-                    admission,
-                    behind: (!alike.is_alike(admission.revision(), target)).then_some(target),
-                };
+            (Sight::Hindered(why), task) => {
+                self.unseen.insert(key.clone());
+                self.note_hindered(&subject, &task);
+                self.work.start(key, instance::unseen(subject, why));
+            }
+            (Sight::Whole, Task::End) => self.work.start(key, instance::end(subject)),
+            (Sight::Whole, Task::Unresolved(why)) => {
+                self.work.start(key, instance::unresolved(subject, why));
+            }
+            (Sight::Whole, Task::Pass(course)) => {
                 self.work.start(key, pass::run(subject, course));
             }
-            None => {
-                let why = format!("revision {} of the graph is gone", admission.revision());
-                self.work.start(key, instance::unresolved(subject, why));
-            }
-        }
-    }
-}
-
-/// Whether there is something to be remembered of its instances.
-fn has_gates(graph: &Graph) -> bool {
-    graph.nodes().iter().any(deltaplane_graph::Node::is_gated)
-}
-
-fn is_troubled(troubles: &[Option<String>]) -> bool {
-    troubles.iter().any(Option::is_some)
-}
-
-/// Waits until something else keeps one from going on than what is known.
-async fn other_trouble(interests: &[Interest], known: &[Option<String>]) {
-    let all = interests.iter().zip(known);
-    let all = all.map(|(interest, known)| Box::pin(interest.other_trouble(known)));
-    let all: Vec<_> = all.collect();
-    match all.is_empty() {
-        true => std::future::pending().await,
-        false => {
-            futures::future::select_all(all).await;
-        }
-    }
-}
-
-async fn synced(interests: &[Interest]) {
-    for interest in interests {
-        interest.synced().await;
-    }
-}
-
-/// Tells the definition's status how it stands with its instances: one write at a time, the newest.
-#[derive(Default)]
-struct Telling {
-    last: Option<Value>,
-    running: Option<BoxFuture<'static, ()>>,
-}
-
-impl Telling {
-    fn tell(&mut self, context: &Context, definition: &Definition, told: Value) {
-        // What is newer is told when this is over.
-        if self.running.is_some() || self.last.as_ref() == Some(&told) {
-            return;
-        }
-        self.last = Some(told.clone());
-        let (context, name, uid) = (
-            context.clone(),
-            definition.name.clone(),
-            definition.uid.clone(),
-        );
-        self.running = Some(Box::pin(async move {
-            super::definition::tell_propagation(&context, &name, &uid, &told).await;
-        }));
-    }
-
-    /// Nothing is to be told any more.
-    fn retract(&mut self, context: &Context, definition: &Definition) {
-        if self.last.is_some() {
-            self.tell(context, definition, Value::Null);
         }
     }
 
-    /// Runs what is told, for ever.
-    async fn next(&mut self) {
-        match &mut self.running {
-            Some(running) => running.await,
-            None => std::future::pending().await,
+    /// An instance that cannot begin with what it may run, since nobody could see what comes of it,
+    /// failed to move there.
+    fn note_hindered(&self, subject: &Subject, task: &Task) {
+        let Task::Pass(course) = task else { return };
+        let at = course.admission.at;
+        let begun = Admission::read(&subject.json).is_some_and(|one| one.at == at);
+        if !begun {
+            let passed = Passed {
+                at,
+                generation: admission::generation(&subject.json),
+                health: Health::Failed,
+            };
+            self.passes.set(subject.uid(), passed);
         }
-        self.running = None;
     }
-}
 
-// === impl Serving ===
-
-impl Serving {
-    /// Whether instances would become the same by it.
-    pub(super) fn is_like(&self, other: &Self) -> bool {
-        let versions = |serving: &Self| -> Vec<(i64, String)> {
-            let graphs = serving.graphs.iter();
-            graphs
-                .map(|(number, graph)| (*number, graph.version().to_string()))
-                .collect()
+    /// What is to be done about an instance. Nothing before it was decided what it may run.
+    fn task(&self, key: &ObjectKey, json: &Value) -> Option<Task> {
+        if json["metadata"]["deletionTimestamp"].is_string() {
+            return Some(Task::End);
+        }
+        let serving = self.serving.borrow();
+        let target = match &serving.target {
+            Ok(target) => *target,
+            Err(why) => return Some(Task::Unresolved(why.clone())),
         };
-        self.target == other.target
-            && self.paused == other.paused
-            && versions(self) == versions(other)
-            && self.places == other.places
-            && self.definition.uid == other.definition.uid
+        let revisions = &serving.revisions;
+        let newest = revisions.point(target)?;
+        let gated = {
+            let mut graph = revisions.graph(target).into_iter();
+            graph.any(|graph| admission::holds_back(graph, serving.paused))
+        };
+        let admission = match self.said(key, json) {
+            Some(said) if gated || said.at == newest => said,
+            // Everything goes to the newest at once.
+            Some(_) | None if !gated => Admission::new(Stage::Admitted, newest),
+            Some(_) | None => return None,
+        };
+        let Some((at, graph)) = revisions.resolve(admission.at) else {
+            let why = format!("revision {} of the graph is gone", admission.at.number);
+            return Some(Task::Unresolved(why));
+        };
+        Some(Task::Pass(Course {
+            graph: graph.clone(),
+            admission: Admission { at, ..admission },
+            behind: (!revisions.are_alike(at.number, target)).then_some(target),
+        }))
     }
 }
 

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
+use deltaplane_api::admission::Admission;
 use deltaplane_client::request::{self, Patch};
 use deltaplane_client::{ObjectKey, Resource};
 use deltaplane_controllers::Context;
@@ -37,6 +38,13 @@ fn services() -> Resource {
 
 fn key(name: &str) -> ObjectKey {
     ObjectKey::new("default", name)
+}
+
+/// How far an instance is, and with which revision.
+fn admission_of(instance: &Value) -> String {
+    let admission = Admission::read(instance);
+    let said = admission.map(|one| format!("{}/{}", one.stage, one.at.number));
+    said.unwrap_or_default()
 }
 
 fn rgd() -> ObjectKey {

@@ -10,6 +10,7 @@ mod picture;
 mod tests;
 
 use clap::Args;
+use deltaplane_api::admission::Admission;
 use deltaplane_client::{ObjectKey, Query, Resource};
 use deltaplane_controllers::graphs::api;
 use deltaplane_graph::labels;
@@ -22,7 +23,7 @@ use super::tree::Output;
 use crate::args::Environment;
 use crate::client::{Hub, zone_objects};
 use crate::rollout::{
-    Admission, DefinitionName, InstanceName, Revision, RolloutError, Screen, Seen, key, objects,
+    DefinitionName, InstanceName, Revision, RolloutError, Screen, Seen, key, objects,
     read_seen, served,
 };
 use crate::said::Said;
@@ -145,7 +146,7 @@ impl Question {
             let instance = self.target.name.find(&seen)?.clone();
             let crds = custom_kinds(client).await?;
             let sources = Sources::of(crds, &seen, &instance)?;
-            let revision = Admission::read(&instance);
+            let revision = Admission::read(&instance).map(|one| one.at);
             let mut following = Following::new(client, &sources, (&place, &key), &instance);
             // Until it runs another revision.
             loop {
@@ -154,9 +155,7 @@ impl Question {
                     let (out, good) = (String::new(), true);
                     return Ok(Said { out, err, good });
                 };
-                if Admission::read(&instance).map(Admission::revision)
-                    != revision.map(Admission::revision)
-                {
+                if Admission::read(&instance).map(|one| one.at) != revision {
                     break;
                 }
                 let picture = sources.picture(instance, following.there())?;

@@ -1,9 +1,10 @@
 //! What a definition was, and who runs which of it. Pure.
 
+use deltaplane_api::admission::Admission;
 use deltaplane_api::time::{Time, human_duration};
 use serde_json::{Value, json};
 
-use super::seen::{Admission, Revision, Seen, is_deleting};
+use super::seen::{Revision, Seen, is_deleting};
 use crate::table::Table;
 
 /// The newest first.
@@ -46,8 +47,11 @@ pub(super) fn json(seen: &Seen) -> Value {
 fn running(seen: &Seen, number: i64) -> usize {
     let instances = seen.instances.iter();
     let instances = instances.filter(|instance| !is_deleting(instance));
-    let at = |instance: &Value| Admission::read(instance).map(Admission::revision);
-    instances.filter(|one| at(one) == Some(number)).count()
+    let runs = |instance: &&Value| {
+        let revision = Admission::read(instance).and_then(|one| seen.revision_of(one));
+        revision.is_some_and(|one| one.number == number)
+    };
+    instances.filter(runs).count()
 }
 
 /// The definition as it was.

@@ -1,9 +1,10 @@
 //! How far a rollout is: counted, each instance judged, and the whole in a word. Pure.
 
+use deltaplane_api::admission::{Admission, Stage};
 use deltaplane_api::time::Time;
 use serde_json::{Value, json};
 
-use super::seen::{self, Admission, Hold, Seen};
+use super::seen::{self, Hold, Seen};
 
 /// How far it is.
 #[derive(Clone, Debug, PartialEq)]
@@ -316,8 +317,8 @@ impl Row {
     fn json(&self) -> Value {
         json!({
             "instance": self.key,
-            "revision": self.admission.map(Admission::revision),
-            "admission": self.admission.map(Admission::word),
+            "revision": self.admission.map(|one| one.at.number),
+            "admission": self.admission.map(|one| one.stage.to_string()),
             "state": self.standing.word(),
             "ready": self.ready,
             "why": self.why,
@@ -331,9 +332,9 @@ fn standing(instance: &Value, seen: &Seen, ready: bool, hold: Hold) -> Standing 
     }
     let gated = !seen.gate().is_empty();
     let first = |number: i64| seen.first_alike(number);
-    let at_target = |number: i64| {
-        seen.target()
-            .is_some_and(|target| first(number) == first(target))
+    let at_target = |admission: Admission| {
+        let at = seen.revision_of(admission).map(|one| first(one.number));
+        at.is_some() && at == seen.target().map(first)
     };
     let failed = instance["status"]["state"] == "ERROR";
     let under_way = match failed {
@@ -342,25 +343,25 @@ fn standing(instance: &Value, seen: &Seen, ready: bool, hold: Hold) -> Standing 
     };
     match Admission::read(instance) {
         None => Standing::Starting,
-        Some(admission) if at_target(admission.revision()) => match admission {
+        Some(admission) if at_target(admission) => match admission.stage {
             // Behind a gate it is written down when it arrived; what says ready before that may
             // have been so at the revision that it comes from.
-            Admission::Admitted(_) if !ready || gated => under_way,
-            Admission::Started(_) if !ready && failed => Standing::Failed,
-            Admission::Started(_) if !ready => Standing::Starting,
-            Admission::Arrived(_) if !ready => under_way,
-            Admission::Started(_) | Admission::Admitted(_) | Admission::Arrived(_) => {
-                Standing::Current
-            }
+            Stage::Admitted if !ready || gated => under_way,
+            Stage::Started if !ready && failed => Standing::Failed,
+            Stage::Started if !ready => Standing::Starting,
+            Stage::Arrived if !ready => under_way,
+            Stage::Started | Stage::Admitted | Stage::Arrived => Standing::Current,
         },
         // It is still on its way to what was the target before.
-        Some(Admission::Admitted(_)) if !ready && hold == Hold::Free => under_way,
-        Some(Admission::Started(_) | Admission::Admitted(_) | Admission::Arrived(_)) => {
-            match hold {
-                Hold::Free => Standing::Pending,
-                Hold::Until(_) | Hold::Held => Standing::Held,
-            }
+        Some(admission)
+            if admission.stage == Stage::Admitted && !ready && hold == Hold::Free =>
+        {
+            under_way
         }
+        Some(_) => match hold {
+            Hold::Free => Standing::Pending,
+            Hold::Until(_) | Hold::Held => Standing::Held,
+        },
     }
 }
 

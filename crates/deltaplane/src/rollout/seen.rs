@@ -1,12 +1,11 @@
 //! What there is of a definition: itself, what it was, and its instances. Pure.
 
+use deltaplane_api::admission::{Admission, Point};
 use deltaplane_api::keys;
 use deltaplane_api::time::Time;
 use deltaplane_client::ObjectKey;
 use serde_json::Value;
 
-/// Where an instance says which revision it may run.
-const ADMISSION: &str = "deltaplane.io/admission";
 /// The label with kro's hash of a revision.
 const HASH: &str = "kro.run/graph-revision-hash";
 /// So much of a hash is shown.
@@ -30,17 +29,6 @@ pub(crate) struct Revision {
     /// When it was made.
     pub(crate) made: Option<Time>,
     pub(crate) spec: Value,
-}
-
-/// Which revision an instance may run, and how far it is with it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Admission {
-    /// It began with this one.
-    Started(i64),
-    /// It may move to this one.
-    Admitted(i64),
-    /// It was ready at this one.
-    Arrived(i64),
 }
 
 /// Whether an instance is held.
@@ -95,6 +83,16 @@ impl Seen {
 
     pub(crate) fn revision(&self, number: i64) -> Option<&Revision> {
         self.revisions.iter().find(|one| one.number == number)
+    }
+
+    /// The revision that an instance may run, if it is one of this definition: one of that name that
+    /// was deleted had its own.
+    pub(crate) fn revision_of(&self, admission: Admission) -> Option<&Revision> {
+        let Point { number, hash } = admission.at;
+        let known = self.revisions.iter().rev();
+        let mut known = known.filter(|one| hash.is_none() || one.point().hash == hash);
+        let exact = known.clone().find(|one| one.number == number);
+        exact.or_else(|| known.next().filter(|_| hash.is_some()))
     }
 
     /// The first of those that make the same of an instance: revisions next to each other that
@@ -215,40 +213,14 @@ impl Revision {
         })
     }
 
+    fn point(&self) -> Point {
+        Point::new(self.number, &self.hash)
+    }
+
     /// The beginning of its hash.
     pub(super) fn short(&self) -> &str {
         let end = self.hash.char_indices().nth(SHORT);
         end.map_or(&*self.hash, |(end, _)| &self.hash[..end])
-    }
-}
-
-// === impl Admission ===
-
-impl Admission {
-    pub(crate) fn read(instance: &Value) -> Option<Self> {
-        let said = instance["metadata"]["annotations"][ADMISSION].as_str()?;
-        let (word, number) = said.split_once('/')?;
-        let number = number.parse().ok()?;
-        match word {
-            "started" => Some(Self::Started(number)),
-            "admitted" => Some(Self::Admitted(number)),
-            "arrived" => Some(Self::Arrived(number)),
-            _ => None,
-        }
-    }
-
-    pub(crate) fn revision(self) -> i64 {
-        match self {
-            Self::Started(number) | Self::Admitted(number) | Self::Arrived(number) => number,
-        }
-    }
-
-    pub(super) fn word(self) -> &'static str {
-        match self {
-            Self::Started(_) => "started",
-            Self::Admitted(_) => "admitted",
-            Self::Arrived(_) => "arrived",
-        }
     }
 }
 

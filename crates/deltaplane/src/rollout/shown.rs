@@ -98,7 +98,7 @@ fn table(rows: &[Row], listed: Listed) -> String {
     };
     let mut table = Table::new(&["INSTANCE", "REVISION", "STATE", "READY", "WHY"]);
     for row in &sorted[..shown] {
-        let revision = row.admission.map(|admission| admission.revision());
+        let revision = row.admission.map(|admission| admission.at.number);
         table.add(vec![
             row.key.clone(),
             revision.map_or_else(|| "-".to_owned(), |number| number.to_string()),
@@ -168,7 +168,7 @@ fn line(row: &Row) -> String {
 pub(super) fn standing(row: &Row) -> String {
     let mut line = row.standing.word().to_owned();
     if let Some(admission) = row.admission {
-        line.push_str(&format!(" at revision {}", admission.revision()));
+        line.push_str(&format!(" at revision {}", admission.at.number));
     }
     line
 }

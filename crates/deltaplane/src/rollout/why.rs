@@ -122,7 +122,7 @@ pub(super) fn of_instance(seen: &Seen, overview: &Overview, row: &Row) -> Vec<Re
 /// How an instance stands, and what its conditions say.
 fn of_row(seen: &Seen, row: &Row) -> Reason {
     let at = row.admission.map_or_else(String::new, |one| {
-        format!(" at revision {}", one.revision())
+        format!(" at revision {}", one.at.number)
     });
     let what = match row.standing {
         Standing::Failed => format!("failed{at}"),

@@ -52,10 +52,7 @@ async fn nobody_moves_while_it_is_paused_although_there_is_no_gate() {
     graphs.world.create(&shops(), shop("c")).await;
     graphs.approve("c", "hi!").await;
     let c = graphs.until_state("c", "ACTIVE").await;
-    assert_eq!(
-        c["metadata"]["annotations"]["deltaplane.io/admission"],
-        "started/1"
-    );
+    assert_eq!(admission_of(&c), "started/1");
     assert_eq!(graphs.greetings().await, ["hi!", "hi!", "hi!"]);
     graphs
         .change(&api::definitions(), &rgd(), pause(None))

@@ -29,9 +29,7 @@ impl Graphs {
     }
 
     async fn until_admitted(&self, name: &str, admission: &str) {
-        let is = |object: &Value| {
-            object["metadata"]["annotations"]["deltaplane.io/admission"] == admission
-        };
+        let is = |object: &Value| admission_of(object) == admission;
         self.world.until(&shops(), &key(name), is).await;
     }
 }

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 
+use deltaplane_api::admission::Admission;
 use deltaplane_client::{Query, Resource};
 use deltaplane_graph::plan::{Plan, Standing};
 use deltaplane_graph::{Definition, Graph, Node, NodeIndex, compile, labels};
@@ -14,7 +15,7 @@ use crate::graph::documents::{Document, Place};
 use crate::graph::kinds::Kinds;
 use crate::graph::plan::{State, cause, planned, state};
 use crate::graph::tree::{Drawing, Output};
-use crate::rollout::{Admission, Condition, Revision, RolloutError, Seen, conditions, objects};
+use crate::rollout::{Condition, Revision, RolloutError, Seen, conditions, objects};
 
 /// What the objects of an instance are found by.
 pub(super) struct Sources {
@@ -53,16 +54,17 @@ impl Sources {
         let mut kinds = Kinds::default();
         crds.iter().for_each(|crd| kinds.add_definition(crd));
         let mut definition = seen.definition.clone();
-        let admission = Admission::read(instance).map(Admission::revision);
-        if let Some(number) = admission {
-            let revision = seen.revision(number);
+        let admission = Admission::read(instance);
+        if let Some(admission) = admission {
+            let revision = seen.revision_of(admission);
             let revision = revision.ok_or_else(|| RolloutError::NoRevision {
                 definition: seen.name().to_owned(),
-                number,
+                number: admission.at.number,
                 known: seen.revisions.iter().map(|one| one.number).collect(),
             })?;
             definition["spec"] = revision.spec.clone();
         }
+        let admission = admission.map(|one| one.at.number);
         let number = admission.unwrap_or(0);
         let (_, graph) = compiled(&mut kinds, &definition, (seen.name(), number))?;
         let uid = instance["metadata"]["uid"].as_str().unwrap_or_default();

@@ -1,0 +1,160 @@
+//! Which revision of its graph an instance may run, as it says itself.
+
+use std::fmt;
+
+use serde_json::Value;
+
+/// The annotation of an instance that says so.
+pub const ADMISSION: &str = "deltaplane.io/admission";
+
+/// What an instance may run, and how far it is with it: `arrived/3/6b2fa01c99d2e4f7`, or
+/// `admitted/3/6b2fa01c99d2e4f7 from 2/b01dface0ff1cede`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Admission {
+    pub stage: Stage,
+    pub at: Point,
+    /// The last that it was ready at, until it is ready at this one.
+    pub from: Option<Point>,
+}
+
+/// How far an instance is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stage {
+    /// It began with this revision.
+    Started,
+    /// It may move there.
+    Admitted,
+    /// It was ready there.
+    Arrived,
+}
+
+/// A revision. Its number alone does not tell: a definition that is deleted and made again begins
+/// anew.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Point {
+    pub number: i64,
+    /// Of what it says. Nothing if somebody else wrote it.
+    pub hash: Option<u64>,
+}
+
+// === impl Admission ===
+
+impl Admission {
+    pub fn new(stage: Stage, at: Point) -> Self {
+        let from = None;
+        Self { stage, at, from }
+    }
+
+    /// As it is written on an instance.
+    pub fn read(instance: &Value) -> Option<Self> {
+        let text = instance["metadata"]["annotations"][ADMISSION].as_str()?;
+        let (stage, points) = text.split_once('/')?;
+        let stage = match stage {
+            "started" => Stage::Started,
+            "admitted" => Stage::Admitted,
+            "arrived" => Stage::Arrived,
+            _ => return None,
+        };
+        let (at, from) = match points.split_once(" from ") {
+            Some((at, from)) => (at, Some(Point::read(from)?)),
+            None => (points, None),
+        };
+        let at = Point::read(at)?;
+        Some(Self { stage, at, from })
+    }
+
+    /// The last revision that it was ready at, as far as it is known.
+    pub fn settled(&self) -> Point {
+        self.from.unwrap_or(self.at)
+    }
+}
+
+impl fmt::Display for Admission {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.stage, self.at)?;
+        match self.from {
+            Some(from) => write!(f, " from {from}"),
+            None => Ok(()),
+        }
+    }
+}
+
+// === impl Stage ===
+
+impl fmt::Display for Stage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Started => "started",
+            Self::Admitted => "admitted",
+            Self::Arrived => "arrived",
+        })
+    }
+}
+
+// === impl Point ===
+
+impl Point {
+    /// Of a revision whose hash is written like this.
+    pub fn new(number: i64, hash: &str) -> Self {
+        let hash = u64::from_str_radix(hash, 16).ok();
+        Self { number, hash }
+    }
+
+    fn read(text: &str) -> Option<Self> {
+        let (number, hash) = match text.split_once('/') {
+            Some((number, hash)) => (number, Some(u64::from_str_radix(hash, 16).ok()?)),
+            None => (text, None),
+        };
+        let number = number.parse().ok().filter(|number| *number >= 0)?;
+        Some(Self { number, hash })
+    }
+}
+
+impl fmt::Display for Point {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.hash {
+            Some(hash) => write!(f, "{}/{hash:016x}", self.number),
+            None => write!(f, "{}", self.number),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn read(text: &str) -> Option<Admission> {
+        Admission::read(&json!({"metadata": {"annotations": {ADMISSION: text}}}))
+    }
+
+    #[test]
+    fn what_is_written_is_read() {
+        for text in [
+            "started/1",
+            "arrived/3/00000000000000ff",
+            "admitted/3/6b2fa01c99d2e4f7 from 2/b01dface0ff1cede",
+        ] {
+            assert_eq!(read(text).map(|one| one.to_string()).as_deref(), Some(text));
+        }
+    }
+
+    #[test]
+    fn nothing_else_is() {
+        for text in [
+            "",
+            "arrived",
+            "arrived/",
+            "arrived/-1",
+            "gone/1",
+            "arrived/1/xyz",
+            "arrived/1 from",
+            "arrived/1 from x",
+            "arrived/1/2/3",
+        ] {
+            assert_eq!(read(text), None, "{text}");
+        }
+        assert_eq!(Admission::read(&Value::Null), None);
+    }
+}

@@ -1,0 +1,225 @@
+//! The kinds that the instances of a graph have objects of, followed, and whether it is seen what an
+//! instance has.
+//!
+//! Invariant: a kind of which it is not known what there is holds up the instances that have
+//! objects of it, and no others.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use deltaplane_client::{Catalog, Resource};
+use deltaplane_graph::{Graph, Gvk};
+use futures::future::{BoxFuture, select_all};
+use serde_json::Value;
+
+use super::super::following::Interest;
+use super::super::instance::group_kinds_of;
+use super::super::memories::Memories;
+use super::super::objects::Objects;
+
+pub(super) struct Watching {
+    objects: Objects,
+    memories: Memories,
+    catalog: Arc<Catalog>,
+    /// Where objects of these kinds are: of the graph, of all that came before it, and of all that
+    /// instances say they have objects of.
+    places: Arc<BTreeMap<Gvk, Resource>>,
+    interests: BTreeMap<Gvk, Followed>,
+    /// What gates remember of instances.
+    memory: Option<Followed>,
+}
+
+/// A feed, and how it stood when it was last looked at.
+struct Followed {
+    interest: Interest,
+    synced: bool,
+    trouble: Option<String>,
+}
+
+/// How much is seen of what an instance has.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Sight {
+    Whole,
+    /// There will be more in a moment.
+    Partial,
+    /// This keeps it from being seen.
+    Hindered(String),
+}
+
+// === impl Watching ===
+
+impl Watching {
+    pub(super) fn new(objects: Objects, memories: Memories, catalog: Arc<Catalog>) -> Self {
+        Self {
+            objects,
+            memories,
+            catalog,
+            places: Arc::default(),
+            interests: BTreeMap::new(),
+            memory: None,
+        }
+    }
+
+    pub(super) fn places(&self) -> Arc<BTreeMap<Gvk, Resource>> {
+        self.places.clone()
+    }
+
+    pub(super) fn set_catalog(&mut self, catalog: Arc<Catalog>) {
+        self.catalog = catalog;
+    }
+
+    /// Follows these kinds and those that instances say they have objects of, and no others.
+    pub(super) fn follow<'i>(
+        &mut self,
+        places: &BTreeMap<Gvk, Resource>,
+        instances: impl Iterator<Item = &'i Value>,
+        remembers: bool,
+    ) {
+        self.places = Arc::new(places.clone());
+        instances.for_each(|instance| self.add_kinds_of(instance));
+        let places = self.places.clone();
+        self.interests.retain(|gvk, _| places.contains_key(gvk));
+        for (gvk, place) in &*places {
+            self.add(gvk, place);
+        }
+        let memory = || Followed::new(self.memories.recall());
+        self.memory = match remembers {
+            true => self.memory.take().or_else(|| Some(memory())),
+            false => None,
+        };
+    }
+
+    fn add(&mut self, gvk: &Gvk, place: &Resource) {
+        if !self.interests.contains_key(gvk) {
+            let interest = self.objects.follow(gvk, place.clone());
+            self.interests.insert(gvk.clone(), Followed::new(interest));
+        }
+    }
+
+    /// Follows the kinds that an instance says it has objects of, too.
+    pub(super) fn add_kinds_of(&mut self, instance: &Value) {
+        for (group, kind) in group_kinds_of(instance) {
+            if self.of(group, kind).is_some() {
+                continue;
+            }
+            let Some(served) = self.catalog.group_kind(group, kind) else {
+                continue;
+            };
+            let place = served.resource.clone();
+            let gvk = Gvk::new(group, &place.version, kind);
+            self.add(&gvk, &place);
+            Arc::make_mut(&mut self.places).insert(gvk, place);
+        }
+    }
+
+    fn of(&self, group: &str, kind: &str) -> Option<&Followed> {
+        let mut all = self.interests.iter();
+        let (_, followed) = all.find(|(gvk, _)| gvk.group == group && gvk.kind == kind)?;
+        Some(followed)
+    }
+
+    /// How much is seen of what an instance has, and of what a graph would make of it.
+    pub(super) fn sight(&self, instance: &Value, graph: Option<&Graph>) -> Sight {
+        let mut sight = Sight::Whole;
+        for (group, kind) in group_kinds_of(instance) {
+            sight = sight.and(match (self.of(group, kind), self.catalog.failure(group)) {
+                (Some(followed), _) => followed.sight(),
+                (None, Some(why)) => Sight::Hindered(format!("kind {kind}: {why}")),
+                // It is served no more, and its objects are gone with it.
+                (None, None) => Sight::Whole,
+            });
+        }
+        let nodes = graph.into_iter().flat_map(Graph::nodes);
+        for node in nodes.filter(|node| !node.is_external()) {
+            let followed = self.interests.get(node.gvk());
+            sight = sight.and(followed.map_or(Sight::Partial, Followed::sight));
+        }
+        if graph.is_some_and(has_gates) {
+            sight = sight.and(self.memory.as_ref().map_or(Sight::Partial, Followed::sight));
+        }
+        sight
+    }
+
+    /// What keeps kinds from being followed.
+    pub(super) fn troubles(&self) -> impl Iterator<Item = String> {
+        self.all().filter_map(|one| one.trouble.clone())
+    }
+
+    /// Waits until something stands otherwise than when it was last looked at.
+    pub(super) fn changed(&self) -> impl Future<Output = ()> + use<> {
+        let all: Vec<BoxFuture<'static, ()>> = self.all().map(Followed::changed).collect();
+        async move {
+            match all.is_empty() {
+                true => std::future::pending().await,
+                false => drop(select_all(all).await),
+            }
+        }
+    }
+
+    /// Looks how it all stands.
+    pub(super) fn look(&mut self) {
+        let all = self.interests.values_mut().chain(&mut self.memory);
+        all.for_each(Followed::look);
+    }
+
+    fn all(&self) -> impl Iterator<Item = &Followed> {
+        self.interests.values().chain(&self.memory)
+    }
+}
+
+/// Whether there is something to be remembered of its instances.
+pub(super) fn has_gates(graph: &Graph) -> bool {
+    graph.nodes().iter().any(deltaplane_graph::Node::is_gated)
+}
+
+// === impl Followed ===
+
+impl Followed {
+    fn new(interest: Interest) -> Self {
+        let mut new = Self {
+            interest,
+            synced: false,
+            trouble: None,
+        };
+        new.look();
+        new
+    }
+
+    fn look(&mut self) {
+        self.synced = self.interest.is_synced();
+        self.trouble = self.interest.trouble();
+    }
+
+    fn sight(&self) -> Sight {
+        match (self.synced, &self.trouble) {
+            // What it says may be old, and is put right when it goes on.
+            (true, _) => Sight::Whole,
+            (false, Some(why)) => Sight::Hindered(why.clone()),
+            (false, None) => Sight::Partial,
+        }
+    }
+
+    fn changed(&self) -> BoxFuture<'static, ()> {
+        let (interest, synced, trouble) =
+            (self.interest.clone(), self.synced, self.trouble.clone());
+        Box::pin(async move {
+            tokio::select! {
+                () = interest.synced(), if !synced => {}
+                () = interest.other_trouble(&trouble) => {}
+            }
+        })
+    }
+}
+
+// === impl Sight ===
+
+impl Sight {
+    /// Both at once: what keeps one from being seen keeps the whole.
+    fn and(self, other: Self) -> Self {
+        match (self, other) {
+            (Self::Hindered(why), _) | (_, Self::Hindered(why)) => Self::Hindered(why),
+            (Self::Partial, _) | (_, Self::Partial) => Self::Partial,
+            (Self::Whole, Self::Whole) => Self::Whole,
+        }
+    }
+}
