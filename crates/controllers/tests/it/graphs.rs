@@ -2,7 +2,9 @@ mod crashes;
 mod externals;
 mod items;
 mod pauses;
+mod remade;
 mod rollouts;
+mod sights;
 mod time;
 
 use std::sync::Arc;

@@ -137,6 +137,50 @@ async fn one_whose_revision_is_gone_keeps_no_other_from_moving() {
 }
 
 #[tokio::test]
+async fn a_new_one_begins_where_others_were_ready_while_all_are_on_their_way() {
+    let graphs = Graphs::start().await;
+    let two = |mark: &str| {
+        let mut definition = gated(mark);
+        definition["spec"]["propagateWhen"] = json!(["linearlyReady(shop, shops, 2)"]);
+        definition
+    };
+    graphs.define(two("!")).await;
+    for name in ["a", "b"] {
+        graphs.world.create(&shops(), shop(name)).await;
+        graphs.approve(name, "hi!").await;
+        graphs.until_state(name, "ACTIVE").await;
+    }
+    graphs.redefine(&two("?")).await;
+    for name in ["a", "b"] {
+        graphs.until_says(name, "hi?").await;
+    }
+    graphs.world.create(&shops(), shop("c")).await;
+    graphs.until_says("c", "hi!").await;
+    graphs.until_admitted("c", "started/1").await;
+    graphs.end().await;
+}
+
+#[tokio::test]
+async fn one_that_is_held_does_not_keep_new_ones_at_what_was() {
+    let graphs = Graphs::start().await;
+    graphs.define(gated("!")).await;
+    for name in ["a", "b"] {
+        graphs.world.create(&shops(), shop(name)).await;
+        graphs.approve(name, "hi!").await;
+        graphs.until_state(name, "ACTIVE").await;
+    }
+    let held = json!({"metadata": {"annotations": {"deltaplane.io/hold": "true"}}});
+    graphs.change(&shops(), &key("a"), held).await;
+    graphs.redefine(&gated("?")).await;
+    graphs.approve("b", "hi?").await;
+    graphs.until_admitted("b", "arrived/2").await;
+    graphs.world.create(&shops(), shop("c")).await;
+    graphs.until_says("c", "hi?").await;
+    graphs.until_admitted("c", "started/2").await;
+    graphs.end().await;
+}
+
+#[tokio::test]
 async fn an_object_that_lost_its_labels_gets_them_back() {
     let graphs = Graphs::start().await;
     graphs.define(definition()).await;

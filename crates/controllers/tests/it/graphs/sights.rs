@@ -1,0 +1,83 @@
+//! What cannot be seen stops those whom it concerns, and no others.
+
+use super::*;
+
+/// With a Secret beside the others.
+fn with_secret(mark: &str) -> Value {
+    let mut definition = gated(mark);
+    let secret = json!({"id": "secret", "template": {
+        "apiVersion": "v1", "kind": "Secret",
+        "metadata": {"name": "${schema.spec.name}-secret"},
+    }});
+    let resources = definition["spec"]["resources"].as_array_mut();
+    resources.expect("a list").push(secret);
+    definition
+}
+
+#[tokio::test]
+async fn a_kind_that_may_not_be_followed_stops_who_needs_it() {
+    let mut graphs = Graphs::start().await;
+    graphs.tasks.shutdown(GRACE).await.expect("a clean end");
+    let forbidden = Arc::new(AtomicBool::new(true));
+    let client = forbidding(graphs.world.client.clone(), "/secrets", forbidden.clone());
+    (graphs.tasks, graphs.requests) = run_with(client);
+    graphs.define(gated("!")).await;
+    for name in ["a", "b", "c"] {
+        graphs.world.create(&shops(), shop(name)).await;
+        graphs.approve(name, "hi!").await;
+        graphs.until_state(name, "ACTIVE").await;
+    }
+    graphs.redefine(&with_secret("?")).await;
+    let wanted = json!({"revision": 2, "failed": 1, "pending": 2});
+    graphs.until_propagation(wanted).await;
+    let a = graphs.until_state("a", "ERROR").await;
+    let shown = a["status"]["conditions"].to_string();
+    assert!(shown.contains("cannot follow /api/v1/secrets"), "{shown}");
+    // Those that have not moved go on where they are, and can be deleted.
+    let forged = json!({"data": {"greeting": "forged"}});
+    graphs.change(&config_maps(), &key("b-second"), forged).await;
+    graphs.until_says("b", "hi!").await;
+    graphs.world.delete(&shops(), &key("c"), "Background").await;
+    graphs.world.until_gone(&shops(), &key("c")).await;
+    // What does not need it takes over.
+    graphs.redefine(&gated(".")).await;
+    graphs.approve("a", "hi.").await;
+    graphs.approve("b", "hi.").await;
+    let wanted = json!({"revision": 3, "current": 2});
+    graphs.until_propagation(wanted).await;
+    graphs.end().await;
+}
+
+#[tokio::test]
+async fn a_group_that_does_not_answer_keeps_the_end_of_those_with_objects_of_it() {
+    let mut graphs = Graphs::start().await;
+    let mut graph = definition();
+    graph["spec"]["resources"][2]["template"] = json!({
+        "apiVersion": "apps/v1", "kind": "Deployment",
+        "metadata": {"name": "${second.metadata.name}"},
+        "spec": {"selector": {"matchLabels": {"app": "x"}}, "template": {
+            "metadata": {"labels": {"app": "x"}},
+            "spec": {"containers": [{"name": "x", "image": "x"}]},
+        }},
+    });
+    graphs.define(graph).await;
+    let deployments = Resource::namespaced("apps", "v1", "deployments", "Deployment");
+    graphs.world.create(&shops(), shop("a")).await;
+    graphs.open("a").await;
+    let world = &graphs.world;
+    world.until(&deployments, &key("a-second"), |_| true).await;
+    world.delete(&api::definitions(), &rgd(), "Background").await;
+    graphs.tasks.shutdown(GRACE).await.expect("a clean end");
+    let forbidden = Arc::new(AtomicBool::new(true));
+    let client = forbidding(graphs.world.client.clone(), "/apps/v1", forbidden.clone());
+    (graphs.tasks, graphs.requests) = run_with(client);
+    graphs.world.delete(&shops(), &key("a"), "Background").await;
+    let a = graphs.until_state("a", "ERROR").await;
+    let shown = a["status"]["conditions"].to_string();
+    assert!(shown.contains("kind Deployment"), "{shown}");
+    forbidden.store(false, Ordering::SeqCst);
+    graphs.world.until_gone(&shops(), &key("a")).await;
+    let left = graphs.world.get(&deployments, &key("a-second")).await;
+    assert_eq!(left, None);
+    graphs.end().await;
+}
