@@ -132,10 +132,12 @@ async fn names_may_be_longer_than_labels() {
     world.until(&api::definitions(), &name, ready).await;
     graphs.active("a").await;
     graphs.restart().await;
-    // It would say so if somebody ran it for whom the definition is not there.
     graphs.active("b").await;
-    let a = graphs.until_state("a", "ACTIVE").await;
-    assert!(condition(&a, "GraphResolved", "True"), "{a}");
+    // The kind says whose it is in a label.
+    let note = json!({"metadata": {"annotations": {"note": "mine"}}});
+    let kind = ObjectKey::cluster("shops.kro.run");
+    graphs.change(&definitions_kind(), &kind, note).await;
+    graphs.active("c").await;
     let world = &graphs.world;
     world.delete(&shops(), &key("a"), "Background").await;
     world.until_gone(&shops(), &key("a")).await;
