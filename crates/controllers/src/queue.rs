@@ -95,6 +95,12 @@ impl From<Next> for Outcome {
 // === impl Failure ===
 
 impl Failure {
+    /// What the API said, if it said no.
+    pub(crate) fn refusal(&self) -> Option<&RequestError> {
+        let error = self.source.downcast_ref::<RequestError>();
+        error.filter(|error| error.refusal().is_some())
+    }
+
     /// For `map_err`: says what was being done.
     pub(crate) fn to<E>(doing: &'static str) -> impl FnOnce(E) -> Self
     where

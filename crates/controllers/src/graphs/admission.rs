@@ -220,7 +220,9 @@ impl<'a> Known<'a> {
     where
         'a: 'i,
     {
-        let admission = self.admission.map(|one| (one.stage, revisions.place(one.at)));
+        let admission = self
+            .admission
+            .map(|one| (one.stage, revisions.place(one.at)));
         Item {
             key: name,
             object: self.json.as_object(),
@@ -304,8 +306,7 @@ impl Revisions {
         let mut all: BTreeMap<i64, Revised> = BTreeMap::new();
         for (number, graph) in graphs {
             let before = all.last_key_value().map(|(_, before)| before);
-            let alike =
-                before.filter(|one| one.graph.content_version() == graph.content_version());
+            let alike = before.filter(|one| one.graph.content_version() == graph.content_version());
             let revised = Revised {
                 at: Point::new(number, graph.revision_hash()),
                 first: alike.map_or(number, |one| one.first),

@@ -11,10 +11,11 @@ use std::time::SystemTime;
 use deltaplane_api::admission::{ADMISSION, Admission};
 use deltaplane_api::time::Time;
 use deltaplane_client::{ObjectKey, RequestError, Resource, request};
+use deltaplane_graph::Graph;
 use deltaplane_graph::labels::{self, MANAGER};
 use deltaplane_graph::observed::{ObjectId, Observed};
 use deltaplane_graph::plan::{Apply, Prune};
-use deltaplane_graph::{Graph, Gvk};
+use futures::{StreamExt, stream};
 use parking_lot::Mutex;
 use serde::de::IgnoredAny;
 use serde_json::{Value, json};
@@ -40,8 +41,6 @@ pub(super) struct Subject {
     pub(super) json: Arc<Value>,
     /// The definition, for labels.
     pub(super) definition: Arc<Definition>,
-    /// Where objects of the graph's kinds are.
-    pub(super) places: Arc<BTreeMap<Gvk, Resource>>,
     pub(super) latest: Latest,
     pub(super) passes: Passes,
     pub(super) externals: Externals,
@@ -73,6 +72,18 @@ pub(super) struct Definition {
     pub(super) name: String,
     pub(super) uid: String,
 }
+
+/// What came of deleting objects.
+#[derive(Default)]
+pub(super) struct Deleted {
+    /// What may not be, and why.
+    pub(super) refused: BTreeMap<ObjectId, String>,
+    /// An answer that did not come.
+    pub(super) lost: Option<RequestError>,
+}
+
+/// So many objects of an instance are written at once.
+pub(super) const AT_ONCE: usize = 16;
 
 /// Who writes the finalizer and the labels of instances, and their status.
 const LABELLER: &str = "kro.run/labeller";
@@ -106,13 +117,19 @@ pub(super) async fn end(subject: Subject) -> Result<Next, Failure> {
     if wave.is_empty() {
         return subject.release().await;
     }
-    let ids: Vec<ObjectId> = wave.iter().map(|one| one.id.clone()).collect();
-    subject.tell(&Ended::Deleting { waits_for: &ids }).await?;
-    for one in wave.iter().filter(|one| !one.deleting) {
-        subject.delete(&one.id, &one.uid).await?;
-    }
+    let deleted = subject.delete(&wave).await;
+    let ids: Vec<ObjectId> = wave.into_iter().map(|one| one.id).collect();
+    let ended = Ended::Deleting {
+        waits_for: &ids,
+        undeleted: &deleted.refused,
+    };
     // That they are gone is told by their feeds.
-    Ok(Next::Rest)
+    let told = subject.tell(&ended).await?;
+    match deleted.lost {
+        Some(error) => Err(Failure::to("delete an object")(error)),
+        None if !deleted.refused.is_empty() => Ok(Next::Later),
+        None => Ok(told),
+    }
 }
 
 /// Those of the highest wave, also those that are going already.
@@ -214,7 +231,11 @@ impl Subject {
     }
 
     /// Sees to it that the instance carries what is needed to find its objects, and to end it.
-    pub(super) async fn manage(&self, graph: &Graph, admission: Admission) -> Result<(), Failure> {
+    pub(super) async fn manage(
+        &self,
+        graph: &Graph,
+        admission: Admission,
+    ) -> Result<(), RequestError> {
         let metadata = &self.json["metadata"];
         let kind = graph.kind();
         let set = labels::apply_set(kind, &self.key.namespace, &self.key.name);
@@ -246,8 +267,7 @@ impl Subject {
         body["metadata"]["finalizers"] = json!([labels::FINALIZER]);
         let path = self.resource.object_path(&self.key);
         let path = format!("{path}?fieldManager={LABELLER}&force=true");
-        let applied = request::apply::<Value>(&self.context.client, &path, &body).await;
-        let now = applied.map_err(Failure::to("put the finalizer on the instance"))?;
+        let now = request::apply::<Value>(&self.context.client, &path, &body).await?;
         self.latest.written(now);
         Ok(())
     }
@@ -266,32 +286,43 @@ impl Subject {
     }
 
     pub(super) async fn apply(&self, one: &Apply) -> Result<(), RequestError> {
-        let path = format!("{}?fieldManager={MANAGER}&force=true", self.path(&one.id));
+        let path = format!(
+            "{}?fieldManager={MANAGER}&force=true",
+            self.objects.path(&one.id)
+        );
         let answer = request::apply::<Value>(&self.context.client, &path, &one.object).await;
         answer.map(|json| self.objects.written(&one.id.gvk, json))
     }
 
-    fn path(&self, id: &ObjectId) -> String {
-        let key = ObjectKey::new(&id.namespace, &id.name);
-        match self.places.get(&id.gvk) {
-            Some(resource) => resource.object_path(&key),
-            // Every kind that is observed or applied is known.
-            None => String::new(),
+    /// Deletes objects that are not on their way out already.
+    pub(super) async fn delete(&self, all: &[Prune]) -> Deleted {
+        let deleting: Vec<_> = {
+            let all = all.iter().filter(|one| !one.deleting);
+            all.map(|one| async move { (&one.id, self.delete_one(one).await) })
+                .collect()
+        };
+        let mut answers = stream::iter(deleting).buffer_unordered(AT_ONCE);
+        let mut deleted = Deleted::default();
+        while let Some((id, answer)) = answers.next().await {
+            match answer {
+                Ok(()) => {}
+                // It is gone already, or is another by now.
+                Err(error) if error.is_not_found() || error.is_conflict() => {}
+                Err(error) if error.refusal().is_some() => {
+                    deleted.refused.insert(id.clone(), error.to_string());
+                }
+                Err(error) => deleted.lost = Some(error),
+            }
         }
+        deleted
     }
 
-    /// Deletes an object. Nothing is said if it is gone already, or is another by now.
-    pub(super) async fn delete(&self, id: &ObjectId, uid: &str) -> Result<(), Failure> {
+    async fn delete_one(&self, one: &Prune) -> Result<(), RequestError> {
         let options = json!({
             "apiVersion": "v1", "kind": "DeleteOptions",
-            "propagationPolicy": "Background", "preconditions": {"uid": uid},
+            "propagationPolicy": "Background", "preconditions": {"uid": one.uid},
         });
-        match request::delete(&self.context.client, &self.path(id), &options).await {
-            Err(error) if !error.is_not_found() && !error.is_conflict() => {
-                Err(Failure::to("delete an object")(error))
-            }
-            Ok(()) | Err(_) => Ok(()),
-        }
+        request::delete(&self.context.client, &self.objects.path(&one.id), &options).await
     }
 
     /// Writes the status, if it is another.

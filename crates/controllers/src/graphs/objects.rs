@@ -34,6 +34,8 @@ pub(super) struct Objects {
 #[derive(Default)]
 struct Shared {
     feeds: BTreeMap<Gvk, Weak<Following>>,
+    /// Where objects are of the kinds that were ever followed.
+    places: BTreeMap<Gvk, Resource>,
     /// By the uid of the instance.
     instances: BTreeMap<String, Observed>,
     /// Whose each is: the uid of the instance, and the node.
@@ -92,6 +94,7 @@ impl Objects {
         if let Some(interest) = shared.feeds.get(gvk).and_then(Interest::find) {
             return interest;
         }
+        shared.places.insert(gvk.clone(), resource.clone());
         let (all, of) = (self.clone(), gvk.clone());
         let interest = Interest::start(&self.tasks, |telling| async move {
             all.run(of, resource, telling).await;
@@ -210,6 +213,16 @@ impl Objects {
         for listener in shared.listeners.values() {
             listener.add(instance.clone());
         }
+    }
+
+    /// The path of an object. Every kind that is observed or applied was followed.
+    pub(super) fn path(&self, id: &ObjectId) -> String {
+        let shared = self.shared.lock();
+        let place = shared.places.get(&id.gvk);
+        let key = ObjectKey::new(&id.namespace, &id.name);
+        place
+            .map(|place| place.object_path(&key))
+            .unwrap_or_default()
     }
 
     /// What there is for an instance.

@@ -17,7 +17,7 @@ use futures::{StreamExt, stream};
 
 use super::admission::{self, Health, Passed};
 use super::externals::{Sight, Who};
-use super::instance::{PRODUCT, Subject};
+use super::instance::{AT_ONCE, PRODUCT, Subject};
 use super::memory::Memory;
 use super::report::{self, Ended, Hindrances};
 use crate::queue::{Failure, Next};
@@ -41,8 +41,6 @@ struct Pass<'a> {
     lost: Option<RequestError>,
 }
 
-/// So many objects of an instance are applied at once.
-const AT_ONCE: usize = 16;
 /// An object is applied so often in a pass: what it depends on may become another on the way.
 const MOST: usize = 5;
 
@@ -69,7 +67,9 @@ impl Pass<'_> {
         let Course {
             graph, admission, ..
         } = self.course;
-        self.subject.manage(graph, *admission).await?;
+        if let Err(error) = self.subject.manage(graph, *admission).await {
+            return self.unmanaged(error).await;
+        }
         if admission::is_suspended(&self.subject.json) {
             return self.subject.tell(&Ended::Suspended).await;
         }
@@ -85,7 +85,9 @@ impl Pass<'_> {
             let next = memory.after(&plan, &observed);
             if next != *memory {
                 let whose = self.subject.whose();
-                self.subject.memories.remember(&whose, next).await?;
+                if let Err(failure) = self.subject.memories.remember(&whose, next).await {
+                    return self.unkept(failure).await;
+                }
             }
             let applies = plan.apply.iter();
             let applies: Vec<&Apply> = applies.filter(|one| self.may_apply(&one.id)).collect();
@@ -95,6 +97,26 @@ impl Pass<'_> {
             }
             self.apply(&applies).await;
         }
+    }
+
+    async fn unmanaged(&self, error: RequestError) -> Result<Next, Failure> {
+        if error.is_not_found() || error.is_conflict() {
+            // It is gone, or another.
+            return Ok(Next::Rest);
+        }
+        if error.refusal().is_some() {
+            let why = error.to_string();
+            self.subject.tell(&Ended::Unmanaged { why: &why }).await?;
+        }
+        Err(Failure::to("put the finalizer on the instance")(error))
+    }
+
+    async fn unkept(&self, failure: Failure) -> Result<Next, Failure> {
+        if let Some(refusal) = failure.refusal() {
+            let why = refusal.to_string();
+            self.subject.tell(&Ended::Unkept { why: &why }).await?;
+        }
+        Err(failure)
     }
 
     fn observed(&self) -> Observed {
@@ -175,11 +197,11 @@ impl Pass<'_> {
     }
 
     /// Nothing is left to be applied.
-    async fn finish(self, plan: &Plan) -> Result<Next, Failure> {
+    async fn finish(mut self, plan: &Plan) -> Result<Next, Failure> {
         let subject = self.subject;
-        for one in plan.prune.iter().filter(|one| !one.deleting) {
-            subject.delete(&one.id, &one.uid).await?;
-        }
+        let deleted = subject.delete(&plan.prune).await;
+        self.hindered.undeleted = deleted.refused;
+        self.lost = self.lost.or(deleted.lost);
         self.note(plan);
         if let Some(next) = plan.next {
             let at = admission::instant(next);
@@ -193,10 +215,10 @@ impl Pass<'_> {
         };
         let told = subject.tell(&ended).await?;
         match self.lost {
-            // It is applied again, which does no harm if it was.
-            Some(error) => Err(Failure::to("apply an object")(error)),
+            // It is done again, which does no harm if it was.
+            Some(error) => Err(Failure::to("apply or delete an object")(error)),
             // Nothing tells when it would be taken.
-            None if !self.hindered.refused.is_empty() => Ok(Next::Later),
+            None if self.hindered.is_refused() => Ok(Next::Later),
             None => Ok(told),
         }
     }

@@ -24,10 +24,18 @@ pub(super) enum Ended<'a> {
     Unresolved { why: &'a str },
     /// It cannot be seen what there is.
     Unseen { why: &'a str },
+    /// The finalizer and labels cannot be put on it.
+    Unmanaged { why: &'a str },
+    /// What its gates decided cannot be kept, and so nothing is made of it.
+    Unkept { why: &'a str },
     /// The owner said so.
     Suspended,
     /// It is being deleted.
-    Deleting { waits_for: &'a [ObjectId] },
+    Deleting {
+        waits_for: &'a [ObjectId],
+        /// What may not be deleted, and why.
+        undeleted: &'a BTreeMap<ObjectId, String>,
+    },
 }
 
 /// What kept a pass from doing more.
@@ -37,6 +45,8 @@ pub(super) struct Hindrances {
     pub(super) refused: BTreeMap<ObjectId, String>,
     /// What was sent, and whether it was applied is not known.
     pub(super) unsure: BTreeMap<ObjectId, Content>,
+    /// What is not wanted any more and may not be deleted, and why.
+    pub(super) undeleted: BTreeMap<ObjectId, String>,
     /// Nodes whose objects cannot be seen, and why.
     pub(super) unseen: BTreeMap<NodeIndex, String>,
 }
@@ -55,6 +65,8 @@ pub(super) fn status(instance: &Value, ended: &Ended<'_>, now: Time) -> Value {
         Ended::Planned { plan, .. } => plan.status.value.as_object().cloned().unwrap_or_default(),
         Ended::Unresolved { .. }
         | Ended::Unseen { .. }
+        | Ended::Unmanaged { .. }
+        | Ended::Unkept { .. }
         | Ended::Suspended
         | Ended::Deleting { .. } => before.as_object().cloned().unwrap_or_default(),
     };
@@ -75,7 +87,10 @@ pub(super) fn status(instance: &Value, ended: &Ended<'_>, now: Time) -> Value {
 fn state(ended: &Ended<'_>) -> &'static str {
     match ended {
         Ended::Deleting { .. } => "DELETING",
-        Ended::Unresolved { .. } | Ended::Unseen { .. } => "ERROR",
+        Ended::Unresolved { .. }
+        | Ended::Unseen { .. }
+        | Ended::Unmanaged { .. }
+        | Ended::Unkept { .. } => "ERROR",
         Ended::Suspended => "IN_PROGRESS",
         Ended::Planned { plan, hindered, .. } => {
             match (
@@ -92,7 +107,13 @@ fn state(ended: &Ended<'_>) -> &'static str {
 
 /// Whether something will not come right by waiting.
 pub(super) fn is_wrong(plan: &Plan, hindered: &Hindrances) -> bool {
-    let hindered = !hindered.refused.is_empty() || !hindered.unseen.is_empty();
+    let Hindrances {
+        refused,
+        undeleted,
+        unseen,
+        unsure: _,
+    } = hindered;
+    let hindered = !refused.is_empty() || !undeleted.is_empty() || !unseen.is_empty();
     hindered || plan.nodes.iter().any(failed)
 }
 
@@ -134,6 +155,17 @@ fn conditions(instance: &Value, ended: &Ended<'_>) -> Vec<Condition> {
             Condition::fails(RESOLVED, "ResolutionFailed", why),
             Condition::unknown(RESOURCES, "AwaitingReconciliation", ""),
         ],
+        Ended::Unmanaged { why } => vec![
+            Condition::fails(MANAGED, "ManagementFailed", why),
+            resolved,
+            Condition::unknown(RESOURCES, "AwaitingReconciliation", ""),
+        ],
+        Ended::Unkept { why } => {
+            let message = format!("what gates decided cannot be kept: {why}");
+            let unknown = Condition::unknown(RESOURCES, "AwaitingReconciliation", "");
+            let unkept = Condition::fails(PROPAGATED, GATE_ERROR, &message);
+            vec![managed, resolved, unknown, unkept]
+        }
         Ended::Unseen { why } => {
             let unseen = Condition::unknown(RESOURCES, "CannotObserve", why);
             vec![managed, resolved, unseen]
@@ -143,12 +175,15 @@ fn conditions(instance: &Value, ended: &Ended<'_>) -> Vec<Condition> {
             let suspended = Condition::fails(RESOURCES, "ReconciliationSuspended", message);
             vec![managed, resolved, suspended]
         }
-        Ended::Deleting { waits_for } => {
+        Ended::Deleting {
+            waits_for,
+            undeleted,
+        } => {
             let names: Vec<String> = waits_for.iter().map(ToString::to_string).collect();
-            let message = match names.as_slice() {
-                [] => String::new(),
-                names => format!("waits until these are gone: {}", names.join(", ")),
-            };
+            let waits = (!names.is_empty())
+                .then(|| format!("waits until these are gone: {}", names.join(", ")));
+            let said: Vec<String> = waits.into_iter().chain(refusals(undeleted)).collect();
+            let message = said.join("; ");
             let under = Condition::unknown(RESOURCES, "UnderDeletion", &message);
             vec![managed, resolved, under]
         }
@@ -178,6 +213,8 @@ fn aside(ended: &Ended<'_>) -> Vec<Condition> {
         Ended::Planned { .. }
         | Ended::Unresolved { .. }
         | Ended::Unseen { .. }
+        | Ended::Unmanaged { .. }
+        | Ended::Unkept { .. }
         | Ended::Suspended
         | Ended::Deleting { .. } => Vec::new(),
     }
@@ -185,8 +222,9 @@ fn aside(ended: &Ended<'_>) -> Vec<Condition> {
 
 fn resources(graph: &Graph, plan: &Plan, hindered: &Hindrances) -> Condition {
     let mut said: Vec<String> = Vec::new();
-    let refusals = hindered.refused.iter();
-    said.extend(refusals.map(|(id, why)| format!("{id} was refused: {why}")));
+    let refused = hindered.refused.iter();
+    said.extend(refused.map(|(id, why)| format!("{id} was refused: {why}")));
+    said.extend(refusals(&hindered.undeleted));
     let unsure = hindered.unsure.keys();
     said.extend(unsure.map(|id| format!("whether {id} was applied is not known")));
     for (index, node) in graph.indexed() {
@@ -218,6 +256,12 @@ fn resources(graph: &Graph, plan: &Plan, hindered: &Hindrances) -> Condition {
         false => "NotReady",
     };
     Condition::fails(RESOURCES, reason, &said.join("; "))
+}
+
+/// What may not be deleted, and why.
+fn refusals(undeleted: &BTreeMap<ObjectId, String>) -> impl Iterator<Item = String> {
+    let all = undeleted.iter();
+    all.map(|(id, why)| format!("{id} may not be deleted: {why}"))
 }
 
 /// What gates keep back of a node.
@@ -298,5 +342,14 @@ fn unready(why: &Unready) -> String {
             observed,
             generation,
         } => format!("its status is of generation {observed}, and it is at {generation}"),
+    }
+}
+
+// === impl Hindrances ===
+
+impl Hindrances {
+    /// Whether the API said no to something.
+    pub(super) fn is_refused(&self) -> bool {
+        !self.refused.is_empty() || !self.undeleted.is_empty()
     }
 }

@@ -136,7 +136,9 @@ pub(super) fn surplus<'r>(
     let used = |one: &Revision| {
         let at = one.point();
         // The number may be one that it had before its definition was deleted and made again.
-        in_use.iter().any(|used| used.number == at.number || used.hash == at.hash)
+        in_use
+            .iter()
+            .any(|used| used.number == at.number || used.hash == at.hash)
     };
     old.filter(move |revision| !used(revision))
 }

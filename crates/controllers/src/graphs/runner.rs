@@ -337,7 +337,6 @@ impl Runner {
             key: key.clone(),
             json,
             definition: self.serving.borrow().definition.clone(),
-            places: self.watching.places(),
             latest: self.latest.clone(),
             passes: self.passes.clone(),
             dirty: self.dirty.clone(),
@@ -347,7 +346,8 @@ impl Runner {
     fn start(&mut self, key: ObjectKey) {
         let newest = self.instances.get(&key);
         let newest = newest.map(|kept| self.latest.newest(&kept.json));
-        let Some((json, task)) = newest.and_then(|json| Some((json.clone(), self.task(&key, &json)?)))
+        let Some((json, task)) =
+            newest.and_then(|json| Some((json.clone(), self.task(&key, &json)?)))
         else {
             self.work.skip(key);
             return;

@@ -2,6 +2,7 @@ mod crashes;
 mod externals;
 mod items;
 mod pauses;
+mod refusals;
 mod remade;
 mod rollouts;
 mod sights;
@@ -17,9 +18,10 @@ use deltaplane_client::{ObjectKey, Resource};
 use deltaplane_controllers::Context;
 use deltaplane_controllers::graphs::{self, Mode, api};
 use deltaplane_runtime::Tasks;
+use http::Method;
 use serde_json::{Value, json};
 
-use crate::world::{World, condition, config_maps, counting, forbidding, secrets};
+use crate::world::{World, condition, config_maps, counting, forbidding, refusing, secrets};
 
 /// Graphs that run in a world.
 struct Graphs {
@@ -115,6 +117,18 @@ impl Graphs {
     async fn restart(&mut self) {
         self.tasks.shutdown(GRACE).await.expect("a clean end");
         (self.tasks, self.requests) = run(&self.world);
+    }
+
+    /// Goes on with a client that may not do something, for as long as the answer says so.
+    async fn restart_refused(
+        &mut self,
+        what: impl Fn(&Method, &str) -> bool + Clone + Send + 'static,
+    ) -> Arc<AtomicBool> {
+        self.tasks.shutdown(GRACE).await.expect("a clean end");
+        let refused = Arc::new(AtomicBool::new(true));
+        let client = refusing(self.world.client.clone(), what, refused.clone());
+        (self.tasks, self.requests) = run_with(client);
+        refused
     }
 
     async fn define(&self, definition: Value) {

@@ -16,7 +16,7 @@ use deltaplane_runtime::clock::Hand;
 use deltaplane_runtime::{Clock, Readiness, Tasks};
 use deltaplane_store::{Embedded, Options, Store};
 use futures::StreamExt;
-use http::{Request, Response};
+use http::{Method, Request, Response};
 use kube::Client;
 use kube::client::Body;
 use serde_json::{Value, json};
@@ -311,12 +311,22 @@ pub(crate) fn forbidding(
     plural: &'static str,
     forbidden: Arc<AtomicBool>,
 ) -> Client {
+    let following =
+        move |method: &Method, path: &str| method == Method::GET && path.ends_with(plural);
+    refusing(client, following, forbidden)
+}
+
+/// A client like this one, that may not do something while `forbidden` says so.
+pub(crate) fn refusing(
+    client: Client,
+    what: impl Fn(&Method, &str) -> bool + Clone + Send + 'static,
+    forbidden: Arc<AtomicBool>,
+) -> Client {
     let service = tower::service_fn(move |request: Request<Body>| {
+        let refused = what(request.method(), request.uri().path());
         let (client, forbidden) = (client.clone(), forbidden.clone());
         async move {
-            let path = request.uri().path();
-            let following = request.method() == http::Method::GET && path.ends_with(plural);
-            if following && forbidden.load(Ordering::SeqCst) {
+            if refused && forbidden.load(Ordering::SeqCst) {
                 let status = json!({"code": 403, "reason": "Forbidden", "message": "no"});
                 let mut answer = Response::new(Body::from(status.to_string().into_bytes()));
                 *answer.status_mut() = http::StatusCode::FORBIDDEN;

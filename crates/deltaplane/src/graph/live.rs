@@ -23,8 +23,8 @@ use super::tree::Output;
 use crate::args::Environment;
 use crate::client::{Hub, zone_objects};
 use crate::rollout::{
-    DefinitionName, InstanceName, Revision, RolloutError, Screen, Seen, key, objects,
-    read_seen, served,
+    DefinitionName, InstanceName, Revision, RolloutError, Screen, Seen, key, objects, read_seen,
+    served,
 };
 use crate::said::Said;
 

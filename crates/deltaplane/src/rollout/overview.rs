@@ -353,9 +353,7 @@ fn standing(instance: &Value, seen: &Seen, ready: bool, hold: Hold) -> Standing 
             Stage::Started | Stage::Admitted | Stage::Arrived => Standing::Current,
         },
         // It is still on its way to what was the target before.
-        Some(admission)
-            if admission.stage == Stage::Admitted && !ready && hold == Hold::Free =>
-        {
+        Some(admission) if admission.stage == Stage::Admitted && !ready && hold == Hold::Free => {
             under_way
         }
         Some(_) => match hold {

@@ -121,9 +121,9 @@ pub(super) fn of_instance(seen: &Seen, overview: &Overview, row: &Row) -> Vec<Re
 
 /// How an instance stands, and what its conditions say.
 fn of_row(seen: &Seen, row: &Row) -> Reason {
-    let at = row.admission.map_or_else(String::new, |one| {
-        format!(" at revision {}", one.at.number)
-    });
+    let at = row
+        .admission
+        .map_or_else(String::new, |one| format!(" at revision {}", one.at.number));
     let what = match row.standing {
         Standing::Failed => format!("failed{at}"),
         Standing::Updating if row.ready => format!("on the way{at}, not looked at yet"),

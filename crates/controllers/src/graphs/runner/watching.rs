@@ -21,10 +21,9 @@ pub(super) struct Watching {
     objects: Objects,
     memories: Memories,
     catalog: Arc<Catalog>,
-    /// Where objects of these kinds are: of the graph, of all that came before it, and of all that
-    /// instances say they have objects of.
-    places: Arc<BTreeMap<Gvk, Resource>>,
-    interests: BTreeMap<Gvk, Followed>,
+    /// Of the graph, of all that came before it, and of all that instances say they have objects
+    /// of.
+    kinds: BTreeMap<Gvk, Followed>,
     /// What gates remember of instances.
     memory: Option<Followed>,
 }
@@ -54,14 +53,9 @@ impl Watching {
             objects,
             memories,
             catalog,
-            places: Arc::default(),
-            interests: BTreeMap::new(),
+            kinds: BTreeMap::new(),
             memory: None,
         }
-    }
-
-    pub(super) fn places(&self) -> Arc<BTreeMap<Gvk, Resource>> {
-        self.places.clone()
     }
 
     pub(super) fn set_catalog(&mut self, catalog: Arc<Catalog>) {
@@ -75,13 +69,13 @@ impl Watching {
         instances: impl Iterator<Item = &'i Value>,
         remembers: bool,
     ) {
-        self.places = Arc::new(places.clone());
-        instances.for_each(|instance| self.add_kinds_of(instance));
-        let places = self.places.clone();
-        self.interests.retain(|gvk, _| places.contains_key(gvk));
-        for (gvk, place) in &*places {
+        // What is followed still, goes on.
+        let before = std::mem::take(&mut self.kinds);
+        for (gvk, place) in places {
             self.add(gvk, place);
         }
+        instances.for_each(|instance| self.add_kinds_of(instance));
+        drop(before);
         let memory = || Followed::new(self.memories.recall());
         self.memory = match remembers {
             true => self.memory.take().or_else(|| Some(memory())),
@@ -90,10 +84,8 @@ impl Watching {
     }
 
     fn add(&mut self, gvk: &Gvk, place: &Resource) {
-        if !self.interests.contains_key(gvk) {
-            let interest = self.objects.follow(gvk, place.clone());
-            self.interests.insert(gvk.clone(), Followed::new(interest));
-        }
+        let interest = self.objects.follow(gvk, place.clone());
+        self.kinds.insert(gvk.clone(), Followed::new(interest));
     }
 
     /// Follows the kinds that an instance says it has objects of, too.
@@ -108,12 +100,11 @@ impl Watching {
             let place = served.resource.clone();
             let gvk = Gvk::new(group, &place.version, kind);
             self.add(&gvk, &place);
-            Arc::make_mut(&mut self.places).insert(gvk, place);
         }
     }
 
     fn of(&self, group: &str, kind: &str) -> Option<&Followed> {
-        let mut all = self.interests.iter();
+        let mut all = self.kinds.iter();
         let (_, followed) = all.find(|(gvk, _)| gvk.group == group && gvk.kind == kind)?;
         Some(followed)
     }
@@ -131,7 +122,7 @@ impl Watching {
         }
         let nodes = graph.into_iter().flat_map(Graph::nodes);
         for node in nodes.filter(|node| !node.is_external()) {
-            let followed = self.interests.get(node.gvk());
+            let followed = self.kinds.get(node.gvk());
             sight = sight.and(followed.map_or(Sight::Partial, Followed::sight));
         }
         if graph.is_some_and(has_gates) {
@@ -158,12 +149,12 @@ impl Watching {
 
     /// Looks how it all stands.
     pub(super) fn look(&mut self) {
-        let all = self.interests.values_mut().chain(&mut self.memory);
+        let all = self.kinds.values_mut().chain(&mut self.memory);
         all.for_each(Followed::look);
     }
 
     fn all(&self) -> impl Iterator<Item = &Followed> {
-        self.interests.values().chain(&self.memory)
+        self.kinds.values().chain(&self.memory)
     }
 }
 

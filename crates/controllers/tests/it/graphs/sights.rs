@@ -35,7 +35,9 @@ async fn a_kind_that_may_not_be_followed_stops_who_needs_it() {
     assert!(shown.contains("cannot follow /api/v1/secrets"), "{shown}");
     // Those that have not moved go on where they are, and can be deleted.
     let forged = json!({"data": {"greeting": "forged"}});
-    graphs.change(&config_maps(), &key("b-second"), forged).await;
+    graphs
+        .change(&config_maps(), &key("b-second"), forged)
+        .await;
     graphs.until_says("b", "hi!").await;
     graphs.world.delete(&shops(), &key("c"), "Background").await;
     graphs.world.until_gone(&shops(), &key("c")).await;
@@ -66,7 +68,9 @@ async fn a_group_that_does_not_answer_keeps_the_end_of_those_with_objects_of_it(
     graphs.open("a").await;
     let world = &graphs.world;
     world.until(&deployments, &key("a-second"), |_| true).await;
-    world.delete(&api::definitions(), &rgd(), "Background").await;
+    world
+        .delete(&api::definitions(), &rgd(), "Background")
+        .await;
     graphs.tasks.shutdown(GRACE).await.expect("a clean end");
     let forbidden = Arc::new(AtomicBool::new(true));
     let client = forbidding(graphs.world.client.clone(), "/apps/v1", forbidden.clone());

@@ -1,0 +1,103 @@
+//! What the API does not allow is told, and stops nothing else.
+
+use super::*;
+
+impl Graphs {
+    /// An instance that says this of something that stands like that.
+    async fn until_told(&self, name: &str, r#type: &str, reason: &str, message: &str) {
+        let is = |object: &Value| {
+            let all = object["status"]["conditions"].as_array();
+            let mut all = all.into_iter().flatten();
+            all.any(|one| {
+                let said = one["message"].as_str().unwrap_or_default();
+                one["type"] == r#type && one["reason"] == reason && said.contains(message)
+            })
+        };
+        self.world.until(&shops(), &key(name), is).await;
+    }
+}
+
+fn is_patch(method: &Method, path: &str, of: &str) -> bool {
+    method == Method::PATCH && path.contains(of) && !path.ends_with("/status")
+}
+
+#[tokio::test]
+async fn an_instance_whose_finalizer_is_refused_says_so_and_makes_nothing() {
+    let mut graphs = Graphs::start().await;
+    graphs.define(definition()).await;
+    let refused = graphs
+        .restart_refused(|method, path| is_patch(method, path, "/shops/a"))
+        .await;
+    graphs.world.create(&shops(), shop("a")).await;
+    graphs
+        .until_told("a", "InstanceManaged", "ManagementFailed", "no (403")
+        .await;
+    graphs.active("b").await;
+    let made = graphs.world.get(&config_maps(), &key("a-first")).await;
+    assert_eq!(made, None);
+    refused.store(false, Ordering::SeqCst);
+    graphs.open("a").await;
+    graphs.until_state("a", "ACTIVE").await;
+    graphs.end().await;
+}
+
+#[tokio::test]
+async fn what_gates_decided_is_kept_before_anything_is_made() {
+    let mut graphs = Graphs::rooms_of("hi").await;
+    let refused = graphs
+        .restart_refused(|method, path| is_patch(method, path, "/secrets/"))
+        .await;
+    let change = json!({"spec": {"greeting": "ho"}});
+    graphs.change(&shops(), &key("shop"), change).await;
+    graphs
+        .until_told(
+            "shop",
+            "ResourcesPropagated",
+            "GateError",
+            "cannot be kept: ",
+        )
+        .await;
+    assert_eq!(graphs.greetings().await, ["hi", "hi", "hi"]);
+    refused.store(false, Ordering::SeqCst);
+    for name in ["a", "b", "c"] {
+        graphs.approve(name, "ho").await;
+    }
+    graphs.until_state("shop", "ACTIVE").await;
+    graphs.end().await;
+}
+
+#[tokio::test]
+async fn what_may_not_be_deleted_keeps_nothing_else_from_it() {
+    let mut graphs = Graphs::start().await;
+    let mut graph = definition();
+    graphs.define(graph.clone()).await;
+    graphs.active("a").await;
+    let refused = graphs
+        .restart_refused(|method, path| method == Method::DELETE && path.contains("configmaps"))
+        .await;
+    graph["spec"]["schema"]["status"]["greets"] = json!("${first.data.greeting}");
+    let resources = graph["spec"]["resources"].as_array_mut();
+    resources.expect("a list").drain(1..);
+    graphs.redefine(&graph).await;
+    graphs.world.until_gone(&services(), &key("a-second")).await;
+    let why = "ConfigMap default/a-second may not be deleted: ";
+    graphs
+        .until_told("a", "ResourcesReady", "NotReady", why)
+        .await;
+    graphs.world.delete(&shops(), &key("a"), "Background").await;
+    graphs
+        .until_told(
+            "a",
+            "ResourcesReady",
+            "UnderDeletion",
+            "may not be deleted: ",
+        )
+        .await;
+    refused.store(false, Ordering::SeqCst);
+    graphs.world.until_gone(&shops(), &key("a")).await;
+    for name in ["a-first", "a-second"] {
+        let left = graphs.world.get(&config_maps(), &key(name)).await;
+        assert_eq!(left, None, "{name}");
+    }
+    graphs.end().await;
+}
