@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
+use deltaplane_expr::Timestamp;
 use serde_json::Value as Json;
 
 use crate::digest::hex;
@@ -40,7 +41,14 @@ pub struct Live {
     /// Whether somebody knows if that is intact; otherwise it is found out by who owns its fields.
     pub sure: bool,
     owned: OnceLock<bool>,
-    body: Body,
+    json: Arc<Json>,
+    /// What the manager of graphs applied, as the API has it down: written, since it is asked for
+    /// seldom, and would be the larger part of most objects otherwise.
+    fields: Option<Arc<[u8]>>,
+    /// When it was last written, but for its subresources.
+    pub(crate) written: Option<Timestamp>,
+    /// When anything of it was.
+    pub(crate) touched: Option<Timestamp>,
 }
 
 /// How an object stands to what was applied to it.
@@ -58,13 +66,6 @@ pub struct Content(String);
 /// Whose an object is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Owner(pub String);
-
-/// JSON that is parsed when somebody looks at it.
-#[derive(Clone, Debug)]
-enum Body {
-    Parsed(Arc<Json>),
-    Text(Box<[u8]>, OnceLock<Json>),
-}
 
 // === impl Observed ===
 
@@ -116,17 +117,11 @@ impl fmt::Display for ObjectId {
 // === impl Live ===
 
 impl Live {
-    /// An object that is read when an expression looks at it. What is not JSON is null.
-    pub fn new(id: ObjectId, body: Box<[u8]>) -> Self {
-        Self::with(id, Body::Text(body, OnceLock::new()))
-    }
-
-    /// An object that was read already.
-    pub fn parsed(id: ObjectId, json: Json) -> Self {
-        Self::with(id, Body::Parsed(Arc::new(json)))
-    }
-
-    fn with(id: ObjectId, body: Body) -> Self {
+    /// An object that was read. Who applied what to it is not shown to expressions.
+    pub fn parsed(id: ObjectId, mut json: Json) -> Self {
+        let metadata = json.get_mut("metadata").and_then(Json::as_object_mut);
+        let managers = metadata.and_then(|metadata| metadata.remove("managedFields"));
+        let managers = managers.unwrap_or_default();
         Self {
             id,
             uid: String::new(),
@@ -135,16 +130,19 @@ impl Live {
             applied: None,
             sure: true,
             owned: OnceLock::new(),
-            body,
+            json: Arc::new(json),
+            fields: fields(&managers).map(Arc::from),
+            written: last(&managers, |entry| entry["subresource"].is_null()),
+            touched: last(&managers, |_| true),
         }
     }
 
     /// Whether the manager still owns all that it applied, which was this. It is the same for each
     /// that has the content of [`Self::applied`].
-    pub(crate) fn is_owned(&self, manager: &str, applied: impl FnOnce() -> Json) -> bool {
+    pub(crate) fn is_owned(&self, applied: impl FnOnce() -> Json) -> bool {
         *self.owned.get_or_init(|| {
-            let fields = self.fields_of(manager);
-            fields.is_some_and(|fields| owned::holds(fields, &applied()))
+            let fields = self.read_fields();
+            fields.is_some_and(|fields| owned::holds(&fields, &applied()))
         })
     }
 
@@ -153,27 +151,20 @@ impl Live {
         let known = self.sure || self.owned.get() == Some(&true);
         let applied = self.applied.as_ref();
         applied.filter(|applied| known && applied.intact)?;
-        let fields = self.fields_of(labels::MANAGER)?;
-        Some(owned::extract(fields, self.json()))
+        Some(owned::extract(&self.read_fields()?, self.json()))
     }
 
-    fn fields_of(&self, manager: &str) -> Option<&Json> {
-        let mut managers = self.json()["metadata"]["managedFields"].as_array()?.iter();
-        let ours = managers.find(|entry| {
-            entry["manager"] == manager
-                && entry["operation"] == "Apply"
-                && entry["subresource"].is_null()
-        });
-        ours.map(|entry| &entry["fieldsV1"])
+    /// What the manager of graphs applied, as the API has it down.
+    pub fn fields(&self) -> Option<&[u8]> {
+        self.fields.as_deref()
+    }
+
+    fn read_fields(&self) -> Option<Json> {
+        serde_json::from_slice(self.fields()?).ok()
     }
 
     pub fn json(&self) -> &Json {
-        match &self.body {
-            Body::Parsed(json) => json,
-            Body::Text(text, parsed) => {
-                parsed.get_or_init(|| serde_json::from_slice(text).unwrap_or(Json::Null))
-            }
-        }
+        &self.json
     }
 
     /// Its status is that of an earlier generation: the two, if it says so.
@@ -183,6 +174,23 @@ impl Live {
         let observed = json["status"]["observedGeneration"].as_i64()?;
         (observed < generation).then_some((observed, generation))
     }
+}
+
+/// The fields of the manager of graphs among those of all managers.
+fn fields(managers: &Json) -> Option<Vec<u8>> {
+    let ours = managers.as_array()?.iter().find(|entry| {
+        entry["manager"] == labels::MANAGER
+            && entry["operation"] == "Apply"
+            && entry["subresource"].is_null()
+    })?;
+    serde_json::to_vec(&ours["fieldsV1"]).ok()
+}
+
+/// When the last of some managers wrote.
+fn last(managers: &Json, which: impl Fn(&Json) -> bool) -> Option<Timestamp> {
+    let all = managers.as_array().into_iter().flatten();
+    let times = all.filter(|entry| which(entry)).map(|entry| &entry["time"]);
+    times.filter_map(|time| Timestamp::parse(time.as_str()?)).max()
 }
 
 // === impl Content ===

@@ -14,7 +14,7 @@ use super::kinds::Kinds;
 /// All of them. Cheap to clone.
 #[derive(Clone)]
 pub(super) struct Compiled {
-    kinds: Arc<tokio::sync::Mutex<Kinds>>,
+    kinds: Arc<Kinds>,
     /// By the name of the definition, and by what it says.
     graphs: Arc<Mutex<BTreeMap<String, BTreeMap<Said, Entry>>>>,
 }
@@ -41,7 +41,7 @@ struct Entry {
 impl Compiled {
     pub(super) fn new(kinds: Kinds) -> Self {
         Self {
-            kinds: Arc::new(tokio::sync::Mutex::new(kinds)),
+            kinds: Arc::new(kinds),
             graphs: Arc::default(),
         }
     }
@@ -53,10 +53,7 @@ impl Compiled {
         catalog: &Catalog,
     ) -> Result<Arc<Graph>, Uncompiled> {
         let definition = Definition::read(object).map_err(Uncompiled::Wrong)?;
-        let with = {
-            let mut kinds = self.kinds.lock().await;
-            kinds.look_up(definition.kinds(), catalog).await
-        };
+        let with = self.kinds.look_up(definition.kinds(), catalog).await;
         let unavailable = |(gvk, lookup): (&Gvk, &Lookup)| match lookup {
             Lookup::Unavailable(why) => Some(format!("{gvk} cannot be looked at now: {why}")),
             Lookup::Known(_) | Lookup::Absent => None,

@@ -9,6 +9,7 @@ use deltaplane_client::{Catalog, RequestError, request};
 use deltaplane_graph::{Gvk, Known, Lookup};
 use deltaplane_schema::Definitions;
 use kube::Client;
+use parking_lot::Mutex;
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -17,9 +18,18 @@ pub(super) struct Kinds {
     client: Client,
     /// Told when the API serves others.
     stale: Arc<AtomicBool>,
+    read: Mutex<Read>,
+}
+
+/// Not held while something is asked for: one document that does not come keeps nobody waiting but
+/// those who need it.
+#[derive(Default)]
+struct Read {
     /// Where the documents are; nothing if that has to be asked for.
-    index: Option<BTreeMap<String, String>>,
-    documents: BTreeMap<String, Document>,
+    index: Option<Arc<BTreeMap<String, String>>>,
+    /// How often the API served others.
+    changes: usize,
+    documents: BTreeMap<String, Arc<Document>>,
 }
 
 /// The kinds of a group and version.
@@ -63,19 +73,20 @@ impl Kinds {
         Self {
             client,
             stale,
-            index: None,
-            documents: BTreeMap::new(),
+            read: Mutex::default(),
         }
     }
 
     /// What is known of these kinds.
     pub(super) async fn look_up(
-        &mut self,
+        &self,
         wanted: impl IntoIterator<Item = Gvk>,
         catalog: &Catalog,
     ) -> BTreeMap<Gvk, Lookup> {
         if self.stale.swap(false, Ordering::AcqRel) {
-            self.index = None;
+            let mut read = self.read.lock();
+            read.index = None;
+            read.changes += 1;
         }
         let mut found = BTreeMap::new();
         for gvk in wanted {
@@ -86,7 +97,7 @@ impl Kinds {
         found
     }
 
-    async fn one(&mut self, gvk: &Gvk, catalog: &Catalog) -> Result<Lookup, RequestError> {
+    async fn one(&self, gvk: &Gvk, catalog: &Catalog) -> Result<Lookup, RequestError> {
         let Some(served) = catalog.kind(&gvk.api_version(), &gvk.kind) else {
             let group_version = gvk.api_version();
             return Ok(match catalog.failures.get(&group_version) {
@@ -101,24 +112,40 @@ impl Kinds {
         let Some(address) = self.index().await?.get(&name).cloned() else {
             return Ok(Lookup::Absent);
         };
-        let fresh = self.documents.get(&name);
-        if fresh.is_none_or(|document| document.address != address) {
-            let document = self.read(address, gvk, catalog).await?;
-            self.documents.insert(name.clone(), document);
-        }
-        let known = self.documents[&name].kinds.get(&gvk.kind);
+        let fresh = self.read.lock().documents.get(&name).cloned();
+        let document = match fresh.filter(|document| document.address == address) {
+            Some(fresh) => fresh,
+            None => {
+                let document = Arc::new(self.read(address, gvk, catalog).await?);
+                let mut read = self.read.lock();
+                read.documents.insert(name, document.clone());
+                document
+            }
+        };
+        let known = document.kinds.get(&gvk.kind);
         let lookup = known.map_or(Lookup::Absent, |known| Lookup::Known(known.clone()));
         tracing::trace!(%gvk, resource = %served.resource, "looked up");
         Ok(lookup)
     }
 
-    async fn index(&mut self) -> Result<&BTreeMap<String, String>, RequestError> {
-        if self.index.is_none() {
-            let index: Index = request::get(&self.client, "/openapi/v3").await?;
-            let paths = index.paths.into_iter();
-            self.index = Some(paths.map(|(path, place)| (path, place.address)).collect());
+    async fn index(&self) -> Result<Arc<BTreeMap<String, String>>, RequestError> {
+        let changes = {
+            let read = self.read.lock();
+            if let Some(index) = &read.index {
+                return Ok(index.clone());
+            }
+            read.changes
+        };
+        let index: Index = request::get(&self.client, "/openapi/v3").await?;
+        let paths = index.paths.into_iter();
+        let index: BTreeMap<_, _> = paths.map(|(path, place)| (path, place.address)).collect();
+        let index = Arc::new(index);
+        let mut read = self.read.lock();
+        // What was asked for before the API served others is old.
+        if read.changes == changes {
+            read.index = Some(index.clone());
         }
-        Ok(self.index.get_or_insert_default())
+        Ok(index)
     }
 
     async fn read(

@@ -11,7 +11,7 @@ use std::sync::{Arc, Weak};
 
 use deltaplane_client::{Cache, Event, Feed, Item, ObjectKey, Query, Resource};
 use deltaplane_graph::Gvk;
-use deltaplane_graph::labels::{self, MANAGER};
+use deltaplane_graph::labels;
 use deltaplane_graph::observed::{Applied, Content, Live, ObjectId, Observed, Owner};
 use deltaplane_runtime::TaskGroup;
 use futures::StreamExt;
@@ -146,8 +146,8 @@ impl Objects {
 
     /// The API answered this to a write.
     pub(super) fn written(&self, gvk: &Gvk, json: Value) {
-        let fields = fields(&json);
         if let Some(told) = Told::of(gvk, json) {
+            let fields = digest(&told.live);
             self.put(told, fields);
         }
     }
@@ -253,7 +253,7 @@ impl Shared {
         let Some(known) = self.written.get(id).filter(|known| known.uid == live.uid) else {
             return live;
         };
-        let intact = fields(live.json()) == Some(known.fields);
+        let intact = digest(&live) == Some(known.fields);
         let mut judged = Live::clone(&live);
         judged.sure = true;
         if let Some(applied) = &mut judged.applied {
@@ -348,13 +348,6 @@ fn is_newer(live: &Live, known: &Live) -> bool {
 }
 
 /// A digest of the fields that we apply, as the API has them down.
-fn fields(json: &Value) -> Option<[u8; 32]> {
-    let managers = json["metadata"]["managedFields"].as_array()?;
-    let ours = managers.iter().find(|entry| {
-        entry["manager"] == MANAGER
-            && entry["operation"] == "Apply"
-            && entry["subresource"].is_null()
-    })?;
-    let text = serde_json::to_vec(&ours["fieldsV1"]).ok()?;
-    Some(Sha256::digest(text).into())
+fn digest(live: &Live) -> Option<[u8; 32]> {
+    live.fields().map(|fields| Sha256::digest(fields).into())
 }

@@ -65,14 +65,14 @@ pub(super) fn since(live: &Live, now: Timestamp) -> Timestamp {
     let list = |json: &'_ Json| json.as_array().map_or(0, Vec::len);
     let conditions = &json["status"]["conditions"];
     let changed = (0..list(conditions)).map(|at| &conditions[at]["lastTransitionTime"]);
-    let fields = &json["metadata"]["managedFields"];
     // Statuses are written again and again; without conditions they are all there is.
-    let counts = |entry: &&Json| entry["subresource"].is_null() || list(conditions) == 0;
-    let entries = (0..list(fields)).map(|at| &fields[at]).filter(counts);
-    let written = entries.map(|entry| &entry["time"]);
+    let written = match list(conditions) {
+        0 => live.touched,
+        _ => live.written,
+    };
     let made = std::iter::once(&json["metadata"]["creationTimestamp"]);
-    let times = made.chain(changed).chain(written).filter_map(time);
-    times.max().unwrap_or(now)
+    let times = made.chain(changed).filter_map(time);
+    times.chain(written).max().unwrap_or(now)
 }
 
 fn standing(live: &Live, unready: Option<Unready>) -> Standing {

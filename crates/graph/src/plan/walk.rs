@@ -286,7 +286,7 @@ impl<'a> Walk<'a> {
         // Only what it was last admitted to, and nothing older.
         let mark = text(&object, &["metadata", "annotations", labels::CONTENT]);
         let same = mark == Some(applied.content.as_str());
-        let owned = || live.is_owned(labels::MANAGER, || object.clone());
+        let owned = || live.is_owned(|| object.clone());
         if !same || (applied.intact && owned()) {
             return false;
         }
@@ -411,7 +411,7 @@ impl<'a> Walk<'a> {
     ) -> Fate {
         match (&fate, live) {
             (Fate::Rest, Some(live)) if !live.sure => {
-                let owned = live.is_owned(labels::MANAGER, || self.object(of, wanted, item));
+                let owned = live.is_owned(|| self.object(of, wanted, item));
                 Fate::of((!owned).then_some(Cause::Drifted))
             }
             _ => fate,
