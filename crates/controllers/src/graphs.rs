@@ -23,6 +23,7 @@ mod instance;
 mod kinds;
 mod memories;
 mod memory;
+mod metrics;
 mod notes;
 mod objects;
 mod pass;
@@ -59,6 +60,8 @@ use objects::Objects;
 use revision::Revision;
 use runner::{Known, Serving};
 use runners::Runners;
+
+pub use metrics::Metrics;
 use troubles::Troubles;
 
 /// What is done with graphs here.
@@ -68,6 +71,13 @@ pub enum Mode {
     Author,
     /// Their instances run.
     Run,
+}
+
+/// How graphs are run.
+#[derive(Clone, Debug)]
+pub struct Running {
+    pub mode: Mode,
+    pub metrics: Metrics,
 }
 
 /// Definitions are compiled and served beside each other.
@@ -88,6 +98,7 @@ struct Graphs {
     /// Whether the API serves other kinds than those that are known.
     stale: Arc<AtomicBool>,
     runners: Runners,
+    metrics: Metrics,
 }
 
 /// What there is of one definition.
@@ -110,7 +121,8 @@ pub async fn install(client: &kube::Client) -> Result<(), RequestError> {
 }
 
 /// Runs graphs until told to stop. What it starts belongs to `tasks`.
-pub async fn run(context: Context, mode: Mode, tasks: TaskGroup, stop: Stop) {
+pub async fn run(context: Context, running: Running, tasks: TaskGroup, stop: Stop) {
+    let Running { mode, metrics } = running;
     let Context { client, pace } = context.clone();
     let (discovery, follower) = deltaplane_client::discovery::follow(client.clone(), pace);
     let stale = Arc::new(AtomicBool::new(false));
@@ -122,6 +134,7 @@ pub async fn run(context: Context, mode: Mode, tasks: TaskGroup, stop: Stop) {
         compiled: Compiled::new(Kinds::new(client, stale.clone())),
         stale,
         runners: Runners::default(),
+        metrics,
         context,
         mode,
         tasks,
@@ -369,7 +382,7 @@ impl Graphs {
             places: Arc::new(places),
             revisions: Revisions::new(graphs),
         };
-        self.publish(resource, serving);
+        self.publish(name, resource, serving);
     }
 
     /// Kinds of a definition that it has no graph for, because it is gone, or was never valid, or
@@ -397,11 +410,11 @@ impl Graphs {
                 paused: false,
                 places: Arc::default(),
             };
-            self.publish(resource, serving);
+            self.publish(name, resource, serving);
         }
     }
 
-    fn publish(&self, resource: Resource, serving: Serving) {
+    fn publish(&self, name: &str, resource: Resource, serving: Serving) {
         let Some(serving) = self.runners.publish(resource.clone(), serving) else {
             return;
         };
@@ -411,6 +424,7 @@ impl Graphs {
             externals: self.externals.clone(),
             memories: self.memories.clone(),
             troubles: self.troubles.clone(),
+            counted: self.metrics.of(name),
             discovery: self.discovery.clone(),
             resource,
         };

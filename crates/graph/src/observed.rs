@@ -190,7 +190,9 @@ fn fields(managers: &Json) -> Option<Vec<u8>> {
 fn last(managers: &Json, which: impl Fn(&Json) -> bool) -> Option<Timestamp> {
     let all = managers.as_array().into_iter().flatten();
     let times = all.filter(|entry| which(entry)).map(|entry| &entry["time"]);
-    times.filter_map(|time| Timestamp::parse(time.as_str()?)).max()
+    times
+        .filter_map(|time| Timestamp::parse(time.as_str()?))
+        .max()
 }
 
 // === impl Content ===

@@ -21,7 +21,7 @@ use deltaplane_api::identity::{Identity, MASTERS};
 use deltaplane_apiserver::ApiServer;
 use deltaplane_client::{Feed, Pace, Query, RequestError, Resource, in_process, request};
 use deltaplane_controllers::Context;
-use deltaplane_controllers::graphs::{self, Mode};
+use deltaplane_controllers::graphs::{self, Mode, Running};
 use deltaplane_fleet::kinds::CONTROLLERS;
 use deltaplane_fleet::{
     Fleet, FleetConfig, FleetError, KindOrigins, ObjectZones, Ownership, SYNC_USER, ZonePropagated,
@@ -145,10 +145,14 @@ impl Hub {
             client: controllers.clone(),
             pace: Pace::system(),
         };
+        let running = Running {
+            mode: Mode::Author,
+            metrics: graphs::Metrics::default(),
+        };
         let group = plane.front().group("graph");
-        plane.front().spawn("graphs", |stop| {
-            graphs::run(context, Mode::Author, group, stop)
-        });
+        plane
+            .front()
+            .spawn("graphs", |stop| graphs::run(context, running, group, stop));
         fleet.attach(sync, controllers, plane.front());
         Ok(Self {
             plane,

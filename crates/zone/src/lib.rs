@@ -28,7 +28,7 @@ use deltaplane_border::{Mirror, MirrorConfig, Openings};
 use deltaplane_client::pace::Backoff;
 use deltaplane_client::{ConnectError, Pace, in_process};
 use deltaplane_controllers::Context;
-use deltaplane_controllers::graphs::{self, Mode};
+use deltaplane_controllers::graphs::{self, Mode, Running};
 use deltaplane_controllers::simulator;
 use deltaplane_fleet::kinds::{CONTROLLERS, GROUP};
 use deltaplane_fleet::{LineageError, Ownership, SYNC_USER, follow_definitions, open_lineage};
@@ -153,7 +153,12 @@ impl Zone {
         };
         let plane = opened.start(extensions).await?;
         let client = sync_client(plane.api());
-        spawn_graphs(plane.front(), &controllers(plane.api()), config.simulate);
+        let metrics = graphs::Metrics::default();
+        plane
+            .api()
+            .register_metrics(|registry| metrics.register(registry));
+        let controllers = controllers(plane.api());
+        spawn_graphs(plane.front(), &controllers, config.simulate, metrics);
         let endpoint = Endpoint {
             client,
             api: Arc::new(Embedded(plane.api().clone())),
@@ -213,7 +218,12 @@ fn controllers(api: &ApiServer) -> Client {
 }
 
 /// Runs graphs, and says that their workloads run, if that is asked for.
-fn spawn_graphs(tasks: &Tasks, client: &Client, simulate: Option<SimulatorConfig>) {
+fn spawn_graphs(
+    tasks: &Tasks,
+    client: &Client,
+    simulate: Option<SimulatorConfig>,
+    metrics: graphs::Metrics,
+) {
     let context = || Context {
         client: client.clone(),
         pace: Pace::system(),
@@ -222,9 +232,11 @@ fn spawn_graphs(tasks: &Tasks, client: &Client, simulate: Option<SimulatorConfig
         spawn_simulator(tasks, context(), simulate);
     }
     let (context, group) = (context(), tasks.group("graph"));
-    tasks.spawn("graphs", |stop| {
-        graphs::run(context, Mode::Run, group, stop)
-    });
+    let running = Running {
+        mode: Mode::Run,
+        metrics,
+    };
+    tasks.spawn("graphs", |stop| graphs::run(context, running, group, stop));
 }
 
 fn spawn_simulator(tasks: &Tasks, context: Context, config: SimulatorConfig) {

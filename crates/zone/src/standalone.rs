@@ -6,7 +6,7 @@ use std::time::Duration;
 use deltaplane_client::pace::Backoff;
 use deltaplane_client::{Pace, remote};
 use deltaplane_controllers::Context;
-use deltaplane_controllers::graphs::{self, Mode};
+use deltaplane_controllers::graphs::{self, Mode, Running};
 use deltaplane_controllers::simulator::SimulatorConfig;
 use deltaplane_runtime::{Stop, Tasks};
 use kube::Client;
@@ -68,7 +68,11 @@ pub(crate) fn spawn(tasks: &Tasks, client: &Client, simulate: Option<SimulatorCo
     tasks.spawn("graphs", |stop| async move {
         if stop.unless(install(&context.client)).await.is_some() {
             tracing::info!("running the graphs of the cluster: ready");
-            graphs::run(context, Mode::Run, group, stop).await;
+            let running = Running {
+                mode: Mode::Run,
+                metrics: graphs::Metrics::default(),
+            };
+            graphs::run(context, running, group, stop).await;
         }
     });
 }

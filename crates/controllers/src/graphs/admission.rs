@@ -69,8 +69,16 @@ pub(super) struct Rollout<'a> {
     pub(super) paused: bool,
 }
 
+/// How many instances are on their way, and how many wait for it.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Counts {
+    pub(super) in_flight: usize,
+    pub(super) waiting: usize,
+}
+
 /// What is to be written on instances, and what is said of it all.
 pub(super) struct Decided {
+    pub(super) counts: Counts,
     pub(super) admissions: Vec<(ObjectKey, Admission)>,
     /// What the definition's status says.
     pub(super) told: Value,
@@ -128,7 +136,12 @@ pub(super) fn decide(
     if !are_known(instances) {
         decision.admissions.clear();
     }
+    let counts = &decision.summary.counts;
     Some(Decided {
+        counts: Counts {
+            in_flight: counts.in_flight(),
+            waiting: counts.pending,
+        },
         admissions: rollout.written(instances, &names, &decision),
         told: told(&decision, rollout),
         next: decision.summary.next,

@@ -24,6 +24,7 @@ use tokio::sync::Notify;
 use super::admission::{self, Health, Passed};
 use super::externals::Externals;
 use super::memories::{Memories, Whose};
+use super::metrics::Counted;
 use super::notes::{self, Note};
 use super::objects::{Dirty, Objects};
 use super::report::{self, Ended};
@@ -47,6 +48,7 @@ pub(super) struct Subject {
     pub(super) memories: Memories,
     /// Who is told when something changes that the instance refers to.
     pub(super) dirty: Arc<Dirty>,
+    pub(super) counted: Counted,
 }
 
 /// What came of the last pass over each instance, by uid. Cheap to clone.
@@ -291,6 +293,11 @@ impl Subject {
             self.objects.path(&one.id)
         );
         let answer = request::apply::<Value>(&self.context.client, &path, &one.object).await;
+        match &answer {
+            Ok(_) => self.counted.applied(),
+            Err(error) if error.refusal().is_some() => self.counted.refused(),
+            Err(_) => {}
+        }
         answer.map(|json| self.objects.written(&one.id.gvk, json))
     }
 
@@ -305,10 +312,11 @@ impl Subject {
         let mut deleted = Deleted::default();
         while let Some((id, answer)) = answers.next().await {
             match answer {
-                Ok(()) => {}
+                Ok(()) => self.counted.deleted(),
                 // It is gone already, or is another by now.
                 Err(error) if error.is_not_found() || error.is_conflict() => {}
                 Err(error) if error.refusal().is_some() => {
+                    self.counted.refused();
                     deleted.refused.insert(id.clone(), error.to_string());
                 }
                 Err(error) => deleted.lost = Some(error),

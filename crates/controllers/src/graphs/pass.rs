@@ -246,5 +246,6 @@ impl Course {
             health,
         };
         subject.passes.set(subject.uid(), passed);
+        subject.counted.passed(health);
     }
 }

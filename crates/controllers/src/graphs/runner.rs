@@ -20,6 +20,7 @@ use super::admission::{self, Health, Passed, Revisions, Rollout};
 use super::externals::Externals;
 use super::instance::{self, Definition, Latest, Passes, Subject};
 use super::memories::Memories;
+use super::metrics::Counted;
 use super::objects::{Dirty, Objects};
 use super::pass::{self, Course};
 use super::troubles::Troubles;
@@ -61,6 +62,7 @@ pub(super) struct Known {
     pub(super) externals: Externals,
     pub(super) memories: Memories,
     pub(super) troubles: Troubles,
+    pub(super) counted: Counted,
     pub(super) discovery: Discovery,
     /// The kind of the instances.
     pub(super) resource: Resource,
@@ -152,6 +154,7 @@ impl Runner {
                     if changed.is_err() {
                         // There is nothing more to run.
                         self.known.troubles.set(&self.serving.borrow().definition.name, None);
+                        self.known.counted.end();
                         return;
                     }
                     self.follow();
@@ -174,6 +177,7 @@ impl Runner {
                     for key in self.instances.apply(event, |item| Kept::of(&item)) {
                         self.changed(key);
                     }
+                    self.known.counted.instances(self.instances.len());
                     self.undecided += 1;
                 }
                 uids = dirty.changed() => {
@@ -211,6 +215,7 @@ impl Runner {
             // There is nothing to decide, however often something changes.
             self.telling
                 .retract(&self.known.context, &serving.definition);
+            self.known.counted.propagation(admission::Counts::default());
             return None;
         }
         let passed = self.passes.all();
@@ -242,6 +247,7 @@ impl Runner {
             self.decided.insert(key.clone(), admission);
             self.work.add(key);
         }
+        self.known.counted.propagation(decided.counts);
         if settled {
             let context = &self.known.context;
             self.telling
@@ -340,6 +346,7 @@ impl Runner {
             latest: self.latest.clone(),
             passes: self.passes.clone(),
             dirty: self.dirty.clone(),
+            counted: known.counted.clone(),
         }
     }
 

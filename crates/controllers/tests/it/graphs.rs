@@ -1,6 +1,7 @@
 mod crashes;
 mod externals;
 mod items;
+mod metrics;
 mod pauses;
 mod refusals;
 mod remade;
@@ -16,7 +17,7 @@ use deltaplane_api::admission::Admission;
 use deltaplane_client::request::{self, Patch};
 use deltaplane_client::{ObjectKey, Resource};
 use deltaplane_controllers::Context;
-use deltaplane_controllers::graphs::{self, Mode, api};
+use deltaplane_controllers::graphs::{self, Metrics, Mode, Running, api};
 use deltaplane_runtime::Tasks;
 use http::Method;
 use serde_json::{Value, json};
@@ -193,12 +194,20 @@ fn run_with(client: kube::Client) -> (Tasks, Arc<AtomicUsize>) {
 }
 
 fn run_in(context: Context) -> (Tasks, Arc<AtomicUsize>) {
+    run_counted(context, Metrics::default())
+}
+
+fn run_counted(context: Context, metrics: Metrics) -> (Tasks, Arc<AtomicUsize>) {
     let (client, requests) = counting(context.client);
     let context = Context { client, ..context };
     let tasks = Tasks::new();
     let group = tasks.group("graph");
     tasks.spawn("graphs", |stop| {
-        graphs::run(context, Mode::Run, group, stop)
+        let running = Running {
+            mode: Mode::Run,
+            metrics,
+        };
+        graphs::run(context, running, group, stop)
     });
     (tasks, requests)
 }
