@@ -32,6 +32,7 @@ mod revision;
 mod runner;
 mod runners;
 mod troubles;
+mod verified;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -246,6 +247,9 @@ impl Graphs {
                 definition::keep_revision(&self.context, object, &graph, revisions).await?;
             history::keep(&self.context, &resource(&graph), revisions).await?;
             progress.revision = Some(number);
+            if let Some(kept) = revisions.iter().find(|one| one.number == number) {
+                verified::tell(&self.context, kept, Ok(&graph)).await;
+            }
             match self.mode {
                 Mode::Run => {
                     let graphs = self.gated(object, (number, &graph), seen, &catalog).await?;
@@ -315,9 +319,7 @@ impl Graphs {
         let mut revisions: Vec<&Revision> = seen.revisions.iter().collect();
         revisions.sort_by_key(|revision| -revision.number);
         for revision in revisions {
-            let mut then = object.clone();
-            then["spec"] = revision.spec.clone();
-            if let Some(graph) = self.revived(&then, catalog).await? {
+            if let Some(graph) = self.revived(object, revision, catalog).await? {
                 let number = revision.number;
                 let graphs = self.gated(object, (number, &graph), seen, catalog).await?;
                 self.leave(name, seen, Some(&graph));
@@ -332,12 +334,21 @@ impl Graphs {
     /// The graph of a revision, unless it does not fit the kinds of now.
     async fn revived(
         &self,
-        then: &Value,
+        object: &Value,
+        revision: &Revision,
         catalog: &Catalog,
     ) -> Result<Option<Arc<Graph>>, Failure> {
-        match self.compiled.graph(then, catalog).await {
-            Ok(graph) => Ok(Some(graph)),
-            Err(Uncompiled::Wrong(_)) => Ok(None),
+        let mut then = object.clone();
+        then["spec"] = revision.spec.clone();
+        match self.compiled.graph(&then, catalog).await {
+            Ok(graph) => {
+                verified::tell(&self.context, revision, Ok(&graph)).await;
+                Ok(Some(graph))
+            }
+            Err(Uncompiled::Wrong(problems)) => {
+                verified::tell(&self.context, revision, Err(&problems)).await;
+                Ok(None)
+            }
             // Something older would take back what instances have.
             Err(Uncompiled::Later(why)) => Err(Failure::to("find out what a kind looks like")(why)),
         }
@@ -354,9 +365,7 @@ impl Graphs {
         let mut graphs = BTreeMap::from([(number, graph.clone())]);
         if admission::holds_back(graph, is_paused(object)) {
             for revision in seen.revisions.iter().filter(|one| one.number < number) {
-                let mut then = object.clone();
-                then["spec"] = revision.spec.clone();
-                let graph = self.revived(&then, catalog).await?;
+                let graph = self.revived(object, revision, catalog).await?;
                 graphs.extend(graph.map(|graph| (revision.number, graph)));
             }
         }

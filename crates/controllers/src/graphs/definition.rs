@@ -39,7 +39,7 @@ pub(super) enum Kind {
 }
 
 /// Who makes the kinds of graphs.
-const MANAGER: &str = "kro.run/definitions";
+pub(super) const MANAGER: &str = "kro.run/definitions";
 /// The author's word that instances may break.
 const BREAKING: &str = "kro.run/allow-breaking-changes";
 /// A message names no more changes.
@@ -320,7 +320,7 @@ fn status(definition: &Value, graph: Option<&Graph>, progress: &Progress, now: T
     status
 }
 
-fn dependencies(graph: &Graph) -> Value {
+pub(super) fn dependencies(graph: &Graph) -> Value {
     let mut nodes: BTreeMap<usize, Value> = BTreeMap::new();
     for node in graph
         .nodes()

@@ -18,6 +18,7 @@ pub(super) struct Revision {
     pub(super) hash: String,
     /// What the definition said.
     pub(super) spec: Value,
+    pub(super) status: Value,
 }
 
 /// Whether a new one is due.
@@ -120,6 +121,7 @@ impl Revision {
                 .unwrap_or_default()
                 .to_owned(),
             spec: spec["snapshot"]["spec"].clone(),
+            status: object["status"].clone(),
         };
         Some((definition, revision))
     }
@@ -154,6 +156,7 @@ mod tests {
             number,
             hash: format!("{number:016x}"),
             spec: Value::Null,
+            status: Value::Null,
         };
         let revisions: Vec<Revision> = (1..=14).map(revision).collect();
         let elsewhere = Point::new(99, "3");

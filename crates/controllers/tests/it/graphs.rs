@@ -327,6 +327,37 @@ async fn a_definition_that_is_made_invalid_leaves_in_force_what_was() {
 }
 
 #[tokio::test]
+async fn revisions_say_whether_they_can_be_run() {
+    let graphs = Graphs::start().await;
+    graphs.define(definition()).await;
+    let first = ObjectKey::cluster("shop-r00001");
+    let verified = |object: &Value| condition(object, "GraphVerified", "True");
+    let told = graphs
+        .world
+        .until(&api::revisions(), &first, verified)
+        .await;
+    assert!(condition(&told, "Ready", "True"));
+    let order = json!(["first", "second", "door"]);
+    assert_eq!(told["status"]["topologicalOrder"], order);
+    // A revision that nobody checked, and that is the last: it is found out when it is needed.
+    let mut forged = told.clone();
+    forged["metadata"] = json!({
+        "name": "shop-r00002",
+        "labels": {"kro.run/graph-revision-hash": "f"},
+    });
+    forged["spec"]["revision"] = json!(2);
+    forged["spec"]["snapshot"]["spec"]["resources"][0]["template"]["kind"] = json!("Nothing");
+    graphs.world.create(&api::revisions(), forged).await;
+    graphs.redefine(&gated("!")).await;
+    let second = ObjectKey::cluster("shop-r00002");
+    let wrong = |object: &Value| condition(object, "GraphVerified", "False");
+    let told = graphs.world.until(&api::revisions(), &second, wrong).await;
+    let message = told["status"]["conditions"][0]["message"].as_str();
+    assert!(message.is_some_and(|why| why.contains("Nothing")), "{told}");
+    graphs.end().await;
+}
+
+#[tokio::test]
 async fn breaking_changes_are_refused_unless_the_author_says_so() {
     let mut graphs = Graphs::start().await;
     graphs.define(definition()).await;
