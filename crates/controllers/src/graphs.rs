@@ -255,6 +255,10 @@ impl Graphs {
                     let graphs = self.gated(object, (number, &graph), seen, &catalog).await?;
                     self.leave(name, seen, Some(&graph));
                     self.serve(name, object, number, graphs);
+                    let gated = admission::holds_back(&graph, is_paused(object));
+                    if !gated && !object["status"]["propagation"].is_null() {
+                        definition::retract_propagation(&self.context, object).await;
+                    }
                 }
                 Mode::Author => authoring::cross(&self.context, &resource(&graph)).await?,
             }

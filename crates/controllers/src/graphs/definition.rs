@@ -250,14 +250,19 @@ pub(super) async fn tell(
 const PROPAGATION: &str = "deltaplane.io/propagation";
 
 /// Writes how it stands with the instances of a definition. It is said again with the next change.
-pub(super) async fn tell_propagation(context: &Context, name: &str, uid: &str, told: &Value) {
+pub(super) async fn tell_propagation(
+    context: &Context,
+    name: &str,
+    uid: &str,
+    told: Option<&Value>,
+) {
     let mut body = json!({
         "apiVersion": api::definitions().api_version(),
         "kind": api::definitions().kind,
         "metadata": {"name": name, "uid": uid},
         "status": {},
     });
-    if !told.is_null() {
+    if let Some(told) = told {
         body["status"]["propagation"] = told.clone();
     }
     let path = api::definitions().object_path(&ObjectKey::cluster(name));
@@ -274,6 +279,12 @@ pub(super) async fn tell_propagation(context: &Context, name: &str, uid: &str, t
             );
         }
     }
+}
+
+/// Nothing holds instances back any more.
+pub(super) async fn retract_propagation(context: &Context, definition: &Value) {
+    let text = |field: &str| definition["metadata"][field].as_str().unwrap_or_default();
+    tell_propagation(context, text("name"), text("uid"), None).await;
 }
 
 /// Whether its status says of what it says now whether that is valid.

@@ -213,8 +213,7 @@ impl Runner {
         let graph = serving.revisions.graph(target)?;
         if !admission::holds_back(graph, serving.paused) {
             // There is nothing to decide, however often something changes.
-            self.telling
-                .retract(&self.known.context, &serving.definition);
+            self.telling.forget();
             self.known.counted.propagation(admission::Counts::default());
             return None;
         }

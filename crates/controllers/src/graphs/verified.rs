@@ -13,11 +13,7 @@ use super::revision::Revision;
 use crate::Context;
 
 /// Writes the status of a revision, if it is another. That it cannot be written stops nothing.
-pub(super) async fn tell(
-    context: &Context,
-    revision: &Revision,
-    graph: Result<&Graph, &Problems>,
-) {
+pub(super) async fn tell(context: &Context, revision: &Revision, graph: Result<&Graph, &Problems>) {
     let now = Time::from_system(context.pace.clock.now());
     let status = status(revision, graph, now);
     if status == revision.status {
@@ -42,9 +38,7 @@ pub(super) async fn tell(
 fn status(revision: &Revision, graph: Result<&Graph, &Problems>, now: Time) -> Value {
     let verified = match graph {
         Ok(_) => Condition::holds("GraphVerified", "Verified", "the graph can be run"),
-        Err(problems) => {
-            Condition::fails("GraphVerified", "InvalidGraph", &problems.to_string())
-        }
+        Err(problems) => Condition::fails("GraphVerified", "InvalidGraph", &problems.to_string()),
     };
     let before = &revision.status["conditions"];
     // What a revision says never changes.

@@ -7,6 +7,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use deltaplane_api::names;
+use deltaplane_controllers::graphs;
 use serde_json::{Value, json};
 
 use super::policies::{COMPUTED, OWNERSHIP, ZONE_LABEL};
@@ -47,9 +48,6 @@ pub struct KindName {
 )]
 pub struct NotAKindName(String);
 
-/// The group of graphs, and its kinds.
-const KRO: &str = "kro.run";
-const OWN: [&str; 2] = ["graphrevisions", "resourcegraphdefinitions"];
 /// What the service account and its rights are called.
 const NAME: &str = "deltaplane-zone";
 /// What is done with objects that cross, or that graphs make: looked for and followed, applied, and
@@ -142,16 +140,16 @@ impl Manifest {
 impl GraphRights {
     /// All that are followed and applied.
     fn kinds(&self) -> Vec<KindName> {
-        let own = OWN.map(|plural| KindName::new(KRO, plural));
         let all = self.instances.iter().chain(&self.objects).cloned();
-        own.into_iter().chain(all).collect()
+        own().into_iter().chain(all).collect()
     }
 
-    /// What is done beside that: statuses are written, and gates remember what they decided.
+    /// What is done beside that: statuses and events are written, and gates remember what they
+    /// decided.
     fn further(&self) -> Vec<Value> {
-        let own = OWN.map(|plural| KindName::new(KRO, plural));
         let mut rules: Vec<Value> = {
-            let kinds: BTreeSet<KindName> = own.into_iter().chain(self.instances.clone()).collect();
+            let kinds: BTreeSet<KindName> =
+                own().into_iter().chain(self.instances.clone()).collect();
             let status = |kind: &KindName| format!("{}/status", kind.plural);
             let rule = |kind: &KindName| rule(&kind.group, &[&status(kind)], &["patch"]);
             kinds.iter().map(rule).collect()
@@ -160,8 +158,15 @@ impl GraphRights {
             let verbs = ["list", "create", "patch", "delete"];
             rules.push(rule("", &["secrets"], &verbs));
         }
+        rules.push(rule("", &["events"], &["create"]));
         rules
     }
+}
+
+/// The kinds that graphs are written in.
+fn own() -> [KindName; 2] {
+    let kinds = [graphs::api::revisions(), graphs::api::definitions()];
+    kinds.map(|kind| KindName::new(&kind.group, &kind.plural))
 }
 
 fn rule(group: &str, resources: &[&str], verbs: &[&str]) -> Value {
@@ -297,6 +302,9 @@ mod tests {
         };
         assert!(has("kro.run", "resourcegraphdefinitions", "watch"));
         assert!(has("kro.run", "resourcegraphdefinitions/status", "patch"));
+        assert!(has("internal.kro.run", "graphrevisions", "create"));
+        assert!(has("internal.kro.run", "graphrevisions/status", "patch"));
+        assert!(has("", "events", "create"));
         assert!(has("kro.run", "shops", "patch") && has("kro.run", "shops/status", "patch"));
         assert!(has("", "configmaps", "delete") && !has("", "configmaps/status", "patch"));
         assert!(has("", "secrets", "list") && !has("", "secrets", "watch"));

@@ -27,15 +27,13 @@ impl Telling {
             definition.uid.clone(),
         );
         self.running = Some(Box::pin(async move {
-            definition::tell_propagation(&context, &name, &uid, &told).await;
+            definition::tell_propagation(&context, &name, &uid, Some(&told)).await;
         }));
     }
 
-    /// Nothing is to be told any more.
-    pub(super) fn retract(&mut self, context: &Context, definition: &Definition) {
-        if self.last.is_some() {
-            self.tell(context, definition, Value::Null);
-        }
+    /// There is nothing to tell: what was told is taken back where the definition is seen to.
+    pub(super) fn forget(&mut self) {
+        self.last = None;
     }
 
     /// Runs what is told, for ever.

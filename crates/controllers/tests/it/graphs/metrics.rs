@@ -49,7 +49,10 @@ async fn what_is_done_for_instances_is_counted() {
         assert!(counted.iter().any(|line| line == wanted), "{counted:#?}");
     }
     for name in ["a", "b"] {
-        graphs.world.delete(&shops(), &key(name), "Background").await;
+        graphs
+            .world
+            .delete(&shops(), &key(name), "Background")
+            .await;
         graphs.world.until_gone(&shops(), &key(name)).await;
     }
     let deleted = r#"graphs_deleted_objects_total{definition="shop"} 6"#;

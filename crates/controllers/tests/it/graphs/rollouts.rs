@@ -181,6 +181,24 @@ async fn one_that_is_held_does_not_keep_new_ones_at_what_was() {
 }
 
 #[tokio::test]
+async fn what_a_gate_said_goes_with_it_also_when_nobody_looked() {
+    let mut graphs = Graphs::start().await;
+    graphs.define(gated("!")).await;
+    graphs.world.create(&shops(), shop("a")).await;
+    graphs
+        .until_propagation(json!({"revision": 1, "instances": 1}))
+        .await;
+    graphs.tasks.shutdown(GRACE).await.expect("a clean end");
+    graphs
+        .redefine(&json!({"spec": {"propagateWhen": null}}))
+        .await;
+    (graphs.tasks, graphs.requests) = run(&graphs.world);
+    let gone = |object: &Value| object["status"]["propagation"].is_null();
+    graphs.world.until(&api::definitions(), &rgd(), gone).await;
+    graphs.end().await;
+}
+
+#[tokio::test]
 async fn an_object_that_lost_its_labels_gets_them_back() {
     let graphs = Graphs::start().await;
     graphs.define(definition()).await;
