@@ -232,6 +232,11 @@ impl Subject {
         self.json["metadata"]["uid"].as_str().unwrap_or_default()
     }
 
+    /// The set that its objects are applied with.
+    pub(super) fn set(&self, graph: &Graph) -> String {
+        labels::apply_set(graph.kind(), &self.key.namespace, &self.key.name)
+    }
+
     /// Sees to it that the instance carries what is needed to find its objects, and to end it.
     pub(super) async fn manage(
         &self,
@@ -239,15 +244,13 @@ impl Subject {
         admission: Admission,
     ) -> Result<(), RequestError> {
         let metadata = &self.json["metadata"];
-        let kind = graph.kind();
-        let set = labels::apply_set(kind, &self.key.namespace, &self.key.name);
         let wanted = json!({
             "labels": {
                 labels::OWNED: "true",
                 labels::VERSION: PRODUCT,
                 labels::DEFINITION: self.definition.uid,
                 labels::DEFINITION_NAME: labels::value(&self.definition.name),
-                labels::APPLY_SET: set,
+                labels::APPLY_SET: self.set(graph),
             },
             "annotations": {
                 GROUP_KINDS: group_kinds(graph, &self.json),

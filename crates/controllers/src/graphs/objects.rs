@@ -4,7 +4,8 @@
 //! What the API answers to a write is put into the picture at once, so that a pass goes on with it;
 //! a feed that tells of something older than that is not believed.
 //!
-//! Invariant: an object is in the picture of the one instance that its labels name.
+//! Invariant: an object is in the picture of the one instance that its labels name. One that others
+//! apply as a set is known to be theirs.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Weak};
@@ -38,8 +39,9 @@ struct Shared {
     places: BTreeMap<Gvk, Resource>,
     /// By the uid of the instance.
     instances: BTreeMap<String, Observed>,
-    /// Whose each is: the uid of the instance, and the node.
-    owners: BTreeMap<ObjectId, (String, String)>,
+    owners: BTreeMap<ObjectId, Whose>,
+    /// Instances that want an object which is somebody else's.
+    wanted: BTreeMap<ObjectId, BTreeMap<String, Arc<Dirty>>>,
     /// What the API answered when it was last applied.
     written: BTreeMap<ObjectId, Written>,
     /// Who wants to know, by the group and kind of instances.
@@ -60,13 +62,37 @@ pub(super) struct Dirty {
     notify: Notify,
 }
 
+/// Who wants an object.
+pub(super) struct Wanting<'a> {
+    /// Of the instance.
+    pub(super) uid: &'a str,
+    /// The set that its objects are applied with.
+    pub(super) set: &'a str,
+    /// Told when it may be had.
+    pub(super) dirty: &'a Arc<Dirty>,
+}
+
 /// An object as a feed tells it.
 #[derive(Clone)]
 struct Told {
     live: Arc<Live>,
+    whose: Whose,
+}
+
+/// Whose an object is.
+#[derive(Clone, PartialEq)]
+struct Whose {
+    /// The set that it is applied with. That of an instance is the same when it is made again.
+    set: String,
+    of: Option<Of>,
+}
+
+/// The instance that an object belongs to.
+#[derive(Clone, PartialEq)]
+struct Of {
     uid: String,
     node: String,
-    /// The group and kind of its instance.
+    /// The group and kind of the instance.
     kind: (String, String),
 }
 
@@ -104,7 +130,7 @@ impl Objects {
     }
 
     async fn run(&self, gvk: Gvk, resource: Resource, telling: Telling) {
-        let query = Query::all(resource).with_labels(&format!("{}=true", labels::OWNED));
+        let query = Query::all(resource).with_labels(labels::PART_OF);
         let Context { client, pace } = &self.context;
         let feed = Feed::new(client.clone(), query, pace.clone());
         let mut feed = feed.telling(telling.trouble).events();
@@ -154,12 +180,7 @@ impl Objects {
 
     /// Puts an object into the picture, unless something newer is there.
     fn put(&self, told: Told, written: Option<[u8; 32]>) {
-        let Told {
-            live,
-            uid,
-            node,
-            kind,
-        } = told;
+        let Told { live, whose } = told;
         let id = live.id.clone();
         let mut shared = self.shared.lock();
         if let Some(fields) = written {
@@ -174,14 +195,14 @@ impl Objects {
             None => live,
         };
         let live = shared.judged(newest);
-        let before = shared
-            .owners
-            .insert(id.clone(), (uid.clone(), node.clone()));
-        if let Some((before, old)) = before.filter(|(before, old)| *before != uid || *old != node)
-            && let Some(observed) = shared.instances.get_mut(&before)
-        {
-            observed.remove(&old, &id);
+        let before = shared.owners.insert(id.clone(), whose.clone());
+        if let Some(before) = before.filter(|before| *before != whose) {
+            shared.leave(&before, &id);
+            shared.wake(&id);
         }
+        let Some(Of { uid, node, kind }) = whose.of else {
+            return;
+        };
         let observed = shared.instances.entry(uid.clone()).or_default();
         observed.insert(&node, live);
         // Whoever wrote it knows.
@@ -201,18 +222,10 @@ impl Objects {
             return;
         }
         shared.written.remove(id);
-        let Some((instance, node)) = shared.owners.remove(id) else {
-            return;
-        };
-        if let Some(observed) = shared.instances.get_mut(&instance) {
-            observed.remove(&node, id);
-            if observed.iter().next().is_none() {
-                shared.instances.remove(&instance);
-            }
+        if let Some(whose) = shared.owners.remove(id) {
+            shared.leave(&whose, id);
         }
-        for listener in shared.listeners.values() {
-            listener.add(instance.clone());
-        }
+        shared.wake(id);
     }
 
     /// The path of an object. Every kind that is observed or applied was followed.
@@ -231,11 +244,19 @@ impl Objects {
         shared.instances.get(instance).cloned().unwrap_or_default()
     }
 
-    /// Whose the object is, if it is another instance's.
-    pub(super) fn foreign(&self, id: &ObjectId, instance: &str) -> Option<Owner> {
-        let shared = self.shared.lock();
-        let (owner, node) = shared.owners.get(id)?;
-        (owner != instance).then(|| Owner(format!("node {node} of the instance with uid {owner}")))
+    /// Whose the object is, if it is neither this instance's nor of its set: what an instance of
+    /// that name left behind is taken on.
+    pub(super) fn foreign(&self, id: &ObjectId, by: &Wanting<'_>) -> Option<Owner> {
+        let mut shared = self.shared.lock();
+        let whose = shared.owners.get(id).filter(|whose| whose.set != by.set)?;
+        let owner = match &whose.of {
+            Some(of) if of.uid == by.uid => return None,
+            Some(of) => format!("node {} of the instance with uid {}", of.node, of.uid),
+            None => format!("the apply set {}", whose.set),
+        };
+        let wanting = shared.wanted.entry(id.clone()).or_default();
+        wanting.insert(by.uid.to_owned(), by.dirty.clone());
+        Some(Owner(owner))
     }
 }
 
@@ -243,8 +264,29 @@ impl Objects {
 
 impl Shared {
     fn get(&self, id: &ObjectId) -> Option<&Arc<Live>> {
-        let (instance, node) = self.owners.get(id)?;
-        self.instances.get(instance)?.get(node, id)
+        let of = self.owners.get(id)?.of.as_ref()?;
+        self.instances.get(&of.uid)?.get(&of.node, id)
+    }
+
+    /// Tells those who want an object that it may be free.
+    fn wake(&mut self, id: &ObjectId) {
+        for (uid, dirty) in self.wanted.remove(id).unwrap_or_default() {
+            dirty.add(uid);
+        }
+    }
+
+    /// An object is not this one's any more.
+    fn leave(&mut self, whose: &Whose, id: &ObjectId) {
+        let Some(of) = &whose.of else { return };
+        if let Some(observed) = self.instances.get_mut(&of.uid) {
+            observed.remove(&of.node, id);
+            if observed.iter().next().is_none() {
+                self.instances.remove(&of.uid);
+            }
+        }
+        if let Some(listener) = self.listeners.get(&of.kind) {
+            listener.add(of.uid.clone());
+        }
     }
 
     /// Says whether what was applied is as it was.
@@ -292,16 +334,11 @@ impl PartialEq for Told {
 }
 
 impl Told {
-    /// An object that is an instance's.
+    /// An object that is applied with others as a set.
     fn of(gvk: &Gvk, json: Value) -> Option<Self> {
         let metadata = &json["metadata"];
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-        let label = |name: &str| metadata["labels"][name].as_str().map(str::to_owned);
-        let (uid, node) = (label(labels::INSTANCE)?, label(labels::NODE)?);
-        let kind = (
-            label(labels::INSTANCE_GROUP)?,
-            label(labels::INSTANCE_KIND)?,
-        );
+        let whose = Whose::of(&metadata["labels"])?;
         let id = ObjectId {
             gvk: gvk.clone(),
             namespace: text(&metadata["namespace"]),
@@ -314,17 +351,42 @@ impl Told {
         });
         let (own, version) = (text(&metadata["uid"]), text(&metadata["resourceVersion"]));
         let deleting = metadata["deletionTimestamp"].is_string();
+        let json = match whose.of {
+            Some(_) => json,
+            // Nobody reads what is not ours.
+            None => Value::Null,
+        };
         let mut live = Live::parsed(id, json);
         live.uid = own;
         live.resource_version = version;
         live.deleting = deleting;
         live.applied = applied;
         live.sure = false;
+        let live = Arc::new(live);
+        Some(Self { live, whose })
+    }
+}
+
+// === impl Whose ===
+
+impl Whose {
+    /// As the labels of an object say.
+    fn of(all: &Value) -> Option<Self> {
+        let label = |name: &str| all[name].as_str().map(str::to_owned);
+        let of = || {
+            Some(Of {
+                uid: label(labels::INSTANCE)?,
+                node: label(labels::NODE)?,
+                kind: (
+                    label(labels::INSTANCE_GROUP)?,
+                    label(labels::INSTANCE_KIND)?,
+                ),
+            })
+        };
+        let owned = all[labels::OWNED] == "true";
         Some(Self {
-            live: Arc::new(live),
-            uid,
-            node,
-            kind,
+            set: label(labels::PART_OF)?,
+            of: owned.then(of).flatten(),
         })
     }
 }

@@ -19,6 +19,7 @@ use super::admission::{self, Health, Passed};
 use super::externals::{Sight, Who};
 use super::instance::{AT_ONCE, PRODUCT, Subject};
 use super::memory::Memory;
+use super::objects::Wanting;
 use super::report::{self, Ended, Hindrances};
 use crate::queue::{Failure, Next};
 
@@ -129,11 +130,16 @@ impl Pass<'_> {
 
     fn plan(&self, observed: &Observed, memory: &Memory) -> Plan {
         let subject = self.subject;
+        let wanting = Wanting {
+            uid: subject.uid(),
+            set: &subject.set(&self.course.graph),
+            dirty: &subject.dirty,
+        };
         plan(Inputs {
             graph: &self.course.graph,
             instance: Instance::new(&subject.json),
             observed,
-            taken: &|id| subject.objects.foreign(id, subject.uid()),
+            taken: &|id| subject.objects.foreign(id, &wanting),
             product: PRODUCT,
             now: admission::timestamp(subject.context.pace.clock.now()),
             frozen: &|id| memory.frozen.get(id).cloned(),

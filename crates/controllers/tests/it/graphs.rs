@@ -1,3 +1,4 @@
+mod adoption;
 mod crashes;
 mod externals;
 mod items;
