@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use deltaplane_expr::{Absent, Decl, Timestamp};
 use proptest::prelude::*;
+use proptest::test_runner::{Config, RngSeed};
 use serde_json::{Map, Value as Json, json};
 
 use super::*;
@@ -113,8 +114,22 @@ fn scope() -> Scope {
         .data("schema", any())
 }
 
+/// The same cases in every run, unless `PROPTEST_RNG_SEED` asks for others: a failure comes again by
+/// itself, and nothing needs to remember it.
+fn cases(number: u32) -> Config {
+    let config = Config::with_cases(number);
+    Config {
+        rng_seed: match config.rng_seed {
+            RngSeed::Random => RngSeed::Fixed(20_260),
+            given @ RngSeed::Fixed(_) => given,
+        },
+        failure_persistence: None,
+        ..config
+    }
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(600))]
+    #![proptest_config(cases(600))]
 
     #[test]
     fn counting_comes_to_what_evaluating_comes_to(

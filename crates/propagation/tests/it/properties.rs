@@ -11,7 +11,7 @@ use proptest::prelude::*;
 use proptest::sample::Index;
 use serde_json::{Map, Value as Json, json};
 
-use crate::fleet::{Fleet, Version, gate};
+use crate::fleet::{Fleet, Version, cases, gate};
 
 /// Something that happens.
 #[derive(Clone, Debug)]
@@ -221,7 +221,7 @@ impl Trial {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(400))]
+    #![proptest_config(cases(400))]
 
     #[test]
     fn never_more_are_in_flight_than_may_be(
@@ -357,7 +357,7 @@ fn comparison() -> impl Strategy<Value = &'static str> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(300))]
+    #![proptest_config(cases(300))]
 
     #[test]
     fn the_order_does_not_depend_on_how_items_are_given(

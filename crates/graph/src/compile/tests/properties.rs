@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use serde_json::{Value as Json, json};
 
-use super::lookup;
+use super::{cases, lookup};
 use crate::{Definition, Graph, Problems, compile};
 
 fn of(spec: Json) -> Result<Graph, Problems> {
@@ -106,7 +106,7 @@ fn resources() -> impl Strategy<Value = Vec<Json>> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(400))]
+    #![proptest_config(cases(400))]
 
     #[test]
     fn no_json_makes_it_panic(spec in json_value(), resource in json_value(), status in json_value()) {

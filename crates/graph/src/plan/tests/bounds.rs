@@ -8,6 +8,7 @@ use deltaplane_propagation::InFlight;
 use proptest::prelude::*;
 
 use super::*;
+use crate::compile::tests::cases;
 
 /// How many may be in flight.
 #[derive(Clone, Copy, Debug)]
@@ -44,7 +45,7 @@ struct Run {
     /// Whether it is kept what was admitted.
     records: bool,
     flight: InFlight,
-    /// The content that each was last sent.
+    /// The content that each was last admitted to.
     sent: BTreeMap<String, u64>,
     /// Sent, and never applied.
     never: BTreeSet<String>,
@@ -214,9 +215,10 @@ resources:
             }
             let exceeded = self.flight.admit(name, bound);
             exceeded.unwrap_or_else(|exceeded| panic!("{exceeded}\n{}", self.world.said));
+            // Also what is recorded and not sent has arrived only when it is ready there.
+            self.sent.insert(name.clone(), self.content);
             if at < most {
                 self.never.remove(name);
-                self.sent.insert(name.clone(), self.content);
             }
         }
     }
@@ -299,7 +301,7 @@ fn run(bound: Bound, items: usize, records: bool, events: &[Event]) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: CASES, ..ProptestConfig::default() })]
+    #![proptest_config(cases(CASES))]
 
     /// With what was admitted being kept, also when something else is wanted on the way.
     #[test]
