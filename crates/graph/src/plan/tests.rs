@@ -4,6 +4,7 @@
 //! change what there is. What is done and how it stands then is what is compared.
 
 mod bounds;
+mod chains;
 mod items;
 mod lost;
 mod nodes;

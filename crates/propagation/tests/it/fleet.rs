@@ -39,6 +39,30 @@ pub(crate) fn gate(texts: &[&str]) -> Gate {
     Gate::compile(texts, scope).expect("a gate")
 }
 
+impl Record {
+    fn version(&self) -> Option<Version> {
+        match self.admission {
+            Admission::New => None,
+            Admission::Started(version)
+            | Admission::Admitted(version)
+            | Admission::Arrived(version) => Some(version),
+        }
+    }
+
+    /// Whether it is ready at what it was admitted to.
+    pub(crate) fn is_ready(&self) -> bool {
+        match self.report {
+            Report::Ready { at, .. } => self.version() == Some(at),
+            Report::Unready | Report::Failed => false,
+        }
+    }
+
+    /// Whether it is ready at this.
+    pub(crate) fn is_at(&self, version: Version) -> bool {
+        self.version() == Some(version) && self.is_ready()
+    }
+}
+
 impl Fleet {
     pub(crate) fn new(texts: &[&str]) -> Self {
         Self {
@@ -87,13 +111,9 @@ impl Fleet {
     pub(crate) fn ready(&mut self, key: &str) {
         let now = self.now;
         let record = self.record(key);
-        let at = match record.admission {
-            Admission::New => return,
-            Admission::Started(version)
-            | Admission::Admitted(version)
-            | Admission::Arrived(version) => version,
-        };
-        record.report = Report::Ready { at, since: now };
+        if let Some(at) = record.version() {
+            record.report = Report::Ready { at, since: now };
+        }
     }
 
     pub(crate) fn decide(&self) -> Decision<Version> {
@@ -144,11 +164,10 @@ impl Fleet {
         record.admission = Admission::Started(change.to);
     }
 
-    /// Records that an item is admitted. What it reported before is of something else.
+    /// Records that an item is admitted. What it reported before stays until it reports again.
     pub(crate) fn admit(&mut self, change: &Change<Version>) {
         let record = self.record(&change.key);
         record.admission = Admission::Admitted(change.to);
-        record.report = Report::Unready;
     }
 
     /// Decides, records everything, and notes what has completed.

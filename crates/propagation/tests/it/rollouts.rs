@@ -44,6 +44,11 @@ fn check(text: &str, expected: &Expect) {
             }
             "ready" => keys().for_each(|key| fleet.ready(key)),
             "broken" => keys().for_each(|key| fleet.record(key).report = Report::Unready),
+            "report" => {
+                let (key, at) = rest.split_once(' ').expect("an item and a version");
+                let (at, since) = (at.parse().expect("a version"), fleet.now);
+                fleet.record(key).report = Report::Ready { at, since };
+            }
             "failed" => keys().for_each(|key| fleet.record(key).report = Report::Failed),
             "hold" => keys().for_each(|key| fleet.record(key).hold = Hold::Held),
             "release" => keys().for_each(|key| fleet.record(key).hold = Hold::Free),
@@ -187,6 +192,75 @@ fn what_relapses_takes_a_place_again() {
             admit b from 1 to 2
             2: 1 of 3 current, 1 updating, 1 pending
               c: closed: linearlyReady(app, apps, 1): 1 in flight (b); 1 of 3 updated and ready
+        "#]],
+    );
+}
+
+#[test]
+fn what_relapses_after_it_arrived_takes_a_place_again() {
+    check(
+        "at 1 a b c
+         target 2
+         gate linearlyReady(app, apps, 1)
+         step
+         ready a
+         step
+         broken a
+         ready b
+         step
+         ready a
+         step",
+        &expect![[r#"
+            admit a from 1 to 2
+            2: 0 of 3 current, 1 updating, 2 pending
+              b: closed: linearlyReady(app, apps, 1): 1 in flight (a); 0 of 3 updated and ready
+              c: closed: linearlyReady(app, apps, 1): 1 in flight (a); 0 of 3 updated and ready
+            admit b from 1 to 2
+            2: 1 of 3 current, 1 updating, 1 pending
+              c: closed: linearlyReady(app, apps, 1): 1 in flight (b); 1 of 3 updated and ready
+            2: 1 of 3 current, 1 updating, 1 pending
+              c: closed: linearlyReady(app, apps, 1): 1 in flight (a); 1 of 3 updated and ready
+            admit c from 1 to 2
+            2: 2 of 3 current, 1 updating
+        "#]],
+    );
+}
+
+/// That it is ready at what it had before says nothing.
+#[test]
+fn a_report_of_another_version_opens_nothing() {
+    check(
+        "at 1 a b c
+         target 2
+         gate linearlyReady(app, apps, 1)
+         step
+         report a 1
+         step
+         report a 3
+         step
+         report a 2
+         step
+         target 3
+         report a 3
+         step",
+        &expect![[r#"
+            admit a from 1 to 2
+            2: 0 of 3 current, 1 updating, 2 pending
+              b: closed: linearlyReady(app, apps, 1): 1 in flight (a); 0 of 3 updated and ready
+              c: closed: linearlyReady(app, apps, 1): 1 in flight (a); 0 of 3 updated and ready
+            2: 0 of 3 current, 1 updating, 2 pending
+              b: closed: linearlyReady(app, apps, 1): 1 in flight (a); 0 of 3 updated and ready
+              c: closed: linearlyReady(app, apps, 1): 1 in flight (a); 0 of 3 updated and ready
+            2: 0 of 3 current, 1 updating, 2 pending
+              b: closed: linearlyReady(app, apps, 1): 1 in flight (a); 0 of 3 updated and ready
+              c: closed: linearlyReady(app, apps, 1): 1 in flight (a); 0 of 3 updated and ready
+            admit b from 1 to 2
+            2: 1 of 3 current, 1 updating, 1 pending
+              c: closed: linearlyReady(app, apps, 1): 1 in flight (b); 1 of 3 updated and ready
+            admit b from 2 to 3
+            3: 0 of 3 current, 1 updating, 2 pending
+              c: closed: linearlyReady(app, apps, 1): 1 in flight (b); 0 of 3 updated and ready
+              a: closed: linearlyReady(app, apps, 1): 1 in flight (b); 0 of 3 updated and ready
         "#]],
     );
 }
@@ -369,6 +443,38 @@ fn holding_keeps_back_one_and_no_other() {
             2: 2 of 3 current, 1 held
             admit a from 1 to 2
             2: 2 of 3 current, 1 updating
+        "#]],
+    );
+}
+
+/// What is held is waited for by nobody: the others have completed.
+#[test]
+fn what_is_new_starts_past_those_that_are_held() {
+    check(
+        "at 1 a b
+         completed 1
+         hold a
+         target 2
+         gate linearlyReady(app, apps, 1)
+         step
+         new c
+         step
+         ready b c
+         step
+         ready c
+         step
+         new d
+         step",
+        &expect![[r#"
+            admit b from 1 to 2
+            2: 0 of 2 current, 1 updating, 1 held
+            start c at 1
+            2: 0 of 3 current, 1 updating, 1 held, 1 starting
+            admit c from 1 to 2
+            2: 1 of 3 current, 1 updating, 1 held
+            2: 2 of 3 current, 1 held
+            start d at 2
+            2: 2 of 4 current, 1 held, 1 starting
         "#]],
     );
 }
