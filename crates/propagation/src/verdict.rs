@@ -83,3 +83,45 @@ impl fmt::Display for Place {
         f.write_str(&self.text)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is closed for now is told apart from what cannot be asked.
+    #[test]
+    fn reasons_tell_what_waits_from_what_is_wrong() {
+        let expression = || Place {
+            index: 0,
+            text: "app.spec.go".into(),
+        };
+        let (values, path, message) = (Vec::new(), "app.spec".to_owned(), "no".to_owned());
+        let verdicts = [
+            Verdict::Open,
+            Verdict::Closed {
+                expression: expression(),
+                values,
+            },
+            Verdict::Waiting {
+                expression: expression(),
+                path,
+            },
+            Verdict::Error {
+                expression: expression(),
+                message,
+            },
+            Verdict::Limit {
+                expression: expression(),
+            },
+        ];
+        let reasons = verdicts.map(|verdict| verdict.reason());
+        let expected = [
+            "GateOpen",
+            "GateClosed",
+            "GateClosed",
+            "GateError",
+            "GateError",
+        ];
+        assert_eq!(reasons, expected);
+    }
+}

@@ -251,3 +251,80 @@ fn what_was_recorded_counts_until_it_is_ready_there() {
         "#]],
     );
 }
+
+const HOUSE: &str = r#"
+schema: {kind: Hotel, apiVersion: v1, spec: {names: "[]string", size: string}}
+resources:
+- id: house
+  readyWhen: ["${house.data.open == 'yes'}"]
+  template: {apiVersion: v1, kind: ConfigMap, metadata: {name: house}, data: {open: "yes"}}
+- id: rooms
+  forEach: [{room: "${schema.spec.names}"}]
+  propagateWhen: ["linearlyReady(room, rooms, 1)"]
+  readyWhen: ["${each.data.open == 'yes'}"]
+  template:
+    {apiVersion: v1, kind: ConfigMap, metadata: {name: "${room}"}, data: {open: "no", size: "${schema.spec.size}", of: "${house.metadata.name}"}}
+"#;
+
+/// While it cannot be told how items stand, who was under way is: another content makes no room.
+#[test]
+fn what_is_under_way_stays_so_while_nothing_is_known() {
+    check(
+        HOUSE,
+        hotel(&["a", "b"]),
+        "pass
+         set rooms data.open=\"yes\"
+         pass
+         set rooms data.open=\"yes\"
+         set schema spec.size=\"2\"
+         pass
+         set house data.open=\"no\"
+         pass
+         set schema spec.size=\"3\"
+         pass
+         set house data.open=\"yes\"
+         set rooms/b metadata.creationTimestamp=\"2026-01-01T00:00:00Z\"
+         pass",
+        expect![[r#"
+            > pass
+            apply ConfigMap team/house (Absent)
+            apply ConfigMap team/a (Absent)
+            house: Ready
+            rooms: 1 not made yet
+              gated ConfigMap team/b: closed: linearlyReady(room, rooms, 1): 1 in flight (team/a); 0 of 2 updated and ready
+            status {}
+            > set rooms data.open="yes"
+            > pass
+            apply ConfigMap team/b (Absent)
+            house: Ready
+            rooms: ConfigMap team/b is not ready: Condition { source: "${each.data.open == 'yes'}" }
+            status {}
+            > set rooms data.open="yes"
+            > set schema spec.size="2"
+            > pass
+            apply ConfigMap team/a (Changed)
+            house: Ready
+            rooms: ConfigMap team/a is not ready: Condition { source: "${each.data.open == 'yes'}" }
+              frozen ConfigMap team/b: closed: linearlyReady(room, rooms, 1): 1 in flight (team/a); 0 of 2 updated and ready
+            status {}
+            > set house data.open="no"
+            > pass
+            house: ConfigMap team/house is not ready: Condition { source: "${house.data.open == 'yes'}" }
+            rooms: blocked by house
+            status {}
+            > set schema spec.size="3"
+            > pass
+            house: ConfigMap team/house is not ready: Condition { source: "${house.data.open == 'yes'}" }
+            rooms: blocked by house
+            status {}
+            > set house data.open="yes"
+            > set rooms/b metadata.creationTimestamp="2026-01-01T00:00:00Z"
+            > pass
+            apply ConfigMap team/a (Changed)
+            house: Ready
+            rooms: ConfigMap team/a is not ready: Condition { source: "${each.data.open == 'yes'}" }
+              frozen ConfigMap team/b: closed: linearlyReady(room, rooms, 1): 1 in flight (team/a); 0 of 2 updated and ready
+            status {}
+        "#]],
+    );
+}

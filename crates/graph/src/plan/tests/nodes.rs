@@ -552,6 +552,60 @@ fn include_when_comes_before_propagate_when() {
     );
 }
 
+/// The extra one reads another that is not ready.
+const BLOCKED: &str = r#"
+schema: {kind: Shop, apiVersion: v1, spec: {size: string, name: string, extra: boolean}}
+resources:
+- id: first
+  readyWhen: ["${first.data.open == 'yes'}"]
+  template: {apiVersion: v1, kind: ConfigMap, metadata: {name: first}, data: {open: "no", size: "${schema.spec.size}"}}
+- id: extra
+  includeWhen: ["${schema.spec.extra}"]
+  propagateWhen: ["first.updated()"]
+  template: {apiVersion: v1, kind: ConfigMap, metadata: {name: extra}, data: {size: "${first.data.size}"}}
+"#;
+
+/// What is excluded goes, although what it would be made of is not ready.
+#[test]
+fn what_is_excluded_waits_for_nobody() {
+    check(
+        BLOCKED,
+        shop(),
+        "pass
+         set first data.open=\"yes\"
+         pass
+         set schema spec.size=\"2\"
+         pass
+         set schema spec.extra=false
+         pass",
+        expect![[r#"
+            > pass
+            apply ConfigMap team/first (Absent)
+            first: ConfigMap team/first is not ready: Condition { source: "${first.data.open == 'yes'}" }
+            extra: blocked by first
+            status {}
+            > set first data.open="yes"
+            > pass
+            apply ConfigMap team/extra (Absent)
+            first: Ready
+            extra: Ready
+            status {}
+            > set schema spec.size="2"
+            > pass
+            apply ConfigMap team/first (Changed)
+            first: ConfigMap team/first is not ready: Condition { source: "${first.data.open == 'yes'}" }
+            extra: blocked by first
+            status {}
+            > set schema spec.extra=false
+            > pass
+            delete ConfigMap team/extra of extra
+            first: ConfigMap team/first is not ready: Condition { source: "${first.data.open == 'yes'}" }
+            extra: excluded by ${schema.spec.extra}
+            status {}
+        "#]],
+    );
+}
+
 /// `propagateWhen` of the second is about the first, which it does not read otherwise.
 const STEPS: &str = r#"
 schema: {kind: Shop, apiVersion: v1, spec: {size: string, name: string, extra: boolean}}
