@@ -80,6 +80,8 @@ struct Runner {
     passes: Passes,
     /// What was decided, and is not written yet, or not seen.
     decided: BTreeMap<ObjectKey, Admission>,
+    /// What each was last run with, by uid: it is so although somebody takes the word away.
+    run_with: BTreeMap<String, Admission>,
     /// How much changed since it was last decided who may move.
     undecided: usize,
     telling: Telling,
@@ -118,6 +120,7 @@ pub(super) async fn run(mut known: Known, serving: watch::Receiver<Serving>) {
         latest: Latest::default(),
         passes: Passes::default(),
         decided: BTreeMap::new(),
+        run_with: BTreeMap::new(),
         undecided: 0,
         telling: Telling::default(),
         dirty,
@@ -258,7 +261,12 @@ impl Runner {
     /// What an instance may run, as it was decided last.
     fn said(&self, key: &ObjectKey, json: &Value) -> Option<Admission> {
         let decided = self.decided.get(key).copied();
-        decided.or_else(|| Admission::read(json))
+        let said = decided.or_else(|| Admission::read(json));
+        said.or_else(|| {
+            self.run_with
+                .get(json["metadata"]["uid"].as_str()?)
+                .copied()
+        })
     }
 
     fn changed(&mut self, key: ObjectKey) {
@@ -293,6 +301,7 @@ impl Runner {
     /// An instance is gone.
     fn forget(&mut self, uid: &str) {
         self.keys.remove(uid);
+        self.run_with.remove(uid);
         self.latest.forget(uid);
         self.known.externals.forget(uid);
         self.passes.forget(uid);
@@ -379,6 +388,8 @@ impl Runner {
                 self.work.start(key, instance::unresolved(subject, why));
             }
             (Sight::Whole, Task::Pass(course)) => {
+                let uid = subject.uid().to_owned();
+                self.run_with.insert(uid, course.admission);
                 self.work.start(key, pass::run(subject, course));
             }
         }
