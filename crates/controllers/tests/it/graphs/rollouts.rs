@@ -4,7 +4,7 @@ use super::*;
 
 impl Graphs {
     /// Three instances at the first revision; the first moves to the second, and is not ready there.
-    async fn midway() -> Self {
+    pub(super) async fn midway() -> Self {
         let graphs = Self::start().await;
         graphs.define(gated("!")).await;
         for name in ["a", "b", "c"] {
