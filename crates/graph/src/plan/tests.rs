@@ -5,6 +5,7 @@
 
 mod bounds;
 mod chains;
+mod foreign;
 mod items;
 mod lost;
 mod nodes;
@@ -93,6 +94,8 @@ impl World {
             "drift" => self.replace(rest, |live| {
                 live.applied.as_mut().expect("applied").intact = false;
             }),
+            // Somebody else applied it.
+            "foreign" => self.replace(rest, |live| live.applied = None),
             // Nobody saw whether somebody changed it, and nothing says that its fields are ours.
             "doubt" => self.replace(rest, |live| live.sure = false),
             "gone" => {

@@ -328,3 +328,70 @@ fn what_is_under_way_stays_so_while_nothing_is_known() {
         "#]],
     );
 }
+
+const BARRED: &str = r#"
+schema: {kind: Hotel, apiVersion: v1, spec: {names: "[]string", size: string, bar: "boolean | default=false"}}
+resources:
+- id: rooms
+  forEach: [{room: "${schema.spec.names}"}]
+  propagateWhen: ["linearlyReady(room, rooms, 1)", "!schema.spec.bar"]
+  readyWhen: ["${each.data.open == 'yes'}"]
+  template:
+    {apiVersion: v1, kind: ConfigMap, metadata: {name: "${room}"}, data: {open: "no", size: "${schema.spec.size}"}}
+"#;
+
+/// What a gate keeps from going on is under way for as long as it keeps it.
+#[test]
+fn what_is_under_way_stays_so_while_its_gate_is_closed() {
+    let mut instance = hotel(&["a", "b"]);
+    instance["spec"]["bar"] = false.into();
+    check(
+        BARRED,
+        instance,
+        "pass
+         set rooms data.open=\"yes\"
+         pass
+         set rooms data.open=\"yes\"
+         set schema spec.size=\"2\"
+         pass
+         set schema spec.bar=true
+         set schema spec.size=\"3\"
+         pass
+         set schema spec.bar=false
+         set rooms/b metadata.creationTimestamp=\"2026-01-01T00:00:00Z\"
+         pass",
+        expect![[r#"
+            > pass
+            apply ConfigMap team/a (Absent)
+            rooms: 1 not made yet
+              gated ConfigMap team/b: closed: linearlyReady(room, rooms, 1): 1 in flight (team/a); 0 of 2 updated and ready
+            status {}
+            > set rooms data.open="yes"
+            > pass
+            apply ConfigMap team/b (Absent)
+            rooms: ConfigMap team/b is not ready: Condition { source: "${each.data.open == 'yes'}" }
+            status {}
+            > set rooms data.open="yes"
+            > set schema spec.size="2"
+            > pass
+            apply ConfigMap team/a (Changed)
+            rooms: ConfigMap team/a is not ready: Condition { source: "${each.data.open == 'yes'}" }
+              frozen ConfigMap team/b: closed: linearlyReady(room, rooms, 1): 1 in flight (team/a); 0 of 2 updated and ready
+            status {}
+            > set schema spec.bar=true
+            > set schema spec.size="3"
+            > pass
+            rooms: ConfigMap team/a is not ready: Condition { source: "${each.data.open == 'yes'}" }
+              frozen ConfigMap team/a: closed: !schema.spec.bar: schema.spec.bar: true
+              frozen ConfigMap team/b: closed: linearlyReady(room, rooms, 1): 1 in flight (team/a); 0 of 2 updated and ready
+            status {}
+            > set schema spec.bar=false
+            > set rooms/b metadata.creationTimestamp="2026-01-01T00:00:00Z"
+            > pass
+            apply ConfigMap team/a (Changed)
+            rooms: ConfigMap team/a is not ready: Condition { source: "${each.data.open == 'yes'}" }
+              frozen ConfigMap team/b: closed: linearlyReady(room, rooms, 1): 1 in flight (team/a); 0 of 2 updated and ready
+            status {}
+        "#]],
+    );
+}

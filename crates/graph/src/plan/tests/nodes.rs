@@ -22,7 +22,7 @@ resources:
   template: {apiVersion: v1, kind: ConfigMap, metadata: {name: side}, data: {size: "${schema.spec.size}"}}
 "#;
 
-fn shop() -> Json {
+pub(super) fn shop() -> Json {
     json!({"spec": {"size": "1", "name": "web", "extra": true}})
 }
 
@@ -41,7 +41,7 @@ fn switched(definition: &str) -> World {
     world
 }
 
-fn check_switched(definition: &str, steps: &str, expected: Expect) {
+pub(super) fn check_switched(definition: &str, steps: &str, expected: Expect) {
     let mut world = switched(definition);
     for step in steps.lines().map(str::trim) {
         writeln!(world.said, "> {step}").expect("a string");

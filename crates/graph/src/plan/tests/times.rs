@@ -77,6 +77,44 @@ fn a_gate_opens_when_its_time_has_come() {
     );
 }
 
+const THREE: &str = r#"
+schema: {kind: Shop, apiVersion: v1, spec: {size: string}}
+resources:
+- id: late
+  propagateWhen: ["time.now() >= timestamp('2026-03-01T13:00:00Z')"]
+  template: {apiVersion: v1, kind: ConfigMap, metadata: {name: late}}
+- id: early
+  propagateWhen: ["time.now() >= timestamp('2026-03-01T12:30:00Z')"]
+  template: {apiVersion: v1, kind: ConfigMap, metadata: {name: early}}
+- id: later
+  propagateWhen: ["time.now() >= timestamp('2026-03-01T14:00:00Z')"]
+  template: {apiVersion: v1, kind: ConfigMap, metadata: {name: later}}
+"#;
+
+#[test]
+fn the_first_instant_of_all_gates_counts() {
+    let next = |now: &str| {
+        let mut world = World::new(THREE, json!({"spec": {"size": "1"}}));
+        world.step(&format!("now {now}"));
+        let next = world.plan().next;
+        next.map(|next| next.to_string())
+    };
+    let expected = |time: &str| Some(time.to_owned());
+    assert_eq!(
+        next("2026-03-01T12:00:00Z"),
+        expected("2026-03-01T12:30:00Z")
+    );
+    assert_eq!(
+        next("2026-03-01T12:30:00Z"),
+        expected("2026-03-01T13:00:00Z")
+    );
+    assert_eq!(
+        next("2026-03-01T13:30:00Z"),
+        expected("2026-03-01T14:00:00Z")
+    );
+    assert_eq!(next("2026-03-01T14:00:00Z"), None);
+}
+
 /// Since when something is ready is what its conditions say, or when it was last written.
 #[test]
 fn readiness_lasts_from_the_last_change() {
