@@ -76,9 +76,12 @@ async fn a_group_that_does_not_answer_keeps_the_end_of_those_with_objects_of_it(
     let client = forbidding(graphs.world.client.clone(), "/apps/v1", forbidden.clone());
     (graphs.tasks, graphs.requests) = run_with(client);
     graphs.world.delete(&shops(), &key("a"), "Background").await;
-    let a = graphs.until_state("a", "ERROR").await;
-    let shown = a["status"]["conditions"].to_string();
-    assert!(shown.contains("kind Deployment"), "{shown}");
+    // Before it is seen that it goes, it is told that its definition is gone.
+    let told = |object: &Value| {
+        let shown = object["status"]["conditions"].to_string();
+        object["status"]["state"] == "ERROR" && shown.contains("kind Deployment")
+    };
+    graphs.world.until(&shops(), &key("a"), told).await;
     forbidden.store(false, Ordering::SeqCst);
     graphs.world.until_gone(&shops(), &key("a")).await;
     let left = graphs.world.get(&deployments, &key("a-second")).await;
