@@ -120,6 +120,10 @@ pub(crate) struct Zone {
     /// further rights that this needs there. A zone with an API of its own always does
     #[arg(long, requires = "kubeconfig", conflicts_with = "standalone")]
     graphs: bool,
+    /// Where to serve what is counted of the graphs that run in the cluster of --kubeconfig
+    /// (/metrics, and /healthz), as plain HTTP. A zone with an API of its own serves it there
+    #[arg(long, value_name = "ADDRESS", requires = "kubeconfig")]
+    metrics: Option<SocketAddr>,
 }
 
 #[derive(Debug, Subcommand)]
@@ -244,12 +248,14 @@ pub(crate) enum Role {
     Standalone {
         kubeconfig: PathBuf,
         simulate: bool,
+        metrics: Option<SocketAddr>,
     },
     /// A zone whose API is an existing cluster's.
     Cluster {
         join: Option<JoinString>,
         kubeconfig: PathBuf,
         graphs: bool,
+        metrics: Option<SocketAddr>,
     },
 }
 
@@ -328,6 +334,7 @@ impl Zone {
             simulate_workloads: simulate,
             standalone,
             graphs,
+            metrics,
         } = self;
         let settings = common.settings(environment, "info")?;
         let join = join.map(|join| join.parse()).transpose();
@@ -336,12 +343,14 @@ impl Zone {
             Some(kubeconfig) if standalone => Role::Standalone {
                 kubeconfig,
                 simulate,
+                metrics,
             },
             Some(_) if simulate => return Err(SettingsError::Simulated),
             Some(kubeconfig) => Role::Cluster {
                 join,
                 kubeconfig,
                 graphs,
+                metrics,
             },
             None => Role::Zone { join, simulate },
         };

@@ -26,8 +26,8 @@ use deltaplane_runtime::signals::{Signal, Signals, Supervised};
 use deltaplane_runtime::telemetry::TelemetryError;
 use deltaplane_runtime::{Stop, Trigger, limits};
 use deltaplane_zone::{
-    ClusterConfig, ClusterZone, LinkConfig, SimulatorConfig, Standalone, Zone, ZoneConfig,
-    ZoneError,
+    ClusterConfig, ClusterZone, LinkConfig, SimulatorConfig, Standalone, StandaloneConfig, Zone,
+    ZoneConfig, ZoneError,
 };
 
 use cel::CelError;
@@ -219,15 +219,21 @@ async fn run(plane: PlaneConfig, role: Role, stop: Stop) -> Result<(), Failure> 
         Role::Standalone {
             kubeconfig,
             simulate,
+            metrics,
         } => {
-            let simulate = simulate.then(SimulatorConfig::default);
-            let cluster = Standalone::start(&kubeconfig, simulate).await?;
+            let cluster = Standalone::start(StandaloneConfig {
+                kubeconfig,
+                simulate: simulate.then(SimulatorConfig::default),
+                metrics,
+            });
+            let cluster = cluster.await?;
             Ok(cluster.run(stop).await?)
         }
         Role::Cluster {
             join,
             kubeconfig,
             graphs,
+            metrics,
         } => {
             let zone = ClusterZone::start(ClusterConfig {
                 kubeconfig,
@@ -235,6 +241,7 @@ async fn run(plane: PlaneConfig, role: Role, stop: Stop) -> Result<(), Failure> 
                 join,
                 link: LinkConfig::default(),
                 graphs,
+                metrics,
             });
             let Some(zone) = stop.unless(zone).await else {
                 return Ok(());
@@ -342,6 +349,7 @@ fn hub_code(error: &HubError) -> u8 {
 fn zone_code(error: &ZoneError) -> u8 {
     match error {
         ZoneError::Plane(error) => sort_code(error.sort()),
+        ZoneError::Metrics { .. } => sort_code(Sort::Address),
         ZoneError::Join(_) => 6,
         ZoneError::Cluster(_) | ZoneError::IsHub => 7,
         ZoneError::Lineage(_) | ZoneError::Tasks(_) => 1,

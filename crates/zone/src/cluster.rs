@@ -11,12 +11,15 @@ mod guard;
 mod manifest;
 mod policies;
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use deltaplane_border::Openings;
 use deltaplane_client::{Pace, RequestError, remote, request};
+use deltaplane_controllers::Context;
+use deltaplane_controllers::graphs::Metrics;
 use deltaplane_fleet::follow_definitions;
 use deltaplane_fleet::kinds::GROUP;
 use deltaplane_plane::Role;
@@ -30,6 +33,7 @@ use tokio::sync::watch;
 
 pub use manifest::{GraphRights, KindName, Manifest, NotAKindName};
 
+use crate::exposition::Exposition;
 use crate::link::LinkConfig;
 use crate::membership::Membership;
 use crate::query::Cluster;
@@ -48,13 +52,17 @@ pub struct ClusterConfig {
     pub link: LinkConfig,
     /// Whether graphs run there: it takes further rights.
     pub graphs: bool,
+    /// Where to serve metrics.
+    pub metrics: Option<SocketAddr>,
 }
 
 /// A zone whose API is an existing cluster's.
 pub struct ClusterZone {
     client: Client,
     membership: Membership,
-    graphs: bool,
+    /// What is counted of graphs, if they run there.
+    graphs: Option<Metrics>,
+    exposition: Option<Exposition>,
     pace: Pace,
 }
 
@@ -87,6 +95,7 @@ impl ClusterZone {
             join,
             link,
             graphs,
+            metrics,
         } = config;
         Role::Zone.check(&data_dir)?;
         let client = remote(&kubeconfig).await?;
@@ -98,10 +107,13 @@ impl ClusterZone {
         let directory = membership_dir(&data_dir);
         let clock = Clock::system();
         let membership = Membership::open(&directory, join.as_ref(), link, &clock).await?;
+        let counted = Metrics::default();
+        let exposition = Exposition::of_graphs(&counted, metrics).await?;
         Ok(Self {
             client,
             membership,
-            graphs,
+            graphs: graphs.then_some(counted),
+            exposition,
             pace: Pace::system(),
         })
     }
@@ -120,9 +132,13 @@ impl ClusterZone {
             client,
             membership,
             graphs,
+            exposition,
             pace,
         } = self;
-        let of_graphs = client.clone();
+        let of_graphs = Context {
+            client: client.clone(),
+            pace: Pace::system(),
+        };
         let zone = membership.zone().clone();
         let tasks = Tasks::new();
         let (definitions, known) = watch::channel(Arc::default());
@@ -144,8 +160,8 @@ impl ClusterZone {
             openings: Openings::only(store.epoch),
             at: store.at,
         };
-        if graphs {
-            standalone::spawn(&tasks, &of_graphs, None);
+        if let Some(metrics) = graphs {
+            standalone::spawn(&tasks, of_graphs, metrics, exposition);
         }
         spawn_agent(&tasks, membership, endpoint)?;
         tracing::info!(%zone, "ready");

@@ -9,6 +9,7 @@
 mod agent;
 mod cluster;
 mod drift;
+mod exposition;
 mod link;
 mod membership;
 mod query;
@@ -18,6 +19,7 @@ mod standalone;
 mod target;
 mod uploads;
 
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -49,7 +51,7 @@ pub use link::{Client as SyncClient, LinkConfig, connect};
 pub use membership::{JoinError, Membership};
 pub use query::{ApiBody, ApiError, Cluster, Embedded, Reading, ZoneApi};
 pub use report::REPORT;
-pub use standalone::Standalone;
+pub use standalone::{Standalone, StandaloneConfig};
 
 use agent::{Agent, Kept};
 use drift::Drift;
@@ -90,6 +92,12 @@ pub enum ZoneError {
     Cluster(#[from] ConnectError),
     #[error("the cluster is a hub: it serves {GROUP}")]
     IsHub,
+    #[error("cannot serve metrics on {address}")]
+    Metrics {
+        address: SocketAddr,
+        #[source]
+        source: std::io::Error,
+    },
     #[error(transparent)]
     Tasks(#[from] TaskError),
 }
@@ -323,6 +331,9 @@ impl ZoneError {
             }
             Self::IsHub => {
                 "give with --kubeconfig the file of the cluster that is to be the zone".to_owned()
+            }
+            Self::Metrics { .. } => {
+                "give with --metrics an address of this machine that is free".to_owned()
             }
             Self::Lineage(_) | Self::Tasks(_) => {
                 "this should not happen; please report it".to_owned()

@@ -1,6 +1,7 @@
 //! A cluster that runs graphs and follows no hub.
 
-use std::path::Path;
+use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use deltaplane_client::pace::Backoff;
@@ -11,12 +12,25 @@ use deltaplane_controllers::simulator::SimulatorConfig;
 use deltaplane_runtime::{Stop, Tasks};
 use kube::Client;
 
+use crate::exposition::Exposition;
 use crate::{ZoneError, spawn_simulator};
 
 /// A cluster whose graphs are run.
 pub struct Standalone {
     client: Client,
     simulate: Option<SimulatorConfig>,
+    metrics: graphs::Metrics,
+    exposition: Option<Exposition>,
+}
+
+/// What a cluster is told whose graphs are run.
+#[derive(Clone, Debug)]
+pub struct StandaloneConfig {
+    /// How to reach the cluster, and as whom.
+    pub kubeconfig: PathBuf,
+    pub simulate: Option<SimulatorConfig>,
+    /// Where to serve metrics.
+    pub metrics: Option<SocketAddr>,
 }
 
 /// How long what is under way has to finish.
@@ -31,19 +45,33 @@ const BACKOFF: Backoff = Backoff {
 
 impl Standalone {
     /// The cluster need not be there yet.
-    pub async fn start(
-        kubeconfig: &Path,
-        simulate: Option<SimulatorConfig>,
-    ) -> Result<Self, ZoneError> {
-        let client = remote(kubeconfig).await?;
-        Ok(Self { client, simulate })
+    pub async fn start(config: StandaloneConfig) -> Result<Self, ZoneError> {
+        let metrics = graphs::Metrics::default();
+        Ok(Self {
+            exposition: Exposition::of_graphs(&metrics, config.metrics).await?,
+            client: remote(&config.kubeconfig).await?,
+            simulate: config.simulate,
+            metrics,
+        })
     }
 
     /// Runs until `stop` or until something breaks. That the cluster is away breaks nothing.
     pub async fn run(self, stop: Stop) -> Result<(), ZoneError> {
-        let Self { client, simulate } = self;
+        let Self {
+            client,
+            simulate,
+            metrics,
+            exposition,
+        } = self;
         let tasks = Tasks::new();
-        spawn(&tasks, &client, simulate);
+        let context = Context {
+            client,
+            pace: Pace::system(),
+        };
+        if let Some(simulate) = simulate {
+            spawn_simulator(&tasks, context.clone(), simulate);
+        }
+        spawn(&tasks, context, metrics, exposition);
         tokio::select! {
             () = stop.wait() => {}
             failure = tasks.failed() => {
@@ -56,13 +84,14 @@ impl Standalone {
 }
 
 /// Runs the graphs of a cluster, as soon as it has the kinds for it.
-pub(crate) fn spawn(tasks: &Tasks, client: &Client, simulate: Option<SimulatorConfig>) {
-    let context = Context {
-        client: client.clone(),
-        pace: Pace::system(),
-    };
-    if let Some(simulate) = simulate {
-        spawn_simulator(tasks, context.clone(), simulate);
+pub(crate) fn spawn(
+    tasks: &Tasks,
+    context: Context,
+    metrics: graphs::Metrics,
+    exposition: Option<Exposition>,
+) {
+    if let Some(exposition) = exposition {
+        tasks.spawn("metrics", |stop| exposition.run(stop));
     }
     let group = tasks.group("graph");
     tasks.spawn("graphs", |stop| async move {
@@ -70,7 +99,7 @@ pub(crate) fn spawn(tasks: &Tasks, client: &Client, simulate: Option<SimulatorCo
             tracing::info!("running the graphs of the cluster: ready");
             let running = Running {
                 mode: Mode::Run,
-                metrics: graphs::Metrics::default(),
+                metrics,
             };
             graphs::run(context, running, group, stop).await;
         }

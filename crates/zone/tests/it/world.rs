@@ -70,6 +70,7 @@ impl World {
                 join: Some(join(here).await),
                 link: LinkConfig::default(),
                 graphs: false,
+                metrics: None,
             };
             let zone = ClusterZone::start(config).await.expect("the zone started");
             let api = cluster.api().clone();
