@@ -428,3 +428,6 @@ fn told(decision: &Decision<i64>, rollout: Rollout<'_>) -> Value {
         "lookAgainAt": next,
     })
 }
+
+#[cfg(test)]
+mod tests;

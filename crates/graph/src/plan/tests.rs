@@ -201,7 +201,15 @@ impl World {
         }
     }
 
+    /// The same whenever it is asked for.
     fn plan(&self) -> Plan {
+        let made = self.planned();
+        let again = self.planned();
+        assert_eq!(format!("{made:?}"), format!("{again:?}"));
+        made
+    }
+
+    fn planned(&self) -> Plan {
         plan(Inputs {
             graph: &self.graph,
             instance: Instance::new(&self.instance),
