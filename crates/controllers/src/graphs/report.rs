@@ -353,3 +353,6 @@ impl Hindrances {
         !self.refused.is_empty() || !self.undeleted.is_empty()
     }
 }
+
+#[cfg(test)]
+mod tests;
