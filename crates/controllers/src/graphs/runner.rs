@@ -80,7 +80,7 @@ struct Runner {
     passes: Passes,
     /// What was decided, and is not written yet, or not seen.
     decided: BTreeMap<ObjectKey, Admission>,
-    /// What each was last run with, by uid: it is so although somebody takes the word away.
+    /// What each was last run with, by uid.
     run_with: BTreeMap<String, Admission>,
     /// How much changed since it was last decided who may move.
     undecided: usize,
@@ -258,15 +258,13 @@ impl Runner {
         decided.next.map(admission::instant)
     }
 
-    /// What an instance may run, as it was decided last.
+    /// What an instance may run, as it was decided last. What is written on it is for those who
+    /// do not know that yet: whoever else writes it moves nobody.
     fn said(&self, key: &ObjectKey, json: &Value) -> Option<Admission> {
         let decided = self.decided.get(key).copied();
-        let said = decided.or_else(|| Admission::read(json));
-        said.or_else(|| {
-            self.run_with
-                .get(json["metadata"]["uid"].as_str()?)
-                .copied()
-        })
+        let uid = json["metadata"]["uid"].as_str().unwrap_or_default();
+        let known = decided.or_else(|| self.run_with.get(uid).copied());
+        known.or_else(|| Admission::read(json))
     }
 
     fn changed(&mut self, key: ObjectKey) {

@@ -62,6 +62,8 @@ async fn a_gate_that_time_opens_opens_when_it_is_time() {
     graphs
         .until_propagation(json!({"current": 1, "pending": 2}))
         .await;
+    // Had it been let go it would not be put right to what it was.
+    graphs.mends("b", "hi!").await;
     assert_eq!(graphs.greetings().await, ["hi?", "hi!", "hey!"]);
     graphs.world.hand.advance(MINUTE);
     graphs.approve("b", "hi?").await;
