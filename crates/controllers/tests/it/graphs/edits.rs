@@ -128,9 +128,12 @@ async fn whoever_changes_objects_moves_nobody() {
 async fn labels_and_the_finalizer_come_back_and_nobody_moves() {
     let graphs = Graphs::midway().await;
     let most = most_moving(&graphs.world.client, &["hi?"], async {
-        for name in ["a", "b"] {
-            let lost = json!({"metadata": {"labels": null, "finalizers": null}});
-            graphs.change(&shops(), &key(name), lost).await;
+        let lost = [json!({"labels": null}), json!({"finalizers": null})];
+        let both = |name: &'static str| lost.clone().map(|lost| (name, lost));
+        for (name, lost) in ["a", "b"].into_iter().flat_map(both) {
+            graphs
+                .change(&shops(), &key(name), json!({"metadata": lost}))
+                .await;
             let managed = |object: &Value| {
                 let metadata = &object["metadata"];
                 metadata["labels"]["kro.run/owned"] == "true"
