@@ -300,7 +300,7 @@ impl Drop for Owned {
 }
 
 /// Ports that were free a moment ago; all are held until all are known, so they differ.
-fn free_ports<const N: usize>() -> Result<[u16; N]> {
+pub(crate) fn free_ports<const N: usize>() -> Result<[u16; N]> {
     let listeners = std::iter::repeat_with(|| TcpListener::bind((Ipv4Addr::LOCALHOST, 0)))
         .take(N)
         .collect::<Result<Vec<_>, _>>()

@@ -7,20 +7,21 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::peers;
 
 /// How long anything may take that should take a moment.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// kubectl with a kubeconfig, perhaps as somebody else.
+/// kubectl with a kubeconfig, perhaps in another context than its own, or as somebody else.
 pub(crate) struct Kubectl {
     kubeconfig: PathBuf,
+    context: Option<String>,
     user: Option<String>,
 }
 
-/// What kubectl said.
+/// What a command said.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) good: bool,
@@ -34,8 +35,15 @@ impl Kubectl {
     pub(crate) fn new(kubeconfig: &Path) -> Self {
         Self {
             kubeconfig: kubeconfig.to_owned(),
+            context: None,
             user: None,
         }
+    }
+
+    /// The same, in a context.
+    pub(crate) fn in_context(self, context: &str) -> Self {
+        let context = Some(context.to_owned());
+        Self { context, ..self }
     }
 
     /// The same, as another user.
@@ -48,27 +56,13 @@ impl Kubectl {
     pub(crate) fn answer(&self, words: &[&str], stdin: &str) -> Result<Answer> {
         let mut command = Command::new(peers::path("kubectl")?);
         command.arg("--kubeconfig").arg(&self.kubeconfig);
+        if let Some(context) = &self.context {
+            command.args(["--context", context]);
+        }
         if let Some(user) = &self.user {
             command.args(["--as", user]);
         }
-        let mut child = command
-            .args(words)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .context("starting kubectl")?;
-        if let Some(mut pipe) = child.stdin.take() {
-            // It may end without having read it.
-            let _ = pipe.write_all(stdin.as_bytes());
-        }
-        let output = child.wait_with_output().context("waiting for kubectl")?;
-        let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
-        Ok(Answer {
-            good: output.status.success(),
-            out: text(output.stdout),
-            err: text(output.stderr),
-        })
+        Answer::of(command.args(words), stdin)
     }
 
     /// Runs it to a good end.
@@ -113,6 +107,50 @@ impl Kubectl {
                 serde_json::from_str(text).context("reading an object")?,
             )),
         }
+    }
+}
+
+/// A hub's administrator.
+impl Kubectl {
+    pub(crate) fn make_zone(&self, zone: &str) -> Result<()> {
+        self.apply(&json!({
+            "apiVersion": "fleet.deltaplane.io/v1alpha1", "kind": "Zone",
+            "metadata": {"name": zone}, "spec": {},
+        }))
+    }
+
+    /// What a zone joins with.
+    pub(crate) fn join(&self, zone: &str) -> Result<String> {
+        let path = format!("/apis/fleet.deltaplane.io/v1alpha1/zones/{zone}/_token");
+        let answer = self.reading(&["create", "--raw", &path, "-f", "-"], "{}")?;
+        let answer: Value = serde_json::from_str(&answer).context("reading a join string")?;
+        let join = answer["join"].as_str();
+        Ok(join.context("no join string")?.to_owned())
+    }
+}
+
+// === impl Answer ===
+
+impl Answer {
+    /// Runs a command to its end, whatever that is.
+    pub(crate) fn of(command: &mut Command, stdin: &str) -> Result<Self> {
+        let mut child = command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .with_context(|| format!("starting {}", command.get_program().display()))?;
+        if let Some(mut pipe) = child.stdin.take() {
+            // It may end without having read it.
+            let _ = pipe.write_all(stdin.as_bytes());
+        }
+        let output = child.wait_with_output().context("waiting for a command")?;
+        let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
+        Ok(Self {
+            good: output.status.success(),
+            out: text(output.stdout),
+            err: text(output.stderr),
+        })
     }
 }
 

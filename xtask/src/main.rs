@@ -13,12 +13,14 @@ mod conformance;
 mod fleet;
 mod fuzz;
 mod golang;
-mod graphs_on_kubernetes;
+mod graphs;
 mod hub;
 mod kubectl;
+mod manifests;
 mod paths;
 mod peers;
 mod process;
+mod program;
 mod proxy;
 mod scale;
 mod tidy;
@@ -54,8 +56,8 @@ enum Verb {
     Conformance(conformance::Args),
     /// Try inputs that nobody thought of on every parser and decoder.
     Fuzz(fuzz::Args),
-    /// Run the graphs of a real cluster, and see that they do what kro's would, and more.
-    GraphsOnKubernetes(graphs_on_kubernetes::Args),
+    /// Run graphs in zones and in a real cluster, and see that they do what kro's would, and more.
+    Graphs(graphs::Args),
     /// Measure a hub with many zones, simulated over real connections.
     Scale(scale::Args),
     /// Kill, stop and restart a hub under load, and check that nothing it promised was broken.
@@ -74,7 +76,7 @@ fn main() -> anyhow::Result<()> {
         Verb::Peers(args) => peers::run(&args),
         Verb::Conformance(args) => conformance::run(&args),
         Verb::Fuzz(args) => fuzz::run(&args),
-        Verb::GraphsOnKubernetes(args) => graphs_on_kubernetes::run(&args),
+        Verb::Graphs(args) => graphs::run(&args),
         Verb::Scale(args) => scale::run(&args),
         Verb::Torture(args) => torture::run(&args),
         Verb::ZoneOnKubernetes(args) => zone_on_kubernetes::run(&args),

@@ -76,7 +76,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     for (name, step) in STEPS {
         let started = Instant::now();
         if let Err(error) = step(&mut stage) {
-            eprintln!("the agent said\n{}", stage.log());
+            eprintln!("the agent said\n{}", stage.agent.log());
             return Err(error.context(name));
         }
         println!("ok  {name} ({:.1} s)", started.elapsed().as_secs_f64());
@@ -143,9 +143,7 @@ fn may(stage: &Stage, verb: &str, group: &str, resource: &str) -> Result<bool> {
 fn author(stage: &mut Stage) -> Result<()> {
     let hub = stage.hub();
     let fleet = "fleet.deltaplane.io/v1alpha1";
-    hub.apply(
-        &json!({"apiVersion": fleet, "kind": "Zone", "metadata": {"name": ZONE}, "spec": {}}),
-    )?;
+    hub.make_zone(ZONE)?;
     let schema = json!({"type": "object", "properties": {
         "spec": {"type": "object", "properties": {
             "size": {"type": "integer"}, "state": {"type": "string"},
@@ -187,15 +185,15 @@ fn author(stage: &mut Stage) -> Result<()> {
 
 fn wait_for_cluster(stage: &mut Stage) -> Result<()> {
     stage.cluster.stop_apiserver()?;
-    let join = stage.join()?;
+    let join = stage.hub().join(ZONE)?;
     stage.start_agent(Some(&join))?;
     await_that("the agent's complaint", || {
-        let log = stage.log();
+        let log = stage.agent.log();
         Ok(log
             .contains("the cluster cannot be asked yet")
             .then_some(()))
     })?;
-    stage.agent()?;
+    stage.agent.process()?;
     stage.cluster.start_apiserver()
 }
 
@@ -267,7 +265,7 @@ fn killed(stage: &mut Stage) -> Result<()> {
     let own = hub.widget(&format!("{ZONE}.local-too"))?;
     let collector = stage.cluster().acting_as(COLLECTOR);
     collector.ok(&["delete", "widget", "swept", "-n", "team"])?;
-    stage.kill_agent()?;
+    stage.agent.kill()?;
     hub.apply(&widget("a", &json!({"size": 3})))?;
     hub.ok(&["delete", "widget", "b", "-n", "team"])?;
     hub.apply(&widget("c", &json!({"size": 1})))?;
@@ -298,7 +296,7 @@ fn killed(stage: &mut Stage) -> Result<()> {
 }
 
 fn restarted(stage: &mut Stage) -> Result<()> {
-    let process = stage.agent()?;
+    let process = stage.agent.process()?;
     stage.cluster.stop_apiserver()?;
     let hub = stage.hub();
     hub.apply(&widget("a", &json!({"size": 4})))?;
@@ -309,7 +307,7 @@ fn restarted(stage: &mut Stage) -> Result<()> {
     cluster.await_gone("c")?;
     cluster.apply(&widget("after", &json!({"size": 9})))?;
     hub.await_widget(&format!("{ZONE}.after"), |_| true)?;
-    ensure!(stage.agent()? == process, "the agent was replaced");
+    ensure!(stage.agent.process()? == process, "the agent was replaced");
     Ok(())
 }
 
@@ -359,7 +357,7 @@ fn lacking(stage: &mut Stage) -> Result<()> {
         "-p",
         without,
     ])?;
-    stage.kill_agent()?;
+    stage.agent.kill()?;
     stage.start_agent(None)?;
     hub.apply(&widget("a", &json!({"size": 5})))?;
     cluster.await_widget("a", |came| came["spec"]["size"] == 5)?;
@@ -367,9 +365,14 @@ fn lacking(stage: &mut Stage) -> Result<()> {
         "failed to install admission policies",
         "cannot list resource",
     ] {
-        await_that(said, || Ok(stage.log().contains(said).then_some(())))?;
+        await_that(said, || Ok(stage.agent.log().contains(said).then_some(())))?;
     }
-    for line in stage.log().lines().filter(|line| line.contains("WARN")) {
+    for line in stage
+        .agent
+        .log()
+        .lines()
+        .filter(|line| line.contains("WARN"))
+    {
         println!("    {line}");
     }
     Ok(())

@@ -1,10 +1,9 @@
 //! What plays: a real cluster, a hub, and the agent between them, each a process of its own.
 
-use std::fs::{self, OpenOptions};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -12,6 +11,7 @@ use crate::cluster::Cluster;
 use crate::hub::Hub;
 use crate::kubectl::{Kubectl, await_that};
 use crate::process;
+use crate::program::Program;
 
 /// The name of the zone.
 pub(super) const ZONE: &str = "eu-1";
@@ -19,7 +19,7 @@ pub(super) const ZONE: &str = "eu-1";
 /// Everything that runs; it ends with this value.
 pub(super) struct Stage {
     // Dropped in this order: the agent first.
-    agent: Option<Child>,
+    pub(super) agent: Program,
     pub(super) cluster: Cluster,
     pub(super) hub: Hub,
     binary: PathBuf,
@@ -30,12 +30,13 @@ pub(super) struct Stage {
 
 impl Stage {
     pub(super) fn start(binary: &Path) -> Result<Self> {
+        let dir = tempfile::tempdir().context("making a temporary directory")?;
         Ok(Self {
-            agent: None,
+            agent: Program::new(binary, dir.path().join("zone.log")),
             cluster: Cluster::start()?,
             hub: Hub::start(binary)?,
             binary: binary.to_owned(),
-            dir: tempfile::tempdir().context("making a temporary directory")?,
+            dir,
         })
     }
 
@@ -71,49 +72,14 @@ impl Stage {
 
     /// Starts the agent.
     pub(super) fn start_agent(&mut self, join: Option<&str>) -> Result<()> {
-        let mut log = OpenOptions::new();
-        let log = log.create(true).append(true).open(self.log_path());
-        let mut command = Command::new(&self.binary);
-        command
-            .args(["zone", "--kubeconfig"])
-            .arg(self.credential());
-        command.arg("--data-dir").arg(self.dir.path().join("zone"));
+        let word = |path: PathBuf| path.display().to_string();
+        let mut words = vec!["zone".to_owned()];
+        words.extend(["--kubeconfig".to_owned(), word(self.credential())]);
+        words.extend(["--data-dir".to_owned(), word(self.dir.path().join("zone"))]);
         if let Some(join) = join {
-            command.args(["--join", join]);
+            words.extend(["--join".to_owned(), join.to_owned()]);
         }
-        let child = command
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(log.context("creating a log file")?)
-            .spawn()
-            .context("starting the agent")?;
-        self.agent = Some(child);
-        Ok(())
-    }
-
-    /// Kills the agent with no warning.
-    pub(super) fn kill_agent(&mut self) -> Result<()> {
-        let mut agent = self.agent.take().context("the agent is not running")?;
-        agent.kill().context("killing the agent")?;
-        agent.wait().context("waiting for the agent's end")?;
-        Ok(())
-    }
-
-    /// The agent's process, which must be running.
-    pub(super) fn agent(&mut self) -> Result<u32> {
-        let agent = self.agent.as_mut().context("the agent was not started")?;
-        let ended = agent.try_wait().context("looking after the agent")?;
-        ensure!(ended.is_none(), "the agent ended: {ended:?}");
-        Ok(agent.id())
-    }
-
-    fn log_path(&self) -> PathBuf {
-        self.dir.path().join("zone.log")
-    }
-
-    /// What the agent has logged since its first start.
-    pub(super) fn log(&self) -> String {
-        fs::read_to_string(self.log_path()).unwrap_or_default()
+        self.agent.start(&words)
     }
 
     /// How it stands with the zone, as the hub sees it.
@@ -129,26 +95,6 @@ impl Stage {
         let kinds = sync["kinds"].as_array().into_iter().flatten();
         let mut rejected = kinds.flat_map(|kind| kind["rejected"].as_array().into_iter().flatten());
         Ok(rejected.find(|one| one["name"] == name).cloned())
-    }
-
-    /// A join string of the zone.
-    pub(super) fn join(&self) -> Result<String> {
-        let path = format!("/apis/fleet.deltaplane.io/v1alpha1/zones/{ZONE}/_token");
-        let answer = self
-            .hub()
-            .reading(&["create", "--raw", &path, "-f", "-"], "{}")?;
-        let answer: Value = serde_json::from_str(&answer).context("reading a join string")?;
-        let join = answer["join"].as_str();
-        Ok(join.context("no join string")?.to_owned())
-    }
-}
-
-impl Drop for Stage {
-    fn drop(&mut self) {
-        if let Some(agent) = &mut self.agent {
-            let _ = agent.kill();
-            let _ = agent.wait();
-        }
     }
 }
 

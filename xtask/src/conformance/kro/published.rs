@@ -7,6 +7,7 @@ use anyhow::{Context, Result};
 use serde_json::Value;
 
 use super::Case;
+use crate::manifests;
 
 /// Where definitions are.
 const DIRECTORIES: [&str; 4] = [
@@ -66,17 +67,13 @@ impl Published {
     /// The documents of a text that are of use.
     fn manifest(&mut self, name: &str, text: &str) {
         let mut count = 0;
-        for document in documents(text) {
+        for document in manifests::documents(text) {
             if !document.contains("ResourceGraphDefinition")
                 && !document.contains("CustomResourceDefinition")
             {
                 continue;
             }
-            // As kubectl reads it, the last of two keys counts.
-            let options = serde_saphyr::options! {
-                duplicate_keys: serde_saphyr::options::DuplicateKeyPolicy::LastWins,
-            };
-            match serde_saphyr::from_str_with_options::<Value>(&document, options) {
+            match manifests::parse(&document) {
                 Ok(value) => self.value(name, &value, &mut count),
                 Err(_) => self.unreadable.push(name.to_owned()),
             }
@@ -110,21 +107,6 @@ impl Published {
             Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
         }
     }
-}
-
-fn documents(text: &str) -> Vec<String> {
-    let mut documents = vec![String::new()];
-    for line in text.lines() {
-        if line.starts_with("---") {
-            documents.push(String::new());
-            continue;
-        }
-        if let Some(last) = documents.last_mut() {
-            last.push_str(line);
-            last.push('\n');
-        }
-    }
-    documents
 }
 
 /// The blocks of YAML in a text of Markdown.

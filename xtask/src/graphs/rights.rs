@@ -1,0 +1,141 @@
+//! What the account of a runner may do in a real cluster, and what it says when it may not.
+
+use anyhow::{Result, ensure};
+use serde_json::{Value, json};
+
+use super::definitions::{KINDS, instance, vault};
+use super::stage::{NAMESPACE, Stage, condition, ensure_says};
+use crate::kubectl::await_that;
+
+/// Where the account is.
+const SYSTEM: &str = "deltaplane-system";
+const ACCOUNT: &str = "graphs";
+const ROLES: &str = "rbac.authorization.k8s.io";
+
+/// Makes the account.
+pub(super) fn granted(stage: &mut Stage) -> Result<()> {
+    let admin = stage.here.kubectl();
+    for name in [SYSTEM, NAMESPACE] {
+        admin.ok(&["create", "namespace", name])?;
+    }
+    admin.ok(&["create", "serviceaccount", ACCOUNT, "-n", SYSTEM])?;
+    allow(stage, &[])?;
+    bind(stage, ACCOUNT)?;
+    let words = ["create", "token", ACCOUNT, "-n", SYSTEM, "--duration=24h"];
+    stage.accredit(admin.ok(&words)?.trim())
+}
+
+/// Gives the account the rights of a role.
+fn bind(stage: &Stage, role: &str) -> Result<()> {
+    stage.apply(&json!({
+        "apiVersion": format!("{ROLES}/v1"), "kind": "ClusterRoleBinding",
+        "metadata": {"name": format!("{ACCOUNT}-{role}")},
+        "roleRef": {"apiGroup": ROLES, "kind": "ClusterRole", "name": role},
+        "subjects": [{"kind": "ServiceAccount", "name": ACCOUNT, "namespace": SYSTEM}],
+    }))
+}
+
+/// Lets the account do anything: definitions of others make roles among other things.
+pub(super) fn allow_all(stage: &Stage) -> Result<()> {
+    bind(stage, "cluster-admin")
+}
+
+/// What the account may do: what every runner needs, what the graphs here are made of, and this.
+fn allow(stage: &Stage, further: &[Value]) -> Result<()> {
+    let rule = |group: &str, resources: &[&str], verbs: &[&str]| json!({"apiGroups": [group], "resources": resources, "verbs": verbs});
+    let follow = ["get", "list", "watch"];
+    let make = ["get", "list", "watch", "create", "patch"];
+    let own = ["get", "list", "watch", "create", "patch", "delete"];
+    let kinds = KINDS.map(|(_, plural)| plural);
+    let statuses = kinds.map(|plural| format!("{plural}/status"));
+    let statuses = statuses.each_ref().map(String::as_str);
+    let custom = ["customresourcedefinitions"];
+    let mut rules = vec![
+        rule("apiextensions.k8s.io", &custom, &make),
+        rule("kro.run", &["resourcegraphdefinitions"], &follow),
+        rule("kro.run", &["resourcegraphdefinitions/status"], &["patch"]),
+        rule("internal.kro.run", &["graphrevisions"], &make),
+        rule("kro.run", &kinds, &make),
+        rule("kro.run", &statuses, &["patch"]),
+        rule("", &["configmaps", "services"], &own),
+        rule("", &["events"], &["create"]),
+        rule("example.com", &["gadgets"], &own),
+        rule("apps", &["deployments"], &own),
+    ];
+    rules.extend_from_slice(further);
+    stage.apply(&json!({
+        "apiVersion": format!("{ROLES}/v1"), "kind": "ClusterRole",
+        "metadata": {"name": ACCOUNT}, "rules": rules,
+    }))
+}
+
+pub(super) fn waits(stage: &mut Stage) -> Result<()> {
+    stage.cluster()?.stop_apiserver()?;
+    stage.start_runner()?;
+    await_that("the runner's complaint", || {
+        let log = stage.log();
+        Ok(log.contains("cannot install").then_some(()))
+    })?;
+    stage.runner()?;
+    stage.cluster()?.start_apiserver()?;
+    for name in [
+        "resourcegraphdefinitions.kro.run",
+        "graphrevisions.internal.kro.run",
+    ] {
+        stage.until("crd", name, |crd| {
+            condition(crd, "Established")["status"] == "True"
+        })?;
+    }
+    Ok(())
+}
+
+pub(super) fn restarted(stage: &mut Stage) -> Result<()> {
+    let process = stage.runner()?;
+    stage.cluster()?.stop_apiserver()?;
+    stage.cluster()?.start_apiserver()?;
+    stage.merge("pair", "p00", &json!({"spec": {"text": "after"}}))?;
+    stage.until_data("p00-right", "text", "after")?;
+    ensure!(stage.runner()? == process, "the runner was replaced");
+    Ok(())
+}
+
+pub(super) fn unfollowed(stage: &mut Stage) -> Result<()> {
+    stage.apply(&vault())?;
+    let told = stage.until_definition("vault", "ControllerReady", "False")?;
+    let message = &condition(&told, "Ready")["message"];
+    ensure_says(message, "cannot follow /api/v1/secrets")?;
+    println!("    the definition says: {message}");
+    stage.apply(&instance("Vault", "v", &json!({"word": "open"})))?;
+    // Others go on.
+    stage.apply(&instance("Pair", "other", &json!({})))?;
+    stage.until_state("pair", "other", "ACTIVE")?;
+    // Nothing was done for this one, and it says why.
+    let unseen = stage.until_state("vault", "v", "ERROR")?;
+    let why = condition(&unseen, "ResourcesReady");
+    ensure!(why["reason"] == "CannotObserve", "{why}");
+    ensure!(unseen["metadata"]["finalizers"].is_null(), "it was run");
+    Ok(())
+}
+
+pub(super) fn unmade(stage: &mut Stage) -> Result<()> {
+    let rule =
+        |verbs: &[&str]| json!({"apiGroups": [""], "resources": ["secrets"], "verbs": verbs});
+    allow(stage, &[rule(&["get", "list", "watch"])])?;
+    stage.until_definition("vault", "Ready", "True")?;
+    let refused = stage.until_state("vault", "v", "ERROR")?;
+    let message = &condition(&refused, "ResourcesReady")["message"];
+    ensure_says(message, "Secret team/v was refused")?;
+    println!("    the instance says: {message}");
+    let own = rule(&["get", "list", "watch", "create", "patch", "delete"]);
+    allow(stage, &[own])?;
+    stage.until_state("vault", "v", "ACTIVE")?;
+    // The API keeps `stringData` as something else; that is no reason to write it again.
+    stage.kill_runner()?;
+    stage.audit()?.news()?;
+    stage.start_runner()?;
+    stage.apply(&instance("Vault", "w", &json!({"word": "sesame"})))?;
+    stage.until_state("vault", "w", "ACTIVE")?;
+    let written = stage.audit()?.news()?.get("patch secrets").copied();
+    ensure!(written == Some(1), "written {written:?} times");
+    Ok(())
+}
