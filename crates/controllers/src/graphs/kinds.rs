@@ -110,22 +110,36 @@ impl Kinds {
             group => format!("apis/{group}/{}", gvk.version),
         };
         let Some(address) = self.index().await?.get(&name).cloned() else {
-            return Ok(Lookup::Absent);
+            return Ok(self.later(&name));
         };
         let fresh = self.read.lock().documents.get(&name).cloned();
         let document = match fresh.filter(|document| document.address == address) {
             Some(fresh) => fresh,
             None => {
-                let document = Arc::new(self.read(address, gvk, catalog).await?);
+                let document = self.read(address, gvk, catalog).await.inspect_err(|_| {
+                    // kube-apiserver has a document only at the address of how it is now.
+                    self.read.lock().index = None;
+                })?;
+                let document = Arc::new(document);
                 let mut read = self.read.lock();
-                read.documents.insert(name, document.clone());
+                read.documents.insert(name.clone(), document.clone());
                 document
             }
         };
-        let known = document.kinds.get(&gvk.kind);
-        let lookup = known.map_or(Lookup::Absent, |known| Lookup::Known(known.clone()));
+        let Some(known) = document.kinds.get(&gvk.kind) else {
+            return Ok(self.later(&name));
+        };
         tracing::trace!(%gvk, resource = %served.resource, "looked up");
-        Ok(lookup)
+        Ok(Lookup::Known(known.clone()))
+    }
+
+    /// What the API serves and what its documents say change apart, and nobody tells when the
+    /// documents follow: they are read again when somebody asks again.
+    fn later(&self, name: &str) -> Lookup {
+        let mut read = self.read.lock();
+        read.index = None;
+        read.documents.remove(name);
+        Lookup::Unavailable("the API serves it, and does not say what it looks like".to_owned())
     }
 
     async fn index(&self) -> Result<Arc<BTreeMap<String, String>>, RequestError> {
@@ -188,4 +202,112 @@ fn kinds_of<'s>(schema: &'s Value, gvk: &Gvk) -> impl Iterator<Item = String> + 
             one["group"].as_str() == Some(&group) && one["version"].as_str() == Some(&version);
         same.then(|| one["kind"].as_str().map(str::to_owned))?
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::convert::Infallible;
+
+    use deltaplane_client::discovery::discover;
+    use http::{Request, Response};
+    use kube::client::Body;
+    use serde_json::json;
+
+    use super::*;
+
+    type Documents = Arc<Mutex<BTreeMap<&'static str, Value>>>;
+
+    fn server(documents: &Documents) -> Client {
+        let documents = documents.clone();
+        let service = tower::service_fn(move |request: Request<Body>| {
+            let found = documents.lock().get(request.uri().path()).cloned();
+            let found = found.unwrap_or_else(|| json!({"resources": []}));
+            let status = if found.is_null() { 301 } else { 200 };
+            let response = Response::builder().status(status).body(found.to_string());
+            async move { Ok::<_, Infallible>(response.expect("a response")) }
+        });
+        Client::new(service, "default")
+    }
+
+    /// The document of these kinds.
+    fn document(kinds: &[&str]) -> Value {
+        let schemas = kinds.iter().map(|kind| {
+            let types = json!([{"group": "example.com", "version": "v1", "kind": kind}]);
+            ((*kind).to_owned(), json!({"type": "object", TYPES: types}))
+        });
+        let schemas: serde_json::Map<String, Value> = schemas.collect();
+        json!({"components": {"schemas": schemas}})
+    }
+
+    fn index(address: Option<&str>) -> Value {
+        let place = address.map(|address| json!({"serverRelativeURL": address}));
+        let paths = place.map_or_else(|| json!({}), |place| json!({"apis/example.com/v1": place}));
+        json!({"paths": paths})
+    }
+
+    /// A server of two kinds, without documents yet.
+    fn two_kinds() -> Documents {
+        let version = json!({"groupVersion": "example.com/v1"});
+        let groups = json!({"groups": [{"name": "example.com", "versions": [version]}]});
+        Arc::new(Mutex::new(BTreeMap::from([
+            ("/apis", groups),
+            ("/apis/example.com/v1", served(&["Gadget", "Other"])),
+            ("/openapi/v3", index(None)),
+            ("/one", document(&["Other"])),
+            ("/old", Value::Null),
+            ("/two", document(&["Gadget", "Other"])),
+        ])))
+    }
+
+    fn served(kinds: &[&str]) -> Value {
+        let one = |kind: &&str| json!({"name": format!("{kind}s"), "kind": kind, "namespaced": true, "verbs": ["list"]});
+        let all: Vec<Value> = kinds.iter().map(one).collect();
+        json!({"resources": all})
+    }
+
+    async fn is_known(kinds: &Kinds, kind: &str, catalog: &Catalog) -> bool {
+        let gvk = Gvk::new("example.com", "v1", kind);
+        let found = kinds.look_up([gvk.clone()], catalog).await;
+        match &found[&gvk] {
+            Lookup::Known(_) => true,
+            Lookup::Unavailable(_) => false,
+            Lookup::Absent => panic!("{kind} is served"),
+        }
+    }
+
+    /// kube-apiserver says that it serves a kind before its documents do, and moves them when they
+    /// change.
+    #[tokio::test]
+    async fn documents_that_come_later_are_read_when_they_come() {
+        let documents = two_kinds();
+        let client = server(&documents);
+        let catalog = discover(&client).await.expect("answered");
+        let kinds = Kinds::new(client, Arc::default());
+        for (address, expected) in [
+            (None, false),
+            (Some("/one"), false),
+            (Some("/old"), false),
+            (Some("/two"), true),
+        ] {
+            documents.lock().insert("/openapi/v3", index(address));
+            let known = is_known(&kinds, "Gadget", &catalog).await;
+            assert_eq!(known, expected, "{address:?}");
+        }
+    }
+
+    /// Or the other way round.
+    #[tokio::test]
+    async fn a_document_that_was_read_too_soon_is_read_again() {
+        let documents = two_kinds();
+        documents.lock().insert("/openapi/v3", index(Some("/two")));
+        let client = server(&documents);
+        let all = discover(&client).await.expect("answered");
+        let fewer = served(&["Other"]);
+        documents.lock().insert("/apis/example.com/v1", fewer);
+        let fewer = discover(&client).await.expect("answered");
+        let kinds = Kinds::new(client, Arc::default());
+        assert!(is_known(&kinds, "Other", &fewer).await);
+        assert!(!is_known(&kinds, "Gadget", &all).await);
+        assert!(is_known(&kinds, "Gadget", &all).await);
+    }
 }
