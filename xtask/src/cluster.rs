@@ -239,7 +239,8 @@ impl Layout {
             format!("--secure-port={}", self.port),
             format!("--token-auth-file={}", self.tokens().display()),
             "--authorization-mode=RBAC".to_owned(),
-            "--service-cluster-ip-range=10.0.0.0/16".to_owned(),
+            // What kubeadm takes: examples of others name addresses in it.
+            "--service-cluster-ip-range=10.96.0.0/12".to_owned(),
             "--service-account-issuer=https://kubernetes.default.svc".to_owned(),
             format!("--service-account-key-file={}", self.public().display()),
             format!(

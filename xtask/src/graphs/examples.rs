@@ -248,11 +248,12 @@ impl File {
 
     /// Deletes it where it was applied, and waits until it is gone where it was run.
     fn delete(&self, stage: &Stage, at: &Kubectl) -> Result<()> {
-        at.ok(&["delete", "-f", &self.text()])?;
+        at.ok(&["delete", "--wait=false", "-f", &self.text()])?;
         let [kind, namespace] = self.words()?;
         let here = stage.here.kubectl();
         let mut last = Value::Null;
         let gone = await_that("its end", || {
+            stage.end_namespaces()?;
             last = here
                 .find(&kind, self.name(), &namespace)?
                 .unwrap_or_default();

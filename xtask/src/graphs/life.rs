@@ -187,7 +187,9 @@ pub(super) fn killed(stage: &mut Stage) -> Result<()> {
     let name = |at: usize| format!("p{at:02}");
     let all = (0..MANY).map(|at| instance("Pair", &name(at), &json!({"text": format!("{at}")})));
     let all = list(all.collect());
-    let before = killed_while(stage, &all)?;
+    let text = all.to_string();
+    let words = ["apply", "-f", "-"];
+    let before = killed_during(stage, &words, &text, |some| !some.is_empty())?;
     stage.start_runner()?;
     // What was not taken while there was no API.
     stage.apply(&all)?;
@@ -211,18 +213,46 @@ pub(super) fn killed(stage: &mut Stage) -> Result<()> {
     Ok(())
 }
 
-/// Kills the runner while these are being applied, as soon as there are objects of them: those.
-fn killed_while(stage: &mut Stage, all: &Value) -> Result<Vec<Value>> {
+/// The first one stays.
+pub(super) fn killed_again(stage: &mut Stage) -> Result<()> {
+    let names: Vec<String> = (1..MANY).map(|at| format!("p{at:02}")).collect();
+    let names = names.iter().map(String::as_str);
+    let words = ["delete", "pair", "-n", NAMESPACE, "--wait=false"];
+    let words = words.into_iter().chain(["--ignore-not-found"]);
+    let words: Vec<&str> = words.chain(names).collect();
+    let all = stage.labelled("configmaps", PAIRS)?.len();
+    let left = killed_during(stage, &words, "", |left| left.len() < all)?;
+    stage.start_runner()?;
+    stage.instances.kubectl().ok(&words)?;
+    await_that("the end of all but one", || {
+        let objects = stage.labelled("configmaps", PAIRS)?.len();
+        let names = ["get", "pairs", "-n", NAMESPACE, "-o", "name"];
+        let instances = stage.here.kubectl().ok(&names)?.lines().count();
+        Ok((objects == 2 && instances == 1).then_some(()))
+    })?;
+    stage.until_state("pair", "p00", "ACTIVE")?;
+    let left = left.len();
+    println!("    {left} of {all} objects were left when it was killed");
+    Ok(())
+}
+
+/// Kills the runner while kubectl does this, as soon as there are such objects of pairs: those.
+fn killed_during(
+    stage: &mut Stage,
+    words: &[&str],
+    stdin: &str,
+    is_time: impl Fn(&[Value]) -> bool,
+) -> Result<Vec<Value>> {
     let home = stage.instances.kubectl();
     thread::scope(|scope| {
-        // Where it serves the API itself, that ends too soon.
-        let applying = scope.spawn(|| home.apply(all));
-        let some = await_that("the first objects", || {
+        // Where the runner serves the API itself, that ends too soon.
+        let doing = scope.spawn(|| home.answer(words, stdin));
+        let some = await_that("the right moment", || {
             let some = stage.labelled("configmaps", PAIRS)?;
-            Ok((!some.is_empty()).then_some(some))
+            Ok(is_time(&some).then_some(some))
         });
         let killed = stage.kill_runner();
-        let _ = applying.join();
+        let _ = doing.join();
         killed.and(some)
     })
 }

@@ -1,11 +1,14 @@
 //! What the account of a runner may do in a real cluster, and what it says when it may not.
 
-use anyhow::{Result, ensure};
+use std::process::Command;
+
+use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 
 use super::definitions::{KINDS, instance, vault};
 use super::stage::{NAMESPACE, Stage, condition, ensure_says};
 use crate::kubectl::await_that;
+use crate::{manifests, process};
 
 /// Where the account is.
 const SYSTEM: &str = "deltaplane-system";
@@ -40,28 +43,33 @@ pub(super) fn allow_all(stage: &Stage) -> Result<()> {
     bind(stage, "cluster-admin")
 }
 
-/// What the account may do: what every runner needs, what the graphs here are made of, and this.
+/// What the objects of graphs are here, but for Secrets.
+const OBJECTS: &str = "configmaps,services,deployments.apps,gadgets.example.com";
+
+/// The rights that our own command prints for the graphs here. Secrets are not among them, though
+/// gates need them: until they are asked for, steps see what happens without.
+fn printed(stage: &Stage) -> Result<Vec<Value>> {
+    let kinds = KINDS.map(|(_, plural)| format!("{plural}.kro.run"));
+    let line = format!(
+        "zone manifest --graphs {} --graph-objects {OBJECTS}",
+        kinds.join(",")
+    );
+    let text = process::text(Command::new(&stage.here.binary).args(line.split(' ')))?;
+    let documents = manifests::documents(&text).into_iter();
+    let documents = documents.map(|document| manifests::parse(&document));
+    let documents = documents.collect::<Result<Vec<_>>>()?;
+    let mut documents = documents.into_iter();
+    let role = documents.find(|document| document["kind"] == "ClusterRole");
+    let role = role.context("no role is printed")?;
+    let rules = role["rules"].as_array().cloned().unwrap_or_default();
+    let secrets = |rule: &Value| rule["resources"] == json!(["secrets"]);
+    ensure!(rules.iter().any(secrets), "{rules:?}");
+    Ok(rules.into_iter().filter(|rule| !secrets(rule)).collect())
+}
+
+/// Lets the account do what our own command says that it must, and this.
 fn allow(stage: &Stage, further: &[Value]) -> Result<()> {
-    let rule = |group: &str, resources: &[&str], verbs: &[&str]| json!({"apiGroups": [group], "resources": resources, "verbs": verbs});
-    let follow = ["get", "list", "watch"];
-    let make = ["get", "list", "watch", "create", "patch"];
-    let own = ["get", "list", "watch", "create", "patch", "delete"];
-    let kinds = KINDS.map(|(_, plural)| plural);
-    let statuses = kinds.map(|plural| format!("{plural}/status"));
-    let statuses = statuses.each_ref().map(String::as_str);
-    let custom = ["customresourcedefinitions"];
-    let mut rules = vec![
-        rule("apiextensions.k8s.io", &custom, &make),
-        rule("kro.run", &["resourcegraphdefinitions"], &follow),
-        rule("kro.run", &["resourcegraphdefinitions/status"], &["patch"]),
-        rule("internal.kro.run", &["graphrevisions"], &make),
-        rule("kro.run", &kinds, &make),
-        rule("kro.run", &statuses, &["patch"]),
-        rule("", &["configmaps", "services"], &own),
-        rule("", &["events"], &["create"]),
-        rule("example.com", &["gadgets"], &own),
-        rule("apps", &["deployments"], &own),
-    ];
+    let mut rules = printed(stage)?;
     rules.extend_from_slice(further);
     stage.apply(&json!({
         "apiVersion": format!("{ROLES}/v1"), "kind": "ClusterRole",

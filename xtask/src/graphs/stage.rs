@@ -194,6 +194,24 @@ impl Stage {
         Ok(())
     }
 
+    /// Lets namespaces go that are being deleted, where no controller does.
+    pub(super) fn end_namespaces(&self) -> Result<()> {
+        if self.on != On::Kubernetes {
+            return Ok(());
+        }
+        let admin = self.here.kubectl();
+        let list = admin.raw("/api/v1/namespaces")?;
+        let all = list["items"].as_array().into_iter().flatten();
+        for one in all.filter(|one| one["status"]["phase"] == "Terminating") {
+            let mut ended = one.clone();
+            ended["spec"]["finalizers"] = json!([]);
+            let name = one["metadata"]["name"].as_str().unwrap_or_default();
+            let path = format!("/api/v1/namespaces/{name}/finalize");
+            admin.reading(&["replace", "--raw", &path, "-f", "-"], &ended.to_string())?;
+        }
+        Ok(())
+    }
+
     /// What our own command says where graphs run.
     pub(super) fn says(&self, line: &str) -> Result<String> {
         self.here.says(line)

@@ -39,6 +39,7 @@ pub(super) const STEPS: &[Step] = &[
     step(ALL, "who is held stays, and nobody moves while it is paused", rollout::held),
     step(ALL, "an invalid edit leaves the last good revision in force", rollout::invalid),
     step(ALL, "kill -9 in the midst loses and repeats nothing", life::killed),
+    step(ALL, "kill -9 in the midst of an end leaves nothing", life::killed_again),
     step(ALL, "kill -9 lets nobody past a gate", rollout::killed),
     step(CLUSTER, "the runner survives a restart of the API server", rights::restarted),
     step(ZONE, "the zone goes on without its hub", fleet::alone),
