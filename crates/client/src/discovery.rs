@@ -32,6 +32,8 @@ pub struct Catalog {
     pub failures: BTreeMap<String, String>,
     /// (group, version, kind) to plural, for every version that is served.
     names: BTreeMap<(String, String, String), String>,
+    /// The generations of the definitions of custom kinds: what these look like changes with them.
+    generations: BTreeMap<(String, String), i64>,
 }
 
 /// A kind and what can be done with it.
@@ -309,7 +311,10 @@ impl Follower {
 
     /// Asks what is served; whether that is all that should be.
     async fn refresh(&self, definitions: &Cache<Definition>) -> Result<bool, RequestError> {
-        let catalog = discover(&self.client).await?;
+        let mut catalog = discover(&self.client).await?;
+        let all = definitions.iter().map(|(_, one)| one);
+        let all = all.map(|one| ((one.group.clone(), one.plural.clone()), one.generation));
+        catalog.generations = all.collect();
         let complete = catalog.failures.is_empty() && as_defined(&catalog, definitions);
         self.catalog.send_if_modified(|current| {
             let changed = current.as_deref() != Some(&catalog);

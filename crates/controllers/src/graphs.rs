@@ -31,18 +31,20 @@ mod report;
 mod revision;
 mod runner;
 mod runners;
+mod serving;
 mod troubles;
 mod verified;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, SystemTime};
 
 use deltaplane_api::keys;
 use deltaplane_client::{
     Cache, Catalog, Discovery, Feed, Item, ObjectKey, Query, RequestError, Resource, request,
 };
-use deltaplane_graph::{Graph, Gvk, Node, Problems, labels};
+use deltaplane_graph::{Graph, Node, Problems, labels};
 use deltaplane_runtime::{Stop, TaskGroup};
 use futures::StreamExt;
 use serde::de::IgnoredAny;
@@ -51,7 +53,6 @@ use serde_json::Value;
 use crate::Context;
 use crate::queue::{Failure, Next, Work};
 
-use admission::Revisions;
 use compiled::{Compiled, Uncompiled};
 use definition::{Kind, Progress};
 use externals::Externals;
@@ -59,7 +60,6 @@ use kinds::Kinds;
 use memories::Memories;
 use objects::Objects;
 use revision::Revision;
-use runner::{Known, Serving};
 use runners::Runners;
 
 pub use metrics::Metrics;
@@ -81,6 +81,8 @@ pub struct Running {
     pub metrics: Metrics,
 }
 
+/// What kinds look like is documented a moment after they changed, and nobody tells when.
+const UNTIL_DOCUMENTED: Duration = Duration::from_secs(3);
 /// Definitions are compiled and served beside each other.
 const AT_ONCE: usize = 4;
 
@@ -164,6 +166,7 @@ impl Graphs {
         let mut work: Work<String> = Work::new(AT_ONCE, pace.clone());
         let mut discovery = self.discovery.clone();
         let mut troubles = self.troubles.changes();
+        let mut again = None;
         loop {
             let complete = all.is_synced() && kept.is_synced() && made.is_synced();
             tokio::select! {
@@ -192,10 +195,12 @@ impl Graphs {
                     }
                 }
                 _ = discovery.changed() => {
-                    self.stale.store(true, Ordering::Release);
-                    for (key, _) in all.iter() {
-                        work.add(key.name.clone());
-                    }
+                    self.look_up_again(&all, &mut work);
+                    again = Some(pace.clock.now() + UNTIL_DOCUMENTED);
+                }
+                () = pace.clock.sleep_until(again.unwrap_or(SystemTime::UNIX_EPOCH)), if again.is_some() => {
+                    again = None;
+                    self.look_up_again(&all, &mut work);
                 }
                 Ok(()) = troubles.changed() => {
                     for (key, _) in all.iter() {
@@ -214,6 +219,14 @@ impl Graphs {
         }
     }
 
+    /// Kinds may look otherwise than they did.
+    fn look_up_again(&self, all: &Cache<Arc<Value>>, work: &mut Work<String>) {
+        self.stale.store(true, Ordering::Release);
+        for (key, _) in all.iter() {
+            work.add(key.name.clone());
+        }
+    }
+
     async fn reconcile(self, name: String, seen: Seen) -> Result<Next, Failure> {
         let done = self.see_to(&name, &seen).await;
         self.compiled.sweep(&name);
@@ -222,7 +235,8 @@ impl Graphs {
 
     async fn see_to(&self, name: &str, seen: &Seen) -> Result<Next, Failure> {
         let Some(object) = &seen.definition else {
-            self.leave(name, seen, None);
+            let why = format!("the ResourceGraphDefinition {name} is gone");
+            self.leave(name, seen, None, &why);
             return Ok(Next::Rest);
         };
         let catalog = self.discovery.clone().current().await;
@@ -231,7 +245,7 @@ impl Graphs {
             Err(Uncompiled::Wrong(problems)) => {
                 return self.refuse(name, object, seen, &problems, &catalog).await;
             }
-            Err(Uncompiled::Later(why)) => return self.put_off(object, why).await,
+            Err(Uncompiled::Later(why)) => return self.put_off(name, object, seen, why).await,
         };
         let there = seen.kind(graph.crd()).map(|there| &**there);
         let kind = definition::serve(&self.context, object, &graph, there).await?;
@@ -241,33 +255,35 @@ impl Graphs {
             revision: None,
             hindered: self.troubles.of(name),
         };
+        let mut missing = None;
         if progress.kind == Kind::Ready {
             let revisions = &seen.revisions;
             let number =
                 definition::keep_revision(&self.context, object, &graph, revisions).await?;
-            history::keep(&self.context, &resource(&graph), revisions).await?;
+            history::keep(&self.context, object, &resource(&graph), revisions).await?;
             progress.revision = Some(number);
             if let Some(kept) = revisions.iter().find(|one| one.number == number) {
                 verified::tell(&self.context, kept, Ok(&graph)).await;
             }
             match self.mode {
                 Mode::Run => {
-                    let graphs = self.gated(object, (number, &graph), seen, &catalog).await?;
-                    self.leave(name, seen, Some(&graph));
-                    self.serve(name, object, number, graphs);
-                    let gated = admission::holds_back(&graph, is_paused(object));
-                    if !gated && !object["status"]["propagation"].is_null() {
-                        definition::retract_propagation(&self.context, object).await;
-                    }
+                    missing = self
+                        .run((name, object), (number, &graph), seen, &catalog)
+                        .await;
                 }
                 Mode::Author => authoring::cross(&self.context, &resource(&graph)).await?,
             }
         }
         if progress.kind != Kind::Ready && !seen.revisions.is_empty() {
-            self.serve_last(name, object, seen, &catalog).await?;
+            self.serve_last((name, object), seen, &catalog).await?;
         }
         definition::tell(&self.context, object, Some(&graph), &progress).await?;
-        Ok(Next::Rest)
+        match (missing, progress.kind) {
+            (Some(failure), _) => Err(failure),
+            // Nothing tells when it would be taken.
+            (None, Kind::Refused(_)) => Ok(Next::Later),
+            (None, Kind::Ready | Kind::Pending | Kind::Failed(_)) => Ok(Next::Rest),
+        }
     }
 
     /// A definition that does not compile: what was in force stays.
@@ -279,10 +295,10 @@ impl Graphs {
         problems: &Problems,
         catalog: &Catalog,
     ) -> Result<Next, Failure> {
-        self.serve_last(name, object, seen, catalog).await?;
+        self.serve_last((name, object), seen, catalog).await?;
         let newest = seen.revisions.iter().map(|revision| revision.number).max();
         let progress = Progress {
-            accepted: Err(definition::told(problems)),
+            accepted: Err(problems.to_string()),
             kind: match seen.kinds.is_empty() {
                 false => Kind::Ready,
                 true => Kind::Pending,
@@ -292,159 +308,6 @@ impl Graphs {
         };
         definition::tell(&self.context, object, None, &progress).await?;
         Ok(Next::Rest)
-    }
-
-    /// A kind cannot be looked at now: what runs goes on, and a definition that nobody judged yet
-    /// says so.
-    async fn put_off(&self, object: &Value, why: String) -> Result<Next, Failure> {
-        if !definition::is_judged(object) {
-            let progress = Progress {
-                accepted: Err(why.clone()),
-                kind: Kind::Pending,
-                revision: None,
-                hindered: None,
-            };
-            definition::tell(&self.context, object, None, &progress).await?;
-        }
-        Err(Failure::to("find out what a kind looks like")(why))
-    }
-
-    /// Runs the newest revision that compiles, unless something runs.
-    async fn serve_last(
-        &self,
-        name: &str,
-        object: &Value,
-        seen: &Seen,
-        catalog: &Catalog,
-    ) -> Result<(), Failure> {
-        if self.mode == Mode::Author || seen.kinds.is_empty() || self.runners.has_graph(name) {
-            return Ok(());
-        }
-        let mut revisions: Vec<&Revision> = seen.revisions.iter().collect();
-        revisions.sort_by_key(|revision| -revision.number);
-        for revision in revisions {
-            if let Some(graph) = self.revived(object, revision, catalog).await? {
-                let number = revision.number;
-                let graphs = self.gated(object, (number, &graph), seen, catalog).await?;
-                self.leave(name, seen, Some(&graph));
-                self.serve(name, object, number, graphs);
-                return Ok(());
-            }
-        }
-        self.leave(name, seen, None);
-        Ok(())
-    }
-
-    /// The graph of a revision, unless it does not fit the kinds of now.
-    async fn revived(
-        &self,
-        object: &Value,
-        revision: &Revision,
-        catalog: &Catalog,
-    ) -> Result<Option<Arc<Graph>>, Failure> {
-        let mut then = object.clone();
-        then["spec"] = revision.spec.clone();
-        match self.compiled.graph(&then, catalog).await {
-            Ok(graph) => {
-                verified::tell(&self.context, revision, Ok(&graph)).await;
-                Ok(Some(graph))
-            }
-            Err(Uncompiled::Wrong(problems)) => {
-                verified::tell(&self.context, revision, Err(&problems)).await;
-                Ok(None)
-            }
-            // Something older would take back what instances have.
-            Err(Uncompiled::Later(why)) => Err(Failure::to("find out what a kind looks like")(why)),
-        }
-    }
-
-    /// All that instances may run: the newest, and, if a gate holds it back, what came before.
-    async fn gated(
-        &self,
-        object: &Value,
-        (number, graph): (i64, &Arc<Graph>),
-        seen: &Seen,
-        catalog: &Catalog,
-    ) -> Result<BTreeMap<i64, Arc<Graph>>, Failure> {
-        let mut graphs = BTreeMap::from([(number, graph.clone())]);
-        if admission::holds_back(graph, is_paused(object)) {
-            for revision in seen.revisions.iter().filter(|one| one.number < number) {
-                let graph = self.revived(object, revision, catalog).await?;
-                graphs.extend(graph.map(|graph| (revision.number, graph)));
-            }
-        }
-        Ok(graphs)
-    }
-
-    /// Instances run by these graphs from now on, and move to this one.
-    fn serve(&self, name: &str, object: &Value, target: i64, graphs: BTreeMap<i64, Arc<Graph>>) {
-        let Some(newest) = graphs.get(&target) else {
-            return;
-        };
-        let resource = resource(newest);
-        let uid = object["metadata"]["uid"].as_str().unwrap_or_default();
-        let definition = instance::Definition {
-            name: name.to_owned(),
-            uid: uid.to_owned(),
-        };
-        let places = graphs.values().flat_map(|graph| places(graph)).collect();
-        let serving = Serving {
-            definition: Arc::new(definition),
-            target: Ok(target),
-            paused: is_paused(object),
-            places: Arc::new(places),
-            revisions: Revisions::new(graphs),
-        };
-        self.publish(name, resource, serving);
-    }
-
-    /// Kinds of a definition that it has no graph for, because it is gone, or was never valid, or
-    /// makes another now: their instances can be deleted. Kinds that are gone need nobody.
-    fn leave(&self, name: &str, seen: &Seen, graph: Option<&Graph>) {
-        let served = graph.map(resource);
-        let kinds = seen.kinds.iter().filter_map(|kind| defined(kind));
-        let others: Vec<Resource> = kinds.filter(|kind| Some(kind) != served.as_ref()).collect();
-        self.runners.retain(name, |kind| {
-            Some(kind) == served.as_ref() || others.contains(kind)
-        });
-        for resource in others.into_iter().filter(|_| self.mode == Mode::Run) {
-            let definition = instance::Definition {
-                name: name.to_owned(),
-                uid: String::new(),
-            };
-            let why = match seen.definition.is_some() {
-                true => format!("the ResourceGraphDefinition {name} has no graph for this kind"),
-                false => format!("the ResourceGraphDefinition {name} is gone"),
-            };
-            let serving = Serving {
-                definition: Arc::new(definition),
-                target: Err(why),
-                revisions: Revisions::default(),
-                paused: false,
-                places: Arc::default(),
-            };
-            self.publish(name, resource, serving);
-        }
-    }
-
-    fn publish(&self, name: &str, resource: Resource, serving: Serving) {
-        let Some(serving) = self.runners.publish(resource.clone(), serving) else {
-            return;
-        };
-        let known = Known {
-            context: self.context.clone(),
-            objects: self.objects.clone(),
-            externals: self.externals.clone(),
-            memories: self.memories.clone(),
-            troubles: self.troubles.clone(),
-            counted: self.metrics.of(name),
-            discovery: self.discovery.clone(),
-            resource,
-        };
-        let stop = self.tasks.stop();
-        self.tasks.spawn(async move {
-            stop.unless(runner::run(known, serving)).await;
-        });
     }
 }
 
@@ -522,13 +385,6 @@ fn defined(kind: &Value) -> Option<Resource> {
         kind: text(&spec["names"]["kind"])?,
         namespaced: spec["scope"] == "Namespaced",
     })
-}
-
-/// Where the objects are that a graph makes.
-fn places(graph: &Graph) -> impl Iterator<Item = (Gvk, Resource)> {
-    let nodes = graph.nodes().iter();
-    let ours = nodes.filter(|node| !node.is_external());
-    ours.map(|node| (node.gvk().clone(), place(node)))
 }
 
 /// Where the objects of a node are.

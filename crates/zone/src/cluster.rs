@@ -161,7 +161,10 @@ impl ClusterZone {
             at: store.at,
         };
         if let Some(metrics) = graphs {
-            standalone::spawn(&tasks, of_graphs, metrics, exposition);
+            standalone::spawn(&tasks, of_graphs, metrics);
+        }
+        if let Some(exposition) = exposition {
+            tasks.spawn("metrics", |stop| exposition.run(stop));
         }
         spawn_agent(&tasks, membership, endpoint)?;
         tracing::info!(%zone, "ready");

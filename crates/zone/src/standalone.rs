@@ -71,7 +71,10 @@ impl Standalone {
         if let Some(simulate) = simulate {
             spawn_simulator(&tasks, context.clone(), simulate);
         }
-        spawn(&tasks, context, metrics, exposition);
+        if let Some(exposition) = exposition {
+            tasks.spawn("metrics", |stop| exposition.run(stop));
+        }
+        spawn(&tasks, context, metrics);
         tokio::select! {
             () = stop.wait() => {}
             failure = tasks.failed() => {
@@ -84,15 +87,7 @@ impl Standalone {
 }
 
 /// Runs the graphs of a cluster, as soon as it has the kinds for it.
-pub(crate) fn spawn(
-    tasks: &Tasks,
-    context: Context,
-    metrics: graphs::Metrics,
-    exposition: Option<Exposition>,
-) {
-    if let Some(exposition) = exposition {
-        tasks.spawn("metrics", |stop| exposition.run(stop));
-    }
+pub(crate) fn spawn(tasks: &Tasks, context: Context, metrics: graphs::Metrics) {
     let group = tasks.group("graph");
     tasks.spawn("graphs", |stop| async move {
         if stop.unless(install(&context.client)).await.is_some() {

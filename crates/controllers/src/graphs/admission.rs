@@ -86,7 +86,8 @@ pub(super) struct Decided {
     pub(super) next: Option<Timestamp>,
 }
 
-/// Decides about all instances of a graph, if something may hold them back.
+/// Decides about all instances of a graph, of which something may hold some back. Nothing if there
+/// is no graph.
 pub(super) fn decide(
     rollout: Rollout<'_>,
     instances: &[Known<'_>],
@@ -98,7 +99,7 @@ pub(super) fn decide(
         target,
     } = rollout;
     let gates = revisions.graph(target)?.gate();
-    let gate = gates.compiled().or_else(|| paused.then(no_gate))?;
+    let gate = gates.compiled().unwrap_or_else(|| no_gate());
     let names: Vec<String> = instances.iter().map(|one| one.key.to_string()).collect();
     let items: Vec<Item<'_, i64>> = instances
         .iter()
@@ -134,7 +135,7 @@ pub(super) fn decide(
     decision.summary.next = decision.summary.next.into_iter().chain(released).min();
     // After a restart: who is taken for broken may be ready, and has given its place to another.
     if !are_known(instances) {
-        decision.admissions.clear();
+        rollout.take_back(&mut decision, &items);
     }
     let counts = &decision.summary.counts;
     Some(Decided {
@@ -214,6 +215,20 @@ impl Rollout<'_> {
         }
         let written = written.into_iter();
         written.map(|(key, one)| (key.clone(), one)).collect()
+    }
+
+    /// Nobody moves after all.
+    fn take_back(self, decision: &mut Decision<i64>, items: &[Item<'_, i64>]) {
+        let on_the_way = |key: &str| {
+            let mut items = items.iter().filter(|item| item.key == key);
+            // What is overtaken is on its way whether it is sent on or not.
+            items.any(|item| matches!(item.admission, propagation::Admission::Admitted(_)))
+        };
+        let moves = std::mem::take(&mut decision.admissions);
+        let waiting = moves.iter().filter(|one| !on_the_way(&one.key)).count();
+        let counts = &mut decision.summary.counts;
+        counts.updating -= waiting;
+        counts.pending += waiting;
     }
 
     /// The revision that is meant by the first of those that are like it.
@@ -299,6 +314,11 @@ fn is_deleting(json: &Value) -> bool {
     json["metadata"]["deletionTimestamp"].is_string()
 }
 
+/// Whether its owner said that it stays as it is, be it for a while.
+pub(super) fn is_held(json: &Value) -> bool {
+    json["metadata"]["annotations"][keys::HOLD].is_string()
+}
+
 /// Whether its owner said that nothing is to be done.
 pub(super) fn is_suspended(json: &Value) -> bool {
     let said = json["metadata"]["annotations"][RECONCILE].as_str();
@@ -328,10 +348,6 @@ impl Revisions {
             all.insert(number, revised);
         }
         Self(Arc::new(all))
-    }
-
-    pub(super) fn graphs(&self) -> impl Iterator<Item = &Arc<Graph>> {
-        self.0.values().map(|one| &one.graph)
     }
 
     pub(super) fn graph(&self, number: i64) -> Option<&Arc<Graph>> {
@@ -375,14 +391,15 @@ impl Revisions {
     }
 }
 
+/// The same are those that were compiled at the same time: kinds may look otherwise since.
 impl PartialEq for Revisions {
-    fn eq(&self, other: &Self) -> bool {
-        let all = |one: &Self| -> Vec<(i64, String)> {
-            let all = one.0.iter();
-            all.map(|(number, one)| (*number, one.graph.version().to_string()))
-                .collect()
-        };
-        all(self) == all(other)
+    fn eq(&self, Self(other): &Self) -> bool {
+        let Self(all) = self;
+        let mut pairs = all.iter().zip(&**other);
+        let same = pairs.all(|((number, one), (of, other))| {
+            number == of && Arc::ptr_eq(&one.graph, &other.graph)
+        });
+        same && all.len() == other.len()
     }
 }
 

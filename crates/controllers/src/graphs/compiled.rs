@@ -58,10 +58,11 @@ impl Compiled {
             Lookup::Unavailable(why) => Some(format!("{gvk} cannot be looked at now: {why}")),
             Lookup::Known(_) | Lookup::Absent => None,
         };
-        if let Some(why) = with.iter().find_map(unavailable) {
-            return Err(Uncompiled::Later(why));
-        }
         let (name, said) = (name(object), said(object));
+        if let Some(why) = with.iter().find_map(unavailable) {
+            // What it was compiled with may still be so.
+            return self.find_any(name, &said).ok_or(Uncompiled::Later(why));
+        }
         if let Some(graph) = self.find(name, &said, &with) {
             return Ok(graph);
         }
@@ -88,6 +89,13 @@ impl Compiled {
             && with.iter().zip(&entry.with).all(|(a, b)| is_same(a, b));
         entry.used |= same;
         same.then(|| entry.graph.clone())
+    }
+
+    fn find_any(&self, name: &str, said: &Said) -> Option<Arc<Graph>> {
+        let mut graphs = self.graphs.lock();
+        let entry = graphs.get_mut(name)?.get_mut(said)?;
+        entry.used = true;
+        Some(entry.graph.clone())
     }
 
     /// Forgets the graphs of a definition that nobody asked for since this was last called.

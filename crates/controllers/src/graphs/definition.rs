@@ -7,10 +7,11 @@ use std::sync::Arc;
 use deltaplane_api::conditions;
 use deltaplane_api::time::Time;
 use deltaplane_client::{ObjectKey, RequestError, request};
-use deltaplane_graph::{Graph, Problems, labels};
+use deltaplane_graph::{Graph, labels};
 use deltaplane_schema::compat;
 use serde::de::IgnoredAny;
 use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
 
 use super::api;
 use super::conditions::{Condition, written};
@@ -36,6 +37,8 @@ pub(super) enum Kind {
     /// It is not served yet.
     Pending,
     Failed(String),
+    /// The API does not take it now.
+    Refused(String),
 }
 
 /// Who makes the kinds of graphs.
@@ -67,6 +70,7 @@ pub(super) async fn serve(
     for (key, text) in marks {
         wanted["metadata"]["labels"][key] = labels::value(text).into();
     }
+    wanted["metadata"]["annotations"][labels::CONTENT] = mark(&wanted).into();
     let crd = wanted["metadata"]["name"].as_str().unwrap_or_default();
     let path = api::custom_kinds().object_path(&ObjectKey::cluster(crd));
     // What does not carry our labels is not followed, and may be there.
@@ -78,7 +82,7 @@ pub(super) async fn serve(
         if let Some(why) = refusal(definition, name, there, &wanted) {
             return Ok(Kind::Failed(why));
         }
-        if is_like(there, &wanted) {
+        if is_like(there, &wanted) && is_whole(there, &wanted) {
             return Ok(match is_served(there) {
                 true => Kind::Ready,
                 false => Kind::Pending,
@@ -92,7 +96,7 @@ pub(super) async fn serve(
             // Its feed tells when it is.
             false => Kind::Pending,
         }),
-        Err(error) if error.refusal().is_some() => Ok(Kind::Failed(error.to_string())),
+        Err(error) if error.refusal().is_some() => Ok(Kind::Refused(error.to_string())),
         Err(error) => Err(Failure::to("apply the kind of the graph")(error)),
     }
 }
@@ -147,6 +151,24 @@ fn schema(crd: &Value) -> &Value {
     &crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
 }
 
+/// Whether the kind that is there was made of all that is wanted, and of nothing else: what is not
+/// wanted any more is not seen by what there is, which others may add to.
+fn is_whole(there: &Value, wanted: &Value) -> bool {
+    let mark = |kind: &Value| kind["metadata"]["annotations"][labels::CONTENT].clone();
+    mark(there) == mark(wanted)
+}
+
+/// A digest of what a kind says.
+fn mark(kind: &Value) -> String {
+    // A value of JSON can always be written.
+    let text = serde_json::to_vec(&kind["spec"]).unwrap_or_default();
+    let digest = Sha256::digest(text);
+    digest[..16]
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect()
+}
+
 /// Whether the kind that is there says what is wanted, and maybe more.
 fn is_like(there: &Value, wanted: &Value) -> bool {
     match (there, wanted) {
@@ -187,7 +209,9 @@ pub(super) async fn keep_revision(
     graph: &Graph,
     revisions: &[Revision],
 ) -> Result<i64, Failure> {
-    match revision::issue(definition, graph, revisions) {
+    let told = told_before_seen(context, definition, revisions).await?;
+    let revisions: Vec<Revision> = revisions.iter().cloned().chain(told).collect();
+    match revision::issue(definition, graph, &revisions) {
         Issue::Keep(number) => Ok(number),
         Issue::New { number, object } => {
             let path = api::revisions().collection_path(None);
@@ -208,6 +232,24 @@ pub(super) async fn keep_revision(
             }
         }
     }
+}
+
+/// The revision that the definition says was made last, if the feed of revisions has not told of it.
+async fn told_before_seen(
+    context: &Context,
+    definition: &Value,
+    revisions: &[Revision],
+) -> Result<Option<Revision>, Failure> {
+    let newest = revisions.iter().map(|one| one.number).max();
+    let issued = definition["status"]["lastIssuedRevision"].as_i64();
+    let Some(issued) = issued.filter(|issued| Some(*issued) > newest) else {
+        return Ok(None);
+    };
+    let name = definition["metadata"]["name"].as_str().unwrap_or_default();
+    let key = ObjectKey::cluster(&revision::name(name, issued));
+    let there = find(context, &api::revisions().object_path(&key)).await?;
+    let there = there.as_ref().and_then(Revision::read);
+    Ok(there.map(|(_, revision)| revision))
 }
 
 /// Writes the status of a definition, if it is another.
@@ -249,13 +291,13 @@ pub(super) async fn tell(
 /// Who says how it stands with instances.
 const PROPAGATION: &str = "deltaplane.io/propagation";
 
-/// Writes how it stands with the instances of a definition. It is said again with the next change.
+/// Writes how it stands with the instances of a definition, or that there is nothing to say.
 pub(super) async fn tell_propagation(
     context: &Context,
     name: &str,
     uid: &str,
     told: Option<&Value>,
-) {
+) -> Result<(), RequestError> {
     let mut body = json!({
         "apiVersion": api::definitions().api_version(),
         "kind": api::definitions().kind,
@@ -268,23 +310,19 @@ pub(super) async fn tell_propagation(
     let path = api::definitions().object_path(&ObjectKey::cluster(name));
     let path = format!("{path}/status?fieldManager={PROPAGATION}&force=true");
     match request::apply::<IgnoredAny>(&context.client, &path, &body).await {
-        Ok(_) => {}
-        Err(error) if is_gone(&error) => {}
-        Err(error) => {
-            let error = &error as &dyn std::error::Error;
-            tracing::warn!(
-                definition = name,
-                error,
-                "cannot say how it stands with instances"
-            );
-        }
+        Err(error) if !is_gone(&error) => Err(error),
+        Ok(_) | Err(_) => Ok(()),
     }
 }
 
 /// Nothing holds instances back any more.
-pub(super) async fn retract_propagation(context: &Context, definition: &Value) {
+pub(super) async fn retract_propagation(
+    context: &Context,
+    definition: &Value,
+) -> Result<(), Failure> {
     let text = |field: &str| definition["metadata"][field].as_str().unwrap_or_default();
-    tell_propagation(context, text("name"), text("uid"), None).await;
+    let told = tell_propagation(context, text("name"), text("uid"), None).await;
+    told.map_err(Failure::to("take back how it stood with instances"))
 }
 
 /// Whether its status says of what it says now whether that is valid.
@@ -377,15 +415,10 @@ fn conditions(progress: &Progress) -> Vec<Condition> {
             ),
             Condition::unknown("ControllerReady", "AwaitingReconciliation", ""),
         ),
-        Kind::Failed(why) => (
+        Kind::Failed(why) | Kind::Refused(why) => (
             Condition::fails("KindReady", "Failed", why),
             Condition::unknown("ControllerReady", "AwaitingReconciliation", ""),
         ),
     };
     vec![accepted, revisions, kind, controller]
-}
-
-/// All that is wrong, for a condition.
-pub(super) fn told(problems: &Problems) -> String {
-    problems.to_string()
 }

@@ -11,10 +11,10 @@ use std::time::SystemTime;
 use deltaplane_api::admission::{ADMISSION, Admission};
 use deltaplane_api::time::Time;
 use deltaplane_client::{ObjectKey, RequestError, Resource, request};
-use deltaplane_graph::Graph;
 use deltaplane_graph::labels::{self, MANAGER};
 use deltaplane_graph::observed::{ObjectId, Observed};
 use deltaplane_graph::plan::{Apply, Prune};
+use deltaplane_graph::{Graph, Node};
 use futures::{StreamExt, stream};
 use parking_lot::Mutex;
 use serde::de::IgnoredAny;
@@ -117,7 +117,10 @@ pub(super) async fn end(subject: Subject) -> Result<Next, Failure> {
     let observed = subject.objects.observed(subject.uid());
     let wave = highest_wave(&observed);
     if wave.is_empty() {
-        return subject.release().await;
+        return match subject.release().await {
+            Err(failure) => subject.unreleased(failure).await,
+            released => released,
+        };
     }
     let deleted = subject.delete(&wave).await;
     let ids: Vec<ObjectId> = wave.into_iter().map(|one| one.id).collect();
@@ -242,6 +245,7 @@ impl Subject {
         &self,
         graph: &Graph,
         admission: Admission,
+        observed: &Observed,
     ) -> Result<(), RequestError> {
         let metadata = &self.json["metadata"];
         let wanted = json!({
@@ -253,7 +257,7 @@ impl Subject {
                 labels::APPLY_SET: self.set(graph),
             },
             "annotations": {
-                GROUP_KINDS: group_kinds(graph, &self.json),
+                GROUP_KINDS: group_kinds(graph, observed),
                 ADMISSION: admission.to_string(),
             },
         });
@@ -316,8 +320,10 @@ impl Subject {
         while let Some((id, answer)) = answers.next().await {
             match answer {
                 Ok(()) => self.counted.deleted(),
-                // It is gone already, or is another by now.
-                Err(error) if error.is_not_found() || error.is_conflict() => {}
+                // The feed may not say so: it ends with its kind.
+                Err(error) if error.is_not_found() => self.objects.gone(id),
+                // It is another by now.
+                Err(error) if error.is_conflict() => {}
                 Err(error) if error.refusal().is_some() => {
                     self.counted.refused();
                     deleted.refused.insert(id.clone(), error.to_string());
@@ -389,6 +395,14 @@ impl Subject {
         }
     }
 
+    async fn unreleased(&self, failure: Failure) -> Result<Next, Failure> {
+        if let Some(refusal) = failure.refusal() {
+            let why = refusal.to_string();
+            self.tell(&Ended::Unreleased { why: &why }).await?;
+        }
+        Err(failure)
+    }
+
     /// Takes the finalizer away.
     async fn release(&self) -> Result<Next, Failure> {
         self.memories
@@ -414,17 +428,15 @@ impl Subject {
 /// Which kinds the objects of an instance may be of: whoever ends it without its graph looks there.
 pub(super) const GROUP_KINDS: &str = "applyset.kubernetes.io/contains-group-kinds";
 
-/// `ConfigMap,Deployment.apps`, sorted: those of the graph, and those that were before, of which
-/// something may be left.
-fn group_kinds(graph: &Graph, instance: &Value) -> String {
+/// `ConfigMap,Deployment.apps`, sorted: those of the graph, and those of which something is left.
+fn group_kinds(graph: &Graph, observed: &Observed) -> String {
     let made = graph.nodes().iter().filter(|node| !node.is_external());
-    let made = made.map(|node| (node.gvk().group.as_str(), node.gvk().kind.as_str()));
-    let names = made
-        .chain(group_kinds_of(instance))
-        .map(|(group, kind)| match group {
-            "" => kind.to_owned(),
-            group => format!("{kind}.{group}"),
-        });
+    let made = made.map(Node::gvk);
+    let left = observed.iter().map(|(_, live)| &live.id.gvk);
+    let names = made.chain(left).map(|gvk| match gvk.group.as_str() {
+        "" => gvk.kind.clone(),
+        group => format!("{}.{group}", gvk.kind),
+    });
     let names: BTreeSet<String> = names.collect();
     names.into_iter().collect::<Vec<_>>().join(",")
 }

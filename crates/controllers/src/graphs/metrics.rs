@@ -20,7 +20,7 @@ pub struct Metrics {
     waiting: Family<Of, Gauge>,
 }
 
-/// What is counted of one definition.
+/// What is counted of one kind of instances.
 #[derive(Clone, Debug)]
 pub(super) struct Counted {
     metrics: Metrics,
@@ -30,11 +30,14 @@ pub(super) struct Counted {
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct Of {
     definition: String,
+    /// Of the instances.
+    kind: String,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct Outcome {
     definition: String,
+    kind: String,
     outcome: &'static str,
 }
 
@@ -85,11 +88,12 @@ impl Metrics {
         }
     }
 
-    pub(super) fn of(&self, definition: &str) -> Counted {
+    pub(super) fn of(&self, definition: &str, kind: &str) -> Counted {
         Counted {
             metrics: self.clone(),
             of: Of {
                 definition: definition.to_owned(),
+                kind: kind.to_owned(),
             },
         }
     }
@@ -112,9 +116,10 @@ impl Counted {
     }
 
     fn outcome(&self, outcome: &'static str) -> Outcome {
-        let definition = self.of.definition.clone();
+        let Of { definition, kind } = self.of.clone();
         Outcome {
             definition,
+            kind,
             outcome,
         }
     }

@@ -160,9 +160,22 @@ impl Objects {
                 }
             }
             if complete {
+                // What went while nobody followed the kind.
+                self.retain(&gvk, |key| cache.get(key).is_some());
                 telling.synced.send_replace(true);
             }
         }
+    }
+
+    /// Forgets the objects of a kind that are not there.
+    fn retain(&self, gvk: &Gvk, there: impl Fn(&ObjectKey) -> bool) {
+        let gone: Vec<ObjectId> = {
+            let shared = self.shared.lock();
+            let all = shared.owners.keys().filter(|id| id.gvk == *gvk);
+            let gone = all.filter(|id| !there(&ObjectKey::new(&id.namespace, &id.name)));
+            gone.cloned().collect()
+        };
+        gone.iter().for_each(|id| self.gone(id));
     }
 
     fn told(&self, gvk: &Gvk, item: &Item) -> Option<Told> {
@@ -226,6 +239,15 @@ impl Objects {
             shared.leave(&whose, id);
         }
         shared.wake(id);
+    }
+
+    /// An object is not there, as the API says that was asked for it.
+    pub(super) fn gone(&self, id: &ObjectId) {
+        let uid = {
+            let shared = self.shared.lock();
+            shared.get(id).map(|known| known.uid.clone())
+        };
+        self.remove(id, uid.as_deref());
     }
 
     /// The path of an object. Every kind that is observed or applied was followed.

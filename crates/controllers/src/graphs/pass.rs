@@ -68,7 +68,9 @@ impl Pass<'_> {
         let Course {
             graph, admission, ..
         } = self.course;
-        if let Err(error) = self.subject.manage(graph, *admission).await {
+        // What gates refer to is not among its own.
+        let own = self.subject.objects.observed(self.subject.uid());
+        if let Err(error) = self.subject.manage(graph, *admission, &own).await {
             return self.unmanaged(error).await;
         }
         if admission::is_suspended(&self.subject.json) {

@@ -28,6 +28,8 @@ pub(super) enum Ended<'a> {
     Unmanaged { why: &'a str },
     /// What its gates decided cannot be kept, and so nothing is made of it.
     Unkept { why: &'a str },
+    /// All that it made is gone, and it cannot be let go.
+    Unreleased { why: &'a str },
     /// The owner said so.
     Suspended,
     /// It is being deleted.
@@ -67,6 +69,7 @@ pub(super) fn status(instance: &Value, ended: &Ended<'_>, now: Time) -> Value {
         | Ended::Unseen { .. }
         | Ended::Unmanaged { .. }
         | Ended::Unkept { .. }
+        | Ended::Unreleased { .. }
         | Ended::Suspended
         | Ended::Deleting { .. } => before.as_object().cloned().unwrap_or_default(),
     };
@@ -86,7 +89,7 @@ pub(super) fn status(instance: &Value, ended: &Ended<'_>, now: Time) -> Value {
 
 fn state(ended: &Ended<'_>) -> &'static str {
     match ended {
-        Ended::Deleting { .. } => "DELETING",
+        Ended::Deleting { .. } | Ended::Unreleased { .. } => "DELETING",
         Ended::Unresolved { .. }
         | Ended::Unseen { .. }
         | Ended::Unmanaged { .. }
@@ -170,6 +173,11 @@ fn conditions(instance: &Value, ended: &Ended<'_>) -> Vec<Condition> {
             let unseen = Condition::unknown(RESOURCES, "CannotObserve", why);
             vec![managed, resolved, unseen]
         }
+        Ended::Unreleased { why } => {
+            let message = format!("all that it made is gone, and it cannot be let go: {why}");
+            let under = Condition::unknown(RESOURCES, "UnderDeletion", &message);
+            vec![managed, resolved, under]
+        }
         Ended::Suspended => {
             let message = "the annotation kro.run/reconcile suspends it";
             let suspended = Condition::fails(RESOURCES, "ReconciliationSuspended", message);
@@ -215,6 +223,7 @@ fn aside(ended: &Ended<'_>) -> Vec<Condition> {
         | Ended::Unseen { .. }
         | Ended::Unmanaged { .. }
         | Ended::Unkept { .. }
+        | Ended::Unreleased { .. }
         | Ended::Suspended
         | Ended::Deleting { .. } => Vec::new(),
     }

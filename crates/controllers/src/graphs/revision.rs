@@ -19,6 +19,8 @@ pub(super) struct Revision {
     /// What the definition said.
     pub(super) spec: Value,
     pub(super) status: Value,
+    /// The uid of the definition that it belongs to.
+    pub(super) owner: Option<String>,
 }
 
 /// Whether a new one is due.
@@ -66,14 +68,7 @@ fn object(definition: &Value, graph: &Graph, number: i64) -> Value {
                 labels::DEFINITION_NAME: labels::value(name),
                 HASH: graph.revision_hash(),
             },
-            "ownerReferences": [{
-                "apiVersion": api::definitions().api_version(),
-                "kind": api::definitions().kind,
-                "name": name,
-                "uid": metadata["uid"],
-                "controller": true,
-                "blockOwnerDeletion": true,
-            }],
+            "ownerReferences": owners(definition),
         },
         "spec": {
             "revision": number,
@@ -86,8 +81,20 @@ fn object(definition: &Value, graph: &Graph, number: i64) -> Value {
     })
 }
 
+/// Revisions go with their definition.
+pub(super) fn owners(definition: &Value) -> Value {
+    json!([{
+        "apiVersion": api::definitions().api_version(),
+        "kind": api::definitions().kind,
+        "name": definition["metadata"]["name"],
+        "uid": definition["metadata"]["uid"],
+        "controller": true,
+        "blockOwnerDeletion": true,
+    }])
+}
+
 /// `<definition>-r00007`; a name that would be too long keeps its beginning, and a hash.
-fn name(definition: &str, number: i64) -> String {
+pub(super) fn name(definition: &str, number: i64) -> String {
     let name = format!("{definition}-r{number:05}");
     if name.len() <= LONGEST {
         return name;
@@ -105,6 +112,10 @@ fn fnv32a(text: &str) -> u32 {
 // === impl Revision ===
 
 impl Revision {
+    pub(super) fn belongs_to(&self, definition: &Value) -> bool {
+        self.owner.as_deref() == definition["metadata"]["uid"].as_str()
+    }
+
     pub(super) fn point(&self) -> Point {
         Point::new(self.number, &self.hash)
     }
@@ -122,6 +133,9 @@ impl Revision {
                 .to_owned(),
             spec: spec["snapshot"]["spec"].clone(),
             status: object["status"].clone(),
+            owner: object["metadata"]["ownerReferences"][0]["uid"]
+                .as_str()
+                .map(str::to_owned),
         };
         Some((definition, revision))
     }
@@ -157,6 +171,7 @@ mod tests {
             hash: format!("{number:016x}"),
             spec: Value::Null,
             status: Value::Null,
+            owner: None,
         };
         let revisions: Vec<Revision> = (1..=14).map(revision).collect();
         let elsewhere = Point::new(99, "3");

@@ -7,11 +7,12 @@ mod watching;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::SystemTime;
 
 use deltaplane_api::admission::{Admission, Stage};
 use deltaplane_client::{Cache, Discovery, Feed, Item, ObjectKey, Query, Resource};
-use deltaplane_graph::Gvk;
+use deltaplane_graph::Graph;
 use futures::StreamExt;
 use serde_json::Value;
 use tokio::sync::watch;
@@ -23,12 +24,12 @@ use super::memories::Memories;
 use super::metrics::Counted;
 use super::objects::{Dirty, Objects};
 use super::pass::{self, Course};
-use super::troubles::Troubles;
+use super::troubles;
 use crate::Context;
 use crate::queue::Work;
 
 use telling::Telling;
-use watching::{Sight, Watching, has_gates};
+use watching::{Sight, Watching};
 
 /// What a runner runs; replaced as a whole.
 #[derive(Clone, PartialEq)]
@@ -40,8 +41,6 @@ pub(super) struct Serving {
     pub(super) revisions: Revisions,
     /// Whether no instance may move for now.
     pub(super) paused: bool,
-    /// Where objects of these kinds are: of the graph, and of all that came before it.
-    pub(super) places: Arc<BTreeMap<Gvk, Resource>>,
 }
 
 /// So many instances of a graph are worked on at once.
@@ -56,20 +55,22 @@ struct Kept {
 }
 
 /// What a runner is given.
-pub(super) struct Known {
+pub(super) struct Given {
     pub(super) context: Context,
     pub(super) objects: Objects,
     pub(super) externals: Externals,
     pub(super) memories: Memories,
-    pub(super) troubles: Troubles,
+    pub(super) troubles: troubles::OfKind,
     pub(super) counted: Counted,
     pub(super) discovery: Discovery,
+    /// Whether it says how it stands with instances.
+    pub(super) tells: Arc<AtomicBool>,
     /// The kind of the instances.
     pub(super) resource: Resource,
 }
 
 struct Runner {
-    known: Known,
+    given: Given,
     serving: watch::Receiver<Serving>,
     instances: Cache<Kept>,
     /// Which instance has which uid.
@@ -84,6 +85,8 @@ struct Runner {
     run_with: BTreeMap<String, Admission>,
     /// How much changed since it was last decided who may move.
     undecided: usize,
+    /// Those whose owners keep them where they are.
+    held: BTreeSet<ObjectKey>,
     telling: Telling,
     /// Instances with something new.
     dirty: Arc<Dirty>,
@@ -102,16 +105,17 @@ enum Task {
 }
 
 /// Runs the instances of a kind for ever.
-pub(super) async fn run(mut known: Known, serving: watch::Receiver<Serving>) {
-    let work = Work::new(AT_ONCE, known.context.pace.clone());
+pub(super) async fn run(mut given: Given, serving: watch::Receiver<Serving>) {
+    let work = Work::new(AT_ONCE, given.context.pace.clone());
     let dirty = {
-        let Resource { group, kind, .. } = &known.resource;
-        known.objects.listen(group, kind)
+        let Resource { group, kind, .. } = &given.resource;
+        given.objects.listen(group, kind)
     };
-    let catalog = known.discovery.current().await;
-    let (objects, memories) = (known.objects.clone(), known.memories.clone());
+    let catalog = given.discovery.current().await;
+    let (objects, memories) = (given.objects.clone(), given.memories.clone());
+    let telling = Telling::new(given.tells.clone());
     let runner = Runner {
-        known,
+        given,
         serving,
         instances: Cache::new(),
         keys: BTreeMap::new(),
@@ -122,7 +126,8 @@ pub(super) async fn run(mut known: Known, serving: watch::Receiver<Serving>) {
         decided: BTreeMap::new(),
         run_with: BTreeMap::new(),
         undecided: 0,
-        telling: Telling::default(),
+        telling,
+        held: BTreeSet::new(),
         dirty,
         watching: Watching::new(objects, memories, catalog),
         unseen: BTreeSet::new(),
@@ -134,13 +139,13 @@ pub(super) async fn run(mut known: Known, serving: watch::Receiver<Serving>) {
 
 impl Runner {
     async fn run(mut self) {
-        let resource = self.known.resource.clone();
-        let Context { client, pace } = &self.known.context;
+        let resource = self.given.resource.clone();
+        let Context { client, pace } = &self.given.context;
         let feed = Feed::new(client.clone(), Query::all(resource), pace.clone());
         let (told, mut own_trouble) = watch::channel(None);
         let mut feed = feed.telling(told).events();
-        let (dirty, mut discovery) = (self.dirty.clone(), self.known.discovery.clone());
-        let (passes, clock) = (self.passes.clone(), self.known.context.pace.clock.clone());
+        let (dirty, mut discovery) = (self.dirty.clone(), self.given.discovery.clone());
+        let (passes, clock) = (self.passes.clone(), self.given.context.pace.clock.clone());
         self.follow();
         let mut again = None;
         loop {
@@ -156,8 +161,8 @@ impl Runner {
                 changed = self.serving.changed() => {
                     if changed.is_err() {
                         // There is nothing more to run.
-                        self.known.troubles.set(&self.serving.borrow().definition.name, None);
-                        self.known.counted.end();
+                        self.given.troubles.set(None);
+                        self.given.counted.end();
                         return;
                     }
                     self.follow();
@@ -174,13 +179,14 @@ impl Runner {
                 catalog = discovery.changed() => {
                     self.watching.set_catalog(catalog);
                     self.follow();
+                    self.tell_trouble(&own_trouble);
                     self.look_again();
                 }
                 Some(event) = feed.next() => {
                     for key in self.instances.apply(event, |item| Kept::of(&item)) {
                         self.changed(key);
                     }
-                    self.known.counted.instances(self.instances.len());
+                    self.given.counted.instances(self.instances.len());
                     self.undecided += 1;
                 }
                 uids = dirty.changed() => {
@@ -214,10 +220,12 @@ impl Runner {
         let serving = self.serving.borrow().clone();
         let target = serving.target.clone().ok()?;
         let graph = serving.revisions.graph(target)?;
-        if !admission::holds_back(graph, serving.paused) {
+        if !self.holds_back(graph, serving.paused) {
             // There is nothing to decide, however often something changes.
-            self.telling.forget();
-            self.known.counted.propagation(admission::Counts::default());
+            self.decided.clear();
+            self.telling
+                .retract(&self.given.context, &serving.definition);
+            self.given.counted.propagation(admission::Counts::default());
             return None;
         }
         let passed = self.passes.all();
@@ -235,7 +243,7 @@ impl Runner {
                 passed: passed.get(json["metadata"]["uid"].as_str().unwrap_or_default()),
             })
             .collect();
-        let now = admission::timestamp(self.known.context.pace.clock.now());
+        let now = admission::timestamp(self.given.context.pace.clock.now());
         let rollout = Rollout {
             target,
             revisions: &serving.revisions,
@@ -249,13 +257,18 @@ impl Runner {
             self.decided.insert(key.clone(), admission);
             self.work.add(key);
         }
-        self.known.counted.propagation(decided.counts);
+        self.given.counted.propagation(decided.counts);
         if settled {
-            let context = &self.known.context;
+            let context = &self.given.context;
             self.telling
                 .tell(context, &serving.definition, decided.told);
         }
         decided.next.map(admission::instant)
+    }
+
+    /// Whether some may not move at once.
+    fn holds_back(&self, graph: &Graph, paused: bool) -> bool {
+        admission::holds_back(graph, paused) || !self.held.is_empty()
     }
 
     /// What an instance may run, as it was decided last. What is written on it is for those who
@@ -283,6 +296,10 @@ impl Runner {
                     self.decided.remove(&key);
                 }
                 self.watching.add_kinds_of(&json);
+                match admission::is_held(&json) {
+                    true => drop(self.held.insert(key.clone())),
+                    false => drop(self.held.remove(&key)),
+                }
                 self.work.add(key);
             }
             None => {
@@ -291,6 +308,7 @@ impl Runner {
                 }
                 self.decided.remove(&key);
                 self.unseen.remove(&key);
+                self.held.remove(&key);
                 self.work.cancel(&key);
             }
         }
@@ -301,7 +319,7 @@ impl Runner {
         self.keys.remove(uid);
         self.run_with.remove(uid);
         self.latest.forget(uid);
-        self.known.externals.forget(uid);
+        self.given.externals.forget(uid);
         self.passes.forget(uid);
     }
 
@@ -319,40 +337,40 @@ impl Runner {
         self.undecided += 1;
     }
 
-    /// Follows the kinds of the objects.
+    /// Follows the kinds of the objects. Those of what came before are when somebody runs it.
     fn follow(&mut self) {
         let Serving {
-            places, revisions, ..
+            target, revisions, ..
         } = self.serving.borrow_and_update().clone();
-        let remembers = revisions.graphs().any(|graph| has_gates(graph));
+        let newest = target.ok().and_then(|target| revisions.graph(target));
         let instances = self.instances.iter().map(|(_, kept)| &*kept.json);
-        self.watching.follow(&places, instances, remembers);
+        self.watching.follow(newest.into_iter(), instances);
     }
 
     /// The definition says what keeps it from being followed what its instances have.
     fn tell_trouble(&self, own: &watch::Receiver<Option<String>>) {
         let all = self.watching.troubles();
         let all: Vec<String> = all.chain(own.borrow().clone()).collect();
-        let definition = &self.serving.borrow().definition;
-        let why = (!all.is_empty()).then(|| all.join("; "));
-        self.known.troubles.set(&definition.name, why);
+        self.given
+            .troubles
+            .set((!all.is_empty()).then(|| all.join("; ")));
     }
 
     fn subject(&self, key: &ObjectKey, json: Arc<Value>) -> Subject {
-        let known = &self.known;
+        let given = &self.given;
         Subject {
-            context: known.context.clone(),
-            objects: known.objects.clone(),
-            externals: known.externals.clone(),
-            memories: known.memories.clone(),
-            resource: known.resource.clone(),
+            context: given.context.clone(),
+            objects: given.objects.clone(),
+            externals: given.externals.clone(),
+            memories: given.memories.clone(),
+            resource: given.resource.clone(),
             key: key.clone(),
             json,
             definition: self.serving.borrow().definition.clone(),
             latest: self.latest.clone(),
             passes: self.passes.clone(),
             dirty: self.dirty.clone(),
-            counted: known.counted.clone(),
+            counted: given.counted.clone(),
         }
     }
 
@@ -365,6 +383,9 @@ impl Runner {
             self.work.skip(key);
             return;
         };
+        if let Task::Pass(course) = &task {
+            self.watching.add_graph(&course.graph);
+        }
         let sight = match &task {
             Task::End => self.watching.sight(&json, None),
             Task::Unresolved(_) => Sight::Whole,
@@ -393,13 +414,14 @@ impl Runner {
         }
     }
 
-    /// An instance that cannot begin with what it may run, since nobody could see what comes of it,
-    /// failed to move there.
+    /// An instance of which nobody can see what comes of it failed at what it may run. But for one
+    /// that may have been ready, and have given its place to another, before it was overtaken.
     fn note_hindered(&self, subject: &Subject, task: &Task) {
         let Task::Pass(course) = task else { return };
-        let at = course.admission.at;
+        let Admission { at, stage, .. } = course.admission;
         let begun = Admission::read(&subject.json).is_some_and(|one| one.at == at);
-        if !begun {
+        let overtaken = stage == Stage::Admitted && course.behind.is_some();
+        if !begun || !overtaken {
             let passed = Passed {
                 at,
                 generation: admission::generation(&subject.json),
@@ -423,12 +445,13 @@ impl Runner {
         let newest = revisions.point(target)?;
         let gated = {
             let mut graph = revisions.graph(target).into_iter();
-            graph.any(|graph| admission::holds_back(graph, serving.paused))
+            graph.any(|graph| self.holds_back(graph, serving.paused))
         };
         let admission = match self.said(key, json) {
             Some(said) if gated || said.at == newest => said,
-            // Everything goes to the newest at once.
-            Some(_) | None if !gated => Admission::new(Stage::Admitted, newest),
+            // Everything goes to the newest at once, and nobody counts who is on the way: should
+            // there be a gate next time, who was not ready here was broken before.
+            Some(_) | None if !gated => Admission::new(Stage::Started, newest),
             Some(_) | None => return None,
         };
         let Some((at, graph)) = revisions.resolve(admission.at) else {

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use deltaplane_client::Resource;
 use deltaplane_graph::labels;
@@ -18,6 +19,8 @@ struct Runner {
     resource: Resource,
     /// It ends when nobody has this any more.
     serving: watch::Sender<Serving>,
+    /// Whether it says how it stands with instances.
+    tells: Arc<AtomicBool>,
 }
 
 // === impl Runners ===
@@ -28,7 +31,7 @@ impl Runners {
         &self,
         resource: Resource,
         serving: Serving,
-    ) -> Option<watch::Receiver<Serving>> {
+    ) -> Option<(watch::Receiver<Serving>, Arc<AtomicBool>)> {
         let mut all = self.0.lock();
         let name = name(&resource);
         // One that looks elsewhere for instances is of no use.
@@ -44,8 +47,14 @@ impl Runners {
             return None;
         }
         let (serving, receiver) = watch::channel(serving);
-        all.insert(name, Runner { resource, serving });
-        Some(receiver)
+        let tells = Arc::new(AtomicBool::new(false));
+        let runner = Runner {
+            resource,
+            serving,
+            tells: tells.clone(),
+        };
+        all.insert(name, runner);
+        Some((receiver, tells))
     }
 
     /// Ends those for a definition that are not wanted any more.
@@ -59,6 +68,13 @@ impl Runners {
         let all = self.0.lock();
         let mut ours = all.values().filter(|one| one.is_for(definition));
         ours.any(|one| one.serving.borrow().target.is_ok())
+    }
+
+    /// Whether somebody says how it stands with the instances of a definition.
+    pub(super) fn tell(&self, definition: &str) -> bool {
+        let all = self.0.lock();
+        let mut ours = all.values().filter(|one| one.is_for(definition));
+        ours.any(|one| one.tells.load(Ordering::Acquire))
     }
 
     /// The label of the definition whose kind had this name.

@@ -231,7 +231,7 @@ fn nobody_moves_before_it_is_known_how_all_stand() {
          c",
         &expect![[r#"
             c started/1
-            updating 1 pending 1 starting 1 of 3
+            pending 2 starting 1 of 3
         "#]],
     );
     // Those of which nothing will be known keep nobody waiting.
@@ -318,6 +318,38 @@ fn holds_end_when_it_is_time() {
 }
 
 #[test]
+fn who_is_held_stays_without_a_gate_too() {
+    check(
+        &revisions(&[("one", &[]), ("two", &[])]),
+        "a started/1 ready
+         b started/1 ready hold=true
+         c started/1 failed
+         d started/1 ready hold=2026-03-01T13:00:00Z",
+        &expect![[r#"
+            a admitted/2 from 1
+            c admitted/2 from 1
+            updating 2 held 2 of 4
+            next 2026-03-01T13:00:00Z
+        "#]],
+    );
+}
+
+#[test]
+fn those_that_were_broken_before_there_was_a_gate_are_not_on_their_way() {
+    check(
+        &revisions(&[("one", &[]), ("two", ONE)]),
+        "a started/1 failed
+         b started/1 unready
+         c started/1 ready
+         d started/1 failed",
+        &expect![[r#"
+            c admitted/2 from 1
+            updating 1 pending 3 of 4
+        "#]],
+    );
+}
+
+#[test]
 fn a_pause_holds_all_with_a_gate_or_without() {
     let open = revisions(&[("one", &[]), ("two", &[])]);
     let text = "a arrived/1 ready
@@ -327,8 +359,10 @@ fn a_pause_holds_all_with_a_gate_or_without() {
         &open,
         text,
         &expect![[r#"
-        nothing to decide
-    "#]],
+            a admitted/2 from 1
+            c started/1
+            updating 2 starting 1 of 3
+        "#]],
     );
     check_with(
         &open,

@@ -1,5 +1,8 @@
 //! How it stands with the instances of a graph, told in the status of its definition.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use futures::future::BoxFuture;
 use serde_json::Value;
 
@@ -7,41 +10,95 @@ use super::super::definition;
 use super::super::instance::Definition;
 use crate::Context;
 
-/// Tells the definition's status how it stands with its instances: one write at a time, the newest.
-#[derive(Default)]
+/// Tells the definition's status how it stands with its instances: one write at a time, the newest,
+/// and again until it was written.
 pub(super) struct Telling {
-    last: Option<Value>,
-    running: Option<BoxFuture<'static, ()>>,
+    /// What was written last.
+    last: Option<Told>,
+    running: Option<BoxFuture<'static, Option<Told>>>,
+    failures: u32,
+    /// Whether there is something to tell.
+    tells: Arc<AtomicBool>,
 }
 
+/// What was told to whom.
+#[derive(Clone, PartialEq)]
+struct Told {
+    uid: String,
+    value: Option<Value>,
+}
+
+// === impl Telling ===
+
 impl Telling {
-    pub(super) fn tell(&mut self, context: &Context, definition: &Definition, told: Value) {
+    /// Whether it has something to tell is said here, for others who see to the definition.
+    pub(super) fn new(tells: Arc<AtomicBool>) -> Self {
+        Self {
+            last: None,
+            running: None,
+            failures: 0,
+            tells,
+        }
+    }
+
+    pub(super) fn tell(&mut self, context: &Context, definition: &Definition, value: Value) {
+        self.tells.store(true, Ordering::Release);
+        self.start(context, definition, Some(value));
+    }
+
+    /// There is nothing to tell any more. What was told before this began is taken back where the
+    /// definition is seen to.
+    pub(super) fn retract(&mut self, context: &Context, definition: &Definition) {
+        self.tells.store(false, Ordering::Release);
+        if self.last.is_some() {
+            self.start(context, definition, None);
+        }
+    }
+
+    fn start(&mut self, context: &Context, definition: &Definition, value: Option<Value>) {
+        let told = Told {
+            uid: definition.uid.clone(),
+            value,
+        };
         // What is newer is told when this is over.
         if self.running.is_some() || self.last.as_ref() == Some(&told) {
             return;
         }
-        self.last = Some(told.clone());
-        let (context, name, uid) = (
-            context.clone(),
-            definition.name.clone(),
-            definition.uid.clone(),
-        );
+        let (context, name) = (context.clone(), definition.name.clone());
+        let failures = self.failures + 1;
         self.running = Some(Box::pin(async move {
-            definition::tell_propagation(&context, &name, &uid, Some(&told)).await;
+            let Told { uid, value } = &told;
+            let written = definition::tell_propagation(&context, &name, uid, value.as_ref()).await;
+            match written {
+                Ok(()) => Some(told),
+                Err(error) => {
+                    let retry_after = error.retry_after();
+                    {
+                        let error = &error as &dyn std::error::Error;
+                        tracing::warn!(
+                            definition = name,
+                            error,
+                            "cannot say how it stands with instances"
+                        );
+                    }
+                    context.pace.rest(failures, retry_after).await;
+                    None
+                }
+            }
         }));
-    }
-
-    /// There is nothing to tell: what was told is taken back where the definition is seen to.
-    pub(super) fn forget(&mut self) {
-        self.last = None;
     }
 
     /// Runs what is told, for ever.
     pub(super) async fn next(&mut self) {
-        match &mut self.running {
+        let told = match &mut self.running {
             Some(running) => running.await,
             None => std::future::pending().await,
-        }
+        };
         self.running = None;
+        self.failures = match &told {
+            Some(_) => 0,
+            None => self.failures + 1,
+        };
+        self.last = told;
     }
 }

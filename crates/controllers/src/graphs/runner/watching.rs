@@ -16,6 +16,7 @@ use super::super::following::Interest;
 use super::super::instance::group_kinds_of;
 use super::super::memories::Memories;
 use super::super::objects::Objects;
+use super::super::place;
 
 pub(super) struct Watching {
     objects: Objects,
@@ -62,25 +63,31 @@ impl Watching {
         self.catalog = catalog;
     }
 
-    /// Follows these kinds and those that instances say they have objects of, and no others.
+    /// Follows the kinds of these graphs and those that instances say they have objects of, and no
+    /// others.
     pub(super) fn follow<'i>(
         &mut self,
-        places: &BTreeMap<Gvk, Resource>,
+        graphs: impl Iterator<Item = &'i Arc<Graph>>,
         instances: impl Iterator<Item = &'i Value>,
-        remembers: bool,
     ) {
         // What is followed still, goes on.
-        let before = std::mem::take(&mut self.kinds);
-        for (gvk, place) in places {
-            self.add(gvk, place);
-        }
+        let before = (std::mem::take(&mut self.kinds), self.memory.take());
+        graphs.for_each(|graph| self.add_graph(graph));
         instances.for_each(|instance| self.add_kinds_of(instance));
         drop(before);
-        let memory = || Followed::new(self.memories.recall());
-        self.memory = match remembers {
-            true => self.memory.take().or_else(|| Some(memory())),
-            false => None,
-        };
+    }
+
+    /// Follows the kinds of a graph, too.
+    pub(super) fn add_graph(&mut self, graph: &Graph) {
+        let made = graph.nodes().iter().filter(|node| !node.is_external());
+        for node in made {
+            if !self.kinds.contains_key(node.gvk()) {
+                self.add(node.gvk(), &place(node));
+            }
+        }
+        if self.memory.is_none() && has_gates(graph) {
+            self.memory = Some(Followed::new(self.memories.recall()));
+        }
     }
 
     fn add(&mut self, gvk: &Gvk, place: &Resource) {
@@ -159,7 +166,7 @@ impl Watching {
 }
 
 /// Whether there is something to be remembered of its instances.
-pub(super) fn has_gates(graph: &Graph) -> bool {
+fn has_gates(graph: &Graph) -> bool {
     graph.nodes().iter().any(deltaplane_graph::Node::is_gated)
 }
 

@@ -41,10 +41,10 @@ async fn what_is_done_for_instances_is_counted() {
     graphs.until_state("a", "IN_PROGRESS").await;
     let counted = lines(&registry);
     for wanted in [
-        r#"graphs_instances{definition="shop"} 2"#,
-        r#"graphs_instances_in_flight{definition="shop"} 1"#,
-        r#"graphs_instances_waiting{definition="shop"} 1"#,
-        r#"graphs_applied_objects_total{definition="shop"} 7"#,
+        r#"graphs_instances{definition="shop",kind="Shop"} 2"#,
+        r#"graphs_instances_in_flight{definition="shop",kind="Shop"} 1"#,
+        r#"graphs_instances_waiting{definition="shop",kind="Shop"} 1"#,
+        r#"graphs_applied_objects_total{definition="shop",kind="Shop"} 7"#,
     ] {
         assert!(counted.iter().any(|line| line == wanted), "{counted:#?}");
     }
@@ -55,7 +55,7 @@ async fn what_is_done_for_instances_is_counted() {
             .await;
         graphs.world.until_gone(&shops(), &key(name)).await;
     }
-    let deleted = r#"graphs_deleted_objects_total{definition="shop"} 6"#;
+    let deleted = r#"graphs_deleted_objects_total{definition="shop",kind="Shop"} 6"#;
     let counted = lines(&registry);
     assert!(counted.iter().any(|line| line == deleted), "{counted:#?}");
     graphs.end().await;

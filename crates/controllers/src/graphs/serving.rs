@@ -1,0 +1,211 @@
+//! What the instances of a definition run: the newest revision, or what came before if they may not
+//! move; or nothing, so that they can be deleted.
+//!
+//! Invariant: nobody is taken back to an older revision because a newer one cannot be run now.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use deltaplane_client::{Catalog, Resource};
+use deltaplane_graph::Graph;
+use serde_json::Value;
+
+use super::admission::{self, Revisions};
+use super::compiled::Uncompiled;
+use super::definition::{self, Kind, Progress};
+use super::revision::Revision;
+use super::runner::{self, Given, Serving};
+use super::{Graphs, Mode, Seen, defined, instance, is_paused, resource, verified};
+use crate::queue::{Failure, Next};
+
+/// A definition, and its name.
+type Named<'a> = (&'a str, &'a Arc<Value>);
+
+impl Graphs {
+    /// Runs instances by this revision. Why some of what came before cannot be, if so.
+    pub(super) async fn run(
+        &self,
+        (name, object): Named<'_>,
+        newest: (i64, &Arc<Graph>),
+        seen: &Seen,
+        catalog: &Catalog,
+    ) -> Option<Failure> {
+        let (graphs, missing) = self.with_older(object, newest, seen, catalog).await;
+        let (number, graph) = newest;
+        let why = format!("the ResourceGraphDefinition {name} has no graph for this kind");
+        self.leave(name, seen, Some(graph), &why);
+        self.serve(name, object, number, graphs);
+        let told = !object["status"]["propagation"].is_null();
+        if told && !admission::holds_back(graph, is_paused(object)) && !self.runners.tell(name) {
+            let retracted = definition::retract_propagation(&self.context, object).await;
+            return retracted.err().or(missing);
+        }
+        missing
+    }
+
+    /// A kind cannot be looked at now: what runs goes on, and a definition that nobody judged yet
+    /// says so.
+    pub(super) async fn put_off(
+        &self,
+        name: &str,
+        object: &Value,
+        seen: &Seen,
+        why: String,
+    ) -> Result<Next, Failure> {
+        if !self.runners.has_graph(name) {
+            self.leave(name, seen, None, &why);
+        }
+        if !definition::is_judged(object) {
+            let progress = Progress {
+                accepted: Err(why.clone()),
+                kind: Kind::Pending,
+                revision: None,
+                hindered: None,
+            };
+            definition::tell(&self.context, object, None, &progress).await?;
+        }
+        Err(Failure::to("find out what a kind looks like")(why))
+    }
+
+    /// Runs the newest revision, unless something runs.
+    pub(super) async fn serve_last(
+        &self,
+        (name, object): Named<'_>,
+        seen: &Seen,
+        catalog: &Catalog,
+    ) -> Result<(), Failure> {
+        if self.mode == Mode::Author || seen.kinds.is_empty() || self.runners.has_graph(name) {
+            return Ok(());
+        }
+        let newest = seen.revisions.iter().max_by_key(|one| one.number);
+        let Some(newest) = newest else {
+            let why = format!("the ResourceGraphDefinition {name} was never valid");
+            self.leave(name, seen, None, &why);
+            return Ok(());
+        };
+        match self.revived(object, newest, catalog).await {
+            Ok(graph) => {
+                let newest = (newest.number, &graph);
+                let missing = self.run((name, object), newest, seen, catalog).await;
+                missing.map_or(Ok(()), Err)
+            }
+            Err(Uncompiled::Wrong(problems)) => {
+                let number = newest.number;
+                let why = format!("revision {number} of the graph cannot be run now: {problems}");
+                self.leave(name, seen, None, &why);
+                Ok(())
+            }
+            Err(Uncompiled::Later(why)) => {
+                self.leave(name, seen, None, &why);
+                Err(Failure::to("find out what a kind looks like")(why))
+            }
+        }
+    }
+
+    /// The graph of a revision.
+    async fn revived(
+        &self,
+        object: &Value,
+        revision: &Revision,
+        catalog: &Catalog,
+    ) -> Result<Arc<Graph>, Uncompiled> {
+        let mut then = object.clone();
+        then["spec"] = revision.spec.clone();
+        let compiled = self.compiled.graph(&then, catalog).await;
+        let verified = match &compiled {
+            Ok(graph) => Ok(&**graph),
+            Err(Uncompiled::Wrong(problems)) => Err(problems),
+            Err(Uncompiled::Later(_)) => return compiled,
+        };
+        verified::tell(&self.context, revision, verified).await;
+        compiled
+    }
+
+    /// All that instances may run: the newest, and what came before, for those that may not move.
+    /// And why some of that is missing, if it may come yet.
+    async fn with_older(
+        &self,
+        object: &Value,
+        (number, graph): (i64, &Arc<Graph>),
+        seen: &Seen,
+        catalog: &Catalog,
+    ) -> (BTreeMap<i64, Arc<Graph>>, Option<Failure>) {
+        let mut graphs = BTreeMap::from([(number, graph.clone())]);
+        let mut missing = None;
+        for revision in seen.revisions.iter().filter(|one| one.number < number) {
+            match self.revived(object, revision, catalog).await {
+                Ok(graph) => drop(graphs.insert(revision.number, graph)),
+                Err(Uncompiled::Wrong(_)) => {}
+                Err(Uncompiled::Later(why)) => {
+                    missing = Some(Failure::to("find out what a kind looks like")(why));
+                }
+            }
+        }
+        (graphs, missing)
+    }
+
+    /// Instances run by these graphs from now on, and move to this one.
+    fn serve(&self, name: &str, object: &Value, target: i64, graphs: BTreeMap<i64, Arc<Graph>>) {
+        let Some(newest) = graphs.get(&target) else {
+            return;
+        };
+        let resource = resource(newest);
+        let uid = object["metadata"]["uid"].as_str().unwrap_or_default();
+        let definition = instance::Definition {
+            name: name.to_owned(),
+            uid: uid.to_owned(),
+        };
+        let serving = Serving {
+            definition: Arc::new(definition),
+            target: Ok(target),
+            paused: is_paused(object),
+            revisions: Revisions::new(graphs),
+        };
+        self.publish(name, resource, serving);
+    }
+
+    /// Kinds of a definition that it has no graph for, and why: their instances can be deleted.
+    /// Kinds that are gone need nobody.
+    pub(super) fn leave(&self, name: &str, seen: &Seen, graph: Option<&Graph>, why: &str) {
+        let served = graph.map(resource);
+        let kinds = seen.kinds.iter().filter_map(|kind| defined(kind));
+        let others: Vec<Resource> = kinds.filter(|kind| Some(kind) != served.as_ref()).collect();
+        self.runners.retain(name, |kind| {
+            Some(kind) == served.as_ref() || others.contains(kind)
+        });
+        for resource in others.into_iter().filter(|_| self.mode == Mode::Run) {
+            let definition = instance::Definition {
+                name: name.to_owned(),
+                uid: String::new(),
+            };
+            let serving = Serving {
+                definition: Arc::new(definition),
+                target: Err(why.to_owned()),
+                revisions: Revisions::default(),
+                paused: false,
+            };
+            self.publish(name, resource, serving);
+        }
+    }
+
+    fn publish(&self, name: &str, resource: Resource, serving: Serving) {
+        let Some((serving, tells)) = self.runners.publish(resource.clone(), serving) else {
+            return;
+        };
+        let given = Given {
+            context: self.context.clone(),
+            objects: self.objects.clone(),
+            externals: self.externals.clone(),
+            memories: self.memories.clone(),
+            troubles: self.troubles.of_kind(name, &resource),
+            counted: self.metrics.of(name, &resource.kind),
+            discovery: self.discovery.clone(),
+            tells,
+            resource,
+        };
+        let stop = self.tasks.stop();
+        self.tasks.spawn(async move {
+            stop.unless(runner::run(given, serving)).await;
+        });
+    }
+}
