@@ -3,6 +3,7 @@ mod crashes;
 mod edits;
 mod externals;
 mod items;
+mod kinds;
 mod metrics;
 mod pauses;
 mod refusals;
@@ -133,6 +134,13 @@ impl Graphs {
         let client = refusing(self.world.client.clone(), what, refused.clone());
         (self.tasks, self.requests) = run_with(client);
         refused
+    }
+
+    /// Waits until so many requests were made.
+    async fn until_requests(&self, wanted: usize) {
+        while self.requests.load(Ordering::SeqCst) < wanted {
+            tokio::task::yield_now().await;
+        }
     }
 
     async fn define(&self, definition: Value) {

@@ -67,6 +67,40 @@ async fn nobody_moves_while_it_is_paused_although_there_is_no_gate() {
 }
 
 #[tokio::test]
+async fn one_that_is_held_stays_although_there_is_no_gate() {
+    let graphs = Graphs::start().await;
+    graphs.define(saying("!")).await;
+    for name in ["a", "b"] {
+        graphs.world.create(&shops(), shop(name)).await;
+        graphs.approve(name, "hi!").await;
+        graphs.until_state(name, "ACTIVE").await;
+    }
+    let held = json!({"metadata": {"annotations": {keys::HOLD: "true"}}});
+    graphs.change(&shops(), &key("a"), held).await;
+    graphs.redefine(&saying("?")).await;
+    graphs.approve("b", "hi?").await;
+    graphs
+        .until_propagation(json!({"revision": 2, "held": 1, "current": 1}))
+        .await;
+    graphs.until_says("a", "hi!").await;
+    // What somebody changes of it is put right where it is.
+    let forged = json!({"data": {"greeting": "forged"}});
+    graphs
+        .change(&config_maps(), &key("a-second"), forged)
+        .await;
+    graphs.until_says("a", "hi!").await;
+    let free = json!({"metadata": {"annotations": {keys::HOLD: null}}});
+    graphs.change(&shops(), &key("a"), free).await;
+    graphs.until_says("a", "hi?").await;
+    let nothing = |object: &Value| object["status"]["propagation"].is_null();
+    graphs
+        .world
+        .until(&api::definitions(), &rgd(), nothing)
+        .await;
+    graphs.end().await;
+}
+
+#[tokio::test]
 async fn one_that_is_held_stays_and_lets_others_past() {
     let graphs = Graphs::start().await;
     graphs.define(gated("!")).await;

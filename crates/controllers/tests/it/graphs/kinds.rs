@@ -1,0 +1,161 @@
+//! Kinds that graphs are made of come, go and change.
+
+use super::*;
+use crate::world::{custom, definition as custom_definition, definitions_kind};
+
+/// The kind that others own, with these fields beside `name`.
+fn widgets(fields: Value) -> Value {
+    let mut kind = custom_definition("widgets", "Widget", &[]);
+    let mut spec = json!({"name": {"type": "string"}});
+    let more = fields.as_object().cloned().unwrap_or_default();
+    spec.as_object_mut().expect("an object").extend(more);
+    kind["spec"]["versions"][0]["schema"]["openAPIV3Schema"] = json!({
+        "type": "object",
+        "properties": {"spec": {"type": "object", "properties": spec}},
+    });
+    kind
+}
+
+impl Graphs {
+    async fn serve_widgets(&self, fields: Value) {
+        let world = &self.world;
+        world.create(&definitions_kind(), widgets(fields)).await;
+        let established = |object: &Value| condition(object, "Established", "True");
+        let name = ObjectKey::cluster("widgets.example.com");
+        world.until(&definitions_kind(), &name, established).await;
+    }
+}
+
+/// With a Widget beside the others.
+fn with_widget() -> Value {
+    let mut definition = definition();
+    let widget = json!({"id": "widget", "template": {
+        "apiVersion": "example.com/v1", "kind": "Widget",
+        "metadata": {"name": "${schema.spec.name}-widget"},
+        "spec": {"name": "${schema.spec.name}"},
+    }});
+    let resources = definition["spec"]["resources"].as_array_mut();
+    resources.expect("a list").push(widget);
+    definition
+}
+
+#[tokio::test]
+async fn nobody_goes_back_because_a_kind_is_away_when_all_begins_again() {
+    let mut graphs = Graphs::start().await;
+    graphs.define(definition()).await;
+    graphs.serve_widgets(json!({})).await;
+    let mut later = with_widget();
+    let secret = json!({"id": "secret", "template": {
+        "apiVersion": "v1", "kind": "Secret",
+        "metadata": {"name": "${schema.spec.name}-secret"},
+    }});
+    later["spec"]["resources"]
+        .as_array_mut()
+        .expect("a list")
+        .push(secret);
+    graphs.redefine(&later).await;
+    graphs.active("a").await;
+    graphs.tasks.shutdown(GRACE).await.expect("a clean end");
+    let kind = ObjectKey::cluster("widgets.example.com");
+    graphs
+        .world
+        .delete(&definitions_kind(), &kind, "Background")
+        .await;
+    graphs.world.until_gone(&definitions_kind(), &kind).await;
+    (graphs.tasks, graphs.requests) = run(&graphs.world);
+    let a = graphs.until_state("a", "ERROR").await;
+    let shown = a["status"]["conditions"].to_string();
+    assert!(
+        shown.contains("revision 2 of the graph cannot be run now"),
+        "{shown}"
+    );
+    assert_eq!(admission_of(&a), "started/2");
+    let secret = graphs.world.get(&secrets(), &key("a-secret")).await;
+    assert!(secret.is_some(), "pruned");
+    graphs.serve_widgets(json!({})).await;
+    graphs.until_definition("Ready", "True").await;
+    graphs.until_state("a", "ACTIVE").await;
+    graphs.end().await;
+}
+
+#[tokio::test]
+async fn a_definition_is_looked_at_again_when_a_kind_looks_otherwise() {
+    let graphs = Graphs::start().await;
+    graphs.serve_widgets(json!({})).await;
+    let mut graph = with_widget();
+    graph["spec"]["resources"][3]["template"]["spec"]["color"] = json!("red");
+    graphs.world.create(&api::definitions(), graph).await;
+    let told = graphs.until_definition("GraphAccepted", "False").await;
+    let shown = told["status"]["conditions"].to_string();
+    assert!(shown.contains("color"), "{shown}");
+    let schema = &widgets(json!({"color": {"type": "string"}}))["spec"]["versions"];
+    let kind = ObjectKey::cluster("widgets.example.com");
+    let change = json!({"spec": {"versions": schema}});
+    graphs.change(&definitions_kind(), &kind, change).await;
+    graphs.until_definition("Ready", "True").await;
+    graphs.world.create(&shops(), shop("a")).await;
+    let there = |object: &Value| object["spec"]["color"] == "red";
+    let widgets = custom("widgets", "Widget");
+    graphs.world.until(&widgets, &key("a-widget"), there).await;
+    graphs.end().await;
+}
+
+#[tokio::test]
+async fn what_is_taken_from_a_definition_goes_from_its_kind() {
+    let graphs = Graphs::start().await;
+    let mut graph = definition();
+    graph["spec"]["schema"]["spec"]["size"] = json!("integer | default=1 maximum=5");
+    graphs.define(graph.clone()).await;
+    let kind = ObjectKey::cluster("shops.kro.run");
+    let size = |object: &Value| {
+        let schema = &object["spec"]["versions"][0]["schema"]["openAPIV3Schema"];
+        schema["properties"]["spec"]["properties"]["size"].clone()
+    };
+    let bounded = |object: &Value| size(object)["maximum"] == 5;
+    graphs
+        .world
+        .until(&definitions_kind(), &kind, bounded)
+        .await;
+    graph["spec"]["schema"]["spec"]["size"] = json!("integer | default=1");
+    graphs.redefine(&graph).await;
+    let free = |object: &Value| size(object)["maximum"].is_null();
+    let now = graphs.world.until(&definitions_kind(), &kind, free).await;
+    assert_eq!(size(&now)["default"], 1);
+    graphs.until_definition("Ready", "True").await;
+    graphs.end().await;
+}
+
+#[tokio::test]
+async fn a_kind_that_is_refused_is_tried_again() {
+    let mut graphs = Graphs::start().await;
+    let refused = graphs
+        .restart_refused(|method, path| method == Method::PATCH && path.ends_with("/shops.kro.run"))
+        .await;
+    graphs.world.create(&api::definitions(), definition()).await;
+    let told = graphs.until_definition("KindReady", "False").await;
+    let shown = told["status"]["conditions"].to_string();
+    assert!(shown.contains("no (403 Forbidden)"), "{shown}");
+    // Twice: what the first attempt says makes for a second.
+    let before = graphs.requests.load(Ordering::SeqCst);
+    graphs.until_requests(before + 2).await;
+    refused.store(false, Ordering::SeqCst);
+    graphs.until_definition("Ready", "True").await;
+    graphs.end().await;
+}
+
+#[tokio::test]
+async fn an_instance_ends_when_a_kind_of_its_objects_is_gone() {
+    let graphs = Graphs::start().await;
+    graphs.serve_widgets(json!({})).await;
+    graphs.define(with_widget()).await;
+    graphs.active("a").await;
+    let kind = ObjectKey::cluster("widgets.example.com");
+    graphs
+        .world
+        .delete(&definitions_kind(), &kind, "Background")
+        .await;
+    graphs.world.until_gone(&definitions_kind(), &kind).await;
+    graphs.world.delete(&shops(), &key("a"), "Background").await;
+    graphs.world.until_gone(&shops(), &key("a")).await;
+    graphs.end().await;
+}
