@@ -82,7 +82,7 @@ pub(super) async fn serve(
         if let Some(why) = refusal(definition, name, there, &wanted) {
             return Ok(Kind::Failed(why));
         }
-        if is_like(there, &wanted) && is_whole(there, &wanted) {
+        if is_like(there, &wanted) {
             return Ok(match is_served(there) {
                 true => Kind::Ready,
                 false => Kind::Pending,
@@ -151,14 +151,7 @@ fn schema(crd: &Value) -> &Value {
     &crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
 }
 
-/// Whether the kind that is there was made of all that is wanted, and of nothing else: what is not
-/// wanted any more is not seen by what there is, which others may add to.
-fn is_whole(there: &Value, wanted: &Value) -> bool {
-    let mark = |kind: &Value| kind["metadata"]["annotations"][labels::CONTENT].clone();
-    mark(there) == mark(wanted)
-}
-
-/// A digest of what a kind says.
+/// A digest of what a kind says, by which it is seen that something is not wanted any more.
 fn mark(kind: &Value) -> String {
     // A value of JSON can always be written.
     let text = serde_json::to_vec(&kind["spec"]).unwrap_or_default();

@@ -136,13 +136,6 @@ impl Graphs {
         refused
     }
 
-    /// Waits until so many requests were made.
-    async fn until_requests(&self, wanted: usize) {
-        while self.requests.load(Ordering::SeqCst) < wanted {
-            tokio::task::yield_now().await;
-        }
-    }
-
     async fn define(&self, definition: Value) {
         self.world.create(&api::definitions(), definition).await;
         self.until_definition("Ready", "True").await;

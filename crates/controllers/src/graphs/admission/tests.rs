@@ -318,6 +318,13 @@ fn holds_end_when_it_is_time() {
 }
 
 #[test]
+fn what_was_compiled_again_is_something_else() {
+    let (once, again) = (two(), two());
+    assert!(once == once.clone());
+    assert!(once != again && once != revisions(&[("one", ONE)]));
+}
+
+#[test]
 fn who_is_held_stays_without_a_gate_too() {
     check(
         &revisions(&[("one", &[]), ("two", &[])]),

@@ -1,5 +1,7 @@
 //! Kinds that graphs are made of come, go and change.
 
+use tokio::sync::Notify;
+
 use super::*;
 use crate::world::{custom, definition as custom_definition, definitions_kind};
 
@@ -80,7 +82,7 @@ async fn nobody_goes_back_because_a_kind_is_away_when_all_begins_again() {
 
 #[tokio::test]
 async fn a_definition_is_looked_at_again_when_a_kind_looks_otherwise() {
-    let graphs = Graphs::start().await;
+    let mut graphs = Graphs::start().await;
     graphs.serve_widgets(json!({})).await;
     let mut graph = with_widget();
     graph["spec"]["resources"][3]["template"]["spec"]["color"] = json!("red");
@@ -88,6 +90,20 @@ async fn a_definition_is_looked_at_again_when_a_kind_looks_otherwise() {
     let told = graphs.until_definition("GraphAccepted", "False").await;
     let shown = told["status"]["conditions"].to_string();
     assert!(shown.contains("color"), "{shown}");
+    // All that makes for another look is over.
+    let seen = Arc::new(Notify::new());
+    let tells = seen.clone();
+    let looks = move |_: &Method, path: &str| {
+        if path == "/openapi/v3" {
+            tells.notify_one();
+        }
+        false
+    };
+    let client = refusing(graphs.world.client.clone(), looks, Arc::default());
+    graphs.by_hand_with(client).await;
+    seen.notified().await;
+    graphs.world.hand.advance(Duration::from_secs(5));
+    seen.notified().await;
     let schema = &widgets(json!({"color": {"type": "string"}}))["spec"]["versions"];
     let kind = ObjectKey::cluster("widgets.example.com");
     let change = json!({"spec": {"versions": schema}});
@@ -127,17 +143,26 @@ async fn what_is_taken_from_a_definition_goes_from_its_kind() {
 
 #[tokio::test]
 async fn a_kind_that_is_refused_is_tried_again() {
+    /// More than there are reasons to look at it otherwise.
+    const OFTEN: usize = 6;
     let mut graphs = Graphs::start().await;
+    let (tried, enough) = (Arc::new(AtomicUsize::new(0)), Arc::new(Notify::new()));
+    let (count, told) = (tried.clone(), enough.clone());
     let refused = graphs
-        .restart_refused(|method, path| method == Method::PATCH && path.ends_with("/shops.kro.run"))
+        .restart_refused(move |method, path| {
+            let ours = method == Method::PATCH && path.ends_with("/shops.kro.run");
+            if ours && count.fetch_add(1, Ordering::SeqCst) + 1 == OFTEN {
+                told.notify_one();
+            }
+            ours
+        })
         .await;
     graphs.world.create(&api::definitions(), definition()).await;
     let told = graphs.until_definition("KindReady", "False").await;
     let shown = told["status"]["conditions"].to_string();
     assert!(shown.contains("no (403 Forbidden)"), "{shown}");
-    // Twice: what the first attempt says makes for a second.
-    let before = graphs.requests.load(Ordering::SeqCst);
-    graphs.until_requests(before + 2).await;
+    let again = tokio::time::timeout(GRACE, enough.notified()).await;
+    assert!(again.is_ok(), "tried {tried:?} times");
     refused.store(false, Ordering::SeqCst);
     graphs.until_definition("Ready", "True").await;
     graphs.end().await;

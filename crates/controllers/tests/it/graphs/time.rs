@@ -18,8 +18,14 @@ const MINUTE: Duration = Duration::from_secs(60);
 impl Graphs {
     /// From now on by a clock that is moved by hand.
     async fn by_hand(&mut self) {
+        let client = self.world.client.clone();
+        self.by_hand_with(client).await;
+    }
+
+    pub(super) async fn by_hand_with(&mut self, client: kube::Client) {
         self.tasks.shutdown(GRACE).await.expect("a clean end");
-        (self.tasks, self.requests) = run_in(self.world.context());
+        let context = self.world.context();
+        (self.tasks, self.requests) = run_in(Context { client, ..context });
         // What is tried again is so by this clock, too: it goes on like any other.
         let hand = self.world.hand.clone();
         self.tasks.spawn("tick", |stop| async move {
