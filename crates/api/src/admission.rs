@@ -7,6 +7,9 @@ use serde_json::Value;
 /// The annotation of an instance that says so.
 pub const ADMISSION: &str = "deltaplane.io/admission";
 
+/// kro's annotation with the owner's word that nothing is to be done.
+pub const RECONCILE: &str = "kro.run/reconcile";
+
 /// What an instance may run, and how far it is with it: `arrived/3/6b2fa01c99d2e4f7`, or
 /// `admitted/3/6b2fa01c99d2e4f7 from 2/b01dface0ff1cede`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,6 +38,13 @@ pub struct Point {
     pub number: i64,
     /// Of what it says. Nothing if somebody else wrote it.
     pub hash: Option<u64>,
+}
+
+/// Whether the owner of an instance said that nothing is to be done.
+pub fn is_suspended(instance: &Value) -> bool {
+    let said = instance["metadata"]["annotations"][RECONCILE].as_str();
+    let said = said.map(str::to_ascii_lowercase);
+    matches!(said.as_deref(), Some("suspended" | "disabled"))
 }
 
 // === impl Admission ===

@@ -4,6 +4,7 @@ use serde_json::{Map, Value as Json, json};
 
 use crate::definition::Instance;
 use crate::graph::{Graph, GraphKind};
+use crate::labels;
 
 /// Whose definition it is, for the labels that kro's definitions carry.
 #[derive(Clone, Copy, Debug)]
@@ -22,17 +23,17 @@ impl Graph {
     /// The CustomResourceDefinition with the labels that say who it belongs to.
     pub fn owned_crd(&self, owner: Owner<'_>) -> Json {
         let mut crd = self.crd.clone();
-        let labels = crd["metadata"]
+        let marks = crd["metadata"]
             .as_object_mut()
             .map(|metadata| metadata.entry("labels").or_insert_with(|| json!({})));
-        if let Some(Json::Object(labels)) = labels {
+        if let Some(Json::Object(marks)) = marks {
             for (key, value) in [
-                ("kro.run/owned", "true"),
-                ("kro.run/kro-version", owner.version),
-                ("kro.run/resource-graph-definition-id", owner.id),
-                ("kro.run/resource-graph-definition-name", owner.name),
+                (labels::OWNED, "true"),
+                (labels::VERSION, owner.version),
+                (labels::DEFINITION, owner.id),
+                (labels::DEFINITION_NAME, owner.name),
             ] {
-                labels.insert(key.to_owned(), value.into());
+                marks.insert(key.to_owned(), labels::value(value).into());
             }
         }
         crd

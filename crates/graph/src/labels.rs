@@ -60,8 +60,8 @@ pub fn value(text: &str) -> String {
 }
 
 /// The id of the set of objects that an instance is the parent of.
-pub fn apply_set(kind: &GraphKind, namespace: &str, name: &str) -> String {
-    let text = format!("{name}.{namespace}.{}.{}", kind.kind, kind.group);
+pub fn apply_set((group, kind): (&str, &str), namespace: &str, name: &str) -> String {
+    let text = format!("{name}.{namespace}.{kind}.{group}");
     let digest = URL_SAFE_NO_PAD.encode(Sha256::digest(text));
     format!("applyset-{digest}-v1")
 }
@@ -85,7 +85,11 @@ pub(crate) fn of_instance(
     set(INSTANCE_VERSION, &kind.version);
     set(INSTANCE_KIND, &kind.kind);
     set(MANAGED_BY, "kro");
-    let parent = apply_set(kind, instance.namespace(), instance.name());
+    let parent = apply_set(
+        (&kind.group, &kind.kind),
+        instance.namespace(),
+        instance.name(),
+    );
     labels.insert(PART_OF.to_owned(), parent.into());
     labels
 }

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
-use deltaplane_api::admission::{Admission, Point, Stage};
+use deltaplane_api::admission::{Admission, Point, Stage, is_suspended};
 use deltaplane_api::keys;
 use deltaplane_api::time::Time;
 use deltaplane_client::ObjectKey;
@@ -15,9 +15,6 @@ use deltaplane_propagation::{
     Terms, Window,
 };
 use serde_json::Value;
-
-/// The owner's word that nothing is to be done.
-const RECONCILE: &str = "kro.run/reconcile";
 
 /// What is known of an instance.
 #[derive(Clone, Debug)]
@@ -317,13 +314,6 @@ fn is_deleting(json: &Value) -> bool {
 /// Whether its owner said that it stays as it is, be it for a while.
 pub(super) fn is_held(json: &Value) -> bool {
     json["metadata"]["annotations"][keys::HOLD].is_string()
-}
-
-/// Whether its owner said that nothing is to be done.
-pub(super) fn is_suspended(json: &Value) -> bool {
-    let said = json["metadata"]["annotations"][RECONCILE].as_str();
-    let said = said.map(str::to_ascii_lowercase);
-    matches!(said.as_deref(), Some("suspended" | "disabled"))
 }
 
 /// The generation of an object.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use deltaplane_api::conditions;
 use deltaplane_api::time::Time;
 use deltaplane_client::{ObjectKey, RequestError, request};
-use deltaplane_graph::{Graph, labels};
+use deltaplane_graph::{Graph, Owner, labels};
 use deltaplane_schema::compat;
 use serde::de::IgnoredAny;
 use serde_json::{Value, json};
@@ -15,6 +15,7 @@ use sha2::{Digest, Sha256};
 
 use super::api;
 use super::conditions::{Condition, written};
+use super::instance::PRODUCT;
 use super::revision::{self, Issue, Revision};
 use crate::Context;
 use crate::queue::Failure;
@@ -55,21 +56,13 @@ pub(super) async fn serve(
     graph: &Graph,
     there: Option<&Value>,
 ) -> Result<Kind, Failure> {
-    let mut wanted = graph.crd().clone();
-    let metadata = &definition["metadata"];
-    let name = metadata["name"].as_str().unwrap_or_default();
-    let marks = [
-        (labels::OWNED, "true"),
-        (labels::VERSION, env!("CARGO_PKG_VERSION")),
-        (
-            labels::DEFINITION,
-            metadata["uid"].as_str().unwrap_or_default(),
-        ),
-        (labels::DEFINITION_NAME, name),
-    ];
-    for (key, text) in marks {
-        wanted["metadata"]["labels"][key] = labels::value(text).into();
-    }
+    let text = |field: &str| definition["metadata"][field].as_str().unwrap_or_default();
+    let name = text("name");
+    let mut wanted = graph.owned_crd(Owner {
+        name,
+        id: text("uid"),
+        version: PRODUCT,
+    });
     wanted["metadata"]["annotations"][labels::CONTENT] = mark(&wanted).into();
     let crd = wanted["metadata"]["name"].as_str().unwrap_or_default();
     let path = api::custom_kinds().object_path(&ObjectKey::cluster(crd));

@@ -12,7 +12,7 @@ use deltaplane_api::admission::{ADMISSION, Admission};
 use deltaplane_api::time::Time;
 use deltaplane_client::{ObjectKey, RequestError, Resource, request};
 use deltaplane_graph::labels::{self, MANAGER};
-use deltaplane_graph::observed::{ObjectId, Observed};
+use deltaplane_graph::observed::{ObjectId, Observed, Owner};
 use deltaplane_graph::plan::{Apply, Prune};
 use deltaplane_graph::{Graph, Node};
 use futures::{StreamExt, stream};
@@ -26,7 +26,7 @@ use super::externals::Externals;
 use super::memories::{Memories, Whose};
 use super::metrics::Counted;
 use super::notes::{self, Note};
-use super::objects::{Dirty, Objects};
+use super::objects::{Dirty, Objects, Wanting};
 use super::report::{self, Ended};
 use crate::Context;
 use crate::queue::{Failure, Next};
@@ -114,7 +114,7 @@ pub(super) async fn end(subject: Subject) -> Result<Next, Failure> {
     if !report::is_managed(&subject.json) {
         return Ok(Next::Rest);
     }
-    let observed = subject.objects.observed(subject.uid());
+    let observed = subject.observed();
     let wave = highest_wave(&observed);
     if wave.is_empty() {
         return match subject.release().await {
@@ -236,8 +236,27 @@ impl Subject {
     }
 
     /// The set that its objects are applied with.
-    pub(super) fn set(&self, graph: &Graph) -> String {
-        labels::apply_set(graph.kind(), &self.key.namespace, &self.key.name)
+    fn set(&self) -> String {
+        let Resource { group, kind, .. } = &self.resource;
+        labels::apply_set((group, kind), &self.key.namespace, &self.key.name)
+    }
+
+    /// What there is for it.
+    pub(super) fn observed(&self) -> Observed {
+        self.objects.observed(&self.wanting(&self.set()))
+    }
+
+    /// Whose an object is, if it is somebody else's.
+    pub(super) fn foreign(&self, id: &ObjectId) -> Option<Owner> {
+        self.objects.foreign(id, &self.wanting(&self.set()))
+    }
+
+    fn wanting<'a>(&'a self, set: &'a str) -> Wanting<'a> {
+        Wanting {
+            uid: self.uid(),
+            set,
+            dirty: &self.dirty,
+        }
     }
 
     /// Sees to it that the instance carries what is needed to find its objects, and to end it.
@@ -254,7 +273,7 @@ impl Subject {
                 labels::VERSION: PRODUCT,
                 labels::DEFINITION: self.definition.uid,
                 labels::DEFINITION_NAME: labels::value(&self.definition.name),
-                labels::APPLY_SET: self.set(graph),
+                labels::APPLY_SET: self.set(),
             },
             "annotations": {
                 GROUP_KINDS: group_kinds(graph, observed),

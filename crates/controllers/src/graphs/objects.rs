@@ -39,6 +39,9 @@ struct Shared {
     places: BTreeMap<Gvk, Resource>,
     /// By the uid of the instance.
     instances: BTreeMap<String, Observed>,
+    /// The uids of instances whose objects are of a set: more than one if an instance was made
+    /// again, and left something behind.
+    sets: BTreeMap<String, BTreeSet<String>>,
     owners: BTreeMap<ObjectId, Whose>,
     /// Instances that want an object which is somebody else's.
     wanted: BTreeMap<ObjectId, BTreeMap<String, Arc<Dirty>>>,
@@ -213,9 +216,11 @@ impl Objects {
             shared.leave(&before, &id);
             shared.wake(&id);
         }
-        let Some(Of { uid, node, kind }) = whose.of else {
+        let Whose { set, of } = whose;
+        let Some(Of { uid, node, kind }) = of else {
             return;
         };
+        shared.sets.entry(set).or_default().insert(uid.clone());
         let observed = shared.instances.entry(uid.clone()).or_default();
         observed.insert(&node, live);
         // Whoever wrote it knows.
@@ -260,10 +265,22 @@ impl Objects {
             .unwrap_or_default()
     }
 
-    /// What there is for an instance.
-    pub(super) fn observed(&self, instance: &str) -> Observed {
-        let shared = self.shared.lock();
-        shared.instances.get(instance).cloned().unwrap_or_default()
+    /// What there is for an instance, also what one of its name left behind.
+    pub(super) fn observed(&self, of: &Wanting<'_>) -> Observed {
+        let mut shared = self.shared.lock();
+        let mut observed = shared.instances.get(of.uid).cloned().unwrap_or_default();
+        let uids = shared.sets.get(of.set).cloned().unwrap_or_default();
+        for left in uids.iter().filter(|uid| *uid != of.uid) {
+            let left = shared.instances.get(left).cloned().unwrap_or_default();
+            for (node, live) in left.iter() {
+                let mut live = Live::clone(live);
+                // Its labels are another's.
+                live.applied = None;
+                shared.want(&live.id, of);
+                observed.insert(node, Arc::new(live));
+            }
+        }
+        observed
     }
 
     /// Whose the object is, if it is neither this instance's nor of its set: what an instance of
@@ -276,8 +293,7 @@ impl Objects {
             Some(of) => format!("node {} of the instance with uid {}", of.node, of.uid),
             None => format!("the apply set {}", whose.set),
         };
-        let wanting = shared.wanted.entry(id.clone()).or_default();
-        wanting.insert(by.uid.to_owned(), by.dirty.clone());
+        shared.want(id, by);
         Some(Owner(owner))
     }
 }
@@ -288,6 +304,12 @@ impl Shared {
     fn get(&self, id: &ObjectId) -> Option<&Arc<Live>> {
         let of = self.owners.get(id)?.of.as_ref()?;
         self.instances.get(&of.uid)?.get(&of.node, id)
+    }
+
+    /// Tells them when the object may be free, or is gone.
+    fn want(&mut self, id: &ObjectId, by: &Wanting<'_>) {
+        let wanting = self.wanted.entry(id.clone()).or_default();
+        wanting.insert(by.uid.to_owned(), by.dirty.clone());
     }
 
     /// Tells those who want an object that it may be free.
@@ -304,6 +326,10 @@ impl Shared {
             observed.remove(&of.node, id);
             if observed.iter().next().is_none() {
                 self.instances.remove(&of.uid);
+                let uids = self.sets.get_mut(&whose.set);
+                if uids.is_some_and(|uids| uids.remove(&of.uid) && uids.is_empty()) {
+                    self.sets.remove(&whose.set);
+                }
             }
         }
         if let Some(listener) = self.listeners.get(&of.kind) {

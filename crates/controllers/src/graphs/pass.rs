@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use deltaplane_api::admission::Admission;
+use deltaplane_api::admission::{Admission, is_suspended};
 use deltaplane_client::RequestError;
 use deltaplane_graph::Graph;
 use deltaplane_graph::observed::{ObjectId, Observed};
@@ -19,7 +19,6 @@ use super::admission::{self, Health, Passed};
 use super::externals::{Sight, Who};
 use super::instance::{AT_ONCE, PRODUCT, Subject};
 use super::memory::Memory;
-use super::objects::Wanting;
 use super::report::{self, Ended, Hindrances};
 use crate::queue::{Failure, Next};
 
@@ -69,11 +68,11 @@ impl Pass<'_> {
             graph, admission, ..
         } = self.course;
         // What gates refer to is not among its own.
-        let own = self.subject.objects.observed(self.subject.uid());
+        let own = self.subject.observed();
         if let Err(error) = self.subject.manage(graph, *admission, &own).await {
             return self.unmanaged(error).await;
         }
-        if admission::is_suspended(&self.subject.json) {
+        if is_suspended(&self.subject.json) {
             return self.subject.tell(&Ended::Suspended).await;
         }
         loop {
@@ -124,7 +123,7 @@ impl Pass<'_> {
 
     fn observed(&self) -> Observed {
         let uid = self.subject.uid();
-        let mut observed = self.subject.objects.observed(uid);
+        let mut observed = self.subject.observed();
         let graph = &self.course.graph;
         self.subject.externals.show(uid, graph, &mut observed);
         observed
@@ -132,16 +131,11 @@ impl Pass<'_> {
 
     fn plan(&self, observed: &Observed, memory: &Memory) -> Plan {
         let subject = self.subject;
-        let wanting = Wanting {
-            uid: subject.uid(),
-            set: &subject.set(&self.course.graph),
-            dirty: &subject.dirty,
-        };
         plan(Inputs {
             graph: &self.course.graph,
             instance: Instance::new(&subject.json),
             observed,
-            taken: &|id| subject.objects.foreign(id, &wanting),
+            taken: &|id| subject.foreign(id),
             product: PRODUCT,
             now: admission::timestamp(subject.context.pace.clock.now()),
             frozen: &|id| memory.frozen.get(id).cloned(),

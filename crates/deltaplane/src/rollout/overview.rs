@@ -348,7 +348,9 @@ fn standing(instance: &Value, seen: &Seen, ready: bool, hold: Hold) -> Standing 
             // have been so at the revision that it comes from.
             Stage::Admitted if !ready || gated => under_way,
             Stage::Started if !ready && failed => Standing::Failed,
-            Stage::Started if !ready => Standing::Starting,
+            Stage::Started if !ready && gated => Standing::Starting,
+            // Without a gate whoever moves starts anew.
+            Stage::Started if !ready => under_way,
             Stage::Arrived if !ready => under_way,
             Stage::Started | Stage::Admitted | Stage::Arrived => Standing::Current,
         },

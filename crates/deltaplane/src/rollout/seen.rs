@@ -1,6 +1,6 @@
 //! What there is of a definition: itself, what it was, and its instances. Pure.
 
-use deltaplane_api::admission::{Admission, Point};
+use deltaplane_api::admission::{Admission, Point, is_suspended};
 use deltaplane_api::keys;
 use deltaplane_api::time::Time;
 use deltaplane_client::ObjectKey;
@@ -228,6 +228,9 @@ impl Revision {
 
 impl Hold {
     pub(super) fn read(instance: &Value, now: Time) -> Self {
+        if is_suspended(instance) {
+            return Self::Held;
+        }
         let said = instance["metadata"]["annotations"][keys::HOLD].as_str();
         match said.map(str::parse::<Time>) {
             None => Self::Free,

@@ -6,6 +6,7 @@
 
 use std::fmt::Write as _;
 
+use deltaplane_api::admission::RECONCILE;
 use deltaplane_graph::{Definition, Lookup, compile};
 use expect_test::{Expect, expect};
 use serde_json::json;

@@ -15,8 +15,18 @@ async fn what_an_instance_of_that_name_left_behind_is_taken_on() {
     graphs.change(&shops(), &key("a"), free).await;
     graphs.world.delete(&shops(), &key("a"), "Orphan").await;
     graphs.world.until_gone(&shops(), &key("a")).await;
+    // What it is not made of any more goes with it.
+    let mut less = definition();
+    let resources = less["spec"]["resources"].as_array_mut();
+    resources.expect("a list").truncate(1);
+    less["spec"]["schema"]["status"]["greets"] = json!("${first.data.greeting}");
+    graphs.redefine(&less).await;
     graphs.world.create(&shops(), shop("a")).await;
     (graphs.tasks, graphs.requests) = run(&graphs.world);
+    graphs
+        .world
+        .until_gone(&config_maps(), &key("a-second"))
+        .await;
     let after = graphs.until_state("a", "ACTIVE").await;
     assert_ne!(after["metadata"]["uid"], before["metadata"]["uid"]);
     assert_eq!(graphs.uid("a-first").await, uid);
