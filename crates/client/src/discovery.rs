@@ -314,7 +314,8 @@ impl Follower {
         let mut catalog = discover(&self.client).await?;
         let all = definitions.iter().map(|(_, one)| one);
         let all = all.map(|one| ((one.group.clone(), one.plural.clone()), one.generation));
-        catalog.generations = all.collect();
+        let served = all.filter(|(name, _)| catalog.kinds.contains_key(name));
+        catalog.generations = served.collect();
         let complete = catalog.failures.is_empty() && as_defined(&catalog, definitions);
         self.catalog.send_if_modified(|current| {
             let changed = current.as_deref() != Some(&catalog);

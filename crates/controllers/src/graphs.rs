@@ -54,7 +54,7 @@ use crate::Context;
 use crate::queue::{Failure, Next, Work};
 
 use compiled::{Compiled, Uncompiled};
-use definition::{Kind, Progress};
+use definition::{Accepted, Kind, Progress};
 use externals::Externals;
 use kinds::Kinds;
 use memories::Memories;
@@ -250,7 +250,7 @@ impl Graphs {
         let there = seen.kind(graph.crd()).map(|there| &**there);
         let kind = definition::serve(&self.context, object, &graph, there).await?;
         let mut progress = Progress {
-            accepted: Ok(()),
+            accepted: Accepted::Valid,
             kind,
             revision: None,
             hindered: self.troubles.of(name),
@@ -298,7 +298,7 @@ impl Graphs {
         self.serve_last((name, object), seen, catalog).await?;
         let newest = seen.revisions.iter().map(|revision| revision.number).max();
         let progress = Progress {
-            accepted: Err(problems.to_string()),
+            accepted: Accepted::Invalid(problems.to_string()),
             kind: match seen.kinds.is_empty() {
                 false => Kind::Ready,
                 true => Kind::Pending,

@@ -23,11 +23,21 @@ use crate::queue::Failure;
 /// How far a definition is.
 #[derive(Clone, Debug)]
 pub(super) struct Progress {
-    pub(super) accepted: Result<(), String>,
+    pub(super) accepted: Accepted,
     pub(super) kind: Kind,
     pub(super) revision: Option<i64>,
     /// Why instances cannot be followed.
     pub(super) hindered: Option<String>,
+}
+
+/// Whether a definition is valid.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Accepted {
+    Valid,
+    /// All that is wrong.
+    Invalid(String),
+    /// It cannot be told now, and why.
+    Unknown(String),
 }
 
 /// How it stands with the kind that a definition makes.
@@ -382,8 +392,11 @@ fn conditions(progress: &Progress) -> Vec<Condition> {
         ),
     };
     let accepted = match &progress.accepted {
-        Ok(()) => Condition::holds("GraphAccepted", "Valid", "the definition is valid"),
-        Err(why) => Condition::fails("GraphAccepted", "InvalidResourceGraph", why),
+        Accepted::Valid => Condition::holds("GraphAccepted", "Valid", "the definition is valid"),
+        Accepted::Invalid(why) => Condition::fails("GraphAccepted", "InvalidResourceGraph", why),
+        Accepted::Unknown(why) => {
+            Condition::unknown("GraphAccepted", "AwaitingReconciliation", why)
+        }
     };
     let (kind, controller) = match &progress.kind {
         Kind::Ready => (

@@ -45,7 +45,23 @@ pub(super) fn notes(before: &Value, after: &Value) -> Vec<Note> {
             message: shortened(text("message")),
         });
     }
+    notes.extend(let_through(before, after));
     notes
+}
+
+/// A gate that kept an instance back and does not any more is not spoken of.
+fn let_through(before: &Value, after: &Value) -> Option<Note> {
+    let find = |status: &Value| {
+        let mut all = status["conditions"].as_array().into_iter().flatten();
+        all.find(|one| one["type"] == KEPT).cloned()
+    };
+    let kept = find(before).filter(|was| was["status"] == "False")?;
+    let gone = find(after).is_none() && after["state"] != "DELETING";
+    (gone && kept["reason"] == "GateClosed").then(|| Note {
+        r#type: "Normal",
+        reason: "Propagated".to_owned(),
+        message: "the gate let it move".to_owned(),
+    })
 }
 
 fn shortened(mut message: String) -> String {
@@ -117,6 +133,12 @@ mod tests {
             ["Normal Propagated ResourcesPropagated!"]
         );
         assert_eq!(shown(&new, &open), [""; 0]);
+        let silent = status("ACTIVE", &[("ResourcesReady", "True", "AllResourcesReady")]);
+        let moved = ["Normal Propagated the gate let it move"];
+        assert_eq!(shown(&kept, &silent), moved);
+        assert_eq!(shown(&open, &silent), [""; 0]);
+        let going = status("DELETING", &[]);
+        assert_eq!(shown(&kept, &going), [""; 0]);
     }
 
     #[test]

@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use deltaplane_api::admission::{Admission, is_suspended};
 use deltaplane_client::RequestError;
+use deltaplane_client::request::Refusal;
 use deltaplane_graph::Graph;
 use deltaplane_graph::observed::{ObjectId, Observed};
 use deltaplane_graph::plan::{Apply, Inputs, Instance, Plan, plan};
@@ -188,7 +189,12 @@ impl Pass<'_> {
             match answer {
                 Ok(()) => {}
                 Err(error) if error.refusal().is_some() => {
-                    self.hindered.refused.insert(id, error.to_string());
+                    let refusal = error.refusal();
+                    let why = match refusal.is_some_and(Refusal::is_kind_not_served) {
+                        true => "its kind is not served".to_owned(),
+                        false => error.to_string(),
+                    };
+                    self.hindered.refused.insert(id, why);
                 }
                 Err(error) => {
                     self.hindered.unsure.insert(id, one.content.clone());

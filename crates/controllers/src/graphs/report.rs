@@ -240,6 +240,8 @@ fn resources(graph: &Graph, plan: &Plan, hindered: &Hindrances) -> Condition {
         let standing = &plan.nodes[index.get()];
         let why = match hindered.unseen.get(&index) {
             Some(why) => Some(format!("it cannot be seen: {why}")),
+            // That was said.
+            None if is_refused(plan, index, hindered) => None,
             None => why(graph, plan, index, standing),
         };
         said.extend(why.map(|why| format!("{}: {why}", node.id())));
@@ -265,6 +267,13 @@ fn resources(graph: &Graph, plan: &Plan, hindered: &Hindrances) -> Condition {
         false => "NotReady",
     };
     Condition::fails(RESOURCES, reason, &said.join("; "))
+}
+
+/// Whether what is to be applied of a node is what the API refused.
+fn is_refused(plan: &Plan, index: NodeIndex, hindered: &Hindrances) -> bool {
+    let applying = matches!(plan.nodes[index.get()], Standing::Applying { .. });
+    let mut applies = plan.apply.iter().filter(|one| one.node == index);
+    applying && applies.all(|one| hindered.refused.contains_key(&one.id))
 }
 
 /// What may not be deleted, and why.

@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use super::admission::{self, Revisions};
 use super::compiled::Uncompiled;
-use super::definition::{self, Kind, Progress};
+use super::definition::{self, Accepted, Kind, Progress};
 use super::revision::Revision;
 use super::runner::{self, Given, Serving};
 use super::{Graphs, Mode, Seen, defined, instance, is_paused, resource, verified};
@@ -57,7 +57,7 @@ impl Graphs {
         }
         if !definition::is_judged(object) {
             let progress = Progress {
-                accepted: Err(why.clone()),
+                accepted: Accepted::Unknown(why.clone()),
                 kind: Kind::Pending,
                 revision: None,
                 hindered: None,
