@@ -225,13 +225,13 @@ fn what_the_api_refused_is_wrong_and_what_is_not_known_is_not() {
         0,
         &refused,
         &expect![[r#"
-        ERROR
-        InstanceManaged True Managed: the finalizer and labels are there
-        GraphResolved True Resolved: the graph is known
-        ResourcesReady False NotReady: ConfigMap default/first was refused: no; first: 1 to be applied; second: waits for first
-        ResourcesPropagated False Propagating: not all resources are there
-        Ready False NotReady: ConfigMap default/first was refused: no; first: 1 to be applied; second: waits for first
-    "#]],
+            ERROR
+            InstanceManaged True Managed: the finalizer and labels are there
+            GraphResolved True Resolved: the graph is known
+            ResourcesReady False NotReady: ConfigMap default/first was refused: no; second: waits for first
+            ResourcesPropagated False Propagating: not all resources are there
+            Ready False NotReady: ConfigMap default/first was refused: no; second: waits for first
+        "#]],
     );
     let unsure = Hindrances {
         unsure: BTreeMap::from([(id("first"), Content::read("x"))]),
