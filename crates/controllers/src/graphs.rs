@@ -13,6 +13,7 @@
 mod admission;
 pub mod api;
 mod authoring;
+mod circles;
 mod compiled;
 mod conditions;
 mod definition;
@@ -44,7 +45,7 @@ use deltaplane_api::keys;
 use deltaplane_client::{
     Cache, Catalog, Discovery, Feed, Item, ObjectKey, Query, RequestError, Resource, request,
 };
-use deltaplane_graph::{Graph, Node, Problems, labels};
+use deltaplane_graph::{Graph, Node, labels};
 use deltaplane_runtime::{Stop, TaskGroup};
 use futures::StreamExt;
 use serde::de::IgnoredAny;
@@ -53,6 +54,7 @@ use serde_json::Value;
 use crate::Context;
 use crate::queue::{Failure, Next, Work};
 
+use circles::Circles;
 use compiled::{Compiled, Uncompiled};
 use definition::{Accepted, Kind, Progress};
 use externals::Externals;
@@ -101,6 +103,7 @@ struct Graphs {
     /// Whether the API serves other kinds than those that are known.
     stale: Arc<AtomicBool>,
     runners: Runners,
+    circles: Circles,
     metrics: Metrics,
 }
 
@@ -137,6 +140,7 @@ pub async fn run(context: Context, running: Running, tasks: TaskGroup, stop: Sto
         compiled: Compiled::new(Kinds::new(client, stale.clone())),
         stale,
         runners: Runners::default(),
+        circles: Circles::default(),
         metrics,
         context,
         mode,
@@ -194,7 +198,8 @@ impl Graphs {
                         name.into_iter().for_each(|name| work.add(name));
                     }
                 }
-                _ = discovery.changed() => {
+                catalog = discovery.changed() => {
+                    self.install_again(&catalog);
                     self.look_up_again(&all, &mut work);
                     again = Some(pace.clock.now() + UNTIL_DOCUMENTED);
                 }
@@ -219,6 +224,25 @@ impl Graphs {
         }
     }
 
+    /// The kinds that graphs are written in are made again, if somebody deleted them.
+    fn install_again(&self, catalog: &Catalog) {
+        let kinds = [api::definitions(), api::revisions()];
+        let gone = |kind: &Resource| {
+            let unknown = catalog.group_kind(&kind.group, &kind.kind).is_none();
+            unknown && catalog.failure(&kind.group).is_none()
+        };
+        if !kinds.iter().any(gone) {
+            return;
+        }
+        let client = self.context.client.clone();
+        self.tasks.spawn(async move {
+            if let Err(error) = install(&client).await {
+                let error = &error as &(dyn std::error::Error + Sync);
+                tracing::warn!(error = %error, "the kinds of graphs are gone, and cannot be made again");
+            }
+        });
+    }
+
     /// Kinds may look otherwise than they did.
     fn look_up_again(&self, all: &Cache<Arc<Value>>, work: &mut Work<String>) {
         self.stale.store(true, Ordering::Release);
@@ -235,6 +259,7 @@ impl Graphs {
 
     async fn see_to(&self, name: &str, seen: &Seen) -> Result<Next, Failure> {
         let Some(object) = &seen.definition else {
+            self.circles.forget(name);
             let why = format!("the ResourceGraphDefinition {name} is gone");
             self.leave(name, seen, None, &why);
             return Ok(Next::Rest);
@@ -243,10 +268,14 @@ impl Graphs {
         let graph = match self.compiled.graph(object, &catalog).await {
             Ok(graph) => graph,
             Err(Uncompiled::Wrong(problems)) => {
-                return self.refuse(name, object, seen, &problems, &catalog).await;
+                let wrong = problems.to_string();
+                return self.refuse(name, object, seen, wrong, &catalog).await;
             }
             Err(Uncompiled::Later(why)) => return self.put_off(name, object, seen, why).await,
         };
+        if let Err(why) = self.circles.admit(name, &graph) {
+            return self.refuse(name, object, seen, why, &catalog).await;
+        }
         let there = seen.kind(graph.crd()).map(|there| &**there);
         let kind = definition::serve(&self.context, object, &graph, there).await?;
         let mut progress = Progress {
@@ -286,19 +315,19 @@ impl Graphs {
         }
     }
 
-    /// A definition that does not compile: what was in force stays.
+    /// A definition that cannot be run: what was in force stays.
     async fn refuse(
         &self,
         name: &str,
         object: &Arc<Value>,
         seen: &Seen,
-        problems: &Problems,
+        wrong: String,
         catalog: &Catalog,
     ) -> Result<Next, Failure> {
         self.serve_last((name, object), seen, catalog).await?;
         let newest = seen.revisions.iter().map(|revision| revision.number).max();
         let progress = Progress {
-            accepted: Accepted::Invalid(problems.to_string()),
+            accepted: Accepted::Invalid(wrong),
             kind: match seen.kinds.is_empty() {
                 false => Kind::Ready,
                 true => Kind::Pending,

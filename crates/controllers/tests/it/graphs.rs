@@ -1,4 +1,5 @@
 mod adoption;
+mod circles;
 mod crashes;
 mod edits;
 mod externals;
