@@ -28,6 +28,7 @@ mod metrics;
 mod notes;
 mod objects;
 mod pass;
+mod passes;
 mod report;
 mod revision;
 mod runner;

@@ -94,7 +94,12 @@ mod tests {
     #[test]
     fn what_leads_back_is_refused() {
         let circles = Circles::default();
-        for fine in ["Hen: Egg Nest", "Nest: Straw", "Egg: Shell Nest", "Egg: Shell"] {
+        for fine in [
+            "Hen: Egg Nest",
+            "Nest: Straw",
+            "Egg: Shell Nest",
+            "Egg: Shell",
+        ] {
             assert_eq!(note(&circles, fine), Ok(()), "{fine}");
         }
         let endless = "its instances would make each other without end: ";

@@ -6,7 +6,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::time::SystemTime;
 
 use deltaplane_api::admission::{ADMISSION, Admission};
 use deltaplane_api::time::Time;
@@ -19,7 +18,6 @@ use futures::{StreamExt, stream};
 use parking_lot::Mutex;
 use serde::de::IgnoredAny;
 use serde_json::{Value, json};
-use tokio::sync::Notify;
 
 use super::admission::{self, Health, Passed};
 use super::externals::Externals;
@@ -27,6 +25,7 @@ use super::memories::{Memories, Whose};
 use super::metrics::Counted;
 use super::notes::{self, Note};
 use super::objects::{Dirty, Objects, Wanting};
+use super::passes::Passes;
 use super::report::{self, Ended};
 use crate::Context;
 use crate::queue::{Failure, Next};
@@ -49,18 +48,6 @@ pub(super) struct Subject {
     /// Who is told when something changes that the instance refers to.
     pub(super) dirty: Arc<Dirty>,
     pub(super) counted: Counted,
-}
-
-/// What came of the last pass over each instance, by uid. Cheap to clone.
-#[derive(Clone, Default)]
-pub(super) struct Passes(Arc<Kept>);
-
-#[derive(Default)]
-struct Kept {
-    passed: Mutex<BTreeMap<String, Passed>>,
-    /// When time alone may open a gate of an instance.
-    due: Mutex<BTreeMap<String, SystemTime>>,
-    news: Notify,
 }
 
 /// Instances as the API answered to what was written, until their feed tells the same: a pass that
@@ -148,52 +135,6 @@ fn highest_wave(observed: &Observed) -> Vec<Prune> {
 
 /// What objects say that they were made with.
 pub(super) const PRODUCT: &str = env!("CARGO_PKG_VERSION");
-
-// === impl Passes ===
-
-impl Passes {
-    pub(super) fn set(&self, uid: &str, new: Passed) {
-        let mut passed = self.0.passed.lock();
-        let before = passed.get(uid);
-        let new = match (before, new.health) {
-            (Some(before), Health::Ready { .. })
-                if before.at == new.at
-                    && before.generation == new.generation
-                    && matches!(before.health, Health::Ready { .. }) =>
-            {
-                // It has been for longer.
-                return;
-            }
-            (Some(before), _) if *before == new => return,
-            (Some(_) | None, _) => new,
-        };
-        passed.insert(uid.to_owned(), new);
-        self.0.news.notify_one();
-    }
-
-    pub(super) fn look_again(&self, uid: &str, at: SystemTime) {
-        self.0.due.lock().insert(uid.to_owned(), at);
-        self.0.news.notify_one();
-    }
-
-    /// Instances to be looked at again, and when: those that were not asked for yet.
-    pub(super) fn due(&self) -> BTreeMap<String, SystemTime> {
-        std::mem::take(&mut *self.0.due.lock())
-    }
-
-    pub(super) fn all(&self) -> BTreeMap<String, Passed> {
-        self.0.passed.lock().clone()
-    }
-
-    pub(super) fn forget(&self, uid: &str) {
-        self.0.passed.lock().remove(uid);
-    }
-
-    /// Returns when something else came of a pass than before.
-    pub(super) async fn news(&self) {
-        self.0.news.notified().await;
-    }
-}
 
 // === impl Latest ===
 

@@ -79,7 +79,9 @@ impl Pass<'_> {
         loop {
             let observed = self.observed();
             let memory = self.subject.memories.of(self.subject.uid());
-            let plan = self.plan(&observed, &memory);
+            let clock = &self.subject.context.pace.clock;
+            let plan = || self.plan(&observed, &memory);
+            let plan = self.subject.passes.plan(clock, plan);
             match self.see(&plan) {
                 Sight::Other => continue,
                 Sight::Partial => return Ok(Next::Rest),

@@ -19,11 +19,12 @@ use tokio::sync::watch;
 
 use super::admission::{self, Health, Passed, Revisions, Rollout};
 use super::externals::Externals;
-use super::instance::{self, Definition, Latest, Passes, Subject};
+use super::instance::{self, Definition, Latest, Subject};
 use super::memories::Memories;
 use super::metrics::Counted;
 use super::objects::{Dirty, Objects};
 use super::pass::{self, Course};
+use super::passes::Passes;
 use super::troubles;
 use crate::Context;
 use crate::queue::Work;

@@ -1,0 +1,105 @@
+//! What came of the passes over the instances of a kind, for the gate of its graph.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, SystemTime};
+
+use deltaplane_runtime::{Clock, heavy};
+use parking_lot::Mutex;
+use tokio::sync::Notify;
+
+use super::admission::{Health, Passed};
+
+/// What came of the last pass over each instance, by uid. Cheap to clone.
+#[derive(Clone, Default)]
+pub(super) struct Passes(Arc<Kept>);
+
+#[derive(Default)]
+struct Kept {
+    passed: Mutex<BTreeMap<String, Passed>>,
+    /// When time alone may open a gate of an instance.
+    due: Mutex<BTreeMap<String, SystemTime>>,
+    news: Notify,
+    /// Whether plans of this graph take long.
+    slow: AtomicBool,
+}
+
+/// What takes longer to plan keeps others waiting.
+const LONG: Duration = Duration::from_millis(5);
+
+// === impl Passes ===
+
+impl Passes {
+    pub(super) fn set(&self, uid: &str, new: Passed) {
+        let mut passed = self.0.passed.lock();
+        let before = passed.get(uid);
+        let new = match (before, new.health) {
+            (Some(before), Health::Ready { .. })
+                if before.at == new.at
+                    && before.generation == new.generation
+                    && matches!(before.health, Health::Ready { .. }) =>
+            {
+                // It has been for longer.
+                return;
+            }
+            (Some(before), _) if *before == new => return,
+            (Some(_) | None, _) => new,
+        };
+        passed.insert(uid.to_owned(), new);
+        self.0.news.notify_one();
+    }
+
+    /// Plans take microseconds. Once one of a graph took long, others go on while the next is made.
+    pub(super) fn plan<T>(&self, clock: &Clock, plan: impl FnOnce() -> T) -> T {
+        if self.0.slow.load(Ordering::Relaxed) {
+            return heavy(plan);
+        }
+        let begun = clock.now();
+        let planned = plan();
+        let took = clock.now().duration_since(begun).unwrap_or_default();
+        if took > LONG {
+            self.0.slow.store(true, Ordering::Relaxed);
+        }
+        planned
+    }
+
+    pub(super) fn look_again(&self, uid: &str, at: SystemTime) {
+        self.0.due.lock().insert(uid.to_owned(), at);
+        self.0.news.notify_one();
+    }
+
+    /// Instances to be looked at again, and when: those that were not asked for yet.
+    pub(super) fn due(&self) -> BTreeMap<String, SystemTime> {
+        std::mem::take(&mut *self.0.due.lock())
+    }
+
+    pub(super) fn all(&self) -> BTreeMap<String, Passed> {
+        self.0.passed.lock().clone()
+    }
+
+    pub(super) fn forget(&self, uid: &str) {
+        self.0.passed.lock().remove(uid);
+    }
+
+    /// Returns when something else came of a pass than before.
+    pub(super) async fn news(&self) {
+        self.0.news.notified().await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_took_long_once_is_taken_for_slow() {
+        let (clock, hand) = Clock::manual(SystemTime::UNIX_EPOCH);
+        let passes = Passes::default();
+        assert_eq!(passes.plan(&clock, || 7), 7);
+        assert!(!passes.0.slow.load(Ordering::Relaxed));
+        passes.plan(&clock, || hand.advance(LONG * 2));
+        assert!(passes.0.slow.load(Ordering::Relaxed));
+        assert_eq!(passes.plan(&clock, || 7), 7);
+    }
+}
