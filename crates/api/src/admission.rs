@@ -4,6 +4,8 @@ use std::fmt;
 
 use serde_json::Value;
 
+use crate::keys;
+
 /// The annotation of an instance that says so.
 pub const ADMISSION: &str = "deltaplane.io/admission";
 
@@ -45,6 +47,13 @@ pub fn is_suspended(instance: &Value) -> bool {
     let said = instance["metadata"]["annotations"][RECONCILE].as_str();
     let said = said.map(str::to_ascii_lowercase);
     matches!(said.as_deref(), Some("suspended" | "disabled"))
+}
+
+/// Whether somebody said of a definition that none of its instances may move for now. Whatever is
+/// said but `false` means it: nobody moves because of a word that is spelt otherwise.
+pub fn is_paused(definition: &Value) -> bool {
+    let said = definition["metadata"]["annotations"][keys::PAUSED].as_str();
+    said.is_some_and(|said| !said.trim().eq_ignore_ascii_case("false"))
 }
 
 // === impl Admission ===
@@ -147,6 +156,19 @@ mod tests {
             "admitted/3/6b2fa01c99d2e4f7 from 2/b01dface0ff1cede",
         ] {
             assert_eq!(read(text).map(|one| one.to_string()).as_deref(), Some(text));
+        }
+    }
+
+    #[test]
+    fn whatever_is_said_but_false_pauses() {
+        let paused = |said: Value| {
+            is_paused(&json!({"metadata": {"annotations": {keys::PAUSED: said}}}))
+        };
+        for said in ["true", "True", "yes", "1", ""] {
+            assert!(paused(said.into()), "{said}");
+        }
+        for said in [json!("false"), json!(" False "), Value::Null] {
+            assert!(!paused(said.clone()), "{said}");
         }
     }
 

@@ -2,5 +2,5 @@
 
 /// On an instance: it stays as it is until this time, or, if it is none, until it is taken away.
 pub const HOLD: &str = "deltaplane.io/hold";
-/// On the definition of a graph: `true` if none of its instances may move for now.
+/// On the definition of a graph: none of its instances may move for now, unless it says `false`.
 pub const PAUSED: &str = "deltaplane.io/paused";

@@ -42,7 +42,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime};
 
-use deltaplane_api::keys;
 use deltaplane_client::{
     Cache, Catalog, Discovery, Feed, Item, ObjectKey, Query, RequestError, Resource, request,
 };
@@ -356,11 +355,6 @@ fn whole(item: &Item) -> Option<Arc<Value>> {
     let mut json: Value = item.parse().ok()?;
     json["metadata"].as_object_mut()?.remove("managedFields");
     Some(Arc::new(json))
-}
-
-/// Whether somebody said that no instance of the graph may move for now.
-fn is_paused(definition: &Value) -> bool {
-    definition["metadata"]["annotations"][keys::PAUSED] == "true"
 }
 
 /// The definition that a kind belongs to, as a label says its name.

@@ -116,8 +116,8 @@ pub(crate) struct Zone {
     /// Run the graphs of the cluster of --kubeconfig, without a hub
     #[arg(long, requires = "kubeconfig", conflicts_with = "join")]
     standalone: bool,
-    /// Run graphs in the cluster of --kubeconfig; `deltaplane zone manifest --graphs` prints the
-    /// further rights that this needs there. A zone with an API of its own always does
+    /// Run graphs in the cluster of --kubeconfig; `deltaplane zone manifest --graphs <KINDS>` prints
+    /// the further rights that this needs there. A zone with an API of its own always does
     #[arg(long, requires = "kubeconfig", conflicts_with = "standalone")]
     graphs: bool,
     /// Where to serve what is counted of the graphs that run in the cluster of --kubeconfig

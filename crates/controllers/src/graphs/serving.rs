@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use deltaplane_api::admission::is_paused;
 use deltaplane_client::{Catalog, Resource};
 use deltaplane_graph::Graph;
 use serde_json::Value;
@@ -15,7 +16,7 @@ use super::compiled::Uncompiled;
 use super::definition::{self, Accepted, Kind, Progress};
 use super::revision::Revision;
 use super::runner::{self, Given, Serving};
-use super::{Graphs, Mode, Seen, defined, instance, is_paused, resource, verified};
+use super::{Graphs, Mode, Seen, defined, instance, resource, verified};
 use crate::queue::{Failure, Next};
 
 /// A definition, and its name.

@@ -683,7 +683,7 @@ fn definitions_are_compared() {
     "#]],
     );
     check(
-        "diff -f @webapp.yaml -f :webapp-2.yaml --fail-on-breaking",
+        "diff -f @webapp.yaml -f @changed/webapp.yaml --fail-on-breaking",
         expect![[r#"
             from webapp (kro.run/v1alpha1 WebApp, version 07f55fde99)
             to   webapp (kro.run/v1alpha1 WebApp, version 3f1536bb28)

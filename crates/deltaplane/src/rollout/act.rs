@@ -59,7 +59,9 @@ pub(super) async fn hold(
     name: &InstanceName,
     until: Option<Until>,
 ) -> Result<Said, RolloutError> {
-    let (value, done) = match until.map(|until| until.after(now())) {
+    let now = now();
+    let (value, done) = match until.map(|until| until.after(now)) {
+        Some(until) if until <= now => return Err(RolloutError::Over { until }),
         Some(until) => (until.to_string(), format!("held until {until}")),
         None => ("true".to_owned(), "held until it is released".to_owned()),
     };

@@ -1,5 +1,6 @@
 //! Why there is no answer, and what to do about it.
 
+use deltaplane_api::time::Time;
 use deltaplane_client::RequestError;
 use deltaplane_graph::Problems;
 
@@ -40,6 +41,8 @@ pub(crate) enum RolloutError {
         number: i64,
         known: Vec<i64>,
     },
+    #[error("{until} is over")]
+    Over { until: Time },
     #[error("{0} was nothing else before")]
     NothingBefore(String),
     #[error("the API did not write it")]
@@ -113,6 +116,9 @@ impl RolloutError {
                     format!("there are {}", known.join(", "))
                 }
             },
+            Self::Over { .. } => {
+                "give a time to come, or how long (2h), or nothing: until it is released".to_owned()
+            }
             Self::NothingBefore(name) => {
                 format!("deltaplane rollout history {name} lists what it was")
             }

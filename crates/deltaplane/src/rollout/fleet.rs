@@ -175,9 +175,15 @@ impl Fleet {
         let any = |state: State| self.zones.values().any(|zone| zone.state() == state);
         let total = self.zones.len();
         if over == total {
+            let held = self.zones.values();
+            let held = held.filter(|zone| zone.state() == State::Held).count();
+            let but = match held {
+                0 => String::new(),
+                held => format!(", but for those that are held in {held}"),
+            };
             return match total {
-                1 => "complete in its zone".to_owned(),
-                total => format!("complete in all {total} zones"),
+                1 => format!("complete in its zone{but}"),
+                total => format!("complete in all {total} zones{but}"),
             };
         }
         let states = [State::Moving, State::Stopped, State::Paused];

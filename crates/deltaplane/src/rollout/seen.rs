@@ -1,6 +1,6 @@
 //! What there is of a definition: itself, what it was, and its instances. Pure.
 
-use deltaplane_api::admission::{Admission, Point, is_suspended};
+use deltaplane_api::admission::{Admission, Point, is_paused, is_suspended};
 use deltaplane_api::keys;
 use deltaplane_api::time::Time;
 use deltaplane_client::ObjectKey;
@@ -78,7 +78,7 @@ impl Seen {
     }
 
     pub(super) fn is_paused(&self) -> bool {
-        self.definition["metadata"]["annotations"][keys::PAUSED] == "true"
+        is_paused(&self.definition)
     }
 
     pub(crate) fn revision(&self, number: i64) -> Option<&Revision> {
