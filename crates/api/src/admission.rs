@@ -161,9 +161,8 @@ mod tests {
 
     #[test]
     fn whatever_is_said_but_false_pauses() {
-        let paused = |said: Value| {
-            is_paused(&json!({"metadata": {"annotations": {keys::PAUSED: said}}}))
-        };
+        let paused =
+            |said: Value| is_paused(&json!({"metadata": {"annotations": {keys::PAUSED: said}}}));
         for said in ["true", "True", "yes", "1", ""] {
             assert!(paused(said.into()), "{said}");
         }
