@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::Bound;
 
 use deltaplane_sync::{
-    Change, Epoch, Item, Lineage, Need, ObjectName, Position, Presence, Revision, SyncKind,
+    Before, Change, Epoch, Item, Lineage, Need, ObjectName, Position, Presence, Revision, SyncKind,
     Version, View, Withdrawal, ZoneName,
 };
 
@@ -299,7 +299,7 @@ impl Logged {
         let before = before.filter(|(_, audience)| audience.includes(zone));
         Change {
             name: self.name.clone(),
-            before: before.map(|(version, _)| *version),
+            before: before.map(|(version, _)| *version).into(),
             revision: self.stamp,
         }
     }
@@ -383,7 +383,7 @@ impl View for Reader<'_> {
             .iter()
             .filter(|logged| logged.kind == *kind);
         let changes = of_kind.map(|logged| logged.change(self.zone));
-        let had = changes.filter(|change| change.before.is_some());
+        let had = changes.filter(|change| change.before != Before::Nothing);
         had.map(|change| change.name).collect()
     }
 

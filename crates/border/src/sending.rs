@@ -232,7 +232,7 @@ impl Sending {
         let state = self.with(|sender, view| ObjectState {
             wanted: match view.presence(kind, name) {
                 Presence::Wanted(Item { version, .. }) => Some(version),
-                Presence::Withdrawn(_) | Presence::Gone => None,
+                Presence::Withdrawn(_) | Presence::Gone | Presence::Frozen => None,
             },
             acknowledged: sender.acknowledged(kind, name, view),
             rejected: sender

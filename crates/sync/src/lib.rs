@@ -39,7 +39,9 @@ pub use ownership::{
     StatusWriters, Synced, Write, Writer, is_authored_here, judge,
 };
 pub use receiver::{Action, Declined, Outcome, Receiver, Stake};
-pub use sender::{Change, Held, Lineage, Need, OnFork, Presence, Sender, View};
+pub use sender::{
+    Before, Change, Exception, Held, Lineage, Need, OnFork, Presence, Sender, Undelivered, View,
+};
 pub use sessions::{SessionId, Sessions};
 pub use version::Version;
 pub use wire::{

@@ -65,15 +65,47 @@ pub enum Presence {
     Withdrawn(Withdrawal),
     /// It was deleted.
     Gone,
+    /// It is not decided yet: what the receiver has, or has not, is right for now. Nothing is sent
+    /// or taken away, nothing counts as lacking, and nothing waits for it.
+    Frozen,
 }
 
 /// Something that a receiver may have to be told.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Change {
     pub name: ObjectName,
-    /// What the receiver should have had before.
-    pub before: Option<Version>,
+    pub before: Before,
     pub revision: Revision,
+}
+
+/// What a receiver should have had before a change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Before {
+    Version(Version),
+    Nothing,
+    /// It was not decided, or is not known any more: the receiver may have anything.
+    Unknown,
+}
+
+/// An object that a receiver may not have as it should.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Exception<'a> {
+    /// What the receiver acknowledged, as far as is known.
+    pub held: Option<Version>,
+    pub state: Undelivered<'a>,
+}
+
+/// Why a receiver may not have an object as it should.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Undelivered<'a> {
+    /// To be sent.
+    Queued,
+    /// Sent, or named to be taken away, and not answered yet.
+    UnderWay,
+    /// To be taken away.
+    Surplus,
+    /// The receiver did not take it, or did not let it go.
+    Rejected { verdict: Verdict, reason: &'a str },
 }
 
 /// An object that another one cannot be without.
@@ -337,6 +369,16 @@ impl Sender {
         self.kinds.get(kind).map_or(0, Stream::open)
     }
 
+    /// The objects of a kind that the receiver may not have as it should, each once. The cost is
+    /// their number, however many objects there are.
+    pub fn exceptions(
+        &self,
+        kind: &SyncKind,
+    ) -> impl Iterator<Item = (&ObjectName, Exception<'_>)> {
+        let stream = self.kinds.get(kind).into_iter();
+        stream.flat_map(Stream::exceptions)
+    }
+
     /// Why an object was rejected, if it was.
     pub fn rejection(&self, kind: &SyncKind, name: &ObjectName) -> Option<(Verdict, &str)> {
         self.kinds.get(kind)?.rejection(name)
@@ -364,9 +406,22 @@ impl Sender {
     ) -> Option<Version> {
         let stream = self.kinds.get(kind)?;
         match (stream.exception(name), view.presence(kind, name)) {
-            (Some(held), _) => held.filter(|held| *held != Version::altered()),
+            (Some(held), _) => known(held),
             (None, Presence::Wanted(item)) => Some(item.version),
-            (None, Presence::Withdrawn(_) | Presence::Gone) => None,
+            (None, Presence::Withdrawn(_) | Presence::Gone | Presence::Frozen) => None,
         }
+    }
+}
+
+/// What a receiver has for certain.
+fn known(held: Option<Version>) -> Option<Version> {
+    held.filter(|held| *held != Version::altered())
+}
+
+// === impl Before ===
+
+impl From<Option<Version>> for Before {
+    fn from(version: Option<Version>) -> Self {
+        version.map_or(Self::Nothing, Self::Version)
     }
 }

@@ -120,6 +120,12 @@ impl Queue {
         self.get(name).is_some()
     }
 
+    pub(super) fn iter(&self) -> impl Iterator<Item = (&ObjectName, &Open)> {
+        let parked = self.parked.iter();
+        let parked = parked.map(|(name, parked)| (name, &parked.open));
+        self.fresh.iter().chain(parked)
+    }
+
     pub(super) fn values(&self) -> impl Iterator<Item = &Open> {
         let parked = self.parked.values().map(|parked| &parked.open);
         self.fresh.values().chain(parked)
@@ -154,6 +160,15 @@ impl Open {
         self.held = Some(Version::altered());
         self.since = 0;
         self.own = false;
+    }
+
+    /// It is decided again what the receiver should have, since this revision. Of before it lacks
+    /// nothing.
+    pub(super) fn thawed(self, since: Revision) -> Self {
+        Self {
+            own: self.own,
+            ..Self::new(self.held, since)
+        }
     }
 
     pub(super) fn asked(self, asked: Revision) -> Self {

@@ -4,7 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use super::queue::{Open, Queue};
-use super::{Change, Held, Lineage, Need, OnFork, Presence, View};
+use super::{
+    Before, Change, Exception, Held, Lineage, Need, OnFork, Presence, Undelivered, View, known,
+};
 use crate::budget::Excess;
 use crate::counts::{Counts, Reasons};
 use crate::names::{ObjectName, SyncKind};
@@ -44,6 +46,12 @@ pub(super) struct Stream {
     /// To be taken away.
     removals: Queue,
     quarantined: BTreeMap<ObjectName, Quarantined>,
+    /// Of which it is not decided what the receiver should have, as far as it is known what it has.
+    /// Those are in no other queue, but may be under way.
+    frozen: BTreeMap<ObjectName, Open>,
+    /// What the receiver has of an object of which nothing is known: nothing when it said all that
+    /// it had, or perhaps anything.
+    unknown: Option<Version>,
     flight: Option<Flight>,
     /// Removals up to here were approved.
     approved: Revision,
@@ -113,9 +121,11 @@ impl Stream {
                 let since = position.revision;
                 let changes = known.then(|| view.since(kind, since)).flatten();
                 let changes = changes.ok_or(ProtocolError::TooOld { since })?;
+                // What was frozen there may be as it ever was.
+                stream.unknown = Some(Version::altered());
                 let touched = beyond.into_iter().map(|(name, before)| Change {
                     name,
-                    before,
+                    before: before.into(),
                     revision: since + 1,
                 });
                 // What the receiver knows of itself counts, before what it should have had.
@@ -145,7 +155,7 @@ impl Stream {
         Ok(stream)
     }
 
-    /// What the receiver has and should not. If it followed another store than this one, only what
+    /// What the receiver has and should not, or of which that is not decided. If it followed another store than this one, only what
     /// went here is known to be deleted.
     fn surplus(
         &mut self,
@@ -161,6 +171,10 @@ impl Stream {
         // Approvals of before do not count for what is found now.
         let asked = view.at().revision;
         for (name, version) in held {
+            if view.presence(kind, &name) == Presence::Frozen {
+                self.frozen.insert(name, Open::new(Some(version), 0));
+                continue;
+            }
             let open = Open {
                 doubted: !trusts && !went.contains(&name),
                 ..Open::new(Some(version), 0).asked(asked)
@@ -199,7 +213,8 @@ impl Stream {
             .updates
             .remove(&name)
             .or_else(|| self.removals.remove(&name))
-            .or_else(|| self.quarantined.remove(&name).map(|one| one.open));
+            .or_else(|| self.quarantined.remove(&name).map(|one| one.open))
+            .or_else(|| self.frozen.remove(&name).map(|open| open.thawed(revision)));
         let in_flight = self
             .flight
             .as_ref()
@@ -216,7 +231,14 @@ impl Stream {
                 own: sent.open.own,
                 ..Open::new(sent.open.held, revision)
             },
-            (None, None) => Open::new(before, revision),
+            (None, None) => {
+                let held = match before {
+                    Before::Version(version) => Some(version),
+                    Before::Nothing => None,
+                    Before::Unknown => self.unknown,
+                };
+                Open::new(held, revision)
+            }
         };
         let nothing = open.held.is_none() && in_flight.is_none();
         match view.presence(kind, &name) {
@@ -227,6 +249,9 @@ impl Stream {
             Presence::Withdrawn(_) | Presence::Gone if nothing => {}
             Presence::Withdrawn(_) | Presence::Gone => {
                 self.removals.insert(name, open.asked(revision));
+            }
+            Presence::Frozen => {
+                self.frozen.insert(name, open);
             }
         }
     }
@@ -318,7 +343,7 @@ impl Stream {
                     response.items.push((name.clone(), item));
                 }
                 // It is told as a change.
-                Presence::Withdrawn(_) | Presence::Gone => {}
+                Presence::Withdrawn(_) | Presence::Gone | Presence::Frozen => {}
             }
         }
         self.settled |= !settled.is_empty();
@@ -400,7 +425,7 @@ impl Stream {
                     leaving.removed.push((name.clone(), weight));
                 }
                 // It is told as a change.
-                Presence::Wanted(_) => {}
+                Presence::Wanted(_) | Presence::Frozen => {}
             }
         }
         leaving
@@ -474,6 +499,13 @@ impl Stream {
         Ok(refused)
     }
 
+    /// What is known of an object that changed again while it was under way.
+    fn later(&mut self, name: &ObjectName) -> Option<&mut Open> {
+        let queued = self.updates.get_mut(name);
+        let queued = queued.or(self.removals.get_mut(name));
+        queued.or(self.frozen.get_mut(name))
+    }
+
     /// The receiver took what it was sent.
     fn took(&mut self, name: ObjectName, sent: &Sent, now: Duration) {
         let held = match sent.lost {
@@ -481,14 +513,11 @@ impl Stream {
             false => sent.becomes,
         };
         // It may have changed again meanwhile.
-        let mut later = false;
-        for queue in [&mut self.updates, &mut self.removals] {
-            if let Some(open) = queue.get_mut(&name) {
-                open.held = held;
-                open.own = false;
-                later = true;
-            }
-        }
+        let changed = self.later(&name).map(|open| {
+            open.held = held;
+            open.own = false;
+        });
+        let later = changed.is_some();
         let nothing_left = |open: &Open| open.held.is_none();
         if self.removals.get(&name).is_some_and(nothing_left) {
             self.removals.remove(&name);
@@ -516,6 +545,7 @@ impl Stream {
         });
         let waiting = self.updates.get_mut(&name).or(quarantined);
         let waiting = waiting.or(self.removals.get_mut(&name));
+        let waiting = waiting.or(self.frozen.get_mut(&name));
         let known = waiting.is_some();
         waiting.into_iter().for_each(Open::lose);
         let flight = self.flight.as_mut();
@@ -523,11 +553,16 @@ impl Stream {
         match sent {
             Some(sent) => sent.lose(),
             None if known => {}
-            None => {
-                if let Presence::Wanted(_) = view.presence(kind, &name) {
-                    self.lost(name, now);
+            None => match view.presence(kind, &name) {
+                Presence::Wanted(_) => self.lost(name, now),
+                // It is sent again, or taken away, when that is decided.
+                Presence::Frozen => {
+                    let mut open = Open::new(None, 0);
+                    open.lose();
+                    self.frozen.insert(name, open);
                 }
-            }
+                Presence::Withdrawn(_) | Presence::Gone => {}
+            },
         }
     }
 
@@ -579,8 +614,7 @@ impl Stream {
             Verdict::Failed => open.held.or(Some(Version::altered())),
             Verdict::Held | Verdict::Own => open.held,
         };
-        let changed = self.updates.get_mut(&name).or(self.removals.get_mut(&name));
-        if let Some(later) = changed {
+        if let Some(later) = self.later(&name) {
             later.held = held;
             later.since = open.since;
             later.own = own;
@@ -620,6 +654,7 @@ impl Stream {
             match view.presence(kind, &name) {
                 Presence::Wanted(_) => self.updates.insert(name, open),
                 Presence::Withdrawn(_) | Presence::Gone => self.removals.insert(name, open),
+                Presence::Frozen => drop(self.frozen.insert(name, open)),
             }
         }
     }
@@ -631,13 +666,11 @@ impl Stream {
 
     /// All up to here is delivered.
     pub(super) fn through(&self, view: &dyn View) -> Revision {
-        let flight = self
-            .flight
-            .iter()
-            .flat_map(|flight| flight.objects.values());
+        let flight = self.flight.iter().flat_map(|flight| &flight.objects);
+        let flight = flight.filter(|(name, _)| !self.frozen.contains_key(name));
         let open = self.updates.values().chain(self.removals.values());
         let open = open.chain(self.quarantined.values().map(|one| &one.open));
-        let open = open.chain(flight.map(|sent| &sent.open));
+        let open = open.chain(flight.map(|(_, sent)| &sent.open));
         let open = open.filter(|open| !open.own);
         match open.map(|open| open.since).min() {
             Some(first) => first.saturating_sub(1),
@@ -666,17 +699,38 @@ impl Stream {
         judged.map(|(name, one)| (name, one.reason.as_str()))
     }
 
-    /// What is under way and did not change since: whether it is applied, or taken away.
-    fn under_way(&self) -> impl Iterator<Item = bool> {
+    /// What is under way and did not change since.
+    fn under_way(&self) -> impl Iterator<Item = (&ObjectName, &Sent)> {
         let flight = self.flight.iter().flat_map(|flight| &flight.objects);
-        let still = flight
-            .filter(|(name, _)| !self.updates.contains(name) && !self.removals.contains(name));
-        still.map(|(_, sent)| sent.becomes.is_some())
+        flight.filter(|(name, _)| {
+            let queued = self.updates.contains(name) || self.removals.contains(name);
+            !queued && !self.frozen.contains_key(name)
+        })
+    }
+
+    /// What the receiver may not have as it should.
+    pub(super) fn exceptions(&self) -> impl Iterator<Item = (&ObjectName, Exception<'_>)> {
+        let queued = self.updates.iter();
+        let queued = queued.map(|(name, open)| (name, open, Undelivered::Queued));
+        let surplus = self.removals.iter();
+        let surplus = surplus.map(|(name, open)| (name, open, Undelivered::Surplus));
+        let rejected = self.quarantined.iter().map(|(name, one)| {
+            let (verdict, reason) = (one.verdict, one.reason.as_str());
+            (name, &one.open, Undelivered::Rejected { verdict, reason })
+        });
+        let under_way = self.under_way();
+        let under_way = under_way.map(|(name, sent)| (name, &sent.open, Undelivered::UnderWay));
+        let all = queued.chain(surplus).chain(rejected).chain(under_way);
+        all.map(|(name, open, state)| {
+            let held = known(open.held);
+            (name, Exception { held, state })
+        })
     }
 
     /// How it stands.
     pub(super) fn counts(&self, kind: &SyncKind, view: &dyn View) -> Counts {
-        let coming = self.under_way().filter(|applies| *applies).count();
+        let applies = |(_, sent): &(_, &Sent)| sent.becomes.is_some();
+        let coming = self.under_way().filter(applies).count();
         let going = self.under_way().count() - coming;
         let is_wanted =
             |name: &&ObjectName| matches!(view.presence(kind, name), Presence::Wanted(_));
@@ -709,13 +763,15 @@ impl Stream {
         self.updates.len() + self.removals.len() + self.quarantined.len() + flight
     }
 
-    /// What the receiver has of an object that it may not have as it should.
+    /// What the receiver has of an object that it may not have as it should, or of which that is
+    /// not decided.
     pub(super) fn exception(&self, name: &ObjectName) -> Option<Option<Version>> {
         let flight = self.flight.as_ref();
         let sent = flight.and_then(|flight| flight.objects.get(name));
         let quarantined = self.quarantined.get(name).map(|one| &one.open);
         let open = self.updates.get(name).or_else(|| self.removals.get(name));
-        let open = open.or(quarantined).or(sent.map(|sent| &sent.open));
+        let open = open.or(quarantined).or_else(|| self.frozen.get(name));
+        let open = open.or(sent.map(|sent| &sent.open));
         open.map(|open| open.held)
     }
 }

@@ -2,6 +2,7 @@
 
 mod costs;
 mod counting;
+mod frozen;
 mod relays;
 mod repairs;
 mod simulation;

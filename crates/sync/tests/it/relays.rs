@@ -134,7 +134,7 @@ impl Chain {
                 let version = item(&name, *content).version;
                 Some((name, version))
             }
-            Entry::Withdrawn(..) => None,
+            Entry::Withdrawn(..) | Entry::Frozen => None,
         });
         wanted.collect()
     }

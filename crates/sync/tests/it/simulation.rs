@@ -220,7 +220,7 @@ fn agree(world: &World) {
             .filter(|((of, _), _)| *of == kind)
             .filter_map(|((_, name), entry)| match entry {
                 Entry::Wanted(content) => Some((name.clone(), item(name, *content).version)),
-                Entry::Withdrawn(..) => None,
+                Entry::Withdrawn(..) | Entry::Frozen => None,
             })
             .collect();
         let mirrored: Vec<_> = world

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
 use deltaplane_sync::{
-    Action, Change, Crossing, DeletionBudget, Epoch, Item, Known, Ledger, Lineage, Need,
+    Action, Before, Change, Crossing, DeletionBudget, Epoch, Item, Known, Ledger, Lineage, Need,
     ObjectName, Outcome, Position, Presence, ProtocolError, Receiver, Request, Response, Sender,
     Stake, SyncKind, Version, View, Withdrawal,
 };
@@ -18,6 +18,8 @@ pub(crate) enum Entry {
     Wanted(u32),
     /// There, and not for the zone.
     Withdrawn(u32, Withdrawal),
+    /// There, and not decided.
+    Frozen,
 }
 
 /// The hub's store, and its log.
@@ -124,7 +126,7 @@ impl Hub {
         };
         let change = Change {
             name: name.clone(),
-            before: wanted(name, before.as_ref()),
+            before: self::before(name, before.as_ref()),
             revision: self.revision,
         };
         self.log
@@ -155,7 +157,14 @@ impl Hub {
 fn wanted(name: &ObjectName, entry: Option<&Entry>) -> Option<Version> {
     match entry {
         Some(Entry::Wanted(content)) => Some(item(name, *content).version),
-        Some(Entry::Withdrawn(..)) | None => None,
+        Some(Entry::Withdrawn(..) | Entry::Frozen) | None => None,
+    }
+}
+
+fn before(name: &ObjectName, entry: Option<&Entry>) -> Before {
+    match entry {
+        Some(Entry::Frozen) => Before::Unknown,
+        Some(Entry::Wanted(_) | Entry::Withdrawn(..)) | None => wanted(name, entry).into(),
     }
 }
 
@@ -178,6 +187,7 @@ impl View for Hub {
         match self.objects.get(&(kind.clone(), name.clone())) {
             Some(Entry::Wanted(content)) => Presence::Wanted(item(name, *content)),
             Some(Entry::Withdrawn(_, how)) => Presence::Withdrawn(*how),
+            Some(Entry::Frozen) => Presence::Frozen,
             None => Presence::Gone,
         }
     }
@@ -206,7 +216,7 @@ impl View for Hub {
             .filter(|(at, of, ..)| *at > revision && of == kind);
         let change = |(at, _, name, before): &(u64, SyncKind, ObjectName, Option<Entry>)| Change {
             name: name.clone(),
-            before: wanted(name, before.as_ref()),
+            before: self::before(name, before.as_ref()),
             revision: *at,
         };
         (revision >= self.compacted).then(|| changes.map(change).collect())
@@ -214,7 +224,7 @@ impl View for Hub {
 
     fn remembers(&self, kind: &SyncKind) -> BTreeSet<ObjectName> {
         let changes = self.since(kind, self.compacted).into_iter().flatten();
-        let had = changes.filter(|change| change.before.is_some());
+        let had = changes.filter(|change| change.before != Before::Nothing);
         had.map(|change| change.name).collect()
     }
 
@@ -325,7 +335,7 @@ impl World {
                 let version = item(&name, *content).version;
                 self.released.insert((name.clone(), version));
             }
-            Some(Entry::Withdrawn(_, Withdrawal::Orphan)) => {}
+            Some(Entry::Withdrawn(_, Withdrawal::Orphan) | Entry::Frozen) => {}
             Some(Entry::Withdrawn(_, Withdrawal::Delete)) | None => {
                 self.deleted.insert(name.clone());
             }
