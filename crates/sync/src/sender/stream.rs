@@ -1,14 +1,13 @@
 //! One kind of a stream.
 
+mod standing;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use super::queue::{Open, Queue};
-use super::{
-    Before, Change, Exception, Held, Lineage, Need, OnFork, Presence, Undelivered, View, known,
-};
+use super::{Before, Change, Held, Lineage, Need, OnFork, Presence, View};
 use crate::budget::Excess;
-use crate::counts::{Counts, Reasons};
 use crate::names::{ObjectName, SyncKind};
 use crate::version::Version;
 use crate::wire::{
@@ -662,117 +661,6 @@ impl Stream {
     /// When something that was rejected is tried again.
     pub(super) fn retry_at(&self) -> Option<Duration> {
         self.quarantined.values().map(|one| one.until).min()
-    }
-
-    /// All up to here is delivered.
-    pub(super) fn through(&self, view: &dyn View) -> Revision {
-        let flight = self.flight.iter().flat_map(|flight| &flight.objects);
-        let flight = flight.filter(|(name, _)| !self.frozen.contains_key(name));
-        let open = self.updates.values().chain(self.removals.values());
-        let open = open.chain(self.quarantined.values().map(|one| &one.open));
-        let open = open.chain(flight.map(|(_, sent)| &sent.open));
-        let open = open.filter(|open| !open.own);
-        match open.map(|open| open.since).min() {
-            Some(first) => first.saturating_sub(1),
-            None => view.at().revision,
-        }
-    }
-
-    pub(super) fn held(&self) -> Option<&Held> {
-        self.held.as_ref()
-    }
-
-    pub(super) fn rejected(&self) -> impl Iterator<Item = (&ObjectName, &str)> {
-        let all = self.quarantined.iter();
-        all.map(|(name, one)| (name, one.reason.as_str()))
-    }
-
-    /// Why an object was rejected, if it was.
-    pub(super) fn rejection(&self, name: &ObjectName) -> Option<(Verdict, &str)> {
-        let one = self.quarantined.get(name)?;
-        Some((one.verdict, &one.reason))
-    }
-
-    fn judged(&self, verdict: Verdict) -> impl Iterator<Item = (&ObjectName, &str)> {
-        let all = self.quarantined.iter();
-        let judged = all.filter(move |(_, one)| one.verdict == verdict);
-        judged.map(|(name, one)| (name, one.reason.as_str()))
-    }
-
-    /// What is under way and did not change since.
-    fn under_way(&self) -> impl Iterator<Item = (&ObjectName, &Sent)> {
-        let flight = self.flight.iter().flat_map(|flight| &flight.objects);
-        flight.filter(|(name, _)| {
-            let queued = self.updates.contains(name) || self.removals.contains(name);
-            !queued && !self.frozen.contains_key(name)
-        })
-    }
-
-    /// What the receiver may not have as it should.
-    pub(super) fn exceptions(&self) -> impl Iterator<Item = (&ObjectName, Exception<'_>)> {
-        let queued = self.updates.iter();
-        let queued = queued.map(|(name, open)| (name, open, Undelivered::Queued));
-        let surplus = self.removals.iter();
-        let surplus = surplus.map(|(name, open)| (name, open, Undelivered::Surplus));
-        let rejected = self.quarantined.iter().map(|(name, one)| {
-            let (verdict, reason) = (one.verdict, one.reason.as_str());
-            (name, &one.open, Undelivered::Rejected { verdict, reason })
-        });
-        let under_way = self.under_way();
-        let under_way = under_way.map(|(name, sent)| (name, &sent.open, Undelivered::UnderWay));
-        let all = queued.chain(surplus).chain(rejected).chain(under_way);
-        all.map(|(name, open, state)| {
-            let held = known(open.held);
-            (name, Exception { held, state })
-        })
-    }
-
-    /// How it stands.
-    pub(super) fn counts(&self, kind: &SyncKind, view: &dyn View) -> Counts {
-        let applies = |(_, sent): &(_, &Sent)| sent.becomes.is_some();
-        let coming = self.under_way().filter(applies).count();
-        let going = self.under_way().count() - coming;
-        let is_wanted =
-            |name: &&ObjectName| matches!(view.presence(kind, name), Presence::Wanted(_));
-        let failing = self.quarantined.keys().filter(is_wanted).count();
-        let kept = self.quarantined.len() - failing;
-        let wanted = view.count(kind);
-        let lacking = (self.updates.len() + failing + coming) as u64;
-        let acknowledged = wanted.saturating_sub(lacking);
-        let own = Reasons::of(self.judged(Verdict::Own));
-        let surplus = (self.removals.len() + kept + going) as u64;
-        let refused = self.judged(Verdict::Held).next();
-        let refused = refused.map(|(_, reason)| reason.to_owned());
-        Counts {
-            wanted,
-            sent: acknowledged + coming as u64,
-            acknowledged,
-            open: (lacking + surplus).saturating_sub(own.count()),
-            rejected: Reasons::of(self.judged(Verdict::Failed)),
-            own,
-            surplus,
-            held: self.held.as_ref().map(ToString::to_string).or(refused),
-        }
-    }
-
-    pub(super) fn open(&self) -> usize {
-        let flight = self
-            .flight
-            .as_ref()
-            .map_or(0, |flight| flight.objects.len());
-        self.updates.len() + self.removals.len() + self.quarantined.len() + flight
-    }
-
-    /// What the receiver has of an object that it may not have as it should, or of which that is
-    /// not decided.
-    pub(super) fn exception(&self, name: &ObjectName) -> Option<Option<Version>> {
-        let flight = self.flight.as_ref();
-        let sent = flight.and_then(|flight| flight.objects.get(name));
-        let quarantined = self.quarantined.get(name).map(|one| &one.open);
-        let open = self.updates.get(name).or_else(|| self.removals.get(name));
-        let open = open.or(quarantined).or_else(|| self.frozen.get(name));
-        let open = open.or(sent.map(|sent| &sent.open));
-        open.map(|open| open.held)
     }
 }
 
