@@ -1,17 +1,29 @@
 //! What there is to send, and what changed of it: pure.
 //!
 //! One catalog serves all who read it. What a reader should have is a function of the object and
-//! the reader, so that a hub keeps each object once, and of a zone next to nothing.
+//! the reader, so that a hub keeps each object once, and of a zone next to nothing: where it stands
+//! with each policy. A policy that moves some zones costs what differs for these.
+
+mod governed;
+mod log;
+mod reader;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::Bound;
+use std::sync::Arc;
 
 use deltaplane_sync::{
-    Before, Change, Epoch, Item, Lineage, Need, ObjectName, Position, Presence, Revision, SyncKind,
-    Version, View, Withdrawal, ZoneName,
+    Change, Epoch, Item, ObjectName, Relayed, Revision, SyncKind, Version, Withdrawal, ZoneName,
 };
 
 use crate::openings::Openings;
+
+use governed::{Move, Moves, Outline, Policy, Tally};
+use log::{Logged, Was, What};
+
+pub use governed::{Governed, Place, Placement, PolicyId, Slot};
+pub use log::Concerned;
+pub use reader::Reader;
 
 /// All objects that may be sent, and the last changes.
 #[derive(Debug)]
@@ -19,6 +31,7 @@ pub struct Catalog {
     openings: Openings,
     at: Revision,
     kinds: BTreeMap<SyncKind, Kept>,
+    policies: BTreeMap<PolicyId, Policy>,
     log: VecDeque<Logged>,
     /// How many entries the log has lost at its beginning.
     dropped: u64,
@@ -28,11 +41,13 @@ pub struct Catalog {
     began: Revision,
 }
 
-/// An object that is there, and whose it is.
+/// An object that is there, and what decides who should have it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Entry {
-    pub item: Item,
-    pub audience: Audience,
+pub enum Entry {
+    /// It is the same for all who should have it.
+    Shared { item: Item, audience: Audience },
+    /// A policy decides. Only for what goes from a hub to zones, and is the hub's own.
+    Governed(Arc<Governed>),
 }
 
 /// Who should have an object.
@@ -47,20 +62,21 @@ pub enum Audience {
 
 /// A change of a catalog.
 #[derive(Clone, Debug)]
-pub struct Edit {
-    pub kind: SyncKind,
-    pub name: ObjectName,
-    pub revision: Revision,
-    /// Nothing when it was deleted.
-    pub becomes: Option<Entry>,
-}
-
-/// A catalog as one reader sees it: a zone, or the hub.
-#[derive(Clone, Copy, Debug)]
-pub struct Reader<'a> {
-    pub catalog: &'a Catalog,
-    /// None for the hub.
-    pub zone: Option<&'a ZoneName>,
+pub enum Edit {
+    Object {
+        kind: SyncKind,
+        name: ObjectName,
+        revision: Revision,
+        /// Nothing when it was deleted.
+        becomes: Option<Entry>,
+    },
+    /// A policy decided. What it does not move stays.
+    Placed {
+        policy: PolicyId,
+        revision: Revision,
+        /// Nothing when it is gone: what it still governs is frozen.
+        placement: Option<Placement>,
+    },
 }
 
 #[derive(Debug, Default)]
@@ -69,26 +85,16 @@ struct Kept {
     /// How many are for everyone, and how many for everyone but one.
     everyone: u64,
     but: BTreeMap<ZoneName, u64>,
+    /// How many policies decide about.
+    governed: BTreeMap<PolicyId, Tally>,
     /// The definition that must be there first.
     definition: Option<ObjectName>,
     /// Set when what is not there was withdrawn, and not deleted.
     retired: Option<Withdrawal>,
 }
 
-#[derive(Debug)]
-struct Logged {
-    /// How far the catalog was when it showed the change.
-    stamp: Revision,
-    /// Whether the catalog was that far before already: watches of several kinds have no common
-    /// order. Whoever was there may or may not have seen it.
-    late: bool,
-    kind: SyncKind,
-    name: ObjectName,
-    before: Option<(Version, Audience)>,
-}
-
 /// Readers that are further behind begin anew, by versions.
-const LOG: usize = 100_000;
+pub(crate) const LOG: usize = 100_000;
 
 /// What namespaces are called on the wire.
 pub fn namespaces() -> SyncKind {
@@ -109,6 +115,7 @@ impl Catalog {
             openings,
             at,
             kinds: BTreeMap::new(),
+            policies: BTreeMap::new(),
             log: VecDeque::new(),
             dropped: 0,
             forgotten: None,
@@ -150,11 +157,11 @@ impl Catalog {
         kept.retired = Some(withdrawal);
     }
 
-    /// Brings it to `at`. Whether that concerns anybody.
-    pub fn apply(&mut self, edits: Vec<Edit>, at: Revision) -> bool {
-        let before = self.end();
+    /// Brings it to `at`. Whom that concerns.
+    pub fn apply(&mut self, edits: Vec<Edit>, at: Revision) -> Concerned {
+        let mut concerned = Concerned::nobody();
         for edit in edits {
-            self.edit(edit);
+            concerned = concerned.and(self.edit(edit));
         }
         self.at = self.at.max(at);
         while self.log.len() > LOG {
@@ -162,42 +169,126 @@ impl Catalog {
             self.forgotten = first.map(|first| first.stamp).or(self.forgotten);
             self.dropped += 1;
         }
-        self.end() != before
+        concerned
     }
 
-    fn edit(&mut self, edit: Edit) {
-        let Edit {
-            kind,
-            name,
-            revision,
-            becomes,
-        } = edit;
-        let kept = self.kinds.entry(kind.clone()).or_default();
-        let before = kept.entries.get(&name);
-        if before == becomes.as_ref() {
-            return;
+    fn edit(&mut self, edit: Edit) -> Concerned {
+        match edit {
+            Edit::Object {
+                kind,
+                name,
+                revision,
+                becomes,
+            } => self.set((kind, name), revision, becomes),
+            Edit::Placed {
+                policy,
+                revision,
+                placement,
+            } => self.place(policy, revision, placement),
         }
-        let before = before.map(|entry| (entry.item.version, entry.audience.clone()));
-        if let Some((_, audience)) = &before {
-            kept.count(audience, false);
+    }
+
+    fn set(
+        &mut self,
+        (kind, name): (SyncKind, ObjectName),
+        revision: Revision,
+        becomes: Option<Entry>,
+    ) -> Concerned {
+        if self.entry(&kind, &name) == becomes.as_ref() {
+            return Concerned::nobody();
         }
-        match becomes {
-            Some(entry) => {
-                kept.count(&entry.audience, true);
-                kept.entries.insert(name.clone(), entry);
-            }
-            None => {
-                kept.entries.remove(&name);
-            }
-        }
-        let late = revision <= self.at;
+        let before = self.was(&kind, &name);
+        self.put(&kind, &name, becomes);
+        let after = self.was(&kind, &name);
+        let Some(concerned) = before.concerns(&after) else {
+            return Concerned::nobody();
+        };
+        self.log(revision, (kind, name), What::Edited { before, after });
+        concerned
+    }
+
+    fn log(&mut self, revision: Revision, (kind, name): (SyncKind, ObjectName), what: What) {
         self.log.push_back(Logged {
             stamp: revision.max(self.at),
-            late,
+            late: revision <= self.at,
             kind,
             name,
-            before,
+            what,
         });
+    }
+
+    fn put(&mut self, kind: &SyncKind, name: &ObjectName, becomes: Option<Entry>) {
+        let kept = self.kinds.entry(kind.clone()).or_default();
+        let key = (kind.clone(), name.clone());
+        if let Some(Entry::Governed(governed)) = kept.remove(name) {
+            self.ungovern(&governed.policy, &key);
+        }
+        let Some(entry) = becomes else {
+            return;
+        };
+        if let Entry::Governed(governed) = &entry {
+            let policy = self.policies.entry(governed.policy.clone()).or_default();
+            policy.objects.insert(key, Arc::new(Outline::of(governed)));
+        }
+        let kept = self.kinds.entry(kind.clone()).or_default();
+        kept.insert(name.clone(), entry);
+    }
+
+    fn ungovern(&mut self, id: &PolicyId, key: &(SyncKind, ObjectName)) {
+        if let Some(policy) = self.policies.get_mut(id) {
+            policy.objects.remove(key);
+            if policy.objects.is_empty() && policy.placement.is_none() {
+                self.policies.remove(id);
+            }
+        }
+    }
+
+    /// What there is to know of an object later.
+    fn was(&self, kind: &SyncKind, name: &ObjectName) -> Was {
+        let kept = self.kinds.get(kind);
+        match kept.and_then(|kept| kept.entries.get(name)) {
+            None => Was::Absent(kept.and_then(|kept| kept.retired)),
+            Some(Entry::Shared { item, audience }) => Was::Shared(item.version, audience.clone()),
+            Some(Entry::Governed(governed)) => {
+                let policy = self.policies.get(&governed.policy);
+                let key = (kind.clone(), name.clone());
+                let object = policy.and_then(|policy| policy.objects.get(&key)).cloned();
+                Was::Governed {
+                    object: object.unwrap_or_else(|| Arc::new(Outline::of(governed))),
+                    placement: policy.and_then(|policy| policy.placement.clone()),
+                }
+            }
+        }
+    }
+
+    /// A policy moves zones: what differs for any of these is logged.
+    fn place(
+        &mut self,
+        id: PolicyId,
+        revision: Revision,
+        placement: Option<Placement>,
+    ) -> Concerned {
+        let policy = self.policies.entry(id.clone()).or_default();
+        let moves = Moves::between(policy.placement.as_deref(), placement.as_ref());
+        policy.placement = placement.map(Arc::new);
+        let mut ways: BTreeSet<Move> = moves.ways();
+        let changed = policy.objects.iter();
+        let changed = changed.filter(|(_, object)| ways.iter().any(|way| way.changes(object)));
+        let changed: Vec<_> = changed
+            .map(|(key, object)| (key.clone(), object.clone()))
+            .collect();
+        let matters = |way: &Move| changed.iter().any(|(_, object)| way.changes(object));
+        ways.retain(matters);
+        let concerned = moves.zones(&ways);
+        if policy.objects.is_empty() && policy.placement.is_none() {
+            self.policies.remove(&id);
+        }
+        let moves = Arc::new(moves);
+        for (key, object) in changed {
+            let moves = moves.clone();
+            self.log(revision, key, What::Moved { object, moves });
+        }
+        concerned.map_or(Concerned::Everyone, Concerned::Zones)
     }
 
     /// An object, whoever should have it.
@@ -226,7 +317,7 @@ impl Catalog {
         cursor >= self.dropped
     }
 
-    /// The changes after `cursor`, of each kind in their order.
+    /// The changes after `cursor` that concern a reader, of each kind in their order.
     pub(crate) fn after(
         &self,
         cursor: u64,
@@ -235,7 +326,9 @@ impl Catalog {
         let skip = usize::try_from(cursor.saturating_sub(self.dropped)).unwrap_or(usize::MAX);
         let mut changes: BTreeMap<SyncKind, Vec<Change>> = BTreeMap::new();
         for logged in self.log.range(skip.min(self.log.len())..) {
-            let one = logged.change(zone);
+            let Some(one) = logged.change(zone) else {
+                continue;
+            };
             match changes.get_mut(&logged.kind) {
                 Some(changes) => changes.push(one),
                 None => {
@@ -246,25 +339,51 @@ impl Catalog {
         changes
     }
 
-    /// How many objects there are in a namespace.
-    fn inside(&self, namespace: &str) -> u64 {
-        let Ok(first) = ObjectName::new(namespace, "!") else {
-            return 0;
-        };
-        let from = (Bound::Excluded(first), Bound::Unbounded);
-        let kinds = self.kinds.values();
-        let inside = kinds.map(|kept| {
-            let range = kept.entries.range(from.clone());
-            let range = range.take_while(|(name, _)| name.namespace() == namespace);
-            range.count() as u64
+    /// The objects in a namespace.
+    fn inside<'a>(
+        &'a self,
+        namespace: &'a str,
+    ) -> impl Iterator<Item = (&'a SyncKind, &'a ObjectName)> {
+        let first = ObjectName::new(namespace, "!").ok();
+        let kinds = first.into_iter().flat_map(|first| {
+            let from = (Bound::Excluded(first), Bound::Unbounded);
+            let kinds = self.kinds.iter();
+            kinds.map(move |(kind, kept)| (kind, kept.entries.range(from.clone())))
         });
-        inside.sum()
+        kinds.flat_map(move |(kind, range)| {
+            let range = range.take_while(move |(name, _)| name.namespace() == namespace);
+            range.map(move |(name, _)| (kind, name))
+        })
     }
 }
 
 // === impl Kept ===
 
 impl Kept {
+    fn insert(&mut self, name: ObjectName, entry: Entry) {
+        match &entry {
+            Entry::Shared { audience, .. } => self.count(audience, true),
+            Entry::Governed(governed) => {
+                let tally = self.governed.entry(governed.policy.clone()).or_default();
+                tally.add(governed);
+            }
+        }
+        self.entries.insert(name, entry);
+    }
+
+    fn remove(&mut self, name: &ObjectName) -> Option<Entry> {
+        let entry = self.entries.remove(name)?;
+        match &entry {
+            Entry::Shared { audience, .. } => self.count(audience, false),
+            Entry::Governed(governed) => {
+                let tally = self.governed.entry(governed.policy.clone()).or_default();
+                tally.remove(governed);
+                self.governed.retain(|_, tally| !tally.is_empty());
+            }
+        }
+        Some(entry)
+    }
+
     fn count(&mut self, audience: &Audience, comes: bool) {
         let count = match audience {
             Audience::Everyone => &mut self.everyone,
@@ -279,6 +398,47 @@ impl Kept {
     }
 }
 
+// === impl Entry ===
+
+impl Entry {
+    /// Its version, or that of its newest content.
+    pub fn version(&self) -> Option<Version> {
+        match self {
+            Self::Shared { item, .. } => Some(item.version),
+            Self::Governed(governed) => {
+                let newest = governed.slots.last_key_value();
+                newest.map(|(_, item)| item.version)
+            }
+        }
+    }
+
+    /// Whose it is, if it is passed on.
+    pub fn relayed(&self) -> Option<&Relayed> {
+        match self {
+            Self::Shared { item, .. } => item.relayed.as_ref(),
+            Self::Governed(_) => None,
+        }
+    }
+
+    /// Whether it may be that somebody should have it.
+    pub fn is_for_anybody(&self) -> bool {
+        match self {
+            Self::Shared { audience, .. } => !matches!(audience, Audience::Nobody(_)),
+            Self::Governed(governed) => !governed.slots.is_empty(),
+        }
+    }
+}
+
+// === impl Edit ===
+
+impl Edit {
+    pub fn revision(&self) -> Revision {
+        match self {
+            Self::Object { revision, .. } | Self::Placed { revision, .. } => *revision,
+        }
+    }
+}
+
 // === impl Audience ===
 
 impl Audience {
@@ -289,132 +449,13 @@ impl Audience {
             Self::Nobody(_) => false,
         }
     }
-}
 
-// === impl Logged ===
-
-impl Logged {
-    fn change(&self, zone: Option<&ZoneName>) -> Change {
-        let before = self.before.as_ref();
-        let before = before.filter(|(_, audience)| audience.includes(zone));
-        Change {
-            name: self.name.clone(),
-            before: before.map(|(version, _)| *version).into(),
-            revision: self.stamp,
+    /// What those should do with it who should not have it.
+    fn withdrawal(&self) -> Withdrawal {
+        match self {
+            Self::Nobody(withdrawal) => *withdrawal,
+            Self::Everyone | Self::EveryoneBut(_) => Withdrawal::Orphan,
         }
-    }
-}
-
-// === impl Reader ===
-
-impl View for Reader<'_> {
-    fn at(&self) -> Position {
-        Position {
-            epoch: self.catalog.openings.current().clone(),
-            revision: self.catalog.at,
-        }
-    }
-
-    fn lineage(&self, followed: &Position) -> Lineage {
-        self.catalog.openings.lineage(followed, self.catalog.at)
-    }
-
-    fn presence(&self, kind: &SyncKind, name: &ObjectName) -> Presence {
-        let Some(kept) = self.catalog.kinds.get(kind) else {
-            // Nobody ever said that it crosses: it is not ours to take away.
-            return Presence::Withdrawn(Withdrawal::Orphan);
-        };
-        match (kept.entries.get(name), kept.retired) {
-            (Some(entry), _) if entry.audience.includes(self.zone) => {
-                Presence::Wanted(entry.item.clone())
-            }
-            (Some(entry), _) => Presence::Withdrawn(match entry.audience {
-                Audience::Nobody(withdrawal) => withdrawal,
-                Audience::Everyone | Audience::EveryoneBut(_) => Withdrawal::Orphan,
-            }),
-            (None, Some(withdrawal)) => Presence::Withdrawn(withdrawal),
-            (None, None) => Presence::Gone,
-        }
-    }
-
-    fn wanted(&self, kind: &SyncKind) -> Box<dyn Iterator<Item = (ObjectName, Version)> + '_> {
-        let wanted = self
-            .catalog
-            .entries(kind)
-            .filter(|(_, entry)| entry.audience.includes(self.zone));
-        Box::new(wanted.map(|(name, entry)| (name.clone(), entry.item.version)))
-    }
-
-    fn kinds(&self) -> Vec<SyncKind> {
-        let kinds = self.catalog.kinds.keys();
-        kinds.filter(|kind| self.count(kind) > 0).cloned().collect()
-    }
-
-    fn count(&self, kind: &SyncKind) -> u64 {
-        self.catalog.kinds.get(kind).map_or(0, |kept| {
-            let but: u64 = kept.but.values().sum();
-            let own = self.zone.and_then(|zone| kept.but.get(zone));
-            kept.everyone + but - own.copied().unwrap_or_default()
-        })
-    }
-
-    fn since(&self, kind: &SyncKind, revision: Revision) -> Option<Vec<Change>> {
-        let Catalog {
-            log,
-            forgotten,
-            began,
-            ..
-        } = self.catalog;
-        if revision < *began || forgotten.is_some_and(|forgotten| revision <= forgotten) {
-            return None;
-        }
-        let from = log.partition_point(|logged| logged.stamp < revision);
-        let later = log
-            .range(from..)
-            .filter(|logged| logged.stamp > revision || logged.late);
-        let of_kind = later.filter(|logged| logged.kind == *kind);
-        Some(of_kind.map(|logged| logged.change(self.zone)).collect())
-    }
-
-    fn remembers(&self, kind: &SyncKind) -> BTreeSet<ObjectName> {
-        let of_kind = self
-            .catalog
-            .log
-            .iter()
-            .filter(|logged| logged.kind == *kind);
-        let changes = of_kind.map(|logged| logged.change(self.zone));
-        let had = changes.filter(|change| change.before != Before::Nothing);
-        had.map(|change| change.name).collect()
-    }
-
-    fn needs(&self, kind: &SyncKind, name: &ObjectName) -> Vec<Need> {
-        let kept = self.catalog.kinds.get(kind);
-        let definition = kept.and_then(|kept| kept.definition.clone());
-        let definition = definition.map(|name| Need {
-            kind: definitions(),
-            name,
-        });
-        let namespace = match name.namespace() {
-            "" => None,
-            namespace => ObjectName::new("", namespace).ok(),
-        };
-        let namespace = namespace.map(|name| Need {
-            kind: namespaces(),
-            name,
-        });
-        definition.into_iter().chain(namespace).collect()
-    }
-
-    fn cascade(&self, kind: &SyncKind, name: &ObjectName) -> u64 {
-        if *kind == namespaces() {
-            return self.catalog.inside(name.name());
-        }
-        if *kind != definitions() {
-            return 0;
-        }
-        let defined = self.catalog.kinds.values();
-        let defined = defined.filter(|kept| kept.definition.as_ref() == Some(name));
-        defined.map(|kept| kept.entries.len() as u64).sum()
     }
 }
 

@@ -16,9 +16,12 @@ mod receiving;
 mod sending;
 mod shared;
 
-pub use catalog::{Audience, Catalog, Edit, Entry, Reader, definitions, namespaces};
+pub use catalog::{
+    Audience, Catalog, Concerned, Edit, Entry, Governed, Place, Placement, PolicyId, Reader, Slot,
+    definitions, namespaces,
+};
 pub use mirror::{Held, Mirror, MirrorConfig, Stamp, Told, served_version};
 pub use openings::Openings;
 pub use receiving::{Receiving, Subscriptions, Target};
-pub use sending::{ObjectState, Sending, Sent};
+pub use sending::{Lacking, ObjectState, Sending, Sent, Standing};
 pub use shared::{Behind, Shared};

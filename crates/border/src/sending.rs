@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use deltaplane_runtime::{Clock, Stop};
 use deltaplane_sync::{
-    Counts, DeletionBudget, Item, Ledger, ObjectName, OnFork, Presence, ProtocolError, Request,
-    Response, Revision, Sender, SyncKind, Verdict, Version, View, ZoneName,
+    Counts, DeletionBudget, Exception, Item, Ledger, ObjectName, OnFork, Presence, ProtocolError,
+    Request, Response, Revision, Sender, SyncKind, Undelivered, Verdict, Version, View, ZoneName,
 };
 use futures::{Stream, StreamExt};
 use parking_lot::Mutex;
@@ -53,7 +53,36 @@ pub struct ObjectState {
     pub acknowledged: Option<Version>,
     /// What it said when it did not take it, and what that means.
     pub rejected: Option<(Verdict, String)>,
+    /// Whether it is not decided yet what it should have.
+    pub frozen: bool,
 }
+
+/// What a reader does not have as it should.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Standing {
+    /// As of which revision.
+    pub at: Revision,
+    /// The kinds of which it should have something, and did not ask for: what it has of them is
+    /// not known.
+    pub unsubscribed: Vec<SyncKind>,
+    /// The first of those that it lacks, or has and should not.
+    pub lacking: Vec<Lacking>,
+    /// How many these are in all.
+    pub count: u64,
+}
+
+/// An object that a reader does not have as it should.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Lacking {
+    pub kind: SyncKind,
+    pub name: ObjectName,
+    pub acknowledged: Option<Version>,
+    /// What it said when it did not take it, and what that means.
+    pub rejected: Option<(Verdict, String)>,
+}
+
+/// So many are listed of what a reader lacks.
+const LISTED: usize = 20;
 
 // === impl Sending ===
 
@@ -105,7 +134,7 @@ impl Sending {
         S: Stream<Item = Result<Request, ProtocolError>>,
     {
         let mut requests = std::pin::pin!(requests);
-        let mut changes = self.catalog.changes();
+        let mut changes = self.catalog.changes(self.zone.as_ref());
         let mut outbox = VecDeque::new();
         loop {
             changes.borrow_and_update();
@@ -142,7 +171,8 @@ impl Sending {
 
     /// Woken by what the reader says, and by what it should be sent.
     pub fn news(&self) -> (watch::Receiver<u64>, watch::Receiver<u64>) {
-        (self.progress.subscribe(), self.catalog.changes())
+        let changes = self.catalog.changes(self.zone.as_ref());
+        (self.progress.subscribe(), changes)
     }
 
     /// What was sent since the stream began.
@@ -183,7 +213,7 @@ impl Sending {
     /// Somebody said that all may go that was to go at this revision.
     pub fn approve(&self, revision: Revision) {
         self.state.lock().sender.approve(revision);
-        self.catalog.wake();
+        self.catalog.wake(self.zone.as_ref());
     }
 
     /// The reader has all up to here, but for what it rejected or what is held; nothing when that
@@ -229,17 +259,44 @@ impl Sending {
 
     /// What the reader has of an object; nothing when that is not known any more.
     pub fn object(&self, kind: &SyncKind, name: &ObjectName) -> Option<ObjectState> {
-        let state = self.with(|sender, view| ObjectState {
-            wanted: match view.presence(kind, name) {
-                Presence::Wanted(Item { version, .. }) => Some(version),
-                Presence::Withdrawn(_) | Presence::Gone | Presence::Frozen => None,
-            },
-            acknowledged: sender.acknowledged(kind, name, view),
-            rejected: sender
-                .rejection(kind, name)
-                .map(|(verdict, reason)| (verdict, reason.to_owned())),
+        let state = self.with(|sender, view| {
+            let presence = view.presence(kind, name);
+            ObjectState {
+                frozen: presence == Presence::Frozen,
+                wanted: match presence {
+                    Presence::Wanted(Item { version, .. }) => Some(version),
+                    Presence::Withdrawn(_) | Presence::Gone | Presence::Frozen => None,
+                },
+                acknowledged: sender.acknowledged(kind, name, view),
+                rejected: sender
+                    .rejection(kind, name)
+                    .map(|(verdict, reason)| (verdict, reason.to_owned())),
+            }
         });
         state.ok()
+    }
+
+    /// What the reader does not have as it should, of the objects that are asked about; nothing
+    /// when that is not known any more. The cost is what it lacks, however much there is.
+    pub fn standing(&self, asked: impl Fn(&SyncKind, &ObjectName) -> bool) -> Option<Standing> {
+        let standing = self.with(|sender, view| {
+            let unsubscribed = view.kinds().into_iter();
+            let unsubscribed = unsubscribed.filter(|kind| !sender.is_subscribed(kind));
+            let mut standing = Standing {
+                at: view.at().revision,
+                unsubscribed: unsubscribed.collect(),
+                lacking: Vec::new(),
+                count: 0,
+            };
+            for kind in sender.kinds() {
+                let lacking = sender
+                    .exceptions(kind)
+                    .filter(|(name, _)| asked(kind, name));
+                lacking.for_each(|(name, exception)| standing.add(kind, name, &exception));
+            }
+            standing
+        });
+        standing.ok()
     }
 }
 
@@ -251,6 +308,31 @@ impl Sent {
         self.responses += 1;
         self.objects += response.names().count() as u64;
         self.bytes += bytes.sum::<usize>() as u64;
+    }
+}
+
+// === impl Standing ===
+
+impl Standing {
+    fn add(&mut self, kind: &SyncKind, name: &ObjectName, exception: &Exception<'_>) {
+        self.count += 1;
+        if self.lacking.len() >= LISTED {
+            return;
+        }
+        self.lacking.push(Lacking {
+            kind: kind.clone(),
+            name: name.clone(),
+            acknowledged: exception.held,
+            rejected: match exception.state {
+                Undelivered::Rejected { verdict, reason } => Some((verdict, reason.to_owned())),
+                Undelivered::Queued | Undelivered::UnderWay | Undelivered::Surplus => None,
+            },
+        });
+    }
+
+    /// Whether it has all of it as it should, as far as it asked.
+    pub fn is_current(&self) -> bool {
+        self.count == 0
     }
 }
 

@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
-use deltaplane_border::{Catalog, Shared};
+use deltaplane_border::{Catalog, Reader, Shared};
 use deltaplane_client::Pace;
 use deltaplane_runtime::{Clock, Stop, TaskGroup, Tasks};
 use deltaplane_store::Store;
-use deltaplane_sync::{Ledger, ObjectName, Sessions, SyncKind, ZoneName};
+use deltaplane_sync::{Ledger, ObjectName, Presence, Sessions, SyncKind, View, ZoneName};
 use kube::Client;
 use parking_lot::{Mutex, RwLock};
 use tokio::sync::watch;
@@ -162,17 +162,18 @@ impl Fleet {
             let enabled = known.zones.iter().filter(|(_, zone)| zone.spec.enabled);
             enabled.map(|(name, _)| name.clone()).collect()
         };
-        let entry = self.0.catalog.read().entry(kind, name).cloned();
-        let Some(entry) = entry else {
-            return (0, 0);
+        let is_wanted = |zone: &ZoneName| {
+            let catalog = self.0.catalog.read();
+            let reader = Reader {
+                catalog: &catalog,
+                zone: Some(zone),
+            };
+            matches!(reader.presence(kind, name), Presence::Wanted(_))
         };
-        let wanted = zones
-            .iter()
-            .filter(|zone| entry.audience.includes(Some(zone)));
         let (mut have, mut want) = (0, 0);
-        for zone in wanted {
+        for zone in zones.into_iter().filter(is_wanted) {
             want += 1;
-            let session = self.session_of(zone);
+            let session = self.session_of(&zone);
             let state = session.and_then(|session| session.sending.object(kind, name));
             let current = state.is_some_and(|state| state.is_current());
             have += usize::from(current);

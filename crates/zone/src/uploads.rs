@@ -191,7 +191,7 @@ impl Following {
     }
 
     fn edit(&mut self, name: ObjectName, revision: Revision, becomes: Option<Entry>) {
-        let edit = Edit {
+        let edit = Edit::Object {
             kind: self.kind.clone(),
             name: name.clone(),
             revision,
@@ -211,12 +211,12 @@ impl Following {
         let Some((mut edits, names)) = self.starting.take() else {
             return;
         };
-        let at = edits.iter().map(|edit| edit.revision).max().unwrap_or(0);
+        let at = edits.iter().map(Edit::revision).max().unwrap_or(0);
         let catalog = self.catalog.read();
         let gone = catalog.entries(&self.kind).map(|(name, _)| name);
         let gone: Vec<ObjectName> = gone.filter(|name| !names.contains(name)).cloned().collect();
         drop(catalog);
-        edits.extend(gone.into_iter().map(|name| Edit {
+        edits.extend(gone.into_iter().map(|name| Edit::Object {
             kind: self.kind.clone(),
             name,
             revision: at,
@@ -247,7 +247,7 @@ fn entry(item: &ApiItem, synced: &SyncedKind) -> Option<Entry> {
     }
     let crossing = Crossing::of(&object).ok()?;
     let body = serde_json::to_vec(crossing.object()).ok()?;
-    Some(Entry {
+    Some(Entry::Shared {
         item: Item {
             version: crossing.version(),
             body: body.into(),

@@ -1,3 +1,5 @@
+use deltaplane_sync::{Before, Presence, View};
+
 use super::*;
 
 fn kind() -> SyncKind {
@@ -13,20 +15,24 @@ fn zone(text: &str) -> ZoneName {
 }
 
 fn entry(content: u8, audience: Audience) -> Option<Entry> {
+    let item = item(content);
+    Some(Entry::Shared { item, audience })
+}
+
+fn item(content: u8) -> Item {
     let object = serde_json::json!({
         "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "data": content,
     });
     let crossing = deltaplane_sync::Crossing::of(&object).expect("an object");
-    let item = Item {
+    Item {
         version: crossing.version(),
         body: Vec::new().into(),
         relayed: None,
-    };
-    Some(Entry { item, audience })
+    }
 }
 
 fn edit(text: &str, revision: Revision, becomes: Option<Entry>) -> Edit {
-    Edit {
+    Edit::Object {
         kind: kind(),
         name: name(text),
         revision,
@@ -47,7 +53,7 @@ fn what_a_reader_should_have_follows_from_object_and_reader() {
         edit("ns/b", 3, entry(1, Audience::EveryoneBut(zone("x")))),
         edit("ns/c", 4, entry(1, Audience::Nobody(Withdrawal::Delete))),
     ];
-    assert!(catalog.apply(edits, 5));
+    assert_eq!(catalog.apply(edits, 5), Concerned::Everyone);
     let (x, y) = (zone("x"), zone("y"));
     let of = |zone| Reader {
         catalog: &catalog,
@@ -74,8 +80,15 @@ fn what_a_reader_should_have_follows_from_object_and_reader() {
 fn the_log_tells_what_changed_and_nothing_twice() {
     let mut catalog = catalog(1);
     let same = entry(1, Audience::Everyone);
-    assert!(catalog.apply(vec![edit("a", 2, same.clone())], 2));
-    assert!(!catalog.apply(vec![edit("a", 3, same.clone())], 3));
+    assert_eq!(
+        catalog.apply(vec![edit("a", 2, same.clone())], 2),
+        Concerned::Everyone
+    );
+    assert!(
+        catalog
+            .apply(vec![edit("a", 3, same.clone())], 3)
+            .is_nobody()
+    );
     let changes = |catalog: &Catalog, revision| -> Option<Vec<(String, Revision)>> {
         let reader = Reader {
             catalog,
@@ -92,9 +105,15 @@ fn the_log_tells_what_changed_and_nothing_twice() {
     assert_eq!(changes(&catalog, 1), Some(vec![("a".to_owned(), 2)]));
     assert_eq!(changes(&catalog, 2), Some(vec![]));
     // A watch that lags behind tells something that others, who were at 3, have not seen.
-    assert!(catalog.apply(vec![edit("b", 2, same)], 2));
+    assert_eq!(
+        catalog.apply(vec![edit("b", 2, same)], 2),
+        Concerned::Everyone
+    );
     assert_eq!(changes(&catalog, 3), Some(vec![("b".to_owned(), 3)]));
-    assert!(catalog.apply(vec![edit("b", 4, None)], 4));
+    assert_eq!(
+        catalog.apply(vec![edit("b", 4, None)], 4),
+        Concerned::Everyone
+    );
     assert_eq!(changes(&catalog, 4), Some(vec![]));
 }
 
@@ -111,3 +130,5 @@ fn a_kind_that_is_not_sent_any_more_is_withdrawn_and_not_deleted() {
     let presence = reader.presence(&kind(), &name("a"));
     assert_eq!(presence, Presence::Withdrawn(Withdrawal::Orphan));
 }
+
+mod governed;

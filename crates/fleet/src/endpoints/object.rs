@@ -81,7 +81,7 @@ impl ObjectZones {
         Ok(json!({
             "kind": "ObjectZones",
             "apiVersion": "fleet.deltaplane.io/v1alpha1",
-            "version": entry.map(|entry| entry.item.version.to_string()),
+            "version": entry.and_then(|entry| entry.version()).map(|version| version.to_string()),
             "message": message,
             "zones": zones.map(InZone::json).collect::<Vec<_>>(),
         }))
@@ -97,6 +97,7 @@ impl ObjectZones {
             wanted,
             acknowledged,
             rejected,
+            frozen,
         }) = state
         else {
             return InZone {
@@ -113,6 +114,7 @@ impl ObjectZones {
             (Some(_), _, Some(Verdict::Own)) => "Own",
             (Some(wanted), Some(held), _) if wanted == held => "Current",
             (Some(_), _, _) => "Pending",
+            (None, _, _) if frozen => "Frozen",
             (None, Some(_), _) => "Removing",
             (None, None, _) => "None",
         };

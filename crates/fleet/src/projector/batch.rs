@@ -65,7 +65,7 @@ impl Batch {
     /// Whether any zone should have an object.
     pub(super) fn is_wanted(&self, kind: &SyncKind, name: &ObjectName) -> bool {
         let entry = self.entry(kind, name);
-        entry.is_some_and(|entry| !matches!(entry.audience, Audience::Nobody(_)))
+        entry.is_some_and(|entry| entry.is_for_anybody())
     }
 
     fn entry(&self, kind: &SyncKind, name: &ObjectName) -> Option<Entry> {
@@ -113,7 +113,7 @@ impl Batch {
         );
         self.note_origin(kind, &name, relayed.as_ref().zip(held));
         let body = serde_json::to_vec(crossing.object()).unwrap_or_default();
-        let entry = Entry {
+        let entry = Entry::Shared {
             item: Item {
                 version: crossing.version(),
                 body: body.into(),
@@ -132,7 +132,8 @@ impl Batch {
 
     /// Keeps what is known of zones' objects true.
     fn note_origin(&mut self, kind: &SyncKind, name: &ObjectName, is: Option<(&Relayed, Held)>) {
-        let before = self.entry(kind, name).and_then(|entry| entry.item.relayed);
+        let before = self.entry(kind, name);
+        let before = before.and_then(|entry| entry.relayed().cloned());
         let there = |relayed: &Relayed| ObjectName::new(name.namespace(), &relayed.name).ok();
         if let Some(before) = before
             && is.as_ref().is_none_or(|(relayed, _)| **relayed != before)
@@ -152,7 +153,7 @@ impl Batch {
     fn set(&mut self, kind: &SyncKind, name: ObjectName, at: Revision, becomes: Option<Entry>) {
         let key = (kind.clone(), name.clone());
         self.latest.insert(key, becomes.clone());
-        self.edits.push(Edit {
+        self.edits.push(Edit::Object {
             kind: kind.clone(),
             name,
             revision: at.get(),

@@ -108,7 +108,7 @@ async fn what_a_zone_authored_goes_to_the_others_if_that_is_asked_for() {
     assert!(world.names(&kind("ConfigMap"), "a").is_empty());
     let catalog = world.fleet.catalog().read();
     let entry = catalog.entry(&kind("ConfigMap"), &name("team/a.mine"));
-    let relayed = entry.and_then(|entry| entry.item.relayed.clone());
+    let relayed = entry.and_then(|entry| entry.relayed().cloned());
     let relayed = relayed.map(|relayed| (relayed.zone, relayed.name.to_string()));
     assert_eq!(relayed, Some((zone("a"), "mine".to_owned())));
 }

@@ -1,9 +1,10 @@
 //! A store, written as the API server writes it, and a fleet that reads it.
 
+use deltaplane_border::Reader;
 use deltaplane_fleet::{Fleet, FleetConfig};
 use deltaplane_runtime::{Clock, Tasks};
 use deltaplane_store::{Collection, Draft, Embedded, Key, Options, Store, Txn};
-use deltaplane_sync::{ObjectName, SyncKind, ZoneName};
+use deltaplane_sync::{ObjectName, Presence, SyncKind, View, ZoneName};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -124,12 +125,18 @@ impl World {
     /// What a zone should have of a kind: names and bodies.
     pub(crate) fn wanted(&self, kind: &SyncKind, zone: &ZoneName) -> Vec<(String, Value)> {
         let catalog = self.fleet.catalog().read();
-        let wanted = catalog
-            .entries(kind)
-            .filter(|(_, entry)| entry.audience.includes(Some(zone)));
+        let reader = Reader {
+            catalog: &catalog,
+            zone: Some(zone),
+        };
+        let entries = catalog.entries(kind);
+        let wanted = entries.filter_map(|(name, _)| match reader.presence(kind, name) {
+            Presence::Wanted(item) => Some((name, item)),
+            Presence::Withdrawn(_) | Presence::Gone | Presence::Frozen => None,
+        });
         wanted
-            .map(|(name, entry)| {
-                let body = serde_json::from_slice(&entry.item.body).expect("JSON");
+            .map(|(name, item)| {
+                let body = serde_json::from_slice(&item.body).expect("JSON");
                 (name.to_string(), body)
             })
             .collect()
