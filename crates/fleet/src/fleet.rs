@@ -15,6 +15,7 @@ use tokio::sync::watch;
 use crate::known::Known;
 use crate::lineage;
 use crate::projector::{FromZones, Outlets, Projector};
+use crate::readiness::Readiness;
 use crate::session::Session;
 use crate::status::Transitions;
 
@@ -38,6 +39,7 @@ pub(crate) struct Inner {
     pub(crate) known: watch::Receiver<Arc<Known>>,
     pub(crate) from_zones: Arc<RwLock<FromZones>>,
     pub(crate) zones: Mutex<Zones>,
+    pub(crate) readiness: Arc<Readiness>,
     /// Counts the sessions that were opened.
     pub(crate) opened: watch::Sender<u64>,
     pub(crate) transitions: Transitions,
@@ -98,6 +100,7 @@ impl Fleet {
             known,
             from_zones,
             zones: Mutex::default(),
+            readiness: Arc::default(),
             opened: watch::Sender::new(0),
             transitions: Transitions::default(),
             group: tasks.group("from zones"),

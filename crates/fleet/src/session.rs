@@ -272,6 +272,7 @@ impl Fleet {
             before.ended.stop();
         }
         drop(zones);
+        self.begin_readiness(&session);
         inner.opened.send_modify(|opened| *opened += 1);
         session
     }

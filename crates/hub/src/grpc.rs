@@ -18,8 +18,8 @@ use deltaplane_sync_grpc::proto::envoy::service::discovery::v3::{
     DeltaDiscoveryRequest, DeltaDiscoveryResponse,
 };
 use deltaplane_sync_grpc::{
-    MAX_MESSAGE, SESSION, cut, decode_request, decode_response, decode_uploaded, encode_request,
-    encode_response, protocol_status, receiving,
+    MAX_MESSAGE, SESSION, cut, decode_fared, decode_request, decode_response, decode_uploaded,
+    encode_asked, encode_request, encode_response, protocol_status, receiving,
 };
 use futures::future::{BoxFuture, ready};
 use futures::stream::BoxStream;
@@ -232,21 +232,33 @@ impl Sync for Services {
         let session = self.session(&request)?;
         let fleet = self.fleet.clone();
         let ended = session.ended();
-        let approvals = fleet.approvals(&session).map(|approved| {
-            let at = 0;
-            Some(Ok(wire::ReportSeen { at, approved }))
+        let approvals = fleet.approvals(&session).map(|approved| wire::ReportSeen {
+            approved,
+            ..wire::ReportSeen::default()
         });
+        let asked = fleet.asked(&session).map(|asked| wire::ReportSeen {
+            asked: Some(encode_asked(&asked)),
+            ..wire::ReportSeen::default()
+        });
+        let told = stream::select(approvals, asked).map(|told| Some(Ok(told)));
         let seen = request.into_inner().map(move |report| {
-            let wire::ZoneReport { at, uploaded } = report?;
+            let wire::ZoneReport {
+                at,
+                uploaded,
+                fared,
+            } = report?;
             let uploaded = uploaded.map(decode_uploaded).transpose();
             let uploaded = uploaded.map_err(|error| protocol_status(&error))?;
             fleet.reported(&session, uploaded);
-            let approved = 0;
-            Ok(wire::ReportSeen { at, approved })
+            if let Some(fared) = fared {
+                fleet.fared(&session, decode_fared(fared));
+            }
+            let seen = wire::ReportSeen::default();
+            Ok(wire::ReportSeen { at, ..seen })
         });
-        // When the zone says no more, nobody hears what people approve.
+        // When the zone says no more, nobody hears what people approve and what is asked.
         let seen = seen.map(Some).chain(stream::once(ready(None)));
-        let seen = stream::select(seen, approvals);
+        let seen = stream::select(seen, told);
         let seen = seen.take_while(|seen| ready(seen.is_some()));
         let seen = seen.filter_map(ready);
         let stop = self.group.stop();

@@ -6,6 +6,7 @@
 
 mod codec;
 mod frames;
+mod readiness;
 mod report;
 
 use deltaplane_sync::ProtocolError;
@@ -17,6 +18,7 @@ pub use codec::{
     cut, decode_request, decode_response, encode_request, encode_response, size_of_subscription,
 };
 pub use frames::frame;
+pub use readiness::{decode_asked, decode_fared, encode_asked, encode_fared};
 pub use report::{decode_uploaded, encode_uploaded};
 
 /// No message is larger: what there is to send goes in parts, and an object of the largest size

@@ -9,13 +9,15 @@ use crate::wire::Epoch;
 /// The versions of the protocol that are spoken here.
 pub const PROTOCOLS: RangeInclusive<u32> = 1..=1;
 /// What can be done beyond them.
-pub const FEATURES: [&str; 4] = [QUERY, REPAIR, "report", OWN];
+pub const FEATURES: [&str; 5] = [QUERY, REPAIR, "report", OWN, READINESS];
 /// The zone answers questions of the hub.
 pub const QUERY: &str = "query";
 /// The sender takes [`crate::Request::Repair`].
 pub const REPAIR: &str = "repair";
 /// The sender knows what it means that the receiver keeps an object of its own.
 pub const OWN: &str = "own";
+/// The hub asks, and the zone says, how what the zone holds fares there.
+pub const READINESS: &str = "readiness";
 
 /// What a zone says of itself.
 #[derive(Clone, Debug, PartialEq, Eq)]

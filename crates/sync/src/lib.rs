@@ -20,6 +20,7 @@ mod crossing;
 mod handshake;
 mod names;
 mod ownership;
+mod readiness;
 mod receiver;
 mod sender;
 mod sessions;
@@ -32,11 +33,17 @@ pub use crossing::{
     Arrival, COMPUTED_FIELDS, Crossing, DISPLAY_NAME, MADE_FOR, Mirrored, ORIGIN, ORPHANED, Origin,
     SOURCE, Smuggled, VERSION, ZONE,
 };
-pub use handshake::{FEATURES, Hello, OWN, PROTOCOLS, QUERY, REPAIR, Refused, Welcome, welcome};
+pub use handshake::{
+    FEATURES, Hello, OWN, PROTOCOLS, QUERY, READINESS, REPAIR, Refused, Welcome, welcome,
+};
 pub use names::{NameError, ObjectName, SyncKind, ZoneName, is_named_by_labels, mirrored_name};
 pub use ownership::{
     AUTHORED_HERE, Computed, Direction, MANAGER, Part, Refusal, SYNCS_ANNOTATIONS, SYNCS_LABELS,
     StatusWriters, Synced, Write, Writer, is_authored_here, judge,
+};
+pub use readiness::{
+    Asked, AskedPolicy, AskedSelector, AskedTarget, FareState, Fared, Fares, KindFared,
+    NotASelector, Part as FaredPart,
 };
 pub use receiver::{Action, Declined, Outcome, Receiver, Stake};
 pub use sender::{

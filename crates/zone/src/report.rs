@@ -59,6 +59,7 @@ impl Reports {
                 return ZoneReport {
                     at: at.unwrap_or_default().as_secs(),
                     uploaded: uploaded.as_ref().map(encode_uploaded),
+                    fared: None,
                 };
             }
         }
