@@ -52,9 +52,11 @@ mod pass;
 mod rollout;
 mod scope;
 mod seen;
+pub mod stages;
 mod subject;
 mod verdict;
 mod why;
+mod window;
 mod work;
 mod world;
 
@@ -66,5 +68,6 @@ pub use rollout::{Admission, Change, Counts, Course, Decision, Item, Report, Sum
 pub use scope::{Given, Scope, Surroundings};
 pub use subject::{Health, Hold, Progress, Standing, Subject};
 pub use verdict::{Place, Verdict};
+pub use window::{Calendar, CalendarProblem, CalendarProblems, CalendarSpec};
 pub use work::Limits;
 pub use world::Window;

@@ -1,0 +1,34 @@
+//! The scale of the fleet: releases of a policy go through its stages, from zone to zone.
+//!
+//! [`Policy`] is what a user wrote, compiled; [`Situation`] all that is known at one moment;
+//! [`decide`] says what becomes of it: a new [`Record`], which is written down before it takes
+//! effect, and what is told of each stage. Nothing else decides.
+//!
+//! Not here: what a release holds, how it reaches a zone, how it is known how a zone fares.
+//!
+//! Invariants:
+//! - A zone is admitted to a release only in its stage, and only to one that the stage took: the
+//!   first takes the newest, each later one the newest that completed the one before.
+//! - No zone goes to a lower release than it was admitted to.
+//! - What a zone says counts only for exactly what it was admitted to.
+//! - While a policy is paused nothing is admitted, taken, completed or rolled back.
+
+mod compiled;
+mod decide;
+mod members;
+mod problem;
+mod record;
+mod sets;
+mod share;
+mod situation;
+mod spec;
+mod told;
+
+pub use compiled::{Approval, Policy, Stage, Targets};
+pub use decide::{Effect, Outcome, decide};
+pub use problem::Problem;
+pub use record::{Admitted, Advance, Class, Evidence, Mark, Phase, Progress, Record, Target};
+pub use share::Share;
+pub use situation::{Approved, Link, Release, Situation, State, Zone, ZoneReport};
+pub use spec::{NoEvidence, OnFailure, OnNewer, PolicySpec};
+pub use told::{Counted, StageTold, Waiting};

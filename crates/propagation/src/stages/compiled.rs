@@ -1,0 +1,440 @@
+//! A policy that can be decided by: all of it is checked, once.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use deltaplane_api::selector::LabelSelector;
+use deltaplane_expr::{Absent, Decl, Duration, Timestamp};
+use serde_json::{Map, Value as Json};
+
+use super::problem::Problem;
+use super::record::Class;
+use super::share::Share;
+use super::situation::selects;
+use super::spec::{
+    ApprovalSpec, BudgetSpec, NoEvidence, OnFailure, OnNewer, OverrideSpec, PolicySpec, StageSpec,
+    TargetSpec, WindowSpec,
+};
+use crate::gate::{Gate, GateProblems};
+use crate::order::Order;
+use crate::scope::Scope;
+use crate::window::{Calendar, CalendarSpec};
+use crate::world::Window;
+
+/// A policy, compiled.
+#[derive(Debug)]
+pub struct Policy {
+    pub targets: Vec<Targets>,
+    pub zones: LabelSelector,
+    pub overrides: Vec<Override>,
+    pub stages: Vec<Stage>,
+    windows: BTreeMap<String, Calendar>,
+    pub on_failure: OnFailure,
+    pub on_newer: OnNewer,
+    pub budget: BudgetSpec,
+    pub paused: bool,
+}
+
+/// Objects that are governed, or that an override is for.
+#[derive(Clone, Debug)]
+pub struct Targets {
+    pub group: String,
+    pub kind: String,
+    namespace: Option<String>,
+    names: BTreeSet<String>,
+    selector: LabelSelector,
+    pub ready_when: Vec<String>,
+}
+
+/// What is different in some zones.
+#[derive(Clone, Debug)]
+pub struct Override {
+    pub zones: LabelSelector,
+    pub targets: Vec<Targets>,
+    pub patch: Json,
+}
+
+/// A stage, compiled.
+#[derive(Debug)]
+pub struct Stage {
+    pub name: String,
+    pub zones: LabelSelector,
+    pub gate: Gate,
+    pub order: Option<Order>,
+    pub ready_when: Vec<String>,
+    pub soak: Duration,
+    pub max_failures: Share,
+    pub deadline: Duration,
+    pub approval: Approval,
+    pub no_evidence: NoEvidence,
+    pub paused: bool,
+}
+
+/// Whose yes a stage needs.
+pub type Approval = ApprovalSpec;
+
+/// Whoever is not ready after so long has failed, or lost its place if it is away.
+const DEADLINE: &str = "10m";
+/// So many stages can be told apart by a person.
+const STAGES: usize = 64;
+
+// === impl Policy ===
+
+impl Policy {
+    /// Checks all of a policy, and says all that is wrong with it.
+    pub fn compile(spec: &PolicySpec) -> Result<Self, Vec<Problem>> {
+        let mut problems = Vec::new();
+        let windows = windows(&spec.windows, &mut problems);
+        let names: Vec<&str> = windows.keys().map(String::as_str).collect();
+        let policy = Self {
+            targets: all_targets("spec.targets", &spec.targets, &mut problems),
+            zones: selector("spec.zones", spec.zones.as_ref(), &mut problems),
+            overrides: overrides(&spec.overrides, &mut problems),
+            stages: stages(&spec.stages, &names, &mut problems),
+            on_failure: spec.on_failure,
+            on_newer: spec.on_newer,
+            budget: budget(spec.deletion_budget, &mut problems),
+            paused: spec.paused,
+            windows,
+        };
+        if policy.targets.is_empty() {
+            let problem = Problem::new("spec.targets", "it governs nothing");
+            problems.push(problem.hint("name at least one kind"));
+        }
+        match problems.is_empty() {
+            true => Ok(policy),
+            false => Err(problems),
+        }
+    }
+
+    /// The targets that an object is among, if it is among any.
+    pub fn target(&self, object: &Object<'_>) -> Option<&Targets> {
+        self.targets.iter().find(|targets| targets.include(object))
+    }
+
+    /// Whether a zone is the policy's business.
+    pub fn selects(&self, zone: &Map<String, Json>) -> bool {
+        selects(&self.zones, zone)
+    }
+
+    /// The first stage that a zone is of.
+    pub fn stage_of(&self, zone: &Map<String, Json>) -> Option<usize> {
+        let mut stages = self.stages.iter();
+        stages.position(|stage| selects(&stage.zones, zone))
+    }
+
+    /// All stages whose selectors are for a zone: more than one is a mistake.
+    pub fn stages_of(&self, zone: &Map<String, Json>) -> impl Iterator<Item = &Stage> {
+        let stages = self.stages.iter();
+        stages.filter(move |stage| selects(&stage.zones, zone))
+    }
+
+    pub(crate) fn window(&self, name: &str, now: Timestamp) -> Window {
+        match self.windows.get(name) {
+            Some(calendar) => calendar.at(now),
+            None => Window {
+                open: false,
+                edge: None,
+            },
+        }
+    }
+
+    /// How many of so many a release may take away without approval.
+    pub fn may_remove(&self, of: u64) -> u64 {
+        let max = self.budget.max.unwrap_or(20);
+        let percent = u64::from(self.budget.percent.unwrap_or(5));
+        max.max(of.saturating_mul(percent) / 100)
+    }
+}
+
+/// An object, as far as targets go.
+#[derive(Clone, Copy, Debug)]
+pub struct Object<'a> {
+    pub group: &'a str,
+    pub kind: &'a str,
+    pub namespace: &'a str,
+    pub name: &'a str,
+    pub object: &'a Map<String, Json>,
+}
+
+// === impl Targets ===
+
+impl Targets {
+    pub fn include(&self, object: &Object<'_>) -> bool {
+        self.group == object.group
+            && self.kind == object.kind
+            && (self.names.is_empty() || self.names.contains(object.name))
+            && (self.namespace.as_deref()).is_none_or(|namespace| namespace == object.namespace)
+            && selects(&self.selector, object.object)
+    }
+
+    /// The names that are given, if any are.
+    pub fn names(&self) -> &BTreeSet<String> {
+        &self.names
+    }
+}
+
+fn all_targets(path: &str, specs: &[TargetSpec], problems: &mut Vec<Problem>) -> Vec<Targets> {
+    let one = |(index, spec): (usize, &TargetSpec)| {
+        let path = format!("{path}[{index}]");
+        if spec.kind.is_empty() {
+            problems.push(Problem::new(format!("{path}.kind"), "a kind is needed"));
+        }
+        for (index, text) in spec.ready_when.iter().enumerate() {
+            let path = format!("{path}.readyWhen[{index}]");
+            problems.extend(ready_when(&path, text));
+        }
+        let at = format!("{path}.selector");
+        Targets {
+            group: spec.group.clone(),
+            kind: spec.kind.clone(),
+            namespace: spec.namespace.clone(),
+            names: spec.names.iter().cloned().collect(),
+            selector: selector(&at, spec.selector.as_ref(), problems),
+            ready_when: spec.ready_when.clone(),
+        }
+    };
+    specs.iter().enumerate().map(one).collect()
+}
+
+/// Expressions that zones evaluate are checked here, where somebody reads it.
+fn ready_when(path: &str, text: &str) -> Vec<Problem> {
+    let scope = Scope::new(Decl::dynamic(Absent::Waits).clone(), &["object"]);
+    match Gate::compile(&[text], scope) {
+        Ok(_) => Vec::new(),
+        Err(found) => gate_problems(path, &found, false),
+    }
+}
+
+fn gate_problems(path: &str, found: &GateProblems, indexed: bool) -> Vec<Problem> {
+    let one = |problem: &crate::gate::GateProblem| {
+        let at = problem.span.position(&problem.text);
+        let path = match indexed {
+            true => format!("{path}[{}]", problem.index),
+            false => path.to_owned(),
+        };
+        let message = format!(
+            "{} at {}:{} of {:?}",
+            problem.message,
+            at.line,
+            at.column + 1,
+            problem.text
+        );
+        let problem_at = Problem::new(path, message);
+        match problem.expected.is_empty() {
+            true => problem_at,
+            false => problem_at.hint(format!("one of: {}", problem.expected.join(", "))),
+        }
+    };
+    found.0.iter().map(one).collect()
+}
+
+fn selector(path: &str, given: Option<&Json>, problems: &mut Vec<Problem>) -> LabelSelector {
+    let Some(given) = given else {
+        return LabelSelector::default();
+    };
+    LabelSelector::from_object(given).unwrap_or_else(|| {
+        let problem = Problem::new(path, "this is no selector");
+        problems.push(problem.hint(
+            "matchLabels, and matchExpressions with In, NotIn (and values), Exists, DoesNotExist",
+        ));
+        LabelSelector::default()
+    })
+}
+
+fn overrides(specs: &[OverrideSpec], problems: &mut Vec<Problem>) -> Vec<Override> {
+    if specs.len() > Class::MOST {
+        let message = format!("there are more than {} overrides", Class::MOST);
+        problems.push(Problem::new("spec.overrides", message).hint("make several policies"));
+    }
+    let one = |(index, spec): (usize, &OverrideSpec)| {
+        let path = format!("spec.overrides[{index}]");
+        problems.extend(patch_problems(&format!("{path}.patch"), &spec.patch));
+        Override {
+            zones: selector(&format!("{path}.zones"), spec.zones.as_ref(), problems),
+            targets: all_targets(&format!("{path}.targets"), &spec.targets, problems),
+            patch: spec.patch.clone(),
+        }
+    };
+    specs.iter().enumerate().map(one).collect()
+}
+
+/// What an override may not change: what an object is called, and what is not the user's.
+const KEPT: [&str; 5] = ["/apiVersion", "/kind", "/metadata/name", "/metadata/namespace", "/status"];
+
+fn patch_problems(path: &str, patch: &Json) -> Vec<Problem> {
+    let Some(operations) = patch.as_array() else {
+        let problem = Problem::new(path, "a patch is a list of operations");
+        return vec![problem.hint("such as [{op: replace, path: /spec/replicas, value: 3}]")];
+    };
+    let mut problems = Vec::new();
+    for (index, operation) in operations.iter().enumerate() {
+        let path = format!("{path}[{index}]");
+        let needs: &[&str] = match operation["op"].as_str() {
+            Some("add" | "replace" | "test") => &["path", "value"],
+            Some("remove") => &["path"],
+            Some("move" | "copy") => &["path", "from"],
+            Some(_) | None => {
+                let problem = Problem::new(format!("{path}.op"), "this is no operation");
+                problems.push(problem.hint("one of: add, remove, replace, move, copy, test"));
+                continue;
+            }
+        };
+        for need in needs.iter().filter(|need| operation.get(**need).is_none()) {
+            problems.push(Problem::new(format!("{path}.{need}"), "it is missing"));
+        }
+        problems.extend(pointer_problem(&path, operation));
+    }
+    problems
+}
+
+fn pointer_problem(path: &str, operation: &Json) -> Option<Problem> {
+    let pointer = operation["path"].as_str()?;
+    let at = format!("{path}.path");
+    if !pointer.starts_with('/') {
+        let problem = Problem::new(at, format!("{pointer:?} is no place in an object"));
+        return Some(problem.hint("begin with a slash: /spec/replicas"));
+    }
+    let is_kept = |kept: &str| pointer == kept || pointer.starts_with(&format!("{kept}/"));
+    let kept = KEPT.into_iter().find(|kept| is_kept(kept))?;
+    let problem = Problem::new(at, format!("{kept} cannot be different in some zones"));
+    Some(problem)
+}
+
+fn windows(specs: &[WindowSpec], problems: &mut Vec<Problem>) -> BTreeMap<String, Calendar> {
+    let mut windows = BTreeMap::new();
+    for (index, spec) in specs.iter().enumerate() {
+        let path = format!("spec.windows[{index}]");
+        let source = CalendarSpec {
+            rrule: &spec.rrule,
+            duration: &spec.duration,
+            time_zone: spec.time_zone.as_deref(),
+            start: spec.start.as_deref(),
+        };
+        match Calendar::compile(&source) {
+            Ok(calendar) => {
+                if windows.insert(spec.name.clone(), calendar).is_some() {
+                    let message = format!("there are two windows {:?}", spec.name);
+                    problems.push(Problem::new(format!("{path}.name"), message));
+                }
+            }
+            Err(found) => problems.extend(found.0.into_iter().map(|one| Problem {
+                path: format!("{path}.{}", one.field),
+                message: one.message,
+                hint: Some(one.hint),
+            })),
+        }
+    }
+    windows
+}
+
+fn budget(given: Option<BudgetSpec>, problems: &mut Vec<Problem>) -> BudgetSpec {
+    let budget = given.unwrap_or_default();
+    if budget.percent.is_some_and(|percent| percent > 100) {
+        let path = "spec.deletionBudget.percent";
+        problems.push(Problem::new(path, "it is more than 100"));
+    }
+    budget
+}
+
+fn stages(specs: &[StageSpec], windows: &[&str], problems: &mut Vec<Problem>) -> Vec<Stage> {
+    let usual = [StageSpec::all()];
+    let specs = if specs.is_empty() { &usual } else { specs };
+    if specs.len() > STAGES {
+        let message = format!("there are more than {STAGES} stages");
+        problems.push(Problem::new("spec.stages", message));
+    }
+    let mut seen = BTreeSet::new();
+    let mut stages = Vec::new();
+    for (index, spec) in specs.iter().enumerate() {
+        let path = format!("spec.stages[{index}]");
+        if !seen.insert(spec.name.as_str()) || spec.name.is_empty() {
+            let message = format!("a stage needs a name of its own, and not {:?}", spec.name);
+            problems.push(Problem::new(format!("{path}.name"), message));
+        }
+        stages.extend(stage(&path, spec, windows, problems));
+    }
+    stages
+}
+
+/// What the expressions of a stage may name.
+fn scope(windows: &[&str]) -> Scope {
+    let data = || Decl::dynamic(Absent::Waits).clone();
+    Scope::new(data(), &["zone"])
+        .collection(&["zones"])
+        .data("release", data())
+        .windows(windows)
+}
+
+fn stage(
+    path: &str,
+    spec: &StageSpec,
+    windows: &[&str],
+    problems: &mut Vec<Problem>,
+) -> Option<Stage> {
+    let at = |field: &str| format!("{path}.{field}");
+    let gate = Gate::compile(&spec.propagate_when, scope(windows));
+    let gate = gate.map_err(|found| {
+        problems.extend(gate_problems(&at("propagateWhen"), &found, true));
+    });
+    let order = spec.order_by.as_deref().map(|text| {
+        let order = Order::compile(text, &scope(windows));
+        order.map_err(|found| problems.extend(gate_problems(&at("orderBy"), &found, false)))
+    });
+    for (index, text) in spec.ready_when.iter().enumerate() {
+        problems.extend(ready_when(&format!("{path}.readyWhen[{index}]"), text));
+    }
+    let failures = spec.max_failures.as_ref().map(|given| {
+        Share::read(given).unwrap_or_else(|| {
+            let problem = Problem::new(at("maxFailures"), format!("{given} is no number of zones"));
+            problems.push(problem.hint("a number, or a share such as 5%"));
+            Share::Count(0)
+        })
+    });
+    let zones = selector(&at("zones"), spec.zones.as_ref(), problems);
+    let soak = duration(&at("soak"), spec.soak.as_deref().unwrap_or("0s"), problems);
+    let deadline = spec.progress_deadline.as_deref().unwrap_or(DEADLINE);
+    let deadline = duration(&at("progressDeadline"), deadline, problems);
+    Some(Stage {
+        name: spec.name.clone(),
+        zones,
+        gate: gate.ok()?,
+        order: order.transpose().ok()?,
+        ready_when: spec.ready_when.clone(),
+        soak,
+        max_failures: failures.unwrap_or(Share::Count(0)),
+        deadline,
+        approval: spec.approval,
+        no_evidence: spec.when_no_evidence,
+        paused: spec.paused,
+    })
+}
+
+fn duration(path: &str, text: &str, problems: &mut Vec<Problem>) -> Duration {
+    let parsed = Duration::parse(text).filter(|duration| duration.nanos() >= 0);
+    parsed.unwrap_or_else(|| {
+        let problem = Problem::new(path, format!("{text:?} is no span of time"));
+        problems.push(problem.hint("such as 90s, 10m, 1h30m"));
+        Duration::from_nanos(0)
+    })
+}
+
+// === impl StageSpec ===
+
+impl StageSpec {
+    /// Without stages all zones are one.
+    fn all() -> Self {
+        Self {
+            name: "all".to_owned(),
+            zones: None,
+            propagate_when: Vec::new(),
+            ready_when: Vec::new(),
+            order_by: None,
+            soak: None,
+            max_failures: None,
+            progress_deadline: None,
+            approval: ApprovalSpec::None,
+            when_no_evidence: NoEvidence::Hold,
+            paused: false,
+        }
+    }
+}

@@ -1,0 +1,364 @@
+//! What was decided, as it is written down before it takes effect.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::str::FromStr;
+
+use deltaplane_expr::Timestamp;
+use serde_json::{Map, Value as Json, json};
+
+use super::sets;
+
+/// What a zone is to have: a release, and which of its overrides apply there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Target {
+    pub release: u64,
+    pub class: Class,
+}
+
+/// Which overrides of a release apply, by their places in it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Class(u64);
+
+/// All that was decided of a policy.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Record {
+    pub zones: BTreeMap<String, Admitted>,
+    /// By the name of the stage.
+    pub stages: BTreeMap<String, Progress>,
+    /// The last advances, the newest at the end.
+    pub evidence: Vec<Evidence>,
+}
+
+/// What a zone was admitted to last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Admitted {
+    pub target: Target,
+    /// When the phase began. Of what arrived it is the last that is known of all at that release,
+    /// and so never too early.
+    pub at: Timestamp,
+    pub phase: Phase,
+}
+
+/// How far a zone is with what it was admitted to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Phase {
+    /// It joined, and began with what its stage had completed.
+    Started,
+    /// Its gate let it: it is in flight until it arrives.
+    Admitted,
+    /// It was ready.
+    Arrived,
+    /// It was away for so long that it lost its place. What it has stays as it is until its gate
+    /// lets it again.
+    Deferred,
+}
+
+/// How far a stage is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Progress {
+    /// The release that its zones move to.
+    pub taken: Option<Mark>,
+    /// The newest that all of it had.
+    pub completed: Option<Mark>,
+    /// The newest of which too many failed.
+    pub failed: Option<Mark>,
+}
+
+/// A release, and when something became of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Mark {
+    pub release: u64,
+    pub at: Timestamp,
+}
+
+/// Why something moved on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Evidence {
+    pub at: Timestamp,
+    pub stage: String,
+    pub release: u64,
+    pub advance: Advance,
+    /// What it was decided by, in few words.
+    pub because: String,
+    /// Of all that was known of the zones of the stage: the same for the same.
+    pub digest: String,
+}
+
+/// What moved on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Advance {
+    Taken,
+    /// These zones were let in.
+    Admitted(Vec<String>),
+    Completed,
+    Failed(Vec<String>),
+    /// These lost their places.
+    Deferred(Vec<String>),
+}
+
+/// So much evidence is kept with the policy.
+pub(crate) const EVIDENCE: usize = 24;
+/// So many zones are named in it.
+const NAMED: usize = 64;
+
+// === impl Target ===
+
+impl fmt::Display for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}{}", self.release, self.class)
+    }
+}
+
+impl FromStr for Target {
+    type Err = ();
+
+    /// `5`, or `5+0+2` with the overrides.
+    fn from_str(text: &str) -> Result<Self, ()> {
+        let mut parts = text.split('+');
+        let release = parts.next().and_then(|release| release.parse().ok());
+        let mut class = Class::default();
+        for part in parts {
+            class.add(part.parse().map_err(|_| ())?)?;
+        }
+        let release = release.ok_or(())?;
+        Ok(Self { release, class })
+    }
+}
+
+// === impl Class ===
+
+impl Class {
+    /// More overrides than this cannot be told apart.
+    pub const MOST: usize = 64;
+
+    /// Of the places of the overrides that apply.
+    pub fn of(places: impl IntoIterator<Item = usize>) -> Self {
+        let mut class = Self::default();
+        for place in places {
+            // A policy with more is refused.
+            let _ = class.add(place);
+        }
+        class
+    }
+
+    fn add(&mut self, place: usize) -> Result<(), ()> {
+        if place >= Self::MOST {
+            return Err(());
+        }
+        self.0 |= 1 << place;
+        Ok(())
+    }
+
+    pub fn places(self) -> impl Iterator<Item = usize> {
+        (0..Self::MOST).filter(move |place| self.0 & (1 << place) != 0)
+    }
+}
+
+impl fmt::Display for Class {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.places().try_for_each(|place| write!(f, "+{place}"))
+    }
+}
+
+// === impl Record ===
+
+impl Record {
+    /// As it is written in the status of a policy: zones that stand alike together.
+    pub fn write(&self) -> Json {
+        let mut alike: BTreeMap<(Target, Phase, Option<Timestamp>), Vec<&str>> = BTreeMap::new();
+        let mut last: BTreeMap<Target, Timestamp> = BTreeMap::new();
+        for (zone, one) in &self.zones {
+            // When each of those arrived that did is nobody's business any more.
+            let at = match one.phase {
+                Phase::Arrived | Phase::Started => {
+                    let last = last.entry(one.target).or_insert(one.at);
+                    *last = one.at.max(*last);
+                    None
+                }
+                Phase::Admitted | Phase::Deferred => Some(one.at),
+            };
+            let key = (one.target, one.phase, at);
+            alike.entry(key).or_default().push(zone);
+        }
+        let zones = alike.into_iter().map(|((target, phase, at), zones)| {
+            let at = at.or_else(|| last.get(&target).copied());
+            json!({
+                "release": target.to_string(),
+                "phase": phase.to_string(),
+                "at": at.map(|at| at.to_string()),
+                "zones": sets::write(zones),
+            })
+        });
+        let stages = self.stages.iter().map(|(name, one)| one.write(name));
+        let evidence = self.evidence.iter().map(Evidence::write);
+        json!({
+            "zones": zones.collect::<Vec<_>>(),
+            "stages": stages.collect::<Vec<_>>(),
+            "evidence": evidence.collect::<Vec<_>>(),
+        })
+    }
+
+    /// Of what was written. Nothing if somebody else wrote it.
+    pub fn read(written: &Json) -> Option<Self> {
+        let list = |field: &str| written[field].as_array().into_iter().flatten();
+        let mut record = Self::default();
+        for group in list("zones") {
+            let admitted = Admitted {
+                target: group["release"].as_str()?.parse().ok()?,
+                at: Timestamp::parse(group["at"].as_str()?)?,
+                phase: group["phase"].as_str()?.parse().ok()?,
+            };
+            let names = sets::read(group["zones"].as_str()?)?;
+            record
+                .zones
+                .extend(names.into_iter().map(|name| (name, admitted)));
+        }
+        for stage in list("stages") {
+            let name = stage["name"].as_str()?.to_owned();
+            record.stages.insert(name, Progress::read(stage)?);
+        }
+        for one in list("evidence") {
+            record.evidence.push(Evidence::read(one)?);
+        }
+        Some(record)
+    }
+
+    pub(crate) fn note(&mut self, evidence: Evidence) {
+        self.evidence.push(evidence);
+        let surplus = self.evidence.len().saturating_sub(EVIDENCE);
+        self.evidence.drain(..surplus);
+    }
+}
+
+// === impl Phase ===
+
+const PHASES: [(Phase, &str); 4] = [
+    (Phase::Started, "Started"),
+    (Phase::Admitted, "Admitted"),
+    (Phase::Arrived, "Arrived"),
+    (Phase::Deferred, "Deferred"),
+];
+
+impl fmt::Display for Phase {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let named = PHASES.iter().find(|(phase, _)| phase == self);
+        f.write_str(named.map_or("", |(_, name)| name))
+    }
+}
+
+impl FromStr for Phase {
+    type Err = ();
+
+    fn from_str(text: &str) -> Result<Self, ()> {
+        let phase = PHASES.iter().find(|(_, name)| *name == text);
+        phase.map(|(phase, _)| *phase).ok_or(())
+    }
+}
+
+// === impl Progress ===
+
+impl Progress {
+    fn marks(&self) -> [(&'static str, Option<Mark>); 3] {
+        [
+            ("taken", self.taken),
+            ("completed", self.completed),
+            ("failed", self.failed),
+        ]
+    }
+
+    fn write(&self, name: &str) -> Json {
+        let mut written = Map::new();
+        written.insert("name".to_owned(), name.into());
+        for (field, mark) in self.marks() {
+            if let Some(Mark { release, at }) = mark {
+                let mark = json!({"release": release, "at": at.to_string()});
+                written.insert(field.to_owned(), mark);
+            }
+        }
+        Json::Object(written)
+    }
+
+    fn read(stage: &Json) -> Option<Self> {
+        let mark = |field: &str| match &stage[field] {
+            Json::Null => Some(None),
+            mark => Some(Some(Mark {
+                release: mark["release"].as_u64()?,
+                at: Timestamp::parse(mark["at"].as_str()?)?,
+            })),
+        };
+        Some(Self {
+            taken: mark("taken")?,
+            completed: mark("completed")?,
+            failed: mark("failed")?,
+        })
+    }
+}
+
+// === impl Evidence ===
+
+impl Evidence {
+    fn write(&self) -> Json {
+        let (what, zones) = self.advance.parts();
+        let named = zones.iter().take(NAMED).map(String::as_str);
+        json!({
+            "at": self.at.to_string(),
+            "stage": self.stage,
+            "release": self.release,
+            "advance": what,
+            "zones": sets::write(named),
+            "more": zones.len().saturating_sub(NAMED),
+            "because": self.because,
+            "digest": self.digest,
+        })
+    }
+
+    fn read(written: &Json) -> Option<Self> {
+        let text = |field: &str| written[field].as_str().map(str::to_owned);
+        let zones = sets::read(written["zones"].as_str()?)?;
+        Some(Self {
+            at: Timestamp::parse(written["at"].as_str()?)?,
+            stage: text("stage")?,
+            release: written["release"].as_u64()?,
+            advance: Advance::of(written["advance"].as_str()?, zones.into_iter().collect())?,
+            because: text("because")?,
+            digest: text("digest")?,
+        })
+    }
+}
+
+// === impl Advance ===
+
+impl Advance {
+    fn parts(&self) -> (&'static str, &[String]) {
+        match self {
+            Self::Taken => ("Taken", &[]),
+            Self::Admitted(zones) => ("Admitted", zones),
+            Self::Completed => ("Completed", &[]),
+            Self::Failed(zones) => ("Failed", zones),
+            Self::Deferred(zones) => ("Deferred", zones),
+        }
+    }
+
+    fn of(what: &str, zones: Vec<String>) -> Option<Self> {
+        Some(match what {
+            "Taken" => Self::Taken,
+            "Admitted" => Self::Admitted(zones),
+            "Completed" => Self::Completed,
+            "Failed" => Self::Failed(zones),
+            "Deferred" => Self::Deferred(zones),
+            _ => return None,
+        })
+    }
+}
+
+impl fmt::Display for Advance {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (what, zones) = self.parts();
+        f.write_str(&what.to_lowercase())?;
+        match zones.is_empty() {
+            true => Ok(()),
+            false => write!(f, " {}", sets::write(zones.iter().map(String::as_str))),
+        }
+    }
+}

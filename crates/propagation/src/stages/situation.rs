@@ -1,0 +1,107 @@
+//! All that a decision is made of, beside the policy.
+
+use deltaplane_api::selector::LabelSelector;
+use deltaplane_expr::Timestamp;
+use serde_json::{Map, Value as Json};
+
+use super::record::{Class, Record, Target};
+use crate::subject::Hold;
+
+/// What is known at one moment.
+#[derive(Clone, Copy, Debug)]
+pub struct Situation<'a> {
+    /// All that may still matter, by their numbers.
+    pub releases: &'a [Release],
+    pub record: &'a Record,
+    /// The zones that the policy selects, each once.
+    pub zones: &'a [Zone<'a>],
+    pub approvals: &'a [Approved],
+    /// Failures of this release, and of those before it, are to be forgiven.
+    pub resumed: Option<u64>,
+    pub now: Timestamp,
+}
+
+/// A release, as far as decisions are about it.
+#[derive(Clone, Debug)]
+pub struct Release {
+    pub number: u64,
+    /// Who changed what is new in it.
+    pub authors: Vec<String>,
+    /// The release whose content it brings back.
+    pub restores: Option<u64>,
+    /// Where its overrides apply.
+    pub overrides: Vec<LabelSelector>,
+    /// How many objects it takes away, with what goes along, and of how many.
+    pub removes: (u64, u64),
+    /// What expressions see of it.
+    pub data: Json,
+}
+
+/// A zone that a policy selects.
+#[derive(Clone, Copy, Debug)]
+pub struct Zone<'a> {
+    pub name: &'a str,
+    pub object: &'a Map<String, Json>,
+    pub link: Link,
+    pub hold: Hold,
+    /// When it is not held any more, if that is known.
+    pub released_at: Option<Timestamp>,
+    pub report: Option<ZoneReport<'a>>,
+}
+
+/// Whether a zone can be reached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Link {
+    Connected { since: Timestamp },
+    Lost { since: Timestamp },
+}
+
+/// How a zone fares with what it was admitted to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ZoneReport<'a> {
+    /// With what exactly.
+    pub at: Target,
+    pub state: State<'a>,
+}
+
+/// How far a zone is, with the first reason where there are several.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State<'a> {
+    /// It has not acknowledged all of it.
+    Delivering { reason: &'a str },
+    /// It did not take something.
+    Rejected { reason: &'a str },
+    /// It acknowledged all of it, exactly, and not all is ready.
+    Waiting { reason: &'a str },
+    Failed { reason: &'a str },
+    /// It acknowledged all of it, exactly, and has nothing that could show whether it works.
+    NoEvidence { reason: &'a str },
+    Ready { since: Timestamp },
+}
+
+/// A person's yes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Approved {
+    /// To which stage it may go; nothing for what it takes away.
+    pub stage: Option<String>,
+    pub release: u64,
+    pub by: String,
+}
+
+// === impl Release ===
+
+impl Release {
+    /// Which overrides apply to a zone with these labels.
+    pub fn class(&self, zone: &Map<String, Json>) -> Class {
+        let all = self.overrides.iter().enumerate();
+        let apply = all.filter(|(_, selector)| selects(selector, zone));
+        Class::of(apply.map(|(place, _)| place))
+    }
+}
+
+/// Whether a selector is for an object with these labels.
+pub(crate) fn selects(selector: &LabelSelector, object: &Map<String, Json>) -> bool {
+    let metadata = object.get("metadata");
+    let labels = metadata.and_then(|metadata| metadata.get("labels"));
+    selector.matches(|key| labels?.get(key)?.as_str())
+}

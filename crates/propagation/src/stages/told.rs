@@ -1,0 +1,152 @@
+//! What is said of a stage: how far it is, and what it waits for.
+
+use std::fmt;
+
+use deltaplane_expr::Timestamp;
+
+use crate::rollout::Counts;
+use crate::verdict::Verdict;
+
+/// How a stage stands, once what was decided is done.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StageTold {
+    pub name: String,
+    /// The release that its zones move to.
+    pub release: Option<u64>,
+    pub completed: Option<u64>,
+    pub counts: Counted,
+    /// What it waits for, what matters most first.
+    pub waiting: Vec<Waiting>,
+}
+
+/// How many zones of a stage stand how.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counted {
+    pub moving: Counts,
+    /// Away for so long that nobody waits for them.
+    pub deferred: usize,
+    /// Away for now.
+    pub offline: usize,
+    /// At a later release than the stage, because they came from another one.
+    pub ahead: usize,
+}
+
+/// Why something is not further. Each is said with what it is about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Waiting {
+    /// Nothing was released yet, or nothing that passed the stage before.
+    Release { after: Option<String> },
+    Paused { what: String },
+    Approval { release: u64, refused: Option<String> },
+    /// A release takes away more than it may without approval.
+    Deletions { release: u64, removes: u64, may: u64 },
+    /// A newer release waits until the stage is done with this one.
+    Queued { release: u64, behind: u64 },
+    /// Too many failed.
+    Failed { release: u64, failed: usize, may: usize },
+    /// Why a zone failed.
+    Zone { zone: String, reason: String, failed: bool },
+    Gate { zone: String, verdict: Verdict },
+    Offline { zone: String, since: Timestamp },
+    Held { zone: String },
+    /// Nothing shows that the release works.
+    NoEvidence { reason: String },
+    Soak { until: Timestamp },
+}
+
+// === impl Waiting ===
+
+impl Waiting {
+    /// For conditions.
+    pub fn reason(&self) -> &'static str {
+        match self {
+            Self::Release { .. } => "NothingReleased",
+            Self::Paused { .. } => "Paused",
+            Self::Approval { .. } => "ApprovalRequired",
+            Self::Deletions { .. } => "DeletionBudgetExceeded",
+            Self::Queued { .. } => "Queued",
+            Self::Failed { .. } => "TooManyFailures",
+            Self::Zone { failed: true, .. } => "ZoneFailed",
+            Self::Zone { failed: false, .. } => "ZoneNotReady",
+            Self::Gate { verdict, .. } => verdict.reason(),
+            Self::Offline { .. } => "ZoneOffline",
+            Self::Held { .. } => "ZoneHeld",
+            Self::NoEvidence { .. } => "NoEvidence",
+            Self::Soak { .. } => "Soaking",
+        }
+    }
+}
+
+impl fmt::Display for Waiting {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Release { after: None } => f.write_str("nothing was released yet"),
+            Self::Release { after: Some(stage) } => {
+                write!(f, "no release has completed stage {stage} yet")
+            }
+            Self::Paused { what } => write!(f, "{what} is paused"),
+            Self::Approval { release, refused } => {
+                write!(f, "release {release} needs approval")?;
+                match refused {
+                    Some(by) => write!(f, " by somebody else than {by}, who authored it"),
+                    None => Ok(()),
+                }
+            }
+            Self::Deletions {
+                release,
+                removes,
+                may,
+            } => write!(
+                f,
+                "release {release} takes away {removes} objects, and {may} may go without approval"
+            ),
+            Self::Queued { release, behind } => {
+                write!(f, "release {release} waits until the stage is done with {behind}")
+            }
+            Self::Failed {
+                release,
+                failed,
+                may,
+            } => write!(
+                f,
+                "release {release} failed in {failed} zones, and {may} may fail"
+            ),
+            Self::Zone { zone, reason, .. } => write!(f, "{zone}: {reason}"),
+            Self::Gate { zone, verdict } => write!(f, "{zone}: the gate is {verdict}"),
+            Self::Offline { zone, since } => write!(f, "{zone} is offline since {since}"),
+            Self::Held { zone } => write!(f, "{zone} is held"),
+            Self::NoEvidence { reason } => write!(f, "nothing shows that it works: {reason}"),
+            Self::Soak { until } => write!(f, "soaking until {until}"),
+        }
+    }
+}
+
+impl fmt::Display for Counted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.moving)?;
+        for (count, name) in [
+            (self.deferred, "deferred"),
+            (self.offline, "offline"),
+            (self.ahead, "ahead"),
+        ] {
+            if count > 0 {
+                write!(f, ", {count} {name}")?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for StageTold {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let release = self.release.map(|release| release.to_string());
+        let release = release.as_deref().unwrap_or("-");
+        write!(f, "{} at {release}: {}", self.name, self.counts)?;
+        if let Some(completed) = self.completed {
+            write!(f, "; completed {completed}")?;
+        }
+        self.waiting
+            .iter()
+            .try_for_each(|one| write!(f, "\n  {one}"))
+    }
+}
