@@ -21,7 +21,7 @@ use crate::openings::Openings;
 use governed::{Move, Moves, Outline, Policy, Tally};
 use log::{Logged, Was, What};
 
-pub use governed::{Governed, Place, Placement, PolicyId, Slot};
+pub use governed::{Absent, Governed, Place, Placement, PolicyId, Slot};
 pub use log::Concerned;
 pub use reader::Reader;
 
@@ -424,7 +424,9 @@ impl Entry {
     pub fn is_for_anybody(&self) -> bool {
         match self {
             Self::Shared { audience, .. } => !matches!(audience, Audience::Nobody(_)),
-            Self::Governed(governed) => !governed.slots.is_empty(),
+            Self::Governed(governed) => {
+                !governed.slots.is_empty() || governed.absent == Absent::Frozen
+            }
         }
     }
 }

@@ -17,8 +17,8 @@ mod sending;
 mod shared;
 
 pub use catalog::{
-    Audience, Catalog, Concerned, Edit, Entry, Governed, Place, Placement, PolicyId, Reader, Slot,
-    definitions, namespaces,
+    Absent, Audience, Catalog, Concerned, Edit, Entry, Governed, Place, Placement, PolicyId,
+    Reader, Slot, definitions, namespaces,
 };
 pub use mirror::{Held, Mirror, MirrorConfig, Stamp, Told, served_version};
 pub use openings::Openings;

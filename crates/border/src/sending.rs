@@ -175,6 +175,16 @@ impl Sending {
         (self.progress.subscribe(), changes)
     }
 
+    /// How often the reader said something.
+    pub fn progress(&self) -> u64 {
+        *self.progress.borrow()
+    }
+
+    /// Woken when the reader said something.
+    pub fn said(&self) -> watch::Receiver<u64> {
+        self.progress.subscribe()
+    }
+
     /// What was sent since the stream began.
     pub fn sent(&self) -> Sent {
         self.state.lock().sent

@@ -6,6 +6,7 @@
 //! - [`garbage`]: objects and their owners
 //! - [`graphs`]: definitions of graphs, and their instances
 //! - [`namespaces`]: the end of namespaces
+//! - [`policies`]: releases that go from zone to zone
 //! - [`roles`]: roles that gather others' rules
 //! - [`simulator`]: workloads that seem to run where nothing runs them
 //!
@@ -36,6 +37,7 @@ pub mod events;
 pub mod garbage;
 pub mod graphs;
 pub mod namespaces;
+pub mod policies;
 mod queue;
 pub mod roles;
 pub mod simulator;

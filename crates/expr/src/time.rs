@@ -3,6 +3,7 @@
 mod turn;
 
 use std::fmt;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use jiff::tz::{TimeZone, TimeZoneDatabase};
 
@@ -51,6 +52,22 @@ impl Timestamp {
     pub fn new(seconds: i64, nanos: u32) -> Option<Self> {
         let fits = (MIN..=MAX).contains(&seconds) && i64::from(nanos) < SECOND;
         fits.then_some(Self { seconds, nanos })
+    }
+
+    /// Of the system's time; what was before 1970 is taken for its beginning.
+    pub fn from_system(time: SystemTime) -> Self {
+        let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
+        let seconds = i64::try_from(since.as_secs()).unwrap_or(MAX).min(MAX);
+        Self {
+            seconds,
+            nanos: since.subsec_nanos(),
+        }
+    }
+
+    /// As the system has it; nothing before 1970.
+    pub fn to_system(self) -> SystemTime {
+        let seconds = u64::try_from(self.seconds).unwrap_or(0);
+        UNIX_EPOCH + std::time::Duration::new(seconds, self.nanos)
     }
 
     pub fn seconds(self) -> i64 {

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
+use std::time::SystemTime;
 
 use deltaplane_border::{Catalog, Reader, Shared};
 use deltaplane_client::Pace;
@@ -12,6 +13,7 @@ use kube::Client;
 use parking_lot::{Mutex, RwLock};
 use tokio::sync::watch;
 
+use crate::governing::{Contents, Governing, Reports};
 use crate::known::Known;
 use crate::lineage;
 use crate::projector::{FromZones, Outlets, Projector};
@@ -38,6 +40,12 @@ pub(crate) struct Inner {
     pub(crate) catalog: Arc<Shared>,
     pub(crate) known: watch::Receiver<Arc<Known>>,
     pub(crate) from_zones: Arc<RwLock<FromZones>>,
+    pub(crate) governing: Arc<Mutex<Governing>>,
+    pub(crate) reports: Mutex<Reports>,
+    /// Counts what concerns policies.
+    pub(crate) stirred: watch::Sender<u64>,
+    /// When this process began.
+    pub(crate) began: SystemTime,
     pub(crate) zones: Mutex<Zones>,
     pub(crate) readiness: Arc<Readiness>,
     /// Counts the sessions that were opened.
@@ -82,10 +90,15 @@ impl Fleet {
         let catalog = Arc::new(Shared::new(catalog));
         let (sender, known) = watch::channel(Arc::default());
         let from_zones = Arc::new(RwLock::default());
+        let contents = Contents::new(store.clone());
+        let governing = Arc::new(Mutex::new(Governing::new(contents)));
+        let stirred = watch::Sender::new(0);
         let outlets = Outlets {
             catalog: catalog.clone(),
             known: sender,
             from_zones: Arc::clone(&from_zones),
+            governing: Arc::clone(&governing),
+            stirred: stirred.clone(),
         };
         let mut projector = Projector::new(store.clone(), clock.clone(), outlets);
         let watch = projector.load().await;
@@ -93,6 +106,10 @@ impl Fleet {
         catalog.change(Vec::new(), 0, Catalog::settle);
         tasks.spawn("projector", |stop| projector.run(watch, stop));
         Ok(Self(Arc::new(Inner {
+            governing,
+            reports: Mutex::default(),
+            stirred,
+            began: clock.now(),
             store,
             clock,
             product,
@@ -115,6 +132,11 @@ impl Fleet {
         let fleet = self.clone();
         tasks.spawn("zone admission", |stop: Stop| async move {
             stop.unless(fleet.dismiss()).await;
+        });
+        let fleet = self.clone();
+        tasks.spawn("zone questions", |stop: Stop| async move {
+            let ask = fleet.ask_zones(stop.clone());
+            futures::join!(ask, fleet.hear(stop));
         });
         let fleet = self.clone();
         let pace = Pace::system();

@@ -8,6 +8,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 mod definitions;
+mod policies;
 
 pub use definitions::definitions;
 

@@ -10,11 +10,13 @@
 
 mod endpoints;
 mod fleet;
+mod governing;
 pub mod kinds;
 mod known;
 mod leaving;
 mod lineage;
 mod ownership;
+mod policing;
 mod projector;
 pub mod readiness;
 mod rules;
@@ -24,10 +26,12 @@ mod uploaded;
 
 pub use endpoints::{KindOrigins, ObjectZones, ZonePropagated, ZoneSync};
 pub use fleet::{Fleet, FleetConfig, FleetError};
+pub use governing::{ContentsError, DraftError};
 pub use kinds::{SYNC_USER, synced_kinds};
 pub use known::Known;
 pub use lineage::{LineageError, open as open_lineage};
 pub use ownership::Ownership;
+pub use policing::Policing;
 pub use readiness::Readiness;
 pub use rules::follow_definitions;
 pub use session::{HandshakeError, Peer, Session};

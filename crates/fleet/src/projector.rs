@@ -5,6 +5,7 @@
 
 mod batch;
 mod place;
+mod policies;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -18,10 +19,11 @@ use deltaplane_store::{
 use deltaplane_sync::{
     COMPUTED_FIELDS, Computed, ORIGIN, ObjectName, SyncKind, Withdrawal, ZoneName,
 };
-use parking_lot::RwLock;
+use parking_lot::{Mutex, RwLock};
 use serde_json::Value;
 use tokio::sync::watch;
 
+use crate::governing::{Entries, Governing};
 use crate::kinds::{APPROVED, GROUP, SyncedKind, TENANT, TOKEN, is_everywhere, synced_kinds};
 use crate::known::{Known, ZoneEntry};
 
@@ -44,6 +46,11 @@ pub(crate) struct Projector {
     used: BTreeMap<String, u64>,
     /// The last approval of each zone, and when it was seen.
     approvals: BTreeMap<ZoneName, (u64, Duration)>,
+    governing: Arc<Mutex<Governing>>,
+    /// What the catalog has of each policy.
+    governed: BTreeMap<String, Entries>,
+    /// Counts what concerns policies.
+    stirred: watch::Sender<u64>,
 }
 
 /// Where a projector puts what it finds.
@@ -51,6 +58,8 @@ pub(crate) struct Outlets {
     pub(crate) catalog: Arc<Shared>,
     pub(crate) known: watch::Sender<Arc<Known>>,
     pub(crate) from_zones: Arc<RwLock<FromZones>>,
+    pub(crate) governing: Arc<Mutex<Governing>>,
+    pub(crate) stirred: watch::Sender<u64>,
 }
 
 /// Why the log cannot be read.
@@ -68,6 +77,9 @@ pub(crate) enum ProjectorError {
 const BATCH: usize = 1024;
 const ZONES: &str = "fleet.deltaplane.io/zones";
 const KINDS: &str = "fleet.deltaplane.io/syncedkinds";
+const POLICIES: &str = "fleet.deltaplane.io/propagationpolicies";
+const RELEASES: &str = "fleet.deltaplane.io/releases";
+const APPROVALS: &str = "fleet.deltaplane.io/approvals";
 const DEFINITIONS: &str = "apiextensions.k8s.io/customresourcedefinitions";
 const NAMESPACES: &str = "namespaces";
 
@@ -85,6 +97,9 @@ impl Projector {
             synced: BTreeMap::new(),
             used: BTreeMap::new(),
             approvals: BTreeMap::new(),
+            governing: outlets.governing,
+            governed: BTreeMap::new(),
+            stirred: outlets.stirred,
         }
     }
 
@@ -103,6 +118,7 @@ impl Projector {
         for object in self.list(DEFINITIONS, at).await? {
             self.computed(&object, true);
         }
+        self.load_policies(at).await?;
         let kinds = self.list(KINDS, at).await?;
         let named: BTreeSet<String> = kinds.iter().map(|kind| kind.key().name().into()).collect();
         let before: Vec<String> = self.synced.keys().cloned().collect();
@@ -114,6 +130,7 @@ impl Projector {
         for object in kinds {
             self.synced_kind(&mut batch, (&object, true), at).await?;
         }
+        self.govern(&mut batch, at).await?;
         self.publish(batch, at);
         Ok(self.store.watch(Scope::everything(), at)?)
     }
@@ -130,6 +147,7 @@ impl Projector {
                     for event in &events.events {
                         self.event(&mut batch, event).await?;
                     }
+                    self.govern(&mut batch, events.revision).await?;
                     self.publish(batch, events.revision);
                 }
                 Err(WatchError::Resync { .. }) => {
@@ -155,6 +173,7 @@ impl Projector {
             kinds,
             from_zones,
             knows_more,
+            stirs,
             ..
         } = batch;
         self.known.at = at.get();
@@ -172,12 +191,16 @@ impl Projector {
         if knows_more {
             self.published.send_replace(Arc::new(self.known.clone()));
         }
+        let stirs = !edits.is_empty() || knows_more || stirs;
         // Last: who waits for the revision finds the rest.
         self.catalog.change(edits, at.get(), |catalog| {
             for change in kinds {
                 change.apply(catalog);
             }
         });
+        if stirs {
+            self.stirred.send_modify(|stirred| *stirred += 1);
+        }
     }
 
     async fn list(&self, collection: &str, at: Revision) -> Result<Vec<Arc<Object>>, ReadError> {
@@ -194,7 +217,10 @@ impl Projector {
         match key.resource() {
             // Every zone that comes or goes has its status written. What is known is copied for
             // all to see, and wakes every session: only when it changed.
-            ZONES => batch.knows_more |= self.zone(object, there),
+            ZONES => {
+                batch.knows_more |= self.zone(object, there);
+                batch.stirs = true;
+            }
             KINDS => {
                 let at = object.revision();
                 self.synced_kind(batch, (object, there), at).await?;
@@ -205,6 +231,7 @@ impl Projector {
                 self.definition(batch, (object, there), object.revision());
             }
             NAMESPACES => self.namespace(batch, (object, there), object.revision()),
+            POLICIES | RELEASES | APPROVALS => self.policy(batch, (object, there)).await?,
             collection => {
                 let at = object.revision();
                 self.object(batch, collection, (object, there), at).await?;
@@ -232,6 +259,7 @@ impl Projector {
             return false;
         };
         let value: Value = serde_json::from_slice(object.bytes()).unwrap_or_default();
+        self.place_zone(&name, value.as_object().filter(|_| there));
         let spec = match value.get("spec") {
             Some(spec) => serde_json::from_value(spec.clone()),
             None => serde_json::from_value(Value::Object(serde_json::Map::new())),
@@ -336,6 +364,9 @@ impl Projector {
         }
         for name in gone {
             let was = batch.is_wanted(&kind, &name);
+            if self.is_kept((kind.clone(), name.clone()), at) {
+                continue;
+            }
             batch.remove(&kind, &name, at);
             if self.count(name.namespace(), was, false) {
                 self.namespace_of(batch, name.namespace(), at).await?;
@@ -377,6 +408,7 @@ impl Projector {
         }
         batch.retire(gone.kind.clone(), gone.withdrawal());
         self.tell_what_stays(&gone);
+        self.governing.lock().forget_kind(&gone.kind, at.get());
         for name in self.entries(&gone.kind) {
             let was_wanted = batch.is_wanted(&gone.kind, &name);
             batch.remove(&gone.kind, &name, at);
@@ -425,7 +457,16 @@ impl Projector {
         match there {
             true => {
                 let value: Value = serde_json::from_slice(object.bytes()).unwrap_or_default();
-                batch.put(&kind, &value, at, |value| place::audience(synced, value));
+                let audience = place::audience(synced, &value);
+                if self.is_governed((&kind, &name), &value, &audience, at) {
+                    batch.stirs = true;
+                    return Ok(());
+                }
+                batch.put(&kind, &value, at, |_| audience);
+            }
+            false if self.is_kept((kind.clone(), name.clone()), at) => {
+                batch.stirs = true;
+                return Ok(());
             }
             false => batch.remove(&kind, &name, at),
         }

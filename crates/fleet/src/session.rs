@@ -294,6 +294,7 @@ impl Fleet {
         S: Stream<Item = Result<Request, ProtocolError>>,
     {
         session.open.store(true, Ordering::Release);
+        self.stir();
         self.inner().opened.send_modify(|opened| *opened += 1);
         self.note(session, None);
         let ended = session.ended();
@@ -303,9 +304,11 @@ impl Fleet {
         let sent = tokio::select! {
             sent = session.sending.run(requests, out, &ended) => sent,
             () = self.approve(session) => Ok(()),
+            () = self.listen(session) => Ok(()),
         };
         *session.lost.lock() = Some(self.inner().clock.now());
         session.open.store(false, Ordering::Release);
+        self.stir();
         let is_last = self
             .inner()
             .zones

@@ -8,6 +8,7 @@
 
 mod columns;
 mod grpc;
+mod policies;
 mod query;
 mod tokens;
 mod zones;
@@ -24,8 +25,8 @@ use deltaplane_controllers::Context;
 use deltaplane_controllers::graphs::{self, Mode, Running};
 use deltaplane_fleet::kinds::CONTROLLERS;
 use deltaplane_fleet::{
-    Fleet, FleetConfig, FleetError, KindOrigins, ObjectZones, Ownership, SYNC_USER, ZonePropagated,
-    ZoneSync, kinds,
+    Fleet, FleetConfig, FleetError, KindOrigins, ObjectZones, Ownership, Policing, SYNC_USER,
+    ZonePropagated, ZoneSync, kinds,
 };
 use deltaplane_plane::{Extensions, Opened, Plane, PlaneConfig, PlaneError, Role};
 use deltaplane_runtime::identity::{KeyError, ZoneTokens};
@@ -37,6 +38,7 @@ use serde_json::{Value, json};
 
 use columns::ZonesColumn;
 use grpc::{Issuer, SyncRoute};
+use policies::Facts;
 use query::Channels;
 use tokens::ZoneToken;
 use zones::{Asking, ZonesRoute};
@@ -122,7 +124,7 @@ impl Hub {
         let token = Arc::new(ZoneToken::new(tokens, &opened, fleet.clone()));
         let ownership = Ownership::at_hub(fleet.known(), fleet.catalog().clone());
         let extensions = Extensions {
-            admission: vec![Arc::new(ownership)],
+            admission: vec![Arc::new(ownership), Arc::new(Policing(fleet.clone()))],
             subresources: vec![
                 Arc::new(ObjectZones(fleet.clone())),
                 Arc::new(ZoneSync(fleet.clone())),
@@ -150,10 +152,15 @@ impl Hub {
             metrics: graphs::Metrics::default(),
         };
         let group = plane.front().group("graph");
+        let policies = context.clone();
         plane
             .front()
             .spawn("graphs", |stop| graphs::run(context, running, group, stop));
         fleet.attach(sync, controllers, plane.front());
+        let facts = Arc::new(Facts(fleet.clone()));
+        plane.front().spawn("policies", |stop| {
+            deltaplane_controllers::policies::run(policies, facts, stop)
+        });
         Ok(Self {
             plane,
             fleet,

@@ -60,6 +60,8 @@ mod window;
 mod work;
 mod world;
 
+pub use deltaplane_expr::Timestamp;
+
 pub use bound::{Exceeded, InFlight};
 pub use gate::{Gate, GateProblem, GateProblems};
 pub use order::{Order, Unordered};

@@ -15,20 +15,24 @@
 
 mod compiled;
 mod decide;
+mod facts;
 mod members;
 mod problem;
 mod record;
 mod sets;
 mod share;
+mod simulate;
 mod situation;
 mod spec;
 mod told;
 
-pub use compiled::{Approval, Policy, Stage, Targets};
+pub use compiled::{Approval, Object, Policy, Stage, Targets};
 pub use decide::{Effect, Outcome, decide};
+pub use facts::{ContentFacts, Fared, HeadFacts, PolicyFacts, ReportFacts, ZoneFacts};
 pub use problem::Problem;
 pub use record::{Admitted, Advance, Class, Evidence, Mark, Phase, Progress, Record, Target};
 pub use share::Share;
+pub use simulate::{Simulation, Wave, simulate, stuck};
 pub use situation::{Approved, Link, Release, Situation, State, Zone, ZoneReport};
-pub use spec::{NoEvidence, OnFailure, OnNewer, PolicySpec};
+pub use spec::{NoEvidence, OnFailure, OnNewer, PolicySpec, TargetSpec};
 pub use told::{Counted, StageTold, Waiting};

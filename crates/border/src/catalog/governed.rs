@@ -24,10 +24,21 @@ pub struct Slot {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Governed {
     pub policy: PolicyId,
-    /// Its contents. In the slots that are not here there is no such object.
+    /// Its contents.
     pub slots: BTreeMap<Slot, Item>,
+    /// What it means that a slot is not among them.
+    pub absent: Absent,
     /// What zones should do with it that the policy is not for.
     pub withdrawal: Withdrawal,
+}
+
+/// What it means that a release does not have an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Absent {
+    /// There is no such object.
+    Gone,
+    /// It came later, and a later release will have it: what zones have of it stays.
+    Frozen,
 }
 
 /// Where a zone stands with a policy.
@@ -59,6 +70,7 @@ pub(super) struct Policy {
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Outline {
     slots: BTreeMap<Slot, Version>,
+    absent: Absent,
     withdrawal: Withdrawal,
 }
 
@@ -183,6 +195,7 @@ impl Outline {
         let slots = governed.slots.iter();
         Self {
             slots: slots.map(|(slot, item)| (*slot, item.version)).collect(),
+            absent: governed.absent,
             withdrawal: governed.withdrawal,
         }
     }
@@ -192,7 +205,10 @@ impl Outline {
         match spot {
             Spot::At(slot) => match self.slots.get(&slot) {
                 Some(version) => Should::Have(*version),
-                None => Should::Remove,
+                None => match self.absent {
+                    Absent::Gone => Should::Remove,
+                    Absent::Frozen => Should::Wait,
+                },
             },
             Spot::Frozen => Should::Wait,
             Spot::Out => Should::Leave(self.withdrawal),

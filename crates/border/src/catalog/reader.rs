@@ -7,7 +7,7 @@ use deltaplane_sync::{
     Version, View, Withdrawal, ZoneName,
 };
 
-use super::governed::{Governed, PolicyId, Spot};
+use super::governed::{Absent, Governed, PolicyId, Spot};
 use super::{Catalog, Entry, definitions, namespaces};
 
 /// A catalog as one reader sees it: a zone, or the hub.
@@ -41,7 +41,10 @@ impl<'a> Reader<'a> {
         match self.spot(&governed.policy) {
             Spot::At(slot) => match governed.slots.get(&slot) {
                 Some(item) => Presence::Wanted(item.clone()),
-                None => Presence::Gone,
+                None => match governed.absent {
+                    Absent::Gone => Presence::Gone,
+                    Absent::Frozen => Presence::Frozen,
+                },
             },
             Spot::Frozen => Presence::Frozen,
             Spot::Out => Presence::Withdrawn(governed.withdrawal),

@@ -393,22 +393,6 @@ impl PartialEq for Revisions {
     }
 }
 
-/// The time, as expressions have it.
-pub(super) fn timestamp(now: std::time::SystemTime) -> Timestamp {
-    let since = now
-        .duration_since(std::time::UNIX_EPOCH)
-        .unwrap_or_default();
-    let seconds = i64::try_from(since.as_secs()).unwrap_or(i64::MAX);
-    let begin = || Timestamp::parse("1970-01-01T00:00:00Z").expect("a time");
-    Timestamp::new(seconds, since.subsec_nanos()).unwrap_or_else(begin)
-}
-
-/// The time at which to decide again.
-pub(super) fn instant(next: Timestamp) -> std::time::SystemTime {
-    let seconds = u64::try_from(next.seconds()).unwrap_or(0);
-    std::time::UNIX_EPOCH + std::time::Duration::new(seconds, next.nanos())
-}
-
 /// What the definition's status says of a decision.
 fn told(decision: &Decision<i64>, rollout: Rollout<'_>) -> Value {
     let summary = &decision.summary;
@@ -420,7 +404,7 @@ fn told(decision: &Decision<i64>, rollout: Rollout<'_>) -> Value {
     });
     let next = summary
         .next
-        .map(|next| Time::from_system(instant(next)).to_string());
+        .map(|next| Time::from_system(next.to_system()).to_string());
     serde_json::json!({
         "revision": rollout.target,
         "paused": rollout.paused,

@@ -11,6 +11,7 @@ use std::sync::Arc;
 use deltaplane_api::admission::{Admission, is_suspended};
 use deltaplane_client::RequestError;
 use deltaplane_client::request::Refusal;
+use deltaplane_expr::Timestamp;
 use deltaplane_graph::Graph;
 use deltaplane_graph::observed::{ObjectId, Observed};
 use deltaplane_graph::plan::{Apply, Inputs, Instance, Plan, plan};
@@ -140,7 +141,7 @@ impl Pass<'_> {
             observed,
             taken: &|id| subject.foreign(id),
             product: PRODUCT,
-            now: admission::timestamp(subject.context.pace.clock.now()),
+            now: Timestamp::from_system(subject.context.pace.clock.now()),
             frozen: &|id| memory.frozen.get(id).cloned(),
             unsure: &self.hindered.unsure,
             in_flight: &memory.in_flight,
@@ -214,7 +215,7 @@ impl Pass<'_> {
         self.lost = self.lost.or(deleted.lost);
         self.note(plan);
         if let Some(next) = plan.next {
-            let at = admission::instant(next);
+            let at = next.to_system();
             subject.passes.look_again(subject.uid(), at);
         }
         let ended = Ended::Planned {
@@ -234,7 +235,7 @@ impl Pass<'_> {
     }
 
     fn note(&self, plan: &Plan) {
-        let now = admission::timestamp(self.subject.context.pace.clock.now());
+        let now = Timestamp::from_system(self.subject.context.pace.clock.now());
         let wrong = report::is_wrong(plan, &self.hindered);
         let health = match (plan.is_ready(), wrong) {
             (_, true) => Health::Failed,

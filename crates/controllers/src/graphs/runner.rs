@@ -12,6 +12,7 @@ use std::time::SystemTime;
 
 use deltaplane_api::admission::{Admission, Stage};
 use deltaplane_client::{Cache, Discovery, Feed, Item, ObjectKey, Query, Resource};
+use deltaplane_expr::Timestamp;
 use deltaplane_graph::Graph;
 use futures::StreamExt;
 use serde_json::Value;
@@ -244,7 +245,7 @@ impl Runner {
                 passed: passed.get(json["metadata"]["uid"].as_str().unwrap_or_default()),
             })
             .collect();
-        let now = admission::timestamp(self.given.context.pace.clock.now());
+        let now = Timestamp::from_system(self.given.context.pace.clock.now());
         let rollout = Rollout {
             target,
             revisions: &serving.revisions,
@@ -264,7 +265,7 @@ impl Runner {
             self.telling
                 .tell(context, &serving.definition, decided.told);
         }
-        decided.next.map(admission::instant)
+        decided.next.map(Timestamp::to_system)
     }
 
     /// Whether some may not move at once.

@@ -2,11 +2,17 @@
 
 use serde_json::{Value, json};
 
-use super::{GROUP, VERSION};
+use super::{GROUP, VERSION, policies};
 
 /// All of them.
 pub fn definitions() -> Vec<Value> {
-    vec![zones(), synced_kinds()]
+    vec![
+        zones(),
+        synced_kinds(),
+        policies::policies(),
+        policies::releases(),
+        policies::approvals(),
+    ]
 }
 
 fn zones() -> Value {
@@ -137,7 +143,7 @@ fn synced_kinds() -> Value {
     definition("SyncedKind", "syncedkinds", &schema, &columns)
 }
 
-fn definition(kind: &str, plural: &str, schema: &Value, columns: &Value) -> Value {
+pub(super) fn definition(kind: &str, plural: &str, schema: &Value, columns: &Value) -> Value {
     let has_status = schema["properties"].get("status").is_some();
     let subresources = match has_status {
         true => json!({"status": {}}),

@@ -3,7 +3,9 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use deltaplane_border::{Audience, Catalog, Edit, Entry, Held, Shared};
+use deltaplane_border::{
+    Audience, Catalog, Edit, Entry, Governed, Held, Placement, PolicyId, Shared,
+};
 use deltaplane_store::Revision;
 use deltaplane_sync::{
     Crossing, Item, Mirrored, ObjectName, Origin, Relayed, SyncKind, Withdrawal, ZoneName,
@@ -19,6 +21,8 @@ pub(super) struct Batch {
     pub(super) from_zones: Vec<(ZoneName, SyncKind, ObjectName, Option<Held>)>,
     /// Whether kinds or zones changed.
     pub(super) knows_more: bool,
+    /// Whether something changed that policies are about.
+    pub(super) stirs: bool,
     /// What the catalog will have.
     latest: HashMap<(SyncKind, ObjectName), Option<Entry>>,
 }
@@ -50,6 +54,7 @@ impl Batch {
             kinds: Vec::new(),
             from_zones: Vec::new(),
             knows_more: false,
+            stirs: false,
             latest: HashMap::new(),
         }
     }
@@ -66,6 +71,18 @@ impl Batch {
     pub(super) fn is_wanted(&self, kind: &SyncKind, name: &ObjectName) -> bool {
         let entry = self.entry(kind, name);
         entry.is_some_and(|entry| entry.is_for_anybody())
+    }
+
+    /// Whether it is still this policy that decides about an object.
+    pub(super) fn is_governed_by(
+        &self,
+        (kind, name): &(SyncKind, ObjectName),
+        policy: &str,
+    ) -> bool {
+        match self.entry(kind, name) {
+            Some(Entry::Governed(governed)) => governed.policy.as_str() == policy,
+            Some(Entry::Shared { .. }) | None => false,
+        }
     }
 
     fn entry(&self, kind: &SyncKind, name: &ObjectName) -> Option<Entry> {
@@ -122,6 +139,27 @@ impl Batch {
             audience: audience(object),
         };
         self.set(kind, name, at, Some(entry));
+    }
+
+    /// A policy decides about an object, or has no business with it any more.
+    pub(super) fn govern(
+        &mut self,
+        (kind, name): &(SyncKind, ObjectName),
+        at: Revision,
+        governed: Option<Governed>,
+    ) {
+        self.note_origin(kind, name, None);
+        let becomes = governed.map(|governed| Entry::Governed(Arc::new(governed)));
+        self.set(kind, name.clone(), at, becomes);
+    }
+
+    /// A policy placed zones.
+    pub(super) fn place(&mut self, policy: PolicyId, at: Revision, placement: Option<Placement>) {
+        self.edits.push(Edit::Placed {
+            policy,
+            revision: at.get(),
+            placement,
+        });
     }
 
     /// An object is not there any more.

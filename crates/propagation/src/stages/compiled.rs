@@ -35,13 +35,14 @@ pub struct Policy {
 }
 
 /// Objects that are governed, or that an override is for.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Targets {
     pub group: String,
     pub kind: String,
-    namespace: Option<String>,
     names: BTreeSet<String>,
     selector: LabelSelector,
+    /// The selector as it is written.
+    pub labels: Json,
     pub ready_when: Vec<String>,
 }
 
@@ -159,16 +160,31 @@ pub struct Object<'a> {
 // === impl Targets ===
 
 impl Targets {
+    /// Of what can be read of it: what is wrong is said when a policy is written.
+    pub fn of(specs: &[TargetSpec]) -> Vec<Self> {
+        all_targets("spec.targets", specs, &mut Vec::new())
+    }
+
+    /// As they are written in a policy, or in a release.
+    pub fn read(written: &Json) -> Option<Vec<Self>> {
+        let specs: Vec<TargetSpec> = serde_json::from_value(written.clone()).ok()?;
+        Some(Self::of(&specs))
+    }
+
     pub fn include(&self, object: &Object<'_>) -> bool {
         self.group == object.group
             && self.kind == object.kind
-            && (self.names.is_empty() || self.names.contains(object.name))
-            && (self.namespace.as_deref()).is_none_or(|namespace| namespace == object.namespace)
+            && self.names(object)
             && selects(&self.selector, object.object)
     }
 
+    fn names(&self, object: &Object<'_>) -> bool {
+        let whole = || format!("{}/{}", object.namespace, object.name);
+        self.names.is_empty() || self.names.contains(object.name) || self.names.contains(&whole())
+    }
+
     /// The names that are given, if any are.
-    pub fn names(&self) -> &BTreeSet<String> {
+    pub fn given(&self) -> &BTreeSet<String> {
         &self.names
     }
 }
@@ -187,9 +203,9 @@ fn all_targets(path: &str, specs: &[TargetSpec], problems: &mut Vec<Problem>) ->
         Targets {
             group: spec.group.clone(),
             kind: spec.kind.clone(),
-            namespace: spec.namespace.clone(),
             names: spec.names.iter().cloned().collect(),
             selector: selector(&at, spec.selector.as_ref(), problems),
+            labels: spec.selector.clone().unwrap_or_default(),
             ready_when: spec.ready_when.clone(),
         }
     };
@@ -259,7 +275,13 @@ fn overrides(specs: &[OverrideSpec], problems: &mut Vec<Problem>) -> Vec<Overrid
 }
 
 /// What an override may not change: what an object is called, and what is not the user's.
-const KEPT: [&str; 5] = ["/apiVersion", "/kind", "/metadata/name", "/metadata/namespace", "/status"];
+const KEPT: [&str; 5] = [
+    "/apiVersion",
+    "/kind",
+    "/metadata/name",
+    "/metadata/namespace",
+    "/status",
+];
 
 fn patch_problems(path: &str, patch: &Json) -> Vec<Problem> {
     let Some(operations) = patch.as_array() else {

@@ -18,7 +18,7 @@ pub struct Target {
 
 /// Which overrides of a release apply, by their places in it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Class(u64);
+pub struct Class(u32);
 
 /// All that was decided of a policy.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -130,7 +130,7 @@ impl FromStr for Target {
 
 impl Class {
     /// More overrides than this cannot be told apart.
-    pub const MOST: usize = 64;
+    pub const MOST: usize = 32;
 
     /// Of the places of the overrides that apply.
     pub fn of(places: impl IntoIterator<Item = usize>) -> Self {
@@ -148,6 +148,15 @@ impl Class {
         }
         self.0 |= 1 << place;
         Ok(())
+    }
+
+    /// One bit for each override.
+    pub fn bits(self) -> u32 {
+        self.0
+    }
+
+    pub fn from_bits(bits: u32) -> Self {
+        Self(bits)
     }
 
     pub fn places(self) -> impl Iterator<Item = usize> {

@@ -34,8 +34,7 @@ pub struct TargetSpec {
     #[serde(default)]
     pub group: String,
     pub kind: String,
-    #[serde(default)]
-    pub namespace: Option<String>,
+    /// `name`, in any namespace, or `namespace/name`; all of the kind without it.
     #[serde(default)]
     pub names: Vec<String>,
     #[serde(default)]

@@ -72,7 +72,8 @@ impl Iterator for Occurrences<'_> {
             let place = self.at.as_mut()?;
             if let Some(local) = place.set.get(place.index) {
                 place.index += 1;
-                return Some(local).filter(|local| self.rule.last.is_none_or(|last| *local <= last));
+                return Some(local)
+                    .filter(|local| self.rule.last.is_none_or(|last| *local <= last));
             }
             self.left = self.left.checked_sub(1)?;
             let next = self.rule.period_after(place.period);

@@ -177,7 +177,9 @@ impl Rule {
             Frequency::Daily => period,
             Frequency::Hourly => period.div_euclid(24),
         };
-        MONDAY.checked_add(SignedDuration::from_hours(day * 24)).ok()
+        MONDAY
+            .checked_add(SignedDuration::from_hours(day * 24))
+            .ok()
     }
 
     fn week_offset(&self) -> i64 {

@@ -14,6 +14,7 @@ fn slot(release: u64) -> Slot {
 fn governed(contents: &[(u64, u8)]) -> Option<Entry> {
     let slots = contents.iter();
     Some(Entry::Governed(Arc::new(Governed {
+        absent: Absent::Gone,
         policy: policy(),
         slots: slots.map(|(at, is)| (slot(*at), item(*is))).collect(),
         withdrawal: Withdrawal::Delete,

@@ -1,0 +1,238 @@
+//! Moves releases through the fleet: what is known goes to the one function that decides, and what
+//! it decides is written down, in the status of policies and as releases. It takes effect when the
+//! hub reads it from its log.
+//!
+//! Not here: deciding (`propagation::stages`), knowing zones and content (`fleet`).
+//! Invariants: content is kept before the release that has it is written, and that before anything
+//! is decided about it; a decision is written on what it was made of, or not at all.
+
+mod plan;
+mod status;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use deltaplane_client::{ObjectKey, RequestError, Resource, request};
+use deltaplane_propagation::Timestamp;
+use deltaplane_propagation::stages::PolicyFacts;
+use deltaplane_runtime::Stop;
+use futures::future::BoxFuture;
+use serde_json::{Value, json};
+use tokio::sync::watch;
+
+use crate::Context;
+use plan::{Plan, Wanted, plan};
+
+/// What knows zones and content.
+pub trait Fleet: Send + Sync {
+    /// Woken by what policies are about.
+    fn stirred(&self) -> watch::Receiver<u64>;
+    fn policies(&self) -> Vec<String>;
+    fn look(&self, policy: &str) -> Option<PolicyFacts>;
+    /// The spec of a release, but for its number: of what is there, or of what an older one had.
+    /// All of its content is kept when this returns.
+    fn draft<'a>(
+        &'a self,
+        policy: &'a str,
+        restores: Option<u64>,
+    ) -> BoxFuture<'a, Result<Value, String>>;
+    /// Drops the content that no release has.
+    fn sweep(&self) -> BoxFuture<'_, Result<usize, String>>;
+}
+
+/// Why a policy is looked at again later.
+#[derive(Debug, thiserror::Error)]
+enum PolicyError {
+    #[error("failed to {verb}")]
+    Request {
+        verb: &'static str,
+        source: RequestError,
+    },
+    #[error("failed to put a release together: {0}")]
+    Draft(String),
+    #[error("failed to drop what nobody holds: {0}")]
+    Sweep(String),
+}
+
+/// The group of the kinds.
+const GROUP: &str = "fleet.deltaplane.io";
+const VERSION: &str = "v1alpha1";
+/// What could not be written is tried again after so long.
+const AGAIN: Duration = Duration::from_secs(1);
+
+/// Keeps all policies moving, until told to stop.
+pub async fn run(context: Context, fleet: Arc<dyn Fleet>, stop: Stop) {
+    let mut mover = Mover {
+        context,
+        fleet,
+        written: BTreeMap::new(),
+    };
+    let mut stirred = mover.fleet.stirred();
+    loop {
+        stirred.borrow_and_update();
+        let next = mover.pass().await;
+        let clock = mover.context.pace.clock.clone();
+        tokio::select! {
+            () = stop.wait() => return,
+            changed = stirred.changed() => if changed.is_err() {
+                stop.wait().await;
+                return;
+            },
+            () = clock.sleep_until(next.unwrap_or(UNIX_EPOCH)), if next.is_some() => {}
+        }
+    }
+}
+
+struct Mover {
+    context: Context,
+    fleet: Arc<dyn Fleet>,
+    /// The revisions of policies that were written last: what is known must be that far.
+    written: BTreeMap<String, u64>,
+}
+
+// === impl Mover ===
+
+impl Mover {
+    /// Looks at all policies once. When to look again, if time alone may change something.
+    async fn pass(&mut self) -> Option<SystemTime> {
+        let policies = self.fleet.policies();
+        self.written.retain(|name, _| policies.contains(name));
+        let mut next: Option<SystemTime> = None;
+        for policy in policies {
+            let again = match self.policy(&policy).await {
+                Ok(again) => again,
+                Err(error) => {
+                    let error = &error as &dyn std::error::Error;
+                    tracing::warn!(policy, error, "failed to move a policy on; trying again");
+                    Some(self.context.pace.clock.now() + AGAIN)
+                }
+            };
+            next = next.into_iter().chain(again).min();
+        }
+        next
+    }
+
+    async fn policy(&mut self, name: &str) -> Result<Option<SystemTime>, PolicyError> {
+        let Some(facts) = self.fleet.look(name) else {
+            return Ok(None);
+        };
+        let seen = revision(&facts.object);
+        if self
+            .written
+            .get(name)
+            .is_some_and(|written| seen < *written)
+        {
+            // What was decided has not taken effect yet; it wakes us when it does.
+            return Ok(None);
+        }
+        let now = self.context.pace.clock.now();
+        let Plan {
+            wanted,
+            status,
+            surplus,
+            next,
+        } = plan(&facts, Timestamp::from_system(now));
+        if let Some(wanted) = wanted {
+            self.release(name, &facts, wanted).await?;
+        }
+        if let Some(status) = status {
+            self.tell(name, &facts, status).await?;
+        }
+        if !surplus.is_empty() {
+            self.collect(name, &surplus).await?;
+        }
+        Ok(next.map(Timestamp::to_system))
+    }
+
+    /// Writes a release. It is decided about when it is seen.
+    async fn release(
+        &self,
+        policy: &str,
+        facts: &PolicyFacts,
+        wanted: Wanted,
+    ) -> Result<(), PolicyError> {
+        let draft = self.fleet.draft(policy, wanted.restores).await;
+        let mut spec = draft.map_err(PolicyError::Draft)?;
+        spec["number"] = wanted.number.into();
+        let owner = json!({
+            "apiVersion": format!("{GROUP}/{VERSION}"), "kind": "PropagationPolicy",
+            "name": policy, "uid": facts.object["metadata"]["uid"],
+        });
+        let release = json!({
+            "apiVersion": format!("{GROUP}/{VERSION}"),
+            "kind": "Release",
+            "metadata": {"name": release_name(policy, wanted.number), "ownerReferences": [owner]},
+            "spec": spec,
+        });
+        let path = resource("releases", "Release").collection_path(None);
+        match request::create::<serde::de::IgnoredAny>(&self.context.client, &path, &release).await
+        {
+            // It was written before, and is seen in a moment.
+            Err(error) if !error.is_conflict() => Err(PolicyError::Request {
+                verb: "write a release",
+                source: error,
+            }),
+            Ok(_) | Err(_) => Ok(()),
+        }
+    }
+
+    /// Writes what was decided, on what it was decided by.
+    async fn tell(
+        &mut self,
+        policy: &str,
+        facts: &PolicyFacts,
+        status: Value,
+    ) -> Result<(), PolicyError> {
+        let mut object = Value::clone(&facts.object);
+        object["status"] = status;
+        let key = ObjectKey::cluster(policy);
+        let path = resource("propagationpolicies", "PropagationPolicy").object_path(&key);
+        let path = format!("{path}/status?fieldManager=deltaplane");
+        match request::replace::<Value>(&self.context.client, &path, &object).await {
+            Ok(written) => {
+                self.written.insert(policy.to_owned(), revision(&written));
+                Ok(())
+            }
+            // Somebody wrote it meanwhile: that wakes us.
+            Err(error) if error.is_conflict() || error.is_not_found() => Ok(()),
+            Err(error) => Err(PolicyError::Request {
+                verb: "write what was decided",
+                source: error,
+            }),
+        }
+    }
+
+    /// Releases that nobody may go back to.
+    async fn collect(&self, policy: &str, surplus: &[u64]) -> Result<(), PolicyError> {
+        for number in surplus {
+            let key = ObjectKey::cluster(&release_name(policy, *number));
+            let path = resource("releases", "Release").object_path(&key);
+            match request::delete(&self.context.client, &path, &json!({})).await {
+                Err(error) if !error.is_not_found() => {
+                    return Err(PolicyError::Request {
+                        verb: "delete a release",
+                        source: error,
+                    });
+                }
+                Ok(()) | Err(_) => {}
+            }
+        }
+        self.fleet.sweep().await.map_err(PolicyError::Sweep)?;
+        Ok(())
+    }
+}
+
+fn resource(plural: &str, kind: &str) -> Resource {
+    Resource::cluster(GROUP, VERSION, plural, kind)
+}
+
+/// What the object of a release is called.
+fn release_name(policy: &str, number: u64) -> String {
+    format!("{policy}-{number}")
+}
+
+fn revision(object: &Value) -> u64 {
+    let revision = object["metadata"]["resourceVersion"].as_str();
+    revision.and_then(|text| text.parse().ok()).unwrap_or(0)
+}

@@ -1,0 +1,255 @@
+//! What policies govern, and which zone may have which release of it: from their objects, in the
+//! order in which they were written, to entries and places of the catalog.
+//!
+//! It decides nothing: what was decided is in the status of policies, and what was released in
+//! releases. Until both say so, what zones have stays as it is.
+
+mod contents;
+mod entries;
+mod facts;
+mod governor;
+mod head;
+mod release;
+mod releasing;
+mod render;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use deltaplane_border::PolicyId;
+use deltaplane_propagation::stages::{Approved, Object};
+use deltaplane_sync::{ObjectName, SyncKind, Version, Withdrawal, ZoneName};
+use serde_json::{Map, Value};
+
+pub(crate) use contents::Contents;
+pub use contents::ContentsError;
+pub(crate) use entries::{Entries, News};
+pub(crate) use facts::Reports;
+pub(crate) use governor::{Governor, HeadObject};
+pub(crate) use release::{Id, Released};
+pub use releasing::DraftError;
+
+/// The annotation of a governed object with who changed it last.
+pub(crate) const AUTHOR: &str = "deltaplane.io/author";
+
+/// All policies, and what they are about.
+pub(crate) struct Governing {
+    pub(crate) contents: Contents,
+    /// By name.
+    pub(crate) policies: BTreeMap<String, Governor>,
+    pub(crate) zones: BTreeMap<ZoneName, Arc<Map<String, Value>>>,
+    /// By the name of their objects: the policy, and what was approved.
+    approvals: BTreeMap<String, (String, Approved)>,
+    /// The kinds that cross.
+    pub(crate) crossing: BTreeSet<SyncKind>,
+    /// Counts changes of what policies say, and of zones.
+    pub(crate) shaped: u64,
+    /// Releases of policies that are not known, by the uid of the policy.
+    orphans: BTreeMap<String, BTreeMap<u64, Arc<Released>>>,
+}
+
+/// What a change of a policy asks for.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Affected {
+    /// Kinds whose objects may be another's business now.
+    pub(crate) kinds: BTreeSet<SyncKind>,
+}
+
+// === impl Governing ===
+
+impl Governing {
+    pub(crate) fn new(contents: Contents) -> Self {
+        Self {
+            contents,
+            policies: BTreeMap::new(),
+            zones: BTreeMap::new(),
+            approvals: BTreeMap::new(),
+            crossing: BTreeSet::new(),
+            shaped: 0,
+            orphans: BTreeMap::new(),
+        }
+    }
+
+    /// Everything is to be told anew.
+    pub(crate) fn clear(&mut self) {
+        let shaped = self.shaped + 1;
+        *self = Self::new(self.contents.clone());
+        self.shaped = shaped;
+    }
+
+    /// A policy came, changed or went.
+    pub(crate) fn policy(&mut self, object: Value, there: bool) -> Affected {
+        let name = object["metadata"]["name"].as_str().unwrap_or_default();
+        let name = name.to_owned();
+        let known = self.policies.get(&name);
+        if !there || known.is_none_or(|known| known.object["spec"] != object["spec"]) {
+            self.shaped += 1;
+        }
+        let before = self.policies.get(&name).map(Governor::kinds);
+        let mut kinds = before.unwrap_or_default();
+        if !there {
+            if let Some(gone) = self.policies.remove(&name) {
+                self.orphans.insert(gone.uid.clone(), gone.releases);
+            }
+            return Affected { kinds };
+        }
+        let uid = object["metadata"]["uid"].as_str().unwrap_or_default();
+        match self.policies.get_mut(&name) {
+            Some(known) if known.uid == uid => {
+                if !known.update(object) {
+                    kinds.clear();
+                    return Affected { kinds };
+                }
+            }
+            Some(_) | None => {
+                let mut governor = Governor::new(object);
+                let releases = self.orphans.remove(&governor.uid);
+                governor.releases = releases.unwrap_or_default();
+                self.policies.insert(name.clone(), governor);
+            }
+        }
+        kinds.extend(
+            self.policies
+                .get(&name)
+                .map(Governor::kinds)
+                .unwrap_or_default(),
+        );
+        Affected { kinds }
+    }
+
+    /// A release came or went.
+    pub(crate) fn release(&mut self, object: &Value, there: bool) {
+        let Some(release) = Released::read(object) else {
+            return;
+        };
+        let mut policies = self.policies.values_mut();
+        let governor = policies.find(|governor| governor.uid == release.policy);
+        let releases = match governor {
+            Some(governor) => {
+                governor.stale = true;
+                &mut governor.releases
+            }
+            None => self.orphans.entry(release.policy.clone()).or_default(),
+        };
+        match there {
+            true => {
+                self.contents.claimed(release.manifest.values());
+                releases.insert(release.number, Arc::new(release));
+            }
+            false => {
+                releases.remove(&release.number);
+            }
+        }
+        self.orphans.retain(|_, releases| !releases.is_empty());
+    }
+
+    pub(crate) fn approval(&mut self, object: &Value, there: bool) {
+        let metadata = &object["metadata"];
+        let name = metadata["name"].as_str().unwrap_or_default().to_owned();
+        let spec = &object["spec"];
+        let policy = spec["policy"].as_str().unwrap_or_default().to_owned();
+        let approved = spec["release"].as_u64().map(|release| Approved {
+            stage: spec["stage"].as_str().map(str::to_owned),
+            release,
+            by: spec["approvedBy"].as_str().unwrap_or_default().to_owned(),
+        });
+        match approved.filter(|_| there) {
+            Some(approved) => self.approvals.insert(name, (policy, approved)),
+            None => self.approvals.remove(&name),
+        };
+    }
+
+    pub(crate) fn zone(&mut self, name: &ZoneName, object: Option<Map<String, Value>>) {
+        self.shaped += 1;
+        match object {
+            Some(object) => self.zones.insert(name.clone(), Arc::new(object)),
+            None => self.zones.remove(name),
+        };
+        for governor in self.policies.values_mut() {
+            governor.moved = true;
+        }
+    }
+
+    /// The policy that governs an object: of several the oldest.
+    pub(crate) fn governor_of(
+        &self,
+        (kind, name): (&SyncKind, &ObjectName),
+        object: &Value,
+    ) -> Option<&Governor> {
+        let fields = object.as_object()?;
+        let about = Object {
+            group: kind.group(),
+            kind: kind.kind(),
+            namespace: name.namespace(),
+            name: name.name(),
+            object: fields,
+        };
+        let policies = self.policies.values();
+        let matching = policies.filter(|governor| governor.includes(&about));
+        matching.min_by_key(|governor| governor.age())
+    }
+
+    /// An object is there, and this policy's business.
+    pub(crate) fn govern(&mut self, policy: &str, id: &Id, head: HeadObject, at: u64) {
+        for (name, governor) in &mut self.policies {
+            match name == policy {
+                true => governor.put(id.clone(), head.clone(), at),
+                false => governor.let_go(id, at),
+            }
+        }
+    }
+
+    /// An object is no policy's business any more, though it is there; or it is deleted. The
+    /// policies that still have it in what zones may hold.
+    pub(crate) fn ungovern(&mut self, id: &Id, deleted: bool, at: u64) {
+        for governor in self.policies.values_mut() {
+            match deleted {
+                true => governor.deleted(id, at),
+                false => governor.let_go(id, at),
+            }
+        }
+    }
+
+    /// A kind does not cross any more.
+    pub(crate) fn forget_kind(&mut self, kind: &SyncKind, at: u64) {
+        for governor in self.policies.values_mut() {
+            governor.forget_kind(kind, at);
+        }
+    }
+
+    /// Whether zones may still have an object that was deleted.
+    pub(crate) fn keeps(&self, id: &Id) -> bool {
+        let mut policies = self.policies.values();
+        policies.any(|governor| governor.keeps(id))
+    }
+
+    /// What the catalog does not know yet of a policy.
+    pub(crate) fn refresh(
+        &mut self,
+        policy: &str,
+        entries: &mut Entries,
+        withdrawal: &dyn Fn(&SyncKind) -> Withdrawal,
+    ) -> Option<(PolicyId, News)> {
+        let governor = self.policies.get_mut(policy)?;
+        if !governor.is_news() {
+            return None;
+        }
+        let news = entries.refresh(governor, &self.contents, &self.zones, withdrawal);
+        Some((governor.id.clone(), news))
+    }
+
+    /// Which contents releases hold.
+    pub(crate) fn held(&self) -> BTreeSet<Version> {
+        let known = self.policies.values().flat_map(|one| one.releases.values());
+        let orphans = self.orphans.values().flat_map(BTreeMap::values);
+        let all = known.chain(orphans);
+        all.flat_map(|release| release.manifest.values().copied())
+            .collect()
+    }
+
+    pub(crate) fn approvals_of(&self, policy: &str) -> Vec<Approved> {
+        let approvals = self.approvals.values();
+        let of_policy = approvals.filter(|(of, _)| of == policy);
+        of_policy.map(|(_, approved)| approved.clone()).collect()
+    }
+}

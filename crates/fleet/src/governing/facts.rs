@@ -1,0 +1,273 @@
+//! What is known of a policy and its zones, put together for whoever decides.
+
+use std::collections::BTreeMap;
+use std::time::SystemTime;
+
+use deltaplane_api::keys;
+use deltaplane_border::{Catalog, Entry, Lacking, Slot};
+
+use deltaplane_propagation::stages::{
+    Admitted, Fared, Link, Phase, PolicyFacts, ReportFacts, Target, ZoneFacts,
+};
+use deltaplane_propagation::{Hold, Timestamp};
+use deltaplane_sync::{Verdict as Rejected, Version, ZoneName};
+use serde_json::{Map, Value};
+
+use super::governor::Governor;
+use super::release::Id;
+use crate::fleet::Fleet;
+use crate::readiness::{Verdict, ZoneReadiness};
+use crate::session::Session;
+
+/// What was found of zones, until something is news.
+#[derive(Default)]
+pub(crate) struct Reports {
+    known: BTreeMap<(String, ZoneName), Known>,
+    /// Counts what zones said.
+    said: BTreeMap<ZoneName, u64>,
+}
+
+struct Known {
+    /// What it was found by.
+    by: By,
+    report: ReportFacts,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct By {
+    target: Target,
+    session: Option<u64>,
+    progress: u64,
+    said: u64,
+}
+
+// === impl Fleet ===
+
+impl Fleet {
+    /// The names of all policies.
+    pub fn policies(&self) -> Vec<String> {
+        self.inner()
+            .governing
+            .lock()
+            .policies
+            .keys()
+            .cloned()
+            .collect()
+    }
+
+    /// All that is known of a policy.
+    pub fn look(&self, policy: &str) -> Option<PolicyFacts> {
+        let inner = self.inner();
+        let mut reports = inner.reports.lock();
+        for zone in inner.readiness.take_dirty() {
+            *reports.said.entry(zone).or_default() += 1;
+        }
+        let governing = inner.governing.lock();
+        let governor = governing.policies.get(policy)?;
+        let selected = governing.zones.iter();
+        let selected = selected.filter(|(_, object)| governor.selects(object));
+        let zones = selected.map(|(zone, object)| {
+            let session = self.session_of(zone);
+            let link = self.link(session.as_deref());
+            let (hold, released_at) = hold(object, inner.clock.now());
+            let admitted = governor.record.zones.get(zone.as_str());
+            let admitted = admitted.filter(|one| one.phase != Phase::Deferred);
+            ZoneFacts {
+                name: zone.to_string(),
+                object: object.clone(),
+                link,
+                hold,
+                released_at,
+                report: admitted.map(|one| {
+                    self.report(&mut reports, governor, (zone, session.as_deref()), *one)
+                }),
+            }
+        });
+        let zones = zones.collect();
+        reports.forget(policy, &governing.zones);
+        Some(PolicyFacts {
+            object: governor.object.clone(),
+            record: governor.record.clone(),
+            head: governor.head_facts(),
+            releases: governor
+                .releases
+                .values()
+                .map(|one| one.decided.clone())
+                .collect(),
+            contents: governor.content_facts(),
+            zones,
+            approvals: governing.approvals_of(policy),
+        })
+    }
+
+    fn link(&self, session: Option<&Session>) -> Link {
+        let inner = self.inner();
+        match session {
+            Some(session) if session.is_open() => Link::Connected {
+                since: Timestamp::from_system(session.since),
+            },
+            Some(session) => Link::Lost {
+                since: Timestamp::from_system(session.lost().unwrap_or(session.since)),
+            },
+            None => Link::Lost {
+                since: Timestamp::from_system(inner.began),
+            },
+        }
+    }
+
+    /// How a zone fares with what it was admitted to.
+    fn report(
+        &self,
+        reports: &mut Reports,
+        governor: &Governor,
+        (zone, session): (&ZoneName, Option<&Session>),
+        admitted: Admitted,
+    ) -> ReportFacts {
+        let by = By {
+            target: admitted.target,
+            session: session.map(|session| session.id.get()),
+            progress: session.map_or(0, |session| session.sending.progress()),
+            said: reports.said.get(zone).copied().unwrap_or_default(),
+        };
+        let key = (governor.id.as_str().to_owned(), zone.clone());
+        if let Some(known) = reports.known.get(&key).filter(|known| known.by == by) {
+            return known.report.clone();
+        }
+        let state = match session {
+            Some(session) => self.fares(governor, zone, session, admitted),
+            None => Fared::Delivering("it has not connected yet".to_owned()),
+        };
+        let report = ReportFacts {
+            at: admitted.target,
+            state,
+        };
+        let known = Known {
+            by,
+            report: report.clone(),
+        };
+        reports.known.insert(key, known);
+        report
+    }
+
+    fn fares(
+        &self,
+        governor: &Governor,
+        zone: &ZoneName,
+        session: &Session,
+        admitted: Admitted,
+    ) -> Fared {
+        let slot = Slot {
+            release: admitted.target.release,
+            class: admitted.target.class.bits(),
+        };
+        let Some(release) = governor.releases.get(&slot.release) else {
+            return Fared::Delivering(format!("release {} is not there", slot.release));
+        };
+        let wanted: Option<Vec<(&Id, Version)>> = {
+            let catalog = self.inner().catalog.read();
+            let ids = release.manifest.keys().filter(|id| governor.has(id));
+            ids.map(|id| Some((id, version_in(&catalog, id, slot)?)))
+                .collect()
+        };
+        let Some(wanted) = wanted else {
+            return Fared::Delivering("its content is being put together".to_owned());
+        };
+        if let Some(undelivered) = undelivered(governor, session, &wanted) {
+            return undelivered;
+        }
+        let readiness = &self.inner().readiness;
+        readiness.with(zone, |readiness| verdict(readiness, &wanted, admitted.at))
+    }
+}
+
+/// The version of an object in a slot, as zones get it.
+fn version_in(catalog: &Catalog, (kind, name): &Id, slot: Slot) -> Option<Version> {
+    match catalog.entry(kind, name)? {
+        Entry::Governed(governed) => Some(governed.slots.get(&slot)?.version),
+        Entry::Shared { .. } => None,
+    }
+}
+
+/// What a zone has not acknowledged, if there is anything.
+fn undelivered(governor: &Governor, session: &Session, wanted: &[(&Id, Version)]) -> Option<Fared> {
+    let concerns = |kind: &_, name: &_| governor.concerns(kind, name);
+    let Some(standing) = session.sending.standing(concerns) else {
+        return Some(Fared::Delivering("it begins anew".to_owned()));
+    };
+    let mut unasked = standing.unsubscribed.iter();
+    if let Some(kind) = unasked.find(|kind| wanted.iter().any(|((of, _), _)| of == *kind)) {
+        return Some(Fared::Delivering(format!(
+            "it has not asked for {kind} yet"
+        )));
+    }
+    let rejected = |one: &Lacking| match &one.rejected {
+        Some((Rejected::Failed | Rejected::Own, reason)) => {
+            Some(format!("{} {}: {reason}", one.kind, one.name))
+        }
+        Some((Rejected::Held, _)) | None => None,
+    };
+    if let Some(reason) = standing.lacking.iter().find_map(rejected) {
+        return Some(Fared::Rejected(reason));
+    }
+    let first = standing.lacking.first()?;
+    let held = first.rejected.as_ref().map(|(_, reason)| reason.as_str());
+    let what = held.unwrap_or("on its way");
+    let more = match standing.count {
+        1 => String::new(),
+        count => format!(" ({count} in all)"),
+    };
+    Some(Fared::Delivering(format!(
+        "{} {}: {what}{more}",
+        first.kind, first.name
+    )))
+}
+
+/// What a zone says of what it acknowledged.
+fn verdict(readiness: &ZoneReadiness, wanted: &[(&Id, Version)], admitted: Timestamp) -> Fared {
+    let mut ready = admitted;
+    let (mut waiting, mut unknown) = (None, None);
+    for ((kind, name), version) in wanted {
+        let say = |reason: &str| format!("{kind} {name}: {reason}");
+        match readiness.verdict(kind, name, *version) {
+            Verdict::Failed { reason, .. } => return Fared::Failed(say(&reason)),
+            Verdict::Waiting(reason) => waiting = waiting.or_else(|| Some(say(&reason))),
+            Verdict::NoEvidence(reason) => unknown = unknown.or_else(|| Some(say(&reason))),
+            Verdict::Ready { since } => ready = ready.max(Timestamp::from_system(since)),
+        }
+    }
+    match (waiting, unknown) {
+        (Some(reason), _) => Fared::Waiting(reason),
+        (None, Some(reason)) => Fared::NoEvidence(reason),
+        (None, None) => Fared::Ready { since: ready },
+    }
+}
+
+/// Whether somebody holds a zone: until a time, or until that is taken away.
+fn hold(zone: &Map<String, Value>, now: SystemTime) -> (Hold, Option<Timestamp>) {
+    let field = |outer: &str, inner: &str| zone.get(outer).and_then(|outer| outer.get(inner));
+    if field("spec", "enabled") == Some(&Value::Bool(false)) {
+        return (Hold::Held, None);
+    }
+    let annotations = field("metadata", "annotations");
+    let said = annotations.and_then(|all| all.get(keys::HOLD)?.as_str());
+    let Some(said) = said else {
+        return (Hold::Free, None);
+    };
+    match Timestamp::parse(said.trim()) {
+        Some(until) if until <= Timestamp::from_system(now) => (Hold::Free, None),
+        Some(until) => (Hold::Held, Some(until)),
+        None if said.trim().eq_ignore_ascii_case("false") => (Hold::Free, None),
+        None => (Hold::Held, None),
+    }
+}
+
+// === impl Reports ===
+
+impl Reports {
+    /// Zones that are gone.
+    fn forget<T>(&mut self, policy: &str, zones: &BTreeMap<ZoneName, T>) {
+        self.known
+            .retain(|(of, zone), _| of != policy || zones.contains_key(zone));
+        self.said.retain(|zone, _| zones.contains_key(zone));
+    }
+}

@@ -1,0 +1,220 @@
+//! One policy: what it governs at the hub, what it released, and what was decided.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use deltaplane_api::selector::LabelSelector;
+use deltaplane_border::{Place, Placement, PolicyId, Slot};
+use deltaplane_propagation::stages::{Object, Phase, PolicySpec, Record, Targets};
+use deltaplane_sync::{SyncKind, Version, ZoneName};
+use serde_json::{Map, Value};
+
+use super::release::{Id, Released, selector};
+
+/// What is known of a policy.
+pub(crate) struct Governor {
+    pub(crate) id: PolicyId,
+    pub(crate) uid: String,
+    pub(crate) object: Arc<Value>,
+    targets: Vec<Targets>,
+    zones: LabelSelector,
+    /// What it governs now.
+    pub(crate) head: BTreeMap<Id, HeadObject>,
+    /// When that changed last.
+    pub(crate) changed: u64,
+    pub(crate) releases: BTreeMap<u64, Arc<Released>>,
+    pub(crate) record: Record,
+    /// Objects of its releases that are there, and not its business any more.
+    elsewhere: BTreeSet<Id>,
+    /// Entries have to be made anew.
+    pub(crate) stale: bool,
+    /// Zones may have to be placed anew.
+    pub(crate) moved: bool,
+    /// Objects whose entries have to be made anew.
+    pub(crate) touched: BTreeSet<Id>,
+}
+
+/// An object as it is at the hub.
+#[derive(Clone, Debug)]
+pub(crate) struct HeadObject {
+    pub(crate) version: Version,
+    pub(crate) body: Arc<[u8]>,
+    /// Who wrote it last, as far as is known.
+    pub(crate) author: Option<Arc<str>>,
+}
+
+// === impl Governor ===
+
+impl Governor {
+    pub(crate) fn new(object: Value) -> Self {
+        let name = object["metadata"]["name"].as_str().unwrap_or_default();
+        let uid = object["metadata"]["uid"].as_str().unwrap_or_default();
+        let mut governor = Self {
+            id: PolicyId::new(name),
+            uid: uid.to_owned(),
+            object: Arc::new(Value::Null),
+            targets: Vec::new(),
+            zones: LabelSelector::default(),
+            head: BTreeMap::new(),
+            changed: 0,
+            releases: BTreeMap::new(),
+            record: Record::default(),
+            elsewhere: BTreeSet::new(),
+            stale: true,
+            moved: true,
+            touched: BTreeSet::new(),
+        };
+        governor.update(object);
+        governor
+    }
+
+    /// The object changed. Whether what it governs may have.
+    pub(crate) fn update(&mut self, object: Value) -> bool {
+        let spec = self.object["spec"] != object["spec"];
+        let decided = self.object["status"]["decisions"] != object["status"]["decisions"];
+        self.object = Arc::new(object);
+        if decided {
+            // What somebody else wrote there moves nobody.
+            let written = &self.object["status"]["decisions"];
+            if let Some(record) = Record::read(written) {
+                self.record = record;
+                self.moved = true;
+            }
+        }
+        if !spec {
+            return false;
+        }
+        let spec: Result<PolicySpec, _> = serde_json::from_value(self.object["spec"].clone());
+        let targets = spec.map(|spec| Targets::of(&spec.targets));
+        // What cannot be read lets nothing go that was governed.
+        let targets = targets.unwrap_or_else(|_| self.targets.clone());
+        let zones = selector(&self.object["spec"]["zones"]);
+        let changed = targets != self.targets;
+        self.targets = targets;
+        self.zones = zones.unwrap_or_default();
+        self.moved = true;
+        changed
+    }
+
+    /// The oldest comes first.
+    pub(crate) fn age(&self) -> (&str, &str) {
+        let created = self.object["metadata"]["creationTimestamp"].as_str();
+        (created.unwrap_or_default(), self.id.as_str())
+    }
+
+    pub(crate) fn kinds(&self) -> BTreeSet<SyncKind> {
+        let targets = self.targets.iter();
+        let kinds = targets.filter_map(|one| SyncKind::new(&one.group, &one.kind).ok());
+        kinds.collect()
+    }
+
+    pub(crate) fn includes(&self, object: &Object<'_>) -> bool {
+        self.targets.iter().any(|targets| targets.include(object))
+    }
+
+    pub(crate) fn selects(&self, zone: &Map<String, Value>) -> bool {
+        let labels = zone
+            .get("metadata")
+            .and_then(|metadata| metadata.get("labels"));
+        self.zones.matches(|key| labels?.get(key)?.as_str())
+    }
+
+    pub(super) fn put(&mut self, id: Id, head: HeadObject, at: u64) {
+        let same = self
+            .head
+            .get(&id)
+            .is_some_and(|known| known.version == head.version);
+        if !same {
+            self.changed = at;
+        }
+        self.elsewhere.remove(&id);
+        self.touched.insert(id.clone());
+        self.head.insert(id, head);
+    }
+
+    /// It is there, and not its business.
+    pub(super) fn let_go(&mut self, id: &Id, at: u64) {
+        if self.head.remove(id).is_some() {
+            self.changed = at;
+        }
+        self.elsewhere.insert(id.clone());
+        self.elsewhere.retain(|id| {
+            let mut releases = self.releases.values();
+            releases.any(|release| release.manifest.contains_key(id))
+        });
+    }
+
+    pub(super) fn deleted(&mut self, id: &Id, at: u64) {
+        let was = self.head.remove(id).is_some();
+        if was {
+            self.changed = at;
+        }
+        if self.elsewhere.remove(id) || was {
+            self.touched.insert(id.clone());
+        }
+    }
+
+    pub(super) fn forget_kind(&mut self, kind: &SyncKind, at: u64) {
+        let before = self.head.len();
+        self.head.retain(|(of, _), _| of != kind);
+        if self.head.len() != before {
+            self.changed = at;
+        }
+        let released = self.releases.values().flat_map(|one| one.manifest.keys());
+        let of_kind = released.filter(|(of, _)| of == kind);
+        self.elsewhere.extend(of_kind.cloned());
+    }
+
+    /// Whether there is something that the catalog may not know.
+    pub(super) fn is_news(&self) -> bool {
+        self.stale || self.moved || !self.touched.is_empty()
+    }
+
+    /// Whether zones may hold an object because of it.
+    pub(super) fn keeps(&self, id: &Id) -> bool {
+        let mut releases = self.releases.values();
+        self.has(id) && releases.any(|release| release.manifest.contains_key(id))
+    }
+
+    /// Whether what zones may hold of an object is this policy's business.
+    pub(super) fn has(&self, id: &Id) -> bool {
+        !self.elsewhere.contains(id)
+    }
+
+    /// The contents that zones should have now.
+    pub(super) fn slots(&self) -> BTreeSet<Slot> {
+        let zones = self.record.zones.values();
+        let placed = zones.filter(|one| one.phase != Phase::Deferred);
+        let slots = placed.map(|one| Slot {
+            release: one.target.release,
+            class: one.target.class.bits(),
+        });
+        slots
+            .filter(|slot| self.releases.contains_key(&slot.release))
+            .collect()
+    }
+
+    /// Where zones stand.
+    pub(super) fn placement(
+        &self,
+        zones: &BTreeMap<ZoneName, Arc<Map<String, Value>>>,
+        slots: &BTreeSet<Slot>,
+    ) -> Placement {
+        let selected = zones.iter().filter(|(_, object)| self.selects(object));
+        let placed = selected.map(|(zone, _)| {
+            let admitted = self.record.zones.get(zone.as_str());
+            let admitted = admitted.filter(|one| one.phase != Phase::Deferred);
+            let slot = admitted.map(|one| Slot {
+                release: one.target.release,
+                class: one.target.class.bits(),
+            });
+            // Of a release that is not there nobody knows what it says.
+            let place = match slot.filter(|slot| slots.contains(slot)) {
+                Some(slot) => Place::At(slot),
+                None => Place::Frozen,
+            };
+            (zone.clone(), place)
+        });
+        placed.collect()
+    }
+}

@@ -1,0 +1,188 @@
+//! What a policy would release now.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use deltaplane_border::Catalog;
+use deltaplane_propagation::stages::{ContentFacts, HeadFacts};
+use deltaplane_sync::{ObjectName, SyncKind, Version};
+use serde_json::{Value, json};
+
+use super::contents::Contents;
+use super::governor::Governor;
+use super::release::{self, Id, Manifest, Released};
+use super::render::Patch;
+
+/// A release that is to be written.
+pub(crate) struct Draft {
+    /// All but its number.
+    pub(crate) spec: Value,
+    /// What has to be kept first.
+    pub(crate) contents: Vec<(Version, Arc<[u8]>)>,
+}
+
+const GRAPHS: (&str, &str) = ("kro.run", "ResourceGraphDefinition");
+/// Larger objects are refused by many stores.
+const LARGEST: usize = 1 << 20;
+
+// === impl Governor ===
+
+impl Governor {
+    fn overrides(&self) -> Value {
+        match &self.object["spec"]["overrides"] {
+            Value::Null => json!([]),
+            overrides => overrides.clone(),
+        }
+    }
+
+    pub(crate) fn manifest(&self) -> Manifest {
+        let head = self.head.iter();
+        head.map(|(id, head)| (id.clone(), head.version)).collect()
+    }
+
+    pub(super) fn head_facts(&self) -> HeadFacts {
+        let overrides = self.overrides();
+        HeadFacts {
+            digest: release::digest(&self.manifest(), &overrides),
+            objects: self.head.len(),
+            problems: self.problems(&overrides),
+        }
+    }
+
+    pub(super) fn content_facts(&self) -> BTreeMap<u64, ContentFacts> {
+        let releases = self.releases.iter();
+        let facts = releases.map(|(number, release)| {
+            let facts = ContentFacts {
+                digest: release.digest.clone(),
+                objects: release.manifest.len(),
+            };
+            (*number, facts)
+        });
+        facts.collect()
+    }
+
+    /// Whether it governs an object, or did.
+    pub(super) fn concerns(&self, kind: &SyncKind, name: &ObjectName) -> bool {
+        let id = (kind.clone(), name.clone());
+        let released = || {
+            let mut releases = self.releases.values();
+            releases.any(|release| release.manifest.contains_key(&id))
+        };
+        self.has(&id) && (self.head.contains_key(&id) || released())
+    }
+
+    /// Overrides that cannot be applied.
+    fn problems(&self, overrides: &Value) -> Vec<String> {
+        let mut problems = Vec::new();
+        for (place, written) in overrides.as_array().into_iter().flatten().enumerate() {
+            let Some(patch) = Patch::read(written) else {
+                problems.push(format!("spec.overrides[{place}]: it cannot be read"));
+                continue;
+            };
+            let mut applies = false;
+            for ((kind, name), head) in &self.head {
+                let mut object: Value = serde_json::from_slice(&head.body).unwrap_or_default();
+                match patch.apply((kind, name), &mut object) {
+                    Ok(applied) => applies |= applied,
+                    Err(error) => {
+                        applies = true;
+                        problems.push(format!(
+                            "spec.overrides[{place}].patch cannot be applied to {kind} {name}: {error}"
+                        ));
+                    }
+                }
+            }
+            if !applies && !self.head.is_empty() {
+                problems.push(format!(
+                    "spec.overrides[{place}].patch can be applied to none of the objects that the policy governs"
+                ));
+            }
+        }
+        problems
+    }
+
+    /// The release before the next.
+    pub(crate) fn newest(&self) -> Option<&Arc<Released>> {
+        self.releases.values().next_back()
+    }
+
+    /// What would be released: what is there now, or what an older release had.
+    pub(crate) fn draft(
+        &self,
+        restores: Option<u64>,
+        known: (&Catalog, &Contents),
+    ) -> Result<Draft, String> {
+        let (manifest, overrides) = match restores {
+            None => (self.manifest(), self.overrides()),
+            Some(number) => {
+                let release = self.releases.get(&number);
+                let release = release.ok_or_else(|| format!("release {number} is not kept"))?;
+                (release.manifest.clone(), release.overrides.clone())
+            }
+        };
+        let before = self
+            .newest()
+            .map(|newest| newest.manifest.clone())
+            .unwrap_or_default();
+        let (added, changed, removed) = release::changes(&before, &manifest);
+        let along: u64 = removed.iter().map(|id| self.cascade(id, known)).sum();
+        let digest = release::digest(&manifest, &overrides);
+        let spec = json!({
+            "policy": self.id.as_str(),
+            "policyUID": self.uid,
+            "revision": self.changed,
+            "digest": digest,
+            "restores": restores,
+            "authors": self.authors(&before),
+            "overrides": overrides,
+            "changes": {"added": added, "changed": changed, "removed": removed.len()},
+            "removes": {"objects": removed.len() as u64 + along, "of": before.len()},
+            "objects": release::write_manifest(&manifest),
+        });
+        let size = spec.to_string().len();
+        if size > LARGEST {
+            return Err(format!(
+                "the policy governs {} objects, whose list takes {size} bytes, and {LARGEST} are possible: make several policies of it",
+                manifest.len()
+            ));
+        }
+        let head = self.head.values().filter(|_| restores.is_none());
+        let contents = head.map(|head| (head.version, head.body.clone()));
+        Ok(Draft {
+            spec,
+            contents: contents.collect(),
+        })
+    }
+
+    /// Who wrote what is not as it was.
+    fn authors(&self, before: &Manifest) -> Vec<String> {
+        let head = self.head.iter();
+        let changed = head.filter(|(id, head)| before.get(*id) != Some(&head.version));
+        let mut authors: Vec<String> = changed
+            .filter_map(|(_, head)| Some(head.author.as_deref()?.to_owned()))
+            .collect();
+        authors.sort();
+        authors.dedup();
+        authors
+    }
+
+    /// How many objects go with one: those of the kind that a graph defines.
+    fn cascade(&self, id: &Id, (catalog, contents): (&Catalog, &Contents)) -> u64 {
+        if (id.0.group(), id.0.kind()) != GRAPHS {
+            return 0;
+        }
+        let mut releases = self.releases.values().rev();
+        let version = releases.find_map(|release| release.manifest.get(id));
+        let body = version.and_then(|version| contents.get(*version));
+        let graph: Value = body
+            .and_then(|body| serde_json::from_slice(&body).ok())
+            .unwrap_or_default();
+        let schema = &graph["spec"]["schema"];
+        let group = schema["group"].as_str().unwrap_or("kro.run");
+        let kind = schema["kind"].as_str().unwrap_or_default();
+        match SyncKind::new(group, kind) {
+            Ok(kind) => catalog.entries(&kind).count() as u64,
+            Err(_) => 0,
+        }
+    }
+}

@@ -1,0 +1,144 @@
+//! What a release says: which version of what, and what is different in some zones. Pure.
+
+use std::collections::BTreeMap;
+
+use deltaplane_api::selector::LabelSelector;
+use deltaplane_propagation::stages;
+use deltaplane_sync::{ObjectName, SyncKind, Version};
+use serde_json::{Map, Value, json};
+use sha2::{Digest, Sha256};
+
+use super::render::Patch;
+
+/// An object, wherever.
+pub(crate) type Id = (SyncKind, ObjectName);
+
+/// Which version of everything, before overrides.
+pub(crate) type Manifest = BTreeMap<Id, Version>;
+
+/// A release, as its object says. Immutable.
+#[derive(Clone, Debug)]
+pub(crate) struct Released {
+    pub(crate) number: u64,
+    /// The uid of its policy.
+    pub(crate) policy: String,
+    /// Of manifest and overrides: the same for the same content.
+    pub(crate) digest: String,
+    /// The store's revision that it shows.
+    pub(crate) as_of: u64,
+    pub(crate) manifest: Manifest,
+    pub(crate) patches: Vec<Patch>,
+    /// As they are written.
+    pub(crate) overrides: Value,
+    /// What decisions are about.
+    pub(crate) decided: stages::Release,
+}
+
+// === impl Released ===
+
+impl Released {
+    /// Of the object of a release. Nothing if it is none that we write.
+    pub(crate) fn read(object: &Value) -> Option<Self> {
+        let spec = &object["spec"];
+        let number = spec["number"].as_u64()?;
+        let text = |field: &str| spec[field].as_str().map(str::to_owned);
+        let texts = |field: &str| {
+            let list = spec[field].as_array().into_iter().flatten();
+            list.filter_map(|one| one.as_str().map(str::to_owned))
+        };
+        let overrides = spec["overrides"].as_array().into_iter().flatten();
+        let patches: Option<Vec<Patch>> = overrides.map(Patch::read).collect();
+        let patches = patches?;
+        let removes = &spec["removes"];
+        let decided = stages::Release {
+            number,
+            authors: texts("authors").collect(),
+            restores: spec["restores"].as_u64(),
+            overrides: patches.iter().map(|patch| patch.zones.clone()).collect(),
+            removes: (
+                removes["objects"].as_u64().unwrap_or(0),
+                removes["of"].as_u64().unwrap_or(0),
+            ),
+            data: data(number, object),
+        };
+        Some(Self {
+            number,
+            policy: text("policyUID")?,
+            digest: text("digest")?,
+            as_of: spec["revision"].as_u64()?,
+            manifest: manifest(&spec["objects"])?,
+            patches,
+            overrides: spec["overrides"].clone(),
+            decided,
+        })
+    }
+}
+
+/// What the expressions of gates see of a release.
+fn data(number: u64, object: &Value) -> Value {
+    let spec = &object["spec"];
+    json!({
+        "number": number,
+        "authors": spec["authors"],
+        "restores": spec["restores"],
+        "createdAt": object["metadata"]["creationTimestamp"],
+        "changes": spec["changes"],
+    })
+}
+
+/// The objects of a release, by kind.
+pub(crate) fn write_manifest(manifest: &Manifest) -> Value {
+    let mut kinds: BTreeMap<&SyncKind, Map<String, Value>> = BTreeMap::new();
+    for ((kind, name), version) in manifest {
+        let names = kinds.entry(kind).or_default();
+        names.insert(name.to_string(), version.to_string().into());
+    }
+    let kinds = kinds.into_iter().map(
+        |(kind, names)| json!({"group": kind.group(), "kind": kind.kind(), "versions": names}),
+    );
+    kinds.collect()
+}
+
+fn manifest(written: &Value) -> Option<Manifest> {
+    let mut manifest = Manifest::new();
+    for kind in written.as_array()? {
+        let of = SyncKind::new(kind["group"].as_str()?, kind["kind"].as_str()?).ok()?;
+        for (name, version) in kind["versions"].as_object()? {
+            let (namespace, name) = name.split_once('/').unwrap_or(("", name));
+            let name = ObjectName::new(namespace, name).ok()?;
+            let version = version.as_str()?.parse().ok()?;
+            manifest.insert((of.clone(), name), version);
+        }
+    }
+    Some(manifest)
+}
+
+/// Of all that makes zones' content.
+pub(crate) fn digest(manifest: &Manifest, overrides: &Value) -> String {
+    let mut hash = Sha256::new();
+    for ((kind, name), version) in manifest {
+        hash.update(format!("{kind} {name} {version}\n").as_bytes());
+    }
+    hash.update(overrides.to_string().as_bytes());
+    let digest = hash.finalize();
+    digest.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// What is not the same in two releases, in few words: added, changed, removed.
+pub(crate) fn changes(before: &Manifest, now: &Manifest) -> (usize, usize, Vec<Id>) {
+    let added = now.keys().filter(|id| !before.contains_key(*id)).count();
+    let changed = now.iter().filter(|(id, version)| {
+        let before = before.get(*id);
+        before.is_some_and(|before| before != *version)
+    });
+    let removed = before.keys().filter(|id| !now.contains_key(*id));
+    (added, changed.count(), removed.cloned().collect())
+}
+
+/// Selects everything where nothing is said.
+pub(crate) fn selector(written: &Value) -> Option<LabelSelector> {
+    match written {
+        Value::Null => Some(LabelSelector::default()),
+        written => LabelSelector::from_object(written),
+    }
+}

@@ -1,0 +1,147 @@
+//! What the fleet does for whoever decides: content is kept for releases, zones are asked how they
+//! fare, and whoever waits is woken.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use deltaplane_propagation::stages::{Policy, PolicySpec};
+use deltaplane_runtime::Stop;
+use deltaplane_sync::{Asked, AskedPolicy, AskedSelector, AskedTarget, SyncKind, ZoneName};
+use serde_json::{Map, Value};
+use tokio::sync::watch;
+
+use super::governor::Governor;
+use crate::fleet::Fleet;
+use crate::session::Session;
+
+/// Why nothing can be released.
+#[derive(Debug, thiserror::Error)]
+pub enum DraftError {
+    #[error("there is no policy {0}")]
+    Unknown(String),
+    #[error("{0}")]
+    Impossible(String),
+    #[error(transparent)]
+    Contents(#[from] super::ContentsError),
+}
+
+// === impl Fleet ===
+
+impl Fleet {
+    /// Woken by what policies are about.
+    pub fn stirred(&self) -> watch::Receiver<u64> {
+        self.inner().stirred.subscribe()
+    }
+
+    /// The spec of the release that a policy would make now, but for its number; or of one that
+    /// brings back an older one. All of its content is kept when this returns.
+    pub async fn draft(&self, policy: &str, restores: Option<u64>) -> Result<Value, DraftError> {
+        let inner = self.inner();
+        let (draft, contents) = {
+            let governing = inner.governing.lock();
+            let governor = governing.policies.get(policy);
+            let governor = governor.ok_or_else(|| DraftError::Unknown(policy.to_owned()))?;
+            let catalog = inner.catalog.read();
+            let draft = governor.draft(restores, (&catalog, &governing.contents));
+            let mut draft = draft.map_err(DraftError::Impossible)?;
+            draft
+                .contents
+                .retain(|(version, _)| !governing.contents.has(*version));
+            (draft, governing.contents.clone())
+        };
+        contents.keep(&draft.contents).await?;
+        Ok(draft.spec)
+    }
+
+    /// Drops the content that no release holds any more.
+    pub async fn sweep(&self) -> Result<usize, super::ContentsError> {
+        let (contents, held) = {
+            let governing = self.inner().governing.lock();
+            (governing.contents.clone(), governing.held())
+        };
+        contents.sweep(&held).await
+    }
+
+    /// Asks zones how they fare with what policies govern, whenever that changes.
+    pub(crate) async fn ask_zones(&self, stop: Stop) {
+        let mut stirred = self.stirred();
+        let mut known = None;
+        loop {
+            stirred.borrow_and_update();
+            let shaped = Some(self.inner().governing.lock().shaped);
+            if shaped != known {
+                known = shaped;
+                self.ask(&self.questions());
+            }
+            if !matches!(stop.unless(stirred.changed()).await, Some(Ok(()))) {
+                return;
+            }
+        }
+    }
+
+    fn questions(&self) -> BTreeMap<ZoneName, Arc<Asked>> {
+        let governing = self.inner().governing.lock();
+        let compiled: Vec<(&Governor, Option<Policy>)> = governing
+            .policies
+            .values()
+            .map(|governor| (governor, compile(governor)))
+            .collect();
+        let zones = governing.zones.iter();
+        let asked = zones.map(|(zone, object)| {
+            let selecting = compiled.iter();
+            let selecting = selecting.filter(|(governor, _)| governor.selects(object));
+            let policies = selecting.map(|(governor, policy)| AskedPolicy {
+                name: governor.id.as_str().to_owned(),
+                targets: policy
+                    .as_ref()
+                    .map(|policy| targets(policy, object))
+                    .unwrap_or_default(),
+            });
+            let policies = policies.collect();
+            (zone.clone(), Arc::new(Asked { policies }))
+        });
+        asked.collect()
+    }
+
+    /// Tells when a zone said something, as long as it is connected.
+    pub(crate) async fn listen(&self, session: &Session) {
+        let mut said = session.sending.said();
+        while said.changed().await.is_ok() {
+            self.stir();
+        }
+    }
+
+    pub(crate) fn stir(&self) {
+        self.inner().stirred.send_modify(|stirred| *stirred += 1);
+    }
+
+    /// Wakes whoever decides when zones say how they fare.
+    pub(crate) async fn hear(&self, stop: Stop) {
+        let mut changes = self.inner().readiness.changes();
+        while let Some(Ok(())) = stop.unless(changes.changed()).await {
+            self.stir();
+        }
+    }
+}
+
+fn compile(governor: &Governor) -> Option<Policy> {
+    let spec: PolicySpec = serde_json::from_value(governor.object["spec"].clone()).ok()?;
+    Policy::compile(&spec).ok()
+}
+
+/// What a zone is asked about, with what its stage adds.
+fn targets(policy: &Policy, zone: &Map<String, Value>) -> Vec<AskedTarget> {
+    let stage = policy.stage_of(zone).map(|index| &policy.stages[index]);
+    let more = stage
+        .map(|stage| stage.ready_when.as_slice())
+        .unwrap_or_default();
+    let asked = policy.targets.iter().filter_map(|target| {
+        Some(AskedTarget {
+            kind: SyncKind::new(&target.group, &target.kind).ok()?,
+            names: target.given().clone(),
+            selector: AskedSelector::try_from(target.labels.clone()).ok()?,
+            ready_when: target.ready_when.iter().chain(more).cloned().collect(),
+        })
+    });
+    asked.collect()
+}

@@ -1,0 +1,86 @@
+//! What is different in some zones: overrides, applied to what is the same in all. Pure.
+
+use deltaplane_api::selector::LabelSelector;
+use deltaplane_propagation::stages::{Class, Object, Targets};
+use deltaplane_sync::{Crossing, Item, ObjectName, SyncKind};
+use serde_json::Value;
+
+use super::release::selector;
+
+/// An override of a release.
+#[derive(Clone, Debug)]
+pub(crate) struct Patch {
+    pub(crate) zones: LabelSelector,
+    targets: Vec<Targets>,
+    operations: json_patch::Patch,
+}
+
+// === impl Patch ===
+
+impl Patch {
+    /// As a release, or a policy, has it.
+    pub(crate) fn read(written: &Value) -> Option<Self> {
+        let targets = match &written["targets"] {
+            Value::Null => Vec::new(),
+            targets => Targets::read(targets)?,
+        };
+        Some(Self {
+            zones: selector(&written["zones"])?,
+            targets,
+            operations: serde_json::from_value(written["patch"].clone()).ok()?,
+        })
+    }
+
+    /// Changes an object. One without targets is for all that it can be applied to; whether that
+    /// is so for this one.
+    pub(crate) fn apply(
+        &self,
+        (kind, name): (&SyncKind, &ObjectName),
+        object: &mut Value,
+    ) -> Result<bool, String> {
+        let fields = object.as_object().cloned().unwrap_or_default();
+        let about = Object {
+            group: kind.group(),
+            kind: kind.kind(),
+            namespace: name.namespace(),
+            name: name.name(),
+            object: &fields,
+        };
+        let meant = self.targets.iter().any(|targets| targets.include(&about));
+        if !self.targets.is_empty() && !meant {
+            return Ok(false);
+        }
+        match json_patch::patch(object, &self.operations) {
+            Ok(()) => Ok(true),
+            // It was undone.
+            Err(_) if !meant => Ok(false),
+            Err(error) => Err(error.to_string()),
+        }
+    }
+}
+
+/// What zones of a class get of an object.
+pub(crate) fn render(
+    (kind, name): (&SyncKind, &ObjectName),
+    body: &[u8],
+    patches: &[Patch],
+    class: Class,
+) -> Result<Item, String> {
+    let mut object: Value = serde_json::from_slice(body).map_err(|error| error.to_string())?;
+    for place in class.places() {
+        if let Some(patch) = patches.get(place) {
+            let applied = patch.apply((kind, name), &mut object);
+            applied.map_err(|error| format!("spec.overrides[{place}]: {error}"))?;
+        }
+    }
+    let crossing = Crossing::of(&object).map_err(|error| error.to_string())?;
+    if crossing.name() != name {
+        return Err("an override changes what it is called".to_owned());
+    }
+    let body = serde_json::to_vec(crossing.object()).map_err(|error| error.to_string())?;
+    Ok(Item {
+        version: crossing.version(),
+        body: body.into(),
+        relayed: None,
+    })
+}

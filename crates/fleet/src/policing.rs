@@ -1,0 +1,348 @@
+//! What may be written of policies, releases and approvals: what cannot work is refused when it is
+//! written, with what to change, and what looks like a mistake is said.
+
+use deltaplane_api::field::{self, Path};
+use deltaplane_apiserver::Error;
+use deltaplane_apiserver::error::About;
+use deltaplane_apiserver::seams::{Admission, BoxFuture, Operation, Resource, Review};
+use deltaplane_propagation::stages::{Object, Policy, PolicySpec, Problem, stuck};
+use deltaplane_sync::Crossing;
+use serde_json::{Map, Value};
+
+use crate::fleet::Fleet;
+use crate::governing::{AUTHOR, Governing};
+use crate::kinds::{CONTROLLERS, GROUP, SYNC_USER};
+
+/// Keeps the rules of policies at a hub.
+pub struct Policing(pub Fleet);
+
+/// Kinds that go where something needs them, whoever else says where.
+const IMPLIED: [(&str, &str); 2] = [
+    ("", "Namespace"),
+    ("apiextensions.k8s.io", "CustomResourceDefinition"),
+];
+
+// === impl Policing ===
+
+impl Policing {
+    fn review(&self, review: &mut Review<'_>) -> Result<(), Error> {
+        let resource = review.resource;
+        let by_hub = review.user.name == CONTROLLERS;
+        if resource.group != GROUP {
+            if !by_hub && review.user.name != SYNC_USER && resource.subresource.is_empty() {
+                self.sign(review);
+            }
+            return Ok(());
+        }
+        let about = About {
+            group: resource.group,
+            resource: resource.plural,
+            name: resource.name,
+        };
+        match (resource.plural, resource.subresource, review.operation) {
+            ("releases", _, _) if !by_hub => {
+                let why = "releases are written by the hub; `deltaplane rollout rollback` asks for an older one";
+                Err(Error::forbidden(about, why))
+            }
+            ("propagationpolicies", "status", _) if !by_hub => {
+                let why = "what was decided is written by the hub; `deltaplane rollout` says how to change it";
+                Err(Error::forbidden(about, why))
+            }
+            ("propagationpolicies", "", Operation::Create | Operation::Update) if !by_hub => {
+                self.policy(review)
+            }
+            ("propagationpolicies", "", Operation::Delete) => {
+                self.warn_of_deletion(review);
+                Ok(())
+            }
+            ("approvals", "", Operation::Create) => self.approval(review),
+            (_, _, _) => Ok(()),
+        }
+    }
+
+    /// Checks a policy as a whole.
+    fn policy(&self, review: &mut Review<'_>) -> Result<(), Error> {
+        let spec = review.object["spec"].clone();
+        if review.old.is_some_and(|old| old["spec"] == spec) {
+            return Ok(());
+        }
+        let resource = review.resource;
+        let parsed: Result<PolicySpec, _> = serde_json::from_value(spec);
+        // What does not have the right types is said by the schema.
+        let Ok(parsed) = parsed else {
+            return Ok(());
+        };
+        let policy = Policy::compile(&parsed);
+        let policy = policy.map_err(|problems| invalid(resource, &problems))?;
+        let implied = implied(&policy);
+        if !implied.is_empty() {
+            return Err(invalid(resource, &implied));
+        }
+        let governing = self.0.inner().governing.lock();
+        let taken = taken(&governing, resource.name, &policy);
+        if !taken.is_empty() {
+            return Err(invalid(resource, &taken));
+        }
+        let zones: Vec<(&str, &Map<String, Value>)> = governing
+            .zones
+            .iter()
+            .map(|(name, object)| (name.as_str(), &**object))
+            .collect();
+        let selected: Vec<_> = zones
+            .iter()
+            .filter(|(_, zone)| policy.selects(zone))
+            .copied()
+            .collect();
+        if let Some(problem) = stuck(&policy, &selected) {
+            return Err(invalid(resource, &[problem]));
+        }
+        review
+            .warnings
+            .extend(doubts(&governing, &policy, &selected));
+        Ok(())
+    }
+
+    fn warn_of_deletion(&self, review: &mut Review<'_>) {
+        let governing = self.0.inner().governing.lock();
+        let Some(governor) = governing.policies.get(review.resource.name) else {
+            return;
+        };
+        if !governor.head.is_empty() {
+            review.warnings.push(format!(
+                "{} objects are governed by no policy any more: they go to all zones at once",
+                governor.head.len()
+            ));
+        }
+    }
+
+    /// Says who approved, and that it is about something.
+    fn approval(&self, review: &mut Review<'_>) -> Result<(), Error> {
+        let by = review.user.name.clone();
+        let spec = &mut review.object["spec"];
+        if let Some(spec) = spec.as_object_mut() {
+            spec.insert("approvedBy".to_owned(), by.into());
+        }
+        let policy = spec["policy"].as_str().unwrap_or_default().to_owned();
+        let (release, stage) = (spec["release"].as_u64(), spec["stage"].as_str());
+        let governing = self.0.inner().governing.lock();
+        let problem = |path: &str, message: String, hint: String| Problem {
+            path: path.to_owned(),
+            message,
+            hint: Some(hint),
+        };
+        let Some(governor) = governing.policies.get(&policy) else {
+            let known: Vec<&str> = governing.policies.keys().map(String::as_str).collect();
+            let message = format!("there is no policy {policy:?}");
+            let found = problem(
+                "spec.policy",
+                message,
+                format!("there are: {}", known.join(", ")),
+            );
+            return Err(invalid(review.resource, &[found]));
+        };
+        let mut problems = Vec::new();
+        if release.is_none_or(|release| !governor.releases.contains_key(&release)) {
+            let newest = governor.releases.keys().next_back();
+            let hint = match newest {
+                Some(newest) => format!("the newest is {newest}"),
+                None => "nothing was released yet".to_owned(),
+            };
+            let message = "the policy has no such release".to_owned();
+            problems.push(problem("spec.release", message, hint));
+        }
+        if let Some(stage) = stage {
+            let stages = governor.object["spec"]["stages"].as_array();
+            let names: Vec<&str> = stages
+                .into_iter()
+                .flatten()
+                .filter_map(|one| one["name"].as_str())
+                .collect();
+            if !names.contains(&stage) {
+                let message = format!("the policy has no stage {stage:?}");
+                let hint = format!("there are: {}", names.join(", "));
+                problems.push(problem("spec.stage", message, hint));
+            }
+        }
+        match problems.is_empty() {
+            true => Ok(()),
+            false => Err(invalid(review.resource, &problems)),
+        }
+    }
+
+    /// Says on a governed object who changed it last, for those who must not approve it.
+    fn sign(&self, review: &mut Review<'_>) {
+        if review.operation == Operation::Delete || !self.is_governed(review) {
+            return;
+        }
+        let version = |object: &Value| Crossing::of(object).ok().map(|one| one.version());
+        let same = review
+            .old
+            .is_some_and(|old| version(old) == version(review.object));
+        let author = match same {
+            // Who writes the same again is no author, and nobody takes a name away.
+            true => review
+                .old
+                .and_then(|old| old["metadata"]["annotations"][AUTHOR].as_str())
+                .map(str::to_owned),
+            false => Some(review.user.name.clone()),
+        };
+        let metadata = review.object["metadata"].as_object_mut();
+        let Some(metadata) = metadata else {
+            return;
+        };
+        let annotations = metadata
+            .entry("annotations")
+            .or_insert_with(|| Value::Object(Map::new()));
+        if let (Some(annotations), Some(author)) = (annotations.as_object_mut(), author) {
+            annotations.insert(AUTHOR.to_owned(), author.into());
+        }
+    }
+
+    fn is_governed(&self, review: &Review<'_>) -> bool {
+        let resource = review.resource;
+        let governing = self.0.inner().governing.lock();
+        let Some(object) = review.object.as_object() else {
+            return false;
+        };
+        let about = Object {
+            group: resource.group,
+            kind: resource.kind,
+            namespace: resource.namespace,
+            name: resource.name,
+            object,
+        };
+        let mut policies = governing.policies.values();
+        policies.any(|governor| governor.includes(&about))
+    }
+}
+
+impl Admission for Policing {
+    fn admit<'a>(&'a self, mut review: Review<'a>) -> BoxFuture<'a, Result<(), Error>> {
+        Box::pin(async move { self.review(&mut review) })
+    }
+}
+
+/// All that is wrong, as Kubernetes says it.
+fn invalid(resource: Resource<'_>, problems: &[Problem]) -> Error {
+    let errors = problems.iter().map(|problem| {
+        let detail = match &problem.hint {
+            Some(hint) => format!("{} (hint: {hint})", problem.message),
+            None => problem.message.clone(),
+        };
+        field::Error::forbidden(Path::new(&problem.path), detail)
+    });
+    let errors: Vec<field::Error> = errors.collect();
+    Error::invalid(resource.group, resource.kind, resource.name, &errors)
+}
+
+fn implied(policy: &Policy) -> Vec<Problem> {
+    let targets = policy.targets.iter().enumerate();
+    let implied = targets.filter(|(_, one)| {
+        let kind = (one.group.as_str(), one.kind.as_str());
+        IMPLIED.contains(&kind) || one.group == GROUP
+    });
+    let problem = |(index, one): (usize, &deltaplane_propagation::stages::Targets)| Problem {
+        path: format!("spec.targets[{index}].kind"),
+        message: format!(
+            "{} goes where something needs it, and not in stages",
+            one.kind
+        ),
+        hint: Some("name what needs it".to_owned()),
+    };
+    implied.map(problem).collect()
+}
+
+/// Objects that another policy governs.
+fn taken(governing: &Governing, name: &str, policy: &Policy) -> Vec<Problem> {
+    let others = governing
+        .policies
+        .iter()
+        .filter(|(other, _)| *other != name);
+    let mut problems = Vec::new();
+    for (other, governor) in others {
+        let mut both = governor.head.iter().filter(|((kind, name), head)| {
+            let object: Value = serde_json::from_slice(&head.body).unwrap_or_default();
+            let Some(fields) = object.as_object() else {
+                return false;
+            };
+            let about = Object {
+                group: kind.group(),
+                kind: kind.kind(),
+                namespace: name.namespace(),
+                name: name.name(),
+                object: fields,
+            };
+            policy.target(&about).is_some()
+        });
+        if let Some(((kind, object), _)) = both.next() {
+            problems.push(Problem {
+                path: "spec.targets".to_owned(),
+                message: format!("{kind} {object} is governed by policy {other} already"),
+                hint: Some(
+                    "an object is governed by one policy: select less, or change that one"
+                        .to_owned(),
+                ),
+            });
+        }
+    }
+    problems
+}
+
+/// What looks like a mistake, and may become right.
+fn doubts(
+    governing: &Governing,
+    policy: &Policy,
+    zones: &[(&str, &Map<String, Value>)],
+) -> Vec<String> {
+    let mut doubts = Vec::new();
+    if zones.is_empty() {
+        doubts.push("spec.zones selects no zone".to_owned());
+    }
+    let out: Vec<&str> = zones
+        .iter()
+        .filter(|(_, zone)| policy.stage_of(zone).is_none())
+        .map(|(name, _)| *name)
+        .collect();
+    if !out.is_empty() {
+        doubts.push(format!(
+            "no stage is for {}; a last stage without a selector takes what is left",
+            out.join(", ")
+        ));
+    }
+    for (index, stage) in policy.stages.iter().enumerate() {
+        let has = |(_, zone): &&(&str, &Map<String, Value>)| policy.stage_of(zone) == Some(index);
+        if !zones.is_empty() && zones.iter().find(has).is_none() {
+            doubts.push(format!(
+                "no zone is in stage {}: nothing passes it",
+                stage.name
+            ));
+        }
+    }
+    let selectors = policy.stages.iter().filter(|stage| !stage.zones.is_empty());
+    if selectors.count() > 1 {
+        let twice = zones.iter().find(|(_, zone)| {
+            policy
+                .stages_of(zone)
+                .filter(|stage| !stage.zones.is_empty())
+                .count()
+                > 1
+        });
+        if let Some((zone, _)) = twice {
+            doubts.push(format!(
+                "several stages are for {zone}: it is in the first of them"
+            ));
+        }
+    }
+    for (index, target) in policy.targets.iter().enumerate() {
+        let synced = governing.crossing.iter();
+        let mut synced =
+            synced.filter(|kind| kind.group() == target.group && kind.kind() == target.kind);
+        if synced.next().is_none() {
+            doubts.push(format!(
+                "spec.targets[{index}]: {} does not cross the border: make a SyncedKind for it",
+                target.kind
+            ));
+        }
+    }
+    doubts
+}

@@ -1,0 +1,188 @@
+//! What policies decided, taken into the catalog.
+
+use deltaplane_border::Audience;
+use deltaplane_store::{Object, Revision};
+use deltaplane_sync::{Crossing, ObjectName, SyncKind, Withdrawal, ZoneName};
+use serde_json::{Map, Value};
+
+use super::batch::Batch;
+use super::{APPROVALS, POLICIES, Projector, ProjectorError, RELEASES};
+use crate::governing::{AUTHOR, Entries, HeadObject, Id};
+
+// === impl Projector ===
+
+impl Projector {
+    /// Takes in all policies, before the objects that they may govern.
+    pub(super) async fn load_policies(&mut self, at: Revision) -> Result<(), ProjectorError> {
+        let zones = self.governing.lock().zones.clone();
+        self.governing.lock().clear();
+        self.governing.lock().zones = zones;
+        for collection in [POLICIES, RELEASES, APPROVALS] {
+            for object in self.list(collection, at).await? {
+                let value: Value = serde_json::from_slice(object.bytes()).unwrap_or_default();
+                let mut governing = self.governing.lock();
+                match collection {
+                    POLICIES => drop(governing.policy(value, true)),
+                    RELEASES => governing.release(&value, true),
+                    _ => governing.approval(&value, true),
+                }
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn place_zone(&mut self, name: &ZoneName, object: Option<&Map<String, Value>>) {
+        self.governing.lock().zone(name, object.cloned());
+    }
+
+    /// A policy, a release or an approval came, changed or went.
+    pub(super) async fn policy(
+        &mut self,
+        batch: &mut Batch,
+        (object, there): (&Object, bool),
+    ) -> Result<(), ProjectorError> {
+        let at = object.revision();
+        batch.stirs = true;
+        let value: Value = serde_json::from_slice(object.bytes()).unwrap_or_default();
+        let affected = {
+            let mut governing = self.governing.lock();
+            match object.key().resource() {
+                POLICIES => governing.policy(value, there),
+                RELEASES => {
+                    governing.release(&value, there);
+                    return Ok(());
+                }
+                _ => {
+                    governing.approval(&value, there);
+                    return Ok(());
+                }
+            }
+        };
+        // Objects may be another policy's business now, or nobody's.
+        let synced = self.synced.iter();
+        let collections: Vec<String> = synced
+            .filter(|(_, kind)| affected.kinds.contains(&kind.kind))
+            .map(|(collection, _)| collection.clone())
+            .collect();
+        for collection in collections {
+            self.project(batch, &collection, at).await?;
+        }
+        Ok(())
+    }
+
+    /// Whether a policy decides about an object that is there.
+    pub(super) fn is_governed(
+        &self,
+        (kind, name): (&SyncKind, &ObjectName),
+        object: &Value,
+        audience: &Audience,
+        at: Revision,
+    ) -> bool {
+        let mut governing = self.governing.lock();
+        let id = (kind.clone(), name.clone());
+        let governor = match audience {
+            Audience::Everyone => governing.governor_of((kind, name), object),
+            Audience::EveryoneBut(_) | Audience::Nobody(_) => None,
+        };
+        let policy = governor.map(|governor| governor.id.as_str().to_owned());
+        let head = policy.as_ref().and_then(|_| head(kind, object));
+        match (policy, head) {
+            (Some(policy), Some(head)) => {
+                governing.govern(&policy, &id, head, at.get());
+                true
+            }
+            (_, _) => {
+                governing.ungovern(&id, false, at.get());
+                false
+            }
+        }
+    }
+
+    /// Whether an object that was deleted stays in zones until a policy says otherwise.
+    pub(super) fn is_kept(&self, id: Id, at: Revision) -> bool {
+        let mut governing = self.governing.lock();
+        governing.ungovern(&id, true, at.get());
+        governing.keeps(&id)
+    }
+
+    /// Tells the catalog what policies decided.
+    pub(super) async fn govern(
+        &mut self,
+        batch: &mut Batch,
+        at: Revision,
+    ) -> Result<(), ProjectorError> {
+        let mut namespaces = Vec::new();
+        let crossing = self.synced.values().map(|synced| synced.kind.clone());
+        let crossing = crossing.collect();
+        self.governing.lock().crossing = crossing;
+        self.let_go(batch, at);
+        let names: Vec<String> = self.governing.lock().policies.keys().cloned().collect();
+        for policy in names {
+            let mut governing = self.governing.lock();
+            let synced = &self.synced;
+            let withdrawal = |kind: &SyncKind| {
+                let mut kinds = synced.values();
+                let kind = kinds.find(|synced| synced.kind == *kind);
+                kind.map_or(Withdrawal::Orphan, |kind| kind.withdrawal())
+            };
+            let entries = self.governed.entry(policy.clone()).or_default();
+            let Some((id, news)) = governing.refresh(&policy, entries, &withdrawal) else {
+                continue;
+            };
+            drop(governing);
+            // Who is governed from now on is frozen first.
+            for (object, governed) in news.objects {
+                let (kind, name) = &object;
+                let was = batch.is_wanted(kind, name);
+                batch.govern(&object, at, governed);
+                let is = batch.is_wanted(kind, name);
+                if self.count(name.namespace(), was, is) {
+                    namespaces.push(name.namespace().to_owned());
+                }
+            }
+            if let Some(placement) = news.placement {
+                batch.place(id, at, Some(placement));
+            }
+        }
+        for namespace in namespaces {
+            self.namespace_of(batch, &namespace, at).await?;
+        }
+        Ok(())
+    }
+
+    /// Policies that are gone.
+    fn let_go(&mut self, batch: &mut Batch, at: Revision) {
+        let governing = self.governing.lock();
+        let gone = self.governed.keys();
+        let gone = gone.filter(|name| !governing.policies.contains_key(*name));
+        let gone: Vec<String> = gone.cloned().collect();
+        drop(governing);
+        for policy in gone {
+            let entries: Entries = self.governed.remove(&policy).unwrap_or_default();
+            for object in entries.known() {
+                if batch.is_governed_by(object, &policy) {
+                    batch.remove(&object.0, &object.1, at);
+                }
+            }
+            batch.place(deltaplane_border::PolicyId::new(&policy), at, None);
+        }
+    }
+}
+
+/// An object as policies release it.
+fn head(kind: &SyncKind, object: &Value) -> Option<HeadObject> {
+    let crossing = match Crossing::of(object) {
+        Ok(crossing) => crossing,
+        Err(reason) => {
+            tracing::warn!(%kind, %reason, "an object cannot cross");
+            return None;
+        }
+    };
+    let body = serde_json::to_vec(crossing.object()).unwrap_or_default();
+    let author = object["metadata"]["annotations"][AUTHOR].as_str();
+    Some(HeadObject {
+        version: crossing.version(),
+        body: body.into(),
+        author: author.map(Into::into),
+    })
+}
