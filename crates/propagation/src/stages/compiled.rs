@@ -259,7 +259,13 @@ fn overrides(specs: &[OverrideSpec], problems: &mut Vec<Problem>) -> Vec<Overrid
 }
 
 /// What an override may not change: what an object is called, and what is not the user's.
-const KEPT: [&str; 5] = ["/apiVersion", "/kind", "/metadata/name", "/metadata/namespace", "/status"];
+const KEPT: [&str; 5] = [
+    "/apiVersion",
+    "/kind",
+    "/metadata/name",
+    "/metadata/namespace",
+    "/status",
+];
 
 fn patch_problems(path: &str, patch: &Json) -> Vec<Problem> {
     let Some(operations) = patch.as_array() else {

@@ -183,7 +183,10 @@ impl<'a> Deciding<'a> {
             let release = release.number;
             return Some(Waiting::Queued { release, behind });
         }
-        if let Some(waiting) = self.excess(release).or_else(|| self.unapproved(stage, release)) {
+        if let Some(waiting) = self
+            .excess(release)
+            .or_else(|| self.unapproved(stage, release))
+        {
             return Some(waiting);
         }
         let at = self.situation.now;
@@ -222,7 +225,8 @@ impl<'a> Deciding<'a> {
             Approval::None => return None,
             Approval::Required => (approvals.next().is_some(), None),
             Approval::RequiredByOther => {
-                let authored = |by: &String| release.authors.is_empty() || release.authors.contains(by);
+                let authored =
+                    |by: &String| release.authors.is_empty() || release.authors.contains(by);
                 let by: Vec<&String> = approvals.map(|one| &one.by).collect();
                 let refused = by.iter().find(|by| authored(by)).map(|by| (*by).clone());
                 (by.iter().any(|by| !authored(by)), refused)
@@ -241,9 +245,8 @@ impl<'a> Deciding<'a> {
     ) -> Moving<'s, 'a> {
         let now = self.situation.now;
         let record = &self.record;
-        let member = |zone: &Zone<'a>| {
-            Member::new(*zone, stage, (target(release, zone), record), now)
-        };
+        let member =
+            |zone: &Zone<'a>| Member::new(*zone, stage, (target(release, zone), record), now);
         let members: Vec<Member<'a>> = zones.iter().map(member).collect();
         for member in &members {
             let released = member.zone.released_at.filter(|at| *at > now);
@@ -256,7 +259,10 @@ impl<'a> Deciding<'a> {
         Moving {
             failed: failed.map(|member| member.zone.name).collect(),
             may: stage.max_failures.of(members.len()),
-            forgiven: self.situation.resumed.is_some_and(|upto| upto >= release.number),
+            forgiven: self
+                .situation
+                .resumed
+                .is_some_and(|upto| upto >= release.number),
             stage,
             release,
             members,
@@ -275,7 +281,8 @@ impl<'a> Deciding<'a> {
         };
         let items: Vec<_> = moving.members.iter().map(item).collect();
         let completed = progress.completed.map(|mark| mark.release);
-        let completed = completed.filter(|number| self.release(*number).is_some() && !moving.paused);
+        let completed =
+            completed.filter(|number| self.release(*number).is_some() && !moving.paused);
         let at = |release| At {
             release,
             exact: true,
@@ -316,7 +323,11 @@ impl<'a> Deciding<'a> {
                 release: number,
                 at,
             });
-            let zones = moving.failed.iter().map(|zone| (*zone).to_owned()).collect();
+            let zones = moving
+                .failed
+                .iter()
+                .map(|zone| (*zone).to_owned())
+                .collect();
             let because = format!("{} failed, and {} may", moving.failed.len(), moving.may);
             let digest = moving.digest();
             self.note(stage, number, Advance::Failed(zones), because, digest);
@@ -343,7 +354,11 @@ impl<'a> Deciding<'a> {
         }
         let at = self.situation.now;
         let mut deferred = Vec::new();
-        for member in moving.members.iter().filter(|one| one.fares == Fares::Deferred) {
+        for member in moving
+            .members
+            .iter()
+            .filter(|one| one.fares == Fares::Deferred)
+        {
             if let Some(one) = self.record.zones.get_mut(member.zone.name)
                 && one.phase == Phase::Admitted
             {
@@ -359,7 +374,13 @@ impl<'a> Deciding<'a> {
             let because = "away for longer than the progress deadline".to_owned();
             let advance = Advance::Deferred(deferred);
             let digest = moving.digest();
-            self.note(moving.stage, moving.release.number, advance, because, digest);
+            self.note(
+                moving.stage,
+                moving.release.number,
+                advance,
+                because,
+                digest,
+            );
         }
     }
 
@@ -375,7 +396,10 @@ impl<'a> Deciding<'a> {
         let starts = decision.starts.iter().map(|one| (one, Phase::Started));
         let moves = decision.admissions.iter().map(|one| (one, Phase::Admitted));
         for (change, phase) in starts.chain(moves) {
-            let member = moving.members.iter().find(|one| one.zone.name == change.key);
+            let member = moving
+                .members
+                .iter()
+                .find(|one| one.zone.name == change.key);
             if let (Some(member), Some(release)) = (member, self.release(change.to.release)) {
                 let admitted = Admitted {
                     target: target(release, &member.zone),
@@ -390,7 +414,13 @@ impl<'a> Deciding<'a> {
             let because = moving.because(decision);
             let advance = Advance::Admitted(zones.collect());
             let digest = moving.digest();
-            self.note(moving.stage, moving.release.number, advance, because, digest);
+            self.note(
+                moving.stage,
+                moving.release.number,
+                advance,
+                because,
+                digest,
+            );
         }
     }
 
@@ -399,7 +429,9 @@ impl<'a> Deciding<'a> {
         let Moving { stage, release, .. } = moving;
         let progress = *self.progress(stage);
         let number = release.number;
-        let is_done = progress.completed.is_some_and(|mark| mark.release >= number);
+        let is_done = progress
+            .completed
+            .is_some_and(|mark| mark.release >= number);
         let halted = moving.paused || moving.has_failed(&progress);
         if is_done || halted || !moving.members.iter().all(|one| moving.lets_complete(one)) {
             return None;
@@ -586,7 +618,10 @@ impl Moving<'_, '_> {
             hash.update(line.as_bytes());
         }
         let digest = hash.finalize();
-        digest[..8].iter().map(|byte| format!("{byte:02x}")).collect()
+        digest[..8]
+            .iter()
+            .map(|byte| format!("{byte:02x}"))
+            .collect()
     }
 }
 

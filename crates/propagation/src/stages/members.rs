@@ -32,14 +32,24 @@ pub(super) enum Fares<'a> {
     /// It was not admitted to anything, or not to this release as it is.
     Behind,
     /// On its way.
-    UnderWay { reason: &'a str },
-    NoEvidence { reason: &'a str },
-    Failed { reason: &'a str },
-    Ready { since: Timestamp },
+    UnderWay {
+        reason: &'a str,
+    },
+    NoEvidence {
+        reason: &'a str,
+    },
+    Failed {
+        reason: &'a str,
+    },
+    Ready {
+        since: Timestamp,
+    },
     /// Ready when it was last seen.
     WasReady,
     /// Away for now, and not where it should be.
-    Offline { since: Timestamp },
+    Offline {
+        since: Timestamp,
+    },
     /// Away for too long.
     Deferred,
     /// It has a later release.

@@ -140,7 +140,15 @@ mod tests {
 
     #[test]
     fn nonsense_is_none() {
-        for text in ["a[", "a[1", "a[3-1]", "a[x]", "a[1]b", "a,", "a[0-4294967295]"] {
+        for text in [
+            "a[",
+            "a[1",
+            "a[3-1]",
+            "a[x]",
+            "a[1]b",
+            "a,",
+            "a[0-4294967295]",
+        ] {
             assert_eq!(read(text), None, "{text}");
         }
     }

@@ -68,15 +68,27 @@ pub struct ZoneReport<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State<'a> {
     /// It has not acknowledged all of it.
-    Delivering { reason: &'a str },
+    Delivering {
+        reason: &'a str,
+    },
     /// It did not take something.
-    Rejected { reason: &'a str },
+    Rejected {
+        reason: &'a str,
+    },
     /// It acknowledged all of it, exactly, and not all is ready.
-    Waiting { reason: &'a str },
-    Failed { reason: &'a str },
+    Waiting {
+        reason: &'a str,
+    },
+    Failed {
+        reason: &'a str,
+    },
     /// It acknowledged all of it, exactly, and has nothing that could show whether it works.
-    NoEvidence { reason: &'a str },
-    Ready { since: Timestamp },
+    NoEvidence {
+        reason: &'a str,
+    },
+    Ready {
+        since: Timestamp,
+    },
 }
 
 /// A person's yes.

@@ -35,23 +35,57 @@ pub struct Counted {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Waiting {
     /// Nothing was released yet, or nothing that passed the stage before.
-    Release { after: Option<String> },
-    Paused { what: String },
-    Approval { release: u64, refused: Option<String> },
+    Release {
+        after: Option<String>,
+    },
+    Paused {
+        what: String,
+    },
+    Approval {
+        release: u64,
+        refused: Option<String>,
+    },
     /// A release takes away more than it may without approval.
-    Deletions { release: u64, removes: u64, may: u64 },
+    Deletions {
+        release: u64,
+        removes: u64,
+        may: u64,
+    },
     /// A newer release waits until the stage is done with this one.
-    Queued { release: u64, behind: u64 },
+    Queued {
+        release: u64,
+        behind: u64,
+    },
     /// Too many failed.
-    Failed { release: u64, failed: usize, may: usize },
+    Failed {
+        release: u64,
+        failed: usize,
+        may: usize,
+    },
     /// Why a zone failed.
-    Zone { zone: String, reason: String, failed: bool },
-    Gate { zone: String, verdict: Verdict },
-    Offline { zone: String, since: Timestamp },
-    Held { zone: String },
+    Zone {
+        zone: String,
+        reason: String,
+        failed: bool,
+    },
+    Gate {
+        zone: String,
+        verdict: Verdict,
+    },
+    Offline {
+        zone: String,
+        since: Timestamp,
+    },
+    Held {
+        zone: String,
+    },
     /// Nothing shows that the release works.
-    NoEvidence { reason: String },
-    Soak { until: Timestamp },
+    NoEvidence {
+        reason: String,
+    },
+    Soak {
+        until: Timestamp,
+    },
 }
 
 // === impl Waiting ===
@@ -101,7 +135,10 @@ impl fmt::Display for Waiting {
                 "release {release} takes away {removes} objects, and {may} may go without approval"
             ),
             Self::Queued { release, behind } => {
-                write!(f, "release {release} waits until the stage is done with {behind}")
+                write!(
+                    f,
+                    "release {release} waits until the stage is done with {behind}"
+                )
             }
             Self::Failed {
                 release,
