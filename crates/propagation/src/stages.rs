@@ -16,9 +16,10 @@
 mod compiled;
 mod decide;
 mod members;
+mod moving;
 mod problem;
 mod record;
-mod sets;
+pub mod sets;
 mod share;
 mod situation;
 mod spec;
