@@ -58,6 +58,7 @@ struct Key {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Turn {
     Overtaken,
+    Failed,
     Ready,
     Broken,
 }
@@ -207,6 +208,10 @@ impl Key {
         Self {
             standing: match seen.standing() {
                 Standing::Overtaken { .. } => Turn::Overtaken,
+                Standing::Behind {
+                    health: Health::Failed,
+                    ..
+                } => Turn::Failed,
                 Standing::Behind {
                     health: Health::Ready { .. },
                     ..

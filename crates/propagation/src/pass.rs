@@ -50,8 +50,8 @@ pub struct Blocked {
 /// Asks the gate of every candidate of a collection (a node is one of one item), one after the other, each seeing what was decided before it.
 ///
 /// They are asked in the order that [`Order`] gives; among equals, and where it gives none, what
-/// is on its way to something older comes first, then what is ready, then what is not, of each the
-/// oldest, then by namespace and name. Each is asked once: what a later admission would have
+/// is on its way to something older comes first, then what failed on such a way, then what is
+/// ready, then what is not, of each the oldest, then by namespace and name. Each is asked once: what a later admission would have
 /// opened opens in the next pass. What cannot be evaluated keeps back the item that it was
 /// evaluated for, and no other.
 pub fn pass<'a>(items: &'a [Subject<'a>], terms: Terms<'a>) -> Answer {

@@ -38,6 +38,8 @@ pub enum Admission<V> {
     /// A gate let it, and it was ready since. That it was ready at the same version some time
     /// before does not count: it may have been elsewhere meanwhile.
     Arrived(V),
+    /// A gate let it, it failed, and its place in flight was given away.
+    SetAside(V),
 }
 
 /// What an item says of itself, at its current generation.
@@ -157,9 +159,10 @@ fn standing<V: Eq>(item: &Item<'_, V>, target: &V) -> Standing {
         Report::Unready | Report::Ready { .. } => Progress::UnderWay,
     };
     let behind = || Standing::Behind {
-        health: match item.ready_since() {
-            Some(since) => Health::Ready { since },
-            None => Health::Broken,
+        health: match (item.ready_since(), &item.admission) {
+            (Some(since), _) => Health::Ready { since },
+            (None, Admission::SetAside(_)) => Health::Failed,
+            (None, _) => Health::Broken,
         },
         hold,
     };
@@ -168,15 +171,24 @@ fn standing<V: Eq>(item: &Item<'_, V>, target: &V) -> Standing {
         (
             Admission::Started(version)
             | Admission::Admitted(version)
-            | Admission::Arrived(version),
+            | Admission::Arrived(version)
+            | Admission::SetAside(version),
             Some(since),
         ) if version == target => Standing::Current { since },
-        (Admission::Started(version), None) if version == target => Standing::Starting,
+        (Admission::Started(version) | Admission::SetAside(version), None) if version == target => {
+            Standing::Starting
+        }
         (Admission::Admitted(version) | Admission::Arrived(version), None) if version == target => {
             Standing::Updating { progress }
         }
         (Admission::Admitted(_), None) => Standing::Overtaken { progress, hold },
-        (Admission::Started(_) | Admission::Admitted(_) | Admission::Arrived(_), _) => behind(),
+        (
+            Admission::Started(_)
+            | Admission::Admitted(_)
+            | Admission::Arrived(_)
+            | Admission::SetAside(_),
+            _,
+        ) => behind(),
     }
 }
 
@@ -189,7 +201,8 @@ impl<V> Item<'_, V> {
             Admission::New => None,
             Admission::Started(version)
             | Admission::Admitted(version)
-            | Admission::Arrived(version) => Some(version),
+            | Admission::Arrived(version)
+            | Admission::SetAside(version) => Some(version),
         }
     }
 }
@@ -207,7 +220,10 @@ impl<V: Eq> Item<'_, V> {
     fn arrives(&self) -> bool {
         match self.admission {
             Admission::Admitted(_) => self.ready_since().is_some(),
-            Admission::New | Admission::Started(_) | Admission::Arrived(_) => false,
+            Admission::New
+            | Admission::Started(_)
+            | Admission::Arrived(_)
+            | Admission::SetAside(_) => false,
         }
     }
 }

@@ -21,7 +21,8 @@ pub enum Standing {
     /// Admitted to something older and not ready at it yet: it is being changed, and in flight.
     /// Admitting it to the target adds nothing to what is in flight.
     Overtaken { progress: Progress, hold: Hold },
-    /// New, and begun with the target, which others have proven: not in flight.
+    /// Not ready at the target, and not in flight: new, and begun with what others have proven,
+    /// or failed, and its place was given away.
     Starting,
     /// Admitted to the target and not ready at it, not yet or not any more: in flight.
     Updating { progress: Progress },
@@ -37,6 +38,9 @@ pub enum Health {
     },
     /// It was so before anything began: it counts as nothing.
     Broken,
+    /// It failed on its way to something older, and its place was given away: whoever brings
+    /// something better helps it first.
+    Failed,
 }
 
 /// Whether the owner of an item keeps it from being admitted. What was admitted before stays so
@@ -75,7 +79,7 @@ impl Standing {
                 ..
             } => Some(since),
             Self::Behind {
-                health: Health::Broken,
+                health: Health::Broken | Health::Failed,
                 ..
             }
             | Self::Overtaken { .. }

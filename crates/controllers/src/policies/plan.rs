@@ -115,9 +115,9 @@ fn wanted(facts: &PolicyFacts, policy: &Policy, outcome: &Outcome) -> Option<Wan
     if policy.paused {
         return None;
     }
-    let restores = asked_for(facts).or(match outcome.effect {
-        Some(Effect::Rollback { to, .. }) => Some(to),
-        None => None,
+    let restores = asked_for(facts).or_else(|| {
+        let Effect::Rollback { to, .. } = outcome.effect?;
+        Some(to)
     });
     restores.map(|restores| Wanted {
         number,

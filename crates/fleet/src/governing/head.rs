@@ -29,10 +29,8 @@ const LARGEST: usize = 1 << 20;
 
 impl Governor {
     fn overrides(&self) -> Value {
-        match &self.object["spec"]["overrides"] {
-            Value::Null => json!([]),
-            overrides => overrides.clone(),
-        }
+        let overrides = self.object["spec"].get("overrides");
+        overrides.cloned().unwrap_or_else(|| json!([]))
     }
 
     pub(crate) fn manifest(&self) -> Manifest {

@@ -137,8 +137,8 @@ pub(crate) fn changes(before: &Manifest, now: &Manifest) -> (usize, usize, Vec<I
 
 /// Selects everything where nothing is said.
 pub(crate) fn selector(written: &Value) -> Option<LabelSelector> {
-    match written {
-        Value::Null => Some(LabelSelector::default()),
-        written => LabelSelector::from_object(written),
+    if written.is_null() {
+        return Some(LabelSelector::default());
     }
+    LabelSelector::from_object(written)
 }

@@ -20,9 +20,9 @@ pub(crate) struct Patch {
 impl Patch {
     /// As a release, or a policy, has it.
     pub(crate) fn read(written: &Value) -> Option<Self> {
-        let targets = match &written["targets"] {
-            Value::Null => Vec::new(),
-            targets => Targets::read(targets)?,
+        let targets = match written.get("targets") {
+            None => Vec::new(),
+            Some(targets) => Targets::read(targets)?,
         };
         Some(Self {
             zones: selector(&written["zones"])?,

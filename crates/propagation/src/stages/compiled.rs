@@ -75,6 +75,9 @@ pub type Approval = ApprovalSpec;
 
 /// Whoever is not ready after so long has failed, or lost its place if it is away.
 const DEADLINE: &str = "10m";
+/// So many objects may go without approval, or such a share of them.
+const REMOVED: u64 = 20;
+const REMOVED_PERCENT: u8 = 5;
 /// So many stages can be told apart by a person.
 const STAGES: usize = 64;
 
@@ -139,11 +142,16 @@ impl Policy {
         }
     }
 
-    /// How many of so many a release may take away without approval.
+    /// How many of so many a release may take away without approval: the larger of both, where
+    /// both are given.
     pub fn may_remove(&self, of: u64) -> u64 {
-        let max = self.budget.max.unwrap_or(20);
-        let percent = u64::from(self.budget.percent.unwrap_or(5));
-        max.max(of.saturating_mul(percent) / 100)
+        let share = |percent: u8| of.saturating_mul(u64::from(percent)) / 100;
+        match (self.budget.max, self.budget.percent) {
+            (None, None) => REMOVED.max(share(REMOVED_PERCENT)),
+            (Some(max), None) => max,
+            (None, Some(percent)) => share(percent),
+            (Some(max), Some(percent)) => max.max(share(percent)),
+        }
     }
 }
 

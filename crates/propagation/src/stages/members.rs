@@ -1,6 +1,6 @@
 //! The zones of a stage, as its gate judges them.
 
-use deltaplane_expr::{Duration, Timestamp};
+use deltaplane_expr::Timestamp;
 
 use super::compiled::Stage;
 use super::record::{Admitted, Phase, Record, Target};
@@ -20,6 +20,8 @@ pub(super) struct At {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Member<'a> {
     pub(super) zone: Zone<'a>,
+    /// What it is to have once its gate lets it.
+    pub(super) target: Target,
     pub(super) admitted: Option<Admitted>,
     pub(super) fares: Fares<'a>,
     /// When time alone may change that.
@@ -29,10 +31,14 @@ pub(super) struct Member<'a> {
 /// How a zone fares with what it was admitted to, or why it is no business of the stage now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fares<'a> {
-    /// It was not admitted to anything, or not to this release as it is.
+    /// It was not admitted to anything, or has to be admitted again.
     Behind,
     /// On its way.
     UnderWay {
+        reason: &'a str,
+    },
+    /// It was ready, and says that it is not any more.
+    Relapsed {
         reason: &'a str,
     },
     NoEvidence {
@@ -44,14 +50,12 @@ pub(super) enum Fares<'a> {
     Ready {
         since: Timestamp,
     },
-    /// Ready when it was last seen.
-    WasReady,
-    /// Away for now, and not where it should be.
+    /// Away for now. Whether it is ready is not known, even if it was.
     Offline {
         since: Timestamp,
     },
-    /// Away for too long.
-    Deferred,
+    /// Away for longer than the deadline: nobody waits for it.
+    Away,
     /// It has a later release.
     Ahead,
 }
@@ -65,143 +69,149 @@ const UNHEARD: &str = "nothing was heard of it yet";
 impl<'a> Member<'a> {
     pub(super) fn new(
         zone: Zone<'a>,
-        stage: &Stage,
-        (target, record): (Target, &Record),
+        (stage, release): (&Stage, &Release),
+        record: &Record,
         now: Timestamp,
     ) -> Self {
-        let admitted = record.zones.get(zone.name).copied();
-        let (fares, alarm) = fares(zone, stage, target, admitted, now);
-        Self {
+        let mut member = Self {
             zone,
-            admitted,
-            fares,
-            alarm,
+            target: target(release, &zone),
+            admitted: record.zones.get(zone.name).copied(),
+            fares: Fares::Behind,
+            alarm: None,
+        };
+        (member.fares, member.alarm) = member.judge(stage, now);
+        member
+    }
+
+    fn judge(&self, stage: &Stage, now: Timestamp) -> (Fares<'a>, Option<Timestamp>) {
+        if let Some(one) = self.admitted
+            && one.target.release > self.target.release
+        {
+            return (Fares::Ahead, None);
+        }
+        match (self.zone.link, self.kept()) {
+            // It keeps its place until the deadline.
+            (Link::Lost { since }, _) => match since.plus(stage.deadline) {
+                Some(end) if end <= now => (Fares::Away, None),
+                end => (Fares::Offline { since }, end),
+            },
+            (Link::Connected { .. }, None) => (Fares::Behind, None),
+            (Link::Connected { since }, Some(one)) => self.connected(stage, (since, one), now),
         }
     }
 
-    /// As [`crate::rollout`] takes it. What failed and is tolerated has no place in flight.
-    pub(super) fn item(&self, target: Target, tolerated: bool, halted: bool) -> Item<'a, At> {
-        let at = |admitted: Admitted| At {
-            release: admitted.target.release,
-            exact: admitted.target == target || admitted.target.release != target.release,
+    fn connected(
+        &self,
+        stage: &Stage,
+        (since, one): (Timestamp, Admitted),
+        now: Timestamp,
+    ) -> (Fares<'a>, Option<Timestamp>) {
+        // What it says of anything else says nothing of this.
+        let report = self.zone.report.filter(|report| report.at == one.target);
+        let (reason, spoken) = match report.map(|report| report.state) {
+            Some(State::Ready { since }) => return (Fares::Ready { since }, None),
+            Some(State::NoEvidence { reason }) => {
+                return match stage.no_evidence {
+                    // It counts as ready from when that is seen.
+                    NoEvidence::Proceed => {
+                        let seen = one.phase != Phase::Admitted;
+                        let since = if seen { one.at } else { now };
+                        (Fares::Ready { since }, None)
+                    }
+                    NoEvidence::Hold => (Fares::NoEvidence { reason }, None),
+                };
+            }
+            Some(State::Rejected { reason } | State::Failed { reason }) => {
+                return (Fares::Failed { reason }, None);
+            }
+            Some(State::Delivering { reason } | State::Waiting { reason }) => (reason, true),
+            None => (UNHEARD, false),
         };
-        let admission = match self.admitted {
-            None => Admission::New,
-            Some(one) => match one.phase {
-                Phase::Deferred => Admission::Arrived(At {
-                    exact: false,
-                    ..at(one)
-                }),
-                // Not in flight: nobody waits for what is away, or has failed and may have.
-                Phase::Admitted if tolerated => Admission::Started(at(one)),
-                Phase::Arrived if tolerated || !self.is_connected() => Admission::Started(at(one)),
-                Phase::Started => Admission::Started(at(one)),
-                Phase::Admitted => Admission::Admitted(at(one)),
-                Phase::Arrived => Admission::Arrived(at(one)),
-            },
-        };
-        let report = match (self.fares, self.admitted) {
-            (Fares::Ready { since }, Some(one)) => Report::Ready { at: at(one), since },
-            (Fares::Failed { .. }, _) => Report::Failed,
-            _ => Report::Unready,
-        };
+        if one.phase == Phase::Arrived && (spoken || one.target != self.target) {
+            return (Fares::Relapsed { reason }, None);
+        }
+        match since.max(one.at).plus(stage.deadline) {
+            Some(end) if end <= now => {
+                let reason = if spoken { reason } else { LATE };
+                (Fares::Failed { reason }, None)
+            }
+            end => (Fares::UnderWay { reason }, end),
+        }
+    }
+
+    /// As [`crate::rollout`] takes it.
+    pub(super) fn item(&self, halted: bool) -> Item<'a, At> {
         let away = !self.is_connected();
+        let hold = match halted || away {
+            true => Hold::Held,
+            false => self.zone.hold,
+        };
+        // Who is new is started by nobody's leave, so that it has to be left out here.
+        let waits = self.admitted.is_none() && (away || self.zone.hold == Hold::Held);
         Item {
             key: self.zone.name,
             object: Some(self.zone.object),
-            admission,
-            report,
-            hold: match halted || away {
-                true => Hold::Held,
-                false => self.zone.hold,
+            admission: self.admission(),
+            report: match (self.fares, self.at()) {
+                (Fares::Ready { since }, Some(at)) => Report::Ready { at, since },
+                (Fares::Failed { .. }, _) => Report::Failed,
+                _ => Report::Unready,
             },
-            // Who is new is started by nobody's leave, so that it has to be left out here.
-            deleting: self.fares == Fares::Ahead
-                || (self.admitted.is_none() && (away || self.zone.hold == Hold::Held)),
+            hold,
+            deleting: self.fares == Fares::Ahead || waits,
         }
+    }
+
+    /// What failed is counted against what may fail, and has no place in flight; nor has what was
+    /// ready when it was last seen.
+    fn admission(&self) -> Admission<At> {
+        let (Some(one), Some(at)) = (self.admitted, self.at()) else {
+            return Admission::New;
+        };
+        let is_failed = matches!(self.fares, Fares::Failed { .. });
+        match one.phase {
+            Phase::Deferred => Admission::Arrived(At { exact: false, ..at }),
+            Phase::Started => Admission::Started(at),
+            Phase::Admitted if is_failed => Admission::SetAside(at),
+            Phase::Admitted => Admission::Admitted(at),
+            Phase::Arrived if is_failed && self.is_there() => Admission::SetAside(at),
+            Phase::Arrived if !self.is_connected() => Admission::Started(at),
+            Phase::Arrived => Admission::Arrived(at),
+        }
+    }
+
+    fn at(&self) -> Option<At> {
+        let one = self.admitted?.target;
+        Some(At {
+            release: one.release,
+            exact: one == self.target || one.release != self.target.release,
+        })
+    }
+
+    /// What it was admitted to, if it has not lost its place.
+    fn kept(&self) -> Option<Admitted> {
+        self.admitted.filter(|one| one.phase != Phase::Deferred)
+    }
+
+    /// Whether it was admitted to the release exactly as it is for it now.
+    pub(super) fn is_there(&self) -> bool {
+        self.kept().is_some_and(|one| one.target == self.target)
+    }
+
+    /// Whether it was let in somewhere and is not known to have arrived.
+    pub(super) fn is_on_its_way(&self) -> bool {
+        self.admitted
+            .is_some_and(|one| one.phase == Phase::Admitted)
+    }
+
+    /// Whether it failed at the release.
+    pub(super) fn has_failed(&self) -> bool {
+        matches!(self.fares, Fares::Failed { .. }) && self.is_there()
     }
 
     pub(super) fn is_connected(&self) -> bool {
         matches!(self.zone.link, Link::Connected { .. })
-    }
-}
-
-fn fares<'a>(
-    zone: Zone<'a>,
-    stage: &Stage,
-    target: Target,
-    admitted: Option<Admitted>,
-    now: Timestamp,
-) -> (Fares<'a>, Option<Timestamp>) {
-    let lost = match zone.link {
-        Link::Connected { .. } => None,
-        Link::Lost { since } => Some(since),
-    };
-    let Some(one) = admitted.filter(|one| one.phase != Phase::Deferred) else {
-        return match lost {
-            None => (Fares::Behind, None),
-            Some(since) => away(since, since, stage.deadline, now),
-        };
-    };
-    if one.target.release > target.release {
-        return (Fares::Ahead, None);
-    }
-    match (one.phase, lost) {
-        (Phase::Arrived, Some(_)) if one.target == target => (Fares::WasReady, None),
-        // It keeps its place until the deadline.
-        (_, Some(since)) => away(since, one.at.max(since), stage.deadline, now),
-        (_, None) => connected(zone, stage, target, one, now),
-    }
-}
-
-/// Of a zone that cannot be reached.
-fn away<'a>(
-    since: Timestamp,
-    from: Timestamp,
-    deadline: Duration,
-    now: Timestamp,
-) -> (Fares<'a>, Option<Timestamp>) {
-    match from.plus(deadline) {
-        Some(end) if end <= now => (Fares::Deferred, None),
-        end => (Fares::Offline { since }, end),
-    }
-}
-
-fn connected<'a>(
-    zone: Zone<'a>,
-    stage: &Stage,
-    target: Target,
-    one: Admitted,
-    now: Timestamp,
-) -> (Fares<'a>, Option<Timestamp>) {
-    let report = zone.report.filter(|report| report.at == one.target);
-    let reason = match report.map(|report| report.state) {
-        Some(State::Ready { since }) => return (Fares::Ready { since }, None),
-        Some(State::NoEvidence { reason }) => {
-            return match stage.no_evidence {
-                NoEvidence::Proceed => (Fares::Ready { since: one.at }, None),
-                NoEvidence::Hold => (Fares::NoEvidence { reason }, None),
-            };
-        }
-        Some(State::Rejected { reason } | State::Failed { reason }) => {
-            return (Fares::Failed { reason }, None);
-        }
-        Some(State::Delivering { reason } | State::Waiting { reason }) => reason,
-        None => UNHEARD,
-    };
-    if one.target != target {
-        return (Fares::UnderWay { reason }, None);
-    }
-    let since = match zone.link {
-        Link::Connected { since } => since.max(one.at),
-        Link::Lost { since } => since,
-    };
-    match since.plus(stage.deadline) {
-        Some(end) if end <= now => {
-            let reason = if reason == UNHEARD { LATE } else { reason };
-            (Fares::Failed { reason }, None)
-        }
-        end => (Fares::UnderWay { reason }, end),
     }
 }
 

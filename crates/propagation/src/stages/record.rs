@@ -34,8 +34,8 @@ pub struct Record {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Admitted {
     pub target: Target,
-    /// When the phase began. Of what arrived it is the last that is known of all at that release,
-    /// and so never too early.
+    /// When the phase began, to the second, and never too early: of those that are not on their
+    /// way it is the last of all that stand alike.
     pub at: Timestamp,
     pub phase: Phase,
 }
@@ -79,6 +79,8 @@ pub struct Evidence {
     pub stage: String,
     pub release: u64,
     pub advance: Advance,
+    /// How many more zones there were than are named.
+    pub more: usize,
     /// What it was decided by, in few words.
     pub because: String,
     /// Of all that was known of the zones of the stage: the same for the same.
@@ -99,8 +101,8 @@ pub enum Advance {
 
 /// So much evidence is kept with the policy.
 pub(crate) const EVIDENCE: usize = 24;
-/// So many zones are named in it.
-const NAMED: usize = 64;
+/// Zones are named in it as long as their names take so many bytes.
+const NAMED: usize = 600;
 
 // === impl Target ===
 
@@ -175,28 +177,19 @@ impl fmt::Display for Class {
 impl Record {
     /// As it is written in the status of a policy: zones that stand alike together.
     pub fn write(&self) -> Json {
-        let mut alike: BTreeMap<(Target, Phase, Option<Timestamp>), Vec<&str>> = BTreeMap::new();
-        let mut last: BTreeMap<Target, Timestamp> = BTreeMap::new();
+        let mut alike: BTreeMap<(Target, Phase, u32), Moments<'_>> = BTreeMap::new();
         for (zone, one) in &self.zones {
-            // When each of those arrived that did is nobody's business any more.
-            let at = match one.phase {
-                Phase::Arrived | Phase::Started => {
-                    let last = last.entry(one.target).or_insert(one.at);
-                    *last = one.at.max(*last);
-                    None
-                }
-                Phase::Admitted | Phase::Deferred => Some(one.at),
-            };
-            let key = (one.target, one.phase, at);
-            alike.entry(key).or_default().push(zone);
+            let key = (one.target, one.phase, one.at.nanos());
+            let moments = alike.entry(key).or_default();
+            moments.entry(one.at).or_default().push(zone);
         }
-        let zones = alike.into_iter().map(|((target, phase, at), zones)| {
-            let at = at.or_else(|| last.get(&target).copied());
+        let zones = alike.into_iter().map(|((target, phase, _), moments)| {
+            let first = moments.keys().next().copied();
             json!({
                 "release": target.to_string(),
                 "phase": phase.to_string(),
-                "at": at.map(|at| at.to_string()),
-                "zones": sets::write(zones),
+                "at": first.map(|at| at.to_string()),
+                "zones": write_moments(&moments),
             })
         });
         let stages = self.stages.iter().map(|(name, one)| one.write(name));
@@ -213,15 +206,13 @@ impl Record {
         let list = |field: &str| written[field].as_array().into_iter().flatten();
         let mut record = Self::default();
         for group in list("zones") {
-            let admitted = Admitted {
-                target: group["release"].as_str()?.parse().ok()?,
-                at: Timestamp::parse(group["at"].as_str()?)?,
-                phase: group["phase"].as_str()?.parse().ok()?,
-            };
-            let names = sets::read(group["zones"].as_str()?)?;
-            record
-                .zones
-                .extend(names.into_iter().map(|name| (name, admitted)));
+            let (target, phase) = (group["release"].as_str()?, group["phase"].as_str()?);
+            let (target, phase) = (target.parse().ok()?, phase.parse().ok()?);
+            let at = Timestamp::parse(group["at"].as_str()?)?;
+            for (name, at) in read_moments(at, group["zones"].as_str()?)? {
+                let admitted = Admitted { target, at, phase };
+                record.zones.insert(name, admitted);
+            }
         }
         for stage in list("stages") {
             let name = stage["name"].as_str()?.to_owned();
@@ -233,11 +224,59 @@ impl Record {
         Some(record)
     }
 
-    pub(crate) fn note(&mut self, evidence: Evidence) {
+    pub(crate) fn note(&mut self, mut evidence: Evidence) {
+        evidence.more = evidence.advance.shorten(NAMED);
         self.evidence.push(evidence);
         let surplus = self.evidence.len().saturating_sub(EVIDENCE);
         self.evidence.drain(..surplus);
     }
+
+    /// Leaves of each moment what anybody asks for: of those that are not on their way, the last
+    /// of all that stand alike. So thousands can be written in few words, and nothing is lost when
+    /// they are.
+    pub(crate) fn settle(&mut self) {
+        let mut last: BTreeMap<(Target, Phase), Timestamp> = BTreeMap::new();
+        let is_settled = |one: &Admitted| one.phase != Phase::Admitted;
+        for one in self.zones.values().filter(|one| is_settled(one)) {
+            let last = last.entry((one.target, one.phase)).or_insert(one.at);
+            *last = one.at.max(*last);
+        }
+        for one in self.zones.values_mut().filter(|one| is_settled(one)) {
+            one.at = last[&(one.target, one.phase)];
+        }
+    }
+}
+
+/// Zones by when their phase began, all at the same part of a second.
+type Moments<'a> = BTreeMap<Timestamp, Vec<&'a str>>;
+
+/// `eu-[1-3] +12 us-7`: those of the first moment, then those of others, so many seconds after it.
+fn write_moments(moments: &Moments<'_>) -> String {
+    let first = moments.keys().next().map_or(0, |at| at.seconds());
+    let one = |(at, zones): (&Timestamp, &Vec<&str>)| {
+        let zones = sets::write(zones.iter().copied());
+        match at.seconds() - first {
+            0 => zones,
+            later => format!("+{later} {zones}"),
+        }
+    };
+    let all: Vec<String> = moments.iter().map(one).collect();
+    all.join(" ")
+}
+
+fn read_moments(first: Timestamp, text: &str) -> Option<Vec<(String, Timestamp)>> {
+    let mut zones = Vec::new();
+    let mut at = first;
+    for word in text.split(' ') {
+        if let Some(later) = word.strip_prefix('+') {
+            let seconds = first.seconds().checked_add(later.parse().ok()?)?;
+            at = Timestamp::new(seconds, first.nanos())?;
+        } else {
+            let names = sets::read(word)?;
+            zones.extend(names.into_iter().map(|name| (name, at)));
+        }
+    }
+    Some(zones)
 }
 
 // === impl Phase ===
@@ -289,9 +328,9 @@ impl Progress {
     }
 
     fn read(stage: &Json) -> Option<Self> {
-        let mark = |field: &str| match &stage[field] {
-            Json::Null => Some(None),
-            mark => Some(Some(Mark {
+        let mark = |field: &str| match stage.get(field) {
+            None => Some(None),
+            Some(mark) => Some(Some(Mark {
                 release: mark["release"].as_u64()?,
                 at: Timestamp::parse(mark["at"].as_str()?)?,
             })),
@@ -309,14 +348,13 @@ impl Progress {
 impl Evidence {
     fn write(&self) -> Json {
         let (what, zones) = self.advance.parts();
-        let named = zones.iter().take(NAMED).map(String::as_str);
         json!({
             "at": self.at.to_string(),
             "stage": self.stage,
             "release": self.release,
             "advance": what,
-            "zones": sets::write(named),
-            "more": zones.len().saturating_sub(NAMED),
+            "zones": sets::write(zones.iter().map(String::as_str)),
+            "more": self.more,
             "because": self.because,
             "digest": self.digest,
         })
@@ -330,6 +368,7 @@ impl Evidence {
             stage: text("stage")?,
             release: written["release"].as_u64()?,
             advance: Advance::of(written["advance"].as_str()?, zones.into_iter().collect())?,
+            more: usize::try_from(written["more"].as_u64()?).ok()?,
             because: text("because")?,
             digest: text("digest")?,
         })
@@ -350,14 +389,28 @@ impl Advance {
     }
 
     fn of(what: &str, zones: Vec<String>) -> Option<Self> {
-        Some(match what {
-            "Taken" => Self::Taken,
-            "Admitted" => Self::Admitted(zones),
-            "Completed" => Self::Completed,
-            "Failed" => Self::Failed(zones),
-            "Deferred" => Self::Deferred(zones),
-            _ => return None,
-        })
+        let all = [
+            Self::Taken,
+            Self::Completed,
+            Self::Admitted(zones.clone()),
+            Self::Failed(zones.clone()),
+            Self::Deferred(zones),
+        ];
+        all.into_iter().find(|one| one.parts().0 == what)
+    }
+
+    /// Names no more zones than so many bytes hold; says how many are left out.
+    fn shorten(&mut self, most: usize) -> usize {
+        match self {
+            Self::Taken | Self::Completed => 0,
+            Self::Admitted(zones) | Self::Failed(zones) | Self::Deferred(zones) => {
+                zones.sort();
+                let kept = sets::fitting(zones.iter().map(String::as_str), most);
+                let more = zones.len() - kept;
+                zones.truncate(kept);
+                more
+            }
+        }
     }
 }
 

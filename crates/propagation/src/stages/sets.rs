@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 const DIGITS: usize = 9;
 
 /// The names, in few words.
-pub(crate) fn write<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
+pub fn write<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
     let mut numbered: BTreeMap<&str, BTreeSet<(usize, u32)>> = BTreeMap::new();
     let mut plain: BTreeSet<&str> = BTreeSet::new();
     for name in names {
@@ -30,6 +30,29 @@ pub(crate) fn write<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
     }
     let parts: Vec<String> = parts.into_iter().collect();
     parts.join(",")
+}
+
+/// The first names in few words, and how many more there are.
+pub(crate) fn brief(names: &[&str], most: usize) -> String {
+    let kept = fitting(names.iter().copied(), most);
+    let text = write(names[..kept].iter().copied());
+    match (kept, names.len() - kept) {
+        (0, 0) => "none".to_owned(),
+        (_, 0) => text,
+        (_, more) => format!("{text} and {more} more"),
+    }
+}
+
+/// How many names so many bytes hold, and one in any case.
+pub(crate) fn fitting<'a>(names: impl Iterator<Item = &'a str>, most: usize) -> usize {
+    let mut bytes = 0;
+    let fits = |name: &&str| {
+        bytes += name.len() + 1;
+        bytes <= most
+    };
+    let mut names = names;
+    let first = usize::from(names.by_ref().take(1).count() == 1);
+    first + names.take_while(fits).count()
 }
 
 /// A name's number at its end. Its width is zero when it has no zeros in front.
@@ -66,7 +89,7 @@ fn ranges(numbers: &BTreeSet<(usize, u32)>) -> Vec<String> {
 
 /// The names that were written like this. Nothing if it is nothing that is written here, or more
 /// names than anybody has.
-pub(crate) fn read(text: &str) -> Option<BTreeSet<String>> {
+pub fn read(text: &str) -> Option<BTreeSet<String>> {
     let mut names = BTreeSet::new();
     let mut rest = text;
     while !rest.is_empty() {

@@ -144,9 +144,13 @@ impl fmt::Display for Waiting {
                 release,
                 failed,
                 may,
-            } => write!(
+            } if failed > may => write!(
                 f,
                 "release {release} failed in {failed} zones, and {may} may fail"
+            ),
+            Self::Failed { release, .. } => write!(
+                f,
+                "release {release} had failed in too many zones: resume it, or release another"
             ),
             Self::Zone { zone, reason, .. } => write!(f, "{zone}: {reason}"),
             Self::Gate { zone, verdict } => write!(f, "{zone}: the gate is {verdict}"),

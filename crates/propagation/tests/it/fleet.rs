@@ -45,7 +45,8 @@ impl Record {
             Admission::New => None,
             Admission::Started(version)
             | Admission::Admitted(version)
-            | Admission::Arrived(version) => Some(version),
+            | Admission::Arrived(version)
+            | Admission::SetAside(version) => Some(version),
         }
     }
 
