@@ -12,6 +12,9 @@ pub const ADMISSION: &str = "deltaplane.io/admission";
 /// kro's annotation with the owner's word that nothing is to be done.
 pub const RECONCILE: &str = "kro.run/reconcile";
 
+/// What comes before a revision in the message of a condition.
+const TOLD: &str = "revision ";
+
 /// What an instance may run, and how far it is with it: `arrived/3/6b2fa01c99d2e4f7`, or
 /// `admitted/3/6b2fa01c99d2e4f7 from 2/b01dface0ff1cede`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -119,6 +122,16 @@ impl Point {
         Self { number, hash }
     }
 
+    /// As conditions name it: `revision 3/6b2fa01c99d2e4f7`.
+    pub fn told(self) -> String {
+        format!("{TOLD}{self}")
+    }
+
+    /// From the message of a condition that names it.
+    pub fn heard(message: &str) -> Option<Self> {
+        Self::read(message.strip_prefix(TOLD)?)
+    }
+
     fn read(text: &str) -> Option<Self> {
         let (number, hash) = match text.split_once('/') {
             Some((number, hash)) => (number, Some(u64::from_str_radix(hash, 16).ok()?)),
@@ -156,6 +169,16 @@ mod tests {
             "admitted/3/6b2fa01c99d2e4f7 from 2/b01dface0ff1cede",
         ] {
             assert_eq!(read(text).map(|one| one.to_string()).as_deref(), Some(text));
+        }
+    }
+
+    #[test]
+    fn what_conditions_say_is_heard() {
+        let point = Point::new(3, "6b2fa01c99d2e4f7");
+        assert_eq!(point.told(), "revision 3/6b2fa01c99d2e4f7");
+        assert_eq!(Point::heard(&point.told()), Some(point));
+        for other in ["", "revision", "revision x", "the graph is known"] {
+            assert_eq!(Point::heard(other), None, "{other}");
         }
     }
 

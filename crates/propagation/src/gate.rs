@@ -19,8 +19,8 @@ use crate::scope::Scope;
 
 pub(crate) use clock::{Clock, Moment, Side, Where};
 pub(crate) use counter::{Counter, CounterKind};
-pub(crate) use expression::{Expression, Leaf, LeafKind};
-pub(crate) use tree::tree;
+pub(crate) use expression::{Expression, Leaf, LeafKind, compiled};
+pub(crate) use tree::{told, tree, unwrapped};
 
 /// A gate: without expressions it is open.
 #[derive(Debug)]

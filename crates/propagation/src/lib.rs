@@ -2,7 +2,8 @@
 //!
 //! A change goes from item to item of a collection: zones, instances, nodes, items of a node. A
 //! [`Gate`] is a list of expressions that must all be true for an item to be admitted to it.
-//! [`pass`] asks it of a whole collection; [`rollout`] moves one from version to version. This crate knows nothing of what the items are.
+//! [`pass`] asks it of a whole collection; [`rollout`] moves one from version to version. Neither
+//! knows what the items are. [`readiness`] says of objects of Kubernetes APIs how they fare.
 //! PURE: no clock, environment, files or network.
 //!
 //! Invariants:
@@ -49,6 +50,7 @@ mod functions;
 mod gate;
 mod order;
 mod pass;
+pub mod readiness;
 mod rollout;
 mod scope;
 mod seen;

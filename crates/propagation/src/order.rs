@@ -69,7 +69,7 @@ impl Order {
     /// Compiles `orderBy`: an expression over the item, bare or as `${…}`, that does not depend on
     /// the time.
     pub fn compile(text: &str, scope: &Scope) -> Result<Self, GateProblems> {
-        let ast = tree(text, scope, &refusals).map_err(GateProblems)?;
+        let ast = tree(text, scope.env(), &refusals).map_err(GateProblems)?;
         let env = scope.env();
         let checked = check(&ast, env).expect("it was checked");
         let names = scope.names().keys().filter(|name| scope.is_item(name));

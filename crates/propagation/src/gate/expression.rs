@@ -66,7 +66,7 @@ pub(super) struct Replaced {
 
 impl Expression {
     pub(super) fn compile(mode: Mode, text: &str, scope: &Scope) -> Result<Self, Vec<GateProblem>> {
-        let ast = tree(text, scope, &|ast, ty| {
+        let ast = tree(text, scope.env(), &|ast, ty| {
             let wrong = format!("a gate is true or false: expected type 'bool' but found '{ty}'");
             let fits = matches!(ty, Type::Bool | Type::Dyn);
             let wrong = (!fits).then(|| Problem {
@@ -180,7 +180,7 @@ fn replace(ast: &Ast, parts: Vec<Replaced>, variables: &mut Vec<(String, Decl)>)
     out
 }
 
-pub(super) fn compiled(ast: &Ast, env: &Env) -> Result<Program, Problems> {
+pub(crate) fn compiled(ast: &Ast, env: &Env) -> Result<Program, Problems> {
     let checked: Checked = check(ast, env)?;
     deltaplane_expr::lower(ast, Some(&checked), env)
 }

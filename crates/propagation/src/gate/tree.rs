@@ -2,23 +2,22 @@
 
 use deltaplane_expr::check::check;
 use deltaplane_expr::syntax::Ast;
-use deltaplane_expr::{Problem, Problems, Span, Template, Type};
+use deltaplane_expr::{Env, Problem, Problems, Span, Template, Type};
 
 use super::GateProblem;
-use crate::scope::Scope;
 
 /// What is wrong with a tree of some type.
 type Judge<'j> = &'j dyn Fn(&Ast, &Type) -> Vec<Problem>;
 
 /// The tree of a text, bare or written as `${…}`, in which nothing is wrong.
-pub(crate) fn tree(text: &str, scope: &Scope, judge: Judge<'_>) -> Result<Ast, Vec<GateProblem>> {
+pub(crate) fn tree(text: &str, env: &Env, judge: Judge<'_>) -> Result<Ast, Vec<GateProblem>> {
     let inner = text.trim_start();
     let shift = text.len() - inner.len();
     let inner = inner.trim_end();
     let wrong = |problems: Problems| told(&problems, text, shift);
     let ast = match inner.starts_with("${") {
-        false => deltaplane_expr::parse(inner, scope.env()).map_err(wrong)?,
-        true => match deltaplane_expr::parse_template(inner, scope.env()).map_err(wrong)? {
+        false => deltaplane_expr::parse(inner, env).map_err(wrong)?,
+        true => match deltaplane_expr::parse_template(inner, env).map_err(wrong)? {
             Template::Value(ast) => ast,
             Template::Joined(_) => {
                 let end = u32::try_from(text.len()).unwrap_or(u32::MAX);
@@ -29,10 +28,10 @@ pub(crate) fn tree(text: &str, scope: &Scope, judge: Judge<'_>) -> Result<Ast, V
                 return Err(vec![one(problem, text, 0)]);
             }
             // A beginning without an end: as an expression it says what is wrong.
-            Template::Text => deltaplane_expr::parse(inner, scope.env()).map_err(wrong)?,
+            Template::Text => deltaplane_expr::parse(inner, env).map_err(wrong)?,
         },
     };
-    let checked = check(&ast, scope.env()).map_err(wrong)?;
+    let checked = check(&ast, env).map_err(wrong)?;
     let found = judge(&ast, checked.ty(ast.root()));
     if found.is_empty() {
         return Ok(ast);
@@ -44,7 +43,7 @@ pub(crate) fn tree(text: &str, scope: &Scope, judge: Judge<'_>) -> Result<Ast, V
 }
 
 /// Problems as those of a gate; `shift` bytes of the text come before what was read.
-pub(super) fn told(problems: &Problems, text: &str, shift: usize) -> Vec<GateProblem> {
+pub(crate) fn told(problems: &Problems, text: &str, shift: usize) -> Vec<GateProblem> {
     let all = problems.iter().map(|problem| GateProblem {
         expected: problems.expected(problem).to_vec(),
         ..one(problem.clone(), text, shift)
@@ -67,7 +66,7 @@ fn one(problem: Problem, text: &str, shift: usize) -> GateProblem {
 }
 
 /// An expression without what is around it.
-pub(super) fn unwrapped(text: &str) -> &str {
+pub(crate) fn unwrapped(text: &str) -> &str {
     let text = text.trim();
     let inner = text
         .strip_prefix("${")
