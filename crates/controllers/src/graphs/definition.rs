@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use deltaplane_api::admission::Point;
 use deltaplane_api::conditions;
 use deltaplane_api::time::Time;
 use deltaplane_client::{ObjectKey, RequestError, request};
@@ -339,7 +340,7 @@ fn is_gone(error: &RequestError) -> bool {
 fn status(definition: &Value, graph: Option<&Graph>, progress: &Progress, now: Time) -> Value {
     let before = &definition["status"];
     let generation = definition["metadata"]["generation"].as_i64().unwrap_or(0);
-    let conditions = conditions(progress);
+    let conditions = conditions(graph, progress);
     let active = conditions
         .iter()
         .all(|one| one.holds == super::conditions::Holds::True);
@@ -379,11 +380,13 @@ pub(super) fn dependencies(graph: &Graph) -> Value {
     nodes.into_values().collect()
 }
 
-fn conditions(progress: &Progress) -> Vec<Condition> {
+fn conditions(graph: Option<&Graph>, progress: &Progress) -> Vec<Condition> {
     let revisions = match progress.revision {
         Some(number) => {
-            let message = format!("revision {number}");
-            Condition::holds("GraphRevisionsResolved", "Resolved", &message)
+            // Of what it says now; of what it was nobody need know more than the number.
+            let hash = graph.map(Graph::revision_hash).unwrap_or_default();
+            let revision = Point::new(number, hash);
+            Condition::holds("GraphRevisionsResolved", "Resolved", &revision.told())
         }
         None => Condition::unknown(
             "GraphRevisionsResolved",

@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use deltaplane_api::admission::{Admission, is_suspended};
+use deltaplane_api::admission::{Admission, Point, is_suspended};
 use deltaplane_client::RequestError;
 use deltaplane_client::request::Refusal;
 use deltaplane_expr::Timestamp;
@@ -29,6 +29,8 @@ pub(super) struct Course {
     /// The graph of the revision that it is admitted to.
     pub(super) graph: Arc<Graph>,
     pub(super) admission: Admission,
+    /// The revision that this comes to: the newest, if that makes the same of it.
+    pub(super) runs: Point,
     /// The newest revision, if that is another and makes something else of it.
     pub(super) behind: Option<i64>,
 }
@@ -222,6 +224,7 @@ impl Pass<'_> {
             graph: &self.course.graph,
             plan,
             hindered: &self.hindered,
+            runs: self.course.runs,
             behind: self.course.behind,
         };
         let told = subject.tell(&ended).await?;

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use deltaplane_api::admission::Point;
 use deltaplane_api::time::Time;
 use deltaplane_graph::observed::{Content, ObjectId};
 use deltaplane_graph::plan::{Exclusion, Gated, Plan, Standing, Unready};
@@ -17,6 +18,8 @@ pub(super) enum Ended<'a> {
         graph: &'a Graph,
         plan: &'a Plan,
         hindered: &'a Hindrances,
+        /// The revision that this is what came of.
+        runs: Point,
         /// The newest revision, if the gate of its graph has not let it move there yet.
         behind: Option<i64>,
     },
@@ -147,8 +150,12 @@ fn conditions(instance: &Value, ended: &Ended<'_>) -> Vec<Condition> {
             graph,
             plan,
             hindered,
+            runs,
             behind: _,
         } => {
+            // Written with what it is about: whoever reads that the instance is ready knows with
+            // which revision.
+            let resolved = Condition::holds(RESOLVED, "Resolved", &runs.told());
             let mut all = vec![managed, resolved, resources(graph, plan, hindered)];
             all.extend(propagated(graph, plan));
             all

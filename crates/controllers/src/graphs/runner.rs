@@ -460,10 +460,12 @@ impl Runner {
             let why = format!("revision {} of the graph is gone", admission.at.number);
             return Some(Task::Unresolved(why));
         };
+        let is_behind = !revisions.are_alike(at.number, target);
         Some(Task::Pass(Course {
             graph: graph.clone(),
             admission: Admission { at, ..admission },
-            behind: (!revisions.are_alike(at.number, target)).then_some(target),
+            runs: if is_behind { at } else { newest },
+            behind: is_behind.then_some(target),
         }))
     }
 }

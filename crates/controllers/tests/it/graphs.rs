@@ -1,4 +1,5 @@
 mod adoption;
+mod bound;
 mod circles;
 mod crashes;
 mod edits;

@@ -118,6 +118,7 @@ fn check_planned(graph: &Graph, passes: usize, hindered: &Hindrances, expected: 
         graph,
         plan: &plan,
         hindered,
+        runs: Point::new(7, "ff"),
         behind: None,
     };
     check(&ended, expected);
@@ -134,7 +135,7 @@ fn what_is_ready_says_so() {
         &expect![[r#"
         IN_PROGRESS
         InstanceManaged True Managed: the finalizer and labels are there
-        GraphResolved True Resolved: the graph is known
+        GraphResolved True Resolved: revision 7/00000000000000ff
         ResourcesReady False NotReady: first: 1 to be applied; second: waits for first
         ResourcesPropagated False Propagating: not all resources are there
         Ready False NotReady: first: 1 to be applied; second: waits for first
@@ -147,7 +148,7 @@ fn what_is_ready_says_so() {
         &expect![[r#"
         ACTIVE
         InstanceManaged True Managed: the finalizer and labels are there
-        GraphResolved True Resolved: the graph is known
+        GraphResolved True Resolved: revision 7/00000000000000ff
         ResourcesReady True AllResourcesReady: all resources are ready
         ResourcesPropagated True AllResourcesPropagated: all resources are what they should be
         Ready True Ready: 
@@ -167,7 +168,7 @@ fn what_a_gate_keeps_back_says_why() {
         &expect![[r#"
         IN_PROGRESS
         InstanceManaged True Managed: the finalizer and labels are there
-        GraphResolved True Resolved: the graph is known
+        GraphResolved True Resolved: revision 7/00000000000000ff
         ResourcesReady False NotReady: first: 1 may not be made yet; first: the gate of ConfigMap default/first is closed: schema.spec.name == 'b': schema.spec.name: "a"; second: waits for first
         ResourcesPropagated False GateClosed: first: the gate of ConfigMap default/first is closed: schema.spec.name == 'b': schema.spec.name: "a"
         Ready False NotReady: first: 1 may not be made yet; first: the gate of ConfigMap default/first is closed: schema.spec.name == 'b': schema.spec.name: "a"; second: waits for first
@@ -181,7 +182,7 @@ fn what_a_gate_keeps_back_says_why() {
         &expect![[r#"
         IN_PROGRESS
         InstanceManaged True Managed: the finalizer and labels are there
-        GraphResolved True Resolved: the graph is known
+        GraphResolved True Resolved: revision 7/00000000000000ff
         ResourcesReady False NotReady: first: 1 may not be made yet; first: the gate of ConfigMap default/first is error: int(schema.spec.name) > 0: type conversion error from 'string' to 'int'; second: waits for first
         ResourcesPropagated False GateError: first: the gate of ConfigMap default/first is error: int(schema.spec.name) > 0: type conversion error from 'string' to 'int'
         Ready False NotReady: first: 1 may not be made yet; first: the gate of ConfigMap default/first is error: int(schema.spec.name) > 0: type conversion error from 'string' to 'int'; second: waits for first
@@ -198,6 +199,7 @@ fn what_is_behind_is_ready_where_it_is() {
         graph: &graph,
         plan: &plan,
         hindered: &Hindrances::default(),
+        runs: Point::new(6, "ff"),
         behind: Some(7),
     };
     check(
@@ -205,7 +207,7 @@ fn what_is_behind_is_ready_where_it_is() {
         &expect![[r#"
         ACTIVE
         InstanceManaged True Managed: the finalizer and labels are there
-        GraphResolved True Resolved: the graph is known
+        GraphResolved True Resolved: revision 6/00000000000000ff
         ResourcesReady True AllResourcesReady: all resources are ready
         ResourcesPropagated False GateClosed: the gate of its graph has not let it move to revision 7 yet: see status.propagation of its ResourceGraphDefinition
         Ready True Ready: 
@@ -227,7 +229,7 @@ fn what_the_api_refused_is_wrong_and_what_is_not_known_is_not() {
         &expect![[r#"
             ERROR
             InstanceManaged True Managed: the finalizer and labels are there
-            GraphResolved True Resolved: the graph is known
+            GraphResolved True Resolved: revision 7/00000000000000ff
             ResourcesReady False NotReady: ConfigMap default/first was refused: no; second: waits for first
             ResourcesPropagated False Propagating: not all resources are there
             Ready False NotReady: ConfigMap default/first was refused: no; second: waits for first
@@ -244,7 +246,7 @@ fn what_the_api_refused_is_wrong_and_what_is_not_known_is_not() {
         &expect![[r#"
         IN_PROGRESS
         InstanceManaged True Managed: the finalizer and labels are there
-        GraphResolved True Resolved: the graph is known
+        GraphResolved True Resolved: revision 7/00000000000000ff
         ResourcesReady False NotReady: whether ConfigMap default/first was applied is not known; first: 1 to be applied; second: waits for first
         ResourcesPropagated False Propagating: not all resources are there
         Ready False NotReady: whether ConfigMap default/first was applied is not known; first: 1 to be applied; second: waits for first
