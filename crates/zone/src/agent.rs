@@ -13,18 +13,22 @@ use std::time::Duration;
 use deltaplane_border::Sending;
 use deltaplane_client::Pace;
 use deltaplane_runtime::{Stop, TaskGroup, Trigger};
-use deltaplane_sync::{FEATURES, Ledger, ObjectName, PROTOCOLS, Position, SyncKind};
-use deltaplane_sync_grpc::proto::deltaplane::sync::v1::{Hello, ReportSeen};
-use deltaplane_sync_grpc::{SESSION, wants_versions};
+use deltaplane_sync::{
+    Asked, FEATURES, Ledger, ObjectName, PROTOCOLS, Position, READINESS, SyncKind,
+};
+use deltaplane_sync_grpc::proto::deltaplane::sync::v1::{Hello, ReportSeen, Welcome, ZoneReport};
+use deltaplane_sync_grpc::{SESSION, decode_asked, encode_fared, wants_versions};
 use futures::future::ready;
-use futures::{FutureExt, Stream, StreamExt};
+use futures::{FutureExt, Stream, StreamExt, stream};
 use parking_lot::Mutex;
+use tokio::sync::watch;
 use tonic::metadata::MetadataValue;
 use tonic::{Code, IntoRequest, Status};
 
 use crate::link::Client;
 use crate::membership::{JoinError, Membership};
 use crate::query::Queries;
+use crate::readiness::Readiness;
 use crate::remembered::Remembered;
 use crate::report::Reports;
 use crate::target::ZoneTarget;
@@ -35,6 +39,7 @@ pub(crate) struct Agent {
     pub(crate) membership: Arc<Membership>,
     pub(crate) target: Arc<ZoneTarget>,
     pub(crate) uploads: Arc<Uploads>,
+    pub(crate) readiness: Arc<Readiness>,
     pub(crate) queries: Queries,
     pub(crate) pace: Pace,
     pub(crate) group: TaskGroup,
@@ -141,7 +146,7 @@ impl Agent {
         };
         let down = self.down(client.clone(), &welcome, &over);
         let up = self.up(client.clone(), session, &sending, &over);
-        let report = over.unless(self.report(client.clone(), session, &sending));
+        let report = over.unless(self.report(client.clone(), &welcome, &sending));
         let answer = over.unless(self.answer(client, &welcome));
         let (down, up, report, _) = futures::join!(
             down.map(|ended| ends(Some(ended))),
@@ -172,22 +177,44 @@ impl Agent {
         }
     }
 
-    /// Says now and then that the zone is there, and how it stands with what it sends.
+    /// Says now and then that the zone is there, how it stands with what it sends and, as far as
+    /// the hub asks for it, how that fares which came from there.
     async fn report(
         &self,
         mut client: Client,
-        session: u64,
+        welcome: &Welcome,
         sending: &Arc<Sending>,
     ) -> Result<(), LinkError> {
+        if !welcome.features.iter().any(|feature| feature == READINESS) {
+            self.readiness.ask(Asked::default());
+        }
+        let (begin, begun) = watch::channel(false);
+        let fared = self.readiness.telling(begun).map(|fared| ZoneReport {
+            at: fared.at / 1000,
+            fared: Some(encode_fared(&fared)),
+            ..ZoneReport::default()
+        });
         let reports = Reports::new(sending.clone(), self.pace.clock.clone()).stream();
+        let reports = stream::select(reports, fared);
         // A request that goes on by itself would keep the connection open after this has ended.
         let (_alive, gone) = Trigger::new();
         let reports = reports.take_until(async move { gone.wait().await });
-        let answer = client.report(with_session(reports, session)).await?;
+        let answer = client
+            .report(with_session(reports, welcome.session))
+            .await?;
         let mut seen = answer.into_inner();
-        while let Some(ReportSeen { approved, .. }) = seen.message().await? {
+        while let Some(ReportSeen {
+            at: _,
+            approved,
+            asked,
+        }) = seen.message().await?
+        {
             if approved > 0 {
                 sending.approve(approved);
+            }
+            if let Some(asked) = asked {
+                self.readiness.ask(decode_asked(asked));
+                begin.send_replace(true);
             }
         }
         Err(LinkError::Ended)

@@ -13,6 +13,7 @@ mod exposition;
 mod link;
 mod membership;
 mod query;
+mod readiness;
 mod remembered;
 mod report;
 mod standalone;
@@ -56,6 +57,7 @@ pub use standalone::{Standalone, StandaloneConfig};
 use agent::{Agent, Kept};
 use drift::Drift;
 use query::Queries;
+use readiness::Readiness;
 use remembered::Remembered;
 use target::ZoneTarget;
 use uploads::Uploads;
@@ -290,6 +292,10 @@ fn spawn_agent(tasks: &Tasks, membership: Membership, endpoint: Endpoint) -> Res
         (tasks.group("drift"), tasks.stop()),
     );
     let target = Arc::new(ZoneTarget::new(mirror, Arc::new(drift)));
+    let readiness = Arc::new(Readiness::new(
+        (client.clone(), pace.clone()),
+        (tasks.group("readiness"), tasks.stop()),
+    ));
     let uploads = Uploads::new(
         client,
         pace.clone(),
@@ -301,6 +307,7 @@ fn spawn_agent(tasks: &Tasks, membership: Membership, endpoint: Endpoint) -> Res
         membership: membership.clone(),
         target,
         uploads: Arc::new(uploads),
+        readiness: readiness.clone(),
         queries: Queries {
             api,
             group: tasks.group("query"),
@@ -312,6 +319,7 @@ fn spawn_agent(tasks: &Tasks, membership: Membership, endpoint: Endpoint) -> Res
         kept: parking_lot::Mutex::new(Kept::default()),
     });
     tasks.spawn("agent", |stop| agent.run(stop));
+    tasks.spawn("readiness", |stop| readiness.run(stop));
     tasks.spawn("credential", |stop| async move {
         membership.renew(pace.clock.clone(), pace, stop).await;
     });

@@ -2,4 +2,5 @@
 
 mod drift;
 mod query;
+mod readiness;
 mod world;

@@ -6,12 +6,13 @@ use std::time::Duration;
 use deltaplane_api::identity::{Identity, MASTERS};
 use deltaplane_apiserver::ApiServer;
 use deltaplane_client::{in_process, request};
+use deltaplane_fleet::Fleet;
 use deltaplane_hub::{Hub, HubConfig};
 use deltaplane_plane::{Plane, PlaneConfig};
 use deltaplane_runtime::identity::JoinString;
 use deltaplane_runtime::{Stop, Tasks, Trigger};
 use deltaplane_sync::ZoneName;
-use deltaplane_zone::{ClusterConfig, ClusterZone, LinkConfig, Zone, ZoneConfig};
+use deltaplane_zone::{ClusterConfig, ClusterZone, LinkConfig, SimulatorConfig, Zone, ZoneConfig};
 use http::{Method, Request, Response, StatusCode};
 use http_body_util::BodyExt;
 use kube::Client;
@@ -30,6 +31,8 @@ pub(crate) struct World {
     pub(crate) zone: Node,
     /// At the hub, as one of its controllers.
     pub(crate) here: Client,
+    /// What the hub knows of its zones.
+    pub(crate) fleet: Fleet,
     /// In the zone, as its administrator.
     pub(crate) there: Client,
     api: ApiServer,
@@ -48,8 +51,18 @@ pub(crate) struct Node {
 impl World {
     /// The zone has an API of its own.
     pub(crate) async fn start() -> Self {
+        Self::embedded(None).await
+    }
+
+    /// The zone has an API of its own, and workloads seem to run there.
+    pub(crate) async fn simulated() -> Self {
+        let delay = Duration::from_millis(50);
+        Self::embedded(Some(SimulatorConfig { delay })).await
+    }
+
+    async fn embedded(simulate: Option<SimulatorConfig>) -> Self {
         Self::begin(async |here, data| {
-            let zone = zone(here, data).await;
+            let zone = zone(here, data, simulate).await;
             let api = zone.api().clone();
             let there = zone.client(administrator());
             let zone = Node::run(|stop| async { zone.run(stop).await.expect("a clean end") });
@@ -100,6 +113,7 @@ impl World {
             .await
             .expect("connected in time");
         Self {
+            fleet: hub.fleet().clone(),
             hub: Node::run(|stop| async { hub.run(stop).await.expect("a clean end") }),
             zone,
             here,
@@ -183,11 +197,11 @@ async fn join(hub: &Client) -> JoinString {
     join.parse().expect("a legal one")
 }
 
-async fn zone(hub: &Client, data: &Path) -> Zone {
+async fn zone(hub: &Client, data: &Path, simulate: Option<SimulatorConfig>) -> Zone {
     let mut plane = plane(data);
     plane.requests.watches_per_user = WATCHES;
     let config = ZoneConfig {
-        simulate: None,
+        simulate,
         hub: None,
         plane,
         join: Some(join(hub).await),
