@@ -206,6 +206,7 @@ impl VirtualSubresource for ZonePropagated {
 
 impl ZonePropagated {
     async fn wait(&self, zone: &ZoneName, revision: u64) {
+        self.0.released(zone, revision).await;
         let mut sessions = self.0.sessions_changed();
         loop {
             sessions.borrow_and_update();
