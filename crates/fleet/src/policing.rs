@@ -277,7 +277,10 @@ fn taken(governing: &Governing, name: &str, policy: &Policy) -> Vec<Problem> {
         if let Some(((kind, object), _)) = both.next() {
             problems.push(Problem {
                 path: "spec.targets".to_owned(),
-                message: format!("{kind} {object} is governed by policy {other} already"),
+                message: format!(
+                    "{} {object} is governed by policy {other} already",
+                    kind.kind()
+                ),
                 hint: Some(
                     "an object is governed by one policy: select less, or change that one"
                         .to_owned(),

@@ -197,12 +197,13 @@ fn undelivered(governor: &Governor, session: &Session, wanted: &[(&Id, Version)]
     let mut unasked = standing.unsubscribed.iter();
     if let Some(kind) = unasked.find(|kind| wanted.iter().any(|((of, _), _)| of == *kind)) {
         return Some(Fared::Delivering(format!(
-            "it has not asked for {kind} yet"
+            "it has not asked for {} yet",
+            kind.kind()
         )));
     }
     let rejected = |one: &Lacking| match &one.rejected {
         Some((Rejected::Failed | Rejected::Own, reason)) => {
-            Some(format!("{} {}: {reason}", one.kind, one.name))
+            Some(format!("{} {}: {reason}", one.kind.kind(), one.name))
         }
         Some((Rejected::Held, _)) | None => None,
     };
@@ -218,7 +219,8 @@ fn undelivered(governor: &Governor, session: &Session, wanted: &[(&Id, Version)]
     };
     Some(Fared::Delivering(format!(
         "{} {}: {what}{more}",
-        first.kind, first.name
+        first.kind.kind(),
+        first.name
     )))
 }
 
@@ -227,7 +229,7 @@ fn verdict(readiness: &ZoneReadiness, wanted: &[(&Id, Version)], admitted: Times
     let mut ready = admitted;
     let (mut waiting, mut unknown) = (None, None);
     for ((kind, name), version) in wanted {
-        let say = |reason: &str| format!("{kind} {name}: {reason}");
+        let say = |reason: &str| format!("{} {name}: {reason}", kind.kind());
         match readiness.verdict(kind, name, *version) {
             Verdict::Failed { reason, .. } => return Fared::Failed(say(&reason)),
             Verdict::Waiting(reason) => waiting = waiting.or_else(|| Some(say(&reason))),

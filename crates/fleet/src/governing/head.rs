@@ -85,7 +85,8 @@ impl Governor {
                     Err(error) => {
                         applies = true;
                         problems.push(format!(
-                            "spec.overrides[{place}].patch cannot be applied to {kind} {name}: {error}"
+                            "spec.overrides[{place}].patch cannot be applied to {} {name}: {error}",
+                            kind.kind()
                         ));
                     }
                 }
