@@ -1,0 +1,267 @@
+//! What zones should have of what a policy governs: what its releases say, once its status says it
+//! of them, and nothing else.
+
+use deltaplane_border::Reader;
+use deltaplane_sync::{Presence, View, Withdrawal};
+use serde_json::{Value, json};
+
+use crate::world::{World, kind, name, object, synced, zone};
+
+const POLICIES: &str = "fleet.deltaplane.io/propagationpolicies";
+const RELEASES: &str = "fleet.deltaplane.io/releases";
+const ZONES: &str = "fleet.deltaplane.io/zones";
+const KINDS: &str = "fleet.deltaplane.io/syncedkinds";
+
+fn config(value: &str) -> Value {
+    let mut config = object("ConfigMap", "team", "a");
+    config["metadata"]["labels"] = json!({"team": "web"});
+    config["data"] = json!({"value": value});
+    config
+}
+
+fn policy(spec: &Value, zones: &Value) -> Value {
+    let mut policy = object("PropagationPolicy", "", "web");
+    policy["metadata"]["uid"] = "policy".into();
+    policy["spec"] = json!({
+        "targets": [{"kind": "ConfigMap", "selector": {"matchLabels": {"team": "web"}}}],
+    });
+    for (key, value) in spec.as_object().into_iter().flatten() {
+        policy["spec"][key] = value.clone();
+    }
+    policy["status"] = json!({"decisions": {"zones": zones, "stages": [], "evidence": []}});
+    policy
+}
+
+fn at(release: &str, zones: &str) -> Value {
+    at_phase(release, zones, "Admitted")
+}
+
+fn at_phase(release: &str, zones: &str, phase: &str) -> Value {
+    json!({"release": release, "phase": phase, "at": "2026-03-01T12:00:00Z", "zones": zones})
+}
+
+/// A hub with zones x (in Europe) and y, and a ConfigMap that a policy governs.
+async fn governed() -> World {
+    let world = World::new().await;
+    for (name, region) in [("x", "eu"), ("y", "us")] {
+        let mut zone = object("Zone", "", name);
+        zone["metadata"]["labels"] = json!({"region": region});
+        world.put(ZONES, &zone).await;
+    }
+    let spec = json!({"direction": "HubToZone"});
+    world
+        .put(KINDS, &synced("configmaps", "ConfigMap", &spec))
+        .await;
+    world.put(POLICIES, &policy(&json!({}), &json!([]))).await;
+    world.put("configmaps", &config("1")).await;
+    world
+}
+
+/// Makes a release of what is there.
+async fn release(world: &World, number: u64, restores: Option<u64>) {
+    let mut spec = world.fleet.draft("web", restores).await.expect("a draft");
+    spec["number"] = number.into();
+    let mut release = object("Release", "", &format!("web-{number}"));
+    release["spec"] = spec;
+    world.put(RELEASES, &release).await;
+}
+
+/// What a zone should have of the ConfigMap: its value, or how it stands.
+fn sees(world: &World, of: &str) -> String {
+    let catalog = world.fleet.catalog().read();
+    let of = zone(of);
+    let reader = Reader {
+        catalog: &catalog,
+        zone: Some(&of),
+    };
+    match reader.presence(&kind("ConfigMap"), &name("team/a")) {
+        Presence::Wanted(item) => {
+            let body: Value = serde_json::from_slice(&item.body).expect("JSON");
+            body["data"]["value"]
+                .as_str()
+                .unwrap_or_default()
+                .to_owned()
+        }
+        Presence::Withdrawn(Withdrawal::Orphan) => "withdrawn".to_owned(),
+        Presence::Withdrawn(Withdrawal::Delete) => "to be deleted".to_owned(),
+        Presence::Gone => "gone".to_owned(),
+        Presence::Frozen => "frozen".to_owned(),
+    }
+}
+
+#[track_caller]
+fn check(world: &World, x: &str, y: &str) {
+    assert_eq!(
+        (sees(world, "x").as_str(), sees(world, "y").as_str()),
+        (x, y)
+    );
+}
+
+#[tokio::test]
+async fn each_zone_gets_what_was_released_to_it_and_no_more() {
+    let world = governed().await;
+    check(&world, "frozen", "frozen");
+    release(&world, 1, None).await;
+    check(&world, "frozen", "frozen");
+    world
+        .put(POLICIES, &policy(&json!({}), &json!([at("1", "x")])))
+        .await;
+    check(&world, "1", "frozen");
+    world.put("configmaps", &config("2")).await;
+    check(&world, "1", "frozen");
+    release(&world, 2, None).await;
+    let moved = json!([at("1", "y"), at("2", "x")]);
+    world.put(POLICIES, &policy(&json!({}), &moved)).await;
+    check(&world, "2", "1");
+    // What was released before is kept, whatever is there now.
+    world.put("configmaps", &config("3")).await;
+    let world = world.restart().await;
+    check(&world, "2", "1");
+}
+
+#[tokio::test]
+async fn a_release_can_bring_back_what_an_older_one_had() {
+    let world = governed().await;
+    release(&world, 1, None).await;
+    world.put("configmaps", &config("2")).await;
+    release(&world, 2, None).await;
+    release(&world, 3, Some(1)).await;
+    world
+        .put(
+            POLICIES,
+            &policy(&json!({}), &json!([at("3", "x"), at("2", "y")])),
+        )
+        .await;
+    check(&world, "1", "2");
+}
+
+#[tokio::test]
+async fn what_was_deleted_goes_with_the_release_that_does_not_have_it() {
+    let world = governed().await;
+    release(&world, 1, None).await;
+    world
+        .put(POLICIES, &policy(&json!({}), &json!([at("1", "x,y")])))
+        .await;
+    world.delete("configmaps", &config("1")).await;
+    check(&world, "1", "1");
+    release(&world, 2, None).await;
+    world
+        .put(
+            POLICIES,
+            &policy(&json!({}), &json!([at("2", "x"), at("1", "y")])),
+        )
+        .await;
+    check(&world, "gone", "1");
+    let world = world.restart().await;
+    check(&world, "gone", "1");
+}
+
+#[tokio::test]
+async fn what_becomes_governed_stays_in_zones_until_it_is_released() {
+    let world = governed().await;
+    world.delete("configmaps", &config("1")).await;
+    release(&world, 1, None).await;
+    world
+        .put(POLICIES, &policy(&json!({}), &json!([at("1", "x,y")])))
+        .await;
+    let mut free = config("1");
+    free["metadata"]["labels"] = json!({});
+    world.put("configmaps", &free).await;
+    check(&world, "1", "1");
+    // A release without it does not mean that it was deleted.
+    world.put("configmaps", &config("2")).await;
+    check(&world, "frozen", "frozen");
+    release(&world, 2, None).await;
+    world
+        .put(
+            POLICIES,
+            &policy(&json!({}), &json!([at("2", "x"), at("1", "y")])),
+        )
+        .await;
+    check(&world, "2", "frozen");
+}
+
+#[tokio::test]
+async fn what_is_not_governed_any_more_goes_everywhere() {
+    let world = governed().await;
+    release(&world, 1, None).await;
+    world
+        .put(POLICIES, &policy(&json!({}), &json!([at("1", "x")])))
+        .await;
+    world.put("configmaps", &config("2")).await;
+    check(&world, "1", "frozen");
+    let web = policy(&json!({}), &json!([at("1", "x")]));
+    world.delete(POLICIES, &web).await;
+    check(&world, "2", "2");
+}
+
+#[tokio::test]
+async fn zones_that_a_policy_does_not_select_keep_what_they_have_as_their_own() {
+    let world = governed().await;
+    let spec = json!({"zones": {"matchLabels": {"region": "eu"}}});
+    release(&world, 1, None).await;
+    world
+        .put(POLICIES, &policy(&spec, &json!([at("1", "x,y")])))
+        .await;
+    check(&world, "1", "withdrawn");
+}
+
+#[tokio::test]
+async fn overrides_are_part_of_the_release_that_has_them() {
+    let world = governed().await;
+    let patch = json!([{"op": "replace", "path": "/data/value", "value": "eu"}]);
+    let overrides = json!([{"zones": {"matchLabels": {"region": "eu"}}, "patch": patch}]);
+    let spec = json!({"overrides": overrides});
+    world.put(POLICIES, &policy(&spec, &json!([]))).await;
+    release(&world, 1, None).await;
+    let placed = json!([at("1+0", "x"), at("1", "y")]);
+    world.put(POLICIES, &policy(&spec, &placed)).await;
+    check(&world, "eu", "1");
+    // The policy says otherwise by now, and the release does not.
+    world.put(POLICIES, &policy(&json!({}), &placed)).await;
+    check(&world, "eu", "1");
+}
+
+#[tokio::test]
+async fn who_lost_its_place_keeps_what_it_has() {
+    let world = governed().await;
+    release(&world, 1, None).await;
+    let placed = json!([at_phase("1", "x", "Deferred"), at("1", "y")]);
+    world.put(POLICIES, &policy(&json!({}), &placed)).await;
+    check(&world, "frozen", "1");
+}
+
+#[tokio::test]
+async fn nobody_moves_by_what_cannot_be_read() {
+    let world = governed().await;
+    release(&world, 1, None).await;
+    world
+        .put(POLICIES, &policy(&json!({}), &json!([at("1", "x")])))
+        .await;
+    check(&world, "1", "frozen");
+    let nonsense = json!([{"release": "one", "zones": "x"}]);
+    world.put(POLICIES, &policy(&json!({}), &nonsense)).await;
+    check(&world, "1", "frozen");
+    // A release that is not there says nothing.
+    world
+        .put(
+            POLICIES,
+            &policy(&json!({}), &json!([at("7", "x"), at("1", "y")])),
+        )
+        .await;
+    check(&world, "frozen", "1");
+}
+
+#[tokio::test]
+async fn content_that_nobody_holds_is_dropped() {
+    let world = governed().await;
+    release(&world, 1, None).await;
+    world.put("configmaps", &config("2")).await;
+    release(&world, 2, None).await;
+    assert_eq!(world.fleet.sweep().await.expect("swept"), 0);
+    world
+        .delete(RELEASES, &object("Release", "", "web-1"))
+        .await;
+    assert_eq!(world.fleet.sweep().await.expect("swept"), 1);
+    assert_eq!(world.fleet.sweep().await.expect("swept"), 0);
+}
