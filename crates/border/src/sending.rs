@@ -363,3 +363,6 @@ impl State {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests;

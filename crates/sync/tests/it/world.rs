@@ -244,6 +244,28 @@ impl View for Hub {
     }
 }
 
+/// What is sent is what the zone should have at that moment, and does not have; what is taken away
+/// it should not have. So nothing is of what is not decided.
+fn is_decided(response: &Response, hub: &Hub, known: &BTreeSet<(SyncKind, ObjectName, Version)>) {
+    let Response { kind, .. } = response;
+    for (name, item) in &response.items {
+        let presence = hub.presence(kind, name);
+        assert_eq!(presence, Presence::Wanted(item.clone()), "{name}");
+        let key = (kind.clone(), name.clone(), item.version);
+        assert!(!known.contains(&key), "{name}: it was there");
+    }
+    for name in &response.removed {
+        match hub.presence(kind, name) {
+            Presence::Gone | Presence::Withdrawn(Withdrawal::Delete) => {}
+            other => panic!("{name}: removed, and {other:?}"),
+        }
+    }
+    let orphaned = Presence::Withdrawn(Withdrawal::Orphan);
+    for name in &response.orphaned {
+        assert_eq!(hub.presence(kind, name), orphaned, "{name}");
+    }
+}
+
 /// All of it, with what happened so far.
 pub(crate) struct World {
     pub(crate) hub: Hub,
@@ -275,7 +297,8 @@ pub(crate) struct World {
     agent: Option<Agent>,
     /// Up to where somebody said that all may go. Forgotten with the hub's process.
     approved: u64,
-    /// Namespaces that somebody in the zone deleted.
+    /// Namespaces that somebody in the zone deleted, or of which it was not decided whether they
+    /// are there: nothing can be in them until they are.
     vanished: BTreeSet<ObjectName>,
 }
 
@@ -330,6 +353,9 @@ impl World {
     /// The hub writes.
     pub(crate) fn write(&mut self, kind: &str, text: &str, entry: Option<Entry>) {
         let (kind, name) = (self::kind(kind), name(text));
+        if kind == self::kind("Namespace") && entry == Some(Entry::Frozen) {
+            self.vanished.insert(name.clone());
+        }
         match &entry {
             Some(Entry::Wanted(content)) => {
                 let version = item(&name, *content).version;
@@ -568,10 +594,28 @@ impl World {
         {
             return self.ends(why);
         }
+        let known = self.known();
+        let Some(link) = &mut self.link else {
+            return;
+        };
         for response in link.sender.poll(&self.hub, self.now) {
+            is_decided(&response, &self.hub, &known);
             self.sent += response.items.len();
             link.down.push_back(response);
         }
+    }
+
+    /// What the hub knows that the zone has.
+    fn known(&self) -> BTreeSet<(SyncKind, ObjectName, Version)> {
+        let sender = self.link.iter().map(|link| &link.sender);
+        let known = sender.flat_map(|sender| {
+            let objects = self.hub.objects.keys();
+            objects.filter_map(|(kind, name)| {
+                let version = sender.acknowledged(kind, name, &self.hub)?;
+                Some((kind.clone(), name.clone(), version))
+            })
+        });
+        known.collect()
     }
 
     /// The zone hears one message, or does one thing.
@@ -666,7 +710,7 @@ impl World {
             let there = self.zone.objects.contains_key(&namespace);
             let wanted = matches!(self.hub.objects.get(&namespace), Some(Entry::Wanted(_)));
             if !there && self.vanished.contains(&namespace.1) {
-                return Err("its namespace was deleted".to_owned().into());
+                return Err("its namespace is not there".to_owned().into());
             }
             assert!(there || !wanted, "{name} came before its namespace");
         }
