@@ -273,7 +273,7 @@ impl World {
             };
             self.apply(vec![placed]);
         }
-        for _ in 0..200 {
+        while !self.zones.values().all(|far| far.is_quiet(self.now)) {
             self.now += Duration::from_secs(10);
             for zone in ZONES.map(zone) {
                 self.serve(&zone, false);
@@ -316,6 +316,15 @@ impl Far {
             woken: true,
             down: Vec::new(),
         });
+    }
+
+    /// Whether nothing is under way, and nobody has reason to look.
+    fn is_quiet(&self, now: Duration) -> bool {
+        let quiet = |link: &Link| {
+            let wake = link.sender.wake_at(now);
+            !link.woken && link.down.is_empty() && wake.is_none()
+        };
+        self.link.as_ref().is_some_and(quiet)
     }
 
     fn disconnect(&mut self) {
