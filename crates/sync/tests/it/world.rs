@@ -638,6 +638,8 @@ impl World {
         let mirrored = mirrored.filter(|((kind, _), copy)| *kind == of && copy.mirrored);
         let held = mirrored.count() as u64;
         match link.receiver.response(response, &Stake::of(held), self.now) {
+            // It came before, or late.
+            Ok(actions) if actions.is_empty() => {}
             Ok(actions) => {
                 let work = actions.into_iter().map(|action| Work {
                     action,
@@ -671,11 +673,13 @@ impl World {
                 (kind, name, Ok(()))
             }
             Action::Delete { kind, name } => {
+                let key = (kind.clone(), name.clone());
+                // Somebody may have deleted it here, unnoticed, and with it where it came from.
+                let there = self.zone.objects.contains_key(&key);
                 assert!(
-                    approved || self.deleted.contains(&name),
+                    approved || !there || self.deleted.contains(&name),
                     "{name} was never deleted at the hub"
                 );
-                let key = (kind.clone(), name.clone());
                 if self.zone.objects.remove(&key).is_some() && !approved {
                     self.deletions.push((self.now, kind.clone()));
                 }
@@ -725,7 +729,8 @@ impl World {
         };
         self.zone.objects.insert(key, copy);
         self.did(kind, name, Some(item.version));
-        if *kind == self::kind("Namespace") {
+        let frozen = self.hub.presence(kind, name) == Presence::Frozen;
+        if *kind == self::kind("Namespace") && !frozen {
             self.vanished.remove(name);
         }
         Ok(())
