@@ -298,7 +298,7 @@ pub(crate) struct World {
     /// Up to where somebody said that all may go. Forgotten with the hub's process.
     approved: u64,
     /// Namespaces that somebody in the zone deleted, or of which it was not decided whether they
-    /// are there: nothing can be in them until they are.
+    /// are there when something was sent that is in them, which cannot be taken until they are.
     vanished: BTreeSet<ObjectName>,
 }
 
@@ -353,9 +353,6 @@ impl World {
     /// The hub writes.
     pub(crate) fn write(&mut self, kind: &str, text: &str, entry: Option<Entry>) {
         let (kind, name) = (self::kind(kind), name(text));
-        if kind == self::kind("Namespace") && entry == Some(Entry::Frozen) {
-            self.vanished.insert(name.clone());
-        }
         match &entry {
             Some(Entry::Wanted(content)) => {
                 let version = item(&name, *content).version;
@@ -600,6 +597,11 @@ impl World {
         };
         for response in link.sender.poll(&self.hub, self.now) {
             is_decided(&response, &self.hub, &known);
+            let items = response.items.iter().map(|(name, _)| name);
+            let inside = items.filter_map(|name| name.namespace().parse().ok());
+            let frozen =
+                |name: &ObjectName| self.hub.presence(&kind("Namespace"), name) == Presence::Frozen;
+            self.vanished.extend(inside.filter(frozen));
             self.sent += response.items.len();
             link.down.push_back(response);
         }
@@ -729,8 +731,7 @@ impl World {
         };
         self.zone.objects.insert(key, copy);
         self.did(kind, name, Some(item.version));
-        let frozen = self.hub.presence(kind, name) == Presence::Frozen;
-        if *kind == self::kind("Namespace") && !frozen {
+        if *kind == self::kind("Namespace") {
             self.vanished.remove(name);
         }
         Ok(())
