@@ -10,7 +10,7 @@ use deltaplane_sync::{
 
 use super::*;
 
-const SCHEDULES: u64 = 400;
+const SCHEDULES: u64 = 150;
 const STEPS: usize = 150;
 const OBJECTS: [&str; 5] = ["a", "b", "c", "d", "e"];
 const ZONES: [&str; 4] = ["w", "x", "y", "z"];
