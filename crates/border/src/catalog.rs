@@ -270,8 +270,11 @@ impl Catalog {
     ) -> Concerned {
         let policy = self.policies.entry(id.clone()).or_default();
         let moves = Moves::between(policy.placement.as_deref(), placement.as_ref());
-        policy.placement = placement.map(Arc::new);
         let mut ways: BTreeSet<Move> = moves.ways();
+        // What the log remembers is shared as long as nobody is moved.
+        if !ways.is_empty() {
+            policy.placement = placement.map(Arc::new);
+        }
         let changed = policy.objects.iter();
         let changed = changed.filter(|(_, object)| ways.iter().any(|way| way.changes(object)));
         let changed: Vec<_> = changed

@@ -6,8 +6,9 @@
 //! catalog come from (`fleet` at the hub, `zone` in a zone).
 //!
 //! Invariants: a catalog is read and changed as a whole, so that whoever sends sees it as it was at
-//! one revision; an object is encoded once per version, whoever gets it; nothing is applied to an
-//! API but by server-side apply on the main resource.
+//! one revision; an object is encoded once per version, whoever gets it; what a policy governs is
+//! frozen wherever it has not decided; nothing is applied to an API but by server-side apply on the
+//! main resource.
 
 mod catalog;
 mod mirror;

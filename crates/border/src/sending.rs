@@ -373,3 +373,6 @@ impl State {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -119,3 +119,128 @@ impl Readers {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use deltaplane_sync::{Epoch, Item, ObjectName, Version, Withdrawal};
+
+    use super::*;
+    use crate::catalog::{Audience, Entry, Governed, Place, Placement, PolicyId, Slot};
+    use crate::openings::Openings;
+
+    fn zone(text: &str) -> ZoneName {
+        text.parse().expect("legal")
+    }
+
+    fn kind() -> SyncKind {
+        SyncKind::new("", "ConfigMap").expect("legal")
+    }
+
+    fn slot(release: u64) -> Slot {
+        Slot { release, class: 0 }
+    }
+
+    fn object(text: &str, becomes: Entry) -> Edit {
+        Edit::Object {
+            kind: kind(),
+            name: ObjectName::new("", text).expect("legal"),
+            revision: 1,
+            becomes: Some(becomes),
+        }
+    }
+
+    /// One that is there in the first slot only.
+    fn governed() -> Entry {
+        Entry::Governed(Arc::new(Governed {
+            policy: PolicyId::new("p"),
+            slots: BTreeMap::from([(slot(1), item())]),
+            withdrawal: Withdrawal::Orphan,
+        }))
+    }
+
+    fn item() -> Item {
+        Item {
+            version: Version::altered(),
+            body: Vec::new().into(),
+            relayed: None,
+        }
+    }
+
+    fn placed(places: &[(&str, u64)]) -> Edit {
+        let places = places.iter();
+        let places = places.map(|(text, at)| (zone(text), Place::At(slot(*at))));
+        Edit::Placed {
+            policy: PolicyId::new("p"),
+            revision: 1,
+            placement: Some(places.collect::<Placement>()),
+        }
+    }
+
+    fn shared(edits: Vec<Edit>) -> Shared {
+        let openings = Openings::only(Epoch("e".into()));
+        let shared = Shared::new(Catalog::new(openings, 1));
+        shared.apply(edits, 1);
+        shared
+    }
+
+    /// Whether each was woken.
+    fn woken(readers: &mut [watch::Receiver<u64>]) -> Vec<bool> {
+        let woken = readers.iter_mut().map(|reader| {
+            let woken = reader.has_changed().expect("somebody may wake it");
+            reader.borrow_and_update();
+            woken
+        });
+        woken.collect()
+    }
+
+    #[test]
+    fn only_those_are_woken_whom_it_concerns() {
+        let shared = shared(vec![object("a", governed()), placed(&[("x", 2), ("y", 2)])]);
+        let (x, y) = (zone("x"), zone("y"));
+        let mut readers = [Some(&x), Some(&x), Some(&y), None].map(|zone| shared.changes(zone));
+        shared.apply(vec![placed(&[("x", 1), ("y", 2)])], 2);
+        assert_eq!(woken(&mut readers), [true, true, false, false]);
+        shared.apply(vec![placed(&[("x", 1), ("y", 3)])], 3);
+        assert_eq!(woken(&mut readers), [false; 4], "it is not there either");
+        let everyone = Entry::Shared {
+            item: item(),
+            audience: Audience::Everyone,
+        };
+        shared.apply(vec![object("b", everyone)], 4);
+        assert_eq!(woken(&mut readers), [true; 4]);
+        shared.wake(Some(&y));
+        assert_eq!(woken(&mut readers), [false, false, true, false]);
+    }
+
+    #[test]
+    fn whoever_is_not_concerned_is_woken_before_it_is_behind() {
+        let objects = (0..LOG / 4).map(|number| object(&number.to_string(), governed()));
+        let shared = shared(objects.collect());
+        shared.apply(vec![placed(&[("x", 1), ("y", 1)])], 2);
+        let (x, y) = (zone("x"), zone("y"));
+        let mut readers = [&x, &y].map(|zone| shared.changes(Some(zone)));
+        let cursor = shared.read().end();
+        for (moved, release) in [(1, 2), (2, 1), (3, 2), (4, 1)] {
+            shared.apply(vec![placed(&[("x", release), ("y", 1)])], 2 + moved);
+            let all = moved % 2 == 0;
+            assert_eq!(woken(&mut readers), [true, all], "after {moved}");
+        }
+        let catalog = shared.read();
+        assert_eq!(catalog.end() - cursor, LOG as u64);
+        assert!(catalog.reaches(cursor));
+        assert!(catalog.after(cursor, Some(&y)).is_empty());
+    }
+
+    #[test]
+    fn nobody_is_kept_who_is_gone() {
+        let shared = shared(vec![object("a", governed())]);
+        drop(shared.changes(Some(&zone("x"))));
+        let _stays = shared.changes(Some(&zone("y")));
+        shared.apply(vec![placed(&[])], 2);
+        let readers = shared.readers.lock();
+        let kept: Vec<_> = readers.channels.keys().cloned().collect();
+        assert_eq!(kept, [Some(zone("y"))]);
+    }
+}

@@ -12,6 +12,8 @@
 //!   so, object by object.
 //! - Nothing is removed that was not named, and no more than the [`DeletionBudget`] allows,
 //!   whatever was lost, repeated or restored.
+//! - What is not decided ([`Presence::Frozen`]) is neither sent nor taken away, and nothing waits
+//!   for it.
 //! - One object that is rejected delays itself and what needs it, and nothing else.
 
 mod budget;

@@ -1,3 +1,5 @@
+use std::sync::LazyLock;
+
 use deltaplane_sync::{Before, Presence, View};
 
 use super::*;
@@ -19,7 +21,13 @@ fn entry(content: u8, audience: Audience) -> Option<Entry> {
     Some(Entry::Shared { item, audience })
 }
 
+/// Hashing is slow, and the same come again.
 fn item(content: u8) -> Item {
+    static MADE: LazyLock<Vec<Item>> = LazyLock::new(|| (0..10).map(make).collect());
+    MADE[usize::from(content)].clone()
+}
+
+fn make(content: u8) -> Item {
     let object = serde_json::json!({
         "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "data": content,
     });
@@ -132,3 +140,4 @@ fn a_kind_that_is_not_sent_any_more_is_withdrawn_and_not_deleted() {
 }
 
 mod governed;
+mod schedules;

@@ -308,13 +308,28 @@ fn what_somebody_alters_meanwhile_is_sent_once_it_is_decided() {
     // While it is under way.
     decides(3, || {
         let mut hub = hub(2);
-        let mut sender = subscribe(&hub, BTreeMap::new());
+        let has = BTreeMap::from([(name("0"), version(7))]);
+        let mut sender = subscribe(&hub, has);
         let response = next(&mut sender, &hub, SECOND);
         freeze(&mut hub, &mut sender);
+        assert_eq!(held(&sender, &hub), Some(version(7)));
         answer(&mut sender, &hub, repair());
+        assert_eq!(held(&sender, &hub), None);
         answer(&mut sender, &hub, ack(&response, &[]));
         (hub, sender)
     });
+}
+
+#[test]
+fn nothing_is_lacking_of_before_it_was_decided() {
+    let mut hub = hub(2);
+    let mut sender = subscribe(&hub, all(&hub));
+    write(&mut hub, &mut sender, "0", Some(Entry::Wanted(5)));
+    assert_eq!(sender.through(&hub), hub.revision - 1);
+    freeze(&mut hub, &mut sender);
+    assert_eq!(sender.through(&hub), hub.revision);
+    write(&mut hub, &mut sender, "0", Some(Entry::Wanted(6)));
+    assert_eq!(sender.through(&hub), hub.revision - 1);
 }
 
 #[test]

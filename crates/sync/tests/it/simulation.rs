@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use deltaplane_sync::{DeletionBudget, Withdrawal};
+use deltaplane_sync::{DeletionBudget, ObjectName, SyncKind, Withdrawal};
 
 use crate::world::{Entry, Hub, KINDS, WINDOW, World, Zone, item, kind, name};
 
@@ -78,6 +78,12 @@ fn schedule(seed: u64) {
     }
     within_budget(&world);
     world.refuses.clear();
+    // What is not decided stays as it is, and nobody waits for it: but what is in a namespace that
+    // may not be there.
+    thaw(&mut world, &mut dice, "Namespace");
+    world.settle();
+    agree(&world);
+    thaw(&mut world, &mut dice, "Widget");
     world.settle();
     agree(&world);
 }
@@ -116,38 +122,61 @@ fn step(world: &mut World, dice: &mut Dice, backups: &mut Backups, restores: boo
 }
 
 fn write(world: &mut World, dice: &mut Dice) {
-    let content = u32::try_from(dice.roll(5)).expect("small");
     let namespace = dice.roll(5) == 0;
     let (kind, text) = match namespace {
         true => ("Namespace", dice.pick(&NAMESPACES)),
         false => ("Widget", dice.pick(&NAMES)),
     };
-    let entry = match dice.roll(10) {
-        0..6 => Some(Entry::Wanted(content)),
-        6 => Some(Entry::Withdrawn(content, Withdrawal::Orphan)),
-        7 => Some(Entry::Withdrawn(content, Withdrawal::Delete)),
-        _ => None,
+    let entry = match dice.roll(5) {
+        0 => Some(Entry::Frozen),
+        _ => decision(dice),
     };
     if is_legal(world, text, entry.as_ref(), namespace) {
         world.write(kind, text, entry);
     }
 }
 
+/// What the zone should have of an object.
+fn decision(dice: &mut Dice) -> Option<Entry> {
+    let content = u32::try_from(dice.roll(5)).expect("small");
+    match dice.roll(10) {
+        0..6 => Some(Entry::Wanted(content)),
+        6 => Some(Entry::Withdrawn(content, Withdrawal::Orphan)),
+        7 => Some(Entry::Withdrawn(content, Withdrawal::Delete)),
+        _ => None,
+    }
+}
+
+/// All of a kind that was not decided is.
+fn thaw(world: &mut World, dice: &mut Dice, of: &str) {
+    let objects = world.hub.objects.iter();
+    let frozen = objects.filter(|((kind, _), entry)| **entry == Entry::Frozen && kind.kind() == of);
+    let frozen: Vec<_> = frozen.map(|((_, name), _)| name.to_string()).collect();
+    for text in frozen {
+        let namespace = of == "Namespace";
+        let otherwise = namespace.then_some(Entry::Wanted(0));
+        let entry = decision(dice);
+        let entry = match is_legal(world, &text, entry.as_ref(), namespace) {
+            true => entry,
+            false => otherwise,
+        };
+        world.write(of, &text, entry);
+    }
+}
+
 /// Objects are in namespaces that are there.
 fn is_legal(world: &World, text: &str, entry: Option<&Entry>, namespace: bool) -> bool {
-    let wanted = |of: &str, text: &str| {
-        let entry = world.hub.objects.get(&(kind(of), name(text)));
-        matches!(entry, Some(Entry::Wanted(_)))
-    };
-    let stays = matches!(entry, Some(Entry::Wanted(_)));
+    let is_wanted = |entry: Option<&Entry>| matches!(entry, Some(Entry::Wanted(_)));
+    let may_be = |entry: Option<&Entry>| matches!(entry, Some(Entry::Wanted(_) | Entry::Frozen));
+    let of = |of: &str, text: &str| world.hub.objects.get(&(kind(of), name(text)));
     match (namespace, text.split_once('/')) {
         (true, _) => {
             let inside = NAMES
                 .iter()
                 .filter(|one| one.split_once('/').is_some_and(|(of, _)| of == text));
-            stays || !inside.into_iter().any(|one| wanted("Widget", one))
+            may_be(entry) || !inside.into_iter().any(|one| is_wanted(of("Widget", one)))
         }
-        (false, Some((of, _))) => !stays || wanted("Namespace", of),
+        (false, Some((namespace, _))) => !is_wanted(entry) || may_be(of("Namespace", namespace)),
         (false, None) => true,
     }
 }
@@ -211,7 +240,12 @@ pub(crate) fn within_budget(world: &World) {
     }
 }
 
+/// The zone has what it should; what is not decided does not matter.
 fn agree(world: &World) {
+    let frozen = |kind: &SyncKind, name: &ObjectName| {
+        let entry = world.hub.objects.get(&(kind.clone(), name.clone()));
+        entry == Some(&Entry::Frozen)
+    };
     for kind in KINDS.map(kind) {
         let wanted: Vec<_> = world
             .hub
@@ -227,7 +261,7 @@ fn agree(world: &World) {
             .zone
             .objects
             .iter()
-            .filter(|((of, _), copy)| *of == kind && copy.mirrored)
+            .filter(|((of, name), copy)| *of == kind && copy.mirrored && !frozen(of, name))
             .map(|((_, name), copy)| (name.clone(), copy.version))
             .collect();
         assert_eq!(mirrored, wanted, "{kind}");

@@ -244,6 +244,27 @@ impl View for Hub {
     }
 }
 
+/// What is sent is what the zone should have at that moment, and does not have; what is taken away
+/// it should not have. So nothing is of what is not decided.
+fn is_decided(response: &Response, hub: &Hub, known: &BTreeSet<(SyncKind, ObjectName, Version)>) {
+    let Response { kind, .. } = response;
+    for (name, item) in &response.items {
+        let presence = hub.presence(kind, name);
+        assert_eq!(presence, Presence::Wanted(item.clone()), "{name}");
+        let key = (kind.clone(), name.clone(), item.version);
+        assert!(!known.contains(&key), "{name}: it was there");
+    }
+    for name in &response.removed {
+        let presence = hub.presence(kind, name);
+        let goes = [Presence::Gone, Presence::Withdrawn(Withdrawal::Delete)];
+        assert!(goes.contains(&presence), "{name}: {presence:?}");
+    }
+    let orphaned = Presence::Withdrawn(Withdrawal::Orphan);
+    for name in &response.orphaned {
+        assert_eq!(hub.presence(kind, name), orphaned, "{name}");
+    }
+}
+
 /// All of it, with what happened so far.
 pub(crate) struct World {
     pub(crate) hub: Hub,
@@ -275,7 +296,8 @@ pub(crate) struct World {
     agent: Option<Agent>,
     /// Up to where somebody said that all may go. Forgotten with the hub's process.
     approved: u64,
-    /// Namespaces that somebody in the zone deleted.
+    /// Namespaces that somebody in the zone deleted, or of which it was not decided whether they
+    /// are there when something was sent that is in them, which cannot be taken until they are.
     vanished: BTreeSet<ObjectName>,
 }
 
@@ -568,10 +590,33 @@ impl World {
         {
             return self.ends(why);
         }
+        let known = self.known();
+        let Some(link) = &mut self.link else {
+            return;
+        };
         for response in link.sender.poll(&self.hub, self.now) {
+            is_decided(&response, &self.hub, &known);
+            let items = response.items.iter().map(|(name, _)| name);
+            let inside = items.filter_map(|name| name.namespace().parse().ok());
+            let frozen =
+                |name: &ObjectName| self.hub.presence(&kind("Namespace"), name) == Presence::Frozen;
+            self.vanished.extend(inside.filter(frozen));
             self.sent += response.items.len();
             link.down.push_back(response);
         }
+    }
+
+    /// What the hub knows that the zone has.
+    fn known(&self) -> BTreeSet<(SyncKind, ObjectName, Version)> {
+        let sender = self.link.iter().map(|link| &link.sender);
+        let known = sender.flat_map(|sender| {
+            let objects = self.hub.objects.keys();
+            objects.filter_map(|(kind, name)| {
+                let version = sender.acknowledged(kind, name, &self.hub)?;
+                Some((kind.clone(), name.clone(), version))
+            })
+        });
+        known.collect()
     }
 
     /// The zone hears one message, or does one thing.
@@ -594,6 +639,8 @@ impl World {
         let mirrored = mirrored.filter(|((kind, _), copy)| *kind == of && copy.mirrored);
         let held = mirrored.count() as u64;
         match link.receiver.response(response, &Stake::of(held), self.now) {
+            // It came before, or late.
+            Ok(actions) if actions.is_empty() => {}
             Ok(actions) => {
                 let work = actions.into_iter().map(|action| Work {
                     action,
@@ -627,11 +674,13 @@ impl World {
                 (kind, name, Ok(()))
             }
             Action::Delete { kind, name } => {
+                let key = (kind.clone(), name.clone());
+                // Somebody may have deleted it here, unnoticed, and with it where it came from.
+                let there = self.zone.objects.contains_key(&key);
                 assert!(
-                    approved || self.deleted.contains(&name),
+                    approved || !there || self.deleted.contains(&name),
                     "{name} was never deleted at the hub"
                 );
-                let key = (kind.clone(), name.clone());
                 if self.zone.objects.remove(&key).is_some() && !approved {
                     self.deletions.push((self.now, kind.clone()));
                 }
@@ -666,7 +715,7 @@ impl World {
             let there = self.zone.objects.contains_key(&namespace);
             let wanted = matches!(self.hub.objects.get(&namespace), Some(Entry::Wanted(_)));
             if !there && self.vanished.contains(&namespace.1) {
-                return Err("its namespace was deleted".to_owned().into());
+                return Err("its namespace is not there".to_owned().into());
             }
             assert!(there || !wanted, "{name} came before its namespace");
         }

@@ -1,0 +1,167 @@
+use std::collections::BTreeSet;
+
+use deltaplane_sync::{Crossing, Epoch, Known, Rejection, Withdrawal};
+use serde_json::json;
+
+use super::*;
+use crate::catalog::{Edit, Entry, Governed, Place, PolicyId, Slot};
+use crate::openings::Openings;
+
+const ZONE: &str = "x";
+
+fn zone() -> ZoneName {
+    ZONE.parse().expect("legal")
+}
+
+fn kind(text: &str) -> SyncKind {
+    SyncKind::new("", text).expect("legal")
+}
+
+fn name(text: &str) -> ObjectName {
+    text.parse().expect("legal")
+}
+
+fn slot(release: u64) -> Slot {
+    Slot { release, class: 0 }
+}
+
+fn item(text: &str, release: u64) -> Item {
+    let object = json!({
+        "apiVersion": "v1", "kind": "A", "metadata": {"name": text}, "data": release,
+    });
+    Item {
+        version: Crossing::of(&object).expect("an object").version(),
+        body: Vec::new().into(),
+        relayed: None,
+    }
+}
+
+/// An object that is another one in the second release.
+fn object(of: &str, text: &str) -> Edit {
+    let slots = [1, 2].map(|release| (slot(release), item(text, release)));
+    Edit::Object {
+        kind: kind(of),
+        name: name(text),
+        revision: 1,
+        becomes: Some(Entry::Governed(Arc::new(Governed {
+            policy: PolicyId::new("p"),
+            slots: slots.into(),
+            withdrawal: Withdrawal::Orphan,
+        }))),
+    }
+}
+
+fn placed(place: Place) -> Vec<Edit> {
+    vec![Edit::Placed {
+        policy: PolicyId::new("p"),
+        revision: 1,
+        placement: Some([(zone(), place)].into_iter().collect()),
+    }]
+}
+
+/// A zone that has the first release of all config maps, and did not ask for secrets.
+fn sending(catalog: &Arc<Shared>, names: &[&str]) -> Sending {
+    let start = (DeletionBudget::default(), Ledger::default());
+    let sending = Sending::new(catalog.clone(), Some(zone()), start, Clock::system());
+    let held = names.iter().map(|text| (name(text), item(text, 1).version));
+    let known = Known::Versions {
+        held: held.collect(),
+        sources: vec![
+            Reader {
+                catalog: &catalog.read(),
+                zone: None,
+            }
+            .at(),
+        ],
+    };
+    let kind = kind("ConfigMap");
+    let request = Request::Subscribe { kind, known };
+    sending.request(request).expect("the first");
+    sending
+}
+
+fn standing(sending: &Sending) -> Standing {
+    sending.standing(|_, _| true).expect("it is known")
+}
+
+#[test]
+fn what_a_zone_lacks_of_a_release_is_said_until_it_has_it() {
+    let openings = Openings::only(Epoch("e".into()));
+    let catalog = Arc::new(Shared::new(Catalog::new(openings, 1)));
+    let mut edits = vec![
+        object("ConfigMap", "a"),
+        object("ConfigMap", "b"),
+        object("Secret", "s"),
+    ];
+    edits.extend(placed(Place::Frozen));
+    catalog.apply(edits, 1);
+    let sending = sending(&catalog, &["a", "b"]);
+    // Nothing is lacking of what is not decided, and it is as it is.
+    let frozen = Standing {
+        at: 1,
+        unsubscribed: Vec::new(),
+        lacking: Vec::new(),
+        count: 0,
+    };
+    assert_eq!(standing(&sending), frozen);
+    let a = sending.object(&kind("ConfigMap"), &name("a"));
+    let has = |release| Some(item("a", release).version);
+    let state = |frozen, wanted| ObjectState {
+        wanted,
+        acknowledged: has(1),
+        rejected: None,
+        frozen,
+    };
+    assert_eq!(a, Some(state(true, None)));
+    assert_eq!(sending.step().expect("served").0, []);
+    // As it was: nothing is sent.
+    catalog.apply(placed(Place::At(slot(1))), 2);
+    assert_eq!(sending.step().expect("served").0, []);
+    let current = standing(&sending);
+    assert!(current.is_current());
+    assert_eq!(
+        (current.at, current.unsubscribed),
+        (2, vec![kind("Secret")])
+    );
+    // The next release.
+    catalog.apply(placed(Place::At(slot(2))), 3);
+    assert_eq!(standing(&sending).count, 2);
+    let a = sending.object(&kind("ConfigMap"), &name("a"));
+    assert_eq!(a, Some(state(false, has(2))));
+    let (sent, _) = sending.step().expect("served");
+    let nonce = sent[0].nonce;
+    let rejected = vec![Rejection {
+        name: name("b"),
+        reason: "no".to_owned(),
+        verdict: Verdict::Failed,
+    }];
+    let kind = kind("ConfigMap");
+    let ack = Request::Ack {
+        kind: kind.clone(),
+        nonce,
+        rejected,
+    };
+    sending.request(ack).expect("asked");
+    let lacking = Lacking {
+        kind,
+        name: name("b"),
+        acknowledged: Some(item("b", 1).version),
+        rejected: Some((Verdict::Failed, "no".to_owned())),
+    };
+    let standing = standing(&sending);
+    assert_eq!((standing.lacking, standing.count), (vec![lacking], 1));
+    let others = sending.standing(|_, other| *other == name("a"));
+    assert!(others.expect("it is known").is_current());
+}
+
+#[test]
+fn of_many_that_lack_a_few_are_listed() {
+    let openings = Openings::only(Epoch("e".into()));
+    let catalog = Arc::new(Shared::new(Catalog::new(openings, 1)));
+    let names: BTreeSet<String> = (0..30).map(|number| number.to_string()).collect();
+    let objects = names.iter().map(|text| object("ConfigMap", text));
+    catalog.apply(objects.chain(placed(Place::At(slot(1)))).collect(), 1);
+    let sending = sending(&catalog, &[]);
+    let standing = standing(&sending);
+    assert_eq!((standing.lacking.len(), standing.count), (LISTED, 30));
+}
