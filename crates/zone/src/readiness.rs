@@ -198,8 +198,7 @@ impl Readiness {
             self.shared.change(|board| board.end(&kind));
         }
         for (kind, targets) in asked {
-            let known = followed.kinds.entry(kind.clone());
-            let known = known.or_insert_with(FollowedKind::default);
+            let known = followed.kinds.entry(kind.clone()).or_default();
             if known.asked != targets {
                 known.ask(targets);
                 self.shared.change(|board| board.begin(kind));

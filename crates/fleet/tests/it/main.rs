@@ -4,5 +4,6 @@ mod governing;
 mod interleavings;
 mod leaving;
 mod projector;
+mod readiness;
 mod status;
 mod world;

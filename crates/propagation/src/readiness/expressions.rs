@@ -2,7 +2,7 @@
 
 use std::sync::OnceLock;
 
-use deltaplane_expr::{Absent, Bindings, Budget, Env, Eval, Problem, Program, Type, Value, env};
+use deltaplane_expr::{Absent, Bindings, Budget, Env, Eval, Problem, Program, Type, env};
 use serde_json::Value as Json;
 
 use super::Judgement;
@@ -98,10 +98,10 @@ impl Expression {
             return wrong(&"the object cannot be read");
         }
         match self.program.eval(&bindings, Budget::default()) {
-            Eval::Value(value) => match value {
-                Value::Bool(true) => None,
-                Value::Bool(false) => Some(format!("{text} is false")),
-                other => wrong(&format!("it is of type {}", other.type_of())),
+            Eval::Value(value) => match value.as_bool() {
+                Some(true) => None,
+                Some(false) => Some(format!("{text} is false")),
+                None => wrong(&format!("it is of type {}", value.type_of())),
             },
             Eval::Waiting(path) => Some(format!("{text}: waiting for {path}")),
             Eval::Failed(failure) => wrong(&failure.reason),

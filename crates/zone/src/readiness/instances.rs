@@ -46,7 +46,7 @@ struct Followed {
 }
 
 enum Told {
-    Event(Event),
+    Event(Box<Event>),
     Trouble(Option<String>),
 }
 
@@ -136,8 +136,8 @@ impl Instances {
         };
         let changed = match told {
             Told::Event(event) => {
-                let complete = matches!(event, Event::InSync);
-                let changed = followed.instances.apply(event, |one| kept(&one));
+                let complete = matches!(*event, Event::InSync);
+                let changed = followed.instances.apply(*event, |one| kept(&one));
                 complete || !changed.is_empty()
             }
             Told::Trouble(trouble) => {
@@ -172,7 +172,10 @@ impl Instances {
             let (told, trouble) = watch::channel(None);
             let query = Query::all(resource.clone());
             let feed = Feed::new(self.client.clone(), query, self.pace.clone()).telling(told);
-            let events = stream::select(feed.events().map(Told::Event), troubles(trouble));
+            let events = stream::select(
+                feed.events().map(|event| Told::Event(Box::new(event))),
+                troubles(trouble),
+            );
             let events = events.take_until(async move { over.wait().await });
             let of = kind.clone();
             self.feeds

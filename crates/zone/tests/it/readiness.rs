@@ -210,10 +210,10 @@ fn failed(with: &str) -> impl Fn(&Verdict) -> bool {
 }
 
 fn since(verdict: &Verdict) -> SystemTime {
-    match verdict {
-        Verdict::Ready { since } => *since,
-        other => panic!("{other:?}"),
-    }
+    let Verdict::Ready { since } = verdict else {
+        panic!("{verdict:?}");
+    };
+    *since
 }
 
 #[tokio::test(flavor = "multi_thread")]
