@@ -154,6 +154,7 @@ mod tests {
     /// One that is there in the first slot only.
     fn governed() -> Entry {
         Entry::Governed(Arc::new(Governed {
+            absent: crate::Absent::Gone,
             policy: PolicyId::new("p"),
             slots: BTreeMap::from([(slot(1), item())]),
             withdrawal: Withdrawal::Orphan,

@@ -44,6 +44,7 @@ fn object(of: &str, text: &str) -> Edit {
         name: name(text),
         revision: 1,
         becomes: Some(Entry::Governed(Arc::new(Governed {
+            absent: crate::Absent::Gone,
             policy: PolicyId::new("p"),
             slots: slots.into(),
             withdrawal: Withdrawal::Orphan,

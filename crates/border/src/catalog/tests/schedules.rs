@@ -100,6 +100,7 @@ impl World {
                 audience: Audience::Everyone,
             }),
             _ => Some(Entry::Governed(Arc::new(Governed {
+                absent: crate::Absent::Gone,
                 policy: PolicyId::new(dice.pick(&POLICIES)),
                 slots: (0..dice.roll(4))
                     .map(|_| (dice.slot(), dice.content()))
