@@ -2,7 +2,8 @@
 //!
 //! A change goes from item to item of a collection: zones, instances, nodes, items of a node. A
 //! [`Gate`] is a list of expressions that must all be true for an item to be admitted to it.
-//! [`pass`] asks it of a whole collection; [`rollout`] moves one from version to version. This crate knows nothing of what the items are.
+//! [`pass`] asks it of a whole collection; [`rollout`] moves one from version to version. A
+//! [`Calendar`] is a window that gates may ask for. This crate knows nothing of what the items are.
 //! PURE: no clock, environment, files or network.
 //!
 //! Invariants:
@@ -55,6 +56,7 @@ mod seen;
 mod subject;
 mod verdict;
 mod why;
+mod window;
 mod work;
 mod world;
 
@@ -66,5 +68,6 @@ pub use rollout::{Admission, Change, Counts, Course, Decision, Item, Report, Sum
 pub use scope::{Given, Scope, Surroundings};
 pub use subject::{Health, Hold, Progress, Standing, Subject};
 pub use verdict::{Place, Verdict};
+pub use window::{Calendar, CalendarProblem, CalendarProblems, CalendarSpec};
 pub use work::Limits;
 pub use world::Window;
