@@ -1,7 +1,7 @@
 //! Windows of a calendar: from when to when something may happen, again and again.
 //!
-//! A [`Calendar`] is made once from a [`CalendarSpec`], where all that is wrong is found at once, and
-//! then says of any time how the window is: [`Calendar::at`].
+//! A [`Calendar`] is made once from a [`CalendarSpec`], where all that is wrong is found at once.
+//! It then says of any time how the window is: [`Calendar::at`].
 //!
 //! - An occurrence begins when the clocks of its zone show what the rule says. What they skip comes
 //!   later by as much as they skip; what they show twice is meant the first time.
@@ -75,15 +75,17 @@ pub struct Calendar {
 
 /// A Monday that begins a month and a year: what a rule leaves open is what people expect.
 const ANCHOR: DateTime = DateTime::constant(2001, 1, 1, 0, 0, 0, 0);
-/// The earliest year to start in: zones have whole minutes and known rules from about then.
+/// The earliest year to start in, so that every beginning is a timestamp.
 const EARLIEST: i16 = 1900;
-/// How many occurrences are joined to say when a window closes. Two years of hours, so that it is
-/// exact wherever clocks are changed every year.
-const JOINED: usize = 20_000;
+/// How many occurrences are joined to say when a window closes: a year of hours.
+const JOINED: usize = 10_000;
+/// How many changes of clocks are looked at for the same: a century of two a year.
+const CHANGES: usize = 200;
 
 // === impl Calendar ===
 
 impl Calendar {
+    /// Makes a window of its declaration, or says everything that is wrong with it.
     pub fn compile(spec: &CalendarSpec<'_>) -> Result<Self, CalendarProblems> {
         let mut problems = Vec::new();
         let parts = Parts::read(spec.rrule, spec.start.is_some(), &mut problems);
@@ -103,11 +105,11 @@ impl Calendar {
     fn new(parts: Parts, duration: Duration, zone: TimeZone, start: DateTime) -> Found<Self> {
         let end = parts.end;
         let mut rule = parts.rule(start);
-        let never = "no day is all that the rule asks for";
         let Some(first) = Occurrences::from(&rule, start).next() else {
             return Err(never_comes(
-                never,
-                "look at what BYMONTH, BYMONTHDAY, BYDAY, BYSETPOS and INTERVAL leave together",
+                "no time is all that the rule asks for",
+                "look at what INTERVAL, BYMONTH, BYMONTHDAY, BYDAY, BYHOUR and BYSETPOS leave \
+                 together",
             ));
         };
         rule.last = match end {
@@ -135,8 +137,9 @@ impl Calendar {
 
     /// Whether the window is open, and when that changes.
     ///
-    /// The edge of a window that stays open through very many occurrences (more than two years of
-    /// one every hour) may be told too early: it is open then, and has a later edge.
+    /// The edge of a window that stays open through more than 10,000 occurrences (a year of one
+    /// every hour), or a century of summer times, may be told too early: it is open then, and has
+    /// a later edge.
     pub fn at(&self, now: Timestamp) -> Window {
         let mut starts = self.starts_near(now);
         let mut latest = None;
@@ -163,8 +166,14 @@ impl Calendar {
 
     /// The beginnings from some before `now` on. Only a few are at `now` or earlier.
     fn starts_near(&self, now: Timestamp) -> Starts<'_> {
-        let settled = starts::settled_before(&self.zone, now);
-        let from = occurrences::latest(&self.rule, settled).unwrap_or(settled);
+        self.starts_before(starts::shown(&self.zone, now))
+    }
+
+    /// Those from some before what clocks show on: the latest that begins earlier is among them.
+    fn starts_before(&self, local: DateTime) -> Starts<'_> {
+        let settled = starts::settled(local);
+        let latest = occurrences::latest(&self.rule, settled);
+        let from = latest.map_or(settled, starts::settled);
         Starts::from(&self.rule, &self.zone, from)
     }
 
@@ -174,9 +183,19 @@ impl Calendar {
         latest: Timestamp,
         following: impl Iterator<Item = Timestamp>,
     ) -> Option<Timestamp> {
-        if self.rhythm.is_unbroken_from(latest, &self.zone) {
-            return self.last_end();
+        match self.rhythm {
+            Rhythm::Pauses => self.closing_before(latest, following),
+            Rhythm::Seamless => self.closing_at_change(latest),
+            Rhythm::Unbroken => self.last_end(),
         }
+    }
+
+    /// The same where there are pauses: it is over before the first that does not follow at once.
+    fn closing_before(
+        &self,
+        latest: Timestamp,
+        following: impl Iterator<Item = Timestamp>,
+    ) -> Option<Timestamp> {
         let mut end = latest.plus(self.duration)?;
         for start in following.take(JOINED) {
             if start > end {
@@ -187,11 +206,38 @@ impl Calendar {
         Some(end)
     }
 
+    /// The same where nothing is between occurrences but what is added when clocks are put back.
+    fn closing_at_change(&self, latest: Timestamp) -> Option<Timestamp> {
+        let mut changes = starts::changes(&self.zone, latest);
+        let mut looked_at = changes.by_ref().take(CHANGES);
+        let closing = looked_at.find_map(|change| self.closing_around(change, latest));
+        // After so many it is looked at again.
+        closing
+            .or_else(|| changes.next())
+            .or_else(|| self.last_end())
+    }
+
+    /// When what is open since `latest` is over, if it is before it goes on as if clocks had not
+    /// been changed.
+    fn closing_around(&self, change: Timestamp, latest: Timestamp) -> Option<Timestamp> {
+        let starts = self.starts_near(change);
+        let mut starts = starts.skip_while(|start| *start < latest);
+        let mut end = starts.next()?.plus(self.duration)?;
+        for start in starts {
+            if start > end {
+                return Some(end);
+            }
+            if starts::is_settled(change, start) {
+                return None;
+            }
+            end = start.plus(self.duration)?;
+        }
+        Some(end)
+    }
+
     /// When the last occurrence is over.
     fn last_end(&self) -> Option<Timestamp> {
-        let settled = starts::settled_until(self.rule.last?);
-        let from = occurrences::latest(&self.rule, settled).unwrap_or(settled);
-        let last = Starts::from(&self.rule, &self.zone, from).last()?;
+        let last = self.starts_before(self.rule.last?).last()?;
         last.plus(self.duration)
     }
 }

@@ -1,18 +1,20 @@
-//! The local times of a rule one after the other, from anywhere, without going through those before.
+//! The local times of a rule one after the other, from anywhere: those before are not gone through.
 
 use jiff::civil::DateTime;
 
 use super::rule::{Rule, Set};
 
-/// How many periods are looked at before there is nothing more to be found. Calendars repeat after
-/// 400 years, which are 146,097 days: what does not come in so many of them does not come.
-const SEARCHED: u32 = 500_000;
+/// How many periods are looked at, in all, before it is given up: more than the days after which
+/// the calendar repeats. (Its hours are more, but days that are not asked for are passed over.)
+const SEARCHED: u32 = 200_000;
 
 /// The occurrences of a rule, in the order in which clocks would show them.
 #[derive(Clone, Debug)]
 pub(super) struct Occurrences<'r> {
     rule: &'r Rule,
     at: Option<Place<'r>>,
+    /// The period to find something up to.
+    up_to: i64,
     left: u32,
 }
 
@@ -28,13 +30,16 @@ struct Place<'r> {
 pub(super) fn latest(rule: &Rule, until: DateTime) -> Option<DateTime> {
     let until = rule.last.map_or(until, |last| last.min(until));
     let mut period = rule.period_until(until)?;
+    let down_to = period - rule.cycle();
     for _ in 0..SEARCHED {
         let set = rule.set(period)?;
         let count = set.count_while(|local| local <= until);
         if let Some(last) = count.checked_sub(1) {
             return set.get(last).filter(|local| *local >= rule.start);
         }
-        period = rule.period_before(period)?;
+        period = rule
+            .period_before(period)
+            .filter(|period| *period >= down_to)?;
     }
     None
 }
@@ -54,6 +59,7 @@ impl<'r> Occurrences<'r> {
         Self {
             rule,
             at,
+            up_to: period + rule.cycle(),
             left: SEARCHED,
         }
     }
@@ -72,11 +78,13 @@ impl Iterator for Occurrences<'_> {
             let place = self.at.as_mut()?;
             if let Some(local) = place.set.get(place.index) {
                 place.index += 1;
+                self.up_to = place.period + self.rule.cycle();
                 return Some(local)
                     .filter(|local| self.rule.last.is_none_or(|last| *local <= last));
             }
             self.left = self.left.checked_sub(1)?;
             let next = self.rule.period_after(place.period);
+            let next = next.filter(|period| *period <= self.up_to);
             self.at = next.and_then(|period| {
                 Some(Place {
                     period,

@@ -3,13 +3,13 @@
 //! It is found out once, so that a window that stays open is not followed through all its
 //! occurrences whenever it is asked for.
 
-use deltaplane_expr::{Duration, Timestamp};
+use deltaplane_expr::Duration;
+use jiff::SignedDuration;
 use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
-use jiff::{SignedDuration, Timestamp as Instant};
 
 use super::occurrences::Occurrences;
-use super::rule::{Frequency, Rule};
+use super::rule::Rule;
 
 /// How occurrences follow one another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,9 +27,6 @@ pub(super) enum Rhythm {
 const LOOKED_AT: usize = 150_000;
 /// Changes of clocks that are looked at: two in a year, and what comes then is as before.
 const CHANGES: usize = 400;
-/// After so many days the calendar is the same again.
-const CALENDAR: i64 = 146_097;
-const WEEK: i64 = 7;
 
 // === impl Rhythm ===
 
@@ -42,24 +39,12 @@ impl Rhythm {
             Some(_) => Self::Seamless,
         }
     }
-
-    /// Whether a window that is open from an occurrence on stays so until the last one is over.
-    pub(super) fn is_unbroken_from(self, start: Timestamp, zone: &TimeZone) -> bool {
-        match self {
-            Self::Pauses => false,
-            Self::Seamless => {
-                let start = Instant::new(start.seconds(), 0);
-                start.is_ok_and(|start| zone.following(start).next().is_none())
-            }
-            Self::Unbroken => true,
-        }
-    }
 }
 
 /// The longest time between one occurrence and the next as clocks show it, when it is never longer
 /// than the duration.
 fn longest(rule: &Rule, duration: SignedDuration, first: DateTime) -> Option<SignedDuration> {
-    let repeats = first.saturating_add(SignedDuration::from_hours(cycle(rule) * 24));
+    let repeats = rule.number(first) + rule.cycle();
     let mut occurrences = Occurrences::from(rule, first);
     let mut before = first;
     let mut longest = SignedDuration::ZERO;
@@ -68,22 +53,13 @@ fn longest(rule: &Rule, duration: SignedDuration, first: DateTime) -> Option<Sig
         if longest > duration {
             return None;
         }
-        if local >= repeats {
+        if rule.number(local) > repeats {
             return Some(longest);
         }
         before = local;
     }
     let is_over = !occurrences.is_given_up() && occurrences.next().is_none();
     is_over.then_some(longest)
-}
-
-/// After how many days occurrences repeat.
-fn cycle(rule: &Rule) -> i64 {
-    let by_month = rule.frequency <= Frequency::Monthly
-        || !rule.months.is_empty()
-        || !rule.month_days.is_empty();
-    // That many weeks are also as many periods as there are hours or days in a week, or one.
-    rule.interval * if by_month { CALENDAR } else { WEEK }
 }
 
 /// By how much clocks are further ahead at one time than at another.

@@ -63,6 +63,9 @@ enum Hours<'r> {
     All(&'r [i8]),
 }
 
+/// The calendar repeats after so many years, which are so many days and whole weeks.
+const YEARS: i64 = 400;
+const DAYS: i64 = 146_097;
 /// A Monday, from which days and weeks are counted.
 const MONDAY: Date = Date::constant(2001, 1, 1);
 
@@ -121,6 +124,25 @@ impl Rule {
         }
     }
 
+    /// By how much the numbers of two periods differ between which everything repeats: what does
+    /// not come in as many does not come.
+    pub(super) fn cycle(&self) -> i64 {
+        let by_month = self.frequency <= Frequency::Monthly
+            || !self.months.is_empty()
+            || !self.month_days.is_empty();
+        let periods = match self.frequency {
+            Frequency::Yearly => YEARS,
+            Frequency::Monthly => YEARS * 12,
+            Frequency::Weekly if by_month => DAYS / 7,
+            Frequency::Daily if by_month => DAYS,
+            Frequency::Hourly if by_month => DAYS * 24,
+            Frequency::Weekly => 1,
+            Frequency::Daily => 7,
+            Frequency::Hourly => 7 * 24,
+        };
+        periods * self.interval
+    }
+
     /// What is in a period, before and after start and end too. Nothing when the calendar has no
     /// such period, or the rule ends before it.
     pub(super) fn set(&self, period: i64) -> Option<Set<'_>> {
@@ -153,7 +175,7 @@ impl Rule {
     }
 
     /// The number of the period that a time is in.
-    fn number(&self, local: DateTime) -> i64 {
+    pub(super) fn number(&self, local: DateTime) -> i64 {
         let day = local.date().duration_since(MONDAY).as_hours() / 24;
         match self.frequency {
             Frequency::Yearly => i64::from(local.year()),
@@ -210,21 +232,23 @@ impl Rule {
     }
 
     fn has(&self, date: Date) -> bool {
-        let month_day = self.month_days.is_empty()
-            || self.month_days.contains(&date.day())
-            || self
-                .month_days
-                .contains(&(date.day() - date.days_in_month() - 1));
-        let week_day = self.week_days.is_empty()
-            || self
-                .week_days
-                .iter()
-                .any(|asked| asked.day == date.weekday() && self.has_ordinal(*asked, date));
-        self.has_month(date) && month_day && week_day
+        self.has_month(date) && self.has_month_day(date) && self.has_week_day(date)
     }
 
     fn has_month(&self, date: Date) -> bool {
         is_asked(&self.months, date.month())
+    }
+
+    fn has_month_day(&self, date: Date) -> bool {
+        let from_end = date.day() - date.days_in_month() - 1;
+        is_asked(&self.month_days, date.day()) || self.month_days.contains(&from_end)
+    }
+
+    fn has_week_day(&self, date: Date) -> bool {
+        let day = date.weekday();
+        let mut asked = self.week_days.iter();
+        self.week_days.is_empty()
+            || asked.any(|asked| asked.day == day && self.has_ordinal(*asked, date))
     }
 
     fn has_ordinal(&self, asked: WeekDay, date: Date) -> bool {

@@ -15,7 +15,9 @@ use super::rule::Rule;
 pub(super) struct Starts<'r> {
     occurrences: Occurrences<'r>,
     zone: &'r TimeZone,
-    coming: Option<Start>,
+    /// Nothing that comes begins before.
+    floor: Option<Timestamp>,
+    is_over: bool,
     /// Those that something that comes later may begin before: what clocks skip moves past what
     /// they show right after.
     held: BTreeSet<Timestamp>,
@@ -28,20 +30,31 @@ struct Start {
     floor: Timestamp,
 }
 
-/// No zone has ever changed its clocks by more than a day at once, or was further ahead of itself.
-/// One more, and what was earlier on the clocks was so in time.
-const SETTLED: SignedDuration = SignedDuration::from_hours(48);
+/// No zone has changed its clocks by more than a day: what they show so much earlier is earlier.
+const SETTLED: SignedDuration = SignedDuration::from_hours(25);
 
-/// What clocks showed long enough ago that it was before `now`, whatever was done to them since.
-pub(super) fn settled_before(zone: &TimeZone, now: Timestamp) -> DateTime {
-    // Instants end a day earlier than timestamps do.
+/// What clocks show at a time.
+pub(super) fn shown(zone: &TimeZone, now: Timestamp) -> DateTime {
+    // Instants end a day before timestamps do.
     let now = Instant::new(now.seconds(), 0).unwrap_or(Instant::MAX);
-    settled_until(zone.to_datetime(now))
+    zone.to_datetime(now)
 }
 
-/// Something that clocks show long enough before that it is earlier, whatever is done to them.
-pub(super) fn settled_until(local: DateTime) -> DateTime {
+/// Something that is earlier than what clocks show, whatever is done to them.
+pub(super) fn settled(local: DateTime) -> DateTime {
     local.saturating_sub(SETTLED)
+}
+
+/// Whether a beginning is so long after a change of clocks that nothing is out of order any more.
+pub(super) fn is_settled(change: Timestamp, start: Timestamp) -> bool {
+    start.seconds() - change.seconds() > SETTLED.as_secs()
+}
+
+/// When clocks are changed after a time.
+pub(super) fn changes(zone: &TimeZone, after: Timestamp) -> impl Iterator<Item = Timestamp> {
+    let after = Instant::new(after.seconds(), 0).unwrap_or(Instant::MAX);
+    let changes = zone.following(after);
+    changes.filter_map(|change| Timestamp::new(change.timestamp().as_second(), 0))
 }
 
 // === impl Starts ===
@@ -49,19 +62,13 @@ pub(super) fn settled_until(local: DateTime) -> DateTime {
 impl<'r> Starts<'r> {
     /// Of the occurrences from a local time on.
     pub(super) fn from(rule: &'r Rule, zone: &'r TimeZone, from: DateTime) -> Self {
-        let mut starts = Self {
+        Self {
             occurrences: Occurrences::from(rule, from),
             zone,
-            coming: None,
+            floor: None,
+            is_over: false,
             held: BTreeSet::new(),
-        };
-        starts.advance();
-        starts
-    }
-
-    fn advance(&mut self) {
-        let local = self.occurrences.next();
-        self.coming = local.and_then(|local| Start::of(local, self.zone));
+        }
     }
 }
 
@@ -69,12 +76,19 @@ impl Iterator for Starts<'_> {
     type Item = Timestamp;
 
     fn next(&mut self) -> Option<Timestamp> {
-        while let Some(coming) = self.coming {
-            if self.held.first().is_some_and(|first| *first < coming.floor) {
+        while !self.is_over {
+            let first = self.held.first();
+            if first.is_some_and(|first| Some(*first) <= self.floor) {
                 break;
             }
-            self.held.insert(coming.at);
-            self.advance();
+            let local = self.occurrences.next();
+            match local.and_then(|local| Start::of(local, self.zone)) {
+                Some(start) => {
+                    self.held.insert(start.at);
+                    self.floor = Some(start.floor);
+                }
+                None => self.is_over = true,
+            }
         }
         self.held.pop_first()
     }

@@ -1,4 +1,4 @@
-//! Gates, passes and rollouts, as scenarios and as properties.
+//! Gates, passes, rollouts and windows, as scenarios and as properties.
 
 mod fleet;
 mod passes;
@@ -6,3 +6,4 @@ mod problems;
 mod properties;
 mod rollouts;
 mod times;
+mod windows;
