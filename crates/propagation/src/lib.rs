@@ -3,7 +3,9 @@
 //! A change goes from item to item of a collection: zones, instances, nodes, items of a node. A
 //! [`Gate`] is a list of expressions that must all be true for an item to be admitted to it.
 //! [`pass`] asks it of a whole collection; [`rollout`] moves one from version to version. A
-//! [`Calendar`] is a window that gates may ask for. This crate knows nothing of what the items are.
+//! [`Calendar`] is a window that gates may ask for. None of these knows what the items are.
+//! [`stages`] moves releases from zone to zone; [`readiness`] says of objects of Kubernetes APIs
+//! how they fare.
 //! PURE: no clock, environment, files or network.
 //!
 //! Invariants:
