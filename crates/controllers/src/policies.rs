@@ -37,7 +37,7 @@ pub trait Fleet: Send + Sync {
         policy: &'a str,
         restores: Option<u64>,
     ) -> BoxFuture<'a, Result<Value, String>>;
-    /// Drops the content that no release has.
+    /// Drops the content that no release has, if there may be any.
     fn sweep(&self) -> BoxFuture<'_, Result<usize, String>>;
 }
 
@@ -99,6 +99,10 @@ impl Mover {
         let policies = self.fleet.policies();
         self.written.retain(|name, _| policies.contains(name));
         let mut next: Option<SystemTime> = None;
+        if let Err(error) = self.fleet.sweep().await.map_err(PolicyError::Sweep) {
+            let error = &error as &dyn std::error::Error;
+            tracing::warn!(error, "failed to drop content; it is dropped later");
+        }
         for policy in policies {
             let again = match self.policy(&policy).await {
                 Ok(again) => again,
@@ -218,7 +222,6 @@ impl Mover {
                 Ok(()) | Err(_) => {}
             }
         }
-        self.fleet.sweep().await.map_err(PolicyError::Sweep)?;
         Ok(())
     }
 }

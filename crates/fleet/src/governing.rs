@@ -38,8 +38,10 @@ pub(crate) struct Governing {
     /// By name.
     pub(crate) policies: BTreeMap<String, Governor>,
     pub(crate) zones: BTreeMap<ZoneName, Arc<Map<String, Value>>>,
-    /// By the name of their objects: the policy, and what was approved.
+    /// By the name of their objects: the uid of the policy, and what was approved.
     approvals: BTreeMap<String, (String, Approved)>,
+    /// Content may be there that no release has any more.
+    pub(crate) litter: bool,
     /// The kinds that cross.
     pub(crate) crossing: BTreeSet<SyncKind>,
     /// Counts changes of what policies say, and of zones.
@@ -64,6 +66,8 @@ impl Governing {
             policies: BTreeMap::new(),
             zones: BTreeMap::new(),
             approvals: BTreeMap::new(),
+            // What a process left that ended in between.
+            litter: true,
             crossing: BTreeSet::new(),
             shaped: 0,
             orphans: BTreeMap::new(),
@@ -138,6 +142,7 @@ impl Governing {
             }
             false => {
                 releases.remove(&release.number);
+                self.litter = true;
             }
         }
         self.orphans.retain(|_, releases| !releases.is_empty());
@@ -147,7 +152,7 @@ impl Governing {
         let metadata = &object["metadata"];
         let name = metadata["name"].as_str().unwrap_or_default().to_owned();
         let spec = &object["spec"];
-        let policy = spec["policy"].as_str().unwrap_or_default().to_owned();
+        let policy = spec["policyUID"].as_str().unwrap_or_default().to_owned();
         let approved = spec["release"].as_u64().map(|release| Approved {
             stage: spec["stage"].as_str().map(str::to_owned),
             release,
@@ -247,9 +252,10 @@ impl Governing {
             .collect()
     }
 
-    pub(crate) fn approvals_of(&self, policy: &str) -> Vec<Approved> {
+    /// What was approved of a policy, and of none of its name that was there before.
+    pub(crate) fn approvals_of(&self, uid: &str) -> Vec<Approved> {
         let approvals = self.approvals.values();
-        let of_policy = approvals.filter(|(of, _)| of == policy);
+        let of_policy = approvals.filter(|(of, _)| of == uid);
         of_policy.map(|(_, approved)| approved.clone()).collect()
     }
 }

@@ -96,7 +96,7 @@ impl Fleet {
                 .collect(),
             contents: governor.content_facts(),
             zones,
-            approvals: governing.approvals_of(policy),
+            approvals: governing.approvals_of(&governor.uid),
         })
     }
 
