@@ -9,7 +9,7 @@ use serde_json::{Map, Value as Json};
 use super::problem::Problem;
 use super::record::Class;
 use super::share::Share;
-use super::situation::selects;
+use super::situation::{Labels, labels, selects};
 use super::spec::{
     ApprovalSpec, BudgetSpec, NoEvidence, OnFailure, OnNewer, OverrideSpec, PolicySpec, StageSpec,
     TargetSpec, WindowSpec,
@@ -116,19 +116,23 @@ impl Policy {
 
     /// Whether a zone is the policy's business.
     pub fn selects(&self, zone: &Map<String, Json>) -> bool {
-        selects(&self.zones, zone)
+        selects(&self.zones, labels(zone))
     }
 
     /// The first stage that a zone is of.
     pub fn stage_of(&self, zone: &Map<String, Json>) -> Option<usize> {
+        self.stage_with(labels(zone))
+    }
+
+    pub(super) fn stage_with(&self, labels: Labels<'_>) -> Option<usize> {
         let mut stages = self.stages.iter();
-        stages.position(|stage| selects(&stage.zones, zone))
+        stages.position(|stage| selects(&stage.zones, labels))
     }
 
     /// All stages whose selectors are for a zone: more than one is a mistake.
     pub fn stages_of(&self, zone: &Map<String, Json>) -> impl Iterator<Item = &Stage> {
-        let stages = self.stages.iter();
-        stages.filter(move |stage| selects(&stage.zones, zone))
+        let (stages, labels) = (self.stages.iter(), labels(zone));
+        stages.filter(move |stage| selects(&stage.zones, labels))
     }
 
     pub(crate) fn window(&self, name: &str, now: Timestamp) -> Window {
@@ -172,7 +176,7 @@ impl Targets {
             && self.kind == object.kind
             && (self.names.is_empty() || self.names.contains(object.name))
             && (self.namespace.as_deref()).is_none_or(|namespace| namespace == object.namespace)
-            && selects(&self.selector, object.object)
+            && selects(&self.selector, labels(object.object))
     }
 
     /// The names that are given, if any are.
