@@ -1,0 +1,3 @@
+//! Scenarios, and what holds whatever happens.
+
+mod scenarios;
