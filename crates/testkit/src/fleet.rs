@@ -106,6 +106,16 @@ impl Fleet {
         })
     }
 
+    /// What time it is.
+    pub fn now(&self) -> Timestamp {
+        self.now
+    }
+
+    /// How many stages its policy has.
+    pub fn stages(&self) -> usize {
+        self.policy.stages.len()
+    }
+
     /// Gives it another policy.
     ///
     /// # Errors
@@ -287,6 +297,18 @@ impl Fleet {
             }
         }
         Ok(outcome)
+    }
+
+    /// Whether nothing would be decided at another time, if nothing happened until then.
+    ///
+    /// # Errors
+    ///
+    /// If a replay differs.
+    pub fn is_quiet_at(&mut self, then: Timestamp) -> Result<bool, String> {
+        let now = std::mem::replace(&mut self.now, then);
+        let outcome = self.decide();
+        self.now = now;
+        outcome.map(|outcome| outcome.record == self.record)
     }
 
     fn situation<'a>(&'a self, record: &'a Record, zones: &'a [Zone<'a>]) -> Situation<'a> {
