@@ -111,6 +111,11 @@ impl Waiting {
     }
 }
 
+fn zones(count: usize) -> String {
+    let plural = if count == 1 { "" } else { "s" };
+    format!("{count} zone{plural}")
+}
+
 impl fmt::Display for Waiting {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -146,14 +151,15 @@ impl fmt::Display for Waiting {
                 may,
             } if failed > may => write!(
                 f,
-                "release {release} failed in {failed} zones, and {may} may fail"
+                "release {release} failed in {}, and {may} may fail",
+                zones(*failed)
             ),
             Self::Failed { release, .. } => write!(
                 f,
                 "release {release} had failed in too many zones: resume it, or release another"
             ),
             Self::Zone { zone, reason, .. } => write!(f, "{zone}: {reason}"),
-            Self::Gate { zone, verdict } => write!(f, "{zone}: the gate is {verdict}"),
+            Self::Gate { zone, verdict } => write!(f, "{zone}: gate {verdict}"),
             Self::Offline { zone, since } => write!(f, "{zone} is offline since {since}"),
             Self::Held { zone } => write!(f, "{zone} is held"),
             Self::NoEvidence { reason } => write!(f, "nothing shows that it works: {reason}"),
