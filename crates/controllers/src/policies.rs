@@ -15,7 +15,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use deltaplane_client::{ObjectKey, RequestError, Resource, request};
 use deltaplane_propagation::Timestamp;
-use deltaplane_propagation::stages::PolicyFacts;
+use deltaplane_propagation::stages::{Inputs, PolicyFacts};
 use deltaplane_runtime::Stop;
 use futures::future::BoxFuture;
 use serde_json::{Value, json};
@@ -30,6 +30,8 @@ pub trait Fleet: Send + Sync {
     fn stirred(&self) -> watch::Receiver<u64>;
     fn policies(&self) -> Vec<String>;
     fn look(&self, policy: &str) -> Option<PolicyFacts>;
+    /// What is about to be written down was decided by this.
+    fn decided(&self, policy: &str, inputs: Inputs);
     /// The spec of a release, but for its number: of what is there, or of what an older one had.
     /// All of its content is kept when this returns.
     fn draft<'a>(
@@ -131,14 +133,20 @@ impl Mover {
             return Ok(None);
         }
         let now = self.context.pace.clock.now();
+        let now = Timestamp::from_system(now);
         let Plan {
             wanted,
+            decided,
             status,
             surplus,
             next,
-        } = plan(&facts, Timestamp::from_system(now));
+        } = plan(&facts, now);
         if let Some(wanted) = wanted {
             self.release(name, &facts, wanted).await?;
+        }
+        if decided {
+            let facts = facts.clone();
+            self.fleet.decided(name, Inputs { facts, now });
         }
         if let Some(status) = status {
             self.tell(name, &facts, status).await?;

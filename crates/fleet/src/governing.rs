@@ -4,11 +4,14 @@
 //! It decides nothing: what was decided is in the status of policies, and what was released in
 //! releases. Until both say so, what zones have stays as it is.
 
+mod compare;
 mod contents;
+mod decided;
 mod entries;
 mod facts;
 mod governor;
 mod head;
+mod plan;
 mod release;
 mod releasing;
 mod render;
@@ -23,9 +26,11 @@ use serde_json::{Map, Value};
 
 pub(crate) use contents::Contents;
 pub use contents::ContentsError;
+pub(crate) use decided::Decided;
 pub(crate) use entries::{Entries, News};
 pub(crate) use facts::Reports;
 pub(crate) use governor::{Governor, HeadObject};
+pub(crate) use plan::{Change, PlanError};
 pub(crate) use release::{Id, Released};
 pub use releasing::DraftError;
 

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use deltaplane_expr::Timestamp;
+use serde_json::{Value as Json, json};
 
 use crate::rollout::Counts;
 use crate::verdict::Verdict;
@@ -88,9 +89,55 @@ pub enum Waiting {
     },
 }
 
+// === impl StageTold ===
+
+impl StageTold {
+    /// As the status of a policy has it.
+    pub fn write(&self) -> Json {
+        let waiting = self.waiting.iter().map(Waiting::write);
+        json!({
+            "name": self.name,
+            "release": self.release,
+            "completed": self.completed,
+            "zones": self.counts.write(),
+            "waiting": waiting.collect::<Vec<_>>(),
+        })
+    }
+}
+
+// === impl Counted ===
+
+impl Counted {
+    /// Those that are not nought, and the total.
+    pub fn write(&self) -> Json {
+        let moving = &self.moving;
+        let all = [
+            ("total", moving.total),
+            ("current", moving.current),
+            ("updating", moving.updating),
+            ("failed", moving.failed),
+            ("pending", moving.pending),
+            ("held", moving.held),
+            ("starting", moving.starting),
+            ("deferred", self.deferred),
+            ("offline", self.offline),
+            ("ahead", self.ahead),
+        ];
+        let shown = all
+            .into_iter()
+            .filter(|(name, count)| *count > 0 || *name == "total");
+        let shown = shown.map(|(name, count)| (name.to_owned(), count.into()));
+        Json::Object(shown.collect())
+    }
+}
+
 // === impl Waiting ===
 
 impl Waiting {
+    fn write(&self) -> Json {
+        json!({"reason": self.reason(), "message": self.to_string()})
+    }
+
     /// For conditions.
     pub fn reason(&self) -> &'static str {
         match self {
