@@ -3,9 +3,9 @@
 use deltaplane_expr::Timestamp;
 
 use super::compiled::{Policy, Stage};
-use super::members::{Fares, Member};
+use super::members::{Fares, Known, Member};
 use super::record::{Admitted, Phase, Record};
-use super::situation::{Link, Release, Situation, Zone};
+use super::situation::{Link, Release, Situation, Zone, labels};
 use crate::subject::Hold;
 
 /// How a zone stands.
@@ -70,7 +70,12 @@ fn moving<'a>(
     (stage, release): (&'a Stage, &Release),
     situation: &Situation<'a>,
 ) -> ZoneTold<'a> {
-    let member = Member::new(zone, (stage, release), situation.record, situation.now);
+    let known = Known {
+        zone,
+        labels: labels(zone.object),
+        admitted: situation.record.zones.get(zone.name).copied(),
+    };
+    let member = Member::new((0, &known), (stage, release), situation.now);
     let (_, since, reason) = member.fares.parts();
     ZoneTold {
         zone: zone.name,
