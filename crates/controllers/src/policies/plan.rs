@@ -47,7 +47,7 @@ pub(super) fn plan(facts: &PolicyFacts, now: Timestamp) -> Plan {
         decided: outcome.record != facts.record,
         status: (told != facts.object["status"]).then_some(told),
         surplus: surplus(facts, &outcome.record),
-        next: outcome.next,
+        next: outcome.next.into_iter().chain(facts.again).min(),
     }
 }
 

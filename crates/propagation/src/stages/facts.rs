@@ -27,6 +27,8 @@ pub struct PolicyFacts {
     pub contents: BTreeMap<u64, ContentFacts>,
     pub zones: Vec<ZoneFacts>,
     pub approvals: Vec<Approved>,
+    /// When time alone may change what is known.
+    pub again: Option<Timestamp>,
 }
 
 /// What it governs now.
@@ -163,6 +165,27 @@ impl ZoneFacts {
 // === impl Fared ===
 
 impl Fared {
+    pub fn is_failure(&self) -> bool {
+        match self {
+            Self::Rejected(_) | Self::Failed(_) => true,
+            Self::Delivering(_) | Self::Waiting(_) | Self::NoEvidence(_) | Self::Ready { .. } => {
+                false
+            }
+        }
+    }
+
+    /// The same, of a failure that may be over in a moment.
+    #[must_use]
+    pub fn for_now(self) -> Self {
+        match self {
+            Self::Rejected(reason) => Self::Delivering(reason),
+            Self::Failed(reason) => Self::Waiting(reason),
+            Self::Delivering(_) | Self::Waiting(_) | Self::NoEvidence(_) | Self::Ready { .. } => {
+                self
+            }
+        }
+    }
+
     fn state(&self) -> State<'_> {
         match self {
             Self::Delivering(reason) => State::Delivering { reason },

@@ -78,6 +78,7 @@ impl Inputs {
             approvals: list("approvals")
                 .map(Approved::read)
                 .collect::<Option<_>>()?,
+            again: None,
         };
         let now = time(&written["now"])?;
         Some(Self { facts, now })
