@@ -106,3 +106,6 @@ fn surplus(facts: &PolicyFacts, record: &Record) -> Vec<u64> {
     let older = all.rev().skip(KEPT);
     older.filter(|number| !used.contains(number)).collect()
 }
+
+#[cfg(test)]
+mod tests;
