@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::str::FromStr;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::field::{self, Path};
 use crate::names;
@@ -87,6 +87,12 @@ impl LabelSelector {
         Some(selected)
     }
 
+    /// The object form, with `matchExpressions` alone.
+    pub fn to_object(&self) -> Value {
+        let expressions = self.requirements.iter().map(Requirement::expression);
+        json!({"matchExpressions": expressions.collect::<Vec<_>>()})
+    }
+
     /// Selects exactly these labels' values (`matchLabels`).
     pub fn from_labels<'a>(labels: impl IntoIterator<Item = (&'a str, &'a str)>) -> Self {
         let requirement = |(key, value): (&str, &str)| Requirement {
@@ -118,6 +124,23 @@ impl Requirement {
             key: expression["key"].as_str()?.to_owned(),
             operator,
         })
+    }
+
+    /// As one of `matchExpressions`. Comparisons, which only queries have, are as those of nodes.
+    fn expression(&self) -> Value {
+        let key = &self.key;
+        match &self.operator {
+            Operator::Exists => json!({"key": key, "operator": "Exists"}),
+            Operator::Absent => json!({"key": key, "operator": "DoesNotExist"}),
+            Operator::In(values) => json!({"key": key, "operator": "In", "values": values}),
+            Operator::NotIn(values) => json!({"key": key, "operator": "NotIn", "values": values}),
+            Operator::GreaterThan(bound) => {
+                json!({"key": key, "operator": "Gt", "values": [bound.to_string()]})
+            }
+            Operator::LessThan(bound) => {
+                json!({"key": key, "operator": "Lt", "values": [bound.to_string()]})
+            }
+        }
     }
 
     fn matches(&self, value: Option<&str>) -> bool {

@@ -15,7 +15,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use deltaplane_client::{ObjectKey, RequestError, Resource, request};
 use deltaplane_propagation::Timestamp;
-use deltaplane_propagation::stages::PolicyFacts;
+use deltaplane_propagation::stages::{Inputs, PolicyFacts};
 use deltaplane_runtime::Stop;
 use futures::future::BoxFuture;
 use serde_json::{Value, json};
@@ -30,6 +30,8 @@ pub trait Fleet: Send + Sync {
     fn stirred(&self) -> watch::Receiver<u64>;
     fn policies(&self) -> Vec<String>;
     fn look(&self, policy: &str) -> Option<PolicyFacts>;
+    /// What is about to be written down was decided by this.
+    fn decided(&self, policy: &str, inputs: Inputs);
     /// The spec of a release, but for its number: of what is there, or of what an older one had.
     /// All of its content is kept when this returns.
     fn draft<'a>(
@@ -37,7 +39,7 @@ pub trait Fleet: Send + Sync {
         policy: &'a str,
         restores: Option<u64>,
     ) -> BoxFuture<'a, Result<Value, String>>;
-    /// Drops the content that no release has.
+    /// Drops the content that no release has, if there may be any.
     fn sweep(&self) -> BoxFuture<'_, Result<usize, String>>;
 }
 
@@ -99,6 +101,10 @@ impl Mover {
         let policies = self.fleet.policies();
         self.written.retain(|name, _| policies.contains(name));
         let mut next: Option<SystemTime> = None;
+        if let Err(error) = self.fleet.sweep().await.map_err(PolicyError::Sweep) {
+            let error = &error as &dyn std::error::Error;
+            tracing::warn!(error, "failed to drop content; it is dropped later");
+        }
         for policy in policies {
             let again = match self.policy(&policy).await {
                 Ok(again) => again,
@@ -127,14 +133,20 @@ impl Mover {
             return Ok(None);
         }
         let now = self.context.pace.clock.now();
+        let now = Timestamp::from_system(now);
         let Plan {
             wanted,
+            decided,
             status,
             surplus,
             next,
-        } = plan(&facts, Timestamp::from_system(now));
+        } = plan(&facts, now);
         if let Some(wanted) = wanted {
             self.release(name, &facts, wanted).await?;
+        }
+        if decided {
+            let facts = facts.clone();
+            self.fleet.decided(name, Inputs { facts, now });
         }
         if let Some(status) = status {
             self.tell(name, &facts, status).await?;
@@ -218,7 +230,6 @@ impl Mover {
                 Ok(()) | Err(_) => {}
             }
         }
-        self.fleet.sweep().await.map_err(PolicyError::Sweep)?;
         Ok(())
     }
 }

@@ -269,7 +269,7 @@ fn civil(total: i64, nanos: u32) -> Civil {
 // === impl Duration ===
 
 impl Duration {
-    pub fn from_nanos(nanos: i64) -> Self {
+    pub const fn from_nanos(nanos: i64) -> Self {
         Self(nanos)
     }
 

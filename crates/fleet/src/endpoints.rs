@@ -2,6 +2,8 @@
 
 mod object;
 mod origins;
+mod plan;
+mod rollout;
 mod zone;
 
 use deltaplane_apiserver::seams::SubresourceRequest;
@@ -11,6 +13,8 @@ use serde_json::Value;
 
 pub use object::ObjectZones;
 pub use origins::KindOrigins;
+pub use plan::PolicyPlan;
+pub use rollout::PolicyRollout;
 pub use zone::{ZonePropagated, ZoneSync};
 
 fn json(value: &Value) -> Result<Response<Body>, Error> {

@@ -13,7 +13,7 @@ use kube::Client;
 use parking_lot::{Mutex, RwLock};
 use tokio::sync::watch;
 
-use crate::governing::{Contents, Governing, Reports};
+use crate::governing::{Contents, Decided, Governing, Reports};
 use crate::known::Known;
 use crate::lineage;
 use crate::projector::{FromZones, Outlets, Projector};
@@ -42,6 +42,7 @@ pub(crate) struct Inner {
     pub(crate) from_zones: Arc<RwLock<FromZones>>,
     pub(crate) governing: Arc<Mutex<Governing>>,
     pub(crate) reports: Mutex<Reports>,
+    pub(crate) decided: Mutex<Decided>,
     /// Counts what concerns policies.
     pub(crate) stirred: watch::Sender<u64>,
     /// When this process began.
@@ -108,6 +109,7 @@ impl Fleet {
         Ok(Self(Arc::new(Inner {
             governing,
             reports: Mutex::default(),
+            decided: Mutex::default(),
             stirred,
             began: clock.now(),
             store,

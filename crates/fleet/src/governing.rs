@@ -4,11 +4,14 @@
 //! It decides nothing: what was decided is in the status of policies, and what was released in
 //! releases. Until both say so, what zones have stays as it is.
 
+mod compare;
 mod contents;
+mod decided;
 mod entries;
 mod facts;
 mod governor;
 mod head;
+mod plan;
 mod release;
 mod releasing;
 mod render;
@@ -23,9 +26,11 @@ use serde_json::{Map, Value};
 
 pub(crate) use contents::Contents;
 pub use contents::ContentsError;
+pub(crate) use decided::Decided;
 pub(crate) use entries::{Entries, News};
 pub(crate) use facts::Reports;
 pub(crate) use governor::{Governor, HeadObject};
+pub(crate) use plan::{Change, PlanError};
 pub(crate) use release::{Id, Released};
 pub use releasing::DraftError;
 
@@ -38,8 +43,10 @@ pub(crate) struct Governing {
     /// By name.
     pub(crate) policies: BTreeMap<String, Governor>,
     pub(crate) zones: BTreeMap<ZoneName, Arc<Map<String, Value>>>,
-    /// By the name of their objects: the policy, and what was approved.
+    /// By the name of their objects: the uid of the policy, and what was approved.
     approvals: BTreeMap<String, (String, Approved)>,
+    /// Content may be there that no release has any more.
+    pub(crate) litter: bool,
     /// The kinds that cross.
     pub(crate) crossing: BTreeSet<SyncKind>,
     /// Counts changes of what policies say, and of zones.
@@ -64,6 +71,8 @@ impl Governing {
             policies: BTreeMap::new(),
             zones: BTreeMap::new(),
             approvals: BTreeMap::new(),
+            // What a process left that ended in between.
+            litter: true,
             crossing: BTreeSet::new(),
             shaped: 0,
             orphans: BTreeMap::new(),
@@ -138,6 +147,7 @@ impl Governing {
             }
             false => {
                 releases.remove(&release.number);
+                self.litter = true;
             }
         }
         self.orphans.retain(|_, releases| !releases.is_empty());
@@ -147,7 +157,7 @@ impl Governing {
         let metadata = &object["metadata"];
         let name = metadata["name"].as_str().unwrap_or_default().to_owned();
         let spec = &object["spec"];
-        let policy = spec["policy"].as_str().unwrap_or_default().to_owned();
+        let policy = spec["policyUID"].as_str().unwrap_or_default().to_owned();
         let approved = spec["release"].as_u64().map(|release| Approved {
             stage: spec["stage"].as_str().map(str::to_owned),
             release,
@@ -247,9 +257,10 @@ impl Governing {
             .collect()
     }
 
-    pub(crate) fn approvals_of(&self, policy: &str) -> Vec<Approved> {
+    /// What was approved of a policy, and of none of its name that was there before.
+    pub(crate) fn approvals_of(&self, uid: &str) -> Vec<Approved> {
         let approvals = self.approvals.values();
-        let of_policy = approvals.filter(|(of, _)| of == policy);
+        let of_policy = approvals.filter(|(of, _)| of == uid);
         of_policy.map(|(_, approved)| approved.clone()).collect()
     }
 }

@@ -8,6 +8,7 @@
 //! the rule that governs it; the newest session of a zone counts, and what an older one says is
 //! not heard; heartbeats are never stored.
 
+pub mod difference;
 mod endpoints;
 mod fleet;
 mod governing;
@@ -24,7 +25,9 @@ mod session;
 mod status;
 mod uploaded;
 
-pub use endpoints::{KindOrigins, ObjectZones, ZonePropagated, ZoneSync};
+pub use endpoints::{
+    KindOrigins, ObjectZones, PolicyPlan, PolicyRollout, ZonePropagated, ZoneSync,
+};
 pub use fleet::{Fleet, FleetConfig, FleetError};
 pub use governing::{ContentsError, DraftError};
 pub use kinds::{SYNC_USER, synced_kinds};

@@ -119,12 +119,18 @@ impl Policing {
     fn approval(&self, review: &mut Review<'_>) -> Result<(), Error> {
         let by = review.user.name.clone();
         let spec = &mut review.object["spec"];
+        let policy = spec["policy"].as_str().unwrap_or_default().to_owned();
+        let governing = self.0.inner().governing.lock();
+        // It is for this policy, and for none that is called so later.
+        let uid = governing
+            .policies
+            .get(&policy)
+            .map(|known| known.uid.clone());
         if let Some(spec) = spec.as_object_mut() {
             spec.insert("approvedBy".to_owned(), by.into());
+            spec.insert("policyUID".to_owned(), uid.into());
         }
-        let policy = spec["policy"].as_str().unwrap_or_default().to_owned();
         let (release, stage) = (spec["release"].as_u64(), spec["stage"].as_str());
-        let governing = self.0.inner().governing.lock();
         let problem = |path: &str, message: String, hint: String| Problem {
             path: path.to_owned(),
             message,

@@ -4,7 +4,7 @@
 //! known of kinds and zones from one revision to the next, each time as a whole.
 
 mod batch;
-mod place;
+pub(crate) mod place;
 mod policies;
 
 use std::collections::{BTreeMap, BTreeSet};

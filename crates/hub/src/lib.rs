@@ -25,8 +25,8 @@ use deltaplane_controllers::Context;
 use deltaplane_controllers::graphs::{self, Mode, Running};
 use deltaplane_fleet::kinds::CONTROLLERS;
 use deltaplane_fleet::{
-    Fleet, FleetConfig, FleetError, KindOrigins, ObjectZones, Ownership, Policing, SYNC_USER,
-    ZonePropagated, ZoneSync, kinds,
+    Fleet, FleetConfig, FleetError, KindOrigins, ObjectZones, Ownership, Policing, PolicyPlan,
+    PolicyRollout, SYNC_USER, ZonePropagated, ZoneSync, kinds,
 };
 use deltaplane_plane::{Extensions, Opened, Plane, PlaneConfig, PlaneError, Role};
 use deltaplane_runtime::identity::{KeyError, ZoneTokens};
@@ -130,6 +130,8 @@ impl Hub {
                 Arc::new(ZoneSync(fleet.clone())),
                 Arc::new(KindOrigins(fleet.clone())),
                 Arc::new(ZonePropagated(fleet.clone())),
+                Arc::new(PolicyRollout(fleet.clone())),
+                Arc::new(PolicyPlan(fleet.clone())),
                 token.clone(),
             ],
             columns: vec![Arc::new(ZonesColumn(fleet.clone()))],

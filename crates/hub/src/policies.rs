@@ -2,7 +2,7 @@
 
 use deltaplane_controllers::policies;
 use deltaplane_fleet::Fleet;
-use deltaplane_propagation::stages::PolicyFacts;
+use deltaplane_propagation::stages::{Inputs, PolicyFacts};
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use serde_json::Value;
@@ -21,6 +21,10 @@ impl policies::Fleet for Facts {
 
     fn look(&self, policy: &str) -> Option<PolicyFacts> {
         self.0.look(policy)
+    }
+
+    fn decided(&self, policy: &str, inputs: Inputs) {
+        self.0.decided(policy, inputs);
     }
 
     fn draft<'a>(

@@ -64,7 +64,7 @@ mod window;
 mod work;
 mod world;
 
-pub use deltaplane_expr::Timestamp;
+pub use deltaplane_expr::{Duration, Timestamp};
 
 pub use bound::{Exceeded, InFlight};
 pub use gate::{Gate, GateProblem, GateProblems};

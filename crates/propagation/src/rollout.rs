@@ -73,6 +73,8 @@ pub struct Decision<V> {
 /// An item that moves.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Change<V> {
+    /// Where it is among the items that were given.
+    pub index: usize,
     pub key: String,
     pub from: Option<V>,
     pub to: V,
@@ -109,14 +111,14 @@ pub fn rollout<'a, V: Ord + Clone + fmt::Display>(
     course: Course<'_, V>,
     terms: Terms<'a>,
 ) -> Decision<V> {
-    let alive = items.iter().filter(|item| !item.deleting);
-    let (new, moving): (Vec<_>, Vec<_>) = alive.partition(|item| {
+    let alive = items.iter().enumerate().filter(|(_, item)| !item.deleting);
+    let (new, moving): (Vec<_>, Vec<_>) = alive.partition(|(_, item)| {
         // Without anything completed, what is new waits for its turn like the others.
         item.admission == Admission::New && course.completed.is_some()
     });
     let subjects: Vec<Subject<'a>> = moving
         .iter()
-        .map(|item| Subject {
+        .map(|(_, item)| Subject {
             key: item.key,
             object: item.object,
             standing: standing(item, course.target),
@@ -124,14 +126,17 @@ pub fn rollout<'a, V: Ord + Clone + fmt::Display>(
         .collect();
     let answer = pass(&subjects, terms);
     let starts = course.completed.map(|completed| {
-        let start = |item: &&Item<'a, V>| item.change(completed);
-        new.iter().map(start).collect()
+        let starts = new.iter();
+        let starts = starts.map(|(index, item)| item.change(*index, completed));
+        starts.collect()
     });
-    let arrivals = moving.iter().filter(|item| item.arrives());
-    let admissions = answer.admitted.iter();
-    let admissions = admissions.map(|index| moving[*index].change(course.target));
+    let arrivals = moving.iter().filter(|(_, item)| item.arrives());
+    let admissions = answer.admitted.iter().map(|index| {
+        let (index, item) = moving[*index];
+        item.change(index, course.target)
+    });
     Decision {
-        arrivals: arrivals.map(|item| item.key.to_owned()).collect(),
+        arrivals: arrivals.map(|(_, item)| item.key.to_owned()).collect(),
         starts: starts.unwrap_or_default(),
         admissions: admissions.collect(),
         summary: Summary {
@@ -229,8 +234,9 @@ impl<V: Eq> Item<'_, V> {
 }
 
 impl<V: Clone> Item<'_, V> {
-    fn change(&self, to: &V) -> Change<V> {
+    fn change(&self, index: usize, to: &V) -> Change<V> {
         Change {
+            index,
             key: self.key.to_owned(),
             from: self.version().cloned(),
             to: to.clone(),

@@ -16,6 +16,7 @@
 mod compiled;
 mod decide;
 mod facts;
+mod inputs;
 mod members;
 mod moving;
 mod problem;
@@ -25,15 +26,22 @@ mod share;
 mod simulate;
 mod situation;
 mod spec;
+mod standing;
+mod summary;
 mod told;
 
 pub use compiled::{Approval, Object, Policy, Stage, Targets};
 pub use decide::{Effect, Outcome, decide};
-pub use facts::{ContentFacts, Fared, HeadFacts, PolicyFacts, ReportFacts, ZoneFacts};
+pub use facts::{
+    ContentFacts, Fared, HeadFacts, PolicyFacts, RESUME, ROLLBACK, ReportFacts, ZoneFacts,
+};
+pub use inputs::Inputs;
 pub use problem::Problem;
 pub use record::{Admitted, Advance, Class, Evidence, Mark, Phase, Progress, Record, Target};
 pub use share::Share;
-pub use simulate::{Simulation, Wave, simulate, stuck};
+pub use simulate::{Beginning, Simulation, Wave, foresee, simulate, stuck};
 pub use situation::{Approved, Link, Release, Situation, State, Zone, ZoneReport};
 pub use spec::{NoEvidence, OnFailure, OnNewer, PolicySpec, TargetSpec};
+pub use standing::{Standing, ZoneTold, zones};
+pub use summary::{Propagated, problems, progress};
 pub use told::{Counted, StageTold, Waiting};

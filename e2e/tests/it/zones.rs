@@ -40,4 +40,6 @@ scripts! {
     everyone_writes_only_what_is_theirs "refusals";
     what_is_withdrawn_stays "withdraw";
     no_way_leads_around_the_rules "ways";
+    a_change_goes_through_stages "stages";
+    policies_that_cannot_work_are_refused "policies";
 }

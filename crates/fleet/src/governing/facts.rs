@@ -9,7 +9,7 @@ use deltaplane_border::{Catalog, Entry, Lacking, Slot};
 use deltaplane_propagation::stages::{
     Admitted, Fared, Link, Phase, PolicyFacts, ReportFacts, Target, ZoneFacts,
 };
-use deltaplane_propagation::{Hold, Timestamp};
+use deltaplane_propagation::{Duration, Hold, Timestamp};
 use deltaplane_sync::{Verdict as Rejected, Version, ZoneName};
 use serde_json::{Map, Value};
 
@@ -31,7 +31,12 @@ struct Known {
     /// What it was found by.
     by: By,
     report: ReportFacts,
+    /// Since when it fails without a break.
+    failing: Option<Timestamp>,
 }
+
+/// Who fails for so long has failed: what is refused once is often taken a moment later.
+const LASTS: Duration = Duration::from_nanos(5_000_000_000);
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct By {
@@ -66,6 +71,8 @@ impl Fleet {
         let governor = governing.policies.get(policy)?;
         let selected = governing.zones.iter();
         let selected = selected.filter(|(_, object)| governor.selects(object));
+        let now = Timestamp::from_system(inner.clock.now());
+        let mut again: Option<Timestamp> = None;
         let zones = selected.map(|(zone, object)| {
             let session = self.session_of(zone);
             let link = self.link(session.as_deref());
@@ -79,7 +86,11 @@ impl Fleet {
                 hold,
                 released_at,
                 report: admitted.map(|one| {
-                    self.report(&mut reports, governor, (zone, session.as_deref()), *one)
+                    let of = (zone, session.as_deref());
+                    let known = self.report(&mut reports, governor, of, (*one, now));
+                    let (report, later) = known.told(now);
+                    again = again.into_iter().chain(later).min();
+                    report
                 }),
             }
         });
@@ -96,7 +107,8 @@ impl Fleet {
                 .collect(),
             contents: governor.content_facts(),
             zones,
-            approvals: governing.approvals_of(policy),
+            approvals: governing.approvals_of(&governor.uid),
+            again,
         })
     }
 
@@ -116,13 +128,13 @@ impl Fleet {
     }
 
     /// How a zone fares with what it was admitted to.
-    fn report(
+    fn report<'a>(
         &self,
-        reports: &mut Reports,
+        reports: &'a mut Reports,
         governor: &Governor,
         (zone, session): (&ZoneName, Option<&Session>),
-        admitted: Admitted,
-    ) -> ReportFacts {
+        (admitted, now): (Admitted, Timestamp),
+    ) -> &'a Known {
         let by = By {
             target: admitted.target,
             session: session.map(|session| session.id.get()),
@@ -130,9 +142,12 @@ impl Fleet {
             said: reports.said.get(zone).copied().unwrap_or_default(),
         };
         let key = (governor.id.as_str().to_owned(), zone.clone());
-        if let Some(known) = reports.known.get(&key).filter(|known| known.by == by) {
-            return known.report.clone();
+        let before = reports.known.get(&key);
+        let before = before.filter(|known| known.by.target == by.target);
+        if before.is_some_and(|known| known.by == by) {
+            return &reports.known[&key];
         }
+        let before = before.and_then(|known| known.failing);
         let state = match session {
             Some(session) => self.fares(governor, zone, session, admitted),
             None => Fared::Delivering("it has not connected yet".to_owned()),
@@ -143,10 +158,11 @@ impl Fleet {
         };
         let known = Known {
             by,
-            report: report.clone(),
+            failing: report.state.is_failure().then(|| before.unwrap_or(now)),
+            report,
         };
-        reports.known.insert(key, known);
-        report
+        let kept = reports.known.entry(key).insert_entry(known);
+        kept.into_mut()
     }
 
     fn fares(
@@ -260,6 +276,23 @@ fn hold(zone: &Map<String, Value>, now: SystemTime) -> (Hold, Option<Timestamp>)
         Some(until) => (Hold::Held, Some(until)),
         None if said.trim().eq_ignore_ascii_case("false") => (Hold::Free, None),
         None => (Hold::Held, None),
+    }
+}
+
+// === impl Known ===
+
+impl Known {
+    /// What is said of a zone now, and when that may be another.
+    fn told(&self, now: Timestamp) -> (ReportFacts, Option<Timestamp>) {
+        let ends = self.failing.and_then(|since| since.plus(LASTS));
+        let Some(ends) = ends.filter(|ends| *ends > now) else {
+            return (self.report.clone(), None);
+        };
+        let report = ReportFacts {
+            at: self.report.at,
+            state: self.report.state.clone().for_now(),
+        };
+        (report, Some(ends))
     }
 }
 

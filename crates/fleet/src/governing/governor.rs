@@ -6,9 +6,10 @@ use std::sync::Arc;
 use deltaplane_api::selector::LabelSelector;
 use deltaplane_border::{Place, Placement, PolicyId, Slot};
 use deltaplane_propagation::stages::{Object, Phase, PolicySpec, Record, Targets};
-use deltaplane_sync::{SyncKind, Version, ZoneName};
+use deltaplane_sync::{Crossing, Smuggled, SyncKind, Version, ZoneName};
 use serde_json::{Map, Value};
 
+use super::AUTHOR;
 use super::release::{Id, Released, selector};
 
 /// What is known of a policy.
@@ -43,6 +44,22 @@ pub(crate) struct HeadObject {
     pub(crate) author: Option<Arc<str>>,
 }
 
+// === impl HeadObject ===
+
+impl HeadObject {
+    /// What of a stored object would be released.
+    pub(crate) fn of(object: &Value) -> Result<Self, Smuggled> {
+        let crossing = Crossing::of(object)?;
+        let body = serde_json::to_vec(crossing.object()).unwrap_or_default();
+        let author = object["metadata"]["annotations"][AUTHOR].as_str();
+        Ok(Self {
+            version: crossing.version(),
+            body: body.into(),
+            author: author.map(Into::into),
+        })
+    }
+}
+
 // === impl Governor ===
 
 impl Governor {
@@ -66,6 +83,19 @@ impl Governor {
         };
         governor.update(object);
         governor
+    }
+
+    /// The same policy with another object: what it would be.
+    pub(super) fn supposed(&self, object: Value) -> Self {
+        Self {
+            head: self.head.clone(),
+            changed: self.changed,
+            releases: self.releases.clone(),
+            record: self.record.clone(),
+            elsewhere: self.elsewhere.clone(),
+            uid: self.uid.clone(),
+            ..Self::new(object)
+        }
     }
 
     /// The object changed. Whether what it governs may have.

@@ -21,7 +21,7 @@ pub(crate) struct Draft {
     pub(crate) contents: Vec<(Version, Arc<[u8]>)>,
 }
 
-const GRAPHS: (&str, &str) = ("kro.run", "ResourceGraphDefinition");
+pub(super) const GRAPHS: (&str, &str) = ("kro.run", "ResourceGraphDefinition");
 /// Larger objects are refused by many stores.
 const LARGEST: usize = 1 << 20;
 

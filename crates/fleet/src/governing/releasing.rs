@@ -53,10 +53,13 @@ impl Fleet {
         Ok(draft.spec)
     }
 
-    /// Drops the content that no release holds any more.
+    /// Drops the content that no release holds any more, if there may be any.
     pub async fn sweep(&self) -> Result<usize, super::ContentsError> {
         let (contents, held) = {
-            let governing = self.inner().governing.lock();
+            let mut governing = self.inner().governing.lock();
+            if !std::mem::take(&mut governing.litter) {
+                return Ok(0);
+            }
             (governing.contents.clone(), governing.held())
         };
         contents.sweep(&held).await

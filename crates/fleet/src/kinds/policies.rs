@@ -208,6 +208,7 @@ pub(super) fn approvals() -> Value {
                 "stage": {"type": "string", "description": "The stage that may begin with it."},
                 "deletions": {"type": "boolean", "description": "Whether it may take away more than the budget allows."},
                 "approvedBy": {"type": "string", "description": "Who said so; written by the hub."},
+                "policyUID": {"type": "string", "nullable": true, "description": "Of the policy; written by the hub."},
             },
             "x-kubernetes-validations": [
                 {"rule": "self == oldSelf", "message": "an approval is never changed; make another one"},

@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::kinds::SyncedKind;
 
 /// Who should have an object of a synced kind.
-pub(super) fn audience(synced: &SyncedKind, object: &Value) -> Audience {
+pub(crate) fn audience(synced: &SyncedKind, object: &Value) -> Audience {
     match Origin::of(object) {
         Some(Origin::Zone(zone)) if synced.spec.across_zones => Audience::EveryoneBut(zone),
         Some(Origin::Zone(_) | Origin::Hub) => Audience::Nobody(synced.withdrawal()),

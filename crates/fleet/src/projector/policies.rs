@@ -2,12 +2,12 @@
 
 use deltaplane_border::Audience;
 use deltaplane_store::{Object, Revision};
-use deltaplane_sync::{Crossing, ObjectName, SyncKind, Withdrawal, ZoneName};
+use deltaplane_sync::{ObjectName, SyncKind, Withdrawal, ZoneName};
 use serde_json::{Map, Value};
 
 use super::batch::Batch;
 use super::{APPROVALS, POLICIES, Projector, ProjectorError, RELEASES};
-use crate::governing::{AUTHOR, Entries, HeadObject, Id};
+use crate::governing::{Entries, HeadObject, Id};
 
 // === impl Projector ===
 
@@ -171,18 +171,11 @@ impl Projector {
 
 /// An object as policies release it.
 fn head(kind: &SyncKind, object: &Value) -> Option<HeadObject> {
-    let crossing = match Crossing::of(object) {
-        Ok(crossing) => crossing,
+    match HeadObject::of(object) {
+        Ok(head) => Some(head),
         Err(reason) => {
             tracing::warn!(%kind, %reason, "an object cannot cross");
-            return None;
+            None
         }
-    };
-    let body = serde_json::to_vec(crossing.object()).unwrap_or_default();
-    let author = object["metadata"]["annotations"][AUTHOR].as_str();
-    Some(HeadObject {
-        version: crossing.version(),
-        body: body.into(),
-        author: author.map(Into::into),
-    })
+    }
 }

@@ -9,7 +9,7 @@ use serde_json::{Map, Value as Json};
 use super::problem::Problem;
 use super::record::Class;
 use super::share::Share;
-use super::situation::selects;
+use super::situation::{Labels, labels, selects};
 use super::spec::{
     ApprovalSpec, BudgetSpec, NoEvidence, OnFailure, OnNewer, OverrideSpec, PolicySpec, StageSpec,
     TargetSpec, WindowSpec,
@@ -117,19 +117,23 @@ impl Policy {
 
     /// Whether a zone is the policy's business.
     pub fn selects(&self, zone: &Map<String, Json>) -> bool {
-        selects(&self.zones, zone)
+        selects(&self.zones, labels(zone))
     }
 
     /// The first stage that a zone is of.
     pub fn stage_of(&self, zone: &Map<String, Json>) -> Option<usize> {
+        self.stage_with(labels(zone))
+    }
+
+    pub(super) fn stage_with(&self, labels: Labels<'_>) -> Option<usize> {
         let mut stages = self.stages.iter();
-        stages.position(|stage| selects(&stage.zones, zone))
+        stages.position(|stage| selects(&stage.zones, labels))
     }
 
     /// All stages whose selectors are for a zone: more than one is a mistake.
     pub fn stages_of(&self, zone: &Map<String, Json>) -> impl Iterator<Item = &Stage> {
-        let stages = self.stages.iter();
-        stages.filter(move |stage| selects(&stage.zones, zone))
+        let (stages, labels) = (self.stages.iter(), labels(zone));
+        stages.filter(move |stage| selects(&stage.zones, labels))
     }
 
     pub(crate) fn window(&self, name: &str, now: Timestamp) -> Window {
@@ -183,7 +187,7 @@ impl Targets {
         self.group == object.group
             && self.kind == object.kind
             && self.names(object)
-            && selects(&self.selector, object.object)
+            && selects(&self.selector, labels(object.object))
     }
 
     fn names(&self, object: &Object<'_>) -> bool {

@@ -1,15 +1,15 @@
 //! What becomes of a situation: the one function that decides about the fleet.
 
 use std::cell::OnceCell;
-use std::collections::HashSet;
+use std::collections::BTreeMap;
 
 use deltaplane_expr::Timestamp;
 
 use super::compiled::{Approval, Policy, Stage};
-use super::members::{At, Fares, Member, target};
+use super::members::{At, Fares, Known, Member, target};
 use super::moving::Moving;
-use super::record::{Admitted, Advance, Evidence, Mark, Phase, Progress, Record};
-use super::situation::{Release, Situation, Zone};
+use super::record::{Admitted, Advance, Evidence, Mark, Phase, Progress, Record, Target, settle};
+use super::situation::{Release, Situation, labels};
 use super::spec::{NoEvidence, OnFailure, OnNewer};
 use super::told::{Counted, StageTold, Waiting};
 use crate::board::earlier;
@@ -42,49 +42,39 @@ pub enum Effect {
 /// What one decision makes room for is seen by the next: whoever writes down a record that differs
 /// from the one before decides again.
 pub fn decide(policy: &Policy, situation: Situation<'_>) -> Outcome {
-    let mut zones: Vec<Vec<Zone<'_>>> = vec![Vec::new(); policy.stages.len()];
+    let mut deciding = Deciding::new(policy, situation);
+    let mut stages: Vec<Vec<usize>> = vec![Vec::new(); policy.stages.len()];
     let mut left_out = Vec::new();
-    for zone in situation.zones {
-        match policy.stage_of(zone.object) {
-            Some(stage) => zones[stage].push(*zone),
-            None => left_out.push(zone.name.to_owned()),
+    for (place, known) in deciding.zones.iter().enumerate() {
+        match policy.stage_with(known.labels) {
+            Some(stage) => stages[stage].push(place),
+            None => left_out.push(known.zone.name.to_owned()),
         }
-    }
-    let mut deciding = Deciding {
-        policy,
-        situation,
-        record: situation.record.clone(),
-        effect: None,
-        next: None,
-    };
-    deciding.forget();
-    // Nothing depends on the order in which zones are given.
-    for zones in &mut zones {
-        zones.sort_by_key(|zone| zone.name);
     }
     let newest = situation.releases.last().map(|release| release.number);
     let (mut offered, mut after) = (newest, None);
-    let mut stages = Vec::new();
-    for (stage, zones) in policy.stages.iter().zip(&zones) {
-        let told = deciding.stage(stage, zones, (offered, after));
-        offered = told.completed;
+    let mut told = Vec::new();
+    for (stage, places) in policy.stages.iter().zip(&stages) {
+        let one = deciding.stage(stage, places, (offered, after));
+        offered = one.completed;
         after = Some(stage.name.as_str());
-        stages.push(told);
+        told.push(one);
     }
-    left_out.sort();
-    deciding.record.settle();
     Outcome {
-        record: deciding.record,
         effect: deciding.effect,
-        stages,
-        left_out,
         next: deciding.next,
+        record: deciding.finish(),
+        stages: told,
+        left_out,
     }
 }
 
 struct Deciding<'a> {
     policy: &'a Policy,
     situation: Situation<'a>,
+    /// By their names.
+    zones: Vec<Known<'a>>,
+    /// All but the zones.
     record: Record,
     effect: Option<Effect>,
     next: Option<Timestamp>,
@@ -93,17 +83,53 @@ struct Deciding<'a> {
 // === impl Deciding ===
 
 impl<'a> Deciding<'a> {
-    /// Zones and stages that are not there any more.
-    fn forget(&mut self) {
-        let zones: HashSet<&str> = self.situation.zones.iter().map(|zone| zone.name).collect();
+    /// Zones and stages that are not there any more are forgotten.
+    fn new(policy: &'a Policy, situation: Situation<'a>) -> Self {
+        let mut zones = situation.zones.to_vec();
+        // Nothing depends on the order in which they are given.
+        zones.sort_by_key(|zone| zone.name);
+        let mut known = situation.record.zones.iter().peekable();
+        let zones = zones.into_iter().map(|zone| {
+            while known
+                .next_if(|(name, _)| name.as_str() < zone.name)
+                .is_some()
+            {}
+            let admitted = known.next_if(|(name, _)| name.as_str() == zone.name);
+            Known {
+                zone,
+                labels: labels(zone.object),
+                admitted: admitted.map(|(_, admitted)| *admitted),
+            }
+        });
         let Record {
-            zones: known,
-            stages,
-            ..
-        } = &mut self.record;
-        known.retain(|name, _| zones.contains(name.as_str()));
-        let is_stage = |name: &String| self.policy.stages.iter().any(|one| one.name == *name);
-        stages.retain(|name, _| is_stage(name));
+            stages, evidence, ..
+        } = situation.record;
+        let is_stage = |name: &String| policy.stages.iter().any(|one| one.name == *name);
+        let stages = stages.iter().filter(|(name, _)| is_stage(name));
+        Self {
+            zones: zones.collect(),
+            policy,
+            situation,
+            record: Record {
+                zones: BTreeMap::new(),
+                stages: stages.map(|(name, one)| (name.clone(), *one)).collect(),
+                evidence: evidence.clone(),
+            },
+            effect: None,
+            next: None,
+        }
+    }
+
+    /// What is to be written down.
+    fn finish(mut self) -> Record {
+        let known = self.zones.iter_mut();
+        settle(known.filter_map(|known| known.admitted.as_mut()));
+        let zones = self.zones.into_iter();
+        let zones = zones.filter_map(|one| Some((one.zone.name.to_owned(), one.admitted?)));
+        Record {
+            zones: zones.collect(),
+            ..self.record
+        }
     }
 
     fn release(&self, number: u64) -> Option<&'a Release> {
@@ -131,7 +157,7 @@ impl<'a> Deciding<'a> {
     fn stage(
         &mut self,
         stage: &Stage,
-        zones: &[Zone<'a>],
+        places: &[usize],
         (offered, after): (Option<u64>, Option<&str>),
     ) -> StageTold {
         let paused = self.policy.paused || stage.paused;
@@ -151,9 +177,9 @@ impl<'a> Deciding<'a> {
                 let after = after.map(str::to_owned);
                 waiting.push(Waiting::Release { after });
             }
-            return self.told(stage, Counted::new(zones.len()), waiting);
+            return self.told(stage, Counted::new(places.len()), waiting);
         };
-        let moving = self.moving(stage, release, zones, paused);
+        let moving = self.moving(stage, release, places, paused);
         let decision = self.pass(&moving);
         self.fail(&moving);
         self.fall_back(&moving);
@@ -253,12 +279,15 @@ impl<'a> Deciding<'a> {
         &mut self,
         stage: &'s Stage,
         release: &'a Release,
-        zones: &[Zone<'a>],
+        places: &[usize],
         paused: bool,
     ) -> Moving<'s, 'a> {
         let now = self.situation.now;
-        let member = |zone: &Zone<'a>| Member::new(*zone, (stage, release), &self.record, now);
-        let members: Vec<Member<'a>> = zones.iter().map(member).collect();
+        let members = places.iter().map(|place| {
+            let known = &self.zones[*place];
+            Member::new((*place, known), (stage, release), now)
+        });
+        let members: Vec<Member<'a>> = members.collect();
         for member in &members {
             let released = member.zone.released_at.filter(|at| *at > now);
             self.next = earlier(self.next, earlier(member.alarm, released));
@@ -365,7 +394,7 @@ impl<'a> Deciding<'a> {
                 | Fares::Away
                 | Fares::Ahead => continue,
             };
-            if let Some(one) = self.record.zones.get_mut(member.zone.name) {
+            if let Some(one) = &mut self.zones[member.place].admitted {
                 *one = Admitted { at, phase, ..*one };
             }
             if phase == Phase::Deferred {
@@ -381,27 +410,34 @@ impl<'a> Deciding<'a> {
     /// Writes down who arrived, who begins and who is let in.
     fn apply(&mut self, moving: &Moving<'_, 'a>, decision: &Decision<At>) {
         let at = whole(self.situation.now);
-        for zone in &decision.arrivals {
-            if let Some(one) = self.record.zones.get_mut(zone) {
-                one.phase = Phase::Arrived;
-                one.at = at;
+        let arrivals = decision.arrivals.iter();
+        for member in arrivals.filter_map(|zone| moving.member(zone)) {
+            if let Some(one) = &mut self.zones[member.place].admitted {
+                let phase = Phase::Arrived;
+                *one = Admitted { at, phase, ..*one };
             }
         }
         let starts = decision.starts.iter().map(|one| (one, Phase::Started));
         let moves = decision.admissions.iter().map(|one| (one, Phase::Admitted));
         for (change, phase) in starts.chain(moves) {
-            let member = moving.member(&change.key);
-            if let (Some(member), Some(release)) = (member, self.release(change.to.release)) {
-                let target = target(release, &member.zone);
-                let admitted = Admitted { target, at, phase };
-                self.record.zones.insert(change.key.clone(), admitted);
-            }
+            let member = &moving.members[change.index];
+            let target = match phase {
+                Phase::Started => self.target(change.to.release, member),
+                Phase::Admitted | Phase::Arrived | Phase::Deferred => Some(member.target),
+            };
+            let admitted = target.map(|target| Admitted { target, at, phase });
+            self.zones[member.place].admitted = admitted;
         }
         if !decision.admissions.is_empty() {
             let zones = decision.admissions.iter().map(|one| one.key.clone());
             let because = format!("{}; then {}", moving.proof(), moving.counted(decision));
             self.note(moving, Advance::Admitted(zones.collect()), because);
         }
+    }
+
+    fn target(&self, release: u64, member: &Member<'a>) -> Option<Target> {
+        let release = self.release(release)?;
+        Some(target(release, member.labels))
     }
 
     /// Whether all of a stage has the release now; if not, what is waited for.

@@ -7,8 +7,11 @@ use std::sync::Arc;
 use deltaplane_expr::Timestamp;
 use serde_json::{Map, Value as Json};
 
+use super::compiled::Policy;
+use super::problem::Problem;
 use super::record::{Record, Target};
-use super::situation::{Approved, Link, Release, State, Zone, ZoneReport};
+use super::situation::{Approved, Link, Release, Situation, State, Zone, ZoneReport};
+use super::spec::PolicySpec;
 use crate::subject::Hold;
 
 /// A policy, and all that decisions about it need.
@@ -24,6 +27,8 @@ pub struct PolicyFacts {
     pub contents: BTreeMap<u64, ContentFacts>,
     pub zones: Vec<ZoneFacts>,
     pub approvals: Vec<Approved>,
+    /// When time alone may change what is known.
+    pub again: Option<Timestamp>,
 }
 
 /// What it governs now.
@@ -72,6 +77,72 @@ pub enum Fared {
     Ready { since: Timestamp },
 }
 
+/// By this annotation somebody asks for an older release: `3 instead of 7`.
+pub const ROLLBACK: &str = "fleet.deltaplane.io/rollback";
+/// By this annotation somebody says that the failures of a release, and of those before it, are
+/// not to stop it.
+pub const RESUME: &str = "fleet.deltaplane.io/resume";
+
+// === impl PolicyFacts ===
+
+impl PolicyFacts {
+    /// The policy, if it can be decided by.
+    pub fn policy(&self) -> Result<Policy, Vec<Problem>> {
+        let spec: Result<PolicySpec, _> = serde_json::from_value(self.object["spec"].clone());
+        match spec {
+            Ok(spec) => Policy::compile(&spec),
+            Err(error) => Err(vec![Problem::new("spec", error.to_string())]),
+        }
+    }
+
+    /// As decisions take zones.
+    pub fn zones(&self) -> Vec<Zone<'_>> {
+        self.zones.iter().map(ZoneFacts::zone).collect()
+    }
+
+    /// All that a decision is made of, beside the policy.
+    pub fn situation<'a>(&'a self, zones: &'a [Zone<'a>], now: Timestamp) -> Situation<'a> {
+        Situation {
+            releases: &self.releases,
+            record: &self.record,
+            zones,
+            approvals: &self.approvals,
+            resumed: self.resumed(),
+            now,
+        }
+    }
+
+    pub fn annotation(&self, key: &str) -> Option<&str> {
+        self.object["metadata"]["annotations"][key].as_str()
+    }
+
+    /// Up to which release failures are forgiven.
+    pub fn resumed(&self) -> Option<u64> {
+        self.annotation(RESUME)?.trim().parse().ok()
+    }
+
+    /// The highest number that a release had. Numbers are never used twice.
+    pub fn newest(&self) -> u64 {
+        let known = self.releases.last().map_or(0, |release| release.number);
+        known.max(self.object["status"]["release"].as_u64().unwrap_or(0))
+    }
+
+    /// The newest release of what was there, and not of what was brought back.
+    pub fn newest_of_head(&self) -> Option<u64> {
+        let mut releases = self.releases.iter().rev();
+        let release = releases.find(|release| release.restores.is_none())?;
+        Some(release.number)
+    }
+
+    /// Whether all that is there was released.
+    pub fn is_released(&self) -> bool {
+        match self.newest_of_head() {
+            Some(number) => self.contents[&number].digest == self.head.digest,
+            None => self.head.objects == 0,
+        }
+    }
+}
+
 // === impl ZoneFacts ===
 
 impl ZoneFacts {
@@ -94,6 +165,27 @@ impl ZoneFacts {
 // === impl Fared ===
 
 impl Fared {
+    pub fn is_failure(&self) -> bool {
+        match self {
+            Self::Rejected(_) | Self::Failed(_) => true,
+            Self::Delivering(_) | Self::Waiting(_) | Self::NoEvidence(_) | Self::Ready { .. } => {
+                false
+            }
+        }
+    }
+
+    /// The same, of a failure that may be over in a moment.
+    #[must_use]
+    pub fn for_now(self) -> Self {
+        match self {
+            Self::Rejected(reason) => Self::Delivering(reason),
+            Self::Failed(reason) => Self::Waiting(reason),
+            Self::Delivering(_) | Self::Waiting(_) | Self::NoEvidence(_) | Self::Ready { .. } => {
+                self
+            }
+        }
+    }
+
     fn state(&self) -> State<'_> {
         match self {
             Self::Delivering(reason) => State::Delivering { reason },

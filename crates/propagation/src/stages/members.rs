@@ -3,8 +3,8 @@
 use deltaplane_expr::Timestamp;
 
 use super::compiled::Stage;
-use super::record::{Admitted, Phase, Record, Target};
-use super::situation::{Link, Release, State, Zone};
+use super::record::{Admitted, Phase, Target};
+use super::situation::{Labels, Link, Release, State, Zone};
 use super::spec::NoEvidence;
 use crate::rollout::{Admission, Item, Report};
 use crate::subject::Hold;
@@ -19,13 +19,24 @@ pub(super) struct At {
 /// A zone of a stage, and what is made of it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Member<'a> {
+    /// Where it is among all zones.
+    pub(super) place: usize,
     pub(super) zone: Zone<'a>,
+    pub(super) labels: Labels<'a>,
     /// What it is to have once its gate lets it.
     pub(super) target: Target,
     pub(super) admitted: Option<Admitted>,
     pub(super) fares: Fares<'a>,
     /// When time alone may change that.
     pub(super) alarm: Option<Timestamp>,
+}
+
+/// A zone, and what was decided of it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Known<'a> {
+    pub(super) zone: Zone<'a>,
+    pub(super) labels: Labels<'a>,
+    pub(super) admitted: Option<Admitted>,
 }
 
 /// How a zone fares with what it was admitted to, or why it is no business of the stage now.
@@ -68,15 +79,16 @@ const UNHEARD: &str = "nothing was heard of it yet";
 
 impl<'a> Member<'a> {
     pub(super) fn new(
-        zone: Zone<'a>,
+        (place, known): (usize, &Known<'a>),
         (stage, release): (&Stage, &Release),
-        record: &Record,
         now: Timestamp,
     ) -> Self {
         let mut member = Self {
-            zone,
-            target: target(release, &zone),
-            admitted: record.zones.get(zone.name).copied(),
+            place,
+            zone: known.zone,
+            labels: known.labels,
+            target: target(release, known.labels),
+            admitted: known.admitted,
             fares: Fares::Behind,
             alarm: None,
         };
@@ -216,10 +228,10 @@ impl<'a> Member<'a> {
 }
 
 /// What a zone is to have when it is let into a release.
-pub(super) fn target(release: &Release, zone: &Zone<'_>) -> Target {
+pub(super) fn target(release: &Release, labels: Labels<'_>) -> Target {
     Target {
         release: release.number,
-        class: release.class(zone.object),
+        class: release.class_of(labels),
     }
 }
 

@@ -8,9 +8,9 @@ use sha2::{Digest, Sha256};
 
 use super::compiled::Stage;
 use super::members::{At, Fares, Member};
-use super::record::Phase;
 use super::sets;
 use super::situation::Release;
+use super::standing::Standing;
 use super::told::{Counted, Waiting};
 use crate::rollout::Decision;
 use crate::subject::Hold;
@@ -104,7 +104,7 @@ impl<'a> Moving<'_, 'a> {
             *match () {
                 () if admitted.contains(name) => &mut counted.moving.updating,
                 () if started.contains(name) => &mut counted.moving.starting,
-                () => counted.place(member),
+                () => counted.place(member.standing()),
             } += 1;
         }
         counted
@@ -155,7 +155,7 @@ impl<'a> Moving<'_, 'a> {
 
 // === impl Fares ===
 
-impl Fares<'_> {
+impl<'a> Fares<'a> {
     fn ready_since(self) -> Option<Timestamp> {
         match self {
             Fares::Ready { since } => Some(since),
@@ -171,7 +171,7 @@ impl Fares<'_> {
     }
 
     /// What tells it apart from others: a number, since when, and why.
-    fn parts(&self) -> (u8, Option<Timestamp>, &str) {
+    pub(super) fn parts(&self) -> (u8, Option<Timestamp>, &'a str) {
         match *self {
             Fares::Behind => (0, None, ""),
             Fares::UnderWay { reason } => (1, None, reason),
@@ -274,24 +274,18 @@ impl Counted {
     }
 
     /// Where a zone is counted. Each is counted once.
-    fn place(&mut self, member: &Member<'_>) -> &mut usize {
-        let began = member.admitted.map(|one| one.phase) == Some(Phase::Started);
+    fn place(&mut self, standing: Standing) -> &mut usize {
         let moving = &mut self.moving;
-        match (member.fares, member.is_there()) {
-            (Fares::Ahead, _) => &mut self.ahead,
-            (Fares::Away, _) => &mut self.deferred,
-            (Fares::Offline { .. }, _) => &mut self.offline,
-            (Fares::Ready { .. }, true) => &mut moving.current,
-            (Fares::Failed { .. }, true) => &mut moving.failed,
-            (_, true) if began => &mut moving.starting,
-            (_, true) => &mut moving.updating,
-            (_, false) if member.zone.hold == Hold::Held => &mut moving.held,
-            (Fares::UnderWay { .. } | Fares::NoEvidence { .. }, false)
-                if member.is_on_its_way() =>
-            {
-                &mut moving.updating
-            }
-            (_, false) => &mut moving.pending,
+        match standing {
+            Standing::Ahead => &mut self.ahead,
+            Standing::Deferred => &mut self.deferred,
+            Standing::Offline => &mut self.offline,
+            Standing::Current => &mut moving.current,
+            Standing::Failed => &mut moving.failed,
+            Standing::Starting => &mut moving.starting,
+            Standing::Updating => &mut moving.updating,
+            Standing::Held => &mut moving.held,
+            Standing::Pending => &mut moving.pending,
         }
     }
 }

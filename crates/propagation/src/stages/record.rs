@@ -230,20 +230,20 @@ impl Record {
         let surplus = self.evidence.len().saturating_sub(EVIDENCE);
         self.evidence.drain(..surplus);
     }
+}
 
-    /// Leaves of each moment what anybody asks for: of those that are not on their way, the last
-    /// of all that stand alike. So thousands can be written in few words, and nothing is lost when
-    /// they are.
-    pub(crate) fn settle(&mut self) {
-        let mut last: BTreeMap<(Target, Phase), Timestamp> = BTreeMap::new();
-        let is_settled = |one: &Admitted| one.phase != Phase::Admitted;
-        for one in self.zones.values().filter(|one| is_settled(one)) {
-            let last = last.entry((one.target, one.phase)).or_insert(one.at);
-            *last = one.at.max(*last);
-        }
-        for one in self.zones.values_mut().filter(|one| is_settled(one)) {
-            one.at = last[&(one.target, one.phase)];
-        }
+/// Leaves of each moment what anybody asks for: of those that are not on their way, the last of all
+/// that stand alike. So thousands can be written in few words, and nothing is lost when they are.
+pub(crate) fn settle<'a>(zones: impl Iterator<Item = &'a mut Admitted>) {
+    let mut last: BTreeMap<(Target, Phase), Timestamp> = BTreeMap::new();
+    let settled = zones.filter(|one| one.phase != Phase::Admitted);
+    let settled: Vec<&mut Admitted> = settled.collect();
+    for one in &settled {
+        let last = last.entry((one.target, one.phase)).or_insert(one.at);
+        *last = one.at.max(*last);
+    }
+    for one in settled {
+        one.at = last[&(one.target, one.phase)];
     }
 }
 

@@ -10,7 +10,7 @@ use crate::subject::Hold;
 /// What is known at one moment.
 #[derive(Clone, Copy, Debug)]
 pub struct Situation<'a> {
-    /// All that may still matter, by their numbers.
+    /// All that may still matter, in the order of their numbers.
     pub releases: &'a [Release],
     pub record: &'a Record,
     /// The zones that the policy selects, each once.
@@ -105,15 +105,24 @@ pub struct Approved {
 impl Release {
     /// Which overrides apply to a zone with these labels.
     pub fn class(&self, zone: &Map<String, Json>) -> Class {
+        self.class_of(labels(zone))
+    }
+
+    pub(super) fn class_of(&self, labels: Labels<'_>) -> Class {
         let all = self.overrides.iter().enumerate();
-        let apply = all.filter(|(_, selector)| selects(selector, zone));
+        let apply = all.filter(|(_, selector)| selects(selector, labels));
         Class::of(apply.map(|(place, _)| place))
     }
 }
 
+/// The labels of an object, if it has any.
+pub(super) type Labels<'a> = Option<&'a Map<String, Json>>;
+
+pub(super) fn labels(object: &Map<String, Json>) -> Labels<'_> {
+    object.get("metadata")?.get("labels")?.as_object()
+}
+
 /// Whether a selector is for an object with these labels.
-pub(crate) fn selects(selector: &LabelSelector, object: &Map<String, Json>) -> bool {
-    let metadata = object.get("metadata");
-    let labels = metadata.and_then(|metadata| metadata.get("labels"));
+pub(super) fn selects(selector: &LabelSelector, labels: Labels<'_>) -> bool {
     selector.matches(|key| labels?.get(key)?.as_str())
 }

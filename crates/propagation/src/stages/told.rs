@@ -3,6 +3,7 @@
 use std::fmt;
 
 use deltaplane_expr::Timestamp;
+use serde_json::{Value as Json, json};
 
 use crate::rollout::Counts;
 use crate::verdict::Verdict;
@@ -88,9 +89,55 @@ pub enum Waiting {
     },
 }
 
+// === impl StageTold ===
+
+impl StageTold {
+    /// As the status of a policy has it.
+    pub fn write(&self) -> Json {
+        let waiting = self.waiting.iter().map(Waiting::write);
+        json!({
+            "name": self.name,
+            "release": self.release,
+            "completed": self.completed,
+            "zones": self.counts.write(),
+            "waiting": waiting.collect::<Vec<_>>(),
+        })
+    }
+}
+
+// === impl Counted ===
+
+impl Counted {
+    /// Those that are not nought, and the total.
+    pub fn write(&self) -> Json {
+        let moving = &self.moving;
+        let all = [
+            ("total", moving.total),
+            ("current", moving.current),
+            ("updating", moving.updating),
+            ("failed", moving.failed),
+            ("pending", moving.pending),
+            ("held", moving.held),
+            ("starting", moving.starting),
+            ("deferred", self.deferred),
+            ("offline", self.offline),
+            ("ahead", self.ahead),
+        ];
+        let shown = all
+            .into_iter()
+            .filter(|(name, count)| *count > 0 || *name == "total");
+        let shown = shown.map(|(name, count)| (name.to_owned(), count.into()));
+        Json::Object(shown.collect())
+    }
+}
+
 // === impl Waiting ===
 
 impl Waiting {
+    fn write(&self) -> Json {
+        json!({"reason": self.reason(), "message": self.to_string()})
+    }
+
     /// For conditions.
     pub fn reason(&self) -> &'static str {
         match self {
@@ -109,6 +156,11 @@ impl Waiting {
             Self::Soak { .. } => "Soaking",
         }
     }
+}
+
+fn zones(count: usize) -> String {
+    let plural = if count == 1 { "" } else { "s" };
+    format!("{count} zone{plural}")
 }
 
 impl fmt::Display for Waiting {
@@ -146,14 +198,15 @@ impl fmt::Display for Waiting {
                 may,
             } if failed > may => write!(
                 f,
-                "release {release} failed in {failed} zones, and {may} may fail"
+                "release {release} failed in {}, and {may} may fail",
+                zones(*failed)
             ),
             Self::Failed { release, .. } => write!(
                 f,
                 "release {release} had failed in too many zones: resume it, or release another"
             ),
             Self::Zone { zone, reason, .. } => write!(f, "{zone}: {reason}"),
-            Self::Gate { zone, verdict } => write!(f, "{zone}: the gate is {verdict}"),
+            Self::Gate { zone, verdict } => write!(f, "{zone}: gate {verdict}"),
             Self::Offline { zone, since } => write!(f, "{zone} is offline since {since}"),
             Self::Held { zone } => write!(f, "{zone} is held"),
             Self::NoEvidence { reason } => write!(f, "nothing shows that it works: {reason}"),

@@ -1,0 +1,90 @@
+//! `…/propagationpolicies/<name>/_plan`: what a change would do, before anything is written.
+//!
+//! Posted, because it has a body; it needs the right to `create` `propagationpolicies/_plan`, and
+//! writes nothing. Whoever has it can read what the policy governs, but for the values of Secrets.
+
+use deltaplane_apiserver::seams::{BoxFuture, SubresourceRequest, VirtualSubresource};
+use deltaplane_apiserver::{Body, Error};
+use deltaplane_sync::{ObjectName, SyncKind};
+use http::{Method, Response};
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::json;
+use super::rollout::policy_of;
+use crate::fleet::Fleet;
+use crate::governing::{Change, PlanError};
+
+/// Answers `_plan` of policies.
+pub struct PolicyPlan(pub Fleet);
+
+/// What is posted.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Posted {
+    /// As they would be stored.
+    #[serde(default)]
+    objects: Vec<Value>,
+    #[serde(default)]
+    deletions: Vec<Deletion>,
+    /// The policy itself, as it would be stored.
+    #[serde(default)]
+    policy: Option<Value>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Deletion {
+    #[serde(default)]
+    group: String,
+    kind: String,
+    #[serde(default)]
+    namespace: String,
+    name: String,
+}
+
+// === impl PolicyPlan ===
+
+impl VirtualSubresource for PolicyPlan {
+    fn name(&self) -> &str {
+        "_plan"
+    }
+
+    fn handle<'a>(
+        &'a self,
+        request: SubresourceRequest<'a>,
+    ) -> BoxFuture<'a, Result<Response<Body>, Error>> {
+        Box::pin(async move {
+            let policy = policy_of(&request)?;
+            if *request.method != Method::POST {
+                return Err(Error::bad_request("post what would change"));
+            }
+            let change = read(request.body)?;
+            self.0.caught_up().await;
+            let planned = self.0.plan(policy, change);
+            let mut planned = planned.map_err(|error| match error {
+                PlanError::Unknown => Error::no_such_path(),
+                PlanError::Object(why) | PlanError::Policy(why) => Error::bad_request(why),
+            })?;
+            planned["kind"] = "PolicyPlan".into();
+            planned["apiVersion"] = "fleet.deltaplane.io/v1alpha1".into();
+            json(&planned)
+        })
+    }
+}
+
+fn read(body: &[u8]) -> Result<Change, Error> {
+    let posted: Posted = serde_json::from_slice(body)
+        .map_err(|error| Error::bad_request(format!("the body cannot be read: {error}")))?;
+    let deletions = posted.deletions.iter().map(|one| {
+        let kind = SyncKind::new(&one.group, &one.kind);
+        let name = ObjectName::new(&one.namespace, &one.name);
+        let wrong = |error: deltaplane_sync::NameError| Error::bad_request(error.to_string());
+        Ok((kind.map_err(wrong)?, name.map_err(wrong)?))
+    });
+    Ok(Change {
+        objects: posted.objects,
+        deletions: deletions.collect::<Result<_, Error>>()?,
+        policy: posted.policy,
+    })
+}

@@ -1,0 +1,173 @@
+//! How far a policy is, as the API says it. Pure.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::mem::discriminant;
+
+use deltaplane_propagation::Hold;
+use deltaplane_propagation::stages::{
+    Advance, Approved, Evidence, Inputs, Mark, Outcome, PolicyFacts, Problem, Progress, Propagated,
+    Release, Situation, StageTold, Waiting, ZoneFacts, ZoneTold, problems, progress, sets, zones,
+};
+use serde_json::{Value, json};
+
+/// So much of a digest tells one from others.
+const SHORT: usize = 12;
+
+/// All of it, or what concerns one zone.
+pub(super) fn rollout(inputs: &Inputs, outcome: &Outcome, zone: Option<&str>) -> Value {
+    let Inputs { facts, now } = inputs;
+    let Ok(policy) = facts.policy() else {
+        return Value::Null;
+    };
+    let seen = facts.zones();
+    let situation = Situation {
+        record: &outcome.record,
+        ..facts.situation(&seen, *now)
+    };
+    let mut told = zones(&policy, situation);
+    told.retain(|one| zone.is_none_or(|zone| zone == one.zone));
+    let newest = facts.releases.last().map(|release| release.number);
+    let known = Known::of(facts);
+    let stages = outcome.stages.iter().zip(&policy.stages);
+    let stages = stages.map(|(stage, compiled)| {
+        let mut written = stage.write();
+        let of_stage = told.iter().filter(|one| one.stage == Some(&stage.name));
+        let shown = of_stage.map(|one| known.zone(one, stage));
+        written["members"] = shown.collect();
+        written["approval"] = format!("{:?}", compiled.approval).into();
+        written["soak"] = compiled.soak.to_string().into();
+        written["maxFailures"] = compiled.max_failures.to_string().into();
+        written["paused"] = (policy.paused || compiled.paused).into();
+        written
+    });
+    let stages: Vec<Value> = stages.collect();
+    let propagated = Propagated::of(facts, outcome);
+    let (current, total) = progress(&outcome.stages, newest);
+    json!({
+        "policy": name(facts),
+        "asOf": now.to_string(),
+        "release": newest,
+        "paused": policy.paused,
+        "propagated": propagated.holds,
+        "reason": propagated.reason,
+        "message": propagated.message,
+        // What is decided now may not be written yet.
+        "settled": outcome.record == facts.record,
+        "current": current,
+        "total": total,
+        "objects": facts.head.objects,
+        "stages": stages,
+        "leftOut": outcome.left_out,
+        "releases": releases(facts, outcome),
+        "evidence": outcome.record.write()["evidence"],
+        "approvals": facts.approvals.iter().map(Approved::write).collect::<Vec<_>>(),
+        "problems": problems(facts, &policy, outcome),
+        "next": outcome.next.map(|next| next.to_string()),
+    })
+}
+
+/// Of a policy that cannot be decided by.
+pub(super) fn invalid(inputs: &Inputs, found: &[Problem]) -> Value {
+    let said: Vec<String> = found.iter().map(ToString::to_string).collect();
+    json!({
+        "policy": name(&inputs.facts),
+        "asOf": inputs.now.to_string(),
+        "release": inputs.facts.releases.last().map(|release| release.number),
+        "propagated": false,
+        "reason": "Invalid",
+        "message": "the policy is not valid; nothing moves",
+        "settled": true,
+        "stages": [],
+        "releases": [],
+        "problems": said,
+    })
+}
+
+fn name(facts: &PolicyFacts) -> &Value {
+    &facts.object["metadata"]["name"]
+}
+
+/// Zones by their names.
+struct Known<'a>(HashMap<&'a str, &'a ZoneFacts>);
+
+// === impl Known ===
+
+impl<'a> Known<'a> {
+    fn of(facts: &'a PolicyFacts) -> Self {
+        let zones = facts.zones.iter();
+        Self(zones.map(|zone| (zone.name.as_str(), zone)).collect())
+    }
+
+    fn zone(&self, told: &ZoneTold<'_>, stage: &StageTold) -> Value {
+        let known = self.0.get(told.zone);
+        let gate = stage.waiting.iter().find_map(|one| {
+            let Waiting::Gate { zone, verdict } = one else {
+                return None;
+            };
+            (zone == told.zone).then(|| format!("the gate is {verdict}"))
+        });
+        let reason = gate.unwrap_or_else(|| told.reason.to_owned());
+        json!({
+            "zone": told.zone,
+            "state": told.standing.word(),
+            "release": told.admitted.map(|one| one.target.release),
+            "overrides": told.admitted.map(|one| one.target.class.places().collect::<Vec<_>>()),
+            "phase": told.admitted.map(|one| one.phase.to_string()),
+            "admittedAt": told.admitted.map(|one| one.at.to_string()),
+            "reason": reason,
+            "since": told.since.map(|since| since.to_string()),
+            "link": known.map(|zone| zone.link.write()),
+            "held": known.is_some_and(|zone| zone.hold == Hold::Held),
+            "heldUntil": known.and_then(|zone| Some(zone.released_at?.to_string())),
+            "report": known.and_then(|zone| Some(zone.report.as_ref()?.write())),
+        })
+    }
+}
+
+/// What was released, the oldest first.
+fn releases(facts: &PolicyFacts, outcome: &Outcome) -> Vec<Value> {
+    let mut holding: BTreeMap<u64, Vec<&str>> = BTreeMap::new();
+    for (zone, one) in &outcome.record.zones {
+        let holders = holding.entry(one.target.release).or_default();
+        holders.push(zone);
+    }
+    let one = |release: &Release| {
+        let content = facts.contents.get(&release.number);
+        let digest = content.map(|content| content.digest.as_str());
+        let zones = holding.get(&release.number).map_or(&[][..], Vec::as_slice);
+        json!({
+            "release": release.number,
+            "digest": digest.map(|digest| &digest[..digest.len().min(SHORT)]),
+            "restores": release.restores,
+            "authors": release.authors,
+            "createdAt": release.data["createdAt"],
+            "changes": release.data["changes"],
+            "objects": content.map(|content| content.objects),
+            "removes": release.removes.0,
+            "passed": stages(outcome, release.number, |one| one.completed, &Advance::Completed),
+            "failed": stages(outcome, release.number, |one| one.failed, &Advance::Failed(Vec::new())),
+            "zones": {"count": zones.len(), "names": sets::write(zones.iter().copied())},
+        })
+    };
+    facts.releases.iter().map(one).collect()
+}
+
+/// The stages of which something is recorded of a release: as the last of its sort, or among the
+/// evidence.
+fn stages<'a>(
+    outcome: &'a Outcome,
+    release: u64,
+    mark: impl Fn(&Progress) -> Option<Mark>,
+    advance: &Advance,
+) -> Vec<&'a str> {
+    let is = |one: &&Evidence| {
+        one.release == release && discriminant(&one.advance) == discriminant(advance)
+    };
+    let noted = outcome.record.evidence.iter().filter(is);
+    let noted = noted.map(|one| one.stage.as_str());
+    let marked = outcome.record.stages.iter();
+    let marked = marked.filter(|(_, one)| mark(one).is_some_and(|mark| mark.release == release));
+    let all: BTreeSet<&str> = marked.map(|(name, _)| name.as_str()).chain(noted).collect();
+    let stages = outcome.stages.iter().map(|stage| stage.name.as_str());
+    stages.filter(|stage| all.contains(stage)).collect()
+}

@@ -1,0 +1,211 @@
+//! What zones would get instead of what they have: of each object, with overrides. Zones that get
+//! the same together.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use deltaplane_propagation::stages::{Class, Target, sets};
+use deltaplane_sync::Version;
+use serde_json::{Value, json};
+
+use super::release::{Id, Manifest, Released};
+use super::render::{self, Patch};
+use crate::difference::{Field, difference};
+
+/// What all zones of a release have, before overrides.
+#[derive(Clone, Copy)]
+pub(super) struct Edition<'a> {
+    manifest: &'a Manifest,
+    patches: &'a [Patch],
+    /// The overrides, as they are written.
+    written: &'a Value,
+}
+
+/// The content of versions.
+pub(super) type Bodies<'a> = dyn Fn(&Id, Version) -> Option<Arc<[u8]>> + 'a;
+
+/// What becomes of an object.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Hunk {
+    id: Id,
+    change: Became,
+    /// Places of the overrides that are for it.
+    overrides: Vec<usize>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Became {
+    Added(Vec<Field>),
+    Changed(Vec<Field>),
+    Removed,
+    /// An override cannot be applied: what is there stays.
+    Impossible(String),
+}
+
+/// What zones would get, by what it is.
+#[derive(Default)]
+pub(super) struct Hunks {
+    zones: BTreeMap<Hunk, Zones>,
+    unchanged: BTreeSet<String>,
+}
+
+#[derive(Default)]
+struct Zones {
+    names: BTreeSet<String>,
+    /// The releases that they have now.
+    from: BTreeSet<u64>,
+}
+
+// === impl Edition ===
+
+impl<'a> Edition<'a> {
+    pub(super) fn of(release: &'a Released) -> Self {
+        Self {
+            manifest: &release.manifest,
+            patches: &release.patches,
+            written: &release.overrides,
+        }
+    }
+
+    /// The overrides of a class, as they are written.
+    fn patches_of(&self, class: Class) -> Vec<&'a Value> {
+        class.places().map(|place| &self.written[place]).collect()
+    }
+
+    /// An object as zones of a class get it, and which overrides are for it.
+    fn object(
+        &self,
+        id: &Id,
+        class: Class,
+        bodies: &Bodies<'_>,
+    ) -> Result<Option<(Value, Vec<usize>)>, String> {
+        let Some(version) = self.manifest.get(id) else {
+            return Ok(None);
+        };
+        let body = bodies(id, *version).ok_or("its content is not kept")?;
+        let rendered = render::render((&id.0, &id.1), &body, self.patches, class)?;
+        let object = serde_json::from_slice(&rendered.body).map_err(|error| error.to_string())?;
+        let mut plain: Value = serde_json::from_slice(&body).unwrap_or_default();
+        let applied = class.places().filter(|place| {
+            let patch = self.patches.get(*place);
+            patch.is_some_and(|patch| patch.apply((&id.0, &id.1), &mut plain) == Ok(true))
+        });
+        Ok(Some((object, applied.collect())))
+    }
+}
+
+/// What becomes of all objects of zones of a class. Without a before they have none.
+pub(super) fn compare(
+    before: Option<(Edition<'_>, Class)>,
+    (after, class): (Edition<'_>, Class),
+    bodies: &Bodies<'_>,
+) -> Vec<Hunk> {
+    let had = before.map(|(edition, _)| edition.manifest.keys());
+    let ids: BTreeSet<&Id> = had
+        .into_iter()
+        .flatten()
+        .chain(after.manifest.keys())
+        .collect();
+    let alike = before
+        .is_some_and(|(edition, before)| edition.patches_of(before) == after.patches_of(class));
+    let mut hunks = Vec::new();
+    for id in ids {
+        let was = before.and_then(|(edition, _)| edition.manifest.get(id));
+        if alike && was == after.manifest.get(id) {
+            continue;
+        }
+        let old = before.map_or(Ok(None), |(edition, class)| {
+            edition.object(id, class, bodies)
+        });
+        let new = after.object(id, class, bodies);
+        hunks.extend(hunk(id, old, new));
+    }
+    hunks
+}
+
+type Rendered = Result<Option<(Value, Vec<usize>)>, String>;
+
+fn hunk(id: &Id, old: Rendered, new: Rendered) -> Option<Hunk> {
+    // What cannot be read of what is there is as if nothing were.
+    let old = old.ok().flatten().map(|(object, _)| object);
+    let hunk = |change, overrides| Hunk {
+        id: id.clone(),
+        change,
+        overrides,
+    };
+    match (old, new) {
+        (_, Err(why)) => Some(hunk(Became::Impossible(why), Vec::new())),
+        (None, Ok(None)) => None,
+        (Some(_), Ok(None)) => Some(hunk(Became::Removed, Vec::new())),
+        (None, Ok(Some((new, overrides)))) => {
+            let fields = difference(None, Some(&new));
+            Some(hunk(Became::Added(fields), overrides))
+        }
+        (Some(old), Ok(Some((new, overrides)))) => {
+            let fields = difference(Some(&old), Some(&new));
+            let differs = !fields.is_empty();
+            differs.then(|| hunk(Became::Changed(fields), overrides))
+        }
+    }
+}
+
+// === impl Hunks ===
+
+impl Hunks {
+    /// Zones that have the same now, and would get the same.
+    pub(super) fn add(&mut self, hunks: Vec<Hunk>, zones: &[&str], from: Option<Target>) {
+        let names = || zones.iter().map(|zone| (*zone).to_owned());
+        if hunks.is_empty() {
+            self.unchanged.extend(names());
+        }
+        for hunk in hunks {
+            let of_hunk = self.zones.entry(hunk).or_default();
+            of_hunk.names.extend(names());
+            of_hunk.from.extend(from.map(|target| target.release));
+        }
+    }
+
+    /// What most zones get first, object by object.
+    pub(super) fn json(&self) -> Value {
+        let mut hunks: Vec<(&Hunk, &Zones)> = self.zones.iter().collect();
+        hunks.sort_by_key(|(hunk, zones)| (&hunk.id, std::cmp::Reverse(zones.names.len())));
+        let hunks = hunks.into_iter().map(|(hunk, zones)| {
+            let mut json = hunk.json();
+            json["zones"] = set(&zones.names);
+            json["from"] = zones.from.iter().copied().collect();
+            json
+        });
+        hunks.collect()
+    }
+
+    pub(super) fn unchanged(&self) -> Value {
+        set(&self.unchanged)
+    }
+}
+
+/// How many, and which, in few words.
+pub(super) fn set(names: &BTreeSet<String>) -> Value {
+    json!({"count": names.len(), "names": sets::write(names.iter().map(String::as_str))})
+}
+
+// === impl Hunk ===
+
+impl Hunk {
+    pub(super) fn json(&self) -> Value {
+        let (kind, name) = &self.id;
+        let (change, fields, message) = match &self.change {
+            Became::Added(fields) => ("Added", fields.as_slice(), None),
+            Became::Changed(fields) => ("Changed", fields.as_slice(), None),
+            Became::Removed => ("Removed", &[][..], None),
+            Became::Impossible(why) => ("Impossible", &[][..], Some(why)),
+        };
+        json!({
+            "group": kind.group(), "kind": kind.kind(),
+            "namespace": name.namespace(), "name": name.name(),
+            "change": change,
+            "fields": fields.iter().map(Field::json).collect::<Vec<_>>(),
+            "message": message,
+            "overrides": self.overrides,
+        })
+    }
+}

@@ -1,0 +1,187 @@
+//! What a change would do, before anything is written: what of it a policy governs, what each zone
+//! would get, and in which order.
+
+mod foreseen;
+mod supposed;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use deltaplane_propagation::Timestamp;
+use deltaplane_propagation::stages::{
+    Class, Inputs, Phase, Policy, PolicyFacts, PolicySpec, Target,
+};
+use deltaplane_sync::Version;
+use serde_json::{Value, json};
+
+use super::compare::{Bodies, Edition, Hunks, compare};
+use super::contents::Contents;
+use super::governor::Governor;
+use super::release::{Id, Released};
+use crate::fleet::Fleet;
+use foreseen::Foreseen;
+use supposed::Supposed;
+
+/// What would be written.
+pub(crate) struct Change {
+    /// As they would be stored.
+    pub(crate) objects: Vec<Value>,
+    pub(crate) deletions: Vec<Id>,
+    /// The policy itself, if it would be another.
+    pub(crate) policy: Option<Value>,
+}
+
+/// Why nothing can be said.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum PlanError {
+    #[error("there is no such policy")]
+    Unknown,
+    #[error("{0}")]
+    Object(String),
+    #[error("{0}")]
+    Policy(String),
+}
+
+// === impl Fleet ===
+
+impl Fleet {
+    /// What a change would do with what a policy governs.
+    pub(crate) fn plan(&self, policy: &str, change: Change) -> Result<Value, PlanError> {
+        let Inputs { facts, now } = self.inputs(policy).ok_or(PlanError::Unknown)?;
+        let inner = self.inner();
+        let (supposed, contents, drafted) = {
+            let governing = inner.governing.lock();
+            let catalog = inner.catalog.read();
+            let known = inner.known.borrow().clone();
+            let mut supposed = Supposed::new(&governing, policy, change.policy)?;
+            supposed.adopt(&catalog);
+            for object in &change.objects {
+                supposed.put(&governing, &known, object)?;
+            }
+            for id in change.deletions {
+                supposed.delete(id);
+            }
+            let contents = governing.contents.clone();
+            let drafted = supposed.governor.draft(None, (&catalog, &contents));
+            (supposed, contents, drafted)
+        };
+        let spec = drafted.map_err(PlanError::Policy)?.spec;
+        let released = released(spec, facts.newest() + 1, now);
+        let released = released.ok_or_else(|| PlanError::Policy("it cannot be read".to_owned()))?;
+        let policy = compile(&supposed.governor)?;
+        let mut planned = json!({
+            "policy": facts.object["metadata"]["name"],
+            "asOf": now.to_string(),
+            "objects": supposed.told,
+            "problems": supposed.governor.head_facts().problems,
+        });
+        if is_news(&facts, &released) {
+            let hunks = hunks(&facts, &supposed.governor, &released, &contents);
+            let foreseen = Foreseen {
+                facts: &facts,
+                policy: &policy,
+                released: &released,
+                governor: &supposed.governor,
+                now,
+            };
+            planned["release"] = released.number.into();
+            planned["hunks"] = hunks.json();
+            planned["unchanged"] = hunks.unchanged();
+            foreseen.tell(&mut planned);
+        }
+        Ok(planned)
+    }
+
+    /// What is in a release, and what is not as it was in the one before.
+    pub(crate) fn release(&self, policy: &str, number: u64) -> Option<Value> {
+        let (release, before, contents) = {
+            let governing = self.inner().governing.lock();
+            let governor = governing.policies.get(policy)?;
+            let before = governor.releases.range(..number).next_back();
+            let before = before.map(|(_, release)| release.clone());
+            let release = governor.releases.get(&number)?.clone();
+            (release, before, governing.contents.clone())
+        };
+        let bodies: &Bodies<'_> = &|_, version| contents.get(version);
+        let class = Class::default();
+        let old = before.as_ref().map(|one| (Edition::of(one), class));
+        let hunks = compare(old, (Edition::of(&release), class), bodies);
+        let objects = release.manifest.iter().map(|((kind, name), version)| {
+            json!({
+                "group": kind.group(), "kind": kind.kind(), "namespace": name.namespace(),
+                "name": name.name(), "version": version.to_string(),
+            })
+        });
+        Some(json!({
+            "release": number,
+            "digest": release.digest,
+            "objects": objects.collect::<Vec<_>>(),
+            "overrides": release.overrides,
+            "before": before.map(|before| before.number),
+            "hunks": hunks.iter().map(super::compare::Hunk::json).collect::<Vec<_>>(),
+        }))
+    }
+}
+
+fn compile(governor: &Governor) -> Result<Policy, PlanError> {
+    let spec: Result<PolicySpec, _> = serde_json::from_value(governor.object["spec"].clone());
+    let spec = spec.map_err(|error| PlanError::Policy(format!("the policy: {error}")))?;
+    Policy::compile(&spec).map_err(|problems| {
+        let said: Vec<String> = problems.iter().map(ToString::to_string).collect();
+        PlanError::Policy(said.join("; "))
+    })
+}
+
+/// The release that would be made.
+fn released(mut spec: Value, number: u64, now: Timestamp) -> Option<Released> {
+    spec["number"] = number.into();
+    let created = now.to_string();
+    Released::read(&json!({"metadata": {"creationTimestamp": created}, "spec": spec}))
+}
+
+/// Whether anything would be released.
+fn is_news(facts: &PolicyFacts, released: &Released) -> bool {
+    let newest = facts.newest_of_head();
+    let newest = newest.and_then(|number| facts.contents.get(&number));
+    match newest {
+        Some(newest) => newest.digest != released.digest,
+        None => !released.manifest.is_empty(),
+    }
+}
+
+/// What each zone would get, at some time.
+fn hunks(
+    facts: &PolicyFacts,
+    governor: &Governor,
+    released: &Released,
+    contents: &Contents,
+) -> Hunks {
+    let mut alike: BTreeMap<(Option<Target>, Class), Vec<&str>> = BTreeMap::new();
+    for zone in &facts.zones {
+        let has = target_of(facts, &zone.name);
+        let gets = released.decided.class(&zone.object);
+        alike.entry((has, gets)).or_default().push(&zone.name);
+    }
+    let bodies: &Bodies<'_> = &|id: &Id, version: Version| -> Option<Arc<[u8]>> {
+        let head = governor.head.get(id).filter(|head| head.version == version);
+        let body = head.map(|head| head.body.clone());
+        body.or_else(|| contents.get(version))
+    };
+    let mut hunks = Hunks::default();
+    for ((has, gets), zones) in alike {
+        let before = has.and_then(|has| {
+            let release = governor.releases.get(&has.release)?;
+            Some((Edition::of(release), has.class))
+        });
+        let found = compare(before, (Edition::of(released), gets), bodies);
+        hunks.add(found, &zones, has);
+    }
+    hunks
+}
+
+/// What a zone should have now.
+fn target_of(facts: &PolicyFacts, zone: &str) -> Option<Target> {
+    let admitted = facts.record.zones.get(zone);
+    let admitted = admitted.filter(|one| one.phase != Phase::Deferred);
+    admitted.map(|one| one.target)
+}

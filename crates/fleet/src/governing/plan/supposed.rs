@@ -1,0 +1,173 @@
+//! A policy as it would be: with objects that are not written yet, or another spec.
+
+use deltaplane_border::{Audience, Catalog, Entry};
+use deltaplane_propagation::stages::Object;
+use deltaplane_sync::{ObjectName, SyncKind};
+use serde_json::{Value, json};
+
+use super::PlanError;
+use crate::governing::Governing;
+use crate::governing::governor::{Governor, HeadObject};
+use crate::governing::release::Id;
+use crate::known::Known;
+use crate::projector::place::audience;
+
+/// What would be.
+pub(super) struct Supposed {
+    pub(super) governor: Governor,
+    /// What is said of each object.
+    pub(super) told: Vec<Value>,
+    /// Whether the policy itself would be another.
+    changed: bool,
+}
+
+// === impl Supposed ===
+
+impl Supposed {
+    pub(super) fn new(
+        governing: &Governing,
+        policy: &str,
+        object: Option<Value>,
+    ) -> Result<Self, PlanError> {
+        let governor = governing.policies.get(policy).ok_or(PlanError::Unknown)?;
+        let changed = object.is_some();
+        let object = object.unwrap_or_else(|| Value::clone(&governor.object));
+        if object["metadata"]["name"] != policy {
+            let why = format!("the policy that is posted is not {policy}");
+            return Err(PlanError::Policy(why));
+        }
+        Ok(Self {
+            governor: governor.supposed(object),
+            told: Vec::new(),
+            changed,
+        })
+    }
+
+    /// Takes what another spec selects of what is there, and lets go what it does not.
+    pub(super) fn adopt(&mut self, catalog: &Catalog) {
+        if !self.changed {
+            return;
+        }
+        let governor = &mut self.governor;
+        let at = governor.changed + 1;
+        let head = governor.head.clone();
+        for (id, object) in head {
+            if !includes(governor, &id, &object.body) {
+                governor.let_go(&id, at);
+                self.told.push(told(&id, "LetGo", None, true));
+            }
+        }
+        for kind in governor.kinds() {
+            for (name, entry) in catalog.entries(&kind) {
+                let Entry::Shared { item, audience } = entry else {
+                    continue;
+                };
+                let id = (kind.clone(), name.clone());
+                if *audience == Audience::Everyone && includes(governor, &id, &item.body) {
+                    let head = HeadObject {
+                        version: item.version,
+                        body: item.body.clone(),
+                        author: None,
+                    };
+                    let by = governor.id.as_str();
+                    self.told.push(told(&id, "Taken", Some(by), true));
+                    governor.put(id, head, at);
+                }
+            }
+        }
+    }
+
+    /// An object would be there.
+    pub(super) fn put(
+        &mut self,
+        governing: &Governing,
+        known: &Known,
+        object: &Value,
+    ) -> Result<(), PlanError> {
+        let id = id_of(object)?;
+        let mut synced = known.synced.values().filter(|synced| synced.kind == id.0);
+        let crosses = synced.any(|synced| audience(synced, object) == Audience::Everyone);
+        let governor = &mut self.governor;
+        let by = crosses.then(|| governed_by(governing, governor, &id, object));
+        let by = by.flatten();
+        let was = governor.head.get(&id).map(|head| head.version);
+        let at = governor.changed + 1;
+        let head = HeadObject::of(object).map_err(|error| PlanError::Object(error.to_string()))?;
+        let change = match was {
+            None => "Added",
+            Some(was) if was == head.version => "Unchanged",
+            Some(_) => "Changed",
+        };
+        self.told.push(told(&id, change, by.as_deref(), crosses));
+        match by.as_deref() == Some(governor.id.as_str()) {
+            true => governor.put(id, head, at),
+            false => governor.let_go(&id, at),
+        }
+        Ok(())
+    }
+
+    /// An object would be gone.
+    pub(super) fn delete(&mut self, id: Id) {
+        let governor = &mut self.governor;
+        let by = governor
+            .head
+            .contains_key(&id)
+            .then(|| governor.id.as_str());
+        self.told.push(told(&id, "Removed", by, by.is_some()));
+        let at = governor.changed + 1;
+        governor.deleted(&id, at);
+    }
+}
+
+fn told((kind, name): &Id, change: &str, by: Option<&str>, crosses: bool) -> Value {
+    json!({
+        "group": kind.group(), "kind": kind.kind(),
+        "namespace": name.namespace(), "name": name.name(),
+        "change": change, "governedBy": by, "crosses": crosses,
+    })
+}
+
+fn id_of(object: &Value) -> Result<Id, PlanError> {
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let version = text(&object["apiVersion"]);
+    let group = version.split_once('/').map_or("", |(group, _)| group);
+    let kind = SyncKind::new(group, &text(&object["kind"]));
+    let metadata = &object["metadata"];
+    let name = ObjectName::new(&text(&metadata["namespace"]), &text(&metadata["name"]));
+    match (kind, name) {
+        (Ok(kind), Ok(name)) => Ok((kind, name)),
+        (Err(error), _) | (_, Err(error)) => Err(PlanError::Object(error.to_string())),
+    }
+}
+
+/// The oldest of the policies that an object is among the targets of.
+fn governed_by(
+    governing: &Governing,
+    supposed: &Governor,
+    id: &Id,
+    object: &Value,
+) -> Option<String> {
+    let others = governing.policies.values();
+    let others = others.filter(|other| other.id != supposed.id);
+    let all = others.chain([supposed]);
+    let about = object.as_object().map(|fields| about(id, fields))?;
+    let matching = all.filter(|governor| governor.includes(&about));
+    let oldest = matching.min_by_key(|governor| governor.age());
+    oldest.map(|governor| governor.id.as_str().to_owned())
+}
+
+fn about<'a>((kind, name): &'a Id, object: &'a serde_json::Map<String, Value>) -> Object<'a> {
+    Object {
+        group: kind.group(),
+        kind: kind.kind(),
+        namespace: name.namespace(),
+        name: name.name(),
+        object,
+    }
+}
+
+fn includes(governor: &Governor, id: &Id, body: &[u8]) -> bool {
+    let object: Value = serde_json::from_slice(body).unwrap_or_default();
+    let fields = object.as_object();
+    fields.is_some_and(|fields| governor.includes(&about(id, fields)))
+}

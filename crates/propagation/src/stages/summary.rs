@@ -1,0 +1,93 @@
+//! What there is to say of a policy as a whole, from what is known and what was decided.
+
+use super::compiled::Policy;
+use super::decide::Outcome;
+use super::facts::PolicyFacts;
+use super::told::StageTold;
+
+/// Whether all that is there is everywhere; if not, why.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Propagated {
+    pub holds: bool,
+    /// For conditions.
+    pub reason: &'static str,
+    pub message: String,
+}
+
+// === impl Propagated ===
+
+impl Propagated {
+    pub fn of(facts: &PolicyFacts, outcome: &Outcome) -> Self {
+        let not_yet = |reason, message| Self {
+            holds: false,
+            reason,
+            message,
+        };
+        let Some(newest) = facts.releases.last().map(|release| release.number) else {
+            return not_yet("NothingReleased", "nothing was released yet".to_owned());
+        };
+        if !facts.is_released() {
+            let message = match facts.head.problems.first() {
+                Some(problem) => format!("what is there cannot be released: {problem}"),
+                None => "what is there is about to be released".to_owned(),
+            };
+            return not_yet("NotReleased", message);
+        }
+        let mut stages = outcome.stages.iter();
+        let behind = stages.find(|stage| stage.completed != Some(newest));
+        match behind.map(|stage| (stage, stage.waiting.first())) {
+            None => {
+                let restored = facts.newest_of_head() != Some(newest);
+                let note = if restored {
+                    ", which brings back an older one"
+                } else {
+                    ""
+                };
+                Self {
+                    holds: true,
+                    reason: "Propagated",
+                    message: format!("all stages completed release {newest}{note}"),
+                }
+            }
+            Some((stage, Some(waiting))) => {
+                not_yet(waiting.reason(), format!("stage {}: {waiting}", stage.name))
+            }
+            Some((stage, None)) => not_yet(
+                "Progressing",
+                format!("stage {}: {}", stage.name, stage.counts),
+            ),
+        }
+    }
+}
+
+/// What is wrong with a policy where it is, though it can be decided by.
+pub fn problems(facts: &PolicyFacts, policy: &Policy, outcome: &Outcome) -> Vec<String> {
+    let mut problems = facts.head.problems.clone();
+    if facts.head.objects == 0 && facts.releases.is_empty() {
+        problems.push("spec.targets: no object is among them".to_owned());
+    }
+    if facts.zones.is_empty() {
+        problems.push("spec.zones: no zone is selected".to_owned());
+    }
+    if !outcome.left_out.is_empty() {
+        problems.push(format!(
+            "spec.stages: no stage is for {}; a last stage without a selector takes what is left",
+            outcome.left_out.join(", ")
+        ));
+    }
+    for (stage, told) in policy.stages.iter().zip(&outcome.stages) {
+        let total = told.counts.moving.total + told.counts.ahead;
+        if total == 0 && !facts.zones.is_empty() {
+            problems.push(format!("spec.stages: no zone is in stage {}", stage.name));
+        }
+    }
+    problems
+}
+
+/// How many zones are ready at the newest release, of how many.
+pub fn progress(stages: &[StageTold], newest: Option<u64>) -> (usize, usize) {
+    let at_newest = stages.iter().filter(|stage| stage.release == newest);
+    let current = at_newest.map(|stage| stage.counts.moving.current).sum();
+    let total = stages.iter().map(|stage| stage.counts.moving.total).sum();
+    (current, total)
+}

@@ -1,0 +1,486 @@
+//! The rules, in other words than those that decide: whatever breaks one is found.
+//!
+//! What is followed here comes from what happens, and from what is written down; how it was come to
+//! is not looked at.
+
+use std::collections::BTreeMap;
+
+use deltaplane_expr::{Duration, Timestamp};
+use deltaplane_propagation::stages::{
+    Admitted, Approval, Link, NoEvidence, OnNewer, Outcome, Phase, Record, Release, Stage, Target,
+};
+use deltaplane_propagation::{Hold, InFlight};
+
+use crate::fleet::Fleet;
+use crate::node::{Health, Node};
+
+/// Who follows what happens.
+#[derive(Clone, Debug, Default)]
+pub struct Witness {
+    /// Those that were let in and have not been ready since, with what they were let into.
+    flights: BTreeMap<String, Flight>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Flight {
+    target: Target,
+    since: Timestamp,
+}
+
+/// A stage at one moment.
+struct Scene<'a> {
+    fleet: &'a Fleet,
+    stage: &'a Stage,
+    index: usize,
+    before: &'a Record,
+    after: &'a Record,
+    zones: Vec<(&'a str, &'a Node)>,
+}
+
+/// How many may be in flight.
+#[derive(Clone, Copy, Debug)]
+enum Bound {
+    Linear(usize),
+    Exponential(usize),
+}
+
+type Judged = Result<(), String>;
+
+fn must(holds: bool, what: impl FnOnce() -> String) -> Judged {
+    match holds {
+        true => Ok(()),
+        false => Err(what()),
+    }
+}
+
+// === impl Witness ===
+
+impl Witness {
+    /// Judges what is about to be written down.
+    ///
+    /// # Errors
+    ///
+    /// The rule that it breaks.
+    pub(crate) fn judge(&mut self, fleet: &Fleet, outcome: &Outcome) -> Judged {
+        let (before, after) = (&fleet.record, &outcome.record);
+        self.flights
+            .retain(|name, _| fleet.nodes.contains_key(name));
+        for index in 0..fleet.policy.stages.len() {
+            let zones = fleet.nodes.iter().filter(|(_, node)| {
+                fleet.policy.selects(&node.object)
+                    && fleet.policy.stage_of(&node.object) == Some(index)
+            });
+            let scene = Scene {
+                fleet,
+                stage: &fleet.policy.stages[index],
+                index,
+                before,
+                after,
+                zones: zones.map(|(name, node)| (name.as_str(), node)).collect(),
+            };
+            scene.judge(self)?;
+        }
+        for name in after.zones.keys() {
+            must(fleet.nodes.contains_key(name), || {
+                format!("{name} has left, and is not forgotten")
+            })?;
+        }
+        Ok(())
+    }
+}
+
+// === impl Scene ===
+
+impl<'a> Scene<'a> {
+    fn judge(&self, witness: &mut Witness) -> Judged {
+        self.takes()?;
+        self.completes()?;
+        self.fails()?;
+        // Who is ready has landed once that is seen.
+        for (name, node) in &self.zones {
+            let flight = witness.flights.get(*name);
+            if flight.is_some_and(|flight| self.is_ready(node, flight.target)) {
+                witness.flights.remove(*name);
+            }
+        }
+        let mut in_flight = self.in_flight(witness);
+        for (name, node) in &self.zones {
+            let (before, after) = (self.before.zones.get(*name), self.after.zones.get(*name));
+            if before != after {
+                self.moves(name, node, (before, after))
+                    .map_err(|broken| format!("{name}: {broken}"))?;
+                self.follow(name, (before, after), (witness, &mut in_flight))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn paused(&self) -> bool {
+        self.fleet.policy.paused || self.stage.paused
+    }
+
+    fn taken(&self, record: &Record) -> Option<u64> {
+        let progress = record.stages.get(&self.stage.name)?;
+        progress.taken.map(|mark| mark.release)
+    }
+
+    fn completed(&self, record: &Record) -> Option<u64> {
+        let progress = record.stages.get(&self.stage.name)?;
+        progress.completed.map(|mark| mark.release)
+    }
+
+    fn release(&self, number: u64) -> Option<&'a Release> {
+        let mut releases = self.fleet.releases.iter();
+        releases.find(|release| release.number == number)
+    }
+
+    fn target(&self, release: u64, node: &Node) -> Option<Target> {
+        let class = self.release(release)?.class(&node.object);
+        Some(Target { release, class })
+    }
+
+    /// How long it is that something is so.
+    fn is_past(&self, since: Timestamp, length: Duration) -> bool {
+        since.plus(length).is_some_and(|end| end <= self.fleet.now)
+    }
+
+    fn is_ready(&self, node: &Node, target: Target) -> bool {
+        self.ready_since(node, target).is_some()
+    }
+
+    /// Since when the hub knows that a zone is ready at exactly something.
+    fn ready_since(&self, node: &Node, target: Target) -> Option<Timestamp> {
+        let (at, health) = node.said.filter(|_| node.is_connected())?;
+        match health {
+            _ if at != target => None,
+            Health::Ready(since) => Some(since),
+            Health::NoEvidence if self.stage.no_evidence == NoEvidence::Proceed => {
+                Some(self.fleet.now)
+            }
+            Health::NoEvidence | Health::Rejected | Health::Waiting | Health::Failed => None,
+        }
+    }
+
+    /// Whether a zone failed at something that it was let into then, as far as the hub knows.
+    fn has_failed(&self, node: &Node, target: Target, since: Timestamp) -> bool {
+        let Link::Connected { since: connected } = node.link else {
+            return false;
+        };
+        match node.said.filter(|(at, _)| *at == target) {
+            Some((_, Health::Failed | Health::Rejected)) => true,
+            Some((_, Health::Ready(_) | Health::NoEvidence)) => false,
+            Some((_, Health::Waiting)) | None => {
+                self.is_past(connected.max(since), self.stage.deadline)
+            }
+        }
+    }
+
+    fn takes(&self) -> Judged {
+        let (before, after) = (self.taken(self.before), self.taken(self.after));
+        let Some(number) = after.filter(|_| before != after) else {
+            return must(before == after, || {
+                "a release is not taken any more".to_owned()
+            });
+        };
+        let name = &self.stage.name;
+        must(!self.paused(), || {
+            format!("{name} is paused and takes {number}")
+        })?;
+        must(Some(number) > before, || {
+            format!("{name} goes back to {number}")
+        })?;
+        let offered = match self.index {
+            0 => self.fleet.releases.last().map(|release| release.number),
+            index => {
+                let stage = &self.fleet.policy.stages[index - 1].name;
+                let progress = self.after.stages.get(stage);
+                progress.and_then(|progress| Some(progress.completed?.release))
+            }
+        };
+        must(offered == Some(number), || {
+            format!("{name} takes {number} where {offered:?} is offered")
+        })?;
+        self.approved(number)?;
+        let progress = self.before.stages.get(name).copied().unwrap_or_default();
+        let done = [progress.completed, progress.failed].into_iter().flatten();
+        let done = done.map(|mark| mark.release).max();
+        let queued = self.fleet.policy.on_newer == OnNewer::Queue && before.is_some();
+        must(!queued || done == before, || {
+            format!("{name} takes {number} before it is done with {before:?}")
+        })
+    }
+
+    fn approved(&self, number: u64) -> Judged {
+        let Some(release) = self.release(number) else {
+            return Err(format!("there is no release {number}"));
+        };
+        let by = |stage: Option<&str>| {
+            let all = self.fleet.approvals.iter();
+            let all = all.filter(|one| one.release == number && one.stage.as_deref() == stage);
+            all.map(|one| &one.by).collect::<Vec<_>>()
+        };
+        let agreed = by(Some(&self.stage.name));
+        let enough = match self.stage.approval {
+            Approval::None => true,
+            Approval::Required => !agreed.is_empty(),
+            Approval::RequiredByOther => {
+                !release.authors.is_empty() && agreed.iter().any(|by| !release.authors.contains(by))
+            }
+        };
+        must(enough, || {
+            format!("nobody agreed that {number} goes to {}", self.stage.name)
+        })?;
+        let (removes, of) = release.removes;
+        let few = removes <= self.fleet.policy.may_remove(of);
+        must(few || !by(None).is_empty(), || {
+            format!("{number} takes away too much")
+        })
+    }
+
+    fn completes(&self) -> Judged {
+        let (before, after) = (self.completed(self.before), self.completed(self.after));
+        let Some(number) = after.filter(|_| before != after) else {
+            return Ok(());
+        };
+        let name = &self.stage.name;
+        must(!self.paused(), || {
+            format!("{name} is paused and completes {number}")
+        })?;
+        must(self.taken(self.after) == after, || {
+            format!("{name} completes {number} unseen")
+        })?;
+        let mut proven = 0;
+        let mut failed = 0;
+        for (zone, node) in &self.zones {
+            let admitted = self.before.zones.get(*zone);
+            let target = self.target(number, node);
+            let there =
+                admitted.filter(|one| Some(one.target) == target && one.phase != Phase::Deferred);
+            if admitted.is_some_and(|one| one.target.release > number) {
+                continue;
+            }
+            match (node.link, there) {
+                (Link::Lost { since }, _) => {
+                    must(self.is_past(since, self.stage.deadline), || {
+                        format!("{name} completes {number} while {zone} is away")
+                    })?
+                }
+                (Link::Connected { .. }, Some(one)) if self.is_ready(node, one.target) => {
+                    self.soaked(zone, node, *one)?;
+                    proven += 1;
+                }
+                (Link::Connected { .. }, Some(one)) => {
+                    let fails = self.has_failed(node, one.target, one.at);
+                    must(fails, || {
+                        format!("{name} completes {number} without {zone}")
+                    })?;
+                    failed += 1;
+                }
+                (Link::Connected { .. }, None) => must(node.hold == Hold::Held, || {
+                    format!("{name} completes {number} and {zone} does not have it")
+                })?,
+            }
+        }
+        let may = self.stage.max_failures.of(self.zones.len());
+        let forgiven = self.fleet.resumed >= Some(number);
+        must(failed <= may || forgiven, || {
+            format!("{name} completes {number} although {failed} failed")
+        })?;
+        must(
+            proven > 0 || self.stage.no_evidence == NoEvidence::Proceed,
+            || format!("{name} completes {number}, and nothing shows that it works"),
+        )
+    }
+
+    fn soaked(&self, zone: &str, node: &Node, one: Admitted) -> Judged {
+        let since = match (node.said, one.phase) {
+            (Some((_, Health::Ready(since))), _) => since,
+            // Nobody has looked before now.
+            (_, Phase::Admitted) => self.fleet.now,
+            (_, Phase::Arrived | Phase::Started | Phase::Deferred) => one.at,
+        };
+        must(self.is_past(since, self.stage.soak), || {
+            format!("{} has not soaked in {zone}", self.stage.name)
+        })
+    }
+
+    fn fails(&self) -> Judged {
+        let failed = |record: &Record| record.stages.get(&self.stage.name)?.failed;
+        let (before, after) = (failed(self.before), failed(self.after));
+        let Some(mark) = after.filter(|_| before != after) else {
+            return must(before == after, || "a failure is forgotten".to_owned());
+        };
+        let name = &self.stage.name;
+        must(!self.paused(), || {
+            format!("{name} is paused and fails {}", mark.release)
+        })?;
+        must(self.completed(self.before) < Some(mark.release), || {
+            format!("{name} fails {}, which it has completed", mark.release)
+        })?;
+        let failed = self.zones.iter().filter(|(zone, node)| {
+            let target = self.target(mark.release, node);
+            let one = self.before.zones.get(*zone);
+            one.is_some_and(|one| {
+                Some(one.target) == target && self.has_failed(node, one.target, one.at)
+            })
+        });
+        let (failed, may) = (failed.count(), self.stage.max_failures.of(self.zones.len()));
+        must(failed > may, || {
+            format!("{name} fails although only {failed} did, and {may} may")
+        })
+    }
+
+    /// Judges what becomes of a zone.
+    fn moves(
+        &self,
+        name: &str,
+        node: &Node,
+        (before, after): (Option<&Admitted>, Option<&Admitted>),
+    ) -> Judged {
+        let Some(after) = after else {
+            return Err("it is forgotten".to_owned());
+        };
+        let target = self.target(after.target.release, node);
+        let same = before.filter(|before| before.target == after.target);
+        let was = same.map(|one| one.phase);
+        if was == Some(after.phase) && after.phase != Phase::Admitted {
+            // When all that stand alike began to.
+            return must(Some(after.at) >= before.map(|one| one.at), || {
+                "it is younger".to_owned()
+            });
+        }
+        if after.phase == Phase::Arrived && was == Some(Phase::Admitted) {
+            let ready = self.is_ready(node, after.target);
+            return must(ready, || {
+                format!("it has arrived at {} and is not ready", after.target)
+            });
+        }
+        must(!self.paused(), || {
+            format!("it is paused and moves from {before:?} to {after:?}")
+        })?;
+        must(
+            before.is_none_or(|one| one.target.release <= after.target.release),
+            || format!("it goes back from {before:?} to {after:?}"),
+        )?;
+        let link = node.link;
+        match (after.phase, was) {
+            (Phase::Admitted, Some(Phase::Arrived)) => {
+                let ready = self.is_ready(node, after.target);
+                must(!ready, || "it is ready and begins again".to_owned())
+            }
+            (Phase::Deferred, Some(Phase::Admitted)) => {
+                let late = matches!(link, Link::Lost { since } if self.is_past(since, self.stage.deadline));
+                must(late, || "it loses its place too soon".to_owned())
+            }
+            (Phase::Admitted, _) => {
+                must(node.is_connected(), || "it is away and let in".to_owned())?;
+                must(node.hold == Hold::Free, || {
+                    "it is held and let in".to_owned()
+                })?;
+                must(Some(after.target) == target, || {
+                    "it gets what is another's".to_owned()
+                })?;
+                must(self.taken(self.after) == Some(after.target.release), || {
+                    format!("it gets {} which its stage has not taken", after.target)
+                })
+            }
+            (Phase::Started, None) if before.is_none() => {
+                let completed = self.completed(self.before);
+                must(Some(after.target) == target, || {
+                    "it begins with another's".to_owned()
+                })?;
+                must(completed == Some(after.target.release), || {
+                    format!("{name} begins with {} and not {completed:?}", after.target)
+                })
+            }
+            (Phase::Started | Phase::Arrived | Phase::Deferred, _) => {
+                Err(format!("it goes from {before:?} to {after:?}"))
+            }
+        }
+    }
+
+    /// Those of the stage that are in flight, but for what failed and is set aside, and for what
+    /// has a later release than the stage.
+    fn in_flight(&self, witness: &Witness) -> InFlight {
+        let mut in_flight = InFlight::default();
+        let taken = self.taken(self.after);
+        for (name, node) in &self.zones {
+            if let Some(flight) = witness.flights.get(*name)
+                && Some(flight.target.release) <= taken
+                && !self.has_failed(node, flight.target, flight.since)
+            {
+                let _ = in_flight.admit(name, usize::MAX);
+            }
+        }
+        in_flight
+    }
+
+    /// Follows who is let in, and that no more are than may be.
+    fn follow(
+        &self,
+        name: &str,
+        (before, after): (Option<&Admitted>, Option<&Admitted>),
+        (witness, in_flight): (&mut Witness, &mut InFlight),
+    ) -> Judged {
+        let Some(after) = after else {
+            return Ok(());
+        };
+        if after.phase != Phase::Admitted {
+            witness.flights.remove(name);
+            return Ok(());
+        }
+        let flight = Flight {
+            target: after.target,
+            since: after.at,
+        };
+        witness.flights.insert(name.to_owned(), flight);
+        let relapses = before
+            .is_some_and(|before| before.target == after.target && before.phase == Phase::Arrived);
+        let bound = self.bound().filter(|_| !relapses);
+        let most = bound.map_or(usize::MAX, |bound| bound.most(self.proven()));
+        let admitted = in_flight.admit(name, most);
+        admitted.map_err(|exceeded| format!("{}: {exceeded}", self.stage.name))
+    }
+
+    /// How many are ready at what the stage has taken.
+    fn proven(&self) -> usize {
+        let proven = self.zones.iter().filter(|(name, node)| {
+            let taken = self.taken(self.after);
+            let target = taken.and_then(|taken| self.target(taken, node));
+            let one = self.before.zones.get(*name);
+            one.is_some_and(|one| {
+                one.phase != Phase::Deferred
+                    && Some(one.target) == target
+                    && self.is_ready(node, one.target)
+            })
+        });
+        proven.count()
+    }
+
+    fn bound(&self) -> Option<Bound> {
+        let gates = self.fleet.spec["stages"][self.index]["propagateWhen"].as_array()?;
+        gates.iter().find_map(|gate| Bound::read(gate.as_str()?))
+    }
+}
+
+// === impl Bound ===
+
+impl Bound {
+    fn read(gate: &str) -> Option<Self> {
+        let (function, rest) = gate.split_once("(zone, zones")?;
+        let number = rest.strip_suffix(')')?.trim_start_matches(", ");
+        match function {
+            "linearlyReady" => Some(Self::Linear(number.parse().ok()?)),
+            "exponentiallyReady" if number.is_empty() => Some(Self::Exponential(2)),
+            "exponentiallyReady" => Some(Self::Exponential(number.parse().ok()?)),
+            _ => None,
+        }
+    }
+
+    fn most(self, proven: usize) -> usize {
+        match self {
+            Self::Linear(most) => most,
+            Self::Exponential(factor) => proven.max(1) * (factor - 1),
+        }
+    }
+}

@@ -1,0 +1,4 @@
+//! Scenarios, and what holds whatever happens.
+
+mod properties;
+mod scenarios;
