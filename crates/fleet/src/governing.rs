@@ -133,21 +133,25 @@ impl Governing {
         };
         let mut policies = self.policies.values_mut();
         let governor = policies.find(|governor| governor.uid == release.policy);
-        let releases = match governor {
-            Some(governor) => {
-                governor.stale = true;
-                &mut governor.releases
-            }
-            None => self.orphans.entry(release.policy.clone()).or_default(),
-        };
-        match there {
-            true => {
+        if !there {
+            self.litter = true;
+        }
+        match governor {
+            Some(governor) if there => {
                 self.contents.claimed(release.manifest.values());
-                releases.insert(release.number, Arc::new(release));
+                governor.stale = true;
+                governor.releases.insert(release.number, Arc::new(release));
             }
-            false => {
-                releases.remove(&release.number);
-                self.litter = true;
+            Some(governor) => governor.forget_release(release.number),
+            None => {
+                let releases = self.orphans.entry(release.policy.clone()).or_default();
+                match there {
+                    true => {
+                        self.contents.claimed(release.manifest.values());
+                        releases.insert(release.number, Arc::new(release));
+                    }
+                    false => drop(releases.remove(&release.number)),
+                }
             }
         }
         self.orphans.retain(|_, releases| !releases.is_empty());

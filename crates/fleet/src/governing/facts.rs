@@ -27,6 +27,11 @@ pub(crate) struct Reports {
     said: BTreeMap<ZoneName, u64>,
 }
 
+/// What zones in a slot should have; nothing while that is being put together. Found once for all
+/// zones that are looked at together.
+#[derive(Default)]
+struct Contents<'a>(BTreeMap<Slot, Option<Vec<(&'a Id, Version)>>>);
+
 struct Known {
     /// What it was found by.
     by: By,
@@ -73,6 +78,7 @@ impl Fleet {
         let selected = selected.filter(|(_, object)| governor.selects(object));
         let now = Timestamp::from_system(inner.clock.now());
         let mut again: Option<Timestamp> = None;
+        let mut contents = Contents::default();
         let zones = selected.map(|(zone, object)| {
             let session = self.session_of(zone);
             let link = self.link(session.as_deref());
@@ -87,7 +93,8 @@ impl Fleet {
                 released_at,
                 report: admitted.map(|one| {
                     let of = (zone, session.as_deref());
-                    let known = self.report(&mut reports, governor, of, (*one, now));
+                    let known =
+                        self.report(&mut reports, (governor, &mut contents), of, (*one, now));
                     let (report, later) = known.told(now);
                     again = again.into_iter().chain(later).min();
                     report
@@ -128,10 +135,10 @@ impl Fleet {
     }
 
     /// How a zone fares with what it was admitted to.
-    fn report<'a>(
+    fn report<'a, 'g>(
         &self,
         reports: &'a mut Reports,
-        governor: &Governor,
+        (governor, contents): (&'g Governor, &mut Contents<'g>),
         (zone, session): (&ZoneName, Option<&Session>),
         (admitted, now): (Admitted, Timestamp),
     ) -> &'a Known {
@@ -149,7 +156,7 @@ impl Fleet {
         }
         let before = before.and_then(|known| known.failing);
         let state = match session {
-            Some(session) => self.fares(governor, zone, session, admitted),
+            Some(session) => self.fares((governor, contents), zone, session, admitted),
             None => Fared::Delivering("it has not connected yet".to_owned()),
         };
         let report = ReportFacts {
@@ -165,9 +172,9 @@ impl Fleet {
         kept.into_mut()
     }
 
-    fn fares(
+    fn fares<'g>(
         &self,
-        governor: &Governor,
+        (governor, contents): (&'g Governor, &mut Contents<'g>),
         zone: &ZoneName,
         session: &Session,
         admitted: Admitted,
@@ -179,20 +186,20 @@ impl Fleet {
         let Some(release) = governor.releases.get(&slot.release) else {
             return Fared::Delivering(format!("release {} is not there", slot.release));
         };
-        let wanted: Option<Vec<(&Id, Version)>> = {
+        let wanted = contents.0.entry(slot).or_insert_with(|| {
             let catalog = self.inner().catalog.read();
             let ids = release.manifest.keys().filter(|id| governor.has(id));
             ids.map(|id| Some((id, version_in(&catalog, id, slot)?)))
                 .collect()
-        };
+        });
         let Some(wanted) = wanted else {
             return Fared::Delivering("its content is being put together".to_owned());
         };
-        if let Some(undelivered) = undelivered(governor, session, &wanted) {
+        if let Some(undelivered) = undelivered(governor, session, wanted) {
             return undelivered;
         }
         let readiness = &self.inner().readiness;
-        readiness.with(zone, |readiness| verdict(readiness, &wanted, admitted.at))
+        readiness.with(zone, |readiness| verdict(readiness, wanted, admitted.at))
     }
 }
 

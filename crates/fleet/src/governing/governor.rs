@@ -1,11 +1,12 @@
 //! One policy: what it governs at the hub, what it released, and what was decided.
 
+use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use deltaplane_api::selector::LabelSelector;
 use deltaplane_border::{Place, Placement, PolicyId, Slot};
-use deltaplane_propagation::stages::{Object, Phase, PolicySpec, Record, Targets};
+use deltaplane_propagation::stages::{HeadFacts, Object, Phase, PolicySpec, Record, Targets};
 use deltaplane_sync::{Crossing, Smuggled, SyncKind, Version, ZoneName};
 use serde_json::{Map, Value};
 
@@ -21,6 +22,8 @@ pub(crate) struct Governor {
     zones: LabelSelector,
     /// What it governs now.
     pub(crate) head: BTreeMap<Id, HeadObject>,
+    /// What is to be said of it, until it or the overrides change.
+    pub(super) facts: OnceCell<HeadFacts>,
     /// When that changed last.
     pub(crate) changed: u64,
     pub(crate) releases: BTreeMap<u64, Arc<Released>>,
@@ -73,6 +76,7 @@ impl Governor {
             targets: Vec::new(),
             zones: LabelSelector::default(),
             head: BTreeMap::new(),
+            facts: OnceCell::new(),
             changed: 0,
             releases: BTreeMap::new(),
             record: Record::default(),
@@ -114,6 +118,7 @@ impl Governor {
         if !spec {
             return false;
         }
+        self.facts.take();
         let spec: Result<PolicySpec, _> = serde_json::from_value(self.object["spec"].clone());
         let targets = spec.map(|spec| Targets::of(&spec.targets));
         // What cannot be read lets nothing go that was governed.
@@ -156,6 +161,7 @@ impl Governor {
             .is_some_and(|known| known.version == head.version);
         if !same {
             self.changed = at;
+            self.facts.take();
         }
         self.elsewhere.remove(&id);
         self.touched.insert(id.clone());
@@ -166,18 +172,32 @@ impl Governor {
     pub(super) fn let_go(&mut self, id: &Id, at: u64) {
         if self.head.remove(id).is_some() {
             self.changed = at;
+            self.facts.take();
         }
-        self.elsewhere.insert(id.clone());
-        self.elsewhere.retain(|id| {
-            let mut releases = self.releases.values();
-            releases.any(|release| release.manifest.contains_key(id))
-        });
+        if self.is_released(id) {
+            self.elsewhere.insert(id.clone());
+        }
+    }
+
+    /// A release is gone.
+    pub(super) fn forget_release(&mut self, number: u64) {
+        self.stale = true;
+        self.releases.remove(&number);
+        let mut elsewhere = std::mem::take(&mut self.elsewhere);
+        elsewhere.retain(|id| self.is_released(id));
+        self.elsewhere = elsewhere;
+    }
+
+    fn is_released(&self, id: &Id) -> bool {
+        let mut releases = self.releases.values();
+        releases.any(|release| release.manifest.contains_key(id))
     }
 
     pub(super) fn deleted(&mut self, id: &Id, at: u64) {
         let was = self.head.remove(id).is_some();
         if was {
             self.changed = at;
+            self.facts.take();
         }
         if self.elsewhere.remove(id) || was {
             self.touched.insert(id.clone());
@@ -189,6 +209,7 @@ impl Governor {
         self.head.retain(|(of, _), _| of != kind);
         if self.head.len() != before {
             self.changed = at;
+            self.facts.take();
         }
         let released = self.releases.values().flat_map(|one| one.manifest.keys());
         let of_kind = released.filter(|(of, _)| of == kind);

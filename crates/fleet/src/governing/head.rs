@@ -39,12 +39,15 @@ impl Governor {
     }
 
     pub(super) fn head_facts(&self) -> HeadFacts {
-        let overrides = self.overrides();
-        HeadFacts {
-            digest: release::digest(&self.manifest(), &overrides),
-            objects: self.head.len(),
-            problems: self.problems(&overrides),
-        }
+        let facts = self.facts.get_or_init(|| {
+            let overrides = self.overrides();
+            HeadFacts {
+                digest: release::digest(&self.manifest(), &overrides),
+                objects: self.head.len(),
+                problems: self.problems(&overrides),
+            }
+        });
+        facts.clone()
     }
 
     pub(super) fn content_facts(&self) -> BTreeMap<u64, ContentFacts> {
