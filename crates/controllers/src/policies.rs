@@ -62,6 +62,8 @@ const GROUP: &str = "fleet.deltaplane.io";
 const VERSION: &str = "v1alpha1";
 /// What could not be written is tried again after so long.
 const AGAIN: Duration = Duration::from_secs(1);
+/// More is waited for as long as deciding took the last time, and no longer than this.
+const GATHER: Duration = Duration::from_millis(50);
 
 /// Keeps all policies moving, until told to stop.
 pub async fn run(context: Context, fleet: Arc<dyn Fleet>, stop: Stop) {
@@ -71,10 +73,12 @@ pub async fn run(context: Context, fleet: Arc<dyn Fleet>, stop: Stop) {
         written: BTreeMap::new(),
     };
     let mut stirred = mover.fleet.stirred();
+    let clock = mover.context.pace.clock.clone();
     loop {
         stirred.borrow_and_update();
+        let began = clock.elapsed();
         let next = mover.pass().await;
-        let clock = mover.context.pace.clock.clone();
+        let took = clock.elapsed().saturating_sub(began);
         tokio::select! {
             () = stop.wait() => return,
             changed = stirred.changed() => if changed.is_err() {
@@ -83,6 +87,9 @@ pub async fn run(context: Context, fleet: Arc<dyn Fleet>, stop: Stop) {
             },
             () = clock.sleep_until(next.unwrap_or(UNIX_EPOCH)), if next.is_some() => {}
         }
+        // What happens together is decided together: a pass looks at all zones, and each of them
+        // wakes us several times while a release moves.
+        stop.unless(clock.sleep(took.min(GATHER))).await;
     }
 }
 
