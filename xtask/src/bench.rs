@@ -1,6 +1,7 @@
 //! `cargo xtask bench api`: the hub and kube-apiserver with etcd under the same load, in one run.
 //! `cargo xtask bench expr`: expressions, beside cel-go.
 //! `cargo xtask bench instances`: instances of graphs, beside kro.
+//! `cargo xtask bench rollout`: a change that moves through a fleet in stages; nobody to compare with.
 //! `cargo xtask bench sync`: from a hub to its zones; nobody to compare with.
 //!
 //! Both servers are durable, both speak TLS and HTTP/1.1, both share this machine with the load. The
@@ -10,6 +11,7 @@ pub(crate) mod cpu;
 mod expr;
 mod instances;
 pub(crate) mod load;
+mod rollout;
 mod sync;
 pub(crate) mod target;
 mod workloads;
@@ -40,6 +42,8 @@ enum What {
     Expr(expr::Args),
     /// Instances of a graph beside kro, on real clusters; and what of graphs needs none.
     Instances(instances::Args),
+    /// What it costs to move a change through a large fleet in stages, and to rest.
+    Rollout(rollout::Args),
     /// How soon, and at what cost, what is written at a hub is in its zones.
     Sync(sync::Args),
 }
@@ -71,6 +75,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         What::Api(api) => runtime()?.block_on(measure(api)),
         What::Expr(args) => expr::run(args),
         What::Instances(args) => runtime()?.block_on(instances::run(args)),
+        What::Rollout(args) => runtime()?.block_on(rollout::run(args)),
         What::Sync(args) => runtime()?.block_on(sync::run(args)),
     }
 }

@@ -115,10 +115,7 @@ impl Hub {
     /// Kills it and starts it again on the same data; gives the time until it is ready.
     pub(crate) fn restart(&mut self, binary: &Path) -> Result<Duration> {
         self.kill()?;
-        let started = Instant::now();
-        self.spawn_again(binary)?;
-        self.await_ready()?;
-        Ok(started.elapsed())
+        self.start_again(binary)
     }
 
     /// Kills it, running or stopped.
@@ -138,6 +135,14 @@ impl Hub {
         let how = (self.listen, self.environment.as_slice());
         self.child = spawn(binary, self.dir.path(), how)?;
         Ok(())
+    }
+
+    /// Starts it again on the same data, after it has ended; gives the time until it is ready.
+    pub(crate) fn start_again(&mut self, binary: &Path) -> Result<Duration> {
+        let started = Instant::now();
+        self.spawn_again(binary)?;
+        self.await_ready()?;
+        Ok(started.elapsed())
     }
 
     /// Sends a signal.

@@ -22,6 +22,7 @@ mod peers;
 mod process;
 mod program;
 mod proxy;
+mod rollouts;
 mod scale;
 mod tidy;
 mod torture;
@@ -58,6 +59,8 @@ enum Verb {
     Fuzz(fuzz::Args),
     /// Run graphs in zones and in a real cluster, and see that they do what kro's would, and more.
     Graphs(graphs::Args),
+    /// Kill a hub while changes move through its fleet, and see that it keeps to its gates.
+    Rollouts(rollouts::Args),
     /// Measure a hub with many zones, simulated over real connections.
     Scale(scale::Args),
     /// Kill, stop and restart a hub under load, and check that nothing it promised was broken.
@@ -77,6 +80,7 @@ fn main() -> anyhow::Result<()> {
         Verb::Conformance(args) => conformance::run(&args),
         Verb::Fuzz(args) => fuzz::run(&args),
         Verb::Graphs(args) => graphs::run(&args),
+        Verb::Rollouts(args) => rollouts::run(&args),
         Verb::Scale(args) => scale::run(&args),
         Verb::Torture(args) => torture::run(&args),
         Verb::ZoneOnKubernetes(args) => zone_on_kubernetes::run(&args),

@@ -17,7 +17,7 @@ mod link;
 mod log;
 mod nemesis;
 mod object;
-mod random;
+pub(crate) mod random;
 mod revisions;
 mod trial;
 mod verdict;

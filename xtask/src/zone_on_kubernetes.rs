@@ -4,6 +4,7 @@
 //! The agent has the rights of `deltaplane zone manifest` and no others.
 
 mod refusals;
+mod rollout;
 mod stage;
 
 use std::path::PathBuf;
@@ -32,7 +33,7 @@ const POLICIES: &str = "admissionregistration.k8s.io";
 type Step = (&'static str, fn(&mut Stage) -> Result<()>);
 
 /// In this order: each begins with what those before it left.
-const STEPS: [Step; 13] = [
+const STEPS: [Step; 17] = [
     ("the manifest gives the least rights", rights),
     ("the hub has something for its zone", author),
     (
@@ -64,6 +65,16 @@ const STEPS: [Step; 13] = [
     ),
     ("a name is free when its last object is gone", going),
     ("rights that are missing concern nothing else", lacking),
+    (
+        "a change does not reach the cluster before its stage",
+        rollout::waits,
+    ),
+    ("it does when the stage before is done", rollout::follows),
+    (
+        "an object that is the cluster's own is refused there, and there alone",
+        rollout::foreign,
+    ),
+    ("an older release comes back", rollout::back),
 ];
 
 /// `cargo xtask zone-on-kubernetes`

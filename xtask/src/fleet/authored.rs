@@ -40,6 +40,46 @@ fn synced_kinds() -> Resource {
     Resource::cluster(GROUP, VERSION, "syncedkinds", "SyncedKind")
 }
 
+fn policies() -> Resource {
+    Resource::cluster(GROUP, VERSION, "propagationpolicies", "PropagationPolicy")
+}
+
+/// Lets a policy govern the objects with these numbers.
+pub(crate) async fn govern(
+    hub: &Client,
+    policy: &str,
+    numbers: std::ops::Range<usize>,
+    stages: &Value,
+) -> Result<()> {
+    let names: Vec<String> = numbers
+        .map(|number| format!("{NAMESPACE}/{}", title(number)))
+        .collect();
+    let object = json!({
+        "apiVersion": format!("{GROUP}/{VERSION}"), "kind": "PropagationPolicy",
+        "metadata": {"name": policy},
+        "spec": {
+            "targets": [{"group": "", "kind": "ConfigMap", "names": names}],
+            "stages": stages,
+        },
+    });
+    create(hub, &policies().collection_path(None), &object).await
+}
+
+/// A policy as it is now.
+pub(crate) async fn policy(hub: &Client, policy: &str) -> Result<Value> {
+    let path = policies().object_path(&ObjectKey::cluster(policy));
+    request::get(hub, &path)
+        .await
+        .context("asking for a policy")
+}
+
+/// Whether all of a release is everywhere, as a policy says.
+pub(crate) fn is_propagated(policy: &Value) -> bool {
+    let conditions = policy["status"]["conditions"].as_array();
+    let mut conditions = conditions.into_iter().flatten();
+    conditions.any(|one| one["type"] == "Propagated" && one["status"] == "True")
+}
+
 /// ConfigMaps go to all zones from now on.
 pub(crate) async fn prepare(hub: &Client) -> Result<()> {
     let kind = json!({
@@ -82,16 +122,45 @@ pub(crate) async fn change(hub: &Client, number: usize, turn: usize) -> Result<(
     Ok(())
 }
 
+/// Which turn a body of an object is of.
+pub(crate) fn turn(body: &[u8]) -> Option<usize> {
+    let object: Value = serde_json::from_slice(body).ok()?;
+    object["data"]["text"].as_str()?.parse().ok()
+}
+
+/// Which turn an object is of at the hub.
+pub(crate) async fn turn_of(hub: &Client, number: usize) -> Result<usize> {
+    let path = format!(
+        "/api/v1/namespaces/{NAMESPACE}/configmaps/{}",
+        title(number)
+    );
+    let object: Value = request::get(hub, &path)
+        .await
+        .context("asking for an object")?;
+    let turn = object["data"]["text"]
+        .as_str()
+        .and_then(|text| text.parse().ok());
+    turn.context("an object without a turn")
+}
+
 fn text(turn: usize) -> String {
     format!("{turn:0BYTES$}")
 }
 
 /// Makes a zone; gives the join string.
 pub(crate) async fn make_zone(hub: &Client, zone: &str) -> Result<String> {
-    let object = json!({
+    make_zone_with(hub, zone, &Value::Null).await
+}
+
+/// Makes a zone with labels, if there are any; gives the join string.
+pub(crate) async fn make_zone_with(hub: &Client, zone: &str, labels: &Value) -> Result<String> {
+    let mut object = json!({
         "apiVersion": format!("{GROUP}/{VERSION}"), "kind": "Zone",
         "metadata": {"name": zone}, "spec": {},
     });
+    if !labels.is_null() {
+        object["metadata"]["labels"] = labels.clone();
+    }
     create(hub, &zones().collection_path(None), &object).await?;
     let path = zones().object_path(&ObjectKey::cluster(zone));
     let answer: Value = request::create(hub, &format!("{path}/_token"), &json!({}))

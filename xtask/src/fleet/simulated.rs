@@ -16,17 +16,18 @@ use deltaplane_runtime::{Stop, TaskGroup};
 use deltaplane_sync::{
     DeletionBudget, Epoch, FEATURES, Ledger, PROTOCOLS, ProtocolError, Receiver, SyncKind,
 };
-use deltaplane_sync_grpc::proto::deltaplane::sync::v1::{Hello, ZoneReport};
+use deltaplane_sync_grpc::proto::deltaplane::sync::v1::{Hello, ReportSeen, ZoneReport};
 use deltaplane_sync_grpc::{
-    SESSION, decode_request, decode_response, encode_request, encode_response, receiving,
-    wants_versions,
+    SESSION, decode_asked, decode_request, decode_response, encode_fared, encode_request,
+    encode_response, receiving, wants_versions,
 };
 use deltaplane_zone::{Membership, REPORT, SyncClient};
 use futures::{StreamExt, stream};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 use tonic::Status;
 use tonic::metadata::MetadataValue;
 
+use super::faring::telling;
 use super::versions::{Memory, Versions};
 
 /// One zone.
@@ -180,6 +181,7 @@ impl Simulated {
         ended(stop)
     }
 
+    /// Says that it is there, and how that fares which the hub asks for.
     async fn report(&self, mut client: SyncClient, session: u64) -> Result<()> {
         let clock = self.pace.clock.clone();
         let reports = stream::unfold(Duration::ZERO, move |pause| {
@@ -189,9 +191,21 @@ impl Simulated {
                 Some((ZoneReport::default(), REPORT))
             }
         });
+        let (ask, asked) = watch::channel(None);
+        let fared = telling(&self.versions, asked, &self.pace.clock);
+        let fared = fared.map(|fared| ZoneReport {
+            at: fared.at / 1000,
+            fared: Some(encode_fared(&fared)),
+            ..ZoneReport::default()
+        });
+        let reports = stream::select(reports, fared);
         let answer = client.report(with_session(reports, session)).await?;
         let mut seen = answer.into_inner();
-        while seen.message().await?.is_some() {}
+        while let Some(ReportSeen { asked, .. }) = seen.message().await? {
+            if let Some(asked) = asked {
+                ask.send_replace(Some(decode_asked(asked)));
+            }
+        }
         Err(anyhow!("the hub ended the connection"))
     }
 }

@@ -8,10 +8,16 @@ use std::time::Instant;
 use deltaplane_border::Target;
 use deltaplane_fleet::kinds::SyncedKind;
 use deltaplane_fleet::synced_kinds;
-use deltaplane_sync::{Item, Known, ObjectName, Outcome, Position, SyncKind, Version};
+use deltaplane_runtime::Clock;
+use deltaplane_sync::{
+    FareState, Item, KindFared, Known, ObjectName, Outcome, Position, SyncKind, Version,
+};
 use futures::FutureExt;
 use futures::future::{BoxFuture, ready};
 use tokio::sync::{mpsc, watch};
+
+use super::faring::{Manner, milliseconds};
+use super::witness::Witness;
 
 /// What came to all zones together.
 #[derive(Default)]
@@ -26,16 +32,36 @@ pub(crate) struct Arrivals {
 pub(crate) struct Memory {
     first: BTreeMap<SyncKind, Arc<BTreeMap<ObjectName, Version>>>,
     /// Nothing where an object was taken away.
-    since: BTreeMap<(SyncKind, ObjectName), Option<Version>>,
+    since: BTreeMap<(SyncKind, ObjectName), Option<Held>>,
     kinds: BTreeMap<ObjectName, SyncKind>,
     sources: BTreeMap<SyncKind, BTreeMap<Arc<str>, Position>>,
     /// From where each kind can be resumed.
     pub(super) resume: BTreeMap<SyncKind, (Position, BTreeSet<ObjectName>)>,
 }
 
+/// An object that a zone has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Held {
+    pub(super) version: Version,
+    /// In milliseconds since 1970; long ago if that was before the zone was there.
+    pub(super) came: u64,
+}
+
+/// What a zone is like, and who looks at it.
+#[derive(Clone, Default)]
+pub(super) struct Character {
+    pub(super) name: String,
+    pub(super) manner: Manner,
+    pub(super) witness: Option<Arc<Witness>>,
+}
+
 /// Takes what comes to a zone.
 pub(super) struct Versions {
     memory: Mutex<Memory>,
+    character: Character,
+    clock: Clock,
+    /// Counts what came and went.
+    news: watch::Sender<u64>,
     /// The kinds that come, as the hub says.
     kinds: watch::Sender<BTreeSet<SyncKind>>,
     arrivals: Arc<Arrivals>,
@@ -79,19 +105,25 @@ impl Arrivals {
 impl Memory {
     fn version(&self, kind: &SyncKind, name: &ObjectName) -> Option<Version> {
         match self.since.get(&(kind.clone(), name.clone())) {
-            Some(version) => *version,
+            Some(held) => held.map(|held| held.version),
             None => self.first.get(kind)?.get(name).copied(),
         }
     }
 
     fn versions(&self, kind: &SyncKind) -> BTreeMap<ObjectName, Version> {
-        let first = self.first.get(kind);
-        let mut held: BTreeMap<ObjectName, Version> =
-            first.map_or_else(BTreeMap::new, |first| BTreeMap::clone(first));
-        for ((of, name), version) in &self.since {
-            match version {
+        let held = self.held(kind).into_iter();
+        held.map(|(name, held)| (name, held.version)).collect()
+    }
+
+    fn held(&self, kind: &SyncKind) -> BTreeMap<ObjectName, Held> {
+        let first = self.first.get(kind).into_iter().flat_map(|all| all.iter());
+        let long_ago = |version: Version| Held { version, came: 0 };
+        let first = first.map(|(name, version)| (name.clone(), long_ago(*version)));
+        let mut held: BTreeMap<ObjectName, Held> = first.collect();
+        for ((of, name), since) in &self.since {
+            match since {
                 _ if of != kind => {}
-                Some(version) => drop(held.insert(name.clone(), *version)),
+                Some(since) => drop(held.insert(name.clone(), *since)),
                 None => drop(held.remove(name)),
             }
         }
@@ -137,10 +169,13 @@ impl Memory {
 // === impl Versions ===
 
 impl Versions {
-    pub(super) fn new(memory: Memory, arrivals: Arc<Arrivals>) -> Self {
+    pub(super) fn new(memory: Memory, arrivals: Arc<Arrivals>, character: Character) -> Self {
         let kinds = memory.kinds.values().cloned().collect();
         Self {
             memory: Mutex::new(memory),
+            character,
+            clock: Clock::system(),
+            news: watch::Sender::default(),
             kinds: watch::Sender::new(kinds),
             arrivals,
         }
@@ -158,12 +193,44 @@ impl Versions {
         lock(&self.memory)
     }
 
+    /// Counts what came and went.
+    pub(super) fn news(&self) -> watch::Receiver<u64> {
+        self.news.subscribe()
+    }
+
+    pub(super) fn manner(&self) -> Manner {
+        self.character.manner
+    }
+
+    pub(super) fn held(&self, kind: &SyncKind) -> BTreeMap<ObjectName, Held> {
+        self.memory().held(kind)
+    }
+
+    /// The zone is about to say this.
+    pub(super) fn witness(&self, said: &BTreeMap<SyncKind, KindFared>) {
+        let Some(witness) = &self.character.witness else {
+            return;
+        };
+        for (name, fares) in said.values().flat_map(|kind| &kind.objects) {
+            if let Some(fares) = fares
+                && fares.state == FareState::Ready
+                && let Some(version) = fares.version
+            {
+                witness.ready(&self.character.name, name, version);
+            }
+        }
+    }
+
     fn put(&self, kind: &SyncKind, name: &ObjectName, item: &Item, at: &Position) -> Outcome {
         let mut memory = self.memory();
         let sources = memory.sources.entry(kind.clone()).or_default();
         sources.insert(at.epoch.0.clone(), at.clone());
+        let held = Held {
+            version: item.version,
+            came: milliseconds(self.clock.now()),
+        };
         let key = (kind.clone(), name.clone());
-        memory.since.insert(key, Some(item.version));
+        memory.since.insert(key, Some(held));
         if *kind == synced_kinds() {
             let object = serde_json::from_slice(&item.body).map_err(|error| error.to_string())?;
             let synced = SyncedKind::of(&object).map_err(|error| error.to_string())?;
@@ -172,6 +239,11 @@ impl Versions {
             self.kinds.send_replace(kinds);
         }
         drop(memory);
+        // Before anybody is told.
+        if let Some(witness) = &self.character.witness {
+            witness.came(&self.character.name, name, item);
+        }
+        self.news.send_modify(|news| *news += 1);
         self.arrivals.note(name, item);
         Ok(())
     }
@@ -179,6 +251,7 @@ impl Versions {
     fn remove(&self, kind: &SyncKind, name: &ObjectName) -> Outcome {
         let key = (kind.clone(), name.clone());
         self.memory().since.insert(key, None);
+        self.news.send_modify(|news| *news += 1);
         Ok(())
     }
 }

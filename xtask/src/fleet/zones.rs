@@ -10,9 +10,12 @@ use deltaplane_runtime::{Clock, Tasks};
 use deltaplane_zone::{LinkConfig, Membership};
 use futures::stream::{self, StreamExt, TryStreamExt};
 use kube::Client;
+use serde_json::Value;
 
+use super::faring::Manner;
 use super::simulated::Simulated;
-use super::versions::{Arrivals, Memory, Versions};
+use super::versions::{Arrivals, Character, Memory, Versions};
+use super::witness::Witness;
 use super::{Spread, authored};
 
 /// Zones with credentials of their own, connected until this value goes.
@@ -21,6 +24,16 @@ pub(crate) struct Zones {
     zones: Vec<Arc<Simulated>>,
     arrivals: Arc<Arrivals>,
     connected: Arc<AtomicUsize>,
+}
+
+/// What zones are like, by their numbers.
+#[derive(Clone, Copy)]
+pub(crate) struct Fleet<'a> {
+    pub(crate) labels: &'a (dyn Fn(usize) -> Value + Sync),
+    pub(crate) manner: &'a (dyn Fn(usize) -> Manner + Sync),
+    pub(crate) witness: Option<&'a Arc<Witness>>,
+    /// What they have from the beginning.
+    pub(crate) memory: &'a Memory,
 }
 
 /// So many join at once.
@@ -40,12 +53,38 @@ impl Zones {
         directory: &Path,
         memory: &Memory,
     ) -> Result<Self> {
-        let joining = stream::iter(numbers).map(|number| join(hub, number, directory));
-        let members: Vec<Membership> = joining.buffer_unordered(AT_ONCE).try_collect().await?;
+        let fleet = Fleet {
+            labels: &|_| Value::Null,
+            manner: &|_| Manner::default(),
+            witness: None,
+            memory,
+        };
+        Self::start_as(hub, numbers, directory, fleet).await
+    }
+
+    /// The same, with zones as they are described.
+    pub(crate) async fn start_as(
+        hub: &Client,
+        numbers: std::ops::Range<usize>,
+        directory: &Path,
+        fleet: Fleet<'_>,
+    ) -> Result<Self> {
+        let joining = stream::iter(numbers).map(|number| async move {
+            let labels = (fleet.labels)(number);
+            let joined = join(hub, number, &labels, directory).await;
+            joined.map(|membership| (number, membership))
+        });
+        let joining = joining.buffer_unordered(AT_ONCE);
+        let members: Vec<(usize, Membership)> = joining.try_collect().await?;
         let (tasks, arrivals) = (Tasks::new(), Arc::<Arrivals>::default());
         let connected = Arc::<AtomicUsize>::default();
-        let zones = members.into_iter().map(|membership| {
-            let versions = Versions::new(memory.clone(), arrivals.clone());
+        let zones = members.into_iter().map(|(number, membership)| {
+            let character = Character {
+                name: authored::zone(number),
+                manner: (fleet.manner)(number),
+                witness: fleet.witness.cloned(),
+            };
+            let versions = Versions::new(fleet.memory.clone(), arrivals.clone(), character);
             let group = tasks.group("apply");
             let zone = Simulated::new(membership, versions, group, connected.clone());
             let zone = Arc::new(zone);
@@ -114,9 +153,9 @@ impl Zones {
     }
 }
 
-async fn join(hub: &Client, number: usize, directory: &Path) -> Result<Membership> {
+async fn join(hub: &Client, number: usize, labels: &Value, directory: &Path) -> Result<Membership> {
     let zone = authored::zone(number);
-    let join = authored::make_zone(hub, &zone).await?;
+    let join = authored::make_zone_with(hub, &zone, labels).await?;
     let join = join.parse()?;
     let directory = directory.join(&zone);
     let link = LinkConfig::default();

@@ -20,6 +20,8 @@ pub(super) const ZONE: &str = "eu-1";
 pub(super) struct Stage {
     // Dropped in this order: the agent first.
     pub(super) agent: Program,
+    /// A zone with an API of its own.
+    canary: Program,
     pub(super) cluster: Cluster,
     pub(super) hub: Hub,
     binary: PathBuf,
@@ -33,6 +35,7 @@ impl Stage {
         let dir = tempfile::tempdir().context("making a temporary directory")?;
         Ok(Self {
             agent: Program::new(binary, dir.path().join("zone.log")),
+            canary: Program::new(binary, dir.path().join("canary.log")),
             cluster: Cluster::start()?,
             hub: Hub::start(binary)?,
             binary: binary.to_owned(),
@@ -72,14 +75,33 @@ impl Stage {
 
     /// Starts the agent.
     pub(super) fn start_agent(&mut self, join: Option<&str>) -> Result<()> {
+        match join {
+            Some(join) => self.start_agent_with(&["--join", join]),
+            None => self.start_agent_with(&[]),
+        }
+    }
+
+    /// Starts the agent with more words.
+    pub(super) fn start_agent_with(&mut self, more: &[&str]) -> Result<()> {
         let word = |path: PathBuf| path.display().to_string();
         let mut words = vec!["zone".to_owned()];
         words.extend(["--kubeconfig".to_owned(), word(self.credential())]);
         words.extend(["--data-dir".to_owned(), word(self.dir.path().join("zone"))]);
-        if let Some(join) = join {
-            words.extend(["--join".to_owned(), join.to_owned()]);
-        }
+        words.extend(more.iter().map(|&word| word.to_owned()));
         self.agent.start(&words)
+    }
+
+    /// Starts a zone with an API of its own.
+    pub(super) fn start_canary(&mut self, more: &[&str]) -> Result<()> {
+        let data = self.dir.path().join("canary").display().to_string();
+        let mut words = vec!["zone".to_owned(), "--data-dir".to_owned(), data];
+        words.extend(more.iter().map(|&word| word.to_owned()));
+        self.canary.start(&words)
+    }
+
+    /// An administrator of that zone.
+    pub(super) fn canary(&self) -> Kubectl {
+        Kubectl::new(&self.dir.path().join("canary/kubeconfig"))
     }
 
     /// How it stands with the zone, as the hub sees it.
