@@ -73,6 +73,11 @@ impl Kubectl {
         self.run_with(words, &[], None)
     }
 
+    /// Runs it to its end; what it said, without what differs from run to run.
+    pub fn said(&self, words: &[&str]) -> Answer {
+        self.plain(self.run(words))
+    }
+
     /// Runs it to its end, with something to read.
     pub fn run_reading(&self, words: &[&str], stdin: &str) -> Answer {
         self.run_with(words, &[], Some(stdin))

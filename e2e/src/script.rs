@@ -89,7 +89,7 @@ fn input(line: &str) -> Option<&str> {
 }
 
 /// A step and its answer, as a script has them.
-pub(crate) fn render(step: &Step, answer: &Answer) -> String {
+pub fn render(step: &Step, answer: &Answer) -> String {
     let mut text = match step.output {
         Output::Shown => format!("$ {}\n", step.line),
         Output::LeftOut => format!("~ {}\n", step.line),

@@ -66,8 +66,9 @@ pub(crate) enum Command {
     Cel(Cel),
     /// Check, plan, draw and compare definitions of graphs, without a hub
     Graph(Graph),
-    /// How far instances are with a changed definition of their graph, and what holds them
-    Rollout(Rollout),
+    /// How far a change is, of a policy or of a graph, and what holds it; stop, resume, approve and
+    /// take it back
+    Rollout(Box<Rollout>),
     /// Print the version
     Version,
 }

@@ -7,6 +7,7 @@ mod cel;
 mod client;
 mod graph;
 mod greeting;
+mod hunks;
 mod manifest;
 mod rollout;
 mod said;

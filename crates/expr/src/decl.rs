@@ -6,11 +6,13 @@
 
 mod escape;
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use deltaplane_schema::{Additional, Kind, ListType, Node, Schema};
 
 use crate::types::Type;
+use crate::value::is;
 
 use escape::is_reserved;
 pub use escape::{escape, unescape};
@@ -108,6 +110,11 @@ pub struct Field {
     /// Its share of the smallest object, if it must be there.
     required: bool,
 }
+
+/// Where a field was found last: an expression reads the same one of the same type each time, and
+/// then it need not be searched. What it says decides nothing but how long it takes.
+#[derive(Debug, Default)]
+pub(crate) struct Hint(AtomicUsize);
 
 /// The largest request that the API accepts: the bound of what has no other.
 pub(crate) const MAX_REQUEST: u64 = 3 * 1024 * 1024;
@@ -325,6 +332,21 @@ impl ObjectType {
 
     /// The field that expressions call `name`.
     pub fn field(&self, name: &str) -> Option<&Field> {
+        self.fields().get(self.position(name)?)
+    }
+
+    /// The same, where it was found last time if it is there again.
+    pub(crate) fn hinted(&self, name: &str, hint: &Hint) -> Option<&Field> {
+        let last = self.fields().get(hint.0.load(Ordering::Relaxed));
+        if let Some(field) = last.filter(|field| is(&field.name, name)) {
+            return Some(field);
+        }
+        let found = self.position(name)?;
+        hint.0.store(found, Ordering::Relaxed);
+        self.fields().get(found)
+    }
+
+    fn position(&self, name: &str) -> Option<usize> {
         let fields = self.fields();
         let find = |name: &str| {
             fields
@@ -332,9 +354,7 @@ impl ObjectType {
                 .ok()
         };
         // Words that the language reserves can be written as they are after a dot.
-        let found =
-            find(name).or_else(|| is_reserved(name).then(|| find(&format!("__{name}__")))?)?;
-        fields.get(found)
+        find(name).or_else(|| is_reserved(name).then(|| find(&format!("__{name}__")))?)
     }
 
     /// Whether undeclared fields can be read, as `dyn`.

@@ -7,6 +7,7 @@ use deltaplane_schema::{Pattern, PatternBudget};
 
 use crate::check::Checked;
 use crate::cost::Cost;
+use crate::decl::Hint;
 use crate::env::{Env, Named, Overload, Run};
 use crate::eval::{Bindings, Machine};
 use crate::fault::Reason;
@@ -300,7 +301,10 @@ impl Lowering<'_> {
             let (kind, optional) = match ast.node(here) {
                 Node::Select {
                     field, optional, ..
-                } => (QualifierKind::Field(field.clone()), *optional),
+                } => (
+                    QualifierKind::Field(field.clone(), Hint::default()),
+                    *optional,
+                ),
                 Node::Has { field, .. } => {
                     if !self.env.options().presence_costs {
                         charge = charge.wrapping_sub(1);

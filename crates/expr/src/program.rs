@@ -7,6 +7,7 @@ use std::sync::Arc;
 use deltaplane_schema::Pattern;
 
 use crate::cost::Cost;
+use crate::decl::Hint;
 use crate::env::{Env, Fun, Overload, Run, Slot};
 use crate::host::HostFunction;
 use crate::span::Span;
@@ -86,7 +87,7 @@ pub(crate) struct Qualifier {
 
 #[derive(Debug)]
 pub(crate) enum QualifierKind {
-    Field(Arc<str>),
+    Field(Arc<str>, Hint),
     /// `has()`: always the last.
     Test(Arc<str>),
     Constant(Value<'static>),

@@ -19,8 +19,8 @@ use crate::types::Type;
 pub(crate) use compare::{compare, equal, same_keys};
 pub use lazy::LazyJson;
 pub use list::List;
-pub(crate) use map::key_text;
 pub use map::{Map, OwnedMap};
+pub(crate) use map::{is, key_text};
 
 /// How deep values may nest.
 pub(crate) const MAX_DEPTH: u16 = 256;

@@ -54,6 +54,20 @@ impl<'a> Board<'a> {
         }
     }
 
+    /// Has in the processor's cache what expressions read of these items. Of many items nothing is
+    /// there, and most of the time that one takes would be spent waiting for it.
+    pub(crate) fn fetch<'i>(&self, indices: impl Iterator<Item = &'i usize>) {
+        let all = self.frames.iter();
+        let mut selected = all.flat_map(|frame| &frame.expression.selected).peekable();
+        if selected.peek().is_none() {
+            return;
+        }
+        for index in indices {
+            let seen = &self.world.items.seen[*index];
+            selected.clone().for_each(|name| seen.fetch(name));
+        }
+    }
+
     /// What the gate says of an item: the first expression that is not true decides.
     pub(crate) fn judge(&mut self, index: usize) -> Verdict {
         let Self {

@@ -13,6 +13,10 @@ use crate::verdict::Verdict;
 use crate::work::{Limits, Work};
 use crate::world::{Other, Window, World, subjects};
 
+/// So many items are fetched together: what each waits for is not found by looking at another, so
+/// that the processor waits for all of them at once.
+const AHEAD: usize = 16;
+
 /// On which terms items are admitted. The same items on the same terms have the same answer.
 #[derive(Clone, Copy)]
 pub struct Terms<'a> {
@@ -118,7 +122,10 @@ fn decide(mut board: Board<'_>, candidates: &[usize], explained: usize) -> Answe
         next: None,
         unordered: Vec::new(),
     };
-    for &index in candidates {
+    for (at, &index) in candidates.iter().enumerate() {
+        if at.is_multiple_of(AHEAD) {
+            board.fetch(candidates[at..].iter().take(AHEAD));
+        }
         let mut verdict = board.judge(index);
         let expression = match &mut verdict {
             Verdict::Open => {

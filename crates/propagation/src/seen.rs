@@ -2,6 +2,7 @@
 //! is one flag of the item and two counts of the collection.
 
 use std::fmt;
+use std::hint::black_box;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -50,6 +51,17 @@ impl<'a> Seen<'a> {
             decl,
             now,
             admitted: AtomicBool::new(false),
+        }
+    }
+
+    /// Reads the beginning of a field of the object.
+    pub(crate) fn fetch(&self, field: &str) {
+        let Some(Json::Object(inner)) = self.object.get(field) else {
+            return;
+        };
+        if let Some((key, value)) = inner.iter().next() {
+            black_box(key.as_bytes().first());
+            black_box(value.as_str().and_then(|text| text.as_bytes().first()));
         }
     }
 

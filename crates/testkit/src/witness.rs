@@ -37,6 +37,12 @@ struct Scene<'a> {
     zones: Vec<(&'a str, &'a Node)>,
 }
 
+/// Who of a stage is in flight, and how many may be.
+struct Flights {
+    in_flight: InFlight,
+    most: usize,
+}
+
 /// How many may be in flight.
 #[derive(Clone, Copy, Debug)]
 enum Bound {
@@ -103,16 +109,22 @@ impl<'a> Scene<'a> {
                 witness.flights.remove(*name);
             }
         }
-        let mut in_flight = self.in_flight(witness);
+        let mut flights = Flights {
+            in_flight: self.in_flight(witness),
+            most: self.most().unwrap_or(usize::MAX),
+        };
         for (name, node) in &self.zones {
             let (before, after) = (self.before.zones.get(*name), self.after.zones.get(*name));
             if before != after {
                 self.moves(name, node, (before, after))
                     .map_err(|broken| format!("{name}: {broken}"))?;
-                self.follow(name, (before, after), (witness, &mut in_flight))?;
+                self.follow(name, (before, after), (witness, &mut flights))?;
             }
         }
-        Ok(())
+        match self.before == self.after {
+            true => self.moves_on(),
+            false => Ok(()),
+        }
     }
 
     fn paused(&self) -> bool {
@@ -260,10 +272,11 @@ impl<'a> Scene<'a> {
                 continue;
             }
             match (node.link, there) {
-                (Link::Lost { since }, _) => {
-                    must(self.is_past(since, self.stage.deadline), || {
+                (Link::Lost { since }, there) => {
+                    let held = there.is_none() && node.hold == Hold::Held;
+                    must(held || self.is_past(since, self.stage.deadline), || {
                         format!("{name} completes {number} while {zone} is away")
-                    })?
+                    })?;
                 }
                 (Link::Connected { .. }, Some(one)) if self.is_ready(node, one.target) => {
                     self.soaked(zone, node, *one)?;
@@ -380,6 +393,9 @@ impl<'a> Scene<'a> {
                 must(Some(after.target) == target, || {
                     "it gets what is another's".to_owned()
                 })?;
+                must(!self.is_given_up(), || {
+                    "its stage failed, and it is let in".to_owned()
+                })?;
                 must(self.taken(self.after) == Some(after.target.release), || {
                     format!("it gets {} which its stage has not taken", after.target)
                 })
@@ -396,6 +412,73 @@ impl<'a> Scene<'a> {
             (Phase::Started | Phase::Arrived | Phase::Deferred, _) => {
                 Err(format!("it goes from {before:?} to {after:?}"))
             }
+        }
+    }
+
+    /// Whether too many failed, and nobody said that it goes on.
+    fn is_given_up(&self) -> bool {
+        let taken = self.taken(self.after);
+        let progress = self.before.stages.get(&self.stage.name);
+        let failed = progress.and_then(|progress| progress.failed);
+        let failed = failed.is_some_and(|mark| Some(mark.release) == taken);
+        failed && self.completed(self.before) < taken && self.fleet.resumed < taken
+    }
+
+    /// Where nothing changes any more, nobody is left who could have been let in.
+    fn moves_on(&self) -> Judged {
+        let Some(taken) = self.taken(self.after).filter(|_| !self.paused()) else {
+            return Ok(());
+        };
+        let zones = || {
+            self.zones.iter().map(|(name, node)| {
+                let one = self.after.zones.get(*name);
+                let one = one.filter(|one| one.target.release <= taken);
+                let there = one.is_some_and(|one| {
+                    one.phase != Phase::Deferred && Some(one.target) == self.target(taken, node)
+                });
+                (*name, *node, one, there)
+            })
+        };
+        let has_failed = |node: &Node, one: &Admitted| self.has_failed(node, one.target, one.at);
+        let failed = zones()
+            .filter(|(_, node, one, there)| *there && one.is_some_and(|one| has_failed(node, one)));
+        let may = self.stage.max_failures.of(self.zones.len());
+        let many = failed.count() > may && self.fleet.resumed < Some(taken);
+        let Some(bound) = self.most().filter(|_| !many && !self.is_given_up()) else {
+            return Ok(());
+        };
+        let in_flight = zones().filter(|(_, node, one, there)| {
+            let Some(one) = one.filter(|one| !has_failed(node, one)) else {
+                return false;
+            };
+            let away = match node.link {
+                Link::Lost { since } => self.is_past(since, self.stage.deadline),
+                Link::Connected { .. } => false,
+            };
+            match one.phase {
+                Phase::Admitted => !away,
+                // What falls back when its stage has completed is in nobody's way.
+                Phase::Arrived => {
+                    let heard = node.said.is_some_and(|(at, _)| at == one.target);
+                    let done = self.completed(self.after) >= Some(taken) && heard;
+                    *there && node.is_connected() && !done && !self.is_ready(node, one.target)
+                }
+                Phase::Started | Phase::Deferred => false,
+            }
+        });
+        let in_flight = in_flight.count();
+        let ahead = |name: &str| {
+            let one = self.after.zones.get(name);
+            one.is_some_and(|one| one.target.release > taken)
+        };
+        let mut left = zones().filter(|(name, node, _, there)| {
+            !there && !ahead(name) && node.is_connected() && node.hold == Hold::Free
+        });
+        match left.next().filter(|_| in_flight < bound) {
+            Some((name, ..)) => Err(format!(
+                "{name} is not let into {taken}, with {in_flight} in flight where {bound} may be"
+            )),
+            None => Ok(()),
         }
     }
 
@@ -420,7 +503,7 @@ impl<'a> Scene<'a> {
         &self,
         name: &str,
         (before, after): (Option<&Admitted>, Option<&Admitted>),
-        (witness, in_flight): (&mut Witness, &mut InFlight),
+        (witness, flights): (&mut Witness, &mut Flights),
     ) -> Judged {
         let Some(after) = after else {
             return Ok(());
@@ -436,9 +519,8 @@ impl<'a> Scene<'a> {
         witness.flights.insert(name.to_owned(), flight);
         let relapses = before
             .is_some_and(|before| before.target == after.target && before.phase == Phase::Arrived);
-        let bound = self.bound().filter(|_| !relapses);
-        let most = bound.map_or(usize::MAX, |bound| bound.most(self.proven()));
-        let admitted = in_flight.admit(name, most);
+        let most = if relapses { usize::MAX } else { flights.most };
+        let admitted = flights.in_flight.admit(name, most);
         admitted.map_err(|exceeded| format!("{}: {exceeded}", self.stage.name))
     }
 
@@ -457,9 +539,14 @@ impl<'a> Scene<'a> {
         proven.count()
     }
 
-    fn bound(&self) -> Option<Bound> {
-        let gates = self.fleet.spec["stages"][self.index]["propagateWhen"].as_array()?;
-        gates.iter().find_map(|gate| Bound::read(gate.as_str()?))
+    /// How many may be in flight now, if the gate says nothing else.
+    fn most(&self) -> Option<usize> {
+        let gates = &self.fleet.spec["stages"][self.index]["propagateWhen"];
+        match gates.as_array().map(Vec::as_slice) {
+            None | Some([]) => Some(usize::MAX),
+            Some([gate]) => Some(Bound::read(gate.as_str()?)?.most(self.proven())),
+            Some(_) => None,
+        }
     }
 }
 

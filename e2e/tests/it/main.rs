@@ -6,6 +6,7 @@
 //! - `zones`: a hub and its zones in one process, with kubectl;
 //! - `hostile`: zones that do not keep to the rules;
 //! - `rollout`: the commands of a rollout, in a zone and at its hub;
+//! - `tour`: the tour of the examples, as it is told;
 //! - `fleet`: in processes of their own, that are killed, cut off and renewed;
 //! - `controller`: a kube-rs controller, over TLS and in process.
 
@@ -15,5 +16,6 @@ mod hostile;
 mod kubectl;
 mod life;
 mod rollout;
+mod tour;
 mod watching;
 mod zones;

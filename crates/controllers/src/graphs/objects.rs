@@ -182,8 +182,8 @@ impl Objects {
     }
 
     fn told(&self, gvk: &Gvk, item: &Item) -> Option<Told> {
-        let json: Value = item.parse().ok()?;
-        Told::of(gvk, json)
+        let same = self.shared.lock().same(gvk, item);
+        same.or_else(|| Told::of(gvk, item.parse().ok()?))
     }
 
     /// The API answered this to a write.
@@ -194,41 +194,8 @@ impl Objects {
         }
     }
 
-    /// Puts an object into the picture, unless something newer is there.
     fn put(&self, told: Told, written: Option<[u8; 32]>) {
-        let Told { live, whose } = told;
-        let id = live.id.clone();
-        let mut shared = self.shared.lock();
-        if let Some(fields) = written {
-            let uid = live.uid.clone();
-            shared.written.insert(id.clone(), Written { uid, fields });
-        }
-        let known = shared.get(&id).filter(|known| known.uid == live.uid);
-        let newest = match known.filter(|known| !is_newer(&live, known)) {
-            // The feed was faster than the answer.
-            Some(known) if written.is_some() => known.clone(),
-            Some(_) => return,
-            None => live,
-        };
-        let live = shared.judged(newest);
-        let before = shared.owners.insert(id.clone(), whose.clone());
-        if let Some(before) = before.filter(|before| *before != whose) {
-            shared.leave(&before, &id);
-            shared.wake(&id);
-        }
-        let Whose { set, of } = whose;
-        let Some(Of { uid, node, kind }) = of else {
-            return;
-        };
-        shared.sets.entry(set).or_default().insert(uid.clone());
-        let observed = shared.instances.entry(uid.clone()).or_default();
-        observed.insert(&node, live);
-        // Whoever wrote it knows.
-        if written.is_none()
-            && let Some(listener) = shared.listeners.get(&kind)
-        {
-            listener.add(uid);
-        }
+        self.shared.lock().put(told, written);
     }
 
     fn remove(&self, id: &ObjectId, uid: Option<&str>) {
@@ -304,6 +271,52 @@ impl Shared {
     fn get(&self, id: &ObjectId) -> Option<&Arc<Live>> {
         let of = self.owners.get(id)?.of.as_ref()?;
         self.instances.get(&of.uid)?.get(&of.node, id)
+    }
+
+    /// What is in the picture already: what the API answered, a feed tells a moment later. It is
+    /// not read again, and kept once.
+    fn same(&self, gvk: &Gvk, item: &Item) -> Option<Told> {
+        let id = object_id(gvk, &item.header.key());
+        let live = self.get(&id)?.clone();
+        let whose = self.owners.get(&id)?.clone();
+        let told = Told { live, whose };
+        told.is_of(item).then_some(told)
+    }
+
+    /// Puts an object into the picture, unless something newer is there.
+    fn put(&mut self, told: Told, written: Option<[u8; 32]>) {
+        let Told { live, whose } = told;
+        let id = live.id.clone();
+        if let Some(fields) = written {
+            let uid = live.uid.clone();
+            self.written.insert(id.clone(), Written { uid, fields });
+        }
+        let known = self.get(&id).filter(|known| known.uid == live.uid);
+        let newest = match known.filter(|known| !is_newer(&live, known)) {
+            // The feed was faster than the answer.
+            Some(known) if written.is_some() => known.clone(),
+            Some(_) => return,
+            None => live,
+        };
+        let live = self.judged(newest);
+        let before = self.owners.insert(id.clone(), whose.clone());
+        if let Some(before) = before.filter(|before| *before != whose) {
+            self.leave(&before, &id);
+            self.wake(&id);
+        }
+        let Whose { set, of } = whose;
+        let Some(Of { uid, node, kind }) = of else {
+            return;
+        };
+        self.sets.entry(set).or_default().insert(uid.clone());
+        let observed = self.instances.entry(uid.clone()).or_default();
+        observed.insert(&node, live);
+        // Whoever wrote it knows.
+        if written.is_none()
+            && let Some(listener) = self.listeners.get(&kind)
+        {
+            listener.add(uid);
+        }
     }
 
     /// Tells them when the object may be free, or is gone.
@@ -382,6 +395,12 @@ impl PartialEq for Told {
 }
 
 impl Told {
+    /// Whether it is the same object, as it was written last.
+    fn is_of(&self, item: &Item) -> bool {
+        let Item { header, .. } = item;
+        self.live.uid == header.uid && self.live.resource_version == header.resource_version
+    }
+
     /// An object that is applied with others as a set.
     fn of(gvk: &Gvk, json: Value) -> Option<Self> {
         let metadata = &json["metadata"];
@@ -460,4 +479,44 @@ fn is_newer(live: &Live, known: &Live) -> bool {
 /// A digest of the fields that we apply, as the API has them down.
 fn digest(live: &Live) -> Option<[u8; 32]> {
     live.fields().map(|fields| Sha256::digest(fields).into())
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+    use serde_json::json;
+
+    use super::*;
+
+    fn config_map(version: &str) -> Value {
+        json!({
+            "apiVersion": "v1", "kind": "ConfigMap",
+            "metadata": {
+                "name": "a", "namespace": "team", "uid": "u-a", "resourceVersion": version,
+                "labels": {
+                    labels::PART_OF: "set", labels::OWNED: "true", labels::INSTANCE: "u-1",
+                    labels::NODE: "config", labels::INSTANCE_GROUP: "kro.run",
+                    labels::INSTANCE_KIND: "Shop",
+                },
+            },
+        })
+    }
+
+    /// What a write was answered with is the same object that the feed tells of next, and not a
+    /// copy of it; what was written since is another.
+    #[test]
+    fn what_was_answered_is_kept_once() {
+        let gvk = Gvk::new("", "v1", "ConfigMap");
+        let item = |version| Item::new(Bytes::from(config_map(version).to_string()));
+        let mut shared = Shared::default();
+        let told = Told::of(&gvk, config_map("7")).expect("of an instance");
+        shared.put(told, Some([0; 32]));
+        let kept = shared.get(&object_id(&gvk, &ObjectKey::new("team", "a")));
+        let kept = kept.expect("it is in the picture").clone();
+
+        let same = shared.same(&gvk, &item("7").expect("an object"));
+        assert!(same.is_some_and(|told| Arc::ptr_eq(&told.live, &kept)));
+        let other = shared.same(&gvk, &item("8").expect("an object"));
+        assert!(other.is_none());
+    }
 }

@@ -52,6 +52,24 @@ impl<'e> Api<'e> {
         format!("deltaplane rollout {words}{zone}{kubeconfig}")
     }
 
+    /// A command that asks the hub itself.
+    pub(super) fn hub_command(&self, words: &str) -> String {
+        format!("deltaplane rollout {words}{}", self.hub.flag())
+    }
+
+    /// The hub itself, whichever zone was named.
+    pub(super) async fn at_hub(&self) -> Result<Client, RolloutError> {
+        match self.zone {
+            None => Ok(self.client.clone()),
+            Some(_) => Ok(self.hub.client_of(None, self.environment).await?),
+        }
+    }
+
+    /// The zone that was named.
+    pub(super) fn zone(&self) -> Option<&ZoneName> {
+        self.zone.as_ref()
+    }
+
     /// The zones that are in use, if this is a hub.
     pub(super) async fn zones(&self) -> Option<Vec<ZoneName>> {
         if self.zone.is_some() {

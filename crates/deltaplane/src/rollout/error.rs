@@ -5,6 +5,7 @@ use deltaplane_client::RequestError;
 use deltaplane_graph::Problems;
 
 use super::names::InstanceName;
+use super::policy::PolicyError;
 use crate::client::ClientError;
 use crate::graph::GraphError;
 
@@ -61,6 +62,8 @@ pub(crate) enum RolloutError {
     },
     #[error(transparent)]
     Graph(#[from] GraphError),
+    #[error(transparent)]
+    Policy(#[from] PolicyError),
 }
 
 /// So many names are listed in a hint.
@@ -137,12 +140,13 @@ impl RolloutError {
                 "the kinds that it uses may have changed since; see above".to_owned()
             }
             Self::Graph(error) => error.hint(),
+            Self::Policy(error) => error.hint(),
         }
     }
 }
 
 /// The first of some names.
-fn first(names: &[String]) -> String {
+pub(super) fn first(names: &[String]) -> String {
     match names.len() {
         0..=LISTED => names.join(", "),
         more => format!("{} and {} more", names[..LISTED].join(", "), more - LISTED),

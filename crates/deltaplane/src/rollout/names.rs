@@ -8,6 +8,15 @@ use serde_json::Value;
 use super::error::RolloutError;
 use super::seen::{Seen, key};
 
+/// What a rollout is of, as people write it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Subject {
+    Policy(String),
+    Graph(DefinitionName),
+    /// Whichever has this name.
+    Either(String),
+}
+
 /// The name of a definition; `rgd/webapp` is one too.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct DefinitionName(String);
@@ -19,6 +28,30 @@ pub(crate) struct InstanceName {
     name: String,
 }
 
+// === impl Subject ===
+
+impl FromStr for Subject {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text.split_once('/') {
+            None if text.is_empty() => Err("it is empty".to_owned()),
+            None => Ok(Self::Either(text.to_owned())),
+            Some((_, "")) => Err("it is empty".to_owned()),
+            Some(("policy" | "propagationpolicy" | "propagationpolicies", name)) => {
+                Ok(Self::Policy(name.to_owned()))
+            }
+            Some((
+                "graph" | "rgd" | "resourcegraphdefinition" | "resourcegraphdefinitions",
+                name,
+            )) => Ok(Self::Graph(DefinitionName::new(name))),
+            Some((kind, _)) => Err(format!(
+                "{kind} is no kind that has a rollout; write policy/<name> or graph/<name>"
+            )),
+        }
+    }
+}
+
 // === impl DefinitionName ===
 
 impl FromStr for DefinitionName {
@@ -26,7 +59,10 @@ impl FromStr for DefinitionName {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let name = match text.split_once('/') {
-            Some(("rgd" | "resourcegraphdefinition" | "resourcegraphdefinitions", name)) => name,
+            Some((
+                "graph" | "rgd" | "resourcegraphdefinition" | "resourcegraphdefinitions",
+                name,
+            )) => name,
             Some((kind, _)) => return Err(format!("{kind} is no ResourceGraphDefinition")),
             None => text,
         };

@@ -4,7 +4,7 @@ use super::overview::{Counts, Overview, Row, Standing, State};
 use crate::table::Table;
 
 /// So many instances are on a screen.
-const ROWS: usize = 20;
+pub(super) const ROWS: usize = 20;
 /// So wide is a bar.
 const BAR: u64 = 30;
 /// Of a reason so many characters are shown in a table.
@@ -32,7 +32,8 @@ pub(super) fn screen(overview: &Overview, listed: Listed) -> String {
     };
     text.push_str(&format!("{}\n", overview.headline()));
     if counts.total > 0 {
-        text.push_str(&format!("{} {}\n", bar(*counts), words(*counts)));
+        let bar = bar(counts.total, &parts(*counts));
+        text.push_str(&format!("{bar} {}\n", words(*counts)));
     }
     for line in notes(overview) {
         text.push_str(&format!("{line}\n"));
@@ -60,20 +61,24 @@ fn notes(overview: &Overview) -> Vec<String> {
     notes
 }
 
-/// `[##########>>>>>!!!!!..........]`: there, on their way, failed, and the rest.
-fn bar(counts: Counts) -> String {
-    let total = counts.total.max(1);
-    let ends = [
+/// Who is there, on the way, and failed.
+fn parts(counts: Counts) -> [(u64, char); 3] {
+    [
         (counts.current, '#'),
         (counts.updating + counts.starting, '>'),
         (counts.failed, '!'),
-    ];
+    ]
+}
+
+/// `[##########>>>>>!!!!!..........]`: there, on their way, failed, and the rest.
+pub(super) fn bar(total: u64, parts: &[(u64, char)]) -> String {
+    let total = total.max(1);
     let (mut bar, mut sum) = (String::new(), 0);
-    for (count, sign) in ends {
+    for (count, sign) in parts {
         sum += count;
         let end = usize::try_from(sum.min(total) * BAR / total).unwrap_or(0);
         while bar.len() < end {
-            bar.push(sign);
+            bar.push(*sign);
         }
     }
     let width = usize::try_from(BAR).unwrap_or(0);

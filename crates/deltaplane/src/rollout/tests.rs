@@ -614,7 +614,7 @@ fn names_are_found_or_others_are_told() {
 #[test]
 fn holds_end_at_a_time_or_after_one() {
     let check = |text: &str, expected: Result<&str, &str>| {
-        let until = text.parse::<super::Until>();
+        let until = text.parse::<super::act::Until>();
         let until = until.map(|until| until.after(now()).to_string());
         assert_eq!(
             until.as_deref().map_err(|error| &**error),

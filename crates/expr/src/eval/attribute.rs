@@ -143,7 +143,7 @@ impl<'p: 'a, 'b, 'a> Machine<'p, 'b, 'a> {
                     self.meter.read(&key)?;
                     Some(key)
                 }
-                QualifierKind::Field(_) | QualifierKind::Test(_) | QualifierKind::Constant(_) => {
+                QualifierKind::Field(..) | QualifierKind::Test(_) | QualifierKind::Constant(_) => {
                     None
                 }
             };
@@ -378,7 +378,9 @@ fn walk<'a>(mut place: Place<'a>, mut decl: &'a Decl, steps: &[Qualifier]) -> Wa
     let mut optional = false;
     for (index, step) in steps.iter().enumerate() {
         let found = match (place, &step.kind) {
-            (Place::Map(map), QualifierKind::Field(name)) => Map::entry(map, decl, name),
+            (Place::Map(map), QualifierKind::Field(name, hint)) => {
+                Map::hinted(map, decl, (name, hint))
+            }
             (Place::Map(map), QualifierKind::Constant(Value::String(name))) => {
                 Map::entry(map, decl, name.as_str())
             }
@@ -433,7 +435,7 @@ fn to_step(step: &Qualifier, key: Option<&Value<'_>>) -> Step {
         | Value::Host(_) => Step::Any,
     };
     match &step.kind {
-        QualifierKind::Field(name) | QualifierKind::Test(name) => Step::Field(name.to_string()),
+        QualifierKind::Field(name, _) | QualifierKind::Test(name) => Step::Field(name.to_string()),
         QualifierKind::Constant(value) => of_value(value),
         QualifierKind::Computed(_) => key.map_or(Step::Any, of_value),
     }
@@ -443,7 +445,9 @@ fn to_step(step: &Qualifier, key: Option<&Value<'_>>) -> Step {
 fn nothing<'a>(attribute: &Attribute) -> Value<'a> {
     match attribute.steps.last().map(|step| &step.kind) {
         Some(QualifierKind::Test(_)) => Value::Bool(false),
-        Some(QualifierKind::Field(_) | QualifierKind::Constant(_) | QualifierKind::Computed(_))
+        Some(
+            QualifierKind::Field(..) | QualifierKind::Constant(_) | QualifierKind::Computed(_),
+        )
         | None => Value::NONE,
     }
 }
@@ -454,7 +458,7 @@ fn step_into<'a>(
     key: Option<&Value<'a>>,
 ) -> Result<Found<'a>, Box<Fault>> {
     match (&step.kind, key) {
-        (QualifierKind::Field(name) | QualifierKind::Test(name), _) => field(value, name),
+        (QualifierKind::Field(name, _) | QualifierKind::Test(name), _) => field(value, name),
         (QualifierKind::Constant(key), _) => index(value, key),
         (QualifierKind::Computed(_), Some(key)) => index(value, key),
         (QualifierKind::Computed(_), None) => Err(Fault::failed(Reason::TooDeep)),

@@ -604,6 +604,27 @@ fn fields_that_nobody_declared_count_when_objects_are_compared() {
     }
 }
 
+/// One step of an expression meets objects of several types, whose fields are not in the same
+/// places: where one was found says nothing about the next.
+#[test]
+fn a_field_is_found_in_objects_of_all_types() {
+    let text = || json!({"type": "string"});
+    let env = declared(&json!({"type": "object", "properties": {
+        "one": {"type": "object", "properties": {"name": text(), "other": text()}},
+        "two": {"type": "object", "properties": {"a": text(), "b": text(), "name": text()}},
+        "three": {"type": "object", "properties": {"a": text()}},
+    }}));
+    let x = json!({
+        "one": {"name": "1", "other": "no"}, "two": {"a": "no", "b": "no", "name": "2"},
+        "three": {"a": "no"},
+    });
+    let all = "[dyn(x.one), dyn(x.two), dyn(x.one), dyn(x.three), dyn(x.two)]";
+    let read = format!("{all}.filter(v, has(v.name)).map(v, v.name)");
+    assert_eq!(told(&read, &env, &x), r#"["1","2","1","2"]"#);
+    let read = format!("{all}.map(v, v.?name.orValue('none'))");
+    assert_eq!(told(&read, &env, &x), r#"["1","2","1","none","2"]"#);
+}
+
 /// An environment in which `x` has a schema.
 fn declared(schema: &Json) -> env::Env {
     let path = deltaplane_api::field::Path::root();

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use serde_json::Value as Json;
 
 use super::{Text, Value, deeper, json};
-use crate::decl::Decl;
+use crate::decl::{Decl, Field, Hint, ObjectType};
 use crate::fault::{Fault, Reason};
 
 /// A map.
@@ -221,10 +221,28 @@ impl<'a> Map<'a> {
         decl: &'a Decl,
         name: &str,
     ) -> Option<(&'a Json, &'a Decl)> {
+        Self::found(map, (decl, name), |object| object.field(name))
+    }
+
+    /// The same, where it was found last time if it is there again.
+    pub(crate) fn hinted(
+        map: &'a serde_json::Map<String, Json>,
+        decl: &'a Decl,
+        (name, hint): (&str, &Hint),
+    ) -> Option<(&'a Json, &'a Decl)> {
+        Self::found(map, (decl, name), |object| object.hinted(name, hint))
+    }
+
+    #[inline]
+    fn found(
+        map: &'a serde_json::Map<String, Json>,
+        (decl, name): (&'a Decl, &str),
+        field: impl FnOnce(&'a ObjectType) -> Option<&'a Field>,
+    ) -> Option<(&'a Json, &'a Decl)> {
         let Some(object) = decl.object() else {
             return lookup(map, name).map(|value| (value, decl.inner()));
         };
-        let found = match object.field(name) {
+        let found = match field(object) {
             Some(field) => lookup(map, field.key()).map(|value| (value, field.decl())),
             None if object.is_open() => lookup(map, name).map(|value| (value, decl.inner())),
             None => None,
@@ -278,7 +296,7 @@ fn lookup<'a>(map: &'a serde_json::Map<String, Json>, name: &str) -> Option<&'a 
 
 /// Whether two names are the same. Names are short: their ends tell, and no function is called.
 #[inline]
-fn is(a: &str, b: &str) -> bool {
+pub(crate) fn is(a: &str, b: &str) -> bool {
     let (a, b) = (a.as_bytes(), b.as_bytes());
     if a.len() != b.len() {
         return false;

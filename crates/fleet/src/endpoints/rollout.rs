@@ -85,10 +85,10 @@ impl PolicyRollout {
         });
         match recorded {
             Some((inputs, outcome)) => json!({
-                "recorded": true, "inputs": inputs.write(), "outcome": outcome.write(),
+                "recorded": record.write(), "inputs": inputs.write(), "outcome": outcome.write(),
             }),
             None => json!({
-                "recorded": false, "inputs": now.write(), "outcome": outcome.write(),
+                "recorded": null, "inputs": now.write(), "outcome": outcome.write(),
             }),
         }
     }

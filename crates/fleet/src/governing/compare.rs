@@ -94,6 +94,9 @@ impl<'a> Edition<'a> {
     }
 }
 
+/// What a hunk says before its fields.
+const IDENTITY: [&str; 4] = ["apiVersion", "kind", "metadata.name", "metadata.namespace"];
+
 /// What becomes of all objects of zones of a class. Without a before they have none.
 pub(super) fn compare(
     before: Option<(Edition<'_>, Class)>,
@@ -138,7 +141,8 @@ fn hunk(id: &Id, old: Rendered, new: Rendered) -> Option<Hunk> {
         (None, Ok(None)) => None,
         (Some(_), Ok(None)) => Some(hunk(Became::Removed, Vec::new())),
         (None, Ok(Some((new, overrides)))) => {
-            let fields = difference(None, Some(&new));
+            let mut fields = difference(None, Some(&new));
+            fields.retain(|field| !IDENTITY.contains(&field.path.as_str()));
             Some(hunk(Became::Added(fields), overrides))
         }
         (Some(old), Ok(Some((new, overrides)))) => {

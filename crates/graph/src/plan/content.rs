@@ -36,8 +36,13 @@ pub(super) fn fill<'a>(
     walk: &mut Walk<'a>,
     template: &'a Template,
 ) -> Result<Vec<Filled>, Unknown> {
-    let holes = template.holes().iter();
-    holes.map(|hole| fill_one(walk, hole)).collect()
+    let holes = template.holes();
+    // What may fail is collected without knowing how much there will be.
+    let mut filled = Vec::with_capacity(holes.len());
+    for hole in holes {
+        filled.push(fill_one(walk, hole)?);
+    }
+    Ok(filled)
 }
 
 pub(super) fn fill_one<'a>(walk: &mut Walk<'a>, hole: &'a Hole) -> Result<Filled, Unknown> {

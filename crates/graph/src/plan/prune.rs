@@ -26,6 +26,12 @@ pub(super) fn prune(walk: &Walk<'_>) -> Vec<Prune> {
     if !walk.standings.iter().all(is_settled) {
         return Vec::new();
     }
+    let all = walk.inputs.observed.iter();
+    let (wanted, unwanted): (Vec<_>, Vec<_>) =
+        all.partition(|(_, live)| walk.wanted.contains_key(&live.id));
+    if unwanted.is_empty() {
+        return Vec::new();
+    }
     let external: BTreeSet<&str> = {
         let nodes = walk.inputs.graph.nodes().iter();
         nodes
@@ -33,17 +39,14 @@ pub(super) fn prune(walk: &Walk<'_>) -> Vec<Prune> {
             .map(crate::graph::Node::id)
             .collect()
     };
-    let all = || walk.inputs.observed.iter();
-    let is_wanted = |live: &Live| walk.wanted.contains_key(&live.id);
     // An object may be seen in several versions of its kind.
     let wanted: BTreeSet<&str> = {
-        let wanted = all().filter(|(_, live)| is_wanted(live));
-        let uids = wanted.map(|(_, live)| live.uid.as_str());
+        let uids = wanted.iter().map(|(_, live)| live.uid.as_str());
         uids.filter(|uid| !uid.is_empty()).collect()
     };
-    let unwanted = all().filter(|(node, live)| {
-        !external.contains(node) && !is_wanted(live) && !wanted.contains(live.uid.as_str())
-    });
+    let unwanted = unwanted
+        .into_iter()
+        .filter(|(node, live)| !external.contains(node) && !wanted.contains(live.uid.as_str()));
     let pruned = unwanted.map(|(node, live)| Prune::of(node, live));
     let mut pruned: Vec<Prune> = pruned.collect();
     let highest = pruned.iter().map(|prune| prune.wave).max();

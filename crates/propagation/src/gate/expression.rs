@@ -36,6 +36,8 @@ pub(crate) struct Expression {
     pub(crate) windows: Vec<Slot>,
     /// The names of the scope that it uses.
     pub(crate) reads: BTreeSet<String>,
+    /// The fields of items that it reads.
+    pub(crate) selected: BTreeSet<Arc<str>>,
 }
 
 /// A part that operators make the value of.
@@ -128,8 +130,22 @@ impl Expression {
                 .collect(),
             env,
             reads: BTreeSet::new(),
+            selected: selected(&own, scope),
         })
     }
+}
+
+/// The fields of items that are read.
+fn selected(ast: &Ast, scope: &Scope) -> BTreeSet<Arc<str>> {
+    let is_item = |id| matches!(ast.node(id), Node::Ident(name) if scope.is_item(name));
+    let field = |id| {
+        if let Node::Select { operand, field, .. } = ast.node(id) {
+            is_item(*operand).then(|| field.clone())
+        } else {
+            None
+        }
+    };
+    ast.ids().filter_map(field).collect()
 }
 
 /// The tree with variables for the time and for windows.

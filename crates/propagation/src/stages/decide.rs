@@ -283,9 +283,16 @@ impl<'a> Deciding<'a> {
         paused: bool,
     ) -> Moving<'s, 'a> {
         let now = self.situation.now;
+        let Progress {
+            failed: marked,
+            completed,
+            ..
+        } = self.progress(stage);
+        let number = release.number;
+        let done = completed.is_some_and(|mark| mark.release >= number);
         let members = places.iter().map(|place| {
             let known = &self.zones[*place];
-            Member::new((*place, known), (stage, release), now)
+            Member::new((*place, known), (stage, release, done), now)
         });
         let members: Vec<Member<'a>> = members.collect();
         for member in &members {
@@ -293,18 +300,12 @@ impl<'a> Deciding<'a> {
             self.next = earlier(self.next, earlier(member.alarm, released));
         }
         let failed = members.iter().filter(|member| member.has_failed());
-        let Progress {
-            failed: marked,
-            completed,
-            ..
-        } = self.progress(stage);
-        let number = release.number;
         Moving {
             failed: failed.map(|member| member.zone.name).collect(),
             may: stage.max_failures.of(members.len()),
             forgiven: self.forgives(number),
             marked: marked.is_some_and(|mark| mark.release == number),
-            done: completed.is_some_and(|mark| mark.release >= number),
+            done,
             stage,
             release,
             members,

@@ -29,6 +29,8 @@ pub(super) struct Member<'a> {
     pub(super) fares: Fares<'a>,
     /// When time alone may change that.
     pub(super) alarm: Option<Timestamp>,
+    /// Whether its stage has completed the release.
+    pub(super) done: bool,
 }
 
 /// A zone, and what was decided of it.
@@ -80,7 +82,7 @@ const UNHEARD: &str = "nothing was heard of it yet";
 impl<'a> Member<'a> {
     pub(super) fn new(
         (place, known): (usize, &Known<'a>),
-        (stage, release): (&Stage, &Release),
+        (stage, release, done): (&Stage, &Release, bool),
         now: Timestamp,
     ) -> Self {
         let mut member = Self {
@@ -91,6 +93,7 @@ impl<'a> Member<'a> {
             admitted: known.admitted,
             fares: Fares::Behind,
             alarm: None,
+            done,
         };
         (member.fares, member.alarm) = member.judge(stage, now);
         member
@@ -176,19 +179,20 @@ impl<'a> Member<'a> {
     }
 
     /// What failed is counted against what may fail, and has no place in flight; nor has what was
-    /// ready when it was last seen.
+    /// ready when it was last seen, or when its stage completed.
     fn admission(&self) -> Admission<At> {
         let (Some(one), Some(at)) = (self.admitted, self.at()) else {
             return Admission::New;
         };
         let is_failed = matches!(self.fares, Fares::Failed { .. });
+        let relapsed = self.done && matches!(self.fares, Fares::Relapsed { .. });
         match one.phase {
             Phase::Deferred => Admission::Arrived(At { exact: false, ..at }),
             Phase::Started => Admission::Started(at),
             Phase::Admitted if is_failed => Admission::SetAside(at),
             Phase::Admitted => Admission::Admitted(at),
             Phase::Arrived if is_failed && self.is_there() => Admission::SetAside(at),
-            Phase::Arrived if !self.is_connected() => Admission::Started(at),
+            Phase::Arrived if !self.is_connected() || relapsed => Admission::Started(at),
             Phase::Arrived => Admission::Arrived(at),
         }
     }

@@ -75,7 +75,10 @@ fn moving<'a>(
         labels: labels(zone.object),
         admitted: situation.record.zones.get(zone.name).copied(),
     };
-    let member = Member::new((0, &known), (stage, release), situation.now);
+    let progress = situation.record.stages.get(&stage.name);
+    let completed = progress.and_then(|progress| progress.completed);
+    let done = completed.is_some_and(|mark| mark.release >= release.number);
+    let member = Member::new((0, &known), (stage, release, done), situation.now);
     let (_, since, reason) = member.fares.parts();
     ZoneTold {
         zone: zone.name,

@@ -135,7 +135,29 @@ impl Counted {
 
 impl Waiting {
     fn write(&self) -> Json {
-        json!({"reason": self.reason(), "message": self.to_string()})
+        let mut written = json!({"reason": self.reason(), "message": self.to_string()});
+        if let Some(release) = self.release() {
+            written["release"] = release.into();
+        }
+        written
+    }
+
+    /// The release that it is about, if it is not the one that the stage moves to anyway.
+    fn release(&self) -> Option<u64> {
+        match self {
+            Self::Approval { release, .. }
+            | Self::Deletions { release, .. }
+            | Self::Queued { release, .. }
+            | Self::Failed { release, .. } => Some(*release),
+            Self::Release { .. }
+            | Self::Paused { .. }
+            | Self::Zone { .. }
+            | Self::Gate { .. }
+            | Self::Offline { .. }
+            | Self::Held { .. }
+            | Self::NoEvidence { .. }
+            | Self::Soak { .. } => None,
+        }
     }
 
     /// For conditions.

@@ -1,0 +1,264 @@
+//! What changes the rollout of a policy: pausing, resuming, approving, bringing back.
+
+use deltaplane_api::keys;
+use deltaplane_client::request::{self, Patch};
+use deltaplane_client::{ObjectKey, Resource};
+use deltaplane_fleet::kinds::{GROUP, VERSION};
+use deltaplane_propagation::stages::{RESUME, ROLLBACK};
+use deltaplane_sync::ZoneName;
+use serde_json::{Value, json};
+
+use super::super::RolloutError;
+use super::PolicyError;
+use super::ask::Policies;
+use super::told::{Stage, Told};
+use crate::said::Said;
+
+/// What is approved of what waits.
+const APPROVAL: &str = "ApprovalRequired";
+const DELETIONS: &str = "DeletionBudgetExceeded";
+const FAILED: &str = "TooManyFailures";
+
+/// It was done.
+fn done(err: String) -> Said {
+    Said {
+        out: String::new(),
+        err,
+        good: true,
+    }
+}
+
+// === impl Policies ===
+
+impl Policies<'_> {
+    async fn patch(&self, path: &str, patch: Patch, change: &Value) -> Result<(), RolloutError> {
+        let written = request::patch::<Value>(&self.client, path, patch, change).await;
+        let refused = |source| RolloutError::Write {
+            source: Box::new(source),
+            instead: None,
+        };
+        written.map(drop).map_err(refused)
+    }
+
+    /// Says of a stage whether it is paused, if it still is where it was.
+    async fn turn_stage(&self, told: &Told, stage: &str, paused: bool) -> Result<(), RolloutError> {
+        let stage = told.stage(stage)?;
+        let place = told.stages.iter().position(|one| one.name == stage.name);
+        let path = format!("/spec/stages/{}", place.unwrap_or_default());
+        let change = json!([
+            {"op": "test", "path": format!("{path}/name"), "value": stage.name},
+            {"op": "add", "path": format!("{path}/paused"), "value": paused},
+        ]);
+        self.patch(&self.path(), Patch::Json, &change).await
+    }
+
+    async fn turn_zone(&self, zone: &ZoneName, hold: Value) -> Result<(), RolloutError> {
+        let zones = Resource::cluster(GROUP, VERSION, "zones", "Zone");
+        let path = zones.object_path(&ObjectKey::cluster(zone.as_str()));
+        let change = json!({"metadata": {"annotations": {keys::HOLD: hold}}});
+        self.patch(&path, Patch::Merge, &change).await
+    }
+}
+
+/// Lets nothing move any more: of all, of a stage, or of a zone for all policies.
+pub(crate) async fn pause(
+    policy: &Policies<'_>,
+    stage: Option<&str>,
+) -> Result<Said, RolloutError> {
+    let name = &policy.name;
+    match (stage, policy.api.zone()) {
+        (Some(stage), _) => {
+            let told = policy.told().await?;
+            policy.turn_stage(&told, stage, true).await?;
+            Ok(done(format!("stage {stage} of {name} is paused\n")))
+        }
+        (None, Some(zone)) => {
+            policy.turn_zone(zone, "true".into()).await?;
+            Ok(done(format!("{zone} is held, for all policies\n")))
+        }
+        (None, None) => {
+            let change = json!({"spec": {"paused": true}});
+            policy.patch(&policy.path(), Patch::Merge, &change).await?;
+            Ok(done(format!(
+                "{name} is paused: zones that are on their way arrive, and nothing else moves\n"
+            )))
+        }
+    }
+}
+
+/// Lets it move again: what was paused, and what stopped because too many failed.
+pub(crate) async fn resume(
+    policy: &Policies<'_>,
+    stage: Option<&str>,
+) -> Result<Said, RolloutError> {
+    let name = &policy.name;
+    let told = policy.told().await?;
+    if let Some(zone) = policy.api.zone() {
+        policy.turn_zone(zone, Value::Null).await?;
+        return Ok(done(format!("{zone} is not held any more\n")));
+    }
+    let mut said = String::new();
+    let failed = told
+        .stages
+        .iter()
+        .filter(|one| stage.is_none_or(|stage| stage == one.name));
+    let failed = failed.filter_map(|one| one.waits(FAILED)?.release).max();
+    if let Some(stage) = stage {
+        policy.turn_stage(&told, stage, false).await?;
+        said.push_str(&format!("stage {stage} of {name} is not paused\n"));
+    }
+    let mut change = json!({});
+    if told.paused && stage.is_none() {
+        change["spec"] = json!({"paused": false});
+        said.push_str(&format!("{name} is resumed\n"));
+    }
+    if let Some(release) = failed {
+        change["metadata"] = json!({"annotations": {RESUME: release.to_string()}});
+        said.push_str(&format!(
+            "the failures of release {release} do not stop it any more\n"
+        ));
+    }
+    if change != json!({}) {
+        policy.patch(&policy.path(), Patch::Merge, &change).await?;
+    }
+    let paused = told.stages.iter().filter(|one| one.paused && !told.paused);
+    let paused = paused.filter(|one| stage != Some(&one.name));
+    for one in paused {
+        let command = policy.command("resume");
+        let name = &one.name;
+        said.push_str(&format!(
+            "hint: stage {name} is paused: {command} --stage {name}\n"
+        ));
+    }
+    if said.is_empty() {
+        said = format!("{name} is neither paused nor stopped by failures\n");
+    }
+    Ok(done(said))
+}
+
+/// What somebody says yes to.
+pub(crate) struct Yes<'a> {
+    pub(crate) stage: Option<&'a str>,
+    pub(crate) release: Option<u64>,
+    pub(crate) deletions: bool,
+}
+
+/// Says yes to one stage at one release, or to what a release takes away.
+pub(crate) async fn approve(policy: &Policies<'_>, yes: Yes<'_>) -> Result<Said, RolloutError> {
+    let told = policy.told().await?;
+    let (stage, release) = meant(&told, &yes)?;
+    let name = &policy.name;
+    let (spec, what) = match yes.deletions {
+        true => (
+            json!({"policy": name, "release": release, "deletions": true}),
+            "what it takes away".to_owned(),
+        ),
+        false => (
+            json!({"policy": name, "release": release, "stage": stage}),
+            format!("stage {stage}"),
+        ),
+    };
+    let middle = if yes.deletions { "deletions" } else { stage };
+    let approval = json!({
+        "apiVersion": format!("{GROUP}/{VERSION}"),
+        "kind": "Approval",
+        "metadata": {"generateName": format!("{name}-{release}-{middle}-")},
+        "spec": spec,
+    });
+    let approvals = Resource::cluster(GROUP, VERSION, "approvals", "Approval");
+    let path = approvals.collection_path(None);
+    let made = request::create::<Value>(&policy.client, &path, &approval).await;
+    let made = made.map_err(|source| RolloutError::Write {
+        source: Box::new(source),
+        instead: None,
+    })?;
+    let by = made["spec"]["approvedBy"].as_str().unwrap_or_default();
+    let called = made["metadata"]["name"].as_str().unwrap_or_default();
+    Ok(Said {
+        out: format!("{called}\n"),
+        err: format!("{by} approved release {release} of {name} for {what}\n"),
+        good: true,
+    })
+}
+
+/// The stage and release that are meant: those that wait, where none are named.
+fn meant<'t>(told: &'t Told, yes: &Yes<'t>) -> Result<(&'t str, u64), PolicyError> {
+    let reason = if yes.deletions { DELETIONS } else { APPROVAL };
+    if let Some(stage) = yes.stage {
+        told.stage(stage)?;
+    }
+    if let Some(release) = yes.release {
+        told.find_release(release)?;
+    }
+    let waits = |stage: &'t Stage| Some((stage.name.as_str(), stage.waits(reason)?.release?));
+    let waiting = told.stages.iter().filter_map(waits);
+    let mut waiting = waiting.filter(|(stage, release)| {
+        yes.stage.is_none_or(|named| named == *stage)
+            && yes.release.is_none_or(|named| named == *release)
+    });
+    match (waiting.next(), yes.stage, yes.release) {
+        // It may be approved before anybody waits for it.
+        (_, Some(stage), Some(release)) => Ok((stage, release)),
+        (_, None, Some(release)) if yes.deletions => Ok(("", release)),
+        (Some(found), _, _) => Ok(found),
+        (None, _, _) => Err(PolicyError::NothingWaits {
+            policy: told.policy.clone(),
+            instead: instead(told, yes.deletions),
+        }),
+    }
+}
+
+fn instead(told: &Told, deletions: bool) -> String {
+    let waits = |reason| {
+        told.stages
+            .iter()
+            .any(|stage| stage.waits(reason).is_some())
+    };
+    match deletions {
+        false if waits(DELETIONS) => {
+            "a release takes away more than it may: approve that with --deletions".to_owned()
+        }
+        true if waits(APPROVAL) => "a stage waits: leave --deletions out".to_owned(),
+        true | false => format!(
+            "it is {}; to agree beforehand say both --stage and --release",
+            told.headline()
+        ),
+    }
+}
+
+/// Asks for an older release, as a new one through the same gates.
+pub(crate) async fn rollback(policy: &Policies<'_>, to: Option<u64>) -> Result<Said, RolloutError> {
+    let told = policy.told().await?;
+    let name = &policy.name;
+    let nothing = || PolicyError::NothingBefore {
+        policy: name.clone(),
+    };
+    let newest = told.release.ok_or_else(nothing)?;
+    let to = match to {
+        Some(number) => told.find_release(number)?,
+        None => told.previous().ok_or_else(nothing)?,
+    };
+    let current = told.find_release(newest)?;
+    if to.digest == current.digest {
+        let number = to.release;
+        return Ok(done(format!(
+            "release {newest} of {name} has what release {number} has already\n"
+        )));
+    }
+    let asked = format!("{} instead of {newest}", to.release);
+    let change = json!({"metadata": {"annotations": {ROLLBACK: asked}}});
+    policy.patch(&policy.path(), Patch::Merge, &change).await?;
+    let mut said = format!(
+        "{name}: a new release brings back what release {} had, instead of {newest}; it moves through the same gates\n",
+        to.release
+    );
+    if told.paused {
+        let command = policy.command("resume");
+        said.push_str(&format!("note: it is paused, and moves after {command}\n"));
+    }
+    said.push_str(&format!(
+        "note: the objects at the hub still say what release {newest} said: whoever applies a change to them brings that back; change them, too\nhint: {} follows it\n",
+        policy.command("watch")
+    ));
+    Ok(done(said))
+}

@@ -1,0 +1,218 @@
+//! Asking how far a policy is, what holds it, what it released, and whether it decides the same
+//! again.
+
+use deltaplane_client::{ObjectKey, Query, RequestError, Resource, request};
+use deltaplane_fleet::kinds::{GROUP, VERSION};
+use deltaplane_graph::did_you_mean;
+use kube::Client;
+use serde_json::Value;
+
+use super::super::ask::Api;
+use super::super::names::{DefinitionName, Subject};
+use super::super::seen::key;
+use super::super::shown::Listed;
+use super::super::{RolloutError, now, read};
+use super::told::{State, Told};
+use super::{PolicyError, history as past, replay as again, shown, why as reasons};
+use crate::client::Output;
+use crate::said::Said;
+
+/// A policy, and the hub that has it.
+pub(crate) struct Policies<'e> {
+    pub(super) api: &'e Api<'e>,
+    pub(super) client: Client,
+    pub(super) name: String,
+}
+
+/// What a rollout is of.
+pub(crate) enum Found<'e> {
+    Policy(Policies<'e>),
+    Graph(DefinitionName),
+}
+
+pub(super) fn resource() -> Resource {
+    Resource::cluster(GROUP, VERSION, "propagationpolicies", "PropagationPolicy")
+}
+
+// === impl Policies ===
+
+impl<'e> Policies<'e> {
+    /// What a name means.
+    pub(crate) async fn find(
+        api: &'e Api<'e>,
+        subject: Subject,
+    ) -> Result<Found<'e>, RolloutError> {
+        let name = match subject {
+            Subject::Graph(name) => return Ok(Found::Graph(name)),
+            Subject::Policy(name) => return Self::named(api, name).await.map(Found::Policy),
+            Subject::Either(name) => name,
+        };
+        let graph = DefinitionName::new(&name);
+        let client = api.at_hub().await?;
+        // Who cannot be asked for policies has none.
+        let object = request::get::<Value>(&client, &path(&name)).await;
+        if object.is_err() {
+            return Ok(Found::Graph(graph));
+        }
+        match request::get::<Value>(&api.client, &read::definition_path(&graph)).await {
+            Ok(_) => Err(PolicyError::Ambiguous(name).into()),
+            Err(_) => Ok(Found::Policy(Self { api, client, name })),
+        }
+    }
+
+    /// The policy of this name.
+    pub(crate) async fn named(api: &'e Api<'e>, name: String) -> Result<Self, RolloutError> {
+        let client = api.at_hub().await?;
+        match request::get::<Value>(&client, &path(&name)).await {
+            Err(error) if error.is_not_found() => Err(missing(&client, name, error).await),
+            Err(error) => Err(RolloutError::request(error)),
+            Ok(_) => Ok(Self { api, client, name }),
+        }
+    }
+
+    pub(super) fn path(&self) -> String {
+        path(&self.name)
+    }
+
+    /// What the hub says, with a query.
+    pub(super) async fn answer(&self, query: &str) -> Result<Value, RolloutError> {
+        let path = format!("{}/_rollout{query}", self.path());
+        let answer = request::get(&self.client, &path).await;
+        answer.map_err(RolloutError::request)
+    }
+
+    pub(super) async fn told(&self) -> Result<Told, RolloutError> {
+        Ok(Told::read(&self.answer("").await?)?)
+    }
+
+    /// A command about this policy.
+    pub(super) fn command(&self, verb: &str) -> String {
+        self.api
+            .hub_command(&format!("{verb} policy/{}", self.name))
+    }
+
+    /// What to do next.
+    pub(super) fn hint(&self, told: &Told) -> String {
+        match told.state() {
+            State::Complete => String::new(),
+            State::Moving | State::Paused => {
+                format!("hint: {} says what it waits for\n", self.command("why"))
+            }
+            State::Waiting => format!("hint: {} lets it go on\n", self.command("approve")),
+            State::Stopped => format!(
+                "hint: {} says more; {} brings back what was before\n",
+                self.command("why"),
+                self.command("rollback")
+            ),
+        }
+    }
+}
+
+fn path(name: &str) -> String {
+    resource().object_path(&ObjectKey::cluster(name))
+}
+
+async fn missing(client: &Client, name: String, error: RequestError) -> RolloutError {
+    let known = match read::objects(client, &Query::all(resource())).await {
+        Ok(known) => known,
+        Err(_) => return RolloutError::request(error),
+    };
+    let known: Vec<String> = known.iter().map(|one| key(one).name).collect();
+    let near = did_you_mean(&name, known.iter().map(String::as_str));
+    PolicyError::NoPolicy { name, near, known }.into()
+}
+
+pub(crate) async fn status(
+    policy: &Policies<'_>,
+    all: bool,
+    output: Output,
+) -> Result<Said, RolloutError> {
+    let query = match policy.api.zone() {
+        Some(zone) => format!("?zone={zone}"),
+        None => String::new(),
+    };
+    let answer = policy.answer(&query).await?;
+    if let Some(out) = output.show(&answer)? {
+        return Ok(Said::of_data(out));
+    }
+    let told = Told::read(&answer)?;
+    let listed = if all { Listed::All } else { Listed::Screen };
+    Ok(Said {
+        out: shown::screen(&told, listed),
+        err: policy.hint(&told),
+        good: true,
+    })
+}
+
+pub(crate) async fn why(
+    policy: &Policies<'_>,
+    zone: Option<&str>,
+    output: Output,
+) -> Result<Said, RolloutError> {
+    let zone = zone.or_else(|| policy.api.zone().map(|zone| zone.as_str()));
+    let answer = policy.answer("").await?;
+    let told = Told::read(&answer)?;
+    let member = match zone {
+        None => None,
+        Some(zone) => {
+            let mut members = told.members();
+            let found = members.find(|(_, member)| member.zone == zone);
+            let missing = || PolicyError::NoZone {
+                policy: told.policy.clone(),
+                zone: zone.to_owned(),
+                known: told.members().map(|(_, one)| one.zone.clone()).collect(),
+            };
+            Some(found.ok_or_else(missing)?)
+        }
+    };
+    let narrow = match zone {
+        Some(zone) => policy.answer(&format!("?zone={zone}")).await?,
+        None => answer,
+    };
+    if let Some(out) = output.show(&reasons::json(&narrow))? {
+        return Ok(Said::of_data(out));
+    }
+    let out = match member {
+        Some((stage, member)) => reasons::zone(&told, stage, member),
+        None => reasons::text(&told),
+    };
+    let err = match told.state() {
+        State::Moving | State::Paused => String::new(),
+        State::Complete | State::Waiting | State::Stopped => policy.hint(&told),
+    };
+    let good = true;
+    Ok(Said { out, err, good })
+}
+
+pub(crate) async fn history(
+    policy: &Policies<'_>,
+    release: Option<u64>,
+    output: Output,
+) -> Result<Said, RolloutError> {
+    let told = policy.told().await?;
+    let answer = match release {
+        Some(number) => {
+            let number = told.find_release(number)?.release;
+            policy.answer(&format!("?release={number}")).await?
+        }
+        None => policy.answer("").await?,
+    };
+    let (data, text) = match release {
+        Some(_) => (answer["shown"].clone(), past::one(&answer["shown"])),
+        None => (past::json(&answer), past::text(&told, now())),
+    };
+    let out = output.show(&data)?.unwrap_or(text);
+    Ok(Said::of_data(out))
+}
+
+/// Decides again what the hub decided last, here, and compares.
+pub(crate) async fn replay(policy: &Policies<'_>, output: Output) -> Result<Said, RolloutError> {
+    let answer = policy.answer("?inputs=true").await?;
+    let replayed = again::Replayed::of(&answer["decision"])?;
+    let out = output.show(&replayed.json())?;
+    Ok(Said {
+        out: out.unwrap_or_else(|| replayed.text(&policy.name)),
+        err: String::new(),
+        good: replayed.is_same(),
+    })
+}

@@ -1,0 +1,72 @@
+//! Why there is no answer about a policy, and what to do about it.
+
+use super::super::error::first;
+
+/// Why there is no answer.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum PolicyError {
+    #[error("there is no PropagationPolicy {name}")]
+    NoPolicy {
+        name: String,
+        near: Option<String>,
+        known: Vec<String>,
+    },
+    #[error("both a PropagationPolicy and a ResourceGraphDefinition are called {0}")]
+    Ambiguous(String),
+    #[error("{0} is for policies alone, and this is a graph")]
+    NotForGraphs(&'static str),
+    #[error("{policy} has no release {number}")]
+    NoRelease {
+        policy: String,
+        number: u64,
+        known: Vec<u64>,
+    },
+    #[error("{policy} has no stage {stage}")]
+    NoStage {
+        policy: String,
+        stage: String,
+        known: Vec<String>,
+    },
+    #[error("{policy} is not for zone {zone}")]
+    NoZone {
+        policy: String,
+        zone: String,
+        known: Vec<String>,
+    },
+    #[error("nothing of {policy} waits for approval")]
+    NothingWaits { policy: String, instead: String },
+    #[error("{policy} has no older release that could be brought back")]
+    NothingBefore { policy: String },
+    #[error("the hub's answer cannot be read")]
+    Unreadable(#[source] Option<serde_json::Error>),
+}
+
+// === impl PolicyError ===
+
+impl PolicyError {
+    pub(crate) fn hint(&self) -> String {
+        let known = |names: &[String]| match names {
+            [] => "there are none".to_owned(),
+            names => format!("there are {}", first(names)),
+        };
+        match self {
+            Self::NoPolicy {
+                near: Some(near), ..
+            } => near.clone(),
+            Self::NoPolicy { known: names, .. }
+            | Self::NoStage { known: names, .. }
+            | Self::NoZone { known: names, .. } => known(names),
+            Self::Ambiguous(name) => format!("say policy/{name} or graph/{name}"),
+            Self::NotForGraphs(_) => "deltaplane rollout --help lists what there is".to_owned(),
+            Self::NoRelease { known: numbers, .. } => {
+                let names: Vec<String> = numbers.iter().map(ToString::to_string).collect();
+                known(&names)
+            }
+            Self::NothingWaits { instead, .. } => instead.clone(),
+            Self::NothingBefore { policy } => {
+                format!("deltaplane rollout history policy/{policy} lists what is kept")
+            }
+            Self::Unreadable(_) => "use the deltaplane of the same version as the hub".to_owned(),
+        }
+    }
+}
