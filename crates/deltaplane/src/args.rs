@@ -10,6 +10,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use crate::cel::Cel;
 use crate::client::{Token, Wait, Zones};
 use crate::graph::Graph;
+use crate::plan::Plan;
 use crate::rollout::Rollout;
 use deltaplane_api::names;
 use deltaplane_plane::{Certificates, PlaneConfig};
@@ -66,6 +67,9 @@ pub(crate) enum Command {
     Cel(Cel),
     /// Check, plan, draw and compare definitions of graphs, without a hub
     Graph(Graph),
+    /// Say what a change would do to which zones, in which order, before anything is written
+    #[command(after_help = crate::plan::EXAMPLES)]
+    Plan(Box<Plan>),
     /// How far a change is, of a policy or of a graph, and what holds it; stop, resume, approve and
     /// take it back
     Rollout(Box<Rollout>),

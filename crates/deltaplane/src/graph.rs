@@ -159,6 +159,20 @@ pub(crate) enum GraphError {
     Yaml(#[from] serde_saphyr::ser::Error),
 }
 
+/// The objects of files, directories and standard input; if some cannot be read, what is wrong
+/// with them.
+pub(crate) fn objects(files: &[String]) -> Result<Result<Vec<Value>, String>, GraphError> {
+    let documents = documents::Documents::read(files)?;
+    if documents.wrong.is_empty() {
+        let objects = documents.list.into_iter().map(|document| document.json);
+        return Ok(Ok(objects.collect()));
+    }
+    let wrong = documents.wrong.iter();
+    Ok(Err(wrong
+        .map(|found| format!("{}\n", found.drawn()))
+        .collect()))
+}
+
 // === impl GraphError ===
 
 impl GraphError {

@@ -2,6 +2,8 @@
 
 use serde_json::Value;
 
+use crate::table::counted;
+
 /// Of a value so many characters are shown.
 const SHOWN: usize = 100;
 /// Of an object so many fields.
@@ -59,11 +61,8 @@ fn where_to(hunk: &Value) -> String {
     let Some(count) = hunk["zones"]["count"].as_u64() else {
         return String::new();
     };
-    let noun = if count == 1 { "zone" } else { "zones" };
-    let mut text = format!(
-        ": {count} {noun} ({})",
-        shortened(said(&hunk["zones"]["names"]))
-    );
+    let zones = counted(usize::try_from(count).unwrap_or(usize::MAX), "zone");
+    let mut text = format!(": {zones} ({})", shortened(said(&hunk["zones"]["names"])));
     let overrides = hunk["overrides"].as_array().into_iter().flatten();
     let overrides: Vec<String> = overrides.map(ToString::to_string).collect();
     if !overrides.is_empty() {

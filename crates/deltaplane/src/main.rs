@@ -9,6 +9,7 @@ mod graph;
 mod greeting;
 mod hunks;
 mod manifest;
+mod plan;
 mod rollout;
 mod said;
 mod table;
@@ -37,6 +38,7 @@ use graph::GraphError;
 
 use args::{Cli, Command, Environment, Role, Settings, SettingsError, ZoneCommand};
 use manifest::ManifestError;
+use plan::PlanError;
 use rollout::RolloutError;
 use said::Said;
 use up::{Up, UpError};
@@ -67,6 +69,8 @@ enum Failure {
     Graph(#[from] GraphError),
     #[error(transparent)]
     Rollout(Box<RolloutError>),
+    #[error(transparent)]
+    Plan(Box<PlanError>),
     #[error(transparent)]
     Manifest(#[from] ManifestError),
 }
@@ -132,6 +136,7 @@ fn main() -> ExitCode {
         Command::Token(token) => ask(Ask::Token(token).run(&environment)),
         Command::Wait(wait) => ask(Ask::Wait(wait).run(&environment)),
         Command::Rollout(rollout) => ask(rollout.run(&environment)),
+        Command::Plan(plan) => ask(plan.run(&environment)),
         Command::Version => {
             print(&format!("deltaplane {}\n", args::VERSION));
             Ok(ExitCode::SUCCESS)
@@ -290,6 +295,12 @@ impl From<RolloutError> for Failure {
     }
 }
 
+impl From<PlanError> for Failure {
+    fn from(error: PlanError) -> Self {
+        Self::Plan(Box::new(error))
+    }
+}
+
 impl From<ZoneError> for Failure {
     fn from(error: ZoneError) -> Self {
         Self::Zone(Box::new(error))
@@ -313,6 +324,7 @@ impl Failure {
             Self::Cel(error) => error.hint().to_owned(),
             Self::Graph(error) => error.hint(),
             Self::Rollout(error) => error.hint(),
+            Self::Plan(error) => error.hint(),
             Self::Telemetry(_) | Self::Runtime(_) | Self::Manifest(_) => {
                 "this should not happen; please report it".to_owned()
             }
@@ -325,6 +337,7 @@ impl Failure {
             Self::Settings(_) | Self::Cel(_) | Self::Graph(_) => 2,
             Self::Client(_)
             | Self::Rollout(_)
+            | Self::Plan(_)
             | Self::Telemetry(_)
             | Self::Runtime(_)
             | Self::Manifest(_) => 1,

@@ -41,6 +41,22 @@ impl Table {
     }
 }
 
+/// `1 zone`, `2 zones`.
+pub(crate) fn counted(count: usize, noun: &str) -> String {
+    match count {
+        1 => format!("1 {noun}"),
+        count => format!("{count} {noun}s"),
+    }
+}
+
+/// A time without what is less than a second.
+pub(crate) fn whole_seconds(time: &str) -> String {
+    match time.split_once('.') {
+        Some((whole, _)) => format!("{whole}Z"),
+        None => time.to_owned(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::super::shown::shortened;
 use super::told::{Changes, Release, Told};
 use crate::hunks;
-use crate::table::Table;
+use crate::table::{Table, counted};
 
 /// The newest first.
 pub(super) fn text(told: &Told, now: Time) -> String {
@@ -97,10 +97,10 @@ pub(super) fn one(shown: &Value) -> String {
     let objects = shown["objects"].as_array().into_iter().flatten();
     let objects: Vec<&Value> = objects.collect();
     let count = objects.len();
-    let noun = if count == 1 { "object" } else { "objects" };
     let mut said = format!(
-        "release {}: {count} {noun}, digest {}\n\n",
+        "release {}: {}, digest {}\n\n",
         shown["release"],
+        counted(count, "object"),
         text(&shown["digest"])
     );
     let mut table = Table::new(&["KIND", "OBJECT", "VERSION"]);
@@ -115,7 +115,10 @@ pub(super) fn one(shown: &Value) -> String {
     said.push_str(&table.text());
     let overrides = shown["overrides"].as_array().map_or(0, Vec::len);
     if overrides > 0 {
-        said.push_str(&format!("\n{overrides} overrides; -o json has them\n"));
+        said.push_str(&format!(
+            "\n{}; -o json has them\n",
+            counted(overrides, "override")
+        ));
     }
     said.push_str(&match shown["before"].as_u64() {
         Some(before) => format!("\nwhat is not as in release {before}:\n"),

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use super::PolicyError;
 use crate::hunks::shortened;
+use crate::table::counted;
 
 /// What came of it.
 pub(super) struct Replayed {
@@ -61,11 +62,11 @@ impl Replayed {
     pub(super) fn text(&self, policy: &str) -> String {
         let facts = &self.inputs.facts;
         let mut text = format!(
-            "{policy}: as of {}: {} zones, {} releases, {} approvals\n",
+            "{policy}: as of {}: {}, {}, {}\n",
             self.inputs.now,
-            facts.zones.len(),
-            facts.releases.len(),
-            facts.approvals.len()
+            counted(facts.zones.len(), "zone"),
+            counted(facts.releases.len(), "release"),
+            counted(facts.approvals.len(), "approval")
         );
         text.push_str(match self.recorded {
             true => "this led to what the hub has recorded\n",
@@ -80,9 +81,9 @@ impl Replayed {
         if self.is_same() {
             let record = &self.outcome.record;
             text.push_str(&format!(
-                "the same decisions: {} zones, {} stages, {} pieces of evidence\n",
-                record.zones.len(),
-                record.stages.len(),
+                "the same decisions: {}, {}, {} pieces of evidence\n",
+                counted(record.zones.len(), "zone"),
+                counted(record.stages.len(), "stage"),
                 record.evidence.len()
             ));
             let last = record.evidence.last();

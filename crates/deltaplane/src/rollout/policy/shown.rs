@@ -2,7 +2,7 @@
 
 use super::super::shown::{Listed, ROWS, bar, shortened};
 use super::told::{Counts, Member, Stage, State, Told};
-use crate::table::Table;
+use crate::table::{Table, whole_seconds};
 
 /// The states of zones, what needs attention first.
 const ORDER: [&str; 9] = [
@@ -40,6 +40,7 @@ fn notes(told: &Told) -> Vec<String> {
         notes.push("it is paused: the next release will not move".to_owned());
     }
     if let (false, Some(next)) = (told.is_over(), &told.next) {
+        let next = whole_seconds(next);
         notes.push(format!("time may change that at {next}"));
     }
     notes
@@ -109,7 +110,7 @@ pub(super) fn reason(stage: &Stage, member: &Member) -> String {
     let offline = member.link.as_ref().filter(|link| !link.connected);
     match (member.state.as_str(), offline) {
         ("current" | "ahead", _) => String::new(),
-        (_, Some(link)) => format!("offline since {}", link.since),
+        (_, Some(link)) => format!("offline since {}", whole_seconds(&link.since)),
         ("held", None) => match &member.held_until {
             Some(until) => format!("until {until}"),
             None => "until it is resumed".to_owned(),

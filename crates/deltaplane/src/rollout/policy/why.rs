@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use super::shown::number;
 use super::told::{Evidence, Member, Stage, State, Told};
+use crate::table::whole_seconds;
 
 /// Of each stage so much of the evidence is shown.
 const SHOWN: usize = 6;
@@ -30,6 +31,7 @@ pub(super) fn text(told: &Told) -> String {
         }
     }
     if let (false, Some(next)) = (told.is_over(), &told.next) {
+        let next = whole_seconds(next);
         text.push_str(&format!("\ntime may change that at {next}\n"));
     }
     text
@@ -71,7 +73,7 @@ fn line(one: &Evidence) -> String {
     };
     format!(
         "{} {}{zones}: release {}; {}{digest}",
-        one.at,
+        whole_seconds(&one.at),
         one.advance.to_lowercase(),
         one.release,
         one.because
@@ -99,7 +101,8 @@ pub(super) fn zone(told: &Told, stage: &Stage, member: &Member) -> String {
         } else {
             "offline"
         };
-        lines.push(format!("  link: {word} since {}", link.since));
+        let since = whole_seconds(&link.since);
+        lines.push(format!("  link: {word} since {since}"));
     }
     if let Some(phase) = &member.phase {
         let since = member.since.as_deref().unwrap_or("-");

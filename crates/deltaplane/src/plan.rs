@@ -1,0 +1,163 @@
+//! `deltaplane plan`: what a change would do to which zones, in which order, before anything is
+//! written.
+//!
+//! The hub says what objects would be (a dry run) and what its policies would do with them
+//! (`…/_plan`); `fleet` knows who governs what, `newcomer` plays policies that are not there yet,
+//! and `shown` is how it looks: all three are pure.
+
+mod change;
+mod error;
+mod fleet;
+mod newcomer;
+mod shown;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+use std::time::SystemTime;
+
+use clap::Args;
+use deltaplane_client::{ObjectKey, Query, Resource, request};
+use deltaplane_fleet::kinds::{GROUP, VERSION};
+use deltaplane_propagation::Timestamp;
+use kube::Client;
+use serde_json::{Value, json};
+
+use crate::args::Environment;
+use crate::client::{Hub, Output};
+use crate::graph::printable;
+use crate::rollout::objects;
+use crate::said::Said;
+use change::{Changed, Deleted};
+pub(crate) use error::PlanError;
+use fleet::Fleet;
+
+/// For `plan`.
+#[derive(Debug, Args)]
+pub(crate) struct Plan {
+    #[command(flatten)]
+    hub: Hub,
+    /// What would be applied: files or directories; `-` is standard input
+    #[arg(
+        short = 'f',
+        long = "filename",
+        value_name = "FILE",
+        required_unless_present = "delete"
+    )]
+    files: Vec<String>,
+    /// What would be deleted: kind/name, or kind.group/name
+    #[arg(long, value_name = "KIND/NAME")]
+    delete: Vec<String>,
+    /// The namespace of what does not say one
+    #[arg(short, long, value_name = "NAME", default_value = "default")]
+    namespace: String,
+    /// How the answer looks
+    #[arg(short, long, value_enum, default_value_t)]
+    output: Output,
+}
+
+pub(crate) const EXAMPLES: &str = "\
+Examples:
+  deltaplane plan -f change.yaml
+  deltaplane plan -f policy.yaml -f graphs/ -o json
+  deltaplane plan --delete configmap/web -n shop
+
+Exit codes:
+  0  it can be done, perhaps after somebody approves
+  1  something would keep it from being done, or it is not known
+  2  the command line is wrong, or files cannot be read";
+
+// === impl Plan ===
+
+impl Plan {
+    pub(crate) async fn run(self, environment: &Environment) -> Result<Said, PlanError> {
+        let documents = match crate::graph::objects(&self.files)? {
+            Ok(documents) => documents,
+            Err(wrong) => {
+                let (out, good) = (String::new(), false);
+                let err = format!("{wrong}hint: nothing was planned\n");
+                return Ok(Said { out, err, good });
+            }
+        };
+        let client = self.hub.client_of(None, environment).await?;
+        let changes = change::read(&client, documents, &self.namespace).await?;
+        let deletions = change::deletions(&client, &self.delete, &self.namespace).await?;
+        let planned = plan(&client, &changes, &deletions).await?;
+        let good = shown::is_good(&planned);
+        let out = match self.output.show(&planned)? {
+            Some(out) => out,
+            None => shown::text(&planned),
+        };
+        Ok(Said {
+            out: printable(out),
+            err: String::new(),
+            good,
+        })
+    }
+}
+
+/// What all policies would do, and what no policy has to do with.
+async fn plan(
+    client: &Client,
+    changes: &[Changed],
+    deletions: &[Deleted],
+) -> Result<Value, PlanError> {
+    let fleet = fleet(client).await?;
+    let own: BTreeMap<&str, &Changed> = changes
+        .iter()
+        .filter(|change| change.is_policy())
+        .map(|change| (change.name(), change))
+        .collect();
+    let mut policies = Vec::new();
+    for policy in fleet.concerned(changes, deletions, own.keys().copied()) {
+        let body = json!({
+            "objects": fleet.objects(changes),
+            "deletions": deletions.iter().map(Deleted::json).collect::<Vec<_>>(),
+            "policy": own.get(policy.as_str()).map(|change| &change.stored),
+        });
+        let path = resource("propagationpolicies", "PropagationPolicy");
+        let path = format!("{}/_plan", path.object_path(&ObjectKey::cluster(&policy)));
+        let planned: Result<Value, _> = request::create(client, &path, &body).await;
+        policies.push(planned.map_err(|source| PlanError::Ask(Box::new(source)))?);
+    }
+    let now = Timestamp::from_system(SystemTime::now());
+    for newcomer in own
+        .values()
+        .filter(|change| !fleet.has_policy(change.name()))
+    {
+        let there = candidates(client, newcomer).await?;
+        policies.push(newcomer::plan(&fleet, newcomer, (changes, &there), now)?);
+    }
+    Ok(json!({
+        "policies": policies,
+        "others": fleet.others(changes, deletions, &own),
+    }))
+}
+
+/// What is there of the kinds that a policy would govern.
+async fn candidates(client: &Client, policy: &Changed) -> Result<Vec<Value>, PlanError> {
+    let catalog = change::ask_catalog(client).await?;
+    let targets = policy.stored["spec"]["targets"].as_array();
+    let mut found = Vec::new();
+    for target in targets.into_iter().flatten() {
+        let text = |field: &str| target[field].as_str().unwrap_or_default();
+        if let Some(served) = catalog.group_kind(text("group"), text("kind")) {
+            found.extend(objects(client, &Query::all(served.resource.clone())).await?);
+        }
+    }
+    Ok(found)
+}
+
+fn resource(plural: &str, kind: &str) -> Resource {
+    Resource::cluster(GROUP, VERSION, plural, kind)
+}
+
+/// What the hub has of its own kinds.
+async fn fleet(client: &Client) -> Result<Fleet, PlanError> {
+    let list = async |plural, kind| objects(client, &Query::all(resource(plural, kind))).await;
+    Ok(Fleet::new(
+        list("propagationpolicies", "PropagationPolicy").await?,
+        &list("syncedkinds", "SyncedKind").await?,
+        list("zones", "Zone").await?,
+    ))
+}

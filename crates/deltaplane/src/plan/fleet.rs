@@ -1,0 +1,227 @@
+//! Who governs what, and what crosses: from the hub's own objects. Pure.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use deltaplane_fleet::difference::{Field, difference};
+use deltaplane_fleet::kinds::{GROUP, SyncedKind};
+use deltaplane_propagation::stages::{Object, PolicySpec, Targets};
+use serde_json::{Value, json};
+
+use super::change::{Changed, Deleted, group, identity};
+
+/// What the hub has of its own kinds.
+pub(super) struct Fleet {
+    /// The oldest first.
+    policies: Vec<Governs>,
+    synced: Vec<SyncedKind>,
+    pub(super) zones: Vec<Value>,
+}
+
+struct Governs {
+    name: String,
+    targets: Vec<Targets>,
+}
+
+/// Fields that servers write, which are no news.
+const WRITTEN: [&str; 5] = [
+    "metadata.generation",
+    "metadata.resourceVersion",
+    "metadata.managedFields",
+    "metadata.creationTimestamp",
+    "metadata.uid",
+];
+const IMPLIED: [(&str, &str); 2] = [
+    ("", "Namespace"),
+    ("apiextensions.k8s.io", "CustomResourceDefinition"),
+];
+
+// === impl Fleet ===
+
+impl Fleet {
+    pub(super) fn new(mut policies: Vec<Value>, synced: &[Value], zones: Vec<Value>) -> Self {
+        policies.sort_by_key(|policy| {
+            let metadata = &policy["metadata"];
+            let text = |field: &str| metadata[field].as_str().unwrap_or_default().to_owned();
+            (text("creationTimestamp"), text("name"))
+        });
+        let synced = synced.iter().filter_map(|one| SyncedKind::of(one).ok());
+        Self {
+            policies: policies.iter().map(Governs::read).collect(),
+            synced: synced.collect(),
+            zones,
+        }
+    }
+
+    pub(super) fn has_policy(&self, name: &str) -> bool {
+        self.policies.iter().any(|policy| policy.name == name)
+    }
+
+    /// The policy that governs an object, if one does.
+    pub(super) fn governor(&self, object: &Value) -> Option<&str> {
+        if !self.crosses(object) {
+            return None;
+        }
+        let mut policies = self.policies.iter();
+        let policy = policies.find(|policy| includes(&policy.targets, object))?;
+        Some(&policy.name)
+    }
+
+    /// Whether zones get an object.
+    pub(super) fn crosses(&self, object: &Value) -> bool {
+        let (group, kind) = (group(object), object["kind"].as_str().unwrap_or_default());
+        let mut synced = self.synced.iter();
+        synced.any(|one| {
+            one.kind.group() == group
+                && one.kind.kind() == kind
+                && one.goes_down()
+                && one.selects(object)
+        })
+    }
+
+    /// The policies that have to do with a change, in their order: those that govern something of
+    /// it, did, or are changed themselves.
+    pub(super) fn concerned<'a>(
+        &'a self,
+        changes: &[Changed],
+        deletions: &[Deleted],
+        own: impl Iterator<Item = &'a str>,
+    ) -> Vec<String> {
+        let before = changes.iter().filter_map(|change| change.live.as_ref());
+        let after = changes.iter().map(|change| &change.stored);
+        let deleted = deletions.iter().map(|deletion| &deletion.live);
+        let all = before.chain(after).chain(deleted);
+        let governing = all.filter_map(|object| self.governor(object)).chain(own);
+        let governing: BTreeSet<&str> = governing.collect();
+        let concerned = self.policies.iter().map(|policy| policy.name.clone());
+        concerned
+            .filter(|name| governing.contains(name.as_str()))
+            .collect()
+    }
+
+    /// What is posted to policies.
+    pub(super) fn objects<'c>(&self, changes: &'c [Changed]) -> Vec<&'c Value> {
+        let objects = changes.iter().map(|change| &change.stored);
+        objects.filter(|object| group(object) != GROUP).collect()
+    }
+
+    /// What no policy has to do with: where it goes, and what changes at the hub.
+    pub(super) fn others(
+        &self,
+        changes: &[Changed],
+        deletions: &[Deleted],
+        own: &BTreeMap<&str, &Changed>,
+    ) -> Vec<Value> {
+        let taken = |object: &Value| {
+            let new = own
+                .values()
+                .filter(|change| !self.has_policy(change.name()));
+            let mut new = new.map(|change| Governs::read(&change.stored));
+            self.crosses(object) && new.any(|policy| includes(&policy.targets, object))
+        };
+        let changed = changes.iter().filter(|change| !change.is_policy());
+        let changed = changed.filter(|change| {
+            let stored = &change.stored;
+            self.governor(stored).is_none() && !taken(stored)
+        });
+        let changed = changed.map(|change| {
+            let (live, stored) = (change.live.as_ref(), Some(&change.stored));
+            let mut other = self.other(&change.stored, live, stored);
+            other["note"] = change.note.as_deref().into();
+            other
+        });
+        let deleted = deletions.iter().map(|deletion| &deletion.live);
+        let deleted = deleted.filter(|live| self.governor(live).is_none());
+        let deleted = deleted.map(|live| self.other(live, Some(live), None));
+        changed.chain(deleted).collect()
+    }
+
+    fn other(&self, object: &Value, live: Option<&Value>, stored: Option<&Value>) -> Value {
+        let mut said = identity(object);
+        let mut fields = match stored {
+            Some(_) => difference(live, stored),
+            None => Vec::new(),
+        };
+        fields.retain(Field::is_users);
+        let change = match (live, stored) {
+            (None, _) => "Added",
+            (Some(_), None) => "Removed",
+            (Some(_), Some(_)) if fields.is_empty() => "Unchanged",
+            (Some(_), Some(_)) => "Changed",
+        };
+        said["change"] = change.into();
+        said["fields"] = fields.iter().map(Field::json).collect();
+        said["goes"] = self.goes(object).into();
+        said
+    }
+
+    /// Where an object goes that no policy governs.
+    fn goes(&self, object: &Value) -> String {
+        let kind = (group(object), object["kind"].as_str().unwrap_or_default());
+        if IMPLIED.contains(&kind) {
+            return "goes where something needs it".to_owned();
+        }
+        if !self.crosses(object) {
+            return "stays at the hub".to_owned();
+        }
+        let enabled = self.zones.iter();
+        let enabled = enabled.filter(|zone| zone["spec"]["enabled"] != false);
+        match enabled.count() {
+            1 => "goes to the one enabled zone at once".to_owned(),
+            count => format!("goes to all {count} enabled zones at once"),
+        }
+    }
+}
+
+/// Whether an object is among targets.
+pub(super) fn includes(targets: &[Targets], object: &Value) -> bool {
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let metadata = &object["metadata"];
+    let (kind, namespace) = (text(&object["kind"]), text(&metadata["namespace"]));
+    let name = text(&metadata["name"]);
+    let Some(fields) = object.as_object() else {
+        return false;
+    };
+    let about = Object {
+        group: group(object),
+        kind: &kind,
+        namespace: &namespace,
+        name: &name,
+        object: fields,
+    };
+    targets.iter().any(|targets| targets.include(&about))
+}
+
+// === impl Governs ===
+
+impl Governs {
+    fn read(policy: &Value) -> Self {
+        let spec: Result<PolicySpec, _> = serde_json::from_value(policy["spec"].clone());
+        let name = policy["metadata"]["name"].as_str().unwrap_or_default();
+        Self {
+            name: name.to_owned(),
+            targets: spec.map_or_else(|_| Vec::new(), |spec| Targets::of(&spec.targets)),
+        }
+    }
+}
+
+/// Tells what people write from what servers do.
+trait Users {
+    fn is_users(&self) -> bool;
+}
+
+impl Users for Field {
+    fn is_users(&self) -> bool {
+        let of_servers = |prefix: &&str| self.path.starts_with(*prefix);
+        let applied = "metadata.annotations[\"kubectl.kubernetes.io";
+        !(WRITTEN.iter().any(|prefix| of_servers(&prefix)) || self.path.starts_with(applied))
+    }
+}
+
+/// Of a change as one of a policy's.
+pub(super) fn told(object: &Value, change: &str, by: &str) -> Value {
+    let mut told = identity(object);
+    told["change"] = change.into();
+    told["governedBy"] = by.into();
+    told["crosses"] = json!(true);
+    told
+}

@@ -1,0 +1,216 @@
+//! A plan as people read it. Pure.
+
+use deltaplane_api::time::human_duration;
+use deltaplane_propagation::Timestamp;
+use serde_json::Value;
+
+use crate::hunks;
+use crate::table::Table;
+
+/// Of each stage so many waves are shown at its beginning.
+const WAVES: usize = 8;
+
+fn said(value: &Value) -> &str {
+    value.as_str().unwrap_or_default()
+}
+
+fn list(value: &Value) -> &[Value] {
+    value.as_array().map_or(&[], Vec::as_slice)
+}
+
+/// Whether nothing would keep it from being done.
+pub(super) fn is_good(planned: &Value) -> bool {
+    let fine = |policy: &Value| {
+        let impossible = list(&policy["hunks"])
+            .iter()
+            .any(|one| one["change"] == "Impossible");
+        policy["stuck"].is_null() && list(&policy["problems"]).is_empty() && !impossible
+    };
+    list(&planned["policies"]).iter().all(fine)
+}
+
+pub(super) fn text(planned: &Value) -> String {
+    let policies = list(&planned["policies"]).iter().map(policy);
+    let mut parts: Vec<String> = policies.collect();
+    let others = list(&planned["others"]);
+    if !others.is_empty() {
+        let lines: String = others.iter().map(other).collect();
+        parts.push(format!("no policy governs:\n{lines}"));
+    }
+    match parts.is_empty() {
+        true => "nothing would change\n".to_owned(),
+        false => parts.join("\n"),
+    }
+}
+
+/// What no policy has to do with.
+fn other(other: &Value) -> String {
+    let mut hunk = hunks::text(other);
+    let note = match said(&other["note"]) {
+        "" => String::new(),
+        note => format!(" ({note})"),
+    };
+    let what = match said(&other["change"]) {
+        "Unchanged" => "; it changes nothing",
+        _ => "",
+    };
+    let end = hunk.find('\n').unwrap_or(hunk.len());
+    hunk.insert_str(end, &format!(": {}{what}{note}", said(&other["goes"])));
+    hunk
+}
+
+fn policy(planned: &Value) -> String {
+    let name = said(&planned["policy"]);
+    let mut text = match (planned["release"].as_u64(), planned["new"] == true) {
+        (Some(release), true) => format!("policy {name} would be new, with release {release}\n"),
+        (Some(release), false) => format!("policy {name} would make release {release}\n"),
+        (None, _) => {
+            format!("policy {name} would release nothing: nothing that it governs changes\n")
+        }
+    };
+    for problem in list(&planned["problems"]) {
+        text.push_str(&format!("problem: {}\n", said(problem)));
+    }
+    let is_new = planned["new"] == true;
+    for object in list(&planned["objects"]) {
+        text.push_str(&moved(object, name, is_new));
+    }
+    if planned["release"].is_null() {
+        return text;
+    }
+    let changed = list(&planned["hunks"]);
+    if !changed.is_empty() {
+        text.push_str("\nzones get:\n");
+        changed
+            .iter()
+            .for_each(|hunk| text.push_str(&hunks::text(hunk)));
+    }
+    let unchanged = &planned["unchanged"];
+    if unchanged["count"].as_u64().is_some_and(|count| count > 0) {
+        let names = hunks::shortened(said(&unchanged["names"]));
+        text.push_str(&format!(
+            "nothing changes in {} zones ({names})\n",
+            unchanged["count"]
+        ));
+    }
+    text.push_str(&format!("\nif all goes well:\n{}", waves(planned)));
+    text.push_str(&notes(planned));
+    text
+}
+
+/// An object that is not this policy's business, or was not.
+fn moved(object: &Value, policy: &str, is_new: bool) -> String {
+    let what = format!("{} {}", hunks::kind(object), hunks::name(object));
+    match (said(&object["change"]), object["governedBy"].as_str()) {
+        ("Taken", _) => format!("  {what}: it would govern what is there\n"),
+        ("LetGo", _) => {
+            format!("  {what}: it would govern it no more: it goes to all zones at once\n")
+        }
+        (_, Some(by)) if by == policy && is_new => format!("  {what}: it would govern it\n"),
+        (_, Some(_) | None) => String::new(),
+    }
+}
+
+fn waves(planned: &Value) -> String {
+    let start = Timestamp::parse(said(&planned["asOf"]));
+    let after = |at: &Value| {
+        let at = Timestamp::parse(said(at));
+        let passed = at
+            .zip(start)
+            .map(|(at, start)| at.seconds() - start.seconds());
+        match passed {
+            None => "-".to_owned(),
+            Some(0) => "at once".to_owned(),
+            Some(seconds) => format!("after {}", human_duration(seconds)),
+        }
+    };
+    let mut table = Table::new(&["STAGE", "WHEN", "ZONES"]);
+    for stage in list(&planned["stages"]) {
+        let name = said(&stage["name"]);
+        let of_stage = list(&planned["waves"]).iter();
+        let of_stage: Vec<&Value> = of_stage.filter(|wave| wave["stage"] == name).collect();
+        for (place, wave) in of_stage.iter().enumerate() {
+            let last = place + 1 == of_stage.len();
+            if place >= WAVES && !last {
+                continue;
+            }
+            if last && place > WAVES {
+                let more = place - WAVES;
+                table.add(vec![
+                    String::new(),
+                    "…".to_owned(),
+                    format!("{more} more waves"),
+                ]);
+            }
+            let zones = &wave["zones"];
+            let approved = if wave["afterApproval"] == true {
+                ", once approved"
+            } else {
+                ""
+            };
+            table.add(vec![
+                name.to_owned(),
+                format!("{}{approved}", after(&wave["at"])),
+                format!(
+                    "{}: {}",
+                    zones["count"],
+                    hunks::shortened(said(&zones["names"]))
+                ),
+            ]);
+        }
+        let soak = match said(&stage["soak"]) {
+            "0s" => String::new(),
+            soak => format!(", having soaked for {soak}"),
+        };
+        if !stage["completed"].is_null() {
+            let when = format!("{}{soak}", after(&stage["completed"]));
+            table.add(vec![name.to_owned(), when, "complete".to_owned()]);
+        }
+    }
+    table.text()
+}
+
+/// What would stop it, or needs somebody.
+fn notes(planned: &Value) -> String {
+    let mut text = String::new();
+    if let Some(stuck) = planned.get("stuck").filter(|stuck| !stuck.is_null()) {
+        let (stage, why) = (said(&stuck["stage"]), said(&stuck["why"]));
+        text.push_str(&format!("then it stops: stage {stage}: {why}\n"));
+    }
+    for evidence in list(&planned["evidence"]) {
+        let zones = &evidence["zones"];
+        let holds = match evidence["holds"] == true {
+            true => "which holds the stage",
+            false => "and the stage proceeds without",
+        };
+        text.push_str(&format!(
+            "no evidence in {} zones of stage {} ({}): {}; {holds}\n",
+            zones["count"],
+            said(&evidence["stage"]),
+            hunks::shortened(said(&zones["names"])),
+            said(&evidence["reason"])
+        ));
+    }
+    for (field, word) in [("offline", "offline"), ("held", "held")] {
+        let zones = &planned[field];
+        if zones["count"].as_u64().is_some_and(|count| count > 0) {
+            let names = hunks::shortened(said(&zones["names"]));
+            text.push_str(&format!("{} zones are {word} ({names})\n", zones["count"]));
+        }
+    }
+    let deletions = &planned["deletions"];
+    if deletions["removes"]
+        .as_u64()
+        .is_some_and(|removes| removes > 0)
+    {
+        let needs = match deletions["needsApproval"] == true {
+            true => ": needs approval of the deletions",
+            false => "",
+        };
+        text.push_str(&format!(
+            "deletions: {} of {} objects go, and {} may without approval{needs}\n",
+            deletions["removes"], deletions["of"], deletions["may"]
+        ));
+    }
+    text
+}
