@@ -260,3 +260,6 @@ impl Outcome {
         })
     }
 }
+
+#[cfg(test)]
+mod tests;
