@@ -43,6 +43,8 @@ pub struct Served {
     pub resource: Resource,
     /// Such as `list`, `watch`, `delete`.
     pub verbs: BTreeSet<String>,
+    /// What people call it for short, such as `cm`.
+    pub short_names: BTreeSet<String>,
 }
 
 /// The newest catalog, for as many as want to know. Cheap to clone.
@@ -93,6 +95,8 @@ struct ApiResource {
     namespaced: bool,
     #[serde(default, deserialize_with = "null_as_default")]
     verbs: BTreeSet<String>,
+    #[serde(default, rename = "shortNames", deserialize_with = "null_as_default")]
+    short_names: BTreeSet<String>,
 }
 
 /// What a definition says that should be in the catalog.
@@ -169,6 +173,7 @@ impl Catalog {
                 kind,
                 namespaced,
                 verbs,
+                short_names,
             } = resource;
             let resource = Resource {
                 group: group.to_owned(),
@@ -177,7 +182,11 @@ impl Catalog {
                 kind,
                 namespaced,
             };
-            self.insert_served(Served { resource, verbs });
+            self.insert_served(Served {
+                resource,
+                verbs,
+                short_names,
+            });
         }
     }
 

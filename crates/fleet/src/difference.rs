@@ -37,6 +37,9 @@ const OPEN: [&str; 6] = [
     "immutable",
 ];
 
+/// What is said of an object that comes or goes before its fields are.
+const IDENTITY: [&str; 4] = ["apiVersion", "kind", "metadata.name", "metadata.namespace"];
+
 /// What is not the same in two versions of an object; one of both may be nothing.
 pub fn difference(before: Option<&Value>, after: Option<&Value>) -> Vec<Field> {
     let kind = after
@@ -45,6 +48,9 @@ pub fn difference(before: Option<&Value>, after: Option<&Value>) -> Vec<Field> {
     let secret = kind.is_some_and(|(group, kind)| group == "v1" && kind == "Secret");
     let mut fields = Vec::new();
     compare(String::new(), before, after, &mut fields);
+    if before.is_none() || after.is_none() {
+        fields.retain(|field| !IDENTITY.contains(&field.path.as_str()));
+    }
     if secret {
         fields.iter_mut().for_each(Field::hide);
     }

@@ -36,7 +36,12 @@ fn catalog(kinds: &[&str]) -> Catalog {
     for kind in kinds {
         let verbs = BTreeSet::new();
         let resource = resource(kind);
-        catalog.insert_served(Served { resource, verbs });
+        let short_names = BTreeSet::new();
+        catalog.insert_served(Served {
+            resource,
+            verbs,
+            short_names,
+        });
     }
     catalog
 }

@@ -1,6 +1,6 @@
 //! What would be written: each object as it is, and as it would be stored.
 
-use deltaplane_client::discovery::discover;
+use deltaplane_client::discovery::{Served, discover};
 use deltaplane_client::request::{self, Patch};
 use deltaplane_client::{Catalog, ObjectKey, RequestError, Resource};
 use deltaplane_fleet::kinds::GROUP;
@@ -199,8 +199,7 @@ pub(super) async fn deletions(
         let (kind, name) = word
             .split_once('/')
             .ok_or_else(|| PlanError::Word { word: word.clone() })?;
-        let resources: Vec<&Resource> = catalog.kinds.values().map(|one| &one.resource).collect();
-        let resource = named(&resources, kind)?;
+        let resource = named(catalog.kinds.values(), kind)?;
         let namespace = if resource.namespaced { namespace } else { "" };
         let path = resource.object_path(&ObjectKey::new(namespace, name));
         let live = request::get(client, &path)
@@ -217,18 +216,28 @@ pub(super) async fn deletions(
     Ok(deletions)
 }
 
-/// The kind that people call so: `configmap`, `ConfigMaps`, `webapp.kro.run`.
-pub(super) fn named<'r>(resources: &[&'r Resource], word: &str) -> Result<&'r Resource, PlanError> {
+/// The kind that people call so: `cm`, `configmap`, `ConfigMaps`, `webapp.kro.run`.
+pub(super) fn named<'r>(
+    served: impl Iterator<Item = &'r Served>,
+    word: &str,
+) -> Result<&'r Resource, PlanError> {
     let lower = word.to_lowercase();
     let (kind, group) = match lower.split_once('.') {
         Some((kind, group)) => (kind, Some(group)),
         None => (lower.as_str(), None),
     };
-    let fits = |one: &&&Resource| {
-        let called = one.plural == kind || one.kind.to_lowercase() == kind;
-        called && group.is_none_or(|group| one.group == group)
+    let fits = |one: &&Served| {
+        let Served {
+            resource,
+            short_names,
+            ..
+        } = one;
+        let called = resource.plural == kind
+            || resource.kind.to_lowercase() == kind
+            || short_names.contains(kind);
+        called && group.is_none_or(|group| resource.group == group)
     };
-    let found: Vec<&&Resource> = resources.iter().filter(fits).collect();
+    let found: Vec<&Resource> = served.filter(fits).map(|one| &one.resource).collect();
     let core = found.iter().find(|one| one.group.is_empty());
     match (found.as_slice(), core) {
         ([], _) => Err(PlanError::NoKind {
@@ -247,6 +256,8 @@ pub(super) fn named<'r>(resources: &[&'r Resource], word: &str) -> Result<&'r Re
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
 
     #[test]
@@ -261,15 +272,22 @@ mod tests {
 
     #[test]
     fn kinds_as_people_call_them() {
-        let config = Resource::namespaced("", "v1", "configmaps", "ConfigMap");
-        let apps = Resource::namespaced("kro.run", "v1", "apps", "App");
-        let others = Resource::namespaced("other.io", "v1", "apps", "App");
-        let all = [&config, &apps, &others];
+        let served = |group: &str, plural: &str, kind: &str, short: &str| Served {
+            resource: Resource::namespaced(group, "v1", plural, kind),
+            verbs: BTreeSet::new(),
+            short_names: BTreeSet::from([short.to_owned()]),
+        };
+        let all = [
+            served("", "configmaps", "ConfigMap", "cm"),
+            served("kro.run", "apps", "App", "a"),
+            served("other.io", "apps", "App", "o"),
+        ];
         let check = |word: &str, expected: Result<&str, &str>| {
-            let found = named(&all, word).map(Resource::api_version);
+            let found = named(all.iter(), word).map(Resource::api_version);
             let found = found.map_err(|error| format!("{error}; {}", error.hint()));
             assert_eq!(found.as_deref().map_err(String::as_str), expected, "{word}");
         };
+        check("cm", Ok("v1"));
         check("configmap", Ok("v1"));
         check("ConfigMaps", Ok("v1"));
         check("app.kro.run", Ok("kro.run/v1"));

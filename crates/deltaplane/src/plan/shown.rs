@@ -68,6 +68,11 @@ fn policy(planned: &Value) -> String {
             format!("policy {name} would release nothing: nothing that it governs changes\n")
         }
     };
+    if let Some(restored) = planned["broughtBack"].as_u64() {
+        text.push_str(&format!(
+            "note: zones have what release {restored} had, which was brought back; the hub still has what came after it, and this releases that, too\n"
+        ));
+    }
     for problem in list(&planned["problems"]) {
         text.push_str(&format!("problem: {}\n", said(problem)));
     }
@@ -158,9 +163,10 @@ fn waves(planned: &Value) -> String {
                 ),
             ]);
         }
-        let soak = match said(&stage["soak"]) {
-            "0s" => String::new(),
-            soak => format!(", having soaked for {soak}"),
+        let soak = said(&stage["soak"]).strip_suffix('s');
+        let soak = match soak.and_then(|seconds| seconds.parse().ok()) {
+            Some(0) | None => String::new(),
+            Some(seconds) => format!(", having soaked for {}", human_duration(seconds)),
         };
         if !stage["completed"].is_null() {
             let when = format!("{}{soak}", after(&stage["completed"]));

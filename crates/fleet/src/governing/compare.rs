@@ -1,6 +1,7 @@
 //! What zones would get instead of what they have: of each object, with overrides. Zones that get
 //! the same together.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -29,9 +30,10 @@ pub(super) type Bodies<'a> = dyn Fn(&Id, Version) -> Option<Arc<[u8]>> + 'a;
 pub(super) struct Hunk {
     id: Id,
     change: Became,
-    /// Places of the overrides that are for it.
-    overrides: Vec<usize>,
 }
+
+/// Places of the overrides that are for an object.
+type Places = BTreeSet<usize>;
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Became {
@@ -54,6 +56,8 @@ struct Zones {
     names: BTreeSet<String>,
     /// The releases that they have now.
     from: BTreeSet<u64>,
+    /// The overrides that are for the object in all of them.
+    overrides: Option<Places>,
 }
 
 // === impl Edition ===
@@ -78,7 +82,7 @@ impl<'a> Edition<'a> {
         id: &Id,
         class: Class,
         bodies: &Bodies<'_>,
-    ) -> Result<Option<(Value, Vec<usize>)>, String> {
+    ) -> Result<Option<(Value, Places)>, String> {
         let Some(version) = self.manifest.get(id) else {
             return Ok(None);
         };
@@ -94,15 +98,12 @@ impl<'a> Edition<'a> {
     }
 }
 
-/// What a hunk says before its fields.
-const IDENTITY: [&str; 4] = ["apiVersion", "kind", "metadata.name", "metadata.namespace"];
-
 /// What becomes of all objects of zones of a class. Without a before they have none.
 pub(super) fn compare(
     before: Option<(Edition<'_>, Class)>,
     (after, class): (Edition<'_>, Class),
     bodies: &Bodies<'_>,
-) -> Vec<Hunk> {
+) -> Vec<(Hunk, Places)> {
     let had = before.map(|(edition, _)| edition.manifest.keys());
     let ids: BTreeSet<&Id> = had
         .into_iter()
@@ -126,57 +127,70 @@ pub(super) fn compare(
     hunks
 }
 
-type Rendered = Result<Option<(Value, Vec<usize>)>, String>;
+type Rendered = Result<Option<(Value, Places)>, String>;
 
-fn hunk(id: &Id, old: Rendered, new: Rendered) -> Option<Hunk> {
+fn hunk(id: &Id, old: Rendered, new: Rendered) -> Option<(Hunk, Places)> {
     // What cannot be read of what is there is as if nothing were.
     let old = old.ok().flatten().map(|(object, _)| object);
-    let hunk = |change, overrides| Hunk {
-        id: id.clone(),
-        change,
-        overrides,
-    };
-    match (old, new) {
-        (_, Err(why)) => Some(hunk(Became::Impossible(why), Vec::new())),
-        (None, Ok(None)) => None,
-        (Some(_), Ok(None)) => Some(hunk(Became::Removed, Vec::new())),
+    let (change, overrides) = match (old, new) {
+        (_, Err(why)) => (Became::Impossible(why), Places::new()),
+        (None, Ok(None)) => return None,
+        (Some(_), Ok(None)) => (Became::Removed, Places::new()),
         (None, Ok(Some((new, overrides)))) => {
-            let mut fields = difference(None, Some(&new));
-            fields.retain(|field| !IDENTITY.contains(&field.path.as_str()));
-            Some(hunk(Became::Added(fields), overrides))
+            let fields = difference(None, Some(&new));
+            (Became::Added(fields), overrides)
         }
         (Some(old), Ok(Some((new, overrides)))) => {
             let fields = difference(Some(&old), Some(&new));
-            let differs = !fields.is_empty();
-            differs.then(|| hunk(Became::Changed(fields), overrides))
+            if fields.is_empty() {
+                return None;
+            }
+            (Became::Changed(fields), overrides)
         }
-    }
+    };
+    let id = id.clone();
+    Some((Hunk { id, change }, overrides))
 }
 
 // === impl Hunks ===
 
 impl Hunks {
     /// Zones that have the same now, and would get the same.
-    pub(super) fn add(&mut self, hunks: Vec<Hunk>, zones: &[&str], from: Option<Target>) {
+    pub(super) fn add(&mut self, hunks: Vec<(Hunk, Places)>, zones: &[&str], from: Option<Target>) {
         let names = || zones.iter().map(|zone| (*zone).to_owned());
         if hunks.is_empty() {
             self.unchanged.extend(names());
         }
-        for hunk in hunks {
+        for (hunk, overrides) in hunks {
             let of_hunk = self.zones.entry(hunk).or_default();
             of_hunk.names.extend(names());
             of_hunk.from.extend(from.map(|target| target.release));
+            of_hunk.overrides = Some(match of_hunk.overrides.take() {
+                Some(known) => &known & &overrides,
+                None => overrides,
+            });
         }
     }
 
     /// What most zones get first, object by object.
     pub(super) fn json(&self) -> Value {
         let mut hunks: Vec<(&Hunk, &Zones)> = self.zones.iter().collect();
-        hunks.sort_by_key(|(hunk, zones)| (&hunk.id, std::cmp::Reverse(zones.names.len())));
+        // Of as many, those who get what all get come first.
+        hunks.sort_by_key(|(hunk, zones)| {
+            let overrides = zones.overrides.as_ref().map_or(0, Places::len);
+            (&hunk.id, Reverse(zones.names.len()), overrides)
+        });
+        let mut most: Option<(&Hunk, &Zones)> = None;
         let hunks = hunks.into_iter().map(|(hunk, zones)| {
+            let usual = most.filter(|(first, _)| first.id == hunk.id);
+            let usual = usual.map(|(_, zones)| zones);
+            if usual.is_none() {
+                most = Some((hunk, zones));
+            }
             let mut json = hunk.json();
             json["zones"] = set(&zones.names);
             json["from"] = zones.from.iter().copied().collect();
+            json["overrides"] = zones.beside(usual).into_iter().collect();
             json
         });
         hunks.collect()
@@ -184,6 +198,18 @@ impl Hunks {
 
     pub(super) fn unchanged(&self) -> Value {
         set(&self.unchanged)
+    }
+}
+
+// === impl Zones ===
+
+impl Zones {
+    /// The overrides by which they get something else than most zones do.
+    fn beside(&self, most: Option<&Self>) -> Places {
+        let own = self.overrides.iter().flatten().copied();
+        let usual = most.and_then(|most| most.overrides.as_ref());
+        let is_usual = |place: &usize| usual.is_none_or(|usual| usual.contains(place));
+        own.filter(|place| !is_usual(place)).collect()
     }
 }
 
@@ -209,7 +235,6 @@ impl Hunk {
             "change": change,
             "fields": fields.iter().map(Field::json).collect::<Vec<_>>(),
             "message": message,
-            "overrides": self.overrides,
         })
     }
 }

@@ -85,6 +85,9 @@ impl Fleet {
                 now,
             };
             planned["release"] = released.number.into();
+            // What zones have is not what is there.
+            let newest = facts.releases.last();
+            planned["broughtBack"] = newest.and_then(|newest| newest.restores).into();
             planned["hunks"] = hunks.json();
             planned["unchanged"] = hunks.unchanged();
             foreseen.tell(&mut planned);
@@ -118,7 +121,7 @@ impl Fleet {
             "objects": objects.collect::<Vec<_>>(),
             "overrides": release.overrides,
             "before": before.map(|before| before.number),
-            "hunks": hunks.iter().map(super::compare::Hunk::json).collect::<Vec<_>>(),
+            "hunks": hunks.iter().map(|(hunk, _)| hunk.json()).collect::<Vec<_>>(),
         }))
     }
 }

@@ -261,3 +261,6 @@ impl Outcome {
         })
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -272,3 +272,6 @@ impl Simulation {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

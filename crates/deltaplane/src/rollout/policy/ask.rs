@@ -49,14 +49,19 @@ impl<'e> Policies<'e> {
         };
         let graph = DefinitionName::new(&name);
         let client = api.at_hub().await?;
-        // Who cannot be asked for policies has none.
         let object = request::get::<Value>(&client, &path(&name)).await;
-        if object.is_err() {
-            return Ok(Found::Graph(graph));
-        }
-        match request::get::<Value>(&api.client, &read::definition_path(&graph)).await {
-            Ok(_) => Err(PolicyError::Ambiguous(name).into()),
-            Err(_) => Ok(Found::Policy(Self { api, client, name })),
+        let definition = request::get::<Value>(&api.client, &read::definition_path(&graph)).await;
+        match (object, definition) {
+            (Ok(_), Ok(_)) => Err(PolicyError::Ambiguous(name).into()),
+            (Ok(_), Err(_)) => Ok(Found::Policy(Self { api, client, name })),
+            (Err(_), Ok(_)) => Ok(Found::Graph(graph)),
+            (Err(error), Err(_)) => match missing(&client, name, error).await {
+                RolloutError::Policy(error @ PolicyError::NoPolicy { near: Some(_), .. }) => {
+                    Err(error.into())
+                }
+                // Who cannot be asked for policies has none.
+                _ => Ok(Found::Graph(graph)),
+            },
         }
     }
 
@@ -177,8 +182,13 @@ pub(crate) async fn why(
         None => reasons::text(&told),
     };
     let err = match told.state() {
-        State::Moving | State::Paused => String::new(),
-        State::Complete | State::Waiting | State::Stopped => policy.hint(&told),
+        State::Complete | State::Moving | State::Paused => String::new(),
+        State::Waiting => policy.hint(&told),
+        State::Stopped => format!(
+            "hint: {} brings back what was before; {} lets it go on in spite of failures\n",
+            policy.command("rollback"),
+            policy.command("resume")
+        ),
     };
     let good = true;
     Ok(Said { out, err, good })

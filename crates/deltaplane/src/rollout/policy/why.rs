@@ -105,7 +105,10 @@ pub(super) fn zone(told: &Told, stage: &Stage, member: &Member) -> String {
         lines.push(format!("  link: {word} since {since}"));
     }
     if let Some(phase) = &member.phase {
-        let since = member.since.as_deref().unwrap_or("-");
+        let since = member
+            .since
+            .as_deref()
+            .map_or_else(|| "-".to_owned(), whole_seconds);
         lines.push(format!("  admission: {phase}; {state} since {since}"));
     }
     if let Some(places) = member.overrides.as_ref().filter(|all| !all.is_empty()) {
@@ -116,7 +119,7 @@ pub(super) fn zone(told: &Told, stage: &Stage, member: &Member) -> String {
         let detail = report
             .since
             .as_deref()
-            .map(|since| format!("since {since}"));
+            .map(|since| format!("since {}", whole_seconds(since)));
         let detail = detail.unwrap_or_else(|| report.reason.clone());
         lines.push(format!(
             "  says of release {}: {}: {detail}",
