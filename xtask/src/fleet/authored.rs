@@ -73,6 +73,15 @@ pub(crate) async fn policy(hub: &Client, policy: &str) -> Result<Value> {
         .context("asking for a policy")
 }
 
+/// What a change of an object would do, as the hub says without doing it.
+pub(crate) async fn plan(hub: &Client, policy: &str, number: usize, turn: usize) -> Result<Value> {
+    let path = policies().object_path(&ObjectKey::cluster(policy));
+    let change = json!({"objects": [configmap(number, turn)]});
+    request::create(hub, &format!("{path}/_plan"), &change)
+        .await
+        .context("asking for a plan")
+}
+
 /// Whether all of a release is everywhere, as a policy says.
 pub(crate) fn is_propagated(policy: &Value) -> bool {
     let conditions = policy["status"]["conditions"].as_array();
@@ -98,11 +107,7 @@ pub(crate) async fn prepare(hub: &Client) -> Result<()> {
 pub(crate) async fn objects(hub: &Client, numbers: std::ops::Range<usize>) -> Result<()> {
     let path = format!("/api/v1/namespaces/{NAMESPACE}/configmaps");
     let made = stream::iter(numbers).map(|number| {
-        let object = json!({
-            "apiVersion": "v1", "kind": "ConfigMap",
-            "metadata": {"name": title(number), "namespace": NAMESPACE},
-            "data": {"text": text(0)},
-        });
+        let object = configmap(number, 0);
         let path = &path;
         async move { create(hub, path, &object).await }
     });
@@ -141,6 +146,14 @@ pub(crate) async fn turn_of(hub: &Client, number: usize) -> Result<usize> {
         .as_str()
         .and_then(|text| text.parse().ok());
     turn.context("an object without a turn")
+}
+
+fn configmap(number: usize, turn: usize) -> Value {
+    json!({
+        "apiVersion": "v1", "kind": "ConfigMap",
+        "metadata": {"name": title(number), "namespace": NAMESPACE},
+        "data": {"text": text(turn)},
+    })
 }
 
 fn text(turn: usize) -> String {

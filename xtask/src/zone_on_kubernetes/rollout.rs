@@ -58,13 +58,16 @@ pub(super) fn foreign(stage: &mut Stage) -> Result<()> {
     let (hub, cluster) = (stage.hub(), stage.cluster());
     cluster.apply(&map("taken", &json!({"text": "the cluster's"})))?;
     hub.apply(&map("taken", &json!({"text": "the hub's"})))?;
+    let mut last = Value::Null;
     let said = await_that("a reason", || {
         let policy = found(&hub, "propagationpolicy", POLICY)?;
         let condition = propagated(&policy);
+        last = policy["status"].clone();
         let message = condition["message"].as_str().unwrap_or_default().to_owned();
         let of_zone = message.contains(ZONE) && message.contains("taken");
         Ok((condition["status"] == "False" && of_zone).then_some(message))
-    })?;
+    });
+    let said = said.with_context(|| format!("the policy says {last}"))?;
     println!("    the policy says: {said}");
     show(stage)?;
     let (ours, theirs) = (text(&stage.canary(), "taken")?, text(&cluster, "taken")?);

@@ -30,6 +30,8 @@ struct Moved {
 
 const POLICY: &str = "web";
 const GATE: &str = "exponentiallyReady(zone, zones)";
+/// So many plans are asked for.
+const PLANS: usize = 10;
 /// A status must stay smaller.
 const LARGEST: usize = 100_000;
 
@@ -65,6 +67,7 @@ pub(super) async fn run(args: &Args, binary: &Path) -> Result<Vec<Line>> {
     let second = scene.moves(1).await.context("a change")?;
     let widest = bounded(&scene.witness.seen())?;
     let mut lines = scene.told(&first, &second, widest);
+    lines.push(scene.plan(2).await?);
     lines.push(scene.idle().await?);
     let connected = zones.connected();
     ensure!(connected == args.zones, "{connected} zones are connected");
@@ -161,6 +164,26 @@ impl Scene<'_> {
                 "no more than are ready (asserted)",
             ),
         ]
+    }
+
+    /// Asks what a change would do, which changes nothing.
+    async fn plan(&self, turn: usize) -> Result<Line> {
+        let before = authored::settled(&self.client).await?;
+        let mut best = Duration::MAX;
+        for _ in 0..PLANS {
+            let began = Instant::now();
+            let plan = authored::plan(&self.client, POLICY, 0, turn).await?;
+            best = best.min(began.elapsed());
+            let zones = &plan["hunks"][0]["zones"]["count"];
+            ensure!(*zones == self.args.zones, "{plan}");
+        }
+        let after = authored::revision(&self.client).await?;
+        ensure!(before == after, "planning wrote something");
+        Ok(Line::new(
+            "a plan of a change (`_plan`), asked and answered, best of ten",
+            millis(best),
+            "1 s; no write (asserted)",
+        ))
     }
 
     /// Watches the hub do nothing.
