@@ -21,6 +21,7 @@ fn settings(line: &str, environment: &Environment) -> Result<Settings, String> {
         Command::Zone(zone) => zone.settings(environment),
         Command::Cel(_)
         | Command::Graph(_)
+        | Command::Plan(_)
         | Command::Version
         | Command::Zones(_)
         | Command::Token(_)

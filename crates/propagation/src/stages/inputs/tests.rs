@@ -59,6 +59,7 @@ fn inputs() -> Inputs {
         },
     });
     let facts = PolicyFacts {
+        again: None,
         object: Arc::new(policy),
         record: Record::default(),
         head: HeadFacts {
