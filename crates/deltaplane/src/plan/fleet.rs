@@ -211,9 +211,9 @@ trait Users {
 
 impl Users for Field {
     fn is_users(&self) -> bool {
-        let of_servers = |prefix: &&str| self.path.starts_with(*prefix);
+        let of_servers = |prefix: &str| self.path.starts_with(prefix);
         let applied = "metadata.annotations[\"kubectl.kubernetes.io";
-        !(WRITTEN.iter().any(|prefix| of_servers(&prefix)) || self.path.starts_with(applied))
+        !(WRITTEN.iter().any(|prefix| of_servers(prefix)) || self.path.starts_with(applied))
     }
 }
 

@@ -169,9 +169,10 @@ impl ZoneFacts {
     }
 
     fn read(written: &Json) -> Option<Self> {
-        let report = match &written["report"] {
-            Json::Null => None,
-            report => Some(ReportFacts::read(report)?),
+        let report = written.get("report").filter(|report| !report.is_null());
+        let report = match report {
+            Some(report) => Some(ReportFacts::read(report)?),
+            None => None,
         };
         let hold = match written["held"].as_bool()? {
             true => Hold::Held,

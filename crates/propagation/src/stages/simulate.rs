@@ -149,7 +149,7 @@ pub fn stuck(policy: &Policy, zones: &[(&str, &Map<String, Json>)]) -> Option<Pr
     let (stage, why) = simulation.stuck?;
     let index = policy.stages.iter().position(|one| one.name == stage)?;
     // A stage without zones, or that is paused, is no matter of expressions.
-    let of_gate = why.contains("the gate is");
+    let of_gate = why.contains(": gate ");
     of_gate.then(|| Problem {
         path: format!("spec.stages[{index}].propagateWhen"),
         message: format!("it can never open, though every zone is ready at once: {why}"),

@@ -222,7 +222,7 @@ impl Fleet {
 
 fn zone(number: usize) -> (String, Map<String, Value>) {
     let name = format!("zone-{number:05}");
-    let tier = if number % CANARIES == 0 {
+    let tier = if number.is_multiple_of(CANARIES) {
         "canary"
     } else {
         "prod"

@@ -55,13 +55,19 @@ impl<'e> Policies<'e> {
             (Ok(_), Ok(_)) => Err(PolicyError::Ambiguous(name).into()),
             (Ok(_), Err(_)) => Ok(Found::Policy(Self { api, client, name })),
             (Err(_), Ok(_)) => Ok(Found::Graph(graph)),
-            (Err(error), Err(_)) => match missing(&client, name, error).await {
-                RolloutError::Policy(error @ PolicyError::NoPolicy { near: Some(_), .. }) => {
-                    Err(error.into())
-                }
+            (Err(error), Err(_)) => {
+                let missing = missing(&client, name, error).await;
+                let near = matches!(
+                    missing,
+                    RolloutError::Policy(PolicyError::NoPolicy { near: Some(_), .. })
+                );
                 // Who cannot be asked for policies has none.
-                _ => Ok(Found::Graph(graph)),
-            },
+                if near {
+                    Err(missing)
+                } else {
+                    Ok(Found::Graph(graph))
+                }
+            }
         }
     }
 
