@@ -14,7 +14,7 @@ pub(super) enum Verb {
     /// How far it is, and how each zone or instance stands
     #[command(after_help = STATUS_EXAMPLES)]
     Status {
-        /// policy/<name> or graph/<name>; a name alone where only one of both has it
+        /// `policy/NAME` or `graph/NAME`; a name alone where only one of both has it
         #[arg(value_name = "NAME")]
         subject: Subject,
         /// List all zones or instances, however many there are
@@ -28,7 +28,7 @@ pub(super) enum Verb {
     /// for each change
     #[command(after_help = WATCH_EXAMPLES)]
     Watch {
-        /// policy/<name> or graph/<name>; a name alone where only one of both has it
+        /// `policy/NAME` or `graph/NAME`; a name alone where only one of both has it
         #[arg(value_name = "NAME")]
         subject: Subject,
         /// How long to wait; the exit code is 1 when it is not complete by then [default: for ever]
@@ -42,7 +42,7 @@ pub(super) enum Verb {
     /// under way wait for
     #[command(after_help = WHY_EXAMPLES)]
     Why {
-        /// policy/<name> or graph/<name>; a name alone where only one of both has it
+        /// `policy/NAME` or `graph/NAME`; a name alone where only one of both has it
         #[arg(value_name = "NAME")]
         subject: Subject,
         /// Of a policy one zone; of a graph one instance: name, or namespace/name
@@ -58,7 +58,7 @@ pub(super) enum Verb {
     /// What was released, by whom, and where it is; of a graph, what it was
     #[command(after_help = HISTORY_EXAMPLES)]
     History {
-        /// policy/<name> or graph/<name>; a name alone where only one of both has it
+        /// `policy/NAME` or `graph/NAME`; a name alone where only one of both has it
         #[arg(value_name = "NAME")]
         subject: Subject,
         /// Print what is in this release of a policy, and what is not as in the one before
@@ -74,7 +74,7 @@ pub(super) enum Verb {
     /// Let no more zones or instances move; those under way arrive
     #[command(after_help = PAUSE_EXAMPLES)]
     Pause {
-        /// policy/<name> or graph/<name>; a name alone where only one of both has it
+        /// `policy/NAME` or `graph/NAME`; a name alone where only one of both has it
         #[arg(value_name = "NAME")]
         subject: Subject,
         /// Only this stage of a policy
@@ -84,7 +84,7 @@ pub(super) enum Verb {
     /// Let them move again; of a policy also what stopped because too many zones failed
     #[command(after_help = RESUME_EXAMPLES)]
     Resume {
-        /// policy/<name> or graph/<name>; a name alone where only one of both has it
+        /// `policy/NAME` or `graph/NAME`; a name alone where only one of both has it
         #[arg(value_name = "NAME")]
         subject: Subject,
         /// Only this stage of a policy

@@ -71,8 +71,12 @@ impl Fleet {
         let mut known = None;
         loop {
             stirred.borrow_and_update();
-            let shaped = Some(self.inner().governing.lock().shaped);
-            if shaped != known {
+            let (shaped, any) = {
+                let governing = self.inner().governing.lock();
+                (Some(governing.shaped), !governing.policies.is_empty())
+            };
+            // Where there never was a policy nobody is asked anything.
+            if shaped != known && (any || known.is_some()) {
                 known = shaped;
                 self.ask(&self.questions());
             }
