@@ -12,6 +12,10 @@ pub const ADMISSION: &str = "deltaplane.io/admission";
 /// kro's annotation with the owner's word that nothing is to be done.
 pub const RECONCILE: &str = "kro.run/reconcile";
 
+/// The reason of an instance's conditions when something that it made says of itself that it will
+/// not come right by waiting.
+pub const RESOURCE_FAILED: &str = "ResourceFailed";
+
 /// What comes before a revision in the message of a condition.
 const TOLD: &str = "revision ";
 
@@ -50,6 +54,16 @@ pub fn is_suspended(instance: &Value) -> bool {
     let said = instance["metadata"]["annotations"][RECONCILE].as_str();
     let said = said.map(str::to_ascii_lowercase);
     matches!(said.as_deref(), Some("suspended" | "disabled"))
+}
+
+/// Whether an instance will not come right by waiting, as its status says: it cannot be made, or
+/// something that it made says so.
+pub fn has_failed(instance: &Value) -> bool {
+    let conditions = instance["status"]["conditions"].as_array();
+    let mut conditions = conditions.into_iter().flatten();
+    let ready = conditions.find(|one| one["type"] == "Ready");
+    let broken = ready.is_some_and(|ready| ready["reason"] == RESOURCE_FAILED);
+    broken || instance["status"]["state"] == "ERROR"
 }
 
 /// Whether somebody said of a definition that none of its instances may move for now. Whatever is

@@ -195,6 +195,8 @@ pub struct Wrong {
 pub struct NotReady {
     pub id: ObjectId,
     pub why: Unready,
+    /// What its status says, if that is that it will not come right by waiting.
+    pub broken: Option<String>,
 }
 
 #[derive(Clone, Debug, PartialEq)]

@@ -1,6 +1,7 @@
 //! Events: what changed about an instance that its owner may want to know of. What goes as it should
 //! is in its conditions alone. Pure.
 
+use deltaplane_api::admission::RESOURCE_FAILED;
 use deltaplane_api::time::Time;
 use serde_json::{Value, json};
 
@@ -33,6 +34,7 @@ pub(super) fn notes(before: &Value, after: &Value) -> Vec<Note> {
         let kept_before = was.is_some_and(|was| was["status"] == "False");
         let r#type = match (name.as_str(), fails) {
             (Some(WRONG), true) if after["state"] == "ERROR" => "Warning",
+            (Some(WRONG), true) if one["reason"] == RESOURCE_FAILED => "Warning",
             (Some(KEPT), true) if one["reason"] == "GateError" => "Warning",
             (Some(KEPT), true) => "Normal",
             (Some(KEPT), false) if kept_before => "Normal",

@@ -239,8 +239,8 @@ impl Pass<'_> {
 
     fn note(&self, plan: &Plan) {
         let now = Timestamp::from_system(self.subject.context.pace.clock.now());
-        let wrong = report::is_wrong(plan, &self.hindered);
-        let health = match (plan.is_ready(), wrong) {
+        let failed = report::has_failed(plan, &self.hindered);
+        let health = match (plan.is_ready(), failed) {
             (_, true) => Health::Failed,
             (true, false) => Health::Ready { since: now },
             (false, false) => Health::Unready,

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use deltaplane_api::admission::Point;
+use deltaplane_api::admission::{Point, RESOURCE_FAILED};
 use deltaplane_api::time::Time;
 use deltaplane_graph::observed::{Content, ObjectId};
 use deltaplane_graph::plan::{Exclusion, Gated, Plan, Standing, Unready};
@@ -111,8 +111,13 @@ fn state(ended: &Ended<'_>) -> &'static str {
     }
 }
 
-/// Whether something will not come right by waiting.
-pub(super) fn is_wrong(plan: &Plan, hindered: &Hindrances) -> bool {
+/// Whether something will not come right by waiting, of what is to be done or of what was made.
+pub(super) fn has_failed(plan: &Plan, hindered: &Hindrances) -> bool {
+    is_wrong(plan, hindered) || plan.nodes.iter().any(is_broken)
+}
+
+/// Whether something of what is to be done will not come right by waiting.
+fn is_wrong(plan: &Plan, hindered: &Hindrances) -> bool {
     let Hindrances {
         refused,
         undeleted,
@@ -269,11 +274,18 @@ fn resources(graph: &Graph, plan: &Plan, hindered: &Hindrances) -> Condition {
         .nodes
         .iter()
         .any(|node| matches!(node, Standing::Ending { .. }));
-    let reason = match ending {
-        true => "ResourceDeleting",
-        false => "NotReady",
+    let broken = plan.nodes.iter().any(is_broken);
+    let reason = match (broken, ending) {
+        (true, _) => RESOURCE_FAILED,
+        (false, true) => "ResourceDeleting",
+        (false, false) => "NotReady",
     };
     Condition::fails(RESOURCES, reason, &said.join("; "))
+}
+
+/// Whether something of a node says of itself that it will not come right by waiting.
+fn is_broken(standing: &Standing) -> bool {
+    matches!(standing, Standing::NotReady(not) if not.broken.is_some())
 }
 
 /// Whether what is to be applied of a node is what the API refused.
@@ -354,7 +366,10 @@ pub(super) fn why(
         Standing::Applying { objects } => format!("{objects} to be applied"),
         Standing::Gated { objects } => format!("{} may not be made yet", objects.len()),
         Standing::Missing { id } => format!("{id} is not there"),
-        Standing::NotReady(not) => format!("{} is not ready: {}", not.id, unready(&not.why)),
+        Standing::NotReady(not) => match &not.broken {
+            Some(broken) => format!("{} failed: {broken}; {}", not.id, unready(&not.why)),
+            None => format!("{} is not ready: {}", not.id, unready(&not.why)),
+        },
     })
 }
 

@@ -1,6 +1,6 @@
 //! How far a rollout is: counted, each instance judged, and the whole in a word. Pure.
 
-use deltaplane_api::admission::{Admission, Stage};
+use deltaplane_api::admission::{Admission, Stage, has_failed};
 use deltaplane_api::time::Time;
 use serde_json::{Value, json};
 
@@ -336,7 +336,7 @@ fn standing(instance: &Value, seen: &Seen, ready: bool, hold: Hold) -> Standing 
         let at = seen.revision_of(admission).map(|one| first(one.number));
         at.is_some() && at == seen.target().map(first)
     };
-    let failed = instance["status"]["state"] == "ERROR";
+    let failed = has_failed(instance);
     let under_way = match failed {
         true => Standing::Failed,
         false => Standing::Updating,

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use deltaplane_expr::Timestamp;
+use deltaplane_propagation::readiness::{self, Rules, State};
 use serde_json::Value as Json;
 
 use super::walk::Walk;
@@ -12,7 +13,10 @@ use crate::observed::Live;
 
 /// Of a node with one object, which expressions see already.
 pub(super) fn of_one<'a>(walk: &mut Walk<'a>, node: &'a Node, live: &Live) -> Standing {
-    standing(live, unready(walk, node, live))
+    let why = unready(walk, node, live);
+    why.map_or(Standing::Ready, |why| {
+        Standing::NotReady(not_ready(live, why))
+    })
 }
 
 /// Of a node with many objects: all of them.
@@ -27,14 +31,21 @@ pub(super) fn of_all<'a>(
     if node.ready_when().is_empty() {
         return Standing::Ready;
     }
+    let mut first = None;
     for live in objects {
         // Any object can be bound: it is one.
         let _ = walk.bindings.set_json(node.env(), each, live.json());
-        if let Some(why) = unready(walk, node, live) {
-            return standing(live, Some(why));
+        let Some(why) = unready(walk, node, live) else {
+            continue;
+        };
+        let one = not_ready(live, why);
+        // What is broken is told before what may come right.
+        if one.broken.is_some() {
+            return Standing::NotReady(one);
         }
+        first.get_or_insert(one);
     }
-    Standing::Ready
+    first.map_or(Standing::Ready, Standing::NotReady)
 }
 
 /// Of each of many objects, why it is not ready, if it is there and is not.
@@ -49,8 +60,7 @@ pub(super) fn of_each<'a>(
             let _ = walk.bindings.set_json(node.env(), each, live.json());
         }
         let why = unready(walk, node, live)?;
-        let id = live.id.clone();
-        Some(NotReady { id, why })
+        Some(not_ready(live, why))
     };
     let objects = objects.iter();
     objects.map(|live| live.and_then(&mut one)).collect()
@@ -75,13 +85,13 @@ pub(super) fn since(live: &Live, now: Timestamp) -> Timestamp {
     times.chain(written).max().unwrap_or(now)
 }
 
-fn standing(live: &Live, unready: Option<Unready>) -> Standing {
-    match unready {
-        None => Standing::Ready,
-        Some(why) => Standing::NotReady(NotReady {
-            id: live.id.clone(),
-            why,
-        }),
+fn not_ready(live: &Live, why: Unready) -> NotReady {
+    let judged = readiness::judge(live.json(), &Rules::default());
+    let broken = (judged.state == State::Failed).then_some(judged.reason);
+    NotReady {
+        id: live.id.clone(),
+        why,
+        broken,
     }
 }
 

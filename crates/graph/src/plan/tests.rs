@@ -331,7 +331,10 @@ fn shown(graph: &Graph, standing: &Standing) -> String {
         }
         Standing::Waiting(wait) => format!("waits for {} in {}", wait.path, wait.place),
         Standing::Failed(wrong) => format!("failed at {}: {}", wrong.place, wrong.message),
-        Standing::NotReady(NotReady { id, why }) => format!("{id} is not ready: {why:?}"),
+        Standing::NotReady(NotReady { id, why, broken }) => match broken {
+            Some(broken) => format!("{id} is not ready: {why:?}; it is broken: {broken}"),
+            None => format!("{id} is not ready: {why:?}"),
+        },
         Standing::Gated { objects } => format!("{} not made yet", objects.len()),
         other @ (Standing::Taken { .. }
         | Standing::Ending { .. }

@@ -4,7 +4,7 @@
 //! are in their conditions (`api::admission::Point::told`), each written together with what it is
 //! about: so that an instance was ready at an earlier revision never counts for a later one.
 
-use deltaplane_api::admission::{Point, is_suspended};
+use deltaplane_api::admission::{Point, has_failed, is_suspended};
 use deltaplane_api::keys;
 use deltaplane_expr::Timestamp;
 use serde_json::Value;
@@ -113,7 +113,7 @@ fn stands(instance: &Value, newest: Point, now: Timestamp) -> Stands {
             Holds::True => "it does not say which revision it runs".to_owned(),
             Holds::False | Holds::Unknown | Holds::Stale => ready.said(),
         }),
-        (_, Some(_)) => match instance["status"]["state"] == "ERROR" {
+        (_, Some(_)) => match has_failed(instance) {
             true => Stands::Failed(ready.said()),
             false => Stands::Waiting(ready.said()),
         },
