@@ -49,8 +49,9 @@ pub struct Review<'a> {
     pub operation: Operation,
     /// The kind and the object.
     pub resource: Resource<'a>,
-    /// The whole object as it would be stored, whatever part of it the request is about; null for a
-    /// deletion. May be changed.
+    /// The whole object as it would be stored, whatever part of it the request is about; for a
+    /// deletion, as it is told of for the last time, or until its finalizers are done. May be
+    /// changed.
     pub object: &'a mut Value,
     /// The object as it is stored; none for a creation.
     pub old: Option<&'a Value>,

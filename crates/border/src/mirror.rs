@@ -236,13 +236,16 @@ impl Mirror {
         if !known && !self.config.guarded {
             match self.authored_here(&path).await? {
                 true if is_shared(kind) => return self.yields(kind, name),
-                true => return Err(AUTHORED_HERE.to_owned().into()),
+                true => return Err(Declined::foreign(AUTHORED_HERE)),
                 false => {}
             }
         }
         let applied = match self.apply_object(&path, &object).await {
             Err(reason) if is_shared(kind) && reason.contains(AUTHORED_HERE) => {
                 return self.yields(kind, name);
+            }
+            Err(reason) if !known && reason.contains(AUTHORED_HERE) => {
+                return Err(Declined::foreign(reason));
             }
             applied => applied?,
         };

@@ -69,6 +69,8 @@ pub struct Standing {
     pub lacking: Vec<Lacking>,
     /// How many these are in all.
     pub count: u64,
+    /// Those in whose place it keeps others, and what it says of that. They are not counted.
+    pub foreign: BTreeMap<(SyncKind, ObjectName), String>,
 }
 
 /// An object that a reader does not have as it should.
@@ -297,6 +299,7 @@ impl Sending {
                 unsubscribed: unsubscribed.collect(),
                 lacking: Vec::new(),
                 count: 0,
+                foreign: BTreeMap::new(),
             };
             for kind in sender.kinds() {
                 let lacking = sender
@@ -325,6 +328,15 @@ impl Sent {
 
 impl Standing {
     fn add(&mut self, kind: &SyncKind, name: &ObjectName, exception: &Exception<'_>) {
+        if let Undelivered::Rejected {
+            verdict: Verdict::Foreign,
+            reason,
+        } = exception.state
+        {
+            let id = (kind.clone(), name.clone());
+            self.foreign.insert(id, reason.to_owned());
+            return;
+        }
         self.count += 1;
         if self.lacking.len() >= LISTED {
             return;
@@ -342,7 +354,7 @@ impl Standing {
 
     /// Whether it has all of it as it should, as far as it asked.
     pub fn is_current(&self) -> bool {
-        self.count == 0
+        self.count == 0 && self.foreign.is_empty()
     }
 }
 

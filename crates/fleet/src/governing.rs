@@ -55,6 +55,17 @@ pub(crate) struct Governing {
     orphans: BTreeMap<String, BTreeMap<u64, Arc<Released>>>,
 }
 
+/// Why an object is not governed any more.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Gone<'a> {
+    /// It is there, and no policy's business.
+    Elsewhere,
+    Deleted {
+        /// As far as is known.
+        by: Option<&'a str>,
+    },
+}
+
 /// What a change of a policy asks for.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Affected {
@@ -139,8 +150,7 @@ impl Governing {
         match governor {
             Some(governor) if there => {
                 self.contents.claimed(release.manifest.values());
-                governor.stale = true;
-                governor.releases.insert(release.number, Arc::new(release));
+                governor.released(release);
             }
             Some(governor) => governor.forget_release(release.number),
             None => {
@@ -215,11 +225,11 @@ impl Governing {
 
     /// An object is no policy's business any more, though it is there; or it is deleted. The
     /// policies that still have it in what zones may hold.
-    pub(crate) fn ungovern(&mut self, id: &Id, deleted: bool, at: u64) {
+    pub(crate) fn ungovern(&mut self, id: &Id, gone: Gone<'_>, at: u64) {
         for governor in self.policies.values_mut() {
-            match deleted {
-                true => governor.deleted(id, at),
-                false => governor.let_go(id, at),
+            match gone {
+                Gone::Deleted { by } => governor.deleted(id, by, at),
+                Gone::Elsewhere => governor.let_go(id, at),
             }
         }
     }

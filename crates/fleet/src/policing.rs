@@ -5,7 +5,7 @@ use deltaplane_api::field::{self, Path};
 use deltaplane_apiserver::Error;
 use deltaplane_apiserver::error::About;
 use deltaplane_apiserver::seams::{Admission, BoxFuture, Operation, Resource, Review};
-use deltaplane_propagation::stages::{Object, Policy, PolicySpec, Problem, stuck};
+use deltaplane_propagation::stages::{Object, Policy, PolicySpec, Problem, ROLLBACK, stuck};
 use deltaplane_sync::Crossing;
 use serde_json::{Map, Value};
 
@@ -29,7 +29,9 @@ impl Policing {
         let resource = review.resource;
         let by_hub = review.user.name == CONTROLLERS;
         if resource.group != GROUP {
-            if !by_hub && review.user.name != SYNC_USER && resource.subresource.is_empty() {
+            // What the hub deletes goes with something that somebody deleted.
+            let signs = !by_hub || review.operation == Operation::Delete;
+            if signs && review.user.name != SYNC_USER && resource.subresource.is_empty() {
                 self.sign(review);
             }
             return Ok(());
@@ -63,7 +65,13 @@ impl Policing {
     /// Checks a policy as a whole.
     fn policy(&self, review: &mut Review<'_>) -> Result<(), Error> {
         let spec = review.object["spec"].clone();
-        if review.old.is_some_and(|old| old["spec"] == spec) {
+        let same_spec = review.old.is_some_and(|old| old["spec"] == spec);
+        let asked = |object: &Value| object["metadata"]["annotations"][ROLLBACK].clone();
+        let same_asked = review
+            .old
+            .is_some_and(|old| asked(old) == asked(review.object));
+        sign(review, same_spec && same_asked);
+        if same_spec {
             return Ok(());
         }
         let resource = review.resource;
@@ -177,31 +185,16 @@ impl Policing {
 
     /// Says on a governed object who changed it last, for those who must not approve it.
     fn sign(&self, review: &mut Review<'_>) {
-        if review.operation == Operation::Delete || !self.is_governed(review) {
+        if !self.is_governed(review) {
             return;
         }
         let version = |object: &Value| Crossing::of(object).ok().map(|one| one.version());
-        let same = review
-            .old
-            .is_some_and(|old| version(old) == version(review.object));
-        let author = match same {
-            // Who writes the same again is no author, and nobody takes a name away.
-            true => review
-                .old
-                .and_then(|old| old["metadata"]["annotations"][AUTHOR].as_str())
-                .map(str::to_owned),
-            false => Some(review.user.name.clone()),
-        };
-        let metadata = review.object["metadata"].as_object_mut();
-        let Some(metadata) = metadata else {
-            return;
-        };
-        let annotations = metadata
-            .entry("annotations")
-            .or_insert_with(|| Value::Object(Map::new()));
-        if let (Some(annotations), Some(author)) = (annotations.as_object_mut(), author) {
-            annotations.insert(AUTHOR.to_owned(), author.into());
-        }
+        let same = review.old.is_some_and(|old| match review.operation {
+            // Who deletes what is going already takes nothing away.
+            Operation::Delete => old["metadata"]["deletionTimestamp"].is_string(),
+            Operation::Create | Operation::Update => version(old) == version(review.object),
+        });
+        sign(review, same);
     }
 
     fn is_governed(&self, review: &Review<'_>) -> bool {
@@ -225,6 +218,25 @@ impl Policing {
 impl Admission for Policing {
     fn admit<'a>(&'a self, mut review: Review<'a>) -> BoxFuture<'a, Result<(), Error>> {
         Box::pin(async move { self.review(&mut review) })
+    }
+}
+
+/// Writes down who writes, unless it is the same as before: then nobody takes a name away.
+fn sign(review: &mut Review<'_>, same: bool) {
+    let before = review.old;
+    let before = before.and_then(|old| old["metadata"]["annotations"][AUTHOR].as_str());
+    let author = match same {
+        true => before.map(str::to_owned),
+        false => Some(review.user.name.clone()),
+    };
+    let Some(metadata) = review.object["metadata"].as_object_mut() else {
+        return;
+    };
+    let annotations = metadata
+        .entry("annotations")
+        .or_insert_with(|| Value::Object(Map::new()));
+    if let (Some(annotations), Some(author)) = (annotations.as_object_mut(), author) {
+        annotations.insert(AUTHOR.to_owned(), author.into());
     }
 }
 

@@ -364,7 +364,7 @@ impl Projector {
         }
         for name in gone {
             let was = batch.is_wanted(&kind, &name);
-            if self.is_kept((kind.clone(), name.clone()), at) {
+            if self.is_kept((kind.clone(), name.clone()), None, at) {
                 continue;
             }
             batch.remove(&kind, &name, at);
@@ -464,7 +464,7 @@ impl Projector {
                 }
                 batch.put(&kind, &value, at, |_| audience);
             }
-            false if self.is_kept((kind.clone(), name.clone()), at) => {
+            false if self.is_kept((kind.clone(), name.clone()), Some(object), at) => {
                 batch.stirs = true;
                 return Ok(());
             }

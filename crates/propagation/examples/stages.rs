@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 use deltaplane_expr::Timestamp;
 use deltaplane_propagation::Hold;
 use deltaplane_propagation::stages::{
-    Admitted, Class, Link, Mark, Phase, Policy, PolicySpec, Progress, Record, Release, Situation,
-    State, Target, Zone, ZoneReport, decide,
+    Admitted, Class, Link, Mark, Phase, Policy, PolicySpec, Progress, Record, Release, Removes,
+    Situation, State, Target, Zone, ZoneReport, decide,
 };
 use serde_json::{Map, Value, json};
 
@@ -110,7 +110,17 @@ fn release(number: u64, policy: &Policy) -> Release {
         authors: Vec::new(),
         restores: None,
         overrides: overrides.map(|one| one.zones.clone()).collect(),
-        removes: (0, 100),
+        removes: (1..number)
+            .map(|since| {
+                (
+                    since,
+                    Removes {
+                        objects: 0,
+                        of: 100,
+                    },
+                )
+            })
+            .collect(),
         data: json!({"number": number}),
     }
 }

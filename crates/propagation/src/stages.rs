@@ -34,13 +34,14 @@ pub use compiled::{Approval, Object, Policy, Stage, Targets};
 pub use decide::{Effect, Outcome, decide};
 pub use facts::{
     ContentFacts, Fared, HeadFacts, PolicyFacts, RESUME, ROLLBACK, ReportFacts, ZoneFacts,
+    asked_for,
 };
 pub use inputs::Inputs;
 pub use problem::Problem;
 pub use record::{Admitted, Advance, Class, Evidence, Mark, Phase, Progress, Record, Target};
 pub use share::Share;
 pub use simulate::{Beginning, Simulation, Wave, foresee, simulate, stuck};
-pub use situation::{Approved, Link, Release, Situation, State, Zone, ZoneReport};
+pub use situation::{Approved, Link, Release, Removes, Situation, State, Zone, ZoneReport};
 pub use spec::{NoEvidence, OnFailure, OnNewer, PolicySpec, TargetSpec};
 pub use standing::{Standing, ZoneTold, zones};
 pub use summary::{Propagated, problems, progress};

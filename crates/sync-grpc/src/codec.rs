@@ -319,6 +319,7 @@ fn encode_verdict(verdict: Verdict) -> rejection::Verdict {
         Verdict::Failed => rejection::Verdict::Failed,
         Verdict::Held => rejection::Verdict::Held,
         Verdict::Own => rejection::Verdict::Own,
+        Verdict::Foreign => rejection::Verdict::Foreign,
     }
 }
 
@@ -328,6 +329,7 @@ fn decode_verdict(verdict: rejection::Verdict) -> Verdict {
         rejection::Verdict::Failed => Verdict::Failed,
         rejection::Verdict::Held => Verdict::Held,
         rejection::Verdict::Own => Verdict::Own,
+        rejection::Verdict::Foreign => Verdict::Foreign,
     }
 }
 

@@ -348,6 +348,14 @@ impl Declined {
             verdict: Verdict::Own,
         }
     }
+
+    /// There is one that belongs to the receiver, and is another.
+    pub fn foreign(reason: impl Into<String>) -> Self {
+        Self {
+            reason: reason.into(),
+            verdict: Verdict::Foreign,
+        }
+    }
 }
 
 impl From<String> for Declined {

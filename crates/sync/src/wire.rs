@@ -127,6 +127,9 @@ pub enum Verdict {
     /// The receiver has one of its own under this name and keeps it, which is as good for all that
     /// needs it.
     Own,
+    /// The receiver has one of its own under this name and keeps it, and what needs this one waits.
+    /// Nothing is wrong with either.
+    Foreign,
 }
 
 /// What ends a stream: the peer does not keep to the protocol.

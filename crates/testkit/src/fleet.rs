@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use deltaplane_expr::{Duration, Timestamp};
 use deltaplane_propagation::Hold;
 use deltaplane_propagation::stages::{
-    Approved, Effect, Link, Outcome, Phase, Policy, PolicySpec, Record, Release, Situation, Target,
-    Zone, decide,
+    Approved, Effect, Link, Outcome, Phase, Policy, PolicySpec, Record, Release, Removes,
+    Situation, Target, Zone, decide,
 };
 use serde_json::{Value as Json, json};
 
@@ -179,7 +179,7 @@ impl Fleet {
             Nature::Refusing => return,
         };
         // Who did not take something is sent it again.
-        if node.said.is_some_and(|(_, said)| said == Health::Rejected) {
+        if node.said.is_some_and(|(_, said)| said == Health::Refused) {
             node.receiving = None;
         }
         if let Some((target, _)) = node.has {
@@ -219,6 +219,7 @@ impl Fleet {
     /// Makes a release; gives its number.
     pub fn release(&mut self, made: Made) -> u64 {
         let number = self.releases.last().map_or(0, |last| last.number) + 1;
+        let removes = self.removes(made.removes);
         let overrides = self.policy.overrides.iter();
         self.bad.insert(number, made.bad);
         self.releases.push(Release {
@@ -226,10 +227,23 @@ impl Fleet {
             authors: made.authors,
             restores: made.restores,
             overrides: overrides.map(|one| one.zones.clone()).collect(),
-            removes: made.removes,
+            removes,
             data: json!({"number": number}),
         });
         number
+    }
+
+    /// What a release takes away from zones with older ones, of which each took away something of
+    /// its own.
+    fn removes(&self, (objects, of): (u64, u64)) -> BTreeMap<u64, Removes> {
+        let last = self.releases.last();
+        let before = last.map_or_else(BTreeMap::new, |last| last.removes.clone());
+        let older = before.into_iter().map(|(since, one)| {
+            let objects = one.objects + objects;
+            (since, Removes { objects, of })
+        });
+        let last = last.map(|last| (last.number, Removes { objects, of }));
+        older.chain(last).collect()
     }
 
     /// A person agrees that a release goes to a stage, or that it takes away what it does.
@@ -441,7 +455,7 @@ impl Fleet {
             return;
         }
         if nature == Nature::Refusing {
-            node.said = Some((target, Health::Rejected));
+            node.said = Some((target, Health::Refused));
             return;
         }
         let health = match nature == Nature::Unproven {

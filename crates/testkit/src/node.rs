@@ -57,7 +57,7 @@ pub(crate) struct Node {
 /// How a zone is with something.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Health {
-    Rejected,
+    Refused,
     Waiting,
     Failed,
     NoEvidence,
@@ -138,7 +138,7 @@ impl Node {
 impl Health {
     fn state(self) -> State<'static> {
         match self {
-            Self::Rejected => State::Rejected {
+            Self::Refused => State::Refused {
                 reason: "there is a foreign object of that name",
             },
             Self::Waiting => State::Waiting {

@@ -7,7 +7,8 @@ use std::collections::BTreeMap;
 
 use deltaplane_expr::{Duration, Timestamp};
 use deltaplane_propagation::stages::{
-    Admitted, Approval, Link, NoEvidence, OnNewer, Outcome, Phase, Record, Release, Stage, Target,
+    Admitted, Approval, Link, NoEvidence, OnNewer, Outcome, Phase, Record, Release, Removes, Stage,
+    Target,
 };
 use deltaplane_propagation::{Hold, InFlight};
 
@@ -169,7 +170,7 @@ impl<'a> Scene<'a> {
             Health::NoEvidence if self.stage.no_evidence == NoEvidence::Proceed => {
                 Some(self.fleet.now)
             }
-            Health::NoEvidence | Health::Rejected | Health::Waiting | Health::Failed => None,
+            Health::NoEvidence | Health::Refused | Health::Waiting | Health::Failed => None,
         }
     }
 
@@ -179,12 +180,22 @@ impl<'a> Scene<'a> {
             return false;
         };
         match node.said.filter(|(at, _)| *at == target) {
-            Some((_, Health::Failed | Health::Rejected)) => true,
-            Some((_, Health::Ready(_) | Health::NoEvidence)) => false,
+            Some((_, Health::Failed)) => true,
+            Some((_, Health::Ready(_) | Health::NoEvidence | Health::Refused)) => false,
             Some((_, Health::Waiting)) | None => {
                 self.is_past(connected.max(since), self.stage.deadline)
             }
         }
+    }
+
+    /// Whether a zone keeps something of its own in place of something.
+    fn refuses(&self, node: &Node, target: Target) -> bool {
+        node.is_connected() && node.said == Some((target, Health::Refused))
+    }
+
+    /// Whether a zone has no place in flight, whatever it was let into.
+    fn is_aside(&self, node: &Node, one: &Admitted) -> bool {
+        self.has_failed(node, one.target, one.at) || self.refuses(node, one.target)
     }
 
     fn takes(&self) -> Judged {
@@ -242,8 +253,13 @@ impl<'a> Scene<'a> {
         must(enough, || {
             format!("nobody agreed that {number} goes to {}", self.stage.name)
         })?;
-        let (removes, of) = release.removes;
-        let few = removes <= self.fleet.policy.may_remove(of);
+        let few = match self.taken(self.before) {
+            None => true,
+            Some(taken) => {
+                let Removes { objects, of } = release.removes[&taken];
+                objects <= self.fleet.policy.may_remove(of)
+            }
+        };
         must(few || !by(None).is_empty(), || {
             format!("{number} takes away too much")
         })
@@ -282,6 +298,7 @@ impl<'a> Scene<'a> {
                     self.soaked(zone, node, *one)?;
                     proven += 1;
                 }
+                (Link::Connected { .. }, Some(one)) if self.refuses(node, one.target) => {}
                 (Link::Connected { .. }, Some(one)) => {
                     let fails = self.has_failed(node, one.target, one.at);
                     must(fails, || {
@@ -448,7 +465,7 @@ impl<'a> Scene<'a> {
             return Ok(());
         };
         let in_flight = zones().filter(|(_, node, one, there)| {
-            let Some(one) = one.filter(|one| !has_failed(node, one)) else {
+            let Some(one) = one.filter(|one| !self.is_aside(node, one)) else {
                 return false;
             };
             let away = match node.link {
@@ -482,8 +499,8 @@ impl<'a> Scene<'a> {
         }
     }
 
-    /// Those of the stage that are in flight, but for what failed and is set aside, and for what
-    /// has a later release than the stage.
+    /// Those of the stage that are in flight, but for what failed or refuses and is set aside, and
+    /// for what has a later release than the stage.
     fn in_flight(&self, witness: &Witness) -> InFlight {
         let mut in_flight = InFlight::default();
         let taken = self.taken(self.after);
@@ -491,6 +508,7 @@ impl<'a> Scene<'a> {
             if let Some(flight) = witness.flights.get(*name)
                 && Some(flight.target.release) <= taken
                 && !self.has_failed(node, flight.target, flight.since)
+                && !self.refuses(node, flight.target)
             {
                 let _ = in_flight.admit(name, usize::MAX);
             }

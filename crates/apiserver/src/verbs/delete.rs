@@ -158,15 +158,16 @@ async fn delete_one(
         let stored = stored.ok_or_else(|| Error::not_found(kind.about(name)))?;
         let live = present::value(&kind, &stored);
         options.check(&kind, name, &live)?;
+        let mut last = live.clone();
         let warnings = write::admit(
             cx,
             Operation::Delete,
-            &mut Value::Null,
+            &mut last,
             Some(&live),
             options.dry_run,
         )
         .await?;
-        let step = step(cx, &live, options);
+        let step = step(cx, (&live, last), options);
         if let Some(deleted) = carry_out(cx, &key, stored, step, options.dry_run).await? {
             return Ok((deleted, warnings));
         }
@@ -185,9 +186,10 @@ enum Step {
     Remove(Value),
 }
 
-fn step(cx: &Cx, live: &Value, options: &DeleteOptions) -> Step {
+/// `last` is what it is stored as last, or marked: what is there, as it was admitted.
+fn step(cx: &Cx, (live, last): (&Value, Value), options: &DeleteOptions) -> Step {
     let kind = &cx.kind;
-    let mut object = live.clone();
+    let mut object = last.clone();
     set_finalizers(&mut object, options.propagation);
     let marked = meta::is_going(live);
     if !marked {
@@ -199,7 +201,7 @@ fn step(cx: &Cx, live: &Value, options: &DeleteOptions) -> Step {
     }
     if is_gone(kind, &object) {
         // What never waited is shown as it was.
-        return Step::Remove(if marked { object } else { live.clone() });
+        return Step::Remove(if marked { object } else { last });
     }
     if object == *live {
         return Step::Wait;

@@ -1,4 +1,4 @@
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use deltaplane_sync::{Crossing, Epoch, Known, Rejection, Withdrawal};
 use serde_json::json;
@@ -103,6 +103,7 @@ fn what_a_zone_lacks_of_a_release_is_said_until_it_has_it() {
         unsubscribed: Vec::new(),
         lacking: Vec::new(),
         count: 0,
+        foreign: BTreeMap::new(),
     };
     assert_eq!(standing(&sending), frozen);
     let a = sending.object(&kind("ConfigMap"), &name("a"));
@@ -153,6 +154,32 @@ fn what_a_zone_lacks_of_a_release_is_said_until_it_has_it() {
     assert_eq!((standing.lacking, standing.count), (vec![lacking], 1));
     let others = sending.standing(|_, other| *other == name("a"));
     assert!(others.expect("it is known").is_current());
+}
+
+#[test]
+fn what_a_zone_keeps_of_its_own_is_set_apart_from_what_it_lacks() {
+    let openings = Openings::only(Epoch("e".into()));
+    let catalog = Arc::new(Shared::new(Catalog::new(openings, 1)));
+    let objects = ["a", "b"].map(|text| object("ConfigMap", text));
+    let objects = objects.into_iter().chain(placed(Place::At(slot(1))));
+    catalog.apply(objects.collect(), 1);
+    let sending = sending(&catalog, &["a"]);
+    let (sent, _) = sending.step().expect("served");
+    let kind = kind("ConfigMap");
+    let ack = Request::Ack {
+        kind: kind.clone(),
+        nonce: sent[0].nonce,
+        rejected: vec![Rejection {
+            name: name("b"),
+            reason: "mine".to_owned(),
+            verdict: Verdict::Foreign,
+        }],
+    };
+    sending.request(ack).expect("asked");
+    let standing = standing(&sending);
+    assert!(!standing.is_current());
+    let foreign = BTreeMap::from([((kind, name("b")), "mine".to_owned())]);
+    assert_eq!((standing.count, standing.foreign), (0, foreign));
 }
 
 #[test]

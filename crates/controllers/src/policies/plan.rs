@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use deltaplane_propagation::Timestamp;
 use deltaplane_propagation::stages::{
-    Effect, Outcome, Policy, PolicyFacts, Problem, ROLLBACK, Record, decide,
+    Effect, Outcome, Policy, PolicyFacts, Problem, Record, decide,
 };
 use serde_json::Value;
 
@@ -72,7 +72,9 @@ fn wanted(facts: &PolicyFacts, policy: &Policy, outcome: &Outcome) -> Option<Wan
     if policy.paused {
         return None;
     }
-    let restores = asked_for(facts).or_else(|| {
+    let asked = facts.asked_for();
+    let asked = asked.filter(|to| facts.contents.contains_key(to));
+    let restores = asked.or_else(|| {
         let Effect::Rollback { to, .. } = outcome.effect?;
         Some(to)
     });
@@ -80,14 +82,6 @@ fn wanted(facts: &PolicyFacts, policy: &Policy, outcome: &Outcome) -> Option<Wan
         number,
         restores: Some(restores),
     })
-}
-
-/// An older release that somebody asked for, instead of the newest.
-fn asked_for(facts: &PolicyFacts) -> Option<u64> {
-    let (to, instead) = facts.annotation(ROLLBACK)?.split_once(" instead of ")?;
-    let (to, instead): (u64, u64) = (to.trim().parse().ok()?, instead.trim().parse().ok()?);
-    let kept = facts.contents.contains_key(&to);
-    (kept && instead == facts.newest()).then_some(to)
 }
 
 /// Releases that zones do not hold, nor may be asked for.

@@ -1,6 +1,6 @@
 //! A policy that is not there yet: what it would govern, and in which order. Pure.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use deltaplane_propagation::Timestamp;
 use deltaplane_propagation::stages::{Policy, PolicySpec, Release, Simulation, sets, simulate};
@@ -84,7 +84,7 @@ fn release(objects: usize) -> Release {
         authors: Vec::new(),
         restores: None,
         overrides: Vec::new(),
-        removes: (0, 0),
+        removes: BTreeMap::new(),
         data: json!({"number": 1, "authors": [], "changes": {"added": objects, "changed": 0, "removed": 0}}),
     }
 }

@@ -110,7 +110,7 @@ impl ObjectZones {
         };
         let verdict = rejected.as_ref().map(|(verdict, _)| *verdict);
         let phase = match (wanted, acknowledged, verdict) {
-            (_, _, Some(Verdict::Failed)) => "Rejected",
+            (_, _, Some(Verdict::Failed | Verdict::Foreign)) => "Rejected",
             (Some(_), _, Some(Verdict::Own)) => "Own",
             (Some(wanted), Some(held), _) if wanted == held => "Current",
             (Some(_), _, _) => "Pending",

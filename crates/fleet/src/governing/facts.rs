@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::SystemTime;
 
 use deltaplane_api::keys;
-use deltaplane_border::{Catalog, Entry, Lacking, Slot};
+use deltaplane_border::{Catalog, Entry, Lacking, Slot, Standing};
 
 use deltaplane_propagation::stages::{
     Admitted, Fared, Link, Phase, PolicyFacts, ReportFacts, Target, ZoneFacts,
@@ -195,11 +195,25 @@ impl Fleet {
         let Some(wanted) = wanted else {
             return Fared::Delivering("its content is being put together".to_owned());
         };
-        if let Some(undelivered) = undelivered(governor, session, wanted) {
+        let concerns = |kind: &_, name: &_| governor.concerns(kind, name);
+        let Some(standing) = session.sending.standing(concerns) else {
+            return Fared::Delivering("it begins anew".to_owned());
+        };
+        if let Some(undelivered) = undelivered(&standing, wanted) {
             return undelivered;
         }
+        // What it keeps of its own says nothing of what was released: the rest does.
+        let taken = wanted
+            .iter()
+            .filter(|(id, _)| !standing.foreign.contains_key(*id));
         let readiness = &self.inner().readiness;
-        readiness.with(zone, |readiness| verdict(readiness, wanted, admitted.at))
+        let fared = readiness.with(zone, |readiness| verdict(readiness, taken, admitted.at));
+        match standing.foreign.first_key_value() {
+            Some(((kind, name), reason)) if fared.is_settled() => {
+                Fared::Refused(format!("{} {name}: {reason}", kind.kind()))
+            }
+            Some(_) | None => fared,
+        }
     }
 }
 
@@ -212,11 +226,7 @@ fn version_in(catalog: &Catalog, (kind, name): &Id, slot: Slot) -> Option<Versio
 }
 
 /// What a zone has not acknowledged, if there is anything.
-fn undelivered(governor: &Governor, session: &Session, wanted: &[(&Id, Version)]) -> Option<Fared> {
-    let concerns = |kind: &_, name: &_| governor.concerns(kind, name);
-    let Some(standing) = session.sending.standing(concerns) else {
-        return Some(Fared::Delivering("it begins anew".to_owned()));
-    };
+fn undelivered(standing: &Standing, wanted: &[(&Id, Version)]) -> Option<Fared> {
     let mut unasked = standing.unsubscribed.iter();
     if let Some(kind) = unasked.find(|kind| wanted.iter().any(|((of, _), _)| of == *kind)) {
         return Some(Fared::Delivering(format!(
@@ -225,7 +235,7 @@ fn undelivered(governor: &Governor, session: &Session, wanted: &[(&Id, Version)]
         )));
     }
     let rejected = |one: &Lacking| match &one.rejected {
-        Some((Rejected::Failed | Rejected::Own, reason)) => {
+        Some((Rejected::Failed | Rejected::Own | Rejected::Foreign, reason)) => {
             Some(format!("{} {}: {reason}", one.kind.kind(), one.name))
         }
         Some((Rejected::Held, _)) | None => None,
@@ -248,7 +258,11 @@ fn undelivered(governor: &Governor, session: &Session, wanted: &[(&Id, Version)]
 }
 
 /// What a zone says of what it acknowledged.
-fn verdict(readiness: &ZoneReadiness, wanted: &[(&Id, Version)], admitted: Timestamp) -> Fared {
+fn verdict<'a>(
+    readiness: &ZoneReadiness,
+    wanted: impl IntoIterator<Item = &'a (&'a Id, Version)>,
+    admitted: Timestamp,
+) -> Fared {
     let mut ready = admitted;
     let (mut waiting, mut unknown) = (None, None);
     for ((kind, name), version) in wanted {

@@ -22,6 +22,8 @@ pub(crate) struct Governor {
     zones: LabelSelector,
     /// What it governs now.
     pub(crate) head: BTreeMap<Id, HeadObject>,
+    /// Who deleted what it governed and has not released since, as far as is known.
+    pub(super) deleters: BTreeMap<Id, Arc<str>>,
     /// What is to be said of it, until it or the overrides change.
     pub(super) facts: OnceCell<HeadFacts>,
     /// When that changed last.
@@ -76,6 +78,7 @@ impl Governor {
             targets: Vec::new(),
             zones: LabelSelector::default(),
             head: BTreeMap::new(),
+            deleters: BTreeMap::new(),
             facts: OnceCell::new(),
             changed: 0,
             releases: BTreeMap::new(),
@@ -93,6 +96,7 @@ impl Governor {
     pub(super) fn supposed(&self, object: Value) -> Self {
         Self {
             head: self.head.clone(),
+            deleters: self.deleters.clone(),
             changed: self.changed,
             releases: self.releases.clone(),
             record: self.record.clone(),
@@ -164,6 +168,7 @@ impl Governor {
             self.facts.take();
         }
         self.elsewhere.remove(&id);
+        self.deleters.remove(&id);
         self.touched.insert(id.clone());
         self.head.insert(id, head);
     }
@@ -177,6 +182,14 @@ impl Governor {
         if self.is_released(id) {
             self.elsewhere.insert(id.clone());
         }
+    }
+
+    /// A release came.
+    pub(super) fn released(&mut self, release: Released) {
+        self.stale = true;
+        let manifest = &release.manifest;
+        self.deleters.retain(|id, _| manifest.contains_key(id));
+        self.releases.insert(release.number, Arc::new(release));
     }
 
     /// A release is gone.
@@ -193,11 +206,13 @@ impl Governor {
         releases.any(|release| release.manifest.contains_key(id))
     }
 
-    pub(super) fn deleted(&mut self, id: &Id, at: u64) {
+    pub(super) fn deleted(&mut self, id: &Id, by: Option<&str>, at: u64) {
         let was = self.head.remove(id).is_some();
         if was {
             self.changed = at;
             self.facts.take();
+            let by = by.map(|by| (id.clone(), by.into()));
+            self.deleters.extend(by);
         }
         if self.elsewhere.remove(id) || was {
             self.touched.insert(id.clone());

@@ -1,17 +1,19 @@
 //! What a policy would release now.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use deltaplane_border::Catalog;
-use deltaplane_propagation::stages::{ContentFacts, HeadFacts};
+use deltaplane_propagation::stages::{ContentFacts, HeadFacts, Removes, asked_for};
 use deltaplane_sync::{ObjectName, SyncKind, Version};
 use serde_json::{Value, json};
 
+use super::AUTHOR;
 use super::contents::Contents;
 use super::governor::Governor;
 use super::release::{self, Id, Manifest, Released};
 use super::render::Patch;
+use crate::kinds::CONTROLLERS;
 
 /// A release that is to be written.
 pub(crate) struct Draft {
@@ -127,7 +129,6 @@ impl Governor {
             .map(|newest| newest.manifest.clone())
             .unwrap_or_default();
         let (added, changed, removed) = release::changes(&before, &manifest);
-        let along: u64 = removed.iter().map(|id| self.cascade(id, known)).sum();
         let digest = release::digest(&manifest, &overrides);
         let spec = json!({
             "policy": self.id.as_str(),
@@ -135,10 +136,10 @@ impl Governor {
             "revision": self.changed,
             "digest": digest,
             "restores": restores,
-            "authors": self.authors(&before),
+            "authors": self.authors((&before, &manifest), &overrides, restores),
             "overrides": overrides,
             "changes": {"added": added, "changed": changed, "removed": removed.len()},
-            "removes": {"objects": removed.len() as u64 + along, "of": before.len()},
+            "removes": Removes::write(&self.removes(&manifest, known)),
             "objects": release::write_manifest(&manifest),
         });
         let size = spec.to_string().len();
@@ -156,16 +157,48 @@ impl Governor {
         })
     }
 
-    /// Who wrote what is not as it was.
-    fn authors(&self, before: &Manifest) -> Vec<String> {
+    /// What would be taken away from zones, by the release that they have.
+    fn removes(&self, manifest: &Manifest, known: (&Catalog, &Contents)) -> BTreeMap<u64, Removes> {
+        let releases = self.releases.iter();
+        let removes = releases.map(|(since, release)| {
+            let (_, _, removed) = release::changes(&release.manifest, manifest);
+            let along: u64 = removed.iter().map(|id| self.cascade(id, known)).sum();
+            let removes = Removes {
+                objects: removed.len() as u64 + along,
+                of: release.manifest.len() as u64,
+            };
+            (*since, removes)
+        });
+        removes.collect()
+    }
+
+    /// Whose doing it is that something is not as it was. What nobody signed, because it was there
+    /// before the policy or because it is not known any more, is for whoever wrote the policy; so
+    /// are overrides, and going back, unless the hub does that by itself.
+    fn authors(
+        &self,
+        (before, now): (&Manifest, &Manifest),
+        overrides: &Value,
+        restores: Option<u64>,
+    ) -> Vec<String> {
+        let of_policy = self.object["metadata"]["annotations"][AUTHOR].as_str();
+        if restores.is_some() {
+            let newest = self.releases.keys().next_back().copied().unwrap_or(0);
+            let asked = asked_for(&self.object, newest) == restores;
+            let author = of_policy.filter(|_| asked).unwrap_or(CONTROLLERS);
+            return vec![author.to_owned()];
+        }
         let head = self.head.iter();
         let changed = head.filter(|(id, head)| before.get(*id) != Some(&head.version));
-        let mut authors: Vec<String> = changed
-            .filter_map(|(_, head)| Some(head.author.as_deref()?.to_owned()))
-            .collect();
-        authors.sort();
-        authors.dedup();
-        authors
+        let changed = changed.map(|(_, head)| head.author.as_deref());
+        let removed = before.keys().filter(|id| !now.contains_key(*id));
+        let removed = removed.map(|id| self.deleters.get(id).map(|by| &**by));
+        let patched = self.newest().is_some_and(|one| one.overrides != *overrides);
+        let patched = patched.then_some(None);
+        let authors = changed.chain(removed).chain(patched);
+        let authors = authors.filter_map(|author| author.or(of_policy));
+        let authors: BTreeSet<&str> = authors.collect();
+        authors.into_iter().map(str::to_owned).collect()
     }
 
     /// How many objects go with one: those of the kind that a graph defines.

@@ -49,16 +49,12 @@ impl Released {
         let overrides = spec["overrides"].as_array().into_iter().flatten();
         let patches: Option<Vec<Patch>> = overrides.map(Patch::read).collect();
         let patches = patches?;
-        let removes = &spec["removes"];
         let decided = stages::Release {
             number,
             authors: texts("authors").collect(),
             restores: spec["restores"].as_u64(),
             overrides: patches.iter().map(|patch| patch.zones.clone()).collect(),
-            removes: (
-                removes["objects"].as_u64().unwrap_or(0),
-                removes["of"].as_u64().unwrap_or(0),
-            ),
+            removes: stages::Removes::read(&spec["removes"])?,
             data: data(number, object),
         };
         Some(Self {

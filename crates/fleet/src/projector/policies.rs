@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use super::batch::Batch;
 use super::{APPROVALS, POLICIES, Projector, ProjectorError, RELEASES};
-use crate::governing::{Entries, HeadObject, Id};
+use crate::governing::{AUTHOR, Entries, Gone, HeadObject, Id};
 
 // === impl Projector ===
 
@@ -92,16 +92,20 @@ impl Projector {
                 true
             }
             (_, _) => {
-                governing.ungovern(&id, false, at.get());
+                governing.ungovern(&id, Gone::Elsewhere, at.get());
                 false
             }
         }
     }
 
     /// Whether an object that was deleted stays in zones until a policy says otherwise.
-    pub(super) fn is_kept(&self, id: Id, at: Revision) -> bool {
+    pub(super) fn is_kept(&self, id: Id, last: Option<&Object>, at: Revision) -> bool {
         let mut governing = self.governing.lock();
-        governing.ungovern(&id, true, at.get());
+        let last: Value = last
+            .and_then(|last| serde_json::from_slice(last.bytes()).ok())
+            .unwrap_or_default();
+        let by = last["metadata"]["annotations"][AUTHOR].as_str();
+        governing.ungovern(&id, Gone::Deleted { by }, at.get());
         governing.keeps(&id)
     }
 

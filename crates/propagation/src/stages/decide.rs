@@ -215,7 +215,7 @@ impl<'a> Deciding<'a> {
             return Some(Waiting::Queued { release, behind });
         }
         if let Some(waiting) = self
-            .excess(release)
+            .excess(release, taken)
             .or_else(|| self.unapproved(stage, release))
         {
             return Some(waiting);
@@ -242,15 +242,17 @@ impl<'a> Deciding<'a> {
         self.situation.resumed.is_some_and(|upto| upto >= release)
     }
 
-    /// A release that takes away too much.
-    fn excess(&self, release: &Release) -> Option<Waiting> {
-        let (removes, of) = release.removes;
-        let may = self.policy.may_remove(of);
+    /// A release that takes away too much from zones that have another: what an earlier one, which
+    /// they never got, took away counts, too.
+    fn excess(&self, release: &Release, taken: Option<u64>) -> Option<Waiting> {
+        let removes = release.removes_since(taken);
+        let may = self.policy.may_remove(removes.unwrap_or_default().of);
         let mut approvals = self.situation.approvals.iter();
         let approved = approvals.any(|one| one.stage.is_none() && one.release == release.number);
-        (removes > may && !approved).then_some(Waiting::Deletions {
+        let within = removes.is_some_and(|removes| removes.objects <= may);
+        (!within && !approved).then_some(Waiting::Deletions {
             release: release.number,
-            removes,
+            removes: removes.map(|removes| removes.objects),
             may,
         })
     }
@@ -390,6 +392,7 @@ impl<'a> Deciding<'a> {
                 | Fares::Relapsed { .. }
                 | Fares::NoEvidence { .. }
                 | Fares::Failed { .. }
+                | Fares::Refused { .. }
                 | Fares::Ready { .. }
                 | Fares::Offline { .. }
                 | Fares::Away
@@ -451,7 +454,10 @@ impl<'a> Deciding<'a> {
         if last.is_none() && stage.no_evidence == NoEvidence::Hold {
             let reason = match moving.members.is_empty() {
                 true => format!("no zone is in stage {}", stage.name),
-                false => format!("all zones of stage {} failed, are held or away", stage.name),
+                false => format!(
+                    "all zones of stage {} failed, refused it, are held or away",
+                    stage.name
+                ),
             };
             return Some(Waiting::NoEvidence { reason });
         }

@@ -71,6 +71,7 @@ pub struct ReportFacts {
 pub enum Fared {
     Delivering(String),
     Rejected(String),
+    Refused(String),
     Waiting(String),
     Failed(String),
     NoEvidence(String),
@@ -82,6 +83,14 @@ pub const ROLLBACK: &str = "fleet.deltaplane.io/rollback";
 /// By this annotation somebody says that the failures of a release, and of those before it, are
 /// not to stop it.
 pub const RESUME: &str = "fleet.deltaplane.io/resume";
+
+/// The older release that the object of a policy asks for, instead of the newest.
+pub fn asked_for(policy: &Json, newest: u64) -> Option<u64> {
+    let asked = policy["metadata"]["annotations"][ROLLBACK].as_str()?;
+    let (to, instead) = asked.split_once(" instead of ")?;
+    let (to, instead): (u64, u64) = (to.trim().parse().ok()?, instead.trim().parse().ok()?);
+    (instead == newest).then_some(to)
+}
 
 // === impl PolicyFacts ===
 
@@ -114,6 +123,11 @@ impl PolicyFacts {
 
     pub fn annotation(&self, key: &str) -> Option<&str> {
         self.object["metadata"]["annotations"][key].as_str()
+    }
+
+    /// An older release that somebody asked for, instead of the newest.
+    pub fn asked_for(&self) -> Option<u64> {
+        asked_for(&self.object, self.newest())
     }
 
     /// Up to which release failures are forgiven.
@@ -168,9 +182,19 @@ impl Fared {
     pub fn is_failure(&self) -> bool {
         match self {
             Self::Rejected(_) | Self::Failed(_) => true,
-            Self::Delivering(_) | Self::Waiting(_) | Self::NoEvidence(_) | Self::Ready { .. } => {
-                false
-            }
+            Self::Delivering(_)
+            | Self::Refused(_)
+            | Self::Waiting(_)
+            | Self::NoEvidence(_)
+            | Self::Ready { .. } => false,
+        }
+    }
+
+    /// Whether nothing more is to come of it.
+    pub fn is_settled(&self) -> bool {
+        match self {
+            Self::Ready { .. } | Self::NoEvidence(_) | Self::Refused(_) => true,
+            Self::Delivering(_) | Self::Rejected(_) | Self::Waiting(_) | Self::Failed(_) => false,
         }
     }
 
@@ -180,9 +204,11 @@ impl Fared {
         match self {
             Self::Rejected(reason) => Self::Delivering(reason),
             Self::Failed(reason) => Self::Waiting(reason),
-            Self::Delivering(_) | Self::Waiting(_) | Self::NoEvidence(_) | Self::Ready { .. } => {
-                self
-            }
+            Self::Delivering(_)
+            | Self::Refused(_)
+            | Self::Waiting(_)
+            | Self::NoEvidence(_)
+            | Self::Ready { .. } => self,
         }
     }
 
@@ -190,6 +216,7 @@ impl Fared {
         match self {
             Self::Delivering(reason) => State::Delivering { reason },
             Self::Rejected(reason) => State::Rejected { reason },
+            Self::Refused(reason) => State::Refused { reason },
             Self::Waiting(reason) => State::Waiting { reason },
             Self::Failed(reason) => State::Failed { reason },
             Self::NoEvidence(reason) => State::NoEvidence { reason },

@@ -12,7 +12,7 @@ use super::decide::{Effect, Outcome, decide};
 use super::facts::{ContentFacts, Fared, HeadFacts, PolicyFacts, ReportFacts, ZoneFacts};
 use super::problem::Problem;
 use super::record::Record;
-use super::situation::{Approved, Link, Release};
+use super::situation::{Approved, Link, Release, Removes};
 use super::told::StageTold;
 use crate::subject::Hold;
 
@@ -109,7 +109,7 @@ fn write_release(release: &Release, content: Option<&ContentFacts>) -> Json {
         "authors": release.authors,
         "restores": release.restores,
         "overrides": overrides.collect::<Vec<_>>(),
-        "removes": {"objects": release.removes.0, "of": release.removes.1},
+        "removes": Removes::write(&release.removes),
         "data": release.data,
         "digest": content.map(|content| content.digest.as_str()),
         "objects": content.map(|content| content.objects),
@@ -118,7 +118,6 @@ fn write_release(release: &Release, content: Option<&ContentFacts>) -> Json {
 
 fn read_release(written: &Json) -> Option<(Release, Option<ContentFacts>)> {
     let overrides = written["overrides"].as_array()?.iter();
-    let removes = &written["removes"];
     let release = Release {
         number: written["number"].as_u64()?,
         authors: texts(&written["authors"]),
@@ -126,12 +125,31 @@ fn read_release(written: &Json) -> Option<(Release, Option<ContentFacts>)> {
         overrides: overrides
             .map(LabelSelector::from_object)
             .collect::<Option<_>>()?,
-        removes: (removes["objects"].as_u64()?, removes["of"].as_u64()?),
+        removes: Removes::read(&written["removes"])?,
         data: written["data"].clone(),
     };
     let content = text(&written["digest"]).zip(count(&written["objects"]));
     let content = content.map(|(digest, objects)| ContentFacts { digest, objects });
     Some((release, content))
+}
+
+// === impl Removes ===
+
+impl Removes {
+    /// As it is told, by the release that zones have.
+    pub fn write(removes: &BTreeMap<u64, Self>) -> Json {
+        let one = |(since, Self { objects, of }): (&u64, &Self)| json!({"since": since, "objects": objects, "of": of});
+        removes.iter().map(one).collect()
+    }
+
+    pub fn read(written: &Json) -> Option<BTreeMap<u64, Self>> {
+        let one = |one: &Json| {
+            let number = |field: &str| one[field].as_u64();
+            let (objects, of) = (number("objects")?, number("of")?);
+            Some((number("since")?, Self { objects, of }))
+        };
+        written.as_array()?.iter().map(one).collect()
+    }
 }
 
 // === impl Approved ===
@@ -218,6 +236,7 @@ impl ReportFacts {
         let (state, detail) = match &self.state {
             Fared::Delivering(reason) => ("Delivering", reason.clone()),
             Fared::Rejected(reason) => ("Rejected", reason.clone()),
+            Fared::Refused(reason) => ("Refused", reason.clone()),
             Fared::Waiting(reason) => ("Waiting", reason.clone()),
             Fared::Failed(reason) => ("Failed", reason.clone()),
             Fared::NoEvidence(reason) => ("NoEvidence", reason.clone()),
@@ -232,6 +251,7 @@ impl ReportFacts {
         let state = match written["state"].as_str()? {
             "Delivering" => Fared::Delivering(reason()?),
             "Rejected" => Fared::Rejected(reason()?),
+            "Refused" => Fared::Refused(reason()?),
             "Waiting" => Fared::Waiting(reason()?),
             "Failed" => Fared::Failed(reason()?),
             "NoEvidence" => Fared::NoEvidence(reason()?),

@@ -60,6 +60,10 @@ pub(super) enum Fares<'a> {
     Failed {
         reason: &'a str,
     },
+    /// It keeps something of its own instead: nobody waits for it, and it is nobody's failure.
+    Refused {
+        reason: &'a str,
+    },
     Ready {
         since: Timestamp,
     },
@@ -140,6 +144,7 @@ impl<'a> Member<'a> {
             Some(State::Rejected { reason } | State::Failed { reason }) => {
                 return (Fares::Failed { reason }, None);
             }
+            Some(State::Refused { reason }) => return (Fares::Refused { reason }, None),
             Some(State::Delivering { reason } | State::Waiting { reason }) => (reason, true),
             None => (UNHEARD, false),
         };
@@ -178,8 +183,8 @@ impl<'a> Member<'a> {
         }
     }
 
-    /// What failed is counted against what may fail, and has no place in flight; nor has what was
-    /// ready when it was last seen, or when its stage completed.
+    /// What failed is counted against what may fail, and has no place in flight; nor has who keeps
+    /// something of its own, or was ready when it was last seen, or when its stage completed.
     fn admission(&self) -> Admission<At> {
         let (Some(one), Some(at)) = (self.admitted, self.at()) else {
             return Admission::New;
@@ -188,6 +193,7 @@ impl<'a> Member<'a> {
         let relapsed = self.done && matches!(self.fares, Fares::Relapsed { .. });
         match one.phase {
             Phase::Deferred => Admission::Arrived(At { exact: false, ..at }),
+            _ if matches!(self.fares, Fares::Refused { .. }) => Admission::Started(at),
             Phase::Started => Admission::Started(at),
             Phase::Admitted if is_failed => Admission::SetAside(at),
             Phase::Admitted => Admission::Admitted(at),

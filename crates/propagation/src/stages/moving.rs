@@ -40,6 +40,7 @@ pub(super) struct Moving<'s, 'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Sort {
     Failed,
+    Refused,
     NoEvidence,
     UnderWay,
     Offline,
@@ -164,6 +165,7 @@ impl<'a> Fares<'a> {
             | Fares::Relapsed { .. }
             | Fares::NoEvidence { .. }
             | Fares::Failed { .. }
+            | Fares::Refused { .. }
             | Fares::Offline { .. }
             | Fares::Away
             | Fares::Ahead => None,
@@ -182,6 +184,7 @@ impl<'a> Fares<'a> {
             Fares::Offline { since } => (6, Some(since), ""),
             Fares::Away => (7, None, ""),
             Fares::Ahead => (8, None, ""),
+            Fares::Refused { reason } => (9, None, reason),
         }
     }
 }
@@ -195,7 +198,9 @@ impl Member<'_> {
         match self.fares {
             Fares::Away | Fares::Ahead => true,
             // Who is held is not waited for, unless it is on its way.
-            Fares::Ready { .. } | Fares::Failed { .. } => held || self.is_there(),
+            Fares::Ready { .. } | Fares::Failed { .. } | Fares::Refused { .. } => {
+                held || self.is_there()
+            }
             Fares::Behind
             | Fares::UnderWay { .. }
             | Fares::Relapsed { .. }
@@ -213,6 +218,7 @@ impl Member<'_> {
             Fares::Offline { .. } => Some(Sort::Offline),
             _ if held => Some(Sort::Held),
             Fares::Failed { .. } => moves.then_some(Sort::Failed),
+            Fares::Refused { .. } => moves.then_some(Sort::Refused),
             Fares::NoEvidence { .. } => moves.then_some(Sort::NoEvidence),
             Fares::UnderWay { .. } | Fares::Relapsed { .. } => moves.then_some(Sort::UnderWay),
             Fares::Behind | Fares::Ready { .. } => None,
@@ -227,6 +233,10 @@ impl Member<'_> {
             (Sort::Held | Sort::Offline, _) => Waiting::Held { zone },
             (Sort::NoEvidence, _) => Waiting::NoEvidence {
                 reason: format!("{zone}: {reason}"),
+            },
+            (Sort::Refused, _) => Waiting::Refused {
+                zone,
+                reason: reason.to_owned(),
             },
             (Sort::Failed | Sort::UnderWay, _) => Waiting::Zone {
                 zone,
@@ -280,6 +290,7 @@ impl Counted {
             Standing::Ahead => &mut self.ahead,
             Standing::Deferred => &mut self.deferred,
             Standing::Offline => &mut self.offline,
+            Standing::Refused => &mut self.refused,
             Standing::Current => &mut moving.current,
             Standing::Failed => &mut moving.failed,
             Standing::Starting => &mut moving.starting,

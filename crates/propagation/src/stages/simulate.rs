@@ -142,7 +142,7 @@ pub fn stuck(policy: &Policy, zones: &[(&str, &Map<String, Json>)]) -> Option<Pr
         authors: vec![AUTHOR.to_owned()],
         restores: None,
         overrides: Vec::new(),
-        removes: (0, 0),
+        removes: BTreeMap::new(),
         data: serde_json::json!({"number": 1, "authors": [AUTHOR], "changes": {}}),
     };
     let simulation = simulate(policy, zones, &release, now);

@@ -1,5 +1,7 @@
 //! All that a decision is made of, beside the policy.
 
+use std::collections::BTreeMap;
+
 use deltaplane_api::selector::LabelSelector;
 use deltaplane_expr::Timestamp;
 use serde_json::{Map, Value as Json};
@@ -31,10 +33,19 @@ pub struct Release {
     pub restores: Option<u64>,
     /// Where its overrides apply.
     pub overrides: Vec<LabelSelector>,
-    /// How many objects it takes away, with what goes along, and of how many.
-    pub removes: (u64, u64),
+    /// What it takes away from zones that have an older one, by the number of that one.
+    pub removes: BTreeMap<u64, Removes>,
     /// What expressions see of it.
     pub data: Json,
+}
+
+/// What a release takes away.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Removes {
+    /// How many objects, with what goes along.
+    pub objects: u64,
+    /// Of how many.
+    pub of: u64,
 }
 
 /// A zone that a policy selects.
@@ -71,8 +82,12 @@ pub enum State<'a> {
     Delivering {
         reason: &'a str,
     },
-    /// It did not take something.
+    /// It could not take something.
     Rejected {
+        reason: &'a str,
+    },
+    /// It keeps something of its own in place of what was released, and is ready at the rest.
+    Refused {
         reason: &'a str,
     },
     /// It acknowledged all of it, exactly, and not all is ready.
@@ -103,6 +118,15 @@ pub struct Approved {
 // === impl Release ===
 
 impl Release {
+    /// What it takes away from zones that have an older one, or nothing of it yet; nothing if that
+    /// is not known.
+    pub fn removes_since(&self, older: Option<u64>) -> Option<Removes> {
+        match older {
+            Some(older) => self.removes.get(&older).copied(),
+            None => Some(Removes::default()),
+        }
+    }
+
     /// Which overrides apply to a zone with these labels.
     pub fn class(&self, zone: &Map<String, Json>) -> Class {
         self.class_of(labels(zone))

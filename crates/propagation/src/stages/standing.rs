@@ -13,6 +13,8 @@ use crate::subject::Hold;
 pub enum Standing {
     /// It failed at what the stage moves to.
     Failed,
+    /// It keeps something of its own in place of what was released.
+    Refused,
     Updating,
     /// It joined, and is not ready at what it began with.
     Starting,
@@ -93,6 +95,7 @@ fn moving<'a>(
             | Fares::Relapsed { .. }
             | Fares::NoEvidence { .. }
             | Fares::Failed { .. }
+            | Fares::Refused { .. }
             | Fares::Ready { .. }
             | Fares::Offline { .. }
             | Fares::Ahead => member.admitted.map(|one| one.at),
@@ -132,6 +135,7 @@ impl Standing {
     pub fn word(self) -> &'static str {
         match self {
             Self::Failed => "failed",
+            Self::Refused => "refused",
             Self::Updating => "updating",
             Self::Starting => "starting",
             Self::Offline => "offline",
@@ -156,6 +160,7 @@ impl Member<'_> {
             (Fares::Offline { .. }, _) => Standing::Offline,
             (Fares::Ready { .. }, true) => Standing::Current,
             (Fares::Failed { .. }, true) => Standing::Failed,
+            (Fares::Refused { .. }, true) => Standing::Refused,
             (_, true) if began => Standing::Starting,
             (_, true) => Standing::Updating,
             (_, false) if self.zone.hold == Hold::Held => Standing::Held,

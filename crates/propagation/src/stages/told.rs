@@ -30,6 +30,8 @@ pub struct Counted {
     pub offline: usize,
     /// At a later release than the stage, because they came from another one.
     pub ahead: usize,
+    /// With something of their own in place of what was released.
+    pub refused: usize,
 }
 
 /// Why something is not further. Each is said with what it is about.
@@ -49,7 +51,8 @@ pub enum Waiting {
     /// A release takes away more than it may without approval.
     Deletions {
         release: u64,
-        removes: u64,
+        /// Nothing if that is not known.
+        removes: Option<u64>,
         may: u64,
     },
     /// A newer release waits until the stage is done with this one.
@@ -68,6 +71,11 @@ pub enum Waiting {
         zone: String,
         reason: String,
         failed: bool,
+    },
+    /// Why a zone does not take something. Nobody waits for that.
+    Refused {
+        zone: String,
+        reason: String,
     },
     Gate {
         zone: String,
@@ -122,6 +130,7 @@ impl Counted {
             ("deferred", self.deferred),
             ("offline", self.offline),
             ("ahead", self.ahead),
+            ("refused", self.refused),
         ];
         let shown = all
             .into_iter()
@@ -152,6 +161,7 @@ impl Waiting {
             Self::Release { .. }
             | Self::Paused { .. }
             | Self::Zone { .. }
+            | Self::Refused { .. }
             | Self::Gate { .. }
             | Self::Offline { .. }
             | Self::Held { .. }
@@ -171,6 +181,7 @@ impl Waiting {
             Self::Failed { .. } => "TooManyFailures",
             Self::Zone { failed: true, .. } => "ZoneFailed",
             Self::Zone { failed: false, .. } => "ZoneNotReady",
+            Self::Refused { .. } => "ZoneRefuses",
             Self::Gate { verdict, .. } => verdict.reason(),
             Self::Offline { .. } => "ZoneOffline",
             Self::Held { .. } => "ZoneHeld",
@@ -202,11 +213,15 @@ impl fmt::Display for Waiting {
             }
             Self::Deletions {
                 release,
-                removes,
+                removes: Some(removes),
                 may,
             } => write!(
                 f,
                 "release {release} takes away {removes} objects, and {may} may go without approval"
+            ),
+            Self::Deletions { release, .. } => write!(
+                f,
+                "what release {release} takes away is not known, and it needs approval"
             ),
             Self::Queued { release, behind } => {
                 write!(
@@ -227,7 +242,9 @@ impl fmt::Display for Waiting {
                 f,
                 "release {release} had failed in too many zones: resume it, or release another"
             ),
-            Self::Zone { zone, reason, .. } => write!(f, "{zone}: {reason}"),
+            Self::Zone { zone, reason, .. } | Self::Refused { zone, reason } => {
+                write!(f, "{zone}: {reason}")
+            }
             Self::Gate { zone, verdict } => write!(f, "{zone}: gate {verdict}"),
             Self::Offline { zone, since } => write!(f, "{zone} is offline since {since}"),
             Self::Held { zone } => write!(f, "{zone} is held"),
@@ -244,6 +261,7 @@ impl fmt::Display for Counted {
             (self.deferred, "deferred"),
             (self.offline, "offline"),
             (self.ahead, "ahead"),
+            (self.refused, "refused"),
         ] {
             if count > 0 {
                 write!(f, ", {count} {name}")?;

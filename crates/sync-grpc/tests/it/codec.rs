@@ -73,7 +73,8 @@ fn request() -> impl Strategy<Value = Request> {
     let verdict = prop_oneof![
         Just(Verdict::Failed),
         Just(Verdict::Held),
-        Just(Verdict::Own)
+        Just(Verdict::Own),
+        Just(Verdict::Foreign)
     ];
     let rejection = (name(), ".*", verdict).prop_map(|(name, reason, verdict)| Rejection {
         name,

@@ -611,14 +611,14 @@ impl Stream {
         let held = match verdict {
             // Something may be left of it, which has to go when the object does.
             Verdict::Failed => open.held.or(Some(Version::altered())),
-            Verdict::Held | Verdict::Own => open.held,
+            Verdict::Held | Verdict::Own | Verdict::Foreign => open.held,
         };
         if let Some(later) = self.later(&name) {
             later.held = held;
             later.since = open.since;
             later.own = own;
             // What it has instead is its own, and nothing of ours is to be taken away.
-            let nothing = own && later.held.is_none();
+            let nothing = (own || verdict == Verdict::Foreign) && later.held.is_none();
             if nothing {
                 self.removals.remove(&name);
             }
@@ -631,7 +631,7 @@ impl Stream {
             ..open
         };
         let pause = match verdict {
-            Verdict::Failed => retry_after(open.attempts),
+            Verdict::Failed | Verdict::Foreign => retry_after(open.attempts),
             // Somebody has to say so first, or much time to pass; and nobody waits for what the
             // receiver has of its own, which may go some day.
             Verdict::Held | Verdict::Own => LAST_RETRY,

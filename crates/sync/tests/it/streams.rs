@@ -278,6 +278,12 @@ fn what_waits_goes_on_when_what_it_needs_turns_out_to_be_there() {
 
 #[test]
 fn what_the_receiver_has_of_its_own_is_not_taken_away() {
+    for verdict in [Verdict::Own, Verdict::Foreign] {
+        stays(verdict);
+    }
+}
+
+fn stays(verdict: Verdict) {
     let mut hub = hub(1);
     let mut sender = subscribe(&hub, BTreeMap::new());
     let sent = sender.poll(&hub, Duration::ZERO);
@@ -288,7 +294,7 @@ fn what_the_receiver_has_of_its_own_is_not_taken_away() {
         rejected: vec![Rejection {
             name: name("0"),
             reason: "its own".to_owned(),
-            verdict: Verdict::Own,
+            verdict,
         }],
     };
     sender

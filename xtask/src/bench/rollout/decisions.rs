@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow, ensure};
 use deltaplane_propagation::stages::{
-    Admitted, Class, Link, Mark, Phase, Policy, PolicySpec, Progress, Record, Release, Situation,
-    State, Target, Zone, ZoneReport, decide, simulate,
+    Admitted, Class, Link, Mark, Phase, Policy, PolicySpec, Progress, Record, Release, Removes,
+    Situation, State, Target, Zone, ZoneReport, decide, simulate,
 };
 use deltaplane_propagation::{Hold, Timestamp};
 use serde_json::{Map, Value, json};
@@ -118,7 +118,9 @@ fn release(number: u64) -> Release {
         authors: vec!["ada".to_owned()],
         restores: None,
         overrides: Vec::new(),
-        removes: (0, 1),
+        removes: (1..number)
+            .map(|since| (since, Removes { objects: 0, of: 1 }))
+            .collect(),
         data: json!({"number": number, "authors": ["ada"], "changes": {"changed": 1}}),
     }
 }

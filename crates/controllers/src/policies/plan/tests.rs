@@ -3,8 +3,8 @@ use std::sync::Arc;
 
 use deltaplane_propagation::Hold;
 use deltaplane_propagation::stages::{
-    Admitted, Class, ContentFacts, Fared, HeadFacts, Link, Phase, Release, ReportFacts, Target,
-    ZoneFacts,
+    Admitted, Class, ContentFacts, Fared, HeadFacts, Link, Phase, ROLLBACK, Release, ReportFacts,
+    Target, ZoneFacts,
 };
 use serde_json::json;
 
@@ -20,7 +20,7 @@ fn release(number: u64, restores: Option<u64>) -> Release {
         authors: Vec::new(),
         restores,
         overrides: Vec::new(),
-        removes: (0, 0),
+        removes: BTreeMap::new(),
         data: json!({"number": number}),
     }
 }

@@ -65,6 +65,7 @@ pub(super) struct Counts {
     pub(super) deferred: u64,
     pub(super) offline: u64,
     pub(super) ahead: u64,
+    pub(super) refused: u64,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
@@ -295,6 +296,7 @@ impl Counts {
             (self.current, "current"),
             (self.updating, "updating"),
             (self.failed, "failed"),
+            (self.refused, "refused"),
             (self.starting, "starting"),
             (self.offline, "offline"),
             (self.pending, "pending"),

@@ -143,7 +143,7 @@ fn releases(facts: &PolicyFacts, outcome: &Outcome) -> Vec<Value> {
             "createdAt": release.data["createdAt"],
             "changes": release.data["changes"],
             "objects": content.map(|content| content.objects),
-            "removes": release.removes.0,
+            "removes": release.removes.values().next_back().map_or(0, |one| one.objects),
             "passed": stages(outcome, release.number, |one| one.completed, &Advance::Completed),
             "failed": stages(outcome, release.number, |one| one.failed, &Advance::Failed(Vec::new())),
             "zones": {"count": zones.len(), "names": sets::write(zones.iter().copied())},

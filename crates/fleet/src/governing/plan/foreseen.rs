@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use deltaplane_propagation::stages::{
-    Beginning, Fared, Link, NoEvidence, Policy, PolicyFacts, Simulation, Wave, ZoneFacts, foresee,
+    Beginning, Fared, Link, NoEvidence, Policy, PolicyFacts, Removes, Simulation, Wave, ZoneFacts,
+    foresee,
 };
 use deltaplane_propagation::{Hold, Timestamp};
 use serde_json::{Value, json};
@@ -122,7 +123,16 @@ impl Foreseen<'_> {
     }
 
     fn deletions(&self) -> Value {
-        let (removes, of) = self.released.decided.removes;
+        // Of the stage that loses most.
+        let record = &self.facts.record;
+        let taken = record.stages.values().filter_map(|stage| stage.taken);
+        let release = &self.released.decided;
+        let removes = taken.filter_map(|mark| release.removes_since(Some(mark.release)));
+        let removes = removes.max_by_key(|removes| removes.objects);
+        let Removes {
+            objects: removes,
+            of,
+        } = removes.unwrap_or_default();
         let may = self.policy.may_remove(of);
         json!({"removes": removes, "of": of, "may": may, "needsApproval": removes > may})
     }

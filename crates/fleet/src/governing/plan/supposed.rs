@@ -115,7 +115,7 @@ impl Supposed {
             .then(|| governor.id.as_str());
         self.told.push(told(&id, "Removed", by, by.is_some()));
         let at = governor.changed + 1;
-        governor.deleted(&id, at);
+        governor.deleted(&id, None, at);
     }
 }
 

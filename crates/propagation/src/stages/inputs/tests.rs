@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::*;
-use crate::stages::{Class, Target};
+use crate::stages::{Class, Removes, Target};
 
 fn at(text: &str) -> Timestamp {
     Timestamp::parse(text).expect("a time")
@@ -44,7 +44,7 @@ fn inputs() -> Inputs {
         authors: vec!["ann".to_owned()],
         restores: (number == 2).then_some(1),
         overrides: vec![LabelSelector::from_object(&overrides).expect("a selector")],
-        removes: (1, 7),
+        removes: [(1, Removes { objects: 1, of: 7 })].into(),
         data: json!({"number": number, "changes": {"added": 1}}),
     };
     let content = |number: u64| {

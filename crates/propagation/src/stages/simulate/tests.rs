@@ -1,5 +1,7 @@
 //! What would happen, as data: zones with how they stand, and the waves that are foreseen.
 
+use std::collections::BTreeMap;
+
 use std::sync::Arc;
 
 use expect_test::{Expect, expect};
@@ -24,7 +26,7 @@ fn release(number: u64) -> Release {
         authors: Vec::new(),
         restores: None,
         overrides: Vec::new(),
-        removes: (0, 0),
+        removes: BTreeMap::new(),
         data: json!({"number": number}),
     }
 }

@@ -39,9 +39,9 @@ impl Stream {
         Some((one.verdict, &one.reason))
     }
 
-    fn judged(&self, verdict: Verdict) -> impl Iterator<Item = (&ObjectName, &str)> {
+    fn judged(&self, so: fn(Verdict) -> bool) -> impl Iterator<Item = (&ObjectName, &str)> {
         let all = self.quarantined.iter();
-        let judged = all.filter(move |(_, one)| one.verdict == verdict);
+        let judged = all.filter(move |(_, one)| so(one.verdict));
         judged.map(|(name, one)| (name, one.reason.as_str()))
     }
 
@@ -87,16 +87,18 @@ impl Stream {
         let wanted = view.count(kind);
         let lacking = (self.updates.len() + failing + coming) as u64;
         let acknowledged = wanted.saturating_sub(lacking);
-        let own = Reasons::of(self.judged(Verdict::Own));
+        let own = Reasons::of(self.judged(|one| one == Verdict::Own));
         let surplus = (self.removals.len() + kept + going) as u64;
-        let refused = self.judged(Verdict::Held).next();
+        let refused = self.judged(|one| one == Verdict::Held).next();
         let refused = refused.map(|(_, reason)| reason.to_owned());
         Counts {
             wanted,
             sent: acknowledged + coming as u64,
             acknowledged,
             open: (lacking + surplus).saturating_sub(own.count()),
-            rejected: Reasons::of(self.judged(Verdict::Failed)),
+            rejected: Reasons::of(
+                self.judged(|one| matches!(one, Verdict::Failed | Verdict::Foreign)),
+            ),
             own,
             surplus,
             held: self.held.as_ref().map(ToString::to_string).or(refused),
