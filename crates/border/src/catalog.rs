@@ -21,7 +21,7 @@ use crate::openings::Openings;
 use governed::{Move, Moves, Outline, Policy, Tally};
 use log::{Logged, Was, What};
 
-pub use governed::{Absent, Governed, Place, Placement, PolicyId, Slot};
+pub use governed::{Governed, Place, Placement, PolicyId, Slot};
 pub use log::Concerned;
 pub use reader::Reader;
 
@@ -409,8 +409,8 @@ impl Entry {
         match self {
             Self::Shared { item, .. } => Some(item.version),
             Self::Governed(governed) => {
-                let newest = governed.slots.last_key_value();
-                newest.map(|(_, item)| item.version)
+                let newest = governed.slots.values().next_back();
+                newest?.as_ref().map(|item| item.version)
             }
         }
     }
@@ -428,7 +428,7 @@ impl Entry {
         match self {
             Self::Shared { audience, .. } => !matches!(audience, Audience::Nobody(_)),
             Self::Governed(governed) => {
-                !governed.slots.is_empty() || governed.absent == Absent::Frozen
+                governed.slots.is_empty() || governed.slots.values().any(Option::is_some)
             }
         }
     }

@@ -154,9 +154,8 @@ mod tests {
     /// One that is there in the first slot only.
     fn governed() -> Entry {
         Entry::Governed(Arc::new(Governed {
-            absent: crate::Absent::Gone,
             policy: PolicyId::new("p"),
-            slots: BTreeMap::from([(slot(1), item())]),
+            slots: BTreeMap::from([(slot(1), Some(item())), (slot(2), None), (slot(3), None)]),
             withdrawal: Withdrawal::Orphan,
         }))
     }

@@ -47,6 +47,8 @@ pub(crate) struct Governing {
     approvals: BTreeMap<String, (String, Approved)>,
     /// Content may be there that no release has any more.
     pub(crate) litter: bool,
+    /// Not everything that is there was told yet.
+    pub(crate) loading: bool,
     /// The kinds that cross.
     pub(crate) crossing: BTreeSet<SyncKind>,
     /// Counts changes of what policies say, and of zones.
@@ -73,6 +75,13 @@ pub(crate) struct Affected {
     pub(crate) kinds: BTreeSet<SyncKind>,
 }
 
+/// What of a zone says where it belongs.
+fn shape(zone: &Map<String, Value>) -> (Option<&Value>, [Option<&Value>; 4]) {
+    let metadata = |field: &str| zone.get("metadata").and_then(|all| all.get(field));
+    let fields = ["uid", "labels", "annotations", "creationTimestamp"].map(metadata);
+    (zone.get("spec"), fields)
+}
+
 // === impl Governing ===
 
 impl Governing {
@@ -84,17 +93,19 @@ impl Governing {
             approvals: BTreeMap::new(),
             // What a process left that ended in between.
             litter: true,
+            loading: false,
             crossing: BTreeSet::new(),
             shaped: 0,
             orphans: BTreeMap::new(),
         }
     }
 
-    /// Everything is to be told anew.
-    pub(crate) fn clear(&mut self) {
+    /// Everything is told anew: until that is done nothing here is the whole.
+    pub(crate) fn begin(&mut self) {
         let shaped = self.shaped + 1;
         *self = Self::new(self.contents.clone());
         self.shaped = shaped;
+        self.loading = true;
     }
 
     /// A policy came, changed or went.
@@ -124,7 +135,7 @@ impl Governing {
             Some(_) | None => {
                 let mut governor = Governor::new(object);
                 let releases = self.orphans.remove(&governor.uid);
-                governor.releases = releases.unwrap_or_default();
+                governor.adopt(releases.unwrap_or_default());
                 self.policies.insert(name.clone(), governor);
             }
         }
@@ -183,12 +194,18 @@ impl Governing {
         };
     }
 
+    /// A zone came, changed or went. Nobody is placed anew because its connection is written down.
     pub(crate) fn zone(&mut self, name: &ZoneName, object: Option<Map<String, Value>>) {
-        self.shaped += 1;
+        let before = self.zones.get(name).map(|zone| shape(zone));
+        let same = before == object.as_ref().map(shape);
         match object {
             Some(object) => self.zones.insert(name.clone(), Arc::new(object)),
             None => self.zones.remove(name),
         };
+        if same {
+            return;
+        }
+        self.shaped += 1;
         for governor in self.policies.values_mut() {
             governor.moved = true;
         }

@@ -109,6 +109,7 @@ impl Projector {
         let mut batch = Batch::new(&self.catalog);
         self.known = Known::default();
         batch.knows_more = true;
+        self.governing.lock().begin();
         // Until somebody says that they cross.
         batch.retire(namespaces(), Withdrawal::Orphan);
         batch.retire(definitions(), Withdrawal::Orphan);
@@ -131,6 +132,7 @@ impl Projector {
             self.synced_kind(&mut batch, (&object, true), at).await?;
         }
         self.govern(&mut batch, at).await?;
+        self.governing.lock().loading = false;
         self.publish(batch, at);
         Ok(self.store.watch(Scope::everything(), at)?)
     }

@@ -136,7 +136,7 @@ async fn what_is_made_and_goes_is_decided_about() {
             "delete",
             one,
             Value::Null,
-            &["Delete widgets/ Widget default/a: null <- [color=\"red\" size=3]"],
+            &["Delete widgets/ Widget default/a: [color=\"red\" size=3] <- [color=\"red\" size=3]"],
         ),
         ("apply", one, widget("a", red.clone()), &[make]),
         (
@@ -150,8 +150,8 @@ async fn what_is_made_and_goes_is_decided_about() {
             WIDGETS,
             Value::Null,
             &[
-                "Delete widgets/ Widget default/a: null <- [color=\"red\" size=3]",
-                "Delete widgets/ Widget default/b: null <- [color=\"red\" size=3]",
+                "Delete widgets/ Widget default/a: [color=\"red\" size=3] <- [color=\"red\" size=3]",
+                "Delete widgets/ Widget default/b: [color=\"red\" size=3] <- [color=\"red\" size=3]",
             ],
         ),
         (
@@ -170,7 +170,7 @@ async fn what_is_made_and_goes_is_decided_about() {
             "delete",
             &format!("{MAPS}/m"),
             Value::Null,
-            &["Delete configmaps/ ConfigMap default/m: null <- [k=\"1\"]"],
+            &["Delete configmaps/ ConfigMap default/m: [k=\"1\"] <- [k=\"1\"]"],
         ),
         // It is marked, and goes with this.
         (

@@ -24,21 +24,11 @@ pub struct Slot {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Governed {
     pub policy: PolicyId,
-    /// Its contents.
-    pub slots: BTreeMap<Slot, Item>,
-    /// What it means that a slot is not among them.
-    pub absent: Absent,
+    /// Its contents; nothing where it was taken away. In a slot that is not among them it is not
+    /// decided: what zones have of it stays.
+    pub slots: BTreeMap<Slot, Option<Item>>,
     /// What zones should do with it that the policy is not for.
     pub withdrawal: Withdrawal,
-}
-
-/// What it means that a release does not have an object.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Absent {
-    /// There is no such object.
-    Gone,
-    /// It came later, and a later release will have it: what zones have of it stays.
-    Frozen,
 }
 
 /// Where a zone stands with a policy.
@@ -69,8 +59,7 @@ pub(super) struct Policy {
 /// A governed object without its content, which nobody needs to know what changed.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Outline {
-    slots: BTreeMap<Slot, Version>,
-    absent: Absent,
+    slots: BTreeMap<Slot, Option<Version>>,
     withdrawal: Withdrawal,
 }
 
@@ -96,11 +85,17 @@ pub(super) struct Move {
     pub(super) to: Spot,
 }
 
-/// How many objects of a kind a policy governs, and how many there are in each slot.
+/// How many objects of a kind a policy governs, and how many are there or gone in each slot.
 #[derive(Debug, Default)]
 pub(super) struct Tally {
     all: u64,
-    slots: BTreeMap<Slot, u64>,
+    slots: BTreeMap<Slot, Share>,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Share {
+    wanted: u64,
+    gone: u64,
 }
 
 // === impl PolicyId ===
@@ -194,8 +189,9 @@ impl Outline {
     pub(super) fn of(governed: &Governed) -> Self {
         let slots = governed.slots.iter();
         Self {
-            slots: slots.map(|(slot, item)| (*slot, item.version)).collect(),
-            absent: governed.absent,
+            slots: slots
+                .map(|(slot, item)| (*slot, item.as_ref().map(|item| item.version)))
+                .collect(),
             withdrawal: governed.withdrawal,
         }
     }
@@ -204,11 +200,9 @@ impl Outline {
     pub(super) fn should(&self, spot: Spot) -> Should {
         match spot {
             Spot::At(slot) => match self.slots.get(&slot) {
-                Some(version) => Should::Have(*version),
-                None => match self.absent {
-                    Absent::Gone => Should::Remove,
-                    Absent::Frozen => Should::Wait,
-                },
+                Some(Some(version)) => Should::Have(*version),
+                Some(None) => Should::Remove,
+                None => Should::Wait,
             },
             Spot::Frozen => Should::Wait,
             Spot::Out => Should::Leave(self.withdrawal),
@@ -271,18 +265,18 @@ impl Move {
 impl Tally {
     pub(super) fn add(&mut self, governed: &Governed) {
         self.all += 1;
-        for slot in governed.slots.keys() {
-            *self.slots.entry(*slot).or_default() += 1;
+        for (slot, item) in &governed.slots {
+            *self.slots.entry(*slot).or_default().of(item) += 1;
         }
     }
 
     pub(super) fn remove(&mut self, governed: &Governed) {
         self.all = self.all.saturating_sub(1);
-        for slot in governed.slots.keys() {
-            let count = self.slots.entry(*slot).or_default();
+        for (slot, item) in &governed.slots {
+            let count = self.slots.entry(*slot).or_default().of(item);
             *count = count.saturating_sub(1);
         }
-        self.slots.retain(|_, count| *count > 0);
+        self.slots.retain(|_, share| *share != Share::default());
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -291,17 +285,30 @@ impl Tally {
 
     /// How many a zone should have that stands there.
     pub(super) fn wanted(&self, spot: Spot) -> u64 {
-        match spot {
-            Spot::At(slot) => self.slots.get(&slot).copied().unwrap_or_default(),
-            Spot::Frozen | Spot::Out => 0,
-        }
+        self.share(spot).wanted
     }
 
     /// How many are deleted for a zone that stands there.
     pub(super) fn gone(&self, spot: Spot) -> u64 {
+        self.share(spot).gone
+    }
+
+    fn share(&self, spot: Spot) -> Share {
         match spot {
-            Spot::At(_) => self.all - self.wanted(spot),
-            Spot::Frozen | Spot::Out => 0,
+            Spot::At(slot) => self.slots.get(&slot).copied().unwrap_or_default(),
+            Spot::Frozen | Spot::Out => Share::default(),
+        }
+    }
+}
+
+// === impl Share ===
+
+impl Share {
+    /// Where an object is counted.
+    fn of(&mut self, item: &Option<Item>) -> &mut u64 {
+        match item {
+            Some(_) => &mut self.wanted,
+            None => &mut self.gone,
         }
     }
 }

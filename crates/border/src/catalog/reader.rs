@@ -7,7 +7,7 @@ use deltaplane_sync::{
     Version, View, Withdrawal, ZoneName,
 };
 
-use super::governed::{Absent, Governed, PolicyId, Spot};
+use super::governed::{Governed, PolicyId, Spot};
 use super::{Catalog, Entry, definitions, namespaces};
 
 /// A catalog as one reader sees it: a zone, or the hub.
@@ -31,7 +31,7 @@ impl<'a> Reader<'a> {
         match entry {
             Entry::Shared { item, audience } => audience.includes(self.zone).then_some(item),
             Entry::Governed(governed) => match self.spot(&governed.policy) {
-                Spot::At(slot) => governed.slots.get(&slot),
+                Spot::At(slot) => governed.slots.get(&slot)?.as_ref(),
                 Spot::Frozen | Spot::Out => None,
             },
         }
@@ -40,11 +40,9 @@ impl<'a> Reader<'a> {
     fn governed(&self, governed: &Governed) -> Presence {
         match self.spot(&governed.policy) {
             Spot::At(slot) => match governed.slots.get(&slot) {
-                Some(item) => Presence::Wanted(item.clone()),
-                None => match governed.absent {
-                    Absent::Gone => Presence::Gone,
-                    Absent::Frozen => Presence::Frozen,
-                },
+                Some(Some(item)) => Presence::Wanted(item.clone()),
+                Some(None) => Presence::Gone,
+                None => Presence::Frozen,
             },
             Spot::Frozen => Presence::Frozen,
             Spot::Out => Presence::Withdrawn(governed.withdrawal),

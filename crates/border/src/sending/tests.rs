@@ -38,15 +38,14 @@ fn item(text: &str, release: u64) -> Item {
 
 /// An object that is another one in the second release.
 fn object(of: &str, text: &str) -> Edit {
-    let slots = [1, 2].map(|release| (slot(release), item(text, release)));
+    let slots = [1, 2].map(|release| (slot(release), Some(item(text, release))));
     Edit::Object {
         kind: kind(of),
         name: name(text),
         revision: 1,
         becomes: Some(Entry::Governed(Arc::new(Governed {
-            absent: crate::Absent::Gone,
             policy: PolicyId::new("p"),
-            slots: slots.into(),
+            slots: slots.into_iter().collect(),
             withdrawal: Withdrawal::Orphan,
         }))),
     }

@@ -61,7 +61,7 @@ impl VirtualSubresource for PolicyPlan {
             }
             let change = read(request.body)?;
             self.0.caught_up().await;
-            let planned = self.0.plan(policy, change);
+            let planned = self.0.plan(policy, change).await;
             let mut planned = planned.map_err(|error| match error {
                 PlanError::Unknown => Error::no_such_path(),
                 PlanError::Object(why) | PlanError::Policy(why) => Error::bad_request(why),

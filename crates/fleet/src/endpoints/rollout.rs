@@ -35,7 +35,7 @@ impl VirtualSubresource for PolicyRollout {
             only_get(&request)?;
             let policy = policy_of(&request)?;
             self.0.caught_up().await;
-            json(&self.answer(policy, &request)?)
+            json(&self.answer(policy, &request).await?)
         })
     }
 }
@@ -50,8 +50,12 @@ pub(super) fn policy_of<'a>(request: &SubresourceRequest<'a>) -> Result<&'a str,
 }
 
 impl PolicyRollout {
-    fn answer(&self, policy: &str, request: &SubresourceRequest<'_>) -> Result<Value, Error> {
-        let inputs = self.0.inputs(policy).ok_or_else(Error::no_such_path)?;
+    async fn answer(&self, policy: &str, request: &SubresourceRequest<'_>) -> Result<Value, Error> {
+        let inputs = self
+            .0
+            .inputs(policy)
+            .await
+            .ok_or_else(Error::no_such_path)?;
         let mut answer = match inputs.decide() {
             Ok(outcome) => {
                 let zone = parameter(request, "zone");
@@ -98,9 +102,18 @@ impl PolicyRollout {
 
 impl Fleet {
     /// All that a decision about a policy would be made of now.
-    pub(crate) fn inputs(&self, policy: &str) -> Option<Inputs> {
-        let facts = self.look(policy)?;
-        let now = Timestamp::from_system(self.inner().clock.now());
-        Some(Inputs { facts, now })
+    pub(crate) async fn inputs(&self, policy: &str) -> Option<Inputs> {
+        let mut stirred = self.stirred();
+        loop {
+            stirred.borrow_and_update();
+            if let Some(facts) = self.look(policy) {
+                let now = Timestamp::from_system(self.inner().clock.now());
+                return Some(Inputs { facts, now });
+            }
+            let is_there = self.policies().iter().any(|one| one == policy);
+            if !is_there || stirred.changed().await.is_err() {
+                return None;
+            }
+        }
     }
 }

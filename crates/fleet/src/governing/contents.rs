@@ -49,15 +49,17 @@ impl Contents {
         Some(object.bytes().to_vec().into())
     }
 
+    /// A release is about to be written that holds these.
+    pub(crate) fn promise(&self, versions: impl Iterator<Item = Version>) {
+        self.promised.lock().extend(versions);
+    }
+
     /// Keeps content for a release that is about to be written. It is durable when this returns.
     pub(crate) async fn keep(
         &self,
         contents: &[(Version, Arc<[u8]>)],
     ) -> Result<(), ContentsError> {
         let collection = Collection::new(TENANT, CONTENTS)?;
-        self.promised
-            .lock()
-            .extend(contents.iter().map(|(version, _)| *version));
         // Side by side, so that they are made durable together.
         let writes = contents.iter().map(|(version, body)| {
             let key = collection.key("", &version.to_string());

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use deltaplane_border::{Absent, Governed, Placement, Slot};
+use deltaplane_border::{Governed, Place, Placement, Slot};
 use deltaplane_propagation::stages::Class;
 use deltaplane_sync::{Item, SyncKind, Version, Withdrawal, ZoneName};
 use serde_json::{Map, Value};
@@ -18,6 +18,8 @@ use super::render::render;
 pub(crate) struct Entries {
     known: BTreeSet<Id>,
     slots: BTreeSet<Slot>,
+    /// Whether there are zones that are not placed.
+    undecided: bool,
     placement: Option<Placement>,
     /// Made once, while they are in use: by version and overrides.
     made: BTreeMap<(Version, u64, u32), Option<Item>>,
@@ -44,9 +46,16 @@ impl Entries {
         let mut news = News::default();
         let touched = std::mem::take(&mut governor.touched);
         let slots = governor.slots();
-        let all = std::mem::take(&mut governor.stale) || slots != self.slots;
+        let moved = std::mem::take(&mut governor.moved);
+        let mut all = std::mem::take(&mut governor.stale) || slots != self.slots;
+        let placement = (moved || all).then(|| governor.placement(zones, &slots));
+        if let Some(placement) = &placement {
+            let undecided = placement.iter().any(|(_, place)| place == Place::Frozen);
+            all |= undecided != self.undecided;
+            self.undecided = undecided;
+        }
         let ids: BTreeSet<Id> = match all {
-            true => self.all(governor, &slots),
+            true => self.all(governor),
             false => touched,
         };
         for id in ids {
@@ -71,12 +80,10 @@ impl Entries {
             self.made.retain(|key, _| used(key));
         }
         self.slots = slots;
-        if std::mem::take(&mut governor.moved) || all {
-            let placement = governor.placement(zones, &self.slots);
-            if self.placement.as_ref() != Some(&placement) {
-                self.placement = Some(placement.clone());
-                news.placement = Some(placement);
-            }
+        let news_of = placement.filter(|one| self.placement.as_ref() != Some(one));
+        if let Some(placement) = news_of {
+            self.placement = Some(placement.clone());
+            news.placement = Some(placement);
         }
         news
     }
@@ -86,11 +93,8 @@ impl Entries {
     }
 
     /// All objects that zones may hold because of the policy.
-    fn all(&self, governor: &Governor, slots: &BTreeSet<Slot>) -> BTreeSet<Id> {
-        let releases: BTreeSet<u64> = slots.iter().map(|slot| slot.release).collect();
-        let releases = releases
-            .iter()
-            .filter_map(|number| governor.releases.get(number));
+    fn all(&self, governor: &Governor) -> BTreeSet<Id> {
+        let releases = governor.releases.values();
         let released = releases.flat_map(|release| release.manifest.keys());
         let all = released.chain(governor.head.keys()).chain(&self.known);
         all.cloned().collect()
@@ -104,29 +108,25 @@ impl Entries {
         slots: &BTreeSet<Slot>,
         withdrawal: Withdrawal,
     ) -> Option<Governed> {
-        let mut items = BTreeMap::new();
-        // What is there and in no release yet waits for the one that has it.
-        let mut absent = match governor.head.contains_key(id) {
-            true => Absent::Frozen,
-            false => Absent::Gone,
-        };
+        let mut items: BTreeMap<Slot, Option<Item>> = BTreeMap::new();
         for slot in slots {
             let release = governor.releases.get(&slot.release);
-            let Some(version) = release.and_then(|release| release.manifest.get(id)) else {
-                continue;
-            };
-            match self.item(governor, contents, id, (*version, *slot)) {
-                Some(item) => drop(items.insert(*slot, item)),
-                None => absent = Absent::Frozen,
+            match release.and_then(|release| release.manifest.get(id)) {
+                // What cannot be made is not decided.
+                Some(version) => {
+                    let item = self.item(governor, contents, id, (*version, *slot));
+                    items.extend(item.map(|item| (*slot, Some(item))));
+                }
+                None if governor.took_away(id, slot.release) => drop(items.insert(*slot, None)),
+                None => {}
             }
         }
-        if items.is_empty() && absent == Absent::Gone {
-            return None;
-        }
-        Some(Governed {
+        // Who is not placed may still have it, until it is decided that it goes there, too.
+        let gone = items.len() == slots.len() && items.values().all(Option::is_none);
+        let nobody_has_it = gone && !self.undecided;
+        (!nobody_has_it).then(|| Governed {
             policy: governor.id.clone(),
             slots: items,
-            absent,
             withdrawal,
         })
     }

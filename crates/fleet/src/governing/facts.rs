@@ -56,16 +56,12 @@ struct By {
 impl Fleet {
     /// The names of all policies.
     pub fn policies(&self) -> Vec<String> {
-        self.inner()
-            .governing
-            .lock()
-            .policies
-            .keys()
-            .cloned()
-            .collect()
+        let governing = self.inner().governing.lock();
+        governing.policies.keys().cloned().collect()
     }
 
-    /// All that is known of a policy.
+    /// All that is known of a policy, when that is known. What was decided and has not reached what
+    /// zones are sent says nothing yet of how they fare with it; whoever waits is woken then.
     pub fn look(&self, policy: &str) -> Option<PolicyFacts> {
         let inner = self.inner();
         let mut reports = inner.reports.lock();
@@ -74,6 +70,9 @@ impl Fleet {
         }
         let governing = inner.governing.lock();
         let governor = governing.policies.get(policy)?;
+        if governing.loading || governor.revision() > inner.catalog.read().at() {
+            return None;
+        }
         let selected = governing.zones.iter();
         let selected = selected.filter(|(_, object)| governor.selects(object));
         let now = Timestamp::from_system(inner.clock.now());
@@ -220,7 +219,7 @@ impl Fleet {
 /// The version of an object in a slot, as zones get it.
 fn version_in(catalog: &Catalog, (kind, name): &Id, slot: Slot) -> Option<Version> {
     match catalog.entry(kind, name)? {
-        Entry::Governed(governed) => Some(governed.slots.get(&slot)?.version),
+        Entry::Governed(governed) => Some(governed.slots.get(&slot)?.as_ref()?.version),
         Entry::Shared { .. } => None,
     }
 }

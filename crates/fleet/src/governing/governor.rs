@@ -30,8 +30,10 @@ pub(crate) struct Governor {
     pub(crate) changed: u64,
     pub(crate) releases: BTreeMap<u64, Arc<Released>>,
     pub(crate) record: Record,
-    /// Objects of its releases that are there, and not its business any more.
+    /// Objects of its releases that are there, or were, and are not its business any more.
     elsewhere: BTreeSet<Id>,
+    /// The same, as releases say.
+    left: BTreeSet<Id>,
     /// Entries have to be made anew.
     pub(crate) stale: bool,
     /// Zones may have to be placed anew.
@@ -84,6 +86,7 @@ impl Governor {
             releases: BTreeMap::new(),
             record: Record::default(),
             elsewhere: BTreeSet::new(),
+            left: BTreeSet::new(),
             stale: true,
             moved: true,
             touched: BTreeSet::new(),
@@ -101,6 +104,7 @@ impl Governor {
             releases: self.releases.clone(),
             record: self.record.clone(),
             elsewhere: self.elsewhere.clone(),
+            left: self.left.clone(),
             uid: self.uid.clone(),
             ..Self::new(object)
         }
@@ -190,12 +194,31 @@ impl Governor {
         let manifest = &release.manifest;
         self.deleters.retain(|id, _| manifest.contains_key(id));
         self.releases.insert(release.number, Arc::new(release));
+        self.left = self.find_left();
+    }
+
+    /// Releases of a policy that was not known.
+    pub(super) fn adopt(&mut self, releases: BTreeMap<u64, Arc<Released>>) {
+        self.releases = releases;
+        self.left = self.find_left();
+    }
+
+    /// What releases say that it was let go, and no later one has.
+    fn find_left(&self) -> BTreeSet<Id> {
+        let releases = self.releases.iter();
+        let left = releases.flat_map(|(number, one)| one.left.iter().map(move |id| (number, id)));
+        let left = left.filter(|(number, id)| {
+            let mut later = self.releases.range(*number..);
+            !later.any(|(_, later)| later.manifest.contains_key(*id))
+        });
+        left.map(|(_, id)| id.clone()).collect()
     }
 
     /// A release is gone.
     pub(super) fn forget_release(&mut self, number: u64) {
         self.stale = true;
         self.releases.remove(&number);
+        self.left = self.find_left();
         let mut elsewhere = std::mem::take(&mut self.elsewhere);
         elsewhere.retain(|id| self.is_released(id));
         self.elsewhere = elsewhere;
@@ -214,7 +237,7 @@ impl Governor {
             let by = by.map(|by| (id.clone(), by.into()));
             self.deleters.extend(by);
         }
-        if self.elsewhere.remove(id) || was {
+        if was {
             self.touched.insert(id.clone());
         }
     }
@@ -247,15 +270,36 @@ impl Governor {
         }
     }
 
-    /// Whether zones may hold an object because of it.
+    /// Whether zones may hold an object because of it: it was released, or it was there a moment
+    /// ago.
     pub(super) fn keeps(&self, id: &Id) -> bool {
-        let mut releases = self.releases.values();
-        self.has(id) && releases.any(|release| release.manifest.contains_key(id))
+        self.has(id) && (self.is_released(id) || self.touched.contains(id))
     }
 
     /// Whether what zones may hold of an object is this policy's business.
     pub(super) fn has(&self, id: &Id) -> bool {
-        !self.elsewhere.contains(id)
+        let left = self.left.contains(id) && !self.head.contains_key(id);
+        !left && !self.elsewhere.contains(id)
+    }
+
+    /// Whether an object was there and is not any more, for who has a release without it. What came
+    /// later waits for the release that has it, and what zones have of it stays.
+    pub(super) fn took_away(&self, id: &Id, release: u64) -> bool {
+        let has = |(_, one): (&u64, &Arc<Released>)| one.manifest.contains_key(id);
+        let before = self.releases.range(..release).any(has);
+        let later = self.head.contains_key(id) || self.releases.range(release..).any(has);
+        before || !later
+    }
+
+    /// What was let go since a release, and is there or was.
+    pub(super) fn is_let_go(&self, id: &Id) -> bool {
+        !self.has(id)
+    }
+
+    /// The revision of the store that its object is of.
+    pub(super) fn revision(&self) -> u64 {
+        let revision = self.object["metadata"]["resourceVersion"].as_str();
+        revision.and_then(|text| text.parse().ok()).unwrap_or(0)
     }
 
     /// The contents that zones should have now.

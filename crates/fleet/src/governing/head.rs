@@ -21,6 +21,8 @@ pub(crate) struct Draft {
     pub(crate) spec: Value,
     /// What has to be kept first.
     pub(crate) contents: Vec<(Version, Arc<[u8]>)>,
+    /// All that it holds.
+    pub(crate) versions: Vec<Version>,
 }
 
 pub(super) const GRAPHS: (&str, &str) = ("kro.run", "ResourceGraphDefinition");
@@ -129,6 +131,7 @@ impl Governor {
             .map(|newest| newest.manifest.clone())
             .unwrap_or_default();
         let (added, changed, removed) = release::changes(&before, &manifest);
+        let left: Vec<&Id> = removed.iter().filter(|id| self.is_let_go(id)).collect();
         let digest = release::digest(&manifest, &overrides);
         let spec = json!({
             "policy": self.id.as_str(),
@@ -140,6 +143,7 @@ impl Governor {
             "overrides": overrides,
             "changes": {"added": added, "changed": changed, "removed": removed.len()},
             "removes": Removes::write(&self.removes(&manifest, known)),
+            "left": release::write_left(&left),
             "objects": release::write_manifest(&manifest),
         });
         let size = spec.to_string().len();
@@ -152,6 +156,7 @@ impl Governor {
         let head = self.head.values().filter(|_| restores.is_none());
         let contents = head.map(|head| (head.version, head.body.clone()));
         Ok(Draft {
+            versions: manifest.into_values().collect(),
             spec,
             contents: contents.collect(),
         })
@@ -162,6 +167,8 @@ impl Governor {
         let releases = self.releases.iter();
         let removes = releases.map(|(since, release)| {
             let (_, _, removed) = release::changes(&release.manifest, manifest);
+            // What was let go stays, or goes by itself.
+            let removed: Vec<&Id> = removed.iter().filter(|id| !self.is_let_go(id)).collect();
             let along: u64 = removed.iter().map(|id| self.cascade(id, known)).sum();
             let removes = Removes {
                 objects: removed.len() as u64 + along,

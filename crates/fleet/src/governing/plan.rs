@@ -46,8 +46,8 @@ pub(crate) enum PlanError {
 
 impl Fleet {
     /// What a change would do with what a policy governs.
-    pub(crate) fn plan(&self, policy: &str, change: Change) -> Result<Value, PlanError> {
-        let Inputs { facts, now } = self.inputs(policy).ok_or(PlanError::Unknown)?;
+    pub(crate) async fn plan(&self, policy: &str, change: Change) -> Result<Value, PlanError> {
+        let Inputs { facts, now } = self.inputs(policy).await.ok_or(PlanError::Unknown)?;
         let inner = self.inner();
         let (supposed, contents, drafted) = {
             let governing = inner.governing.lock();

@@ -27,6 +27,8 @@ pub(crate) struct Released {
     /// The store's revision that it shows.
     pub(crate) as_of: u64,
     pub(crate) manifest: Manifest,
+    /// What the one before had, and was there and let go: it is no business of the policy.
+    pub(crate) left: Vec<Id>,
     pub(crate) patches: Vec<Patch>,
     /// As they are written.
     pub(crate) overrides: Value,
@@ -63,6 +65,7 @@ impl Released {
             digest: text("digest")?,
             as_of: spec["revision"].as_u64()?,
             manifest: manifest(&spec["objects"])?,
+            left: left(&spec["left"])?,
             patches,
             overrides: spec["overrides"].clone(),
             decided,
@@ -107,6 +110,21 @@ fn manifest(written: &Value) -> Option<Manifest> {
         }
     }
     Some(manifest)
+}
+
+/// Names of objects, by kind.
+pub(crate) fn write_left(left: &[&Id]) -> Value {
+    let one = |(kind, name): &&Id| json!({"group": kind.group(), "kind": kind.kind(), "name": name.to_string()});
+    left.iter().map(one).collect()
+}
+
+fn left(written: &Value) -> Option<Vec<Id>> {
+    let one = |one: &Value| {
+        let kind = SyncKind::new(one["group"].as_str()?, one["kind"].as_str()?).ok()?;
+        Some((kind, one["name"].as_str()?.parse().ok()?))
+    };
+    let all = written.as_array().into_iter().flatten();
+    all.map(one).collect()
 }
 
 /// Of all that makes zones' content.

@@ -21,6 +21,8 @@ pub enum DraftError {
     Unknown(String),
     #[error("{0}")]
     Impossible(String),
+    #[error("what is there is being read anew")]
+    Loading,
     #[error(transparent)]
     Contents(#[from] super::ContentsError),
 }
@@ -39,11 +41,16 @@ impl Fleet {
         let inner = self.inner();
         let (draft, contents) = {
             let governing = inner.governing.lock();
+            if governing.loading {
+                return Err(DraftError::Loading);
+            }
             let governor = governing.policies.get(policy);
             let governor = governor.ok_or_else(|| DraftError::Unknown(policy.to_owned()))?;
             let catalog = inner.catalog.read();
             let draft = governor.draft(restores, (&catalog, &governing.contents));
             let mut draft = draft.map_err(DraftError::Impossible)?;
+            // What is there already must not go before the release is there, either.
+            governing.contents.promise(draft.versions.iter().copied());
             draft
                 .contents
                 .retain(|(version, _)| !governing.contents.has(*version));
@@ -57,7 +64,7 @@ impl Fleet {
     pub async fn sweep(&self) -> Result<usize, super::ContentsError> {
         let (contents, held) = {
             let mut governing = self.inner().governing.lock();
-            if !std::mem::take(&mut governing.litter) {
+            if governing.loading || !std::mem::take(&mut governing.litter) {
                 return Ok(0);
             }
             (governing.contents.clone(), governing.held())

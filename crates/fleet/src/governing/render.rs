@@ -1,6 +1,7 @@
 //! What is different in some zones: overrides, applied to what is the same in all. Pure.
 
 use deltaplane_api::selector::LabelSelector;
+use deltaplane_apiserver::apply_json_patch;
 use deltaplane_propagation::stages::{Class, Object, Targets};
 use deltaplane_sync::{Crossing, Item, ObjectName, SyncKind};
 use serde_json::Value;
@@ -50,11 +51,14 @@ impl Patch {
         if !self.targets.is_empty() && !meant {
             return Ok(false);
         }
-        match json_patch::patch(object, &self.operations) {
-            Ok(()) => Ok(true),
-            // It was undone.
+        let mut patched = object.clone();
+        match apply_json_patch(&self.operations, &mut patched) {
+            Ok(()) => {
+                *object = patched;
+                Ok(true)
+            }
             Err(_) if !meant => Ok(false),
-            Err(error) => Err(error.to_string()),
+            Err(error) => Err(error.message),
         }
     }
 }

@@ -14,9 +14,6 @@ use crate::governing::{AUTHOR, Entries, Gone, HeadObject, Id};
 impl Projector {
     /// Takes in all policies, before the objects that they may govern.
     pub(super) async fn load_policies(&mut self, at: Revision) -> Result<(), ProjectorError> {
-        let zones = self.governing.lock().zones.clone();
-        self.governing.lock().clear();
-        self.governing.lock().zones = zones;
         for collection in [POLICIES, RELEASES, APPROVALS] {
             for object in self.list(collection, at).await? {
                 let value: Value = serde_json::from_slice(object.bytes()).unwrap_or_default();

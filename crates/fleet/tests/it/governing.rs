@@ -157,6 +157,134 @@ async fn what_was_deleted_goes_with_the_release_that_does_not_have_it() {
 }
 
 #[tokio::test]
+async fn a_deletion_waits_for_the_gate_of_each_zone() {
+    // Nobody is placed, and zones have it from before the policy.
+    let world = governed().await;
+    world.delete("configmaps", &config("1")).await;
+    check(&world, "frozen", "frozen");
+    let world = governed().await;
+    release(&world, 1, None).await;
+    world.delete("configmaps", &config("1")).await;
+    check(&world, "frozen", "frozen");
+    release(&world, 2, None).await;
+    // One is placed, and the other may have it for as long as its gate is closed.
+    let placed = json!([at("2", "x")]);
+    world.put(POLICIES, &policy(&json!({}), &placed)).await;
+    check(&world, "gone", "frozen");
+    let world = world.restart().await;
+    check(&world, "gone", "frozen");
+    // So may one that lost its place.
+    let deferred = json!([at("2", "x"), at_phase("1", "y", "Deferred")]);
+    world.put(POLICIES, &policy(&json!({}), &deferred)).await;
+    check(&world, "gone", "frozen");
+    let placed = json!([at("2", "x,y")]);
+    world.put(POLICIES, &policy(&json!({}), &placed)).await;
+    check(&world, "gone", "gone");
+}
+
+#[tokio::test]
+async fn going_back_takes_away_what_was_added() {
+    let world = governed().await;
+    let mut other = config("1");
+    other["metadata"]["name"] = "b".into();
+    world.delete("configmaps", &config("1")).await;
+    world.put("configmaps", &other).await;
+    release(&world, 1, None).await;
+    world.put("configmaps", &config("1")).await;
+    release(&world, 2, None).await;
+    release(&world, 3, Some(1)).await;
+    // Who has not got it yet has what it had.
+    let placed = json!([at("1", "x"), at("2", "y")]);
+    world.put(POLICIES, &policy(&json!({}), &placed)).await;
+    check(&world, "frozen", "1");
+    let placed = json!([at("1", "x"), at("3", "y")]);
+    world.put(POLICIES, &policy(&json!({}), &placed)).await;
+    check(&world, "frozen", "gone");
+}
+
+#[tokio::test]
+async fn what_left_a_policy_is_not_brought_back_by_what_it_released() {
+    let world = governed().await;
+    release(&world, 1, None).await;
+    let placed = json!([at("1", "x,y")]);
+    world.put(POLICIES, &policy(&json!({}), &placed)).await;
+    let mut free = config("2");
+    free["metadata"]["labels"] = json!({});
+    world.put("configmaps", &free).await;
+    check(&world, "2", "2");
+    // It goes with nobody's release, and nothing is taken away by one.
+    release(&world, 2, None).await;
+    let draft = world.fleet.draft("web", None).await.expect("a draft");
+    assert_eq!(draft["removes"][0]["objects"], 0);
+    world.delete("configmaps", &free).await;
+    check(&world, "gone", "gone");
+    let world = world.restart().await;
+    check(&world, "gone", "gone");
+}
+
+fn signed(mut object: Value, by: &str) -> Value {
+    object["metadata"]["annotations"]["deltaplane.io/author"] = by.into();
+    object
+}
+
+async fn authors(world: &World, restores: Option<u64>) -> Value {
+    let draft = world.fleet.draft("web", restores).await.expect("a draft");
+    draft["authors"].clone()
+}
+
+#[tokio::test]
+async fn every_release_says_whose_doing_it_is() {
+    let world = governed().await;
+    // What was there before anybody signed is for whoever wrote the policy.
+    let policy_by = |spec: Value, by: &str| signed(policy(&spec, &json!([])), by);
+    world.put(POLICIES, &policy_by(json!({}), "eve")).await;
+    assert_eq!(authors(&world, None).await, json!(["eve"]));
+    release(&world, 1, None).await;
+    world.put("configmaps", &signed(config("2"), "ann")).await;
+    assert_eq!(authors(&world, None).await, json!(["ann"]));
+    release(&world, 2, None).await;
+    let patch = json!([{"op": "replace", "path": "/data/value", "value": "eu"}]);
+    let patched = json!({"overrides": [{"patch": patch}]});
+    world.put(POLICIES, &policy_by(patched, "kim")).await;
+    assert_eq!(authors(&world, None).await, json!(["kim"]));
+    world.put(POLICIES, &policy_by(json!({}), "eve")).await;
+    let last = signed(config("2"), "bob");
+    world.delete_as("configmaps", &last).await;
+    assert_eq!(authors(&world, None).await, json!(["bob"]));
+    // Going back is for who asked, or for the hub.
+    let hub = json!(["system:deltaplane:controllers"]);
+    assert_eq!(authors(&world, Some(1)).await, hub);
+    let mut asked = policy_by(json!({}), "kim");
+    asked["metadata"]["annotations"]["fleet.deltaplane.io/rollback"] = "1 instead of 2".into();
+    world.put(POLICIES, &asked).await;
+    assert_eq!(authors(&world, Some(1)).await, json!(["kim"]));
+    // Who deleted it is not known any more, and so it is for who wrote the policy.
+    let world = world.restart().await;
+    assert_eq!(authors(&world, None).await, json!(["kim"]));
+}
+
+#[tokio::test]
+async fn what_a_release_takes_away_is_counted_from_each_that_zones_may_have() {
+    let world = governed().await;
+    release(&world, 1, None).await;
+    world.delete("configmaps", &config("1")).await;
+    release(&world, 2, None).await;
+    let mut other = config("1");
+    other["metadata"]["name"] = "b".into();
+    world.put("configmaps", &other).await;
+    let draft = world.fleet.draft("web", None).await.expect("a draft");
+    let removes = json!([
+        {"since": 1, "objects": 1, "of": 1},
+        {"since": 2, "objects": 0, "of": 0},
+    ]);
+    assert_eq!(draft["removes"], removes);
+    // What is there again is not taken away.
+    world.put("configmaps", &config("1")).await;
+    let draft = world.fleet.draft("web", None).await.expect("a draft");
+    assert_eq!(draft["removes"][0]["objects"], 0);
+}
+
+#[tokio::test]
 async fn what_becomes_governed_stays_in_zones_until_it_is_released() {
     let world = governed().await;
     world.delete("configmaps", &config("1")).await;

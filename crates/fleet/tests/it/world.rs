@@ -114,9 +114,18 @@ impl World {
     }
 
     pub(crate) async fn delete(&self, collection: &str, object: &Value) {
-        let key = key(collection, object);
+        self.end(key(collection, object), None).await;
+    }
+
+    /// Deletes an object, which is this in the end.
+    pub(crate) async fn delete_as(&self, collection: &str, last: &Value) {
+        let draft = Draft::opaque(serde_json::to_vec(last).expect("JSON"));
+        self.end(key(collection, last), Some(draft)).await;
+    }
+
+    async fn end(&self, key: Key, last: Option<Draft>) {
         if let Some(stored) = self.store.get(&key) {
-            let txn = Txn::delete(key, stored.revision(), None);
+            let txn = Txn::delete(key, stored.revision(), last);
             self.store.commit(txn).await.expect("deleted");
         }
         self.fleet.caught_up().await;

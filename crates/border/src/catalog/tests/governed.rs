@@ -10,13 +10,14 @@ fn slot(release: u64) -> Slot {
     Slot { release, class: 0 }
 }
 
-/// An object with these contents, by release.
+/// An object with these contents, by release, which none of the others has.
 fn governed(contents: &[(u64, u8)]) -> Option<Entry> {
-    let slots = contents.iter();
+    let gone = (1..=3).map(|at| (slot(at), None));
+    let contents = contents.iter();
+    let contents = contents.map(|(at, is)| (slot(*at), Some(item(*is))));
     Some(Entry::Governed(Arc::new(Governed {
-        absent: Absent::Gone,
         policy: policy(),
-        slots: slots.map(|(at, is)| (slot(*at), item(*is))).collect(),
+        slots: gone.chain(contents).collect(),
         withdrawal: Withdrawal::Delete,
     })))
 }
