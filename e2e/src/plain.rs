@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 use regex::Regex;
 
 /// In this order: a later rule sees what an earlier one left.
-const RULES: [(&str, &str); 15] = [
+const RULES: [(&str, &str); 17] = [
     // kubectl's own log lines.
     (r"(?m)^([WEI])\d{4} [\d:.]+ +\d+ ([\w.]+):\d+\]", "$1 $2]"),
     // Files of `diff`, with their times.
@@ -26,6 +26,10 @@ const RULES: [(&str, &str); 15] = [
     (r"(current: )\d+", "${1}RV"),
     (r"127\.0\.0\.1:\d+", "127.0.0.1:PORT"),
     (r"eyJ[\w-]+\.[\w-]+\.[\w-]+", "TOKEN"),
+    // What was known when something was decided, with the times of it.
+    (r"\(digest [0-9a-f]{16}\)", "(digest HASH)"),
+    // Names of approvals.
+    (r"(?m)^([a-z]+-\d+-[a-z]+)-[a-z0-9]{5}$", "$1-ID"),
     (r"X509SHA256=[0-9a-f]{64}", "X509SHA256=HASH"),
     (r"\b\d+(?:y\d+d|d\d+h|h\d+m|m\d+s|[smhdy])\b", "AGE"),
     // Columns are as wide as their widest cell, which may have been an age. What comes after a

@@ -4,7 +4,7 @@
 //! verb are environment. `< text` lines after it are what it reads.
 //! Then comes what it says: standard output as it is, standard error behind `! `, and the exit
 //! code as `[1]` if it is not 0. Lines in front of the first step are remarks.
-//! `~ words` is the same, but what it says depends on timing and is left out; the code is not.
+//! `% words` is the same, but what it says depends on timing and is left out; the code is not.
 
 use crate::kubectl::Answer;
 
@@ -77,7 +77,7 @@ pub(crate) fn preface(script: &str) -> &str {
 
 fn command(line: &str) -> Option<(Output, &str)> {
     let shown = line.strip_prefix("$ ").map(|line| (Output::Shown, line));
-    shown.or_else(|| Some((Output::LeftOut, line.strip_prefix("~ ")?)))
+    shown.or_else(|| Some((Output::LeftOut, line.strip_prefix("% ")?)))
 }
 
 fn input(line: &str) -> Option<&str> {
@@ -92,7 +92,7 @@ fn input(line: &str) -> Option<&str> {
 pub fn render(step: &Step, answer: &Answer) -> String {
     let mut text = match step.output {
         Output::Shown => format!("$ {}\n", step.line),
-        Output::LeftOut => format!("~ {}\n", step.line),
+        Output::LeftOut => format!("% {}\n", step.line),
     };
     let mut add = |prefix: &str, lines: &str| {
         for line in lines.lines() {
@@ -179,7 +179,7 @@ mod tests {
         };
         let expected = "$ A='b c' edit x=y\n< one\n<\n<   two\nout\n\n! err\n[3]\n";
         assert_eq!(render(&step, &answer), expected);
-        let steps = parse("~ wait a\na condition met\n").expect("a script");
-        assert_eq!(render(&steps[0], &answer), "~ wait a\n[3]\n");
+        let steps = parse("% wait a\na condition met\n").expect("a script");
+        assert_eq!(render(&steps[0], &answer), "% wait a\n[3]\n");
     }
 }

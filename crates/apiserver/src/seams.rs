@@ -119,6 +119,12 @@ pub trait VirtualSubresource: Send + Sync {
     /// The last part of the path. Must begin with `_`, so that it can never hide a real one.
     fn name(&self) -> &str;
 
+    /// Whether there is nothing to say of an object that is not there. If not, the object of the
+    /// request may be null.
+    fn needs_object(&self) -> bool {
+        true
+    }
+
     /// Answers a request that was authenticated and authorized already.
     fn handle<'a>(
         &'a self,
@@ -132,7 +138,8 @@ pub struct SubresourceRequest<'a> {
     pub user: &'a Identity,
     /// The object.
     pub resource: Resource<'a>,
-    /// The object as it is stored, in the version that the request uses.
+    /// The object as it is stored, in the version that the request uses; null where it is not there
+    /// and need not be.
     pub object: &'a Value,
     /// The method.
     pub method: &'a Method,

@@ -410,8 +410,11 @@ async fn virtual_subresource(cx: &Cx, method: &Method, query: &str) -> Result<An
         .server
         .key(&cx.kind, &cx.target.namespace, &cx.target.name)?;
     let stored = cx.server.store.get(&key);
-    let stored = stored.ok_or_else(|| Error::not_found(cx.kind.about(&cx.target.name)))?;
-    let object = present::value(&cx.kind, &stored);
+    let object = stored.map(|stored| present::value(&cx.kind, &stored));
+    if object.is_none() && handler.needs_object() {
+        return Err(Error::not_found(cx.kind.about(&cx.target.name)));
+    }
+    let object = object.unwrap_or_default();
     let request = SubresourceRequest {
         user: &cx.user,
         resource: cx.resource(&cx.target.name),

@@ -2,24 +2,21 @@
 //! written.
 //!
 //! The hub says what objects would be (a dry run) and what its policies would do with them
-//! (`…/_plan`); `fleet` knows who governs what, `newcomer` plays policies that are not there yet,
-//! and `shown` is how it looks: all three are pure.
+//! (`…/_plan`), be they there or not; `fleet` knows who governs what, and `shown` is how it looks:
+//! both are pure.
 
 mod change;
 mod error;
 mod fleet;
-mod newcomer;
 mod shown;
 #[cfg(test)]
 mod tests;
 
 use std::collections::BTreeMap;
-use std::time::SystemTime;
 
 use clap::Args;
 use deltaplane_client::{ObjectKey, Query, Resource, request};
 use deltaplane_fleet::kinds::{GROUP, VERSION};
-use deltaplane_propagation::Timestamp;
 use kube::Client;
 use serde_json::{Value, json};
 
@@ -109,7 +106,7 @@ async fn plan(
         .map(|change| (change.name(), change))
         .collect();
     let mut policies = Vec::new();
-    for policy in fleet.concerned(changes, deletions, own.keys().copied()) {
+    for policy in fleet.concerned(changes, deletions, &own) {
         let body = json!({
             "objects": fleet.objects(changes),
             "deletions": deletions.iter().map(Deleted::json).collect::<Vec<_>>(),
@@ -120,32 +117,10 @@ async fn plan(
         let planned: Result<Value, _> = request::create(client, &path, &body).await;
         policies.push(planned.map_err(|source| PlanError::Ask(Box::new(source)))?);
     }
-    let now = Timestamp::from_system(SystemTime::now());
-    for newcomer in own
-        .values()
-        .filter(|change| !fleet.has_policy(change.name()))
-    {
-        let there = candidates(client, newcomer).await?;
-        policies.push(newcomer::plan(&fleet, newcomer, (changes, &there), now)?);
-    }
     Ok(json!({
         "policies": policies,
         "others": fleet.others(changes, deletions, &own),
     }))
-}
-
-/// What is there of the kinds that a policy would govern.
-async fn candidates(client: &Client, policy: &Changed) -> Result<Vec<Value>, PlanError> {
-    let catalog = change::ask_catalog(client).await?;
-    let targets = policy.stored["spec"]["targets"].as_array();
-    let mut found = Vec::new();
-    for target in targets.into_iter().flatten() {
-        let text = |field: &str| target[field].as_str().unwrap_or_default();
-        if let Some(served) = catalog.group_kind(text("group"), text("kind")) {
-            found.extend(objects(client, &Query::all(served.resource.clone())).await?);
-        }
-    }
-    Ok(found)
 }
 
 fn resource(plural: &str, kind: &str) -> Resource {

@@ -253,10 +253,11 @@ impl<'a> Scene<'a> {
         must(enough, || {
             format!("nobody agreed that {number} goes to {}", self.stage.name)
         })?;
-        let few = match self.taken(self.before) {
+        let had = self.completed(self.before).or(self.taken(self.before));
+        let few = match had {
             None => true,
-            Some(taken) => {
-                let Removes { objects, of } = release.removes[&taken];
+            Some(had) => {
+                let Removes { objects, of } = release.removes[&had];
                 objects <= self.fleet.policy.may_remove(of)
             }
         };

@@ -6,6 +6,7 @@
 //! - `zones`: a hub and its zones in one process, with kubectl;
 //! - `hostile`: zones that do not keep to the rules;
 //! - `rollout`: the commands of a rollout, in a zone and at its hub;
+//! - `policies`: policies with our own commands, a fleet each; `session` plays them;
 //! - `tour`: the tour of the examples, as it is told;
 //! - `fleet`: in processes of their own, that are killed, cut off and renewed;
 //! - `controller`: a kube-rs controller, over TLS and in process.
@@ -15,7 +16,9 @@ mod fleet;
 mod hostile;
 mod kubectl;
 mod life;
+mod policies;
 mod rollout;
+mod session;
 mod tour;
 mod watching;
 mod zones;

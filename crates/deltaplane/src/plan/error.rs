@@ -31,8 +31,6 @@ pub(crate) enum PlanError {
     Several { word: String, known: Vec<String> },
     #[error("there is no {kind} {name}")]
     NoObject { kind: String, name: String },
-    #[error("PropagationPolicy {name} cannot be used: {why}")]
-    Policy { name: String, why: String },
 }
 
 // === impl PlanError ===
@@ -50,9 +48,7 @@ impl PlanError {
                 }
                 Some(_) => "what the hub said is above".to_owned(),
             },
-            Self::Refused { .. } | Self::Policy { .. } => {
-                "change it as is said above; nothing was written".to_owned()
-            }
+            Self::Refused { .. } => "change it as is said above; nothing was written".to_owned(),
             Self::Word { .. } => "write it as configmap/web".to_owned(),
             Self::NoKind { .. } => "kubectl api-resources lists them".to_owned(),
             Self::Several { known, .. } => format!("say which: {}", known.join(", ")),

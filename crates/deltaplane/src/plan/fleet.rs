@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use deltaplane_fleet::difference::{Field, difference};
 use deltaplane_fleet::kinds::{GROUP, SyncedKind};
 use deltaplane_propagation::stages::{Object, PolicySpec, Targets};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::change::{Changed, Deleted, group, identity};
 
@@ -79,23 +79,23 @@ impl Fleet {
     }
 
     /// The policies that have to do with a change, in their order: those that govern something of
-    /// it, did, or are changed themselves.
-    pub(super) fn concerned<'a>(
-        &'a self,
+    /// it, did, or are changed themselves; then those that are new.
+    pub(super) fn concerned(
+        &self,
         changes: &[Changed],
         deletions: &[Deleted],
-        own: impl Iterator<Item = &'a str>,
+        own: &BTreeMap<&str, &Changed>,
     ) -> Vec<String> {
         let before = changes.iter().filter_map(|change| change.live.as_ref());
         let after = changes.iter().map(|change| &change.stored);
         let deleted = deletions.iter().map(|deletion| &deletion.live);
         let all = before.chain(after).chain(deleted);
-        let governing = all.filter_map(|object| self.governor(object)).chain(own);
-        let governing: BTreeSet<&str> = governing.collect();
-        let concerned = self.policies.iter().map(|policy| policy.name.clone());
-        concerned
-            .filter(|name| governing.contains(name.as_str()))
-            .collect()
+        let governing = all.filter_map(|object| self.governor(object));
+        let governing: BTreeSet<&str> = governing.chain(own.keys().copied()).collect();
+        let known = self.policies.iter().map(|policy| policy.name.as_str());
+        let known = known.filter(|name| governing.contains(name));
+        let new = own.keys().copied().filter(|name| !self.has_policy(name));
+        known.chain(new).map(str::to_owned).collect()
     }
 
     /// What is posted to policies.
@@ -215,13 +215,4 @@ impl Users for Field {
         let applied = "metadata.annotations[\"kubectl.kubernetes.io";
         !(WRITTEN.iter().any(|prefix| of_servers(prefix)) || self.path.starts_with(applied))
     }
-}
-
-/// Of a change as one of a policy's.
-pub(super) fn told(object: &Value, change: &str, by: &str) -> Value {
-    let mut told = identity(object);
-    told["change"] = change.into();
-    told["governedBy"] = by.into();
-    told["crosses"] = json!(true);
-    told
 }

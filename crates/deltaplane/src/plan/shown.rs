@@ -80,6 +80,14 @@ fn policy(planned: &Value) -> String {
     for object in list(&planned["objects"]) {
         text.push_str(&moved(object, name, is_new));
     }
+    let leaving = &planned["leaving"];
+    if leaving["count"].as_u64().is_some_and(|count| count > 0) {
+        let names = hunks::shortened(said(&leaving["names"]));
+        text.push_str(&format!(
+            "{} zones would not be among its zones any more ({names}): what they have of it is withdrawn\n",
+            leaving["count"]
+        ));
+    }
     if planned["release"].is_null() {
         return text;
     }

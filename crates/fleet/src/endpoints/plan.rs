@@ -3,6 +3,7 @@
 //! Posted, because it has a body; it needs the right to `create` `propagationpolicies/_plan`, and
 //! writes nothing. Whoever has it can read what the policy governs, but for the values of Secrets.
 
+use deltaplane_apiserver::error::About;
 use deltaplane_apiserver::seams::{BoxFuture, SubresourceRequest, VirtualSubresource};
 use deltaplane_apiserver::{Body, Error};
 use deltaplane_sync::{ObjectName, SyncKind};
@@ -50,6 +51,11 @@ impl VirtualSubresource for PolicyPlan {
         "_plan"
     }
 
+    /// A policy that is posted need not be there yet.
+    fn needs_object(&self) -> bool {
+        false
+    }
+
     fn handle<'a>(
         &'a self,
         request: SubresourceRequest<'a>,
@@ -63,7 +69,11 @@ impl VirtualSubresource for PolicyPlan {
             self.0.caught_up().await;
             let planned = self.0.plan(policy, change).await;
             let mut planned = planned.map_err(|error| match error {
-                PlanError::Unknown => Error::no_such_path(),
+                PlanError::Unknown => Error::not_found(About {
+                    group: request.resource.group,
+                    resource: request.resource.plural,
+                    name: policy,
+                }),
                 PlanError::Object(why) | PlanError::Policy(why) => Error::bad_request(why),
             })?;
             planned["kind"] = "PolicyPlan".into();

@@ -71,6 +71,15 @@ impl<'a> Edition<'a> {
         }
     }
 
+    /// What nothing overrides.
+    pub(super) fn plain(manifest: &'a Manifest) -> Self {
+        Self {
+            manifest,
+            patches: &[],
+            written: &Value::Null,
+        }
+    }
+
     /// The overrides of a class, as they are written.
     fn patches_of(&self, class: Class) -> Vec<&'a Value> {
         class.places().map(|place| &self.written[place]).collect()

@@ -13,6 +13,7 @@ use deltaplane_propagation::{Duration, Hold, Timestamp};
 use deltaplane_sync::{Verdict as Rejected, Version, ZoneName};
 use serde_json::{Map, Value};
 
+use super::Governing;
 use super::governor::Governor;
 use super::release::Id;
 use crate::fleet::Fleet;
@@ -65,13 +66,25 @@ impl Fleet {
     pub fn look(&self, policy: &str) -> Option<PolicyFacts> {
         let inner = self.inner();
         let mut reports = inner.reports.lock();
-        for zone in inner.readiness.take_dirty() {
-            *reports.said.entry(zone).or_default() += 1;
-        }
         let governing = inner.governing.lock();
         let governor = governing.policies.get(policy)?;
         if governing.loading || governor.revision() > inner.catalog.read().at() {
             return None;
+        }
+        let facts = self.facts((&governing, governor), &mut reports);
+        reports.forget(policy, &governing.zones);
+        Some(facts)
+    }
+
+    /// All that is known of a policy, be it one that might be.
+    pub(super) fn facts(
+        &self,
+        (governing, governor): (&Governing, &Governor),
+        reports: &mut Reports,
+    ) -> PolicyFacts {
+        let inner = self.inner();
+        for zone in inner.readiness.take_dirty() {
+            *reports.said.entry(zone).or_default() += 1;
         }
         let selected = governing.zones.iter();
         let selected = selected.filter(|(_, object)| governor.selects(object));
@@ -92,8 +105,7 @@ impl Fleet {
                 released_at,
                 report: admitted.map(|one| {
                     let of = (zone, session.as_deref());
-                    let known =
-                        self.report(&mut reports, (governor, &mut contents), of, (*one, now));
+                    let known = self.report(reports, (governor, &mut contents), of, (*one, now));
                     let (report, later) = known.told(now);
                     again = again.into_iter().chain(later).min();
                     report
@@ -101,8 +113,7 @@ impl Fleet {
             }
         });
         let zones = zones.collect();
-        reports.forget(policy, &governing.zones);
-        Some(PolicyFacts {
+        PolicyFacts {
             object: governor.object.clone(),
             record: governor.record.clone(),
             head: governor.head_facts(),
@@ -115,7 +126,7 @@ impl Fleet {
             zones,
             approvals: governing.approvals_of(&governor.uid),
             again,
-        })
+        }
     }
 
     fn link(&self, session: Option<&Session>) -> Link {

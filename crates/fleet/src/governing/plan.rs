@@ -4,17 +4,18 @@
 mod foreseen;
 mod supposed;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use deltaplane_propagation::Timestamp;
 use deltaplane_propagation::stages::{
-    Class, Inputs, Phase, Policy, PolicyFacts, PolicySpec, Target,
+    Class, Phase, Policy, PolicyFacts, PolicySpec, Target, decide, problems,
 };
 use deltaplane_sync::Version;
 use serde_json::{Value, json};
 
-use super::compare::{Bodies, Edition, Hunks, compare};
+use super::Governing;
+use super::compare::{Bodies, Edition, Hunks, compare, set};
 use super::contents::Contents;
 use super::governor::Governor;
 use super::release::{Id, Released};
@@ -47,13 +48,16 @@ pub(crate) enum PlanError {
 impl Fleet {
     /// What a change would do with what a policy governs.
     pub(crate) async fn plan(&self, policy: &str, change: Change) -> Result<Value, PlanError> {
-        let Inputs { facts, now } = self.inputs(policy).await.ok_or(PlanError::Unknown)?;
+        // What was decided of it is in force then.
+        let is_new = self.inputs(policy).await.is_none();
         let inner = self.inner();
-        let (supposed, contents, drafted) = {
+        let now = Timestamp::from_system(inner.clock.now());
+        let (supposed, facts, leaving, contents, drafted) = {
+            let mut reports = inner.reports.lock();
             let governing = inner.governing.lock();
-            let catalog = inner.catalog.read();
             let known = inner.known.borrow().clone();
             let mut supposed = Supposed::new(&governing, policy, change.policy)?;
+            let catalog = inner.catalog.read();
             supposed.adopt(&catalog);
             for object in &change.objects {
                 supposed.put(&governing, &known, object)?;
@@ -63,25 +67,33 @@ impl Fleet {
             }
             let contents = governing.contents.clone();
             let drafted = supposed.governor.draft(None, (&catalog, &contents));
-            (supposed, contents, drafted)
+            drop(catalog);
+            let facts = self.facts((&governing, &supposed.governor), &mut reports);
+            let leaving = leaving(&governing, policy, &supposed.governor);
+            (supposed, facts, leaving, contents, drafted)
         };
         let spec = drafted.map_err(PlanError::Policy)?.spec;
         let released = released(spec, facts.newest() + 1, now);
         let released = released.ok_or_else(|| PlanError::Policy("it cannot be read".to_owned()))?;
         let policy = compile(&supposed.governor)?;
+        let outcome = decide(&policy, facts.situation(&facts.zones(), now));
         let mut planned = json!({
             "policy": facts.object["metadata"]["name"],
             "asOf": now.to_string(),
             "objects": supposed.told,
-            "problems": supposed.governor.head_facts().problems,
+            "problems": problems(&facts, &policy, &outcome),
+            "leaving": set(&leaving),
         });
+        if is_new {
+            planned["new"] = true.into();
+        }
         if is_news(&facts, &released) {
-            let hunks = hunks(&facts, &supposed.governor, &released, &contents);
+            let hunks = hunks(&facts, &supposed, &released, &contents);
             let foreseen = Foreseen {
                 facts: &facts,
                 policy: &policy,
                 released: &released,
-                governor: &supposed.governor,
+                supposed: &supposed,
                 now,
             };
             planned["release"] = released.number.into();
@@ -152,13 +164,27 @@ fn is_news(facts: &PolicyFacts, released: &Released) -> bool {
     }
 }
 
+/// Zones that the policy is not for any more.
+fn leaving(governing: &Governing, policy: &str, supposed: &Governor) -> BTreeSet<String> {
+    let Some(governor) = governing.policies.get(policy) else {
+        return BTreeSet::new();
+    };
+    let zones = governing.zones.iter();
+    let leaving = zones.filter(|(_, zone)| governor.selects(zone) && !supposed.selects(zone));
+    leaving.map(|(name, _)| name.to_string()).collect()
+}
+
 /// What each zone would get, at some time.
 fn hunks(
     facts: &PolicyFacts,
-    governor: &Governor,
+    supposed: &Supposed,
     released: &Released,
     contents: &Contents,
 ) -> Hunks {
+    let governor = &supposed.governor;
+    // Of a policy that is new zones have what nobody governed.
+    let first = governor.releases.is_empty();
+    let taken = first.then(|| (Edition::plain(&supposed.taken), Class::default()));
     let mut alike: BTreeMap<(Option<Target>, Class), Vec<&str>> = BTreeMap::new();
     for zone in &facts.zones {
         let has = target_of(facts, &zone.name);
@@ -176,6 +202,7 @@ fn hunks(
             let release = governor.releases.get(&has.release)?;
             Some((Edition::of(release), has.class))
         });
+        let before = before.or(taken);
         let found = compare(before, (Edition::of(released), gets), bodies);
         hunks.add(found, &zones, has);
     }

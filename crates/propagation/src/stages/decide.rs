@@ -215,7 +215,7 @@ impl<'a> Deciding<'a> {
             return Some(Waiting::Queued { release, behind });
         }
         if let Some(waiting) = self
-            .excess(release, taken)
+            .excess(release, progress)
             .or_else(|| self.unapproved(stage, release))
         {
             return Some(waiting);
@@ -242,10 +242,11 @@ impl<'a> Deciding<'a> {
         self.situation.resumed.is_some_and(|upto| upto >= release)
     }
 
-    /// A release that takes away too much from zones that have another: what an earlier one, which
-    /// they never got, took away counts, too.
-    fn excess(&self, release: &Release, taken: Option<u64>) -> Option<Waiting> {
-        let removes = release.removes_since(taken);
+    /// A release that takes away too much from what the stage had as a whole: what releases in
+    /// between took away counts, too, whether its zones got them or not.
+    fn excess(&self, release: &Release, progress: Progress) -> Option<Waiting> {
+        let had = progress.completed.or(progress.taken);
+        let removes = release.removes_since(had.map(|mark| mark.release));
         let may = self.policy.may_remove(removes.unwrap_or_default().of);
         let mut approvals = self.situation.approvals.iter();
         let approved = approvals.any(|one| one.stage.is_none() && one.release == release.number);

@@ -9,9 +9,9 @@ use deltaplane_propagation::stages::{
 use deltaplane_propagation::{Hold, Timestamp};
 use serde_json::{Value, json};
 
+use super::supposed::Supposed;
 use super::target_of;
 use crate::governing::compare::set;
-use crate::governing::governor::Governor;
 use crate::governing::head::GRAPHS;
 use crate::governing::release::Released;
 
@@ -20,7 +20,7 @@ pub(super) struct Foreseen<'a> {
     pub(super) facts: &'a PolicyFacts,
     pub(super) policy: &'a Policy,
     pub(super) released: &'a Released,
-    pub(super) governor: &'a Governor,
+    pub(super) supposed: &'a Supposed,
     pub(super) now: Timestamp,
 }
 
@@ -72,10 +72,12 @@ impl Foreseen<'_> {
         {
             return Some(reason.clone());
         }
+        let governor = &self.supposed.governor;
         let has = target_of(self.facts, &zone.name);
-        let has = has.and_then(|has| self.governor.releases.get(&has.release));
+        let has = has.and_then(|has| governor.releases.get(&has.release));
+        let has = has.map_or(&self.supposed.taken, |has| &has.manifest);
         let mut graphs = self.released.manifest.keys().filter(|id| {
-            let is_there = has.is_some_and(|has| has.manifest.contains_key(*id));
+            let is_there = has.contains_key(*id);
             (id.0.group(), id.0.kind()) == GRAPHS && !is_there
         });
         let (_, name) = graphs.next()?;
@@ -125,9 +127,10 @@ impl Foreseen<'_> {
     fn deletions(&self) -> Value {
         // Of the stage that loses most.
         let record = &self.facts.record;
-        let taken = record.stages.values().filter_map(|stage| stage.taken);
+        let had = record.stages.values();
+        let had = had.filter_map(|stage| stage.completed.or(stage.taken));
         let release = &self.released.decided;
-        let removes = taken.filter_map(|mark| release.removes_since(Some(mark.release)));
+        let removes = had.filter_map(|mark| release.removes_since(Some(mark.release)));
         let removes = removes.max_by_key(|removes| removes.objects);
         let Removes {
             objects: removes,

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::PlanError;
 use crate::governing::Governing;
 use crate::governing::governor::{Governor, HeadObject};
-use crate::governing::release::Id;
+use crate::governing::release::{Id, Manifest};
 use crate::known::Known;
 use crate::projector::place::audience;
 
@@ -19,6 +19,8 @@ pub(super) struct Supposed {
     pub(super) told: Vec<Value>,
     /// Whether the policy itself would be another.
     changed: bool,
+    /// What zones have of it that no policy governs yet.
+    pub(super) taken: Manifest,
 }
 
 // === impl Supposed ===
@@ -29,17 +31,24 @@ impl Supposed {
         policy: &str,
         object: Option<Value>,
     ) -> Result<Self, PlanError> {
-        let governor = governing.policies.get(policy).ok_or(PlanError::Unknown)?;
-        let changed = object.is_some();
-        let object = object.unwrap_or_else(|| Value::clone(&governor.object));
-        if object["metadata"]["name"] != policy {
+        if let Some(object) = &object
+            && object["metadata"]["name"] != policy
+        {
             let why = format!("the policy that is posted is not {policy}");
             return Err(PlanError::Policy(why));
         }
+        let changed = object.is_some();
+        let governor = match (governing.policies.get(policy), object) {
+            (Some(governor), Some(object)) => governor.supposed(object),
+            (Some(governor), None) => governor.supposed(Value::clone(&governor.object)),
+            (None, Some(object)) => Governor::new(object),
+            (None, None) => return Err(PlanError::Unknown),
+        };
         Ok(Self {
-            governor: governor.supposed(object),
+            governor,
             told: Vec::new(),
             changed,
+            taken: Manifest::new(),
         })
     }
 
@@ -71,6 +80,7 @@ impl Supposed {
                     };
                     let by = governor.id.as_str();
                     self.told.push(told(&id, "Taken", Some(by), true));
+                    self.taken.insert(id.clone(), item.version);
                     governor.put(id, head, at);
                 }
             }
