@@ -130,10 +130,14 @@ pub(super) fn zone(told: &Told, stage: &Stage, member: &Member) -> String {
         let until = member.held_until.as_deref().unwrap_or("it is resumed");
         lines.push(format!("  held until {until}"));
     }
-    if !member.reason.is_empty() && state != "current" {
+    // What it says itself is said once.
+    let said = member.report.as_ref().map(|report| report.reason.as_str());
+    if !member.reason.is_empty() && state != "current" && said != Some(&member.reason) {
         lines.push(format!("  why: {}", member.reason));
     }
-    let waiting = stage.waiting.iter().filter(|_| state != "current");
+    let own = format!("{zone}: ");
+    let waiting = stage.waiting.iter();
+    let waiting = waiting.filter(|one| state != "current" && !one.message.starts_with(&own));
     lines.extend(waiting.map(|one| format!("  its stage: {} ({})", one.message, one.reason)));
     let about = |one: &&Evidence| one.stage == stage.name && names(&one.zones, zone);
     let evidence = told.evidence.iter().filter(about);
