@@ -26,6 +26,8 @@ pub(crate) struct Reports {
     known: BTreeMap<(String, ZoneName), Known>,
     /// Counts what zones said.
     said: BTreeMap<ZoneName, u64>,
+    /// As of which policies and zones it is.
+    shaped: u64,
 }
 
 /// What zones in a slot should have; nothing while that is being put together. Found once for all
@@ -71,9 +73,8 @@ impl Fleet {
         if governing.loading || governor.revision() > inner.catalog.read().at() {
             return None;
         }
-        let facts = self.facts((&governing, governor), &mut reports);
-        reports.forget(policy, &governing.zones);
-        Some(facts)
+        reports.forget(&governing);
+        Some(self.facts((&governing, governor), &mut reports))
     }
 
     /// All that is known of a policy, be it one that might be.
@@ -330,10 +331,16 @@ impl Known {
 // === impl Reports ===
 
 impl Reports {
-    /// Zones that are gone.
-    fn forget<T>(&mut self, policy: &str, zones: &BTreeMap<ZoneName, T>) {
+    /// Policies and zones that are gone, once for each time that any may be.
+    fn forget(&mut self, governing: &Governing) {
+        if std::mem::replace(&mut self.shaped, governing.shaped) == governing.shaped {
+            return;
+        }
+        let Governing {
+            policies, zones, ..
+        } = governing;
         self.known
-            .retain(|(of, zone), _| of != policy || zones.contains_key(zone));
+            .retain(|(of, zone), _| policies.contains_key(of) && zones.contains_key(zone));
         self.said.retain(|zone, _| zones.contains_key(zone));
     }
 }
