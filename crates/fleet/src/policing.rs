@@ -1,12 +1,16 @@
 //! What may be written of policies, releases and approvals: what cannot work is refused when it is
 //! written, with what to change, and what looks like a mistake is said.
 
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
 use deltaplane_api::field::{self, Path};
 use deltaplane_apiserver::Error;
 use deltaplane_apiserver::error::About;
 use deltaplane_apiserver::seams::{Admission, BoxFuture, Operation, Resource, Review};
+use deltaplane_propagation::Timestamp;
 use deltaplane_propagation::stages::{Object, Policy, PolicySpec, Problem, ROLLBACK, stuck};
-use deltaplane_sync::Crossing;
+use deltaplane_sync::{Crossing, SyncKind, ZoneName};
 use serde_json::{Map, Value};
 
 use crate::fleet::Fleet;
@@ -21,6 +25,35 @@ const IMPLIED: [(&str, &str); 2] = [
     ("", "Namespace"),
     ("apiextensions.k8s.io", "CustomResourceDefinition"),
 ];
+
+/// Where a policy would be, so that nobody has to wait while it is checked.
+struct Surroundings {
+    /// The zones that it selects.
+    zones: Vec<(ZoneName, Arc<Map<String, Value>>)>,
+    crossing: BTreeSet<SyncKind>,
+}
+
+/// A zone, by its name.
+type Named<'a> = (&'a str, &'a Map<String, Value>);
+
+// === impl Surroundings ===
+
+impl Surroundings {
+    fn of(governing: &Governing, policy: &Policy) -> Self {
+        let zones = governing.zones.iter();
+        let selected = zones.filter(|(_, zone)| policy.selects(zone));
+        let selected = selected.map(|(name, zone)| (name.clone(), Arc::clone(zone)));
+        Self {
+            zones: selected.collect(),
+            crossing: governing.crossing.clone(),
+        }
+    }
+
+    fn zones(&self) -> Vec<Named<'_>> {
+        let zones = self.zones.iter();
+        zones.map(|(name, zone)| (name.as_str(), &**zone)).collect()
+    }
+}
 
 // === impl Policing ===
 
@@ -86,27 +119,22 @@ impl Policing {
         if !implied.is_empty() {
             return Err(invalid(resource, &implied));
         }
-        let governing = self.0.inner().governing.lock();
-        let taken = taken(&governing, resource.name, &policy);
+        let (taken, known) = {
+            let governing = self.0.inner().governing.lock();
+            let taken = taken(&governing, resource.name, &policy);
+            (taken, Surroundings::of(&governing, &policy))
+        };
         if !taken.is_empty() {
             return Err(invalid(resource, &taken));
         }
-        let zones: Vec<(&str, &Map<String, Value>)> = governing
-            .zones
-            .iter()
-            .map(|(name, object)| (name.as_str(), &**object))
-            .collect();
-        let selected: Vec<_> = zones
-            .iter()
-            .filter(|(_, zone)| policy.selects(zone))
-            .copied()
-            .collect();
-        if let Some(problem) = stuck(&policy, &selected) {
-            return Err(invalid(resource, &[problem]));
+        let now = Timestamp::from_system(self.0.inner().clock.now());
+        let zones = known.zones();
+        let stuck = stuck(&policy, &zones, now);
+        if !stuck.is_empty() {
+            return Err(invalid(resource, &stuck));
         }
-        review
-            .warnings
-            .extend(doubts(&governing, &policy, &selected));
+        let doubts = doubts(&known.crossing, &policy, &zones);
+        review.warnings.extend(doubts);
         Ok(())
     }
 
@@ -279,6 +307,11 @@ fn taken(governing: &Governing, name: &str, policy: &Policy) -> Vec<Problem> {
     let mut problems = Vec::new();
     for (other, governor) in others {
         let mut both = governor.head.iter().filter(|((kind, name), head)| {
+            // Most are of another kind, which is seen without reading them.
+            let mut targets = policy.targets.iter();
+            if !targets.any(|one| (&*one.group, &*one.kind) == (kind.group(), kind.kind())) {
+                return false;
+            }
             let object: Value = serde_json::from_slice(&head.body).unwrap_or_default();
             let Some(fields) = object.as_object() else {
                 return false;
@@ -310,11 +343,7 @@ fn taken(governing: &Governing, name: &str, policy: &Policy) -> Vec<Problem> {
 }
 
 /// What looks like a mistake, and may become right.
-fn doubts(
-    governing: &Governing,
-    policy: &Policy,
-    zones: &[(&str, &Map<String, Value>)],
-) -> Vec<String> {
+fn doubts(crossing: &BTreeSet<SyncKind>, policy: &Policy, zones: &[Named<'_>]) -> Vec<String> {
     let mut doubts = Vec::new();
     if zones.is_empty() {
         doubts.push("spec.zones selects no zone".to_owned());
@@ -331,7 +360,7 @@ fn doubts(
         ));
     }
     for (index, stage) in policy.stages.iter().enumerate() {
-        let has = |(_, zone): &&(&str, &Map<String, Value>)| policy.stage_of(zone) == Some(index);
+        let has = |(_, zone): &&Named<'_>| policy.stage_of(zone) == Some(index);
         if !zones.is_empty() && zones.iter().find(has).is_none() {
             doubts.push(format!(
                 "no zone is in stage {}: nothing passes it",
@@ -355,7 +384,7 @@ fn doubts(
         }
     }
     for (index, target) in policy.targets.iter().enumerate() {
-        let synced = governing.crossing.iter();
+        let synced = crossing.iter();
         let mut synced =
             synced.filter(|kind| kind.group() == target.group && kind.kind() == target.kind);
         if synced.next().is_none() {
