@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 
 use deltaplane_expr::{Duration, Timestamp};
 use deltaplane_propagation::stages::{
-    Admitted, Approval, Link, NoEvidence, OnNewer, Outcome, Phase, Record, Release, Removes, Stage,
-    Target,
+    Admitted, Approval, Effect, Link, Mark, NoEvidence, OnNewer, Outcome, Phase, Record, Release,
+    Removes, Stage, Target,
 };
 use deltaplane_propagation::{Hold, InFlight};
 
@@ -60,6 +60,39 @@ fn must(holds: bool, what: impl FnOnce() -> String) -> Judged {
     }
 }
 
+/// Nothing is brought back that failed anywhere, or that no stage has completed.
+fn goes_back(fleet: &Fleet, outcome: &Outcome) -> Judged {
+    let Some(Effect::Rollback { failed, to }) = outcome.effect else {
+        return Ok(());
+    };
+    let content = |release: u64| {
+        let all = fleet.releases.iter().rev();
+        let all = all.skip_while(|one| one.number > release);
+        all.fold(release, |content, one| match one.restores {
+            Some(older) if one.number == content => older,
+            Some(_) | None => content,
+        })
+    };
+    let mut stages = outcome.record.stages.values();
+    let completed = stages
+        .clone()
+        .any(|one| one.completed.is_some_and(|mark| mark.release == to));
+    must(completed, || {
+        format!("{to} is brought back, and was nowhere")
+    })?;
+    let bad = stages.any(|one| {
+        let number = |mark: Option<Mark>| mark.map(|mark| mark.release);
+        let is_bad = number(one.failed) > number(one.completed);
+        is_bad
+            && one
+                .failed
+                .is_some_and(|mark| content(mark.release) == content(to))
+    });
+    must(!bad && to < failed, || {
+        format!("{to} is brought back in place of {failed}, and failed itself")
+    })
+}
+
 // === impl Witness ===
 
 impl Witness {
@@ -87,6 +120,7 @@ impl Witness {
             };
             scene.judge(self)?;
         }
+        goes_back(fleet, outcome)?;
         for name in after.zones.keys() {
             must(fleet.nodes.contains_key(name), || {
                 format!("{name} has left, and is not forgotten")

@@ -66,6 +66,11 @@ pub enum Waiting {
         failed: usize,
         may: usize,
     },
+    /// A release failed, and is not rolled back because a newer one comes in its place.
+    Newer {
+        release: u64,
+        newer: u64,
+    },
     /// Why a zone failed.
     Zone {
         zone: String,
@@ -157,6 +162,7 @@ impl Waiting {
             Self::Approval { release, .. }
             | Self::Deletions { release, .. }
             | Self::Queued { release, .. }
+            | Self::Newer { release, .. }
             | Self::Failed { release, .. } => Some(*release),
             Self::Release { .. }
             | Self::Paused { .. }
@@ -179,6 +185,7 @@ impl Waiting {
             Self::Deletions { .. } => "DeletionBudgetExceeded",
             Self::Queued { .. } => "Queued",
             Self::Failed { .. } => "TooManyFailures",
+            Self::Newer { .. } => "NewerOnItsWay",
             Self::Zone { failed: true, .. } => "ZoneFailed",
             Self::Zone { failed: false, .. } => "ZoneNotReady",
             Self::Refused { .. } => "ZoneRefuses",
@@ -241,6 +248,10 @@ impl fmt::Display for Waiting {
             Self::Failed { release, .. } => write!(
                 f,
                 "release {release} had failed in too many zones: resume it, or release another"
+            ),
+            Self::Newer { release, newer } => write!(
+                f,
+                "release {release} is not rolled back: release {newer} comes in its place"
             ),
             Self::Zone { zone, reason, .. } | Self::Refused { zone, reason } => {
                 write!(f, "{zone}: {reason}")
