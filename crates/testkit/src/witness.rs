@@ -19,13 +19,7 @@ use crate::node::{Health, Node};
 #[derive(Clone, Debug, Default)]
 pub struct Witness {
     /// Those that were let in and have not been ready since, with what they were let into.
-    flights: BTreeMap<String, Flight>,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Flight {
-    target: Target,
-    since: Timestamp,
+    flights: BTreeMap<String, Admitted>,
 }
 
 /// A stage at one moment.
@@ -208,18 +202,26 @@ impl<'a> Scene<'a> {
         }
     }
 
-    /// Whether a zone failed at something that it was let into then, as far as the hub knows.
-    fn has_failed(&self, node: &Node, target: Target, since: Timestamp) -> bool {
+    /// Whether a zone failed at what it was let into, as far as the hub knows.
+    fn has_failed(&self, node: &Node, one: &Admitted) -> bool {
         let Link::Connected { since: connected } = node.link else {
             return false;
         };
-        match node.said.filter(|(at, _)| *at == target) {
+        match node.said.filter(|(at, _)| *at == one.target) {
             Some((_, Health::Failed)) => true,
             Some((_, Health::Ready(_) | Health::NoEvidence | Health::Refused)) => false,
             Some((_, Health::Waiting)) | None => {
-                self.is_past(connected.max(since), self.stage.deadline)
+                let late = self.is_past(connected.max(one.at), self.stage.deadline);
+                late || self.has_expired(one)
             }
         }
+    }
+
+    /// Whether a zone is on its way for twice as long as it may be without a break.
+    fn has_expired(&self, one: &Admitted) -> bool {
+        let first = one.at.plus(self.stage.deadline);
+        let past = first.is_some_and(|first| self.is_past(first, self.stage.deadline));
+        one.phase == Phase::Admitted && past
     }
 
     /// Whether a zone keeps something of its own in place of something.
@@ -229,7 +231,7 @@ impl<'a> Scene<'a> {
 
     /// Whether a zone has no place in flight, whatever it was let into.
     fn is_aside(&self, node: &Node, one: &Admitted) -> bool {
-        self.has_failed(node, one.target, one.at) || self.refuses(node, one.target)
+        self.has_failed(node, one) || self.refuses(node, one.target)
     }
 
     fn takes(&self) -> Judged {
@@ -334,7 +336,7 @@ impl<'a> Scene<'a> {
                 }
                 (Link::Connected { .. }, Some(one)) if self.refuses(node, one.target) => {}
                 (Link::Connected { .. }, Some(one)) => {
-                    let fails = self.has_failed(node, one.target, one.at);
+                    let fails = self.has_failed(node, one);
                     must(fails, || {
                         format!("{name} completes {number} without {zone}")
                     })?;
@@ -384,9 +386,7 @@ impl<'a> Scene<'a> {
         let failed = self.zones.iter().filter(|(zone, node)| {
             let target = self.target(mark.release, node);
             let one = self.before.zones.get(*zone);
-            one.is_some_and(|one| {
-                Some(one.target) == target && self.has_failed(node, one.target, one.at)
-            })
+            one.is_some_and(|one| Some(one.target) == target && self.has_failed(node, one))
         });
         let (failed, may) = (failed.count(), self.stage.max_failures.of(self.zones.len()));
         must(failed > may, || {
@@ -433,7 +433,8 @@ impl<'a> Scene<'a> {
                 must(!ready, || "it is ready and begins again".to_owned())
             }
             (Phase::Deferred, Some(Phase::Admitted)) => {
-                let late = matches!(link, Link::Lost { since } if self.is_past(since, self.stage.deadline));
+                let late = matches!(link, Link::Lost { since }
+                    if self.is_past(since, self.stage.deadline) || before.is_some_and(|one| self.has_expired(one)));
                 must(late, || "it loses its place too soon".to_owned())
             }
             (Phase::Admitted, _) => {
@@ -490,9 +491,9 @@ impl<'a> Scene<'a> {
                 (*name, *node, one, there)
             })
         };
-        let has_failed = |node: &Node, one: &Admitted| self.has_failed(node, one.target, one.at);
-        let failed = zones()
-            .filter(|(_, node, one, there)| *there && one.is_some_and(|one| has_failed(node, one)));
+        let failed = zones().filter(|(_, node, one, there)| {
+            *there && one.is_some_and(|one| self.has_failed(node, one))
+        });
         let may = self.stage.max_failures.of(self.zones.len());
         let many = failed.count() > may && self.fleet.resumed < Some(taken);
         let Some(bound) = self.most().filter(|_| !many && !self.is_given_up()) else {
@@ -503,7 +504,9 @@ impl<'a> Scene<'a> {
                 return false;
             };
             let away = match node.link {
-                Link::Lost { since } => self.is_past(since, self.stage.deadline),
+                Link::Lost { since } => {
+                    self.is_past(since, self.stage.deadline) || self.has_expired(one)
+                }
                 Link::Connected { .. } => false,
             };
             match one.phase {
@@ -541,7 +544,7 @@ impl<'a> Scene<'a> {
         for (name, node) in &self.zones {
             if let Some(flight) = witness.flights.get(*name)
                 && Some(flight.target.release) <= taken
-                && !self.has_failed(node, flight.target, flight.since)
+                && !self.has_failed(node, flight)
                 && !self.refuses(node, flight.target)
             {
                 let _ = in_flight.admit(name, usize::MAX);
@@ -564,11 +567,7 @@ impl<'a> Scene<'a> {
             witness.flights.remove(name);
             return Ok(());
         }
-        let flight = Flight {
-            target: after.target,
-            since: after.at,
-        };
-        witness.flights.insert(name.to_owned(), flight);
+        witness.flights.insert(name.to_owned(), *after);
         let relapses = before
             .is_some_and(|before| before.target == after.target && before.phase == Phase::Arrived);
         let most = if relapses { usize::MAX } else { flights.most };

@@ -444,6 +444,7 @@ impl<'a> Deciding<'a> {
         for member in &moving.members {
             let phase = match member.fares {
                 Fares::Away if member.is_on_its_way() => Phase::Deferred,
+                Fares::Offline { .. } if member.expired => Phase::Deferred,
                 Fares::Relapsed { .. } if member.is_there() && !moving.done => Phase::Admitted,
                 Fares::Behind
                 | Fares::UnderWay { .. }
@@ -464,7 +465,7 @@ impl<'a> Deciding<'a> {
             }
         }
         if !deferred.is_empty() {
-            let because = "away for longer than the progress deadline".to_owned();
+            let because = "away beyond the progress deadline".to_owned();
             self.note(moving, Advance::Deferred(deferred), because);
         }
     }

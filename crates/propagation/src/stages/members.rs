@@ -6,6 +6,7 @@ use super::compiled::Stage;
 use super::record::{Admitted, Phase, Target};
 use super::situation::{Labels, Link, Release, State, Zone};
 use super::spec::NoEvidence;
+use crate::board::earlier;
 use crate::rollout::{Admission, Item, Report};
 use crate::subject::Hold;
 
@@ -29,6 +30,8 @@ pub(super) struct Member<'a> {
     pub(super) fares: Fares<'a>,
     /// When time alone may change that.
     pub(super) alarm: Option<Timestamp>,
+    /// Whether it is away, and had as long as anybody has to become ready.
+    pub(super) expired: bool,
     /// Whether its stage has completed the release.
     pub(super) done: bool,
 }
@@ -97,9 +100,15 @@ impl<'a> Member<'a> {
             admitted: known.admitted,
             fares: Fares::Behind,
             alarm: None,
+            expired: false,
             done,
         };
         (member.fares, member.alarm) = member.judge(stage, now);
+        let last = member.last_moment(stage).filter(|_| !member.is_connected());
+        match last {
+            Some(last) if last <= now => member.expired = true,
+            last => member.alarm = earlier(member.alarm, last),
+        }
         member
     }
 
@@ -151,13 +160,23 @@ impl<'a> Member<'a> {
         if one.phase == Phase::Arrived && (spoken || one.target != self.target) {
             return (Fares::Relapsed { reason }, None);
         }
-        match since.max(one.at).plus(stage.deadline) {
+        // Who came back has as long as before, and no longer than twice that in all: otherwise who
+        // comes and goes would keep its place for ever.
+        let end = since.max(one.at).plus(stage.deadline);
+        let end = self.last_moment(stage).into_iter().chain(end).min();
+        match end {
             Some(end) if end <= now => {
                 let reason = if spoken { reason } else { LATE };
                 (Fares::Failed { reason }, None)
             }
             end => (Fares::UnderWay { reason }, end),
         }
+    }
+
+    /// When whoever is on its way has failed, or has lost its place if it is away.
+    fn last_moment(&self, stage: &Stage) -> Option<Timestamp> {
+        let one = self.admitted.filter(|_| self.is_on_its_way())?;
+        one.at.plus(stage.deadline)?.plus(stage.deadline)
     }
 
     /// As [`crate::rollout`] takes it.
