@@ -235,7 +235,7 @@ fn tell(out: &mut String, now: Timestamp, before: &Record, outcome: &Outcome) {
             .filter(|was| was.target == one.target);
         let what = match (was.map(|was| was.phase), one.phase) {
             (None, Phase::Started) => "began with",
-            (Some(Phase::Admitted), Phase::Arrived) => "arrived at",
+            (Some(Phase::Admitted | Phase::Failed), Phase::Arrived) => "arrived at",
             (Some(Phase::Arrived), Phase::Admitted) => "fell back at",
             _ => continue,
         };

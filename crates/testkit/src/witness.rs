@@ -209,6 +209,11 @@ impl<'a> Scene<'a> {
         };
         match node.said.filter(|(at, _)| *at == one.target) {
             Some((_, Health::Failed)) => true,
+            // Who failed has failed until it is ready.
+            Some((_, Health::Waiting)) | None if one.phase == Phase::Failed => true,
+            Some((_, Health::NoEvidence)) if one.phase == Phase::Failed => {
+                self.stage.no_evidence == NoEvidence::Hold
+            }
             Some((_, Health::Ready(_) | Health::NoEvidence | Health::Refused)) => false,
             Some((_, Health::Waiting)) | None => {
                 let late = self.is_past(connected.max(one.at), self.stage.deadline);
@@ -362,7 +367,7 @@ impl<'a> Scene<'a> {
         let since = match (node.said, one.phase) {
             (Some((_, Health::Ready(since))), _) => since,
             // Nobody has looked before now.
-            (_, Phase::Admitted) => self.fleet.now,
+            (_, Phase::Admitted | Phase::Failed) => self.fleet.now,
             (_, Phase::Arrived | Phase::Started | Phase::Deferred) => one.at,
         };
         must(self.is_past(since, self.stage.soak), || {
@@ -413,7 +418,7 @@ impl<'a> Scene<'a> {
                 "it is younger".to_owned()
             });
         }
-        if after.phase == Phase::Arrived && was == Some(Phase::Admitted) {
+        if after.phase == Phase::Arrived && matches!(was, Some(Phase::Admitted | Phase::Failed)) {
             let ready = self.is_ready(node, after.target);
             return must(ready, || {
                 format!("it has arrived at {} and is not ready", after.target)
@@ -431,6 +436,17 @@ impl<'a> Scene<'a> {
             (Phase::Admitted, Some(Phase::Arrived)) => {
                 let ready = self.is_ready(node, after.target);
                 must(!ready, || "it is ready and begins again".to_owned())
+            }
+            (Phase::Failed, Some(Phase::Admitted | Phase::Arrived)) => {
+                let failed = before.is_some_and(|one| self.has_failed(node, one));
+                must(failed, || "it has not failed".to_owned())
+            }
+            (Phase::Started, Some(Phase::Admitted)) => {
+                let refuses = self.refuses(node, after.target);
+                must(refuses, || "it is set aside and does not refuse".to_owned())
+            }
+            (Phase::Admitted, Some(Phase::Failed)) => {
+                Err("it failed, and is in flight again".to_owned())
             }
             (Phase::Deferred, Some(Phase::Admitted)) => {
                 let late = matches!(link, Link::Lost { since }
@@ -461,7 +477,7 @@ impl<'a> Scene<'a> {
                     format!("{name} begins with {} and not {completed:?}", after.target)
                 })
             }
-            (Phase::Started | Phase::Arrived | Phase::Deferred, _) => {
+            (Phase::Started | Phase::Arrived | Phase::Deferred | Phase::Failed, _) => {
                 Err(format!("it goes from {before:?} to {after:?}"))
             }
         }
@@ -517,7 +533,7 @@ impl<'a> Scene<'a> {
                     let done = self.completed(self.after) >= Some(taken) && heard;
                     *there && node.is_connected() && !done && !self.is_ready(node, one.target)
                 }
-                Phase::Started | Phase::Deferred => false,
+                Phase::Started | Phase::Deferred | Phase::Failed => false,
             }
         });
         let in_flight = in_flight.count();
@@ -536,16 +552,17 @@ impl<'a> Scene<'a> {
         }
     }
 
-    /// Those of the stage that are in flight, but for what failed or refuses and is set aside, and
-    /// for what has a later release than the stage.
+    /// Those of the stage that are in flight, but for what has a later release than the stage. Who
+    /// failed or refuses is not any more once that is written down, and not before.
     fn in_flight(&self, witness: &Witness) -> InFlight {
         let mut in_flight = InFlight::default();
         let taken = self.taken(self.after);
-        for (name, node) in &self.zones {
+        for (name, _) in &self.zones {
+            let after = self.after.zones.get(*name);
+            let is_left = after.is_some_and(|one| one.phase == Phase::Admitted);
             if let Some(flight) = witness.flights.get(*name)
                 && Some(flight.target.release) <= taken
-                && !self.has_failed(node, flight)
-                && !self.refuses(node, flight.target)
+                && is_left
             {
                 let _ = in_flight.admit(name, usize::MAX);
             }

@@ -433,8 +433,8 @@ impl<'a> Deciding<'a> {
         }
     }
 
-    /// Who is away for too long loses its place; who was ready and is not is on its way again,
-    /// and has as long as before, until the stage has completed.
+    /// Who is away for too long loses its place, and so does who failed or refuses; who was ready and is not is
+    /// on its way again, and has as long as before, until the stage has completed.
     fn fall_back(&mut self, moving: &Moving<'_, 'a>) {
         if moving.paused {
             return;
@@ -446,6 +446,8 @@ impl<'a> Deciding<'a> {
                 Fares::Away if member.is_on_its_way() => Phase::Deferred,
                 Fares::Offline { .. } if member.expired => Phase::Deferred,
                 Fares::Relapsed { .. } if member.is_there() && !moving.done => Phase::Admitted,
+                Fares::Failed { .. } if member.gives_up(moving.done) => Phase::Failed,
+                Fares::Refused { .. } if member.is_on_its_way() => Phase::Started,
                 Fares::Behind
                 | Fares::UnderWay { .. }
                 | Fares::Relapsed { .. }
@@ -474,7 +476,9 @@ impl<'a> Deciding<'a> {
     fn apply(&mut self, moving: &Moving<'_, 'a>, decision: &Decision<At>) {
         let at = whole(self.situation.now);
         let arrivals = decision.arrivals.iter();
-        for member in arrivals.filter_map(|zone| moving.member(zone)) {
+        let arrivals = arrivals.filter_map(|zone| moving.member(zone));
+        let members = moving.members.iter();
+        for member in arrivals.chain(members.filter(|one| one.has_recovered())) {
             if let Some(one) = &mut self.zones[member.place].admitted {
                 let phase = Phase::Arrived;
                 *one = Admitted { at, phase, ..*one };
@@ -486,7 +490,9 @@ impl<'a> Deciding<'a> {
             let member = &moving.members[change.index];
             let target = match phase {
                 Phase::Started => self.target(change.to.release, member),
-                Phase::Admitted | Phase::Arrived | Phase::Deferred => Some(member.target),
+                Phase::Admitted | Phase::Arrived | Phase::Deferred | Phase::Failed => {
+                    Some(member.target)
+                }
             };
             let admitted = target.map(|target| Admitted { target, at, phase });
             self.zones[member.place].admitted = admitted;

@@ -82,6 +82,7 @@ pub(super) enum Fares<'a> {
 
 /// Why a zone failed that said nothing.
 const LATE: &str = "not ready within the progress deadline";
+const FAILED: &str = "it failed, and was not ready since";
 const UNHEARD: &str = "nothing was heard of it yet";
 
 // === impl Member ===
@@ -143,9 +144,14 @@ impl<'a> Member<'a> {
                 return match stage.no_evidence {
                     // It counts as ready from when that is seen.
                     NoEvidence::Proceed => {
-                        let seen = one.phase != Phase::Admitted;
-                        let since = if seen { one.at } else { now };
+                        let since = match one.phase {
+                            Phase::Admitted | Phase::Failed => now,
+                            Phase::Started | Phase::Arrived | Phase::Deferred => one.at,
+                        };
                         (Fares::Ready { since }, None)
+                    }
+                    NoEvidence::Hold if one.phase == Phase::Failed => {
+                        (Fares::Failed { reason }, None)
                     }
                     NoEvidence::Hold => (Fares::NoEvidence { reason }, None),
                 };
@@ -157,6 +163,10 @@ impl<'a> Member<'a> {
             Some(State::Delivering { reason } | State::Waiting { reason }) => (reason, true),
             None => (UNHEARD, false),
         };
+        if one.phase == Phase::Failed {
+            let reason = if spoken { reason } else { FAILED };
+            return (Fares::Failed { reason }, None);
+        }
         if one.phase == Phase::Arrived && (spoken || one.target != self.target) {
             return (Fares::Relapsed { reason }, None);
         }
@@ -214,6 +224,7 @@ impl<'a> Member<'a> {
             Phase::Deferred => Admission::Arrived(At { exact: false, ..at }),
             _ if matches!(self.fares, Fares::Refused { .. }) => Admission::Started(at),
             Phase::Started => Admission::Started(at),
+            Phase::Failed => Admission::SetAside(at),
             Phase::Admitted if is_failed => Admission::SetAside(at),
             Phase::Admitted => Admission::Admitted(at),
             Phase::Arrived if is_failed && self.is_there() => Admission::SetAside(at),
@@ -244,6 +255,22 @@ impl<'a> Member<'a> {
     pub(super) fn is_on_its_way(&self) -> bool {
         self.admitted
             .is_some_and(|one| one.phase == Phase::Admitted)
+    }
+
+    /// Whether it is to be written down that it failed: it had a place. Of what its stage has
+    /// completed it is only asked how it is now.
+    pub(super) fn gives_up(&self, done: bool) -> bool {
+        match self.admitted.map(|one| one.phase) {
+            Some(Phase::Admitted) => true,
+            Some(Phase::Arrived) => self.is_there() && !done,
+            Some(Phase::Started | Phase::Deferred | Phase::Failed) | None => false,
+        }
+    }
+
+    /// Whether it failed before, and is ready now.
+    pub(super) fn has_recovered(&self) -> bool {
+        let failed = self.admitted.is_some_and(|one| one.phase == Phase::Failed);
+        failed && matches!(self.fares, Fares::Ready { .. })
     }
 
     /// Whether it failed at the release.
