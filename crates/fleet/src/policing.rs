@@ -9,7 +9,7 @@ use deltaplane_apiserver::Error;
 use deltaplane_apiserver::error::About;
 use deltaplane_apiserver::seams::{Admission, BoxFuture, Operation, Resource, Review};
 use deltaplane_propagation::Timestamp;
-use deltaplane_propagation::stages::{Object, Policy, PolicySpec, Problem, ROLLBACK, stuck};
+use deltaplane_propagation::stages::{Object, Policy, PolicySpec, Problem, ROLLBACK, sets, stuck};
 use deltaplane_sync::{Crossing, SyncKind, ZoneName};
 use serde_json::{Map, Value};
 
@@ -342,6 +342,9 @@ fn taken(governing: &Governing, name: &str, policy: &Policy) -> Vec<Problem> {
     problems
 }
 
+/// Zones are named in a warning as long as their names take so many bytes.
+const NAMED: usize = 300;
+
 /// What looks like a mistake, and may become right.
 fn doubts(crossing: &BTreeSet<SyncKind>, policy: &Policy, zones: &[Named<'_>]) -> Vec<String> {
     let mut doubts = Vec::new();
@@ -356,7 +359,7 @@ fn doubts(crossing: &BTreeSet<SyncKind>, policy: &Policy, zones: &[Named<'_>]) -
     if !out.is_empty() {
         doubts.push(format!(
             "no stage is for {}; a last stage without a selector takes what is left",
-            out.join(", ")
+            sets::brief(&out, NAMED)
         ));
     }
     for (index, stage) in policy.stages.iter().enumerate() {

@@ -116,6 +116,31 @@ impl StageTold {
             "waiting": waiting.collect::<Vec<_>>(),
         })
     }
+
+    /// The same with no more than so much of what it waits for, and that in few words: for where it
+    /// is stored. All of it is told on demand.
+    pub fn write_brief(&self, most: usize) -> Json {
+        let waiting = self.waiting.iter().take(most);
+        let waiting = waiting.map(|one| {
+            let mut written = one.write();
+            written["message"] = cut(&one.to_string(), MESSAGE).into();
+            written
+        });
+        let mut written = self.write();
+        written["waiting"] = waiting.collect();
+        written
+    }
+}
+
+/// So many bytes of what a stage waits for are stored.
+const MESSAGE: usize = 300;
+
+/// The beginning of a text, of so many bytes.
+pub fn cut(text: &str, most: usize) -> String {
+    match text.len() > most {
+        true => format!("{}…", &text[..text.floor_char_boundary(most)]),
+        false => text.to_owned(),
+    }
 }
 
 // === impl Counted ===

@@ -211,3 +211,96 @@ fn releases_are_kept_that_are_used_or_among_the_last() {
     facts.record.zones.insert("us".to_owned(), held);
     assert!(!plan(&facts, now()).surplus.contains(&4));
 }
+
+/// Numbers that look random, and are the same in every run.
+fn random(number: u64) -> u64 {
+    let mixed = (number + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    (mixed ^ (mixed >> 29)).wrapping_mul(0xBF58_476D_1CE4_E5B9) >> 8
+}
+
+/// Names as people or machines give them, without a number to count on.
+fn name(number: u64) -> String {
+    let places = ["berlin-mitte", "hamburg", "koeln-sued", "paris", "wien"];
+    let place = places[usize::try_from(random(number) % 5).expect("few")];
+    let letters = (0..6).map(|at| {
+        let letters = b"bcdfghjklmnpqrstvwxz2456789";
+        let letter = random(number * 7 + at) % 27;
+        char::from(letters[usize::try_from(letter).expect("few")])
+    });
+    let letters: String = letters.collect();
+    format!("store-{place}-{letters}x")
+}
+
+/// Five thousand zones that stand in all ways at once, and say much about it.
+fn crowd(stages: usize) -> PolicyFacts {
+    let mut facts = facts(2);
+    facts.record.zones.clear();
+    facts.zones.clear();
+    let long = "a reason with very many words ".repeat(40);
+    for number in 0..5000_u64 {
+        let of = number % u64::try_from(stages).expect("few");
+        let labels = json!({"of": format!("s{of}"), "out": (number % 50 == 0).to_string()});
+        let object = json!({"metadata": {"name": name(number), "labels": labels}});
+        let (release, phase, state) = match number % 10 {
+            0 => (2, Phase::Failed, Fared::Failed(long.clone())),
+            1 => (2, Phase::Admitted, Fared::Waiting(long.clone())),
+            2 => (2, Phase::Admitted, Fared::NoEvidence(long.clone())),
+            3 => (2, Phase::Started, Fared::Refused(long.clone())),
+            4..=6 => (2, Phase::Arrived, Fared::Ready { since: now() }),
+            _ => (1, Phase::Arrived, Fared::Ready { since: now() }),
+        };
+        let target = Target {
+            release,
+            class: Class::default(),
+        };
+        let seconds = i64::try_from(number % 60).expect("few");
+        let at = Timestamp::new(now().seconds() - seconds, 0).expect("a time");
+        facts
+            .record
+            .zones
+            .insert(name(number), Admitted { target, at, phase });
+        facts.zones.push(ZoneFacts {
+            name: name(number),
+            object: Arc::new(object.as_object().expect("an object").clone()),
+            link: match number % 7 {
+                0 => Link::Lost { since: at },
+                _ => Link::Connected { since: at },
+            },
+            hold: Hold::Free,
+            released_at: None,
+            report: Some(ReportFacts { at: target, state }),
+        });
+    }
+    let stages = (0..stages).map(|number| {
+        let labels = json!({"of": format!("s{number}"), "out": "false"});
+        json!({
+            "name": format!("stage-number-{number}"), "zones": {"matchLabels": labels},
+            "propagateWhen": ["linearlyReady(zone, zones, 3) && zone.metadata.labels.of != ''"],
+            "maxFailures": "50%",
+        })
+    });
+    let stages: Vec<Value> = stages.collect();
+    change(&mut facts, |object| {
+        object["spec"]["stages"] = stages.into()
+    });
+    facts
+}
+
+#[test]
+fn the_status_of_thousands_of_zones_stays_small() {
+    for stages in [1, 3, 64] {
+        let mut facts = crowd(stages);
+        let mut largest = 0;
+        for _ in 0..40 {
+            let plan = plan(&facts, now());
+            let Some(told) = plan.status else {
+                break;
+            };
+            largest = largest.max(told.to_string().len());
+            facts.record = Record::read(&told["decisions"]).expect("ours");
+            change(&mut facts, |object| object["status"] = told);
+        }
+        println!("{stages} stages: {largest} bytes");
+        assert!(largest < 100_000, "{stages} stages: {largest} bytes");
+    }
+}
