@@ -4,7 +4,8 @@
 //!
 //! Not here: deciding (`propagation::stages`), knowing zones and content (`fleet`).
 //! Invariants: content is kept before the release that has it is written, and that before anything
-//! is decided about it; a decision is written on what it was made of, or not at all.
+//! is decided about it; a decision is written on what it was made of, or not at all; what cannot be
+//! released keeps nothing else from being decided.
 
 mod plan;
 mod status;
@@ -51,10 +52,24 @@ enum PolicyError {
         verb: &'static str,
         source: RequestError,
     },
-    #[error("failed to put a release together: {0}")]
-    Draft(String),
+    /// It is said in the status of the policy, too.
+    #[error("release {number} cannot be put together: {why}")]
+    Draft { number: u64, why: String },
     #[error("failed to drop what nobody holds: {0}")]
     Sweep(String),
+}
+
+// === impl PolicyError ===
+
+impl PolicyError {
+    /// With what it came from, for people who do not read logs.
+    fn in_full(&self) -> String {
+        let source = std::error::Error::source(self);
+        match source {
+            Some(source) => format!("{self}: {source}"),
+            None => self.to_string(),
+        }
+    }
 }
 
 /// The group of the kinds.
@@ -127,7 +142,7 @@ impl Mover {
     }
 
     async fn policy(&mut self, name: &str) -> Result<Option<SystemTime>, PolicyError> {
-        let Some(facts) = self.fleet.look(name) else {
+        let Some(mut facts) = self.fleet.look(name) else {
             return Ok(None);
         };
         let seen = revision(&facts.object);
@@ -141,16 +156,14 @@ impl Mover {
         }
         let now = self.context.pace.clock.now();
         let now = Timestamp::from_system(now);
+        let (plan, again) = self.make_release(name, &mut facts, now).await;
         let Plan {
-            wanted,
+            wanted: _,
             decided,
             status,
             surplus,
             next,
-        } = plan(&facts, now);
-        if let Some(wanted) = wanted {
-            self.release(name, &facts, wanted).await?;
-        }
+        } = plan;
         if decided {
             let facts = facts.clone();
             self.fleet.decided(name, Inputs { facts, now });
@@ -161,7 +174,33 @@ impl Mover {
         if !surplus.is_empty() {
             self.collect(name, &surplus).await?;
         }
-        Ok(next.map(Timestamp::to_system))
+        let next = next.map(Timestamp::to_system);
+        Ok(next.into_iter().chain(again).min())
+    }
+
+    /// Makes the release that is wanted, if one is. What cannot be released stops nothing else: it
+    /// is a problem of the policy, and what is wanted instead is made. What is left to be done, and
+    /// when to try again.
+    async fn make_release(
+        &self,
+        name: &str,
+        facts: &mut PolicyFacts,
+        now: Timestamp,
+    ) -> (Plan, Option<SystemTime>) {
+        let mut planned = plan(facts, now);
+        let (mut tried, mut again) = (None, None);
+        while let Some(wanted) = planned.wanted.filter(|one| Some(*one) != tried) {
+            let Err(error) = self.release(name, facts, wanted).await else {
+                break;
+            };
+            facts.head.problems.push(error.in_full());
+            let error = &error as &dyn std::error::Error;
+            tracing::warn!(policy = name, error, "failed to release; trying again");
+            tried = Some(wanted);
+            again = Some(self.context.pace.clock.now() + AGAIN);
+            planned = plan(facts, now);
+        }
+        (planned, again)
     }
 
     /// Writes a release. It is decided about when it is seen.
@@ -172,7 +211,8 @@ impl Mover {
         wanted: Wanted,
     ) -> Result<(), PolicyError> {
         let draft = self.fleet.draft(policy, wanted.restores).await;
-        let mut spec = draft.map_err(PolicyError::Draft)?;
+        let number = wanted.number;
+        let mut spec = draft.map_err(|why| PolicyError::Draft { number, why })?;
         spec["number"] = wanted.number.into();
         let owner = json!({
             "apiVersion": format!("{GROUP}/{VERSION}"), "kind": "PropagationPolicy",
@@ -254,3 +294,6 @@ fn revision(object: &Value) -> u64 {
     let revision = object["metadata"]["resourceVersion"].as_str();
     revision.and_then(|text| text.parse().ok()).unwrap_or(0)
 }
+
+#[cfg(test)]
+mod tests;

@@ -102,4 +102,4 @@ fn surplus(facts: &PolicyFacts, record: &Record) -> Vec<u64> {
 }
 
 #[cfg(test)]
-mod tests;
+pub(in crate::policies) mod tests;

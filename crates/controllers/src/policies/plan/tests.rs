@@ -10,7 +10,7 @@ use serde_json::json;
 
 use super::*;
 
-fn now() -> Timestamp {
+pub(in crate::policies) fn now() -> Timestamp {
     Timestamp::parse("2026-03-01T12:00:00Z").expect("a time")
 }
 
@@ -27,7 +27,7 @@ fn release(number: u64, restores: Option<u64>) -> Release {
 
 /// A policy with releases up to `newest`, of which each has other content, and one zone that is
 /// ready at the newest.
-fn facts(newest: u64) -> PolicyFacts {
+pub(in crate::policies) fn facts(newest: u64) -> PolicyFacts {
     let target = |release| Target {
         release,
         class: Class::default(),
@@ -112,6 +112,19 @@ fn what_is_there_is_released_once() {
     let mut nothing = facts(0);
     nothing.head.objects = 0;
     check(&nothing, None);
+}
+
+/// Somebody who asks for an older release does not wait for what cannot be released.
+#[test]
+fn going_back_does_not_wait_for_what_cannot_be_released() {
+    let mut facts = facts(3);
+    change(&mut facts, |object| {
+        object["metadata"]["annotations"][ROLLBACK] = "1 instead of 3".into();
+    });
+    facts.head.digest = "other".to_owned();
+    check(&facts, Some((4, None)));
+    facts.head.problems = vec!["release 4 cannot be put together: too large".to_owned()];
+    check(&facts, Some((4, Some(1))));
 }
 
 #[test]
