@@ -7,6 +7,7 @@
 //! is decided about it; a decision is written on what it was made of, or not at all; what cannot be
 //! released keeps nothing else from being decided.
 
+mod gathering;
 mod plan;
 mod status;
 
@@ -23,6 +24,7 @@ use serde_json::{Value, json};
 use tokio::sync::watch;
 
 use crate::Context;
+use gathering::Gathering;
 use plan::{Plan, Wanted, plan};
 
 /// What knows zones and content.
@@ -86,6 +88,7 @@ pub async fn run(context: Context, fleet: Arc<dyn Fleet>, stop: Stop) {
         context,
         fleet,
         written: BTreeMap::new(),
+        gathering: Gathering::default(),
     };
     let mut stirred = mover.fleet.stirred();
     let clock = mover.context.pace.clock.clone();
@@ -113,6 +116,7 @@ struct Mover {
     fleet: Arc<dyn Fleet>,
     /// The revisions of policies that were written last: what is known must be that far.
     written: BTreeMap<String, u64>,
+    gathering: Gathering,
 }
 
 // === impl Mover ===
@@ -122,6 +126,7 @@ impl Mover {
     async fn pass(&mut self) -> Option<SystemTime> {
         let policies = self.fleet.policies();
         self.written.retain(|name, _| policies.contains(name));
+        self.gathering.keep(&policies);
         let mut next: Option<SystemTime> = None;
         if let Err(error) = self.fleet.sweep().await.map_err(PolicyError::Sweep) {
             let error = &error as &dyn std::error::Error;
@@ -156,6 +161,9 @@ impl Mover {
         }
         let now = self.context.pace.clock.now();
         let now = Timestamp::from_system(now);
+        if facts.is_released() {
+            self.gathering.over(name);
+        }
         let (plan, again) = self.make_release(name, &mut facts, now).await;
         let Plan {
             wanted: _,
@@ -182,7 +190,7 @@ impl Mover {
     /// is a problem of the policy, and what is wanted instead is made. What is left to be done, and
     /// when to try again.
     async fn make_release(
-        &self,
+        &mut self,
         name: &str,
         facts: &mut PolicyFacts,
         now: Timestamp,
@@ -190,7 +198,12 @@ impl Mover {
         let mut planned = plan(facts, now);
         let (mut tried, mut again) = (None, None);
         while let Some(wanted) = planned.wanted.filter(|one| Some(*one) != tried) {
+            again = self.gather(name, facts, wanted);
+            if again.is_some() {
+                break;
+            }
             let Err(error) = self.release(name, facts, wanted).await else {
+                self.gathering.over(name);
                 break;
             };
             facts.head.problems.push(error.in_full());
@@ -201,6 +214,16 @@ impl Mover {
             planned = plan(facts, now);
         }
         (planned, again)
+    }
+
+    /// Until when more may come that belongs to a release. To go back waits for nothing.
+    fn gather(&mut self, name: &str, facts: &PolicyFacts, wanted: Wanted) -> Option<SystemTime> {
+        if wanted.restores.is_some() {
+            return None;
+        }
+        let now = self.context.pace.clock.now();
+        let until = self.gathering.until(name, &facts.head.digest, now);
+        Some(until).filter(|until| *until > now)
     }
 
     /// Writes a release. It is decided about when it is seen.

@@ -4,6 +4,7 @@ use std::convert::Infallible;
 
 use deltaplane_client::Pace;
 use deltaplane_propagation::stages::{Admitted, Fared, Phase, ReportFacts};
+use deltaplane_runtime::Clock;
 use futures::FutureExt;
 use http::{Request, Response};
 use http_body_util::BodyExt;
@@ -80,17 +81,29 @@ async fn what_cannot_be_released_stops_nothing_else() {
         state: Fared::Ready { since: now() },
     });
     let asked = Asked::default();
+    let (clock, hand) = Clock::manual(now().to_system());
     let mut mover = Mover {
         context: Context {
             client: server(&asked),
-            pace: Pace::system(),
+            pace: Pace {
+                clock,
+                ..Pace::system()
+            },
         },
         fleet: Arc::new(Broken {
             facts,
             stirred: watch::Sender::new(0),
         }),
         written: BTreeMap::new(),
+        gathering: Gathering::default(),
     };
+    // More may come, and that is said.
+    let again = mover.pass().await.expect("it is looked at again");
+    let (_, told) = asked.lock().remove(0);
+    let message = told["status"]["conditions"][1]["message"].clone();
+    assert_eq!(message, "what is there is about to be released");
+    let later = again.duration_since(now().to_system()).expect("later");
+    hand.advance(later);
     assert!(mover.pass().await.is_some(), "it is tried again");
     let asked = asked.lock();
     let [(what, told)] = asked.as_slice() else {
