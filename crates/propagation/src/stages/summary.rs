@@ -2,7 +2,7 @@
 
 use super::compiled::Policy;
 use super::decide::Outcome;
-use super::facts::PolicyFacts;
+use super::facts::{PolicyFacts, ROLLBACK};
 use super::sets;
 use super::told::StageTold;
 
@@ -67,6 +67,8 @@ const NAMED: usize = 300;
 /// What is wrong with a policy where it is, though it can be decided by.
 pub fn problems(facts: &PolicyFacts, policy: &Policy, outcome: &Outcome) -> Vec<String> {
     let mut problems = facts.head.problems.clone();
+    let asked = facts.not_brought_back();
+    problems.extend(asked.map(|why| format!("metadata.annotations[{ROLLBACK}]: {why}")));
     if facts.head.objects == 0 && facts.releases.is_empty() {
         problems.push("spec.targets: no object is among them".to_owned());
     }

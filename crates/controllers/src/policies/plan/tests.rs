@@ -144,11 +144,34 @@ fn what_was_asked_for_is_brought_back_once() {
         });
         facts
     };
+    let said = |facts: &PolicyFacts| {
+        let told = plan(facts, now()).status.expect("news");
+        told["problems"][0].as_str().unwrap_or_default().to_owned()
+    };
     check(&asked("1 instead of 3"), Some((4, Some(1))));
-    // It was done, or it is not kept, or makes no sense.
-    check(&asked("1 instead of 2"), None);
-    check(&asked("9 instead of 3"), None);
-    check(&asked("1"), None);
+    assert_eq!(said(&asked("1 instead of 3")), "");
+    // It came too late, or it is not kept, or makes no sense, which is said.
+    for (text, why) in [
+        (
+            "1 instead of 2",
+            "release 1 was asked for instead of 2, and 3 is the newest by now: ask again",
+        ),
+        ("1 instead of 4", "there is no release 4: 3 is the newest"),
+        ("9 instead of 3", "release 9 is not kept"),
+        (
+            "1",
+            "\"1\" names no releases: write such as \"1 instead of 3\"",
+        ),
+    ] {
+        check(&asked(text), None);
+        let why = format!("metadata.annotations[fleet.deltaplane.io/rollback]: {why}");
+        assert_eq!(said(&asked(text)), why);
+    }
+    // It was done.
+    let mut done = asked("1 instead of 2");
+    done.releases[2].restores = Some(1);
+    done.contents.insert(2, done.contents[&3].clone());
+    assert_eq!(said(&done), "");
     let mut paused = asked("1 instead of 3");
     change(&mut paused, |object| object["spec"]["paused"] = true.into());
     check(&paused, None);
