@@ -2,9 +2,7 @@
 
 use deltaplane_api::time::Time;
 use deltaplane_propagation::Timestamp;
-use deltaplane_propagation::stages::{
-    Outcome, Policy, PolicyFacts, Problem, Propagated, cut, problems, progress,
-};
+use deltaplane_propagation::stages::{Outcome, PolicyFacts, Problem, Propagated, cut, progress};
 use serde_json::{Map, Value};
 
 use crate::condition::{self, Condition};
@@ -22,13 +20,12 @@ const WAITING: usize = 48;
 /// How all of a policy stands once what was decided took effect.
 pub(super) fn told(
     facts: &PolicyFacts,
-    policy: &Policy,
     outcome: &Outcome,
+    problems: &[String],
     now: Timestamp,
 ) -> Value {
     let newest = facts.releases.last().map(|release| release.number);
     let mut conditions = conditions(facts);
-    let problems = problems(facts, policy, outcome);
     let problems: Vec<String> = problems.iter().map(|one| cut(one, PROBLEM)).collect();
     set(&mut conditions, valid(&problems), now);
     set(&mut conditions, propagated(facts, outcome), now);

@@ -34,6 +34,10 @@ impl Fleet for Broken {
         Some(self.facts.clone())
     }
 
+    fn overlaps(&self, _policy: &str) -> Vec<String> {
+        Vec::new()
+    }
+
     fn decided(&self, _policy: &str, _inputs: Inputs) {}
 
     fn draft<'a>(

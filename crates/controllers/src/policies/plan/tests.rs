@@ -89,7 +89,7 @@ fn change(facts: &mut PolicyFacts, change: impl FnOnce(&mut Value)) {
 
 #[track_caller]
 fn check(facts: &PolicyFacts, expected: Option<(u64, Option<u64>)>) {
-    let wanted = plan(facts, now()).wanted;
+    let wanted = plan(facts, &[], now()).wanted;
     let wanted = wanted.map(|wanted| (wanted.number, wanted.restores));
     assert_eq!(wanted, expected);
 }
@@ -104,7 +104,7 @@ fn what_is_there_is_released_once() {
     // What cannot be released says why instead.
     changed.head.problems = vec!["spec.overrides[0]: no".to_owned()];
     check(&changed, None);
-    let told = plan(&changed, now()).status.expect("news");
+    let told = plan(&changed, &[], now()).status.expect("news");
     assert_eq!(
         told["conditions"][1]["message"],
         "what is there cannot be released: spec.overrides[0]: no"
@@ -112,6 +112,16 @@ fn what_is_there_is_released_once() {
     let mut nothing = facts(0);
     nothing.head.objects = 0;
     check(&nothing, None);
+}
+
+#[test]
+fn what_another_policy_governs_is_said() {
+    let both = "spec.targets: ConfigMap a is governed by policy first".to_owned();
+    let told = plan(&facts(2), std::slice::from_ref(&both), now())
+        .status
+        .expect("news");
+    assert_eq!(told["problems"][0], both);
+    assert_eq!(told["conditions"][0]["status"], "False");
 }
 
 /// Somebody who asks for an older release does not wait for what cannot be released.
@@ -145,7 +155,7 @@ fn what_was_asked_for_is_brought_back_once() {
         facts
     };
     let said = |facts: &PolicyFacts| {
-        let told = plan(facts, now()).status.expect("news");
+        let told = plan(facts, &[], now()).status.expect("news");
         told["problems"][0].as_str().unwrap_or_default().to_owned()
     };
     check(&asked("1 instead of 3"), Some((4, Some(1))));
@@ -197,7 +207,7 @@ fn what_was_brought_back_is_not_released_again_by_what_is_there() {
 fn nothing_is_written_when_there_is_nothing_to_tell() {
     let mut facts = facts(2);
     for _ in 0..4 {
-        let Some(told) = plan(&facts, now()).status else {
+        let Some(told) = plan(&facts, &[], now()).status else {
             return;
         };
         facts.record = Record::read(&told["decisions"]).expect("ours");
@@ -209,13 +219,13 @@ fn nothing_is_written_when_there_is_nothing_to_tell() {
 #[test]
 fn a_policy_that_makes_no_sense_moves_nobody_and_forgets_nothing() {
     let mut facts = facts(2);
-    let told = plan(&facts, now()).status.expect("news");
+    let told = plan(&facts, &[], now()).status.expect("news");
     change(&mut facts, |object| object["status"] = told);
     change(&mut facts, |object| {
         object["spec"]["stages"] = json!([{"name": "a", "propagateWhen": ["nonsense("]}]);
     });
     facts.head.digest = "other".to_owned();
-    let plan = plan(&facts, now());
+    let plan = plan(&facts, &[], now());
     assert!(plan.wanted.is_none());
     let told = plan.status.expect("news");
     assert_eq!(told["decisions"], facts.object["status"]["decisions"]);
@@ -227,7 +237,7 @@ fn a_policy_that_makes_no_sense_moves_nobody_and_forgets_nothing() {
 fn releases_are_kept_that_are_used_or_among_the_last() {
     let mut facts = facts(20);
     assert_eq!(
-        plan(&facts, now()).surplus,
+        plan(&facts, &[], now()).surplus,
         (1..=10).rev().collect::<Vec<_>>()
     );
     let mut away = facts.zones[0].clone();
@@ -245,7 +255,7 @@ fn releases_are_kept_that_are_used_or_among_the_last() {
         phase: Phase::Arrived,
     };
     facts.record.zones.insert("us".to_owned(), held);
-    assert!(!plan(&facts, now()).surplus.contains(&4));
+    assert!(!plan(&facts, &[], now()).surplus.contains(&4));
 }
 
 /// Numbers that look random, and are the same in every run.
@@ -328,7 +338,7 @@ fn the_status_of_thousands_of_zones_stays_small() {
         let mut facts = crowd(stages);
         let mut largest = 0;
         for _ in 0..40 {
-            let plan = plan(&facts, now());
+            let plan = plan(&facts, &[], now());
             let Some(told) = plan.status else {
                 break;
             };
