@@ -4,8 +4,10 @@
 //!
 //! Not here: deciding (`propagation::stages`), knowing zones and content (`fleet`).
 //! Invariants: content is kept before the release that has it is written, and that before anything
-//! is decided about it; a decision is written on what it was made of, or not at all.
+//! is decided about it; a decision is written on what it was made of, or not at all; what cannot be
+//! released keeps nothing else from being decided.
 
+mod gathering;
 mod plan;
 mod status;
 
@@ -22,6 +24,7 @@ use serde_json::{Value, json};
 use tokio::sync::watch;
 
 use crate::Context;
+use gathering::Gathering;
 use plan::{Plan, Wanted, plan};
 
 /// What knows zones and content.
@@ -30,6 +33,8 @@ pub trait Fleet: Send + Sync {
     fn stirred(&self) -> watch::Receiver<u64>;
     fn policies(&self) -> Vec<String>;
     fn look(&self, policy: &str) -> Option<PolicyFacts>;
+    /// What a policy is for and another one governs.
+    fn overlaps(&self, policy: &str) -> Vec<String>;
     /// What is about to be written down was decided by this.
     fn decided(&self, policy: &str, inputs: Inputs);
     /// The spec of a release, but for its number: of what is there, or of what an older one had.
@@ -51,10 +56,24 @@ enum PolicyError {
         verb: &'static str,
         source: RequestError,
     },
-    #[error("failed to put a release together: {0}")]
-    Draft(String),
+    /// It is said in the status of the policy, too.
+    #[error("release {number} cannot be put together: {why}")]
+    Draft { number: u64, why: String },
     #[error("failed to drop what nobody holds: {0}")]
     Sweep(String),
+}
+
+// === impl PolicyError ===
+
+impl PolicyError {
+    /// With what it came from, for people who do not read logs.
+    fn in_full(&self) -> String {
+        let source = std::error::Error::source(self);
+        match source {
+            Some(source) => format!("{self}: {source}"),
+            None => self.to_string(),
+        }
+    }
 }
 
 /// The group of the kinds.
@@ -71,6 +90,7 @@ pub async fn run(context: Context, fleet: Arc<dyn Fleet>, stop: Stop) {
         context,
         fleet,
         written: BTreeMap::new(),
+        gathering: Gathering::default(),
     };
     let mut stirred = mover.fleet.stirred();
     let clock = mover.context.pace.clock.clone();
@@ -98,6 +118,7 @@ struct Mover {
     fleet: Arc<dyn Fleet>,
     /// The revisions of policies that were written last: what is known must be that far.
     written: BTreeMap<String, u64>,
+    gathering: Gathering,
 }
 
 // === impl Mover ===
@@ -107,6 +128,7 @@ impl Mover {
     async fn pass(&mut self) -> Option<SystemTime> {
         let policies = self.fleet.policies();
         self.written.retain(|name, _| policies.contains(name));
+        self.gathering.keep(&policies);
         let mut next: Option<SystemTime> = None;
         if let Err(error) = self.fleet.sweep().await.map_err(PolicyError::Sweep) {
             let error = &error as &dyn std::error::Error;
@@ -127,7 +149,7 @@ impl Mover {
     }
 
     async fn policy(&mut self, name: &str) -> Result<Option<SystemTime>, PolicyError> {
-        let Some(facts) = self.fleet.look(name) else {
+        let Some(mut facts) = self.fleet.look(name) else {
             return Ok(None);
         };
         let seen = revision(&facts.object);
@@ -141,16 +163,17 @@ impl Mover {
         }
         let now = self.context.pace.clock.now();
         let now = Timestamp::from_system(now);
+        if facts.is_released() {
+            self.gathering.over(name);
+        }
+        let (plan, again) = self.make_release(name, &mut facts, now).await;
         let Plan {
-            wanted,
+            wanted: _,
             decided,
             status,
             surplus,
             next,
-        } = plan(&facts, now);
-        if let Some(wanted) = wanted {
-            self.release(name, &facts, wanted).await?;
-        }
+        } = plan;
         if decided {
             let facts = facts.clone();
             self.fleet.decided(name, Inputs { facts, now });
@@ -161,7 +184,49 @@ impl Mover {
         if !surplus.is_empty() {
             self.collect(name, &surplus).await?;
         }
-        Ok(next.map(Timestamp::to_system))
+        let next = next.map(Timestamp::to_system);
+        Ok(next.into_iter().chain(again).min())
+    }
+
+    /// Makes the release that is wanted, if one is. What cannot be released stops nothing else: it
+    /// is a problem of the policy, and what is wanted instead is made. What is left to be done, and
+    /// when to try again.
+    async fn make_release(
+        &mut self,
+        name: &str,
+        facts: &mut PolicyFacts,
+        now: Timestamp,
+    ) -> (Plan, Option<SystemTime>) {
+        let overlaps = self.fleet.overlaps(name);
+        let mut planned = plan(facts, &overlaps, now);
+        let (mut tried, mut again) = (None, None);
+        while let Some(wanted) = planned.wanted.filter(|one| Some(*one) != tried) {
+            again = self.gather(name, facts, wanted);
+            if again.is_some() {
+                break;
+            }
+            let Err(error) = self.release(name, facts, wanted).await else {
+                self.gathering.over(name);
+                break;
+            };
+            facts.head.problems.push(error.in_full());
+            let error = &error as &dyn std::error::Error;
+            tracing::warn!(policy = name, error, "failed to release; trying again");
+            tried = Some(wanted);
+            again = Some(self.context.pace.clock.now() + AGAIN);
+            planned = plan(facts, &overlaps, now);
+        }
+        (planned, again)
+    }
+
+    /// Until when more may come that belongs to a release. To go back waits for nothing.
+    fn gather(&mut self, name: &str, facts: &PolicyFacts, wanted: Wanted) -> Option<SystemTime> {
+        if wanted.restores.is_some() {
+            return None;
+        }
+        let now = self.context.pace.clock.now();
+        let until = self.gathering.until(name, &facts.head.digest, now);
+        Some(until).filter(|until| *until > now)
     }
 
     /// Writes a release. It is decided about when it is seen.
@@ -172,7 +237,8 @@ impl Mover {
         wanted: Wanted,
     ) -> Result<(), PolicyError> {
         let draft = self.fleet.draft(policy, wanted.restores).await;
-        let mut spec = draft.map_err(PolicyError::Draft)?;
+        let number = wanted.number;
+        let mut spec = draft.map_err(|why| PolicyError::Draft { number, why })?;
         spec["number"] = wanted.number.into();
         let owner = json!({
             "apiVersion": format!("{GROUP}/{VERSION}"), "kind": "PropagationPolicy",
@@ -254,3 +320,6 @@ fn revision(object: &Value) -> u64 {
     let revision = object["metadata"]["resourceVersion"].as_str();
     revision.and_then(|text| text.parse().ok()).unwrap_or(0)
 }
+
+#[cfg(test)]
+mod tests;

@@ -16,6 +16,7 @@ use tokio::sync::watch;
 use crate::governing::{Contents, Decided, Governing, Reports};
 use crate::known::Known;
 use crate::lineage;
+use crate::policing::Overlaps;
 use crate::projector::{FromZones, Outlets, Projector};
 use crate::readiness::Readiness;
 use crate::session::Session;
@@ -43,6 +44,7 @@ pub(crate) struct Inner {
     pub(crate) governing: Arc<Mutex<Governing>>,
     pub(crate) reports: Mutex<Reports>,
     pub(crate) decided: Mutex<Decided>,
+    pub(crate) overlaps: Mutex<Overlaps>,
     /// Counts what concerns policies.
     pub(crate) stirred: watch::Sender<u64>,
     /// When this process began.
@@ -110,6 +112,7 @@ impl Fleet {
             governing,
             reports: Mutex::default(),
             decided: Mutex::default(),
+            overlaps: Mutex::default(),
             stirred,
             began: clock.now(),
             store,

@@ -1,13 +1,19 @@
 //! What may be written of policies, releases and approvals: what cannot work is refused when it is
 //! written, with what to change, and what looks like a mistake is said.
 
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Arc;
+
 use deltaplane_api::field::{self, Path};
 use deltaplane_apiserver::Error;
 use deltaplane_apiserver::error::About;
 use deltaplane_apiserver::seams::{Admission, BoxFuture, Operation, Resource, Review};
-use deltaplane_propagation::stages::{Object, Policy, PolicySpec, Problem, ROLLBACK, stuck};
-use deltaplane_sync::Crossing;
-use serde_json::{Map, Value};
+use deltaplane_propagation::Timestamp;
+use deltaplane_propagation::stages::{Object, Policy, PolicySpec, Problem, ROLLBACK, sets, stuck};
+use deltaplane_sync::{Crossing, SyncKind, ZoneName};
+use serde_json::{Map, Value, json};
 
 use crate::fleet::Fleet;
 use crate::governing::{AUTHOR, Governing};
@@ -21,6 +27,35 @@ const IMPLIED: [(&str, &str); 2] = [
     ("", "Namespace"),
     ("apiextensions.k8s.io", "CustomResourceDefinition"),
 ];
+
+/// Where a policy would be, so that nobody has to wait while it is checked.
+struct Surroundings {
+    /// The zones that it selects.
+    zones: Vec<(ZoneName, Arc<Map<String, Value>>)>,
+    crossing: BTreeSet<SyncKind>,
+}
+
+/// A zone, by its name.
+type Named<'a> = (&'a str, &'a Map<String, Value>);
+
+// === impl Surroundings ===
+
+impl Surroundings {
+    fn of(governing: &Governing, policy: &Policy) -> Self {
+        let zones = governing.zones.iter();
+        let selected = zones.filter(|(_, zone)| policy.selects(zone));
+        let selected = selected.map(|(name, zone)| (name.clone(), Arc::clone(zone)));
+        Self {
+            zones: selected.collect(),
+            crossing: governing.crossing.clone(),
+        }
+    }
+
+    fn zones(&self) -> Vec<Named<'_>> {
+        let zones = self.zones.iter();
+        zones.map(|(name, zone)| (name.as_str(), &**zone)).collect()
+    }
+}
 
 // === impl Policing ===
 
@@ -42,6 +77,7 @@ impl Policing {
             name: resource.name,
         };
         match (resource.plural, resource.subresource, review.operation) {
+            ("releases", "", Operation::Delete) if self.is_left_over(review) => Ok(()),
             ("releases", _, _) if !by_hub => {
                 let why = "releases are written by the hub; `deltaplane rollout rollback` asks for an older one";
                 Err(Error::forbidden(about, why))
@@ -86,27 +122,22 @@ impl Policing {
         if !implied.is_empty() {
             return Err(invalid(resource, &implied));
         }
-        let governing = self.0.inner().governing.lock();
-        let taken = taken(&governing, resource.name, &policy);
+        let (taken, known) = {
+            let governing = self.0.inner().governing.lock();
+            let taken = taken(&governing, resource.name, &policy);
+            (taken, Surroundings::of(&governing, &policy))
+        };
         if !taken.is_empty() {
             return Err(invalid(resource, &taken));
         }
-        let zones: Vec<(&str, &Map<String, Value>)> = governing
-            .zones
-            .iter()
-            .map(|(name, object)| (name.as_str(), &**object))
-            .collect();
-        let selected: Vec<_> = zones
-            .iter()
-            .filter(|(_, zone)| policy.selects(zone))
-            .copied()
-            .collect();
-        if let Some(problem) = stuck(&policy, &selected) {
-            return Err(invalid(resource, &[problem]));
+        let now = Timestamp::from_system(self.0.inner().clock.now());
+        let zones = known.zones();
+        let stuck = stuck(&policy, &zones, now);
+        if !stuck.is_empty() {
+            return Err(invalid(resource, &stuck));
         }
-        review
-            .warnings
-            .extend(doubts(&governing, &policy, &selected));
+        let doubts = doubts(&known.crossing, &policy, &zones);
+        review.warnings.extend(doubts);
         Ok(())
     }
 
@@ -123,6 +154,14 @@ impl Policing {
         }
     }
 
+    /// Whether a release is of a policy that is not there any more: the hub has no use for it.
+    fn is_left_over(&self, review: &Review<'_>) -> bool {
+        let uid = review.old.map(|old| &old["spec"]["policyUID"]);
+        let governing = self.0.inner().governing.lock();
+        let mut policies = governing.policies.values();
+        uid.is_some_and(|uid| !policies.any(|one| *uid == one.uid))
+    }
+
     /// Says who approved, and that it is about something.
     fn approval(&self, review: &mut Review<'_>) -> Result<(), Error> {
         let by = review.user.name.clone();
@@ -136,8 +175,14 @@ impl Policing {
             .map(|known| known.uid.clone());
         if let Some(spec) = spec.as_object_mut() {
             spec.insert("approvedBy".to_owned(), by.into());
-            spec.insert("policyUID".to_owned(), uid.into());
+            spec.insert("policyUID".to_owned(), uid.clone().into());
         }
+        // It goes when the policy does.
+        review.object["metadata"]["ownerReferences"] = json!([{
+            "apiVersion": format!("{GROUP}/v1alpha1"), "kind": "PropagationPolicy",
+            "name": policy, "uid": uid,
+        }]);
+        let spec = &review.object["spec"];
         let (release, stage) = (spec["release"].as_u64(), spec["stage"].as_str());
         let problem = |path: &str, message: String, hint: String| Problem {
             path: path.to_owned(),
@@ -186,6 +231,8 @@ impl Policing {
     /// Says on a governed object who changed it last, for those who must not approve it.
     fn sign(&self, review: &mut Review<'_>) {
         if !self.is_governed(review) {
+            // Whoever governs it later believes what is written there.
+            forget_author(review.object);
             return;
         }
         let version = |object: &Value| Crossing::of(object).ok().map(|one| one.version());
@@ -240,6 +287,14 @@ fn sign(review: &mut Review<'_>, same: bool) {
     }
 }
 
+/// Takes away who is said to have written an object.
+fn forget_author(object: &mut Value) {
+    let annotations = object["metadata"].get_mut("annotations");
+    if let Some(annotations) = annotations.and_then(Value::as_object_mut) {
+        annotations.remove(AUTHOR);
+    }
+}
+
 /// All that is wrong, as Kubernetes says it.
 fn invalid(resource: Resource<'_>, problems: &[Problem]) -> Error {
     let errors = problems.iter().map(|problem| {
@@ -272,49 +327,119 @@ fn implied(policy: &Policy) -> Vec<Problem> {
 
 /// Objects that another policy governs.
 fn taken(governing: &Governing, name: &str, policy: &Policy) -> Vec<Problem> {
-    let others = governing
-        .policies
-        .iter()
-        .filter(|(other, _)| *other != name);
-    let mut problems = Vec::new();
-    for (other, governor) in others {
-        let mut both = governor.head.iter().filter(|((kind, name), head)| {
+    let includes = |about: &Object<'_>| policy.target(about).is_some();
+    let kinds = policy.targets.iter();
+    let kinds = kinds.filter_map(|one| SyncKind::new(&one.group, &one.kind).ok());
+    let both = overlaps(governing, name, &kinds.collect(), includes);
+    let problem = |both: Overlap| Problem {
+        path: "spec.targets".to_owned(),
+        message: format!("{both} already"),
+        hint: Some(
+            "an object is governed by one policy: select less, or change that one".to_owned(),
+        ),
+    };
+    both.into_iter().map(problem).collect()
+}
+
+/// What a policy would govern, and another one does.
+struct Overlap {
+    /// The first of them.
+    object: String,
+    more: usize,
+    policy: String,
+}
+
+impl fmt::Display for Overlap {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { object, policy, .. } = self;
+        match self.more {
+            0 => write!(f, "{object} is governed by policy {policy}"),
+            more => write!(
+                f,
+                "{object} and {more} more are governed by policy {policy}"
+            ),
+        }
+    }
+}
+
+/// What other policies govern of what this one includes, one for each.
+fn overlaps(
+    governing: &Governing,
+    name: &str,
+    kinds: &BTreeSet<SyncKind>,
+    includes: impl Fn(&Object<'_>) -> bool,
+) -> Vec<Overlap> {
+    let mut overlaps = Vec::new();
+    let others = governing.policies.iter();
+    for (other, governor) in others.filter(|(other, _)| *other != name) {
+        // Most are of another kind, which is seen without reading them.
+        let both = governor.head.iter();
+        let both = both.filter(|((kind, _), _)| kinds.contains(kind));
+        let mut both = both.filter(|((kind, name), head)| {
             let object: Value = serde_json::from_slice(&head.body).unwrap_or_default();
-            let Some(fields) = object.as_object() else {
-                return false;
-            };
-            let about = Object {
-                group: kind.group(),
-                kind: kind.kind(),
-                namespace: name.namespace(),
-                name: name.name(),
-                object: fields,
-            };
-            policy.target(&about).is_some()
+            let fields = object.as_object();
+            fields.is_some_and(|fields| {
+                includes(&Object {
+                    group: kind.group(),
+                    kind: kind.kind(),
+                    namespace: name.namespace(),
+                    name: name.name(),
+                    object: fields,
+                })
+            })
         });
         if let Some(((kind, object), _)) = both.next() {
-            problems.push(Problem {
-                path: "spec.targets".to_owned(),
-                message: format!(
-                    "{} {object} is governed by policy {other} already",
-                    kind.kind()
-                ),
-                hint: Some(
-                    "an object is governed by one policy: select less, or change that one"
-                        .to_owned(),
-                ),
+            overlaps.push(Overlap {
+                object: format!("{} {object}", kind.kind()),
+                more: both.count(),
+                policy: other.clone(),
             });
         }
     }
-    problems
+    overlaps
 }
 
+/// What is said of policies that came to overlap, until something changes that it depends on.
+#[derive(Default)]
+pub(crate) struct Overlaps(BTreeMap<String, (u64, Vec<String>)>);
+
+impl Fleet {
+    /// What a policy is for and another one governs: labels changed after both were written, or
+    /// both were written at once. The older keeps it.
+    pub fn overlaps(&self, policy: &str) -> Vec<String> {
+        let governing = self.inner().governing.lock();
+        let Some(governor) = governing.policies.get(policy) else {
+            return Vec::new();
+        };
+        let mut stamp = DefaultHasher::new();
+        for (name, governor) in &governing.policies {
+            let generation = governor.object["metadata"]["generation"].as_u64();
+            (name, &governor.uid, generation, governor.changed).hash(&mut stamp);
+        }
+        let stamp = stamp.finish();
+        let mut known = self.inner().overlaps.lock();
+        known
+            .0
+            .retain(|name, _| governing.policies.contains_key(name));
+        if let Some((_, said)) = known.0.get(policy).filter(|(of, _)| *of == stamp) {
+            return said.clone();
+        }
+        let includes = |about: &Object<'_>| governor.includes(about);
+        let found = overlaps(&governing, policy, &governor.kinds(), includes);
+        let said = found.iter().map(|one| {
+            format!("spec.targets: {one}, which has it because it is older: select less, or change that one")
+        });
+        let said: Vec<String> = said.collect();
+        known.0.insert(policy.to_owned(), (stamp, said.clone()));
+        said
+    }
+}
+
+/// Zones are named in a warning as long as their names take so many bytes.
+const NAMED: usize = 300;
+
 /// What looks like a mistake, and may become right.
-fn doubts(
-    governing: &Governing,
-    policy: &Policy,
-    zones: &[(&str, &Map<String, Value>)],
-) -> Vec<String> {
+fn doubts(crossing: &BTreeSet<SyncKind>, policy: &Policy, zones: &[Named<'_>]) -> Vec<String> {
     let mut doubts = Vec::new();
     if zones.is_empty() {
         doubts.push("spec.zones selects no zone".to_owned());
@@ -327,11 +452,11 @@ fn doubts(
     if !out.is_empty() {
         doubts.push(format!(
             "no stage is for {}; a last stage without a selector takes what is left",
-            out.join(", ")
+            sets::brief(&out, NAMED)
         ));
     }
     for (index, stage) in policy.stages.iter().enumerate() {
-        let has = |(_, zone): &&(&str, &Map<String, Value>)| policy.stage_of(zone) == Some(index);
+        let has = |(_, zone): &&Named<'_>| policy.stage_of(zone) == Some(index);
         if !zones.is_empty() && zones.iter().find(has).is_none() {
             doubts.push(format!(
                 "no zone is in stage {}: nothing passes it",
@@ -355,7 +480,7 @@ fn doubts(
         }
     }
     for (index, target) in policy.targets.iter().enumerate() {
-        let synced = governing.crossing.iter();
+        let synced = crossing.iter();
         let mut synced =
             synced.filter(|kind| kind.group() == target.group && kind.kind() == target.kind);
         if synced.next().is_none() {
@@ -367,3 +492,6 @@ fn doubts(
     }
     doubts
 }
+
+#[cfg(test)]
+mod tests;

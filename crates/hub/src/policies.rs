@@ -23,6 +23,10 @@ impl policies::Fleet for Facts {
         self.0.look(policy)
     }
 
+    fn overlaps(&self, policy: &str) -> Vec<String> {
+        self.0.overlaps(policy)
+    }
+
     fn decided(&self, policy: &str, inputs: Inputs) {
         self.0.decided(policy, inputs);
     }

@@ -19,6 +19,7 @@ mod facts;
 mod inputs;
 mod members;
 mod moving;
+mod openings;
 mod problem;
 mod record;
 pub mod sets;
@@ -37,12 +38,13 @@ pub use facts::{
     asked_for,
 };
 pub use inputs::Inputs;
+pub use openings::stuck;
 pub use problem::Problem;
 pub use record::{Admitted, Advance, Class, Evidence, Mark, Phase, Progress, Record, Target};
 pub use share::Share;
-pub use simulate::{Beginning, Simulation, Wave, foresee, simulate, stuck};
+pub use simulate::{Beginning, Simulation, Wave, foresee, simulate};
 pub use situation::{Approved, Link, Release, Removes, Situation, State, Zone, ZoneReport};
 pub use spec::{NoEvidence, OnFailure, OnNewer, PolicySpec, TargetSpec};
 pub use standing::{Standing, ZoneTold, zones};
 pub use summary::{Propagated, problems, progress};
-pub use told::{Counted, StageTold, Waiting};
+pub use told::{Counted, StageTold, Waiting, cut};

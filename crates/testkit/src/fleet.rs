@@ -21,6 +21,8 @@ pub struct Fleet {
     pub(crate) spec: Json,
     pub(crate) policy: Policy,
     pub(crate) releases: Vec<Release>,
+    /// What releases hold, where that is said: objects, and the release that changed them last.
+    manifests: BTreeMap<u64, Manifest>,
     /// In which zones a release fails, whatever they are like.
     bad: BTreeMap<u64, BTreeSet<String>>,
     pub(crate) approvals: Vec<Approved>,
@@ -54,12 +56,19 @@ enum What {
     Connect,
 }
 
+type Manifest = BTreeMap<String, u64>;
+
 /// A release that is made.
 #[derive(Clone, Debug, Default)]
 pub struct Made {
     pub authors: Vec<String>,
     pub restores: Option<u64>,
+    /// How many objects it takes away, of how many, where it is not said which.
     pub removes: (u64, u64),
+    /// Objects that are there now, or as they were not before.
+    pub changed: BTreeSet<String>,
+    /// Objects that are not there any more.
+    pub removed: BTreeSet<String>,
     /// Where it fails.
     pub bad: BTreeSet<String>,
 }
@@ -94,6 +103,7 @@ impl Fleet {
             spec,
             policy,
             releases: Vec::new(),
+            manifests: BTreeMap::new(),
             bad: BTreeMap::new(),
             approvals: Vec::new(),
             resumed: None,
@@ -219,7 +229,14 @@ impl Fleet {
     /// Makes a release; gives its number.
     pub fn release(&mut self, made: Made) -> u64 {
         let number = self.releases.last().map_or(0, |last| last.number) + 1;
-        let removes = self.removes(made.removes);
+        let manifest = self.manifest(number, &made);
+        let removes = match manifest.is_empty() && self.manifests.is_empty() {
+            true => self.removes(made.removes),
+            false => self.removed(&manifest),
+        };
+        if !manifest.is_empty() || !self.manifests.is_empty() {
+            self.manifests.insert(number, manifest);
+        }
         let overrides = self.policy.overrides.iter();
         self.bad.insert(number, made.bad);
         self.releases.push(Release {
@@ -231,6 +248,43 @@ impl Fleet {
             data: json!({"number": number}),
         });
         number
+    }
+
+    /// What a release holds: what the last one did that brought nothing back, but for what changed.
+    fn manifest(&self, number: u64, made: &Made) -> Manifest {
+        let mut before = self.releases.iter().rev();
+        let before = before.find(|one| one.restores.is_none());
+        let like = made.restores.or(before.map(|one| one.number));
+        let like = like.and_then(|like| self.manifests.get(&like));
+        let mut manifest = like.cloned().unwrap_or_default();
+        manifest.extend(made.changed.iter().map(|name| (name.clone(), number)));
+        manifest.retain(|name, _| !made.removed.contains(name));
+        manifest
+    }
+
+    /// What is taken away from zones with older releases, by what they hold.
+    fn removed(&self, manifest: &Manifest) -> BTreeMap<u64, Removes> {
+        let older = self.manifests.iter().map(|(since, older)| {
+            let gone = older.keys().filter(|name| !manifest.contains_key(*name));
+            let (objects, of) = (gone.count() as u64, older.len() as u64);
+            (*since, Removes { objects, of })
+        });
+        older.collect()
+    }
+
+    /// Which zones have which objects, each as of the release that changed it last.
+    pub fn objects(&self) -> BTreeMap<String, Vec<&str>> {
+        let mut objects: BTreeMap<String, Vec<&str>> = BTreeMap::new();
+        for (zone, node) in &self.nodes {
+            let has = node.has.and_then(|(at, _)| self.manifests.get(&at.release));
+            for (name, of) in has.into_iter().flatten() {
+                objects
+                    .entry(format!("{name} of {of}"))
+                    .or_default()
+                    .push(zone);
+            }
+        }
+        objects
     }
 
     /// What a release takes away from zones with older ones, of which each took away something of

@@ -9,6 +9,7 @@
 //! | `zones SET [LABEL=VALUE…] [@ack=1s] [@ready=4s]` | zones join |
 //! | `leave SET`, `relabel SET LABEL=VALUE…` | zones leave, or have other labels |
 //! | `release [by=NAME,…] [removes=30/100] [restores=1] [bad=SET]` | a release is made |
+//! | `release [with=SET] [without=SET] …` | the same, of what it changes or adds, and takes away |
 //! | `approve STAGE\|deletions RELEASE NAME` | somebody agrees |
 //! | `fail SET`, `stick SET`, `refuse SET`, `unproven SET`, `recover SET` | zones change their nature |
 //! | `offline SET`, `online SET`, `hold SET`, `free SET` | |
@@ -18,6 +19,7 @@
 //! | `advance 10m` | everything takes its course for so long |
 //! | `crash [decision\|delivery] [after=5s]` | the hub is killed and back; zones find it after a while |
 //! | `status`, `where`, `size` | how stages stand, what zones have, how large the record is |
+//! | `objects` | which zones have which objects |
 //!
 //! Nothing is decided but by `step`, `run` and `advance`. What is decided is said as it comes, behind
 //! how long it is since everything began.
@@ -115,6 +117,7 @@ impl Stage {
         match (verb, words.as_slice()) {
             ("status", []) => self.status(),
             ("where", []) => self.held(),
+            ("objects", []) => self.objects(),
             ("size", []) => {
                 let size = self.fleet.size();
                 let _ = writeln!(self.out, "{size} bytes");
@@ -216,6 +219,17 @@ impl Stage {
         }
     }
 
+    /// Objects that the same zones have together.
+    fn objects(&mut self) {
+        let mut alike: BTreeMap<String, Vec<String>> = BTreeMap::new();
+        for (object, zones) in self.fleet.objects() {
+            alike.entry(sets::write(zones)).or_default().push(object);
+        }
+        for (zones, objects) in alike {
+            let _ = writeln!(self.out, "{zones}: {}", objects.join(", "));
+        }
+    }
+
     fn held(&mut self) {
         for (target, zones) in self.fleet.held() {
             let target = target.map_or("nothing".to_owned(), |target| target.to_string());
@@ -235,7 +249,7 @@ fn tell(out: &mut String, now: Timestamp, before: &Record, outcome: &Outcome) {
             .filter(|was| was.target == one.target);
         let what = match (was.map(|was| was.phase), one.phase) {
             (None, Phase::Started) => "began with",
-            (Some(Phase::Admitted), Phase::Arrived) => "arrived at",
+            (Some(Phase::Admitted | Phase::Failed), Phase::Arrived) => "arrived at",
             (Some(Phase::Arrived), Phase::Admitted) => "fell back at",
             _ => continue,
         };
@@ -307,6 +321,8 @@ fn made(options: &[&str]) -> Played<Made> {
             ("by", by) => made.authors = by.split(',').map(str::to_owned).collect(),
             ("restores", release) => made.restores = Some(number(release)?),
             ("bad", zones) => made.bad = names(zones)?,
+            ("with", objects) => made.changed = names(objects)?,
+            ("without", objects) => made.removed = names(objects)?,
             ("removes", removes) => {
                 let (removes, of) = removes.split_once('/').ok_or("of how many?")?;
                 made.removes = (number(removes)?, number(of)?);

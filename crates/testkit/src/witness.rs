@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 
 use deltaplane_expr::{Duration, Timestamp};
 use deltaplane_propagation::stages::{
-    Admitted, Approval, Link, NoEvidence, OnNewer, Outcome, Phase, Record, Release, Removes, Stage,
-    Target,
+    Admitted, Approval, Effect, Link, Mark, NoEvidence, OnNewer, Outcome, Phase, Record, Release,
+    Removes, Stage, Target,
 };
 use deltaplane_propagation::{Hold, InFlight};
 
@@ -19,13 +19,7 @@ use crate::node::{Health, Node};
 #[derive(Clone, Debug, Default)]
 pub struct Witness {
     /// Those that were let in and have not been ready since, with what they were let into.
-    flights: BTreeMap<String, Flight>,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Flight {
-    target: Target,
-    since: Timestamp,
+    flights: BTreeMap<String, Admitted>,
 }
 
 /// A stage at one moment.
@@ -60,6 +54,39 @@ fn must(holds: bool, what: impl FnOnce() -> String) -> Judged {
     }
 }
 
+/// Nothing is brought back that failed anywhere, or that no stage has completed.
+fn goes_back(fleet: &Fleet, outcome: &Outcome) -> Judged {
+    let Some(Effect::Rollback { failed, to }) = outcome.effect else {
+        return Ok(());
+    };
+    let content = |release: u64| {
+        let all = fleet.releases.iter().rev();
+        let all = all.skip_while(|one| one.number > release);
+        all.fold(release, |content, one| match one.restores {
+            Some(older) if one.number == content => older,
+            Some(_) | None => content,
+        })
+    };
+    let mut stages = outcome.record.stages.values();
+    let completed = stages
+        .clone()
+        .any(|one| one.completed.is_some_and(|mark| mark.release == to));
+    must(completed, || {
+        format!("{to} is brought back, and was nowhere")
+    })?;
+    let bad = stages.any(|one| {
+        let number = |mark: Option<Mark>| mark.map(|mark| mark.release);
+        let is_bad = number(one.failed) > number(one.completed);
+        is_bad
+            && one
+                .failed
+                .is_some_and(|mark| content(mark.release) == content(to))
+    });
+    must(!bad && to < failed, || {
+        format!("{to} is brought back in place of {failed}, and failed itself")
+    })
+}
+
 // === impl Witness ===
 
 impl Witness {
@@ -87,6 +114,7 @@ impl Witness {
             };
             scene.judge(self)?;
         }
+        goes_back(fleet, outcome)?;
         for name in after.zones.keys() {
             must(fleet.nodes.contains_key(name), || {
                 format!("{name} has left, and is not forgotten")
@@ -174,18 +202,31 @@ impl<'a> Scene<'a> {
         }
     }
 
-    /// Whether a zone failed at something that it was let into then, as far as the hub knows.
-    fn has_failed(&self, node: &Node, target: Target, since: Timestamp) -> bool {
+    /// Whether a zone failed at what it was let into, as far as the hub knows.
+    fn has_failed(&self, node: &Node, one: &Admitted) -> bool {
         let Link::Connected { since: connected } = node.link else {
             return false;
         };
-        match node.said.filter(|(at, _)| *at == target) {
+        match node.said.filter(|(at, _)| *at == one.target) {
             Some((_, Health::Failed)) => true,
+            // Who failed has failed until it is ready.
+            Some((_, Health::Waiting)) | None if one.phase == Phase::Failed => true,
+            Some((_, Health::NoEvidence)) if one.phase == Phase::Failed => {
+                self.stage.no_evidence == NoEvidence::Hold
+            }
             Some((_, Health::Ready(_) | Health::NoEvidence | Health::Refused)) => false,
             Some((_, Health::Waiting)) | None => {
-                self.is_past(connected.max(since), self.stage.deadline)
+                let late = self.is_past(connected.max(one.at), self.stage.deadline);
+                late || self.has_expired(one)
             }
         }
+    }
+
+    /// Whether a zone is on its way for twice as long as it may be without a break.
+    fn has_expired(&self, one: &Admitted) -> bool {
+        let first = one.at.plus(self.stage.deadline);
+        let past = first.is_some_and(|first| self.is_past(first, self.stage.deadline));
+        one.phase == Phase::Admitted && past
     }
 
     /// Whether a zone keeps something of its own in place of something.
@@ -195,7 +236,7 @@ impl<'a> Scene<'a> {
 
     /// Whether a zone has no place in flight, whatever it was let into.
     fn is_aside(&self, node: &Node, one: &Admitted) -> bool {
-        self.has_failed(node, one.target, one.at) || self.refuses(node, one.target)
+        self.has_failed(node, one) || self.refuses(node, one.target)
     }
 
     fn takes(&self) -> Judged {
@@ -301,7 +342,7 @@ impl<'a> Scene<'a> {
                 }
                 (Link::Connected { .. }, Some(one)) if self.refuses(node, one.target) => {}
                 (Link::Connected { .. }, Some(one)) => {
-                    let fails = self.has_failed(node, one.target, one.at);
+                    let fails = self.has_failed(node, one);
                     must(fails, || {
                         format!("{name} completes {number} without {zone}")
                     })?;
@@ -327,7 +368,7 @@ impl<'a> Scene<'a> {
         let since = match (node.said, one.phase) {
             (Some((_, Health::Ready(since))), _) => since,
             // Nobody has looked before now.
-            (_, Phase::Admitted) => self.fleet.now,
+            (_, Phase::Admitted | Phase::Failed) => self.fleet.now,
             (_, Phase::Arrived | Phase::Started | Phase::Deferred) => one.at,
         };
         must(self.is_past(since, self.stage.soak), || {
@@ -351,9 +392,7 @@ impl<'a> Scene<'a> {
         let failed = self.zones.iter().filter(|(zone, node)| {
             let target = self.target(mark.release, node);
             let one = self.before.zones.get(*zone);
-            one.is_some_and(|one| {
-                Some(one.target) == target && self.has_failed(node, one.target, one.at)
-            })
+            one.is_some_and(|one| Some(one.target) == target && self.has_failed(node, one))
         });
         let (failed, may) = (failed.count(), self.stage.max_failures.of(self.zones.len()));
         must(failed > may, || {
@@ -380,7 +419,7 @@ impl<'a> Scene<'a> {
                 "it is younger".to_owned()
             });
         }
-        if after.phase == Phase::Arrived && was == Some(Phase::Admitted) {
+        if after.phase == Phase::Arrived && matches!(was, Some(Phase::Admitted | Phase::Failed)) {
             let ready = self.is_ready(node, after.target);
             return must(ready, || {
                 format!("it has arrived at {} and is not ready", after.target)
@@ -399,8 +438,20 @@ impl<'a> Scene<'a> {
                 let ready = self.is_ready(node, after.target);
                 must(!ready, || "it is ready and begins again".to_owned())
             }
+            (Phase::Failed, Some(Phase::Admitted | Phase::Arrived)) => {
+                let failed = before.is_some_and(|one| self.has_failed(node, one));
+                must(failed, || "it has not failed".to_owned())
+            }
+            (Phase::Started, Some(Phase::Admitted)) => {
+                let refuses = self.refuses(node, after.target);
+                must(refuses, || "it is set aside and does not refuse".to_owned())
+            }
+            (Phase::Admitted, Some(Phase::Failed)) => {
+                Err("it failed, and is in flight again".to_owned())
+            }
             (Phase::Deferred, Some(Phase::Admitted)) => {
-                let late = matches!(link, Link::Lost { since } if self.is_past(since, self.stage.deadline));
+                let late = matches!(link, Link::Lost { since }
+                    if self.is_past(since, self.stage.deadline) || before.is_some_and(|one| self.has_expired(one)));
                 must(late, || "it loses its place too soon".to_owned())
             }
             (Phase::Admitted, _) => {
@@ -427,7 +478,7 @@ impl<'a> Scene<'a> {
                     format!("{name} begins with {} and not {completed:?}", after.target)
                 })
             }
-            (Phase::Started | Phase::Arrived | Phase::Deferred, _) => {
+            (Phase::Started | Phase::Arrived | Phase::Deferred | Phase::Failed, _) => {
                 Err(format!("it goes from {before:?} to {after:?}"))
             }
         }
@@ -457,9 +508,9 @@ impl<'a> Scene<'a> {
                 (*name, *node, one, there)
             })
         };
-        let has_failed = |node: &Node, one: &Admitted| self.has_failed(node, one.target, one.at);
-        let failed = zones()
-            .filter(|(_, node, one, there)| *there && one.is_some_and(|one| has_failed(node, one)));
+        let failed = zones().filter(|(_, node, one, there)| {
+            *there && one.is_some_and(|one| self.has_failed(node, one))
+        });
         let may = self.stage.max_failures.of(self.zones.len());
         let many = failed.count() > may && self.fleet.resumed < Some(taken);
         let Some(bound) = self.most().filter(|_| !many && !self.is_given_up()) else {
@@ -470,7 +521,9 @@ impl<'a> Scene<'a> {
                 return false;
             };
             let away = match node.link {
-                Link::Lost { since } => self.is_past(since, self.stage.deadline),
+                Link::Lost { since } => {
+                    self.is_past(since, self.stage.deadline) || self.has_expired(one)
+                }
                 Link::Connected { .. } => false,
             };
             match one.phase {
@@ -481,7 +534,7 @@ impl<'a> Scene<'a> {
                     let done = self.completed(self.after) >= Some(taken) && heard;
                     *there && node.is_connected() && !done && !self.is_ready(node, one.target)
                 }
-                Phase::Started | Phase::Deferred => false,
+                Phase::Started | Phase::Deferred | Phase::Failed => false,
             }
         });
         let in_flight = in_flight.count();
@@ -500,16 +553,17 @@ impl<'a> Scene<'a> {
         }
     }
 
-    /// Those of the stage that are in flight, but for what failed or refuses and is set aside, and
-    /// for what has a later release than the stage.
+    /// Those of the stage that are in flight, but for what has a later release than the stage. Who
+    /// failed or refuses is not any more once that is written down, and not before.
     fn in_flight(&self, witness: &Witness) -> InFlight {
         let mut in_flight = InFlight::default();
         let taken = self.taken(self.after);
-        for (name, node) in &self.zones {
+        for (name, _) in &self.zones {
+            let after = self.after.zones.get(*name);
+            let is_left = after.is_some_and(|one| one.phase == Phase::Admitted);
             if let Some(flight) = witness.flights.get(*name)
                 && Some(flight.target.release) <= taken
-                && !self.has_failed(node, flight.target, flight.since)
-                && !self.refuses(node, flight.target)
+                && is_left
             {
                 let _ = in_flight.admit(name, usize::MAX);
             }
@@ -531,11 +585,7 @@ impl<'a> Scene<'a> {
             witness.flights.remove(name);
             return Ok(());
         }
-        let flight = Flight {
-            target: after.target,
-            since: after.at,
-        };
-        witness.flights.insert(name.to_owned(), flight);
+        witness.flights.insert(name.to_owned(), *after);
         let relapses = before
             .is_some_and(|before| before.target == after.target && before.phase == Phase::Arrived);
         let most = if relapses { usize::MAX } else { flights.most };

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use deltaplane_propagation::Timestamp;
 use deltaplane_propagation::stages::{
-    Effect, Outcome, Policy, PolicyFacts, Problem, Record, decide,
+    Effect, Outcome, Policy, PolicyFacts, Problem, Record, decide, problems,
 };
 use serde_json::Value;
 
@@ -33,7 +33,8 @@ pub(super) struct Wanted {
 /// So many releases are kept, beside those in use.
 const KEPT: usize = 10;
 
-pub(super) fn plan(facts: &PolicyFacts, now: Timestamp) -> Plan {
+/// `overlaps` is what other policies govern of what this one is for.
+pub(super) fn plan(facts: &PolicyFacts, overlaps: &[String], now: Timestamp) -> Plan {
     let policy = match facts.policy() {
         Ok(policy) => policy,
         Err(problems) => return invalid(facts, &problems, now),
@@ -41,7 +42,9 @@ pub(super) fn plan(facts: &PolicyFacts, now: Timestamp) -> Plan {
     let zones = facts.zones();
     let outcome = decide(&policy, facts.situation(&zones, now));
     let wanted = wanted(facts, &policy, &outcome);
-    let told = status::told(facts, &policy, &outcome, now);
+    let mut problems = problems(facts, &policy, &outcome);
+    problems.extend_from_slice(overlaps);
+    let told = status::told(facts, &outcome, &problems, now);
     Plan {
         wanted,
         decided: outcome.record != facts.record,
@@ -102,4 +105,4 @@ fn surplus(facts: &PolicyFacts, record: &Record) -> Vec<u64> {
 }
 
 #[cfg(test)]
-mod tests;
+pub(in crate::policies) mod tests;

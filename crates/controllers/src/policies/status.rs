@@ -2,31 +2,35 @@
 
 use deltaplane_api::time::Time;
 use deltaplane_propagation::Timestamp;
-use deltaplane_propagation::stages::{
-    Outcome, Policy, PolicyFacts, Problem, Propagated, StageTold, problems, progress,
-};
+use deltaplane_propagation::stages::{Outcome, PolicyFacts, Problem, Propagated, cut, progress};
 use serde_json::{Map, Value};
 
 use crate::condition::{self, Condition};
 
 const PROPAGATED: &str = "Propagated";
 const VALID: &str = "Valid";
-/// So many problems are said.
+/// So many problems are said, each in so many bytes.
 const SAID: usize = 10;
+const PROBLEM: usize = 500;
+/// A condition says no more.
+const MESSAGE: usize = 1000;
+/// So much of what stages wait for is stored, of all stages together, and one of each in any case.
+const WAITING: usize = 48;
 
 /// How all of a policy stands once what was decided took effect.
 pub(super) fn told(
     facts: &PolicyFacts,
-    policy: &Policy,
     outcome: &Outcome,
+    problems: &[String],
     now: Timestamp,
 ) -> Value {
     let newest = facts.releases.last().map(|release| release.number);
     let mut conditions = conditions(facts);
-    let problems = problems(facts, policy, outcome);
+    let problems: Vec<String> = problems.iter().map(|one| cut(one, PROBLEM)).collect();
     set(&mut conditions, valid(&problems), now);
     set(&mut conditions, propagated(facts, outcome), now);
-    let stages = outcome.stages.iter().map(StageTold::write);
+    let each = (WAITING / outcome.stages.len().max(1)).max(1);
+    let stages = outcome.stages.iter().map(|one| one.write_brief(each));
     let (current, total) = progress(&outcome.stages, newest);
     let mut status = Map::new();
     let mut put = |field: &str, value: Value| drop(status.insert(field.to_owned(), value));
@@ -53,7 +57,8 @@ pub(super) fn invalid(facts: &PolicyFacts, problems: &[Problem], now: Timestamp)
         .cloned()
         .unwrap_or_default();
     let mut conditions = conditions(facts);
-    let said: Vec<String> = problems.iter().map(ToString::to_string).collect();
+    let said = problems.iter().map(|one| cut(&one.to_string(), PROBLEM));
+    let said: Vec<String> = said.collect();
     set(&mut conditions, valid(&said), now);
     let message = "the policy is not valid; nothing moves".to_owned();
     let propagated = condition::Wanted {
@@ -67,6 +72,8 @@ pub(super) fn invalid(facts: &PolicyFacts, problems: &[Problem], now: Timestamp)
     status.insert("conditions".to_owned(), conditions);
     let generation = facts.object["metadata"]["generation"].clone();
     status.insert("observedGeneration".to_owned(), generation);
+    let said = said.into_iter().take(SAID).collect();
+    status.insert("problems".to_owned(), said);
     Value::Object(status)
 }
 
@@ -88,8 +95,14 @@ fn generations(mut conditions: Vec<Condition>, object: &Value) -> Value {
     serde_json::to_value(conditions).unwrap_or_default()
 }
 
+/// All of them are said beside it.
 fn valid(problems: &[String]) -> condition::Wanted {
-    let said = problems.iter().take(SAID).cloned().collect::<Vec<_>>();
+    let first = problems.first().map(|first| cut(first, MESSAGE));
+    let message = match (first, problems.len()) {
+        (None, _) => String::new(),
+        (Some(first), 1) => first,
+        (Some(first), all) => format!("{first}; and {} more", all - 1),
+    };
     condition::Wanted {
         r#type: VALID,
         holds: problems.is_empty(),
@@ -98,7 +111,7 @@ fn valid(problems: &[String]) -> condition::Wanted {
         } else {
             "Problems"
         },
-        message: said.join("; "),
+        message,
     }
 }
 
@@ -112,6 +125,6 @@ fn propagated(facts: &PolicyFacts, outcome: &Outcome) -> condition::Wanted {
         r#type: PROPAGATED,
         holds,
         reason,
-        message,
+        message: cut(&message, MESSAGE),
     }
 }

@@ -1,7 +1,7 @@
 //! What becomes of a situation: the one function that decides about the fleet.
 
 use std::cell::OnceCell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use deltaplane_expr::Timestamp;
 
@@ -76,6 +76,8 @@ struct Deciding<'a> {
     zones: Vec<Known<'a>>,
     /// All but the zones.
     record: Record,
+    /// A release that waits for nothing but that a stage is done with another.
+    queued: Option<u64>,
     effect: Option<Effect>,
     next: Option<Timestamp>,
 }
@@ -115,6 +117,7 @@ impl<'a> Deciding<'a> {
                 stages: stages.map(|(name, one)| (name.clone(), *one)).collect(),
                 evidence: evidence.clone(),
             },
+            queued: None,
             effect: None,
             next: None,
         }
@@ -186,6 +189,7 @@ impl<'a> Deciding<'a> {
         self.apply(&moving, &decision);
         let counts = moving.counted(&decision);
         waiting.extend(moving.waits(&decision));
+        waiting.extend(self.no_way_back(&moving));
         waiting.extend(self.complete(&moving));
         self.told(stage, counts, waiting)
     }
@@ -212,6 +216,7 @@ impl<'a> Deciding<'a> {
         let done = is_taken(progress.completed) || failed;
         if let (Some(behind), OnNewer::Queue, false) = (taken, self.policy.on_newer, done) {
             let release = release.number;
+            self.queued = self.queued.max(Some(release));
             return Some(Waiting::Queued { release, behind });
         }
         if let Some(waiting) = self
@@ -366,18 +371,71 @@ impl<'a> Deciding<'a> {
 
     /// What is brought back. Who brought something back that fails, too, is asked what to do.
     fn rollback(&self, stage: &Stage, release: &Release) -> Option<Effect> {
-        let newest = self.situation.releases.last()?;
-        let is_newest = newest.number == release.number && release.restores.is_none();
-        let completed = self.record.stages.get(&stage.name)?.completed?;
-        let wanted = is_newest && self.policy.on_failure == OnFailure::Rollback;
-        wanted.then_some(Effect::Rollback {
+        let wanted = self.policy.on_failure == OnFailure::Rollback && release.restores.is_none();
+        let newer = self.situation.releases.iter().rev();
+        let mut newer = newer.take_while(|one| one.number > release.number);
+        if !wanted || newer.any(|one| one.restores.is_some()) || self.helps(release).is_some() {
+            return None;
+        }
+        Some(Effect::Rollback {
             failed: release.number,
-            to: completed.release,
+            to: self.proven_until(stage)?,
         })
     }
 
-    /// Who is away for too long loses its place; who was ready and is not is on its way again,
-    /// and has as long as before, until the stage has completed.
+    /// Why nothing is brought back though somebody asked for it.
+    fn no_way_back(&self, moving: &Moving<'_, 'a>) -> Option<Waiting> {
+        let Moving { release, .. } = moving;
+        let wanted = self.policy.on_failure == OnFailure::Rollback && release.restores.is_none();
+        let failed = !moving.done && moving.has_failed();
+        let newer = self.helps(release).filter(|_| wanted && failed)?;
+        let release = release.number;
+        Some(Waiting::Newer { release, newer })
+    }
+
+    /// A newer release that comes in place of one that failed without anybody's doing: some stage
+    /// has taken it and does well, or takes it next.
+    fn helps(&self, release: &Release) -> Option<u64> {
+        let stages = self.record.stages.values();
+        let taken = stages.filter_map(|one| {
+            let taken = one.taken?.release;
+            let failed = one.failed.is_some_and(|failed| failed.release == taken);
+            Some(taken).filter(|_| !failed)
+        });
+        taken
+            .chain(self.queued)
+            .filter(|one| *one > release.number)
+            .max()
+    }
+
+    /// The newest release that a stage has completed, and whose content failed in none: what passed
+    /// the stage may have failed in a later one, and then it is what that one completed.
+    fn proven_until(&self, stage: &Stage) -> Option<u64> {
+        let failed = self.record.stages.values().filter_map(|one| {
+            let failed = one.failed?.release;
+            let completed = one.completed.is_some_and(|mark| mark.release >= failed);
+            (!completed).then(|| self.content_of(failed))
+        });
+        let failed: BTreeSet<u64> = failed.collect();
+        let stages = self.policy.stages.iter();
+        let stages = stages.skip_while(|one| one.name != stage.name);
+        let completed = stages.filter_map(|one| Some(self.progress(one).completed?.release));
+        let kept = completed.filter(|one| self.release(*one).is_some());
+        kept.filter(|one| !failed.contains(&self.content_of(*one)))
+            .max()
+    }
+
+    /// The release that first had the content of a release.
+    fn content_of(&self, release: u64) -> u64 {
+        let restores = self.release(release).and_then(|one| one.restores);
+        match restores.filter(|older| *older < release) {
+            Some(older) => self.content_of(older),
+            None => release,
+        }
+    }
+
+    /// Who is away for too long loses its place, and so does who failed or refuses; who was ready and is not is
+    /// on its way again, and has as long as before, until the stage has completed.
     fn fall_back(&mut self, moving: &Moving<'_, 'a>) {
         if moving.paused {
             return;
@@ -387,7 +445,10 @@ impl<'a> Deciding<'a> {
         for member in &moving.members {
             let phase = match member.fares {
                 Fares::Away if member.is_on_its_way() => Phase::Deferred,
+                Fares::Offline { .. } if member.expired => Phase::Deferred,
                 Fares::Relapsed { .. } if member.is_there() && !moving.done => Phase::Admitted,
+                Fares::Failed { .. } if member.gives_up(moving.done) => Phase::Failed,
+                Fares::Refused { .. } if member.is_on_its_way() => Phase::Started,
                 Fares::Behind
                 | Fares::UnderWay { .. }
                 | Fares::Relapsed { .. }
@@ -407,7 +468,7 @@ impl<'a> Deciding<'a> {
             }
         }
         if !deferred.is_empty() {
-            let because = "away for longer than the progress deadline".to_owned();
+            let because = "away beyond the progress deadline".to_owned();
             self.note(moving, Advance::Deferred(deferred), because);
         }
     }
@@ -416,7 +477,9 @@ impl<'a> Deciding<'a> {
     fn apply(&mut self, moving: &Moving<'_, 'a>, decision: &Decision<At>) {
         let at = whole(self.situation.now);
         let arrivals = decision.arrivals.iter();
-        for member in arrivals.filter_map(|zone| moving.member(zone)) {
+        let arrivals = arrivals.filter_map(|zone| moving.member(zone));
+        let members = moving.members.iter();
+        for member in arrivals.chain(members.filter(|one| one.has_recovered())) {
             if let Some(one) = &mut self.zones[member.place].admitted {
                 let phase = Phase::Arrived;
                 *one = Admitted { at, phase, ..*one };
@@ -428,7 +491,9 @@ impl<'a> Deciding<'a> {
             let member = &moving.members[change.index];
             let target = match phase {
                 Phase::Started => self.target(change.to.release, member),
-                Phase::Admitted | Phase::Arrived | Phase::Deferred => Some(member.target),
+                Phase::Admitted | Phase::Arrived | Phase::Deferred | Phase::Failed => {
+                    Some(member.target)
+                }
             };
             let admitted = target.map(|target| Admitted { target, at, phase });
             self.zones[member.place].admitted = admitted;

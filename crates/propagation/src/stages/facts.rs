@@ -1,6 +1,7 @@
 //! What is known of a policy and its zones at one moment, handed from whoever knows it to whoever
 //! has it decided.
 
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -87,9 +88,13 @@ pub const RESUME: &str = "fleet.deltaplane.io/resume";
 /// The older release that the object of a policy asks for, instead of the newest.
 pub fn asked_for(policy: &Json, newest: u64) -> Option<u64> {
     let asked = policy["metadata"]["annotations"][ROLLBACK].as_str()?;
-    let (to, instead) = asked.split_once(" instead of ")?;
-    let (to, instead): (u64, u64) = (to.trim().parse().ok()?, instead.trim().parse().ok()?);
+    let (to, instead) = read_asked(asked)?;
     (instead == newest).then_some(to)
+}
+
+fn read_asked(asked: &str) -> Option<(u64, u64)> {
+    let (to, instead) = asked.split_once(" instead of ")?;
+    Some((to.trim().parse().ok()?, instead.trim().parse().ok()?))
 }
 
 // === impl PolicyFacts ===
@@ -128,6 +133,29 @@ impl PolicyFacts {
     /// An older release that somebody asked for, instead of the newest.
     pub fn asked_for(&self) -> Option<u64> {
         asked_for(&self.object, self.newest())
+    }
+
+    /// Why an older release that somebody asked for is not brought back, if it was not.
+    pub fn not_brought_back(&self) -> Option<String> {
+        let asked = self.annotation(ROLLBACK)?;
+        let Some((to, instead)) = read_asked(asked) else {
+            return Some(format!(
+                "{asked:?} names no releases: write such as \"1 instead of {}\"",
+                self.newest()
+            ));
+        };
+        let newest = self.newest();
+        let mut later = self.releases.iter().filter(|one| one.number > instead);
+        match instead.cmp(&newest) {
+            Ordering::Equal if self.contents.contains_key(&to) => None,
+            Ordering::Equal => Some(format!("release {to} is not kept")),
+            Ordering::Greater => Some(format!("there is no release {instead}: {newest} is the newest")),
+            // It was done; or it is so long ago that nobody knows.
+            Ordering::Less if later.clone().any(|one| one.restores == Some(to)) => None,
+            Ordering::Less => later.any(|one| one.number == instead + 1).then(|| {
+                format!("release {to} was asked for instead of {instead}, and {newest} is the newest by now: ask again")
+            }),
+        }
     }
 
     /// Up to which release failures are forgiven.

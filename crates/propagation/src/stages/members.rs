@@ -6,6 +6,7 @@ use super::compiled::Stage;
 use super::record::{Admitted, Phase, Target};
 use super::situation::{Labels, Link, Release, State, Zone};
 use super::spec::NoEvidence;
+use crate::board::earlier;
 use crate::rollout::{Admission, Item, Report};
 use crate::subject::Hold;
 
@@ -29,6 +30,8 @@ pub(super) struct Member<'a> {
     pub(super) fares: Fares<'a>,
     /// When time alone may change that.
     pub(super) alarm: Option<Timestamp>,
+    /// Whether it is away, and had as long as anybody has to become ready.
+    pub(super) expired: bool,
     /// Whether its stage has completed the release.
     pub(super) done: bool,
 }
@@ -79,6 +82,7 @@ pub(super) enum Fares<'a> {
 
 /// Why a zone failed that said nothing.
 const LATE: &str = "not ready within the progress deadline";
+const FAILED: &str = "it failed, and was not ready since";
 const UNHEARD: &str = "nothing was heard of it yet";
 
 // === impl Member ===
@@ -97,9 +101,15 @@ impl<'a> Member<'a> {
             admitted: known.admitted,
             fares: Fares::Behind,
             alarm: None,
+            expired: false,
             done,
         };
         (member.fares, member.alarm) = member.judge(stage, now);
+        let last = member.last_moment(stage).filter(|_| !member.is_connected());
+        match last {
+            Some(last) if last <= now => member.expired = true,
+            last => member.alarm = earlier(member.alarm, last),
+        }
         member
     }
 
@@ -134,9 +144,14 @@ impl<'a> Member<'a> {
                 return match stage.no_evidence {
                     // It counts as ready from when that is seen.
                     NoEvidence::Proceed => {
-                        let seen = one.phase != Phase::Admitted;
-                        let since = if seen { one.at } else { now };
+                        let since = match one.phase {
+                            Phase::Admitted | Phase::Failed => now,
+                            Phase::Started | Phase::Arrived | Phase::Deferred => one.at,
+                        };
                         (Fares::Ready { since }, None)
+                    }
+                    NoEvidence::Hold if one.phase == Phase::Failed => {
+                        (Fares::Failed { reason }, None)
                     }
                     NoEvidence::Hold => (Fares::NoEvidence { reason }, None),
                 };
@@ -148,16 +163,30 @@ impl<'a> Member<'a> {
             Some(State::Delivering { reason } | State::Waiting { reason }) => (reason, true),
             None => (UNHEARD, false),
         };
+        if one.phase == Phase::Failed {
+            let reason = if spoken { reason } else { FAILED };
+            return (Fares::Failed { reason }, None);
+        }
         if one.phase == Phase::Arrived && (spoken || one.target != self.target) {
             return (Fares::Relapsed { reason }, None);
         }
-        match since.max(one.at).plus(stage.deadline) {
+        // Who came back has as long as before, and no longer than twice that in all: otherwise who
+        // comes and goes would keep its place for ever.
+        let end = since.max(one.at).plus(stage.deadline);
+        let end = self.last_moment(stage).into_iter().chain(end).min();
+        match end {
             Some(end) if end <= now => {
                 let reason = if spoken { reason } else { LATE };
                 (Fares::Failed { reason }, None)
             }
             end => (Fares::UnderWay { reason }, end),
         }
+    }
+
+    /// When whoever is on its way has failed, or has lost its place if it is away.
+    fn last_moment(&self, stage: &Stage) -> Option<Timestamp> {
+        let one = self.admitted.filter(|_| self.is_on_its_way())?;
+        one.at.plus(stage.deadline)?.plus(stage.deadline)
     }
 
     /// As [`crate::rollout`] takes it.
@@ -195,6 +224,7 @@ impl<'a> Member<'a> {
             Phase::Deferred => Admission::Arrived(At { exact: false, ..at }),
             _ if matches!(self.fares, Fares::Refused { .. }) => Admission::Started(at),
             Phase::Started => Admission::Started(at),
+            Phase::Failed => Admission::SetAside(at),
             Phase::Admitted if is_failed => Admission::SetAside(at),
             Phase::Admitted => Admission::Admitted(at),
             Phase::Arrived if is_failed && self.is_there() => Admission::SetAside(at),
@@ -225,6 +255,22 @@ impl<'a> Member<'a> {
     pub(super) fn is_on_its_way(&self) -> bool {
         self.admitted
             .is_some_and(|one| one.phase == Phase::Admitted)
+    }
+
+    /// Whether it is to be written down that it failed: it had a place. Of what its stage has
+    /// completed it is only asked how it is now.
+    pub(super) fn gives_up(&self, done: bool) -> bool {
+        match self.admitted.map(|one| one.phase) {
+            Some(Phase::Admitted) => true,
+            Some(Phase::Arrived) => self.is_there() && !done,
+            Some(Phase::Started | Phase::Deferred | Phase::Failed) | None => false,
+        }
+    }
+
+    /// Whether it failed before, and is ready now.
+    pub(super) fn has_recovered(&self) -> bool {
+        let failed = self.admitted.is_some_and(|one| one.phase == Phase::Failed);
+        failed && matches!(self.fares, Fares::Ready { .. })
     }
 
     /// Whether it failed at the release.

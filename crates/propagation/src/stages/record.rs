@@ -43,7 +43,8 @@ pub struct Admitted {
 /// How far a zone is with what it was admitted to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Phase {
-    /// It joined, and began with what its stage had completed.
+    /// It joined, and began with what its stage had completed; or it kept something of its own, and
+    /// its place was given away.
     Started,
     /// Its gate let it: it is in flight until it arrives.
     Admitted,
@@ -52,6 +53,9 @@ pub enum Phase {
     /// It was away for so long that it lost its place. What it has stays as it is until its gate
     /// lets it again.
     Deferred,
+    /// It was let in and failed: its place was given away. It has failed until it is ready, whatever
+    /// it says in between; otherwise it would be in flight again beside whoever got its place.
+    Failed,
 }
 
 /// How far a stage is.
@@ -281,11 +285,12 @@ fn read_moments(first: Timestamp, text: &str) -> Option<Vec<(String, Timestamp)>
 
 // === impl Phase ===
 
-const PHASES: [(Phase, &str); 4] = [
+const PHASES: [(Phase, &str); 5] = [
     (Phase::Started, "Started"),
     (Phase::Admitted, "Admitted"),
     (Phase::Arrived, "Arrived"),
     (Phase::Deferred, "Deferred"),
+    (Phase::Failed, "Failed"),
 ];
 
 impl fmt::Display for Phase {

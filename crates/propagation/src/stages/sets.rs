@@ -1,10 +1,15 @@
 //! Sets of names in few words: `eu-[1-3,7],us-1`, so that a status stays small with thousands of
-//! zones and can still be read.
+//! zones and can still be read. Where there are very many without numbers, what they begin with is
+//! written once: `store-{berlin-{mitte,nord},paris}`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Numbers of more digits are not counted on.
 const DIGITS: usize = 9;
+/// Up to so many bytes names are written out, for people.
+const PLAIN: usize = 1000;
+/// What names begin with is told apart so often in one name.
+const DEEP: usize = 32;
 
 /// The names, in few words.
 pub fn write<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
@@ -28,12 +33,56 @@ pub fn write<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
             ranges => format!("{prefix}[{}]", ranges.join(",")),
         });
     }
-    let parts: Vec<String> = parts.into_iter().collect();
-    parts.join(",")
+    let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
+    let plain = parts.join(",");
+    match plain.len() > PLAIN {
+        true => {
+            let mut folded = String::new();
+            fold(&parts, 0, DEEP, &mut folded);
+            folded
+        }
+        false => plain,
+    }
+}
+
+/// Writes sorted parts, but for what they all begin with: what several begin with comes once.
+fn fold(parts: &[&str], from: usize, deep: usize, out: &mut String) {
+    let mut rest = parts;
+    while let Some(first) = rest.first() {
+        let begins = |part: &&&str| part.as_bytes().get(from) == first.as_bytes().get(from);
+        let alike = match first.len() > from && deep > 0 {
+            true => rest.iter().take_while(begins).count(),
+            false => 1,
+        };
+        let (group, others) = rest.split_at(alike);
+        let shared = from + shared(first, group[alike - 1], from);
+        // The braces take two.
+        if alike > 1 && (shared - from) * (alike - 1) > 2 {
+            out.push_str(&first[from..shared]);
+            out.push('{');
+            fold(group, shared, deep - 1, out);
+            out.push('}');
+        } else {
+            let names: Vec<&str> = group.iter().map(|part| &part[from..]).collect();
+            out.push_str(&names.join(","));
+        }
+        if !others.is_empty() {
+            out.push(',');
+        }
+        rest = others;
+    }
+}
+
+/// How many bytes two names share after so many. Sorted, all between them share these, too.
+fn shared(one: &str, other: &str, from: usize) -> usize {
+    let both = one[from..].char_indices().zip(other[from..].chars());
+    let mut both = both.take_while(|((_, a), b)| a == b && *a != '[');
+    let last = both.by_ref().last();
+    last.map_or(0, |((at, c), _)| at + c.len_utf8())
 }
 
 /// The first names in few words, and how many more there are.
-pub(crate) fn brief(names: &[&str], most: usize) -> String {
+pub fn brief(names: &[&str], most: usize) -> String {
     let kept = fitting(names.iter().copied(), most);
     let text = write(names[..kept].iter().copied());
     match (kept, names.len() - kept) {
@@ -91,31 +140,46 @@ fn ranges(numbers: &BTreeSet<(usize, u32)>) -> Vec<String> {
 /// names than anybody has.
 pub fn read(text: &str) -> Option<BTreeSet<String>> {
     let mut names = BTreeSet::new();
-    let mut rest = text;
-    while !rest.is_empty() {
-        let end = rest.find([',', '[']).unwrap_or(rest.len());
-        let (prefix, after) = rest.split_at(end);
-        rest = match after.strip_prefix('[') {
-            Some(inner) => {
-                let (inner, after) = inner.split_once(']')?;
-                for range in inner.split(',') {
-                    expand(prefix, range, &mut names)?;
-                }
-                after
-            }
-            None => {
-                names.insert(prefix.to_owned());
-                after
-            }
-        };
-        rest = match rest.strip_prefix(',') {
-            Some("") => return None,
-            Some(rest) => rest,
-            None if rest.is_empty() => rest,
-            None => return None,
-        };
+    if text.is_empty() {
+        return Some(names);
     }
-    Some(names)
+    // What the names in braces begin with, from the outside to the inside.
+    let mut open: Vec<String> = Vec::new();
+    let mut rest = text;
+    loop {
+        let end = rest.find([',', '[', '{', '}']).unwrap_or(rest.len());
+        let (part, after) = rest.split_at(end);
+        let begins = open.last().map_or("", String::as_str);
+        let name = format!("{begins}{part}");
+        rest = after;
+        if let Some(inner) = rest.strip_prefix('{') {
+            if open.len() >= DEEP {
+                return None;
+            }
+            open.push(name);
+            rest = inner;
+            continue;
+        }
+        if let Some(inner) = rest.strip_prefix('[') {
+            let (inner, after) = inner.split_once(']')?;
+            for range in inner.split(',') {
+                expand(&name, range, &mut names)?;
+            }
+            rest = after;
+        } else {
+            names.insert(name);
+        }
+        while let Some(after) = rest.strip_prefix('}') {
+            open.pop()?;
+            rest = after;
+        }
+        match rest.strip_prefix(',') {
+            Some("") => return None,
+            Some(after) => rest = after,
+            None if rest.is_empty() && open.is_empty() => return Some(names),
+            None => return None,
+        }
+    }
 }
 
 /// More zones than a policy can have.
@@ -171,6 +235,10 @@ mod tests {
             "a[1]b",
             "a,",
             "a[0-4294967295]",
+            "a{b",
+            "a{b}c",
+            "a}",
+            "a{b,}}",
         ] {
             assert_eq!(read(text), None, "{text}");
         }
@@ -184,6 +252,26 @@ mod tests {
         assert!(write(names.iter().map(String::as_str)).len() < 30);
     }
 
+    #[test]
+    fn what_many_begin_with_is_written_once() {
+        let towns = ["berlin-mitte", "berlin-nord", "paris"];
+        let names = |most: usize| -> BTreeSet<String> {
+            let shops = (0..most).map(|n| char::from(b'a' + u8::try_from(n).expect("few")));
+            let all = shops.flat_map(|shop| towns.map(|town| format!("store-{town}-{shop}")));
+            all.collect()
+        };
+        let few = names(2);
+        let written = write(few.iter().map(String::as_str));
+        assert!(written.starts_with("store-berlin-mitte-a,"), "{written}");
+        let many = names(26);
+        let written = write(many.iter().map(String::as_str));
+        assert!(
+            written.starts_with("store-{berlin-{mitte-{a,b,c,d,"),
+            "{written}"
+        );
+        assert_eq!(read(&written), Some(many));
+    }
+
     proptest! {
         #[test]
         fn what_is_written_can_be_read(names in prop::collection::btree_set("[a-c]{0,2}-?[0-9]{1,12}|[a-c]{1,3}", 0..40)) {
@@ -192,7 +280,13 @@ mod tests {
         }
 
         #[test]
-        fn no_text_breaks_it(text in "[a-c0-9,\\[\\]-]{0,20}") {
+        fn many_that_are_written_can_be_read(names in prop::collection::btree_set("[a-c]{0,4}-?[a-c0-9]{1,30}", 0..200)) {
+            let written = write(names.iter().map(String::as_str));
+            prop_assert_eq!(read(&written), Some(names));
+        }
+
+        #[test]
+        fn no_text_breaks_it(text in "[a-c0-9,{}\\[\\]-]{0,20}") {
             let _ = read(&text);
         }
     }

@@ -2,7 +2,8 @@
 
 use super::compiled::Policy;
 use super::decide::Outcome;
-use super::facts::PolicyFacts;
+use super::facts::{PolicyFacts, ROLLBACK};
+use super::sets;
 use super::told::StageTold;
 
 /// Whether all that is there is everywhere; if not, why.
@@ -60,9 +61,14 @@ impl Propagated {
     }
 }
 
+/// Zones are named in a problem as long as their names take so many bytes.
+const NAMED: usize = 300;
+
 /// What is wrong with a policy where it is, though it can be decided by.
 pub fn problems(facts: &PolicyFacts, policy: &Policy, outcome: &Outcome) -> Vec<String> {
     let mut problems = facts.head.problems.clone();
+    let asked = facts.not_brought_back();
+    problems.extend(asked.map(|why| format!("metadata.annotations[{ROLLBACK}]: {why}")));
     if facts.head.objects == 0 && facts.releases.is_empty() {
         problems.push("spec.targets: no object is among them".to_owned());
     }
@@ -70,9 +76,10 @@ pub fn problems(facts: &PolicyFacts, policy: &Policy, outcome: &Outcome) -> Vec<
         problems.push("spec.zones: no zone is selected".to_owned());
     }
     if !outcome.left_out.is_empty() {
+        let names: Vec<&str> = outcome.left_out.iter().map(String::as_str).collect();
         problems.push(format!(
             "spec.stages: no stage is for {}; a last stage without a selector takes what is left",
-            outcome.left_out.join(", ")
+            sets::brief(&names, NAMED)
         ));
     }
     for (stage, told) in policy.stages.iter().zip(&outcome.stages) {

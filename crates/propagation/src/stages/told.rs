@@ -66,6 +66,11 @@ pub enum Waiting {
         failed: usize,
         may: usize,
     },
+    /// A release failed, and is not rolled back because a newer one comes in its place.
+    Newer {
+        release: u64,
+        newer: u64,
+    },
     /// Why a zone failed.
     Zone {
         zone: String,
@@ -110,6 +115,31 @@ impl StageTold {
             "zones": self.counts.write(),
             "waiting": waiting.collect::<Vec<_>>(),
         })
+    }
+
+    /// The same with no more than so much of what it waits for, and that in few words: for where it
+    /// is stored. All of it is told on demand.
+    pub fn write_brief(&self, most: usize) -> Json {
+        let waiting = self.waiting.iter().take(most);
+        let waiting = waiting.map(|one| {
+            let mut written = one.write();
+            written["message"] = cut(&one.to_string(), MESSAGE).into();
+            written
+        });
+        let mut written = self.write();
+        written["waiting"] = waiting.collect();
+        written
+    }
+}
+
+/// So many bytes of what a stage waits for are stored.
+const MESSAGE: usize = 300;
+
+/// The beginning of a text, of so many bytes.
+pub fn cut(text: &str, most: usize) -> String {
+    match text.len() > most {
+        true => format!("{}…", &text[..text.floor_char_boundary(most)]),
+        false => text.to_owned(),
     }
 }
 
@@ -157,6 +187,7 @@ impl Waiting {
             Self::Approval { release, .. }
             | Self::Deletions { release, .. }
             | Self::Queued { release, .. }
+            | Self::Newer { release, .. }
             | Self::Failed { release, .. } => Some(*release),
             Self::Release { .. }
             | Self::Paused { .. }
@@ -179,6 +210,7 @@ impl Waiting {
             Self::Deletions { .. } => "DeletionBudgetExceeded",
             Self::Queued { .. } => "Queued",
             Self::Failed { .. } => "TooManyFailures",
+            Self::Newer { .. } => "NewerOnItsWay",
             Self::Zone { failed: true, .. } => "ZoneFailed",
             Self::Zone { failed: false, .. } => "ZoneNotReady",
             Self::Refused { .. } => "ZoneRefuses",
@@ -241,6 +273,10 @@ impl fmt::Display for Waiting {
             Self::Failed { release, .. } => write!(
                 f,
                 "release {release} had failed in too many zones: resume it, or release another"
+            ),
+            Self::Newer { release, newer } => write!(
+                f,
+                "release {release} is not rolled back: release {newer} comes in its place"
             ),
             Self::Zone { zone, reason, .. } | Self::Refused { zone, reason } => {
                 write!(f, "{zone}: {reason}")

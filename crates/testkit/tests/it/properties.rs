@@ -26,9 +26,10 @@ enum Event {
     Join(u8, u8),
     Leave(Index),
     Relabel(Index, u8, u8),
-    /// By one of three, and it fails in some zones.
-    Release(u8, Vec<Index>),
+    /// By one of three; it fails in some zones, and takes away so many of a hundred objects.
+    Release(u8, Vec<Index>, u64),
     Approve(u8, u8),
+    ApproveDeletions,
     Pause(bool),
     PauseStage(Index, bool),
     Forgive,
@@ -47,6 +48,7 @@ fn event() -> impl Strategy<Value = Event> {
     ]);
     let lost = prop::sample::select(vec![Lost::Nothing, Lost::Decision, Lost::Delivery]);
     let bad = prop::collection::vec(zone(), 0..3);
+    let removes = prop_oneof![3 => Just(0), 1 => 0..40_u64];
     prop_oneof![
         12 => (0..400_i64).prop_map(Event::Pass),
         2 => Just(Event::Decide),
@@ -58,8 +60,9 @@ fn event() -> impl Strategy<Value = Event> {
         1 => (0..3_u8, 0..2_u8).prop_map(|(tier, region)| Event::Join(tier, region)),
         1 => zone().prop_map(Event::Leave),
         2 => (zone(), 0..3_u8, 0..2_u8).prop_map(|(zone, tier, region)| Event::Relabel(zone, tier, region)),
-        3 => (0..3_u8, bad).prop_map(|(by, bad)| Event::Release(by, bad)),
+        3 => (0..3_u8, bad, removes).prop_map(|(by, bad, removes)| Event::Release(by, bad, removes)),
         3 => (0..3_u8, 0..3_u8).prop_map(|(stage, by)| Event::Approve(stage, by)),
+        1 => Just(Event::ApproveDeletions),
         1 => any::<bool>().prop_map(Event::Pause),
         1 => (zone(), any::<bool>()).prop_map(|(stage, paused)| Event::PauseStage(stage, paused)),
         1 => Just(Event::Forgive),
@@ -184,10 +187,11 @@ impl Trial {
             Event::Pass(length) => return self.pass(*length),
             Event::Decide => return self.settle(),
             Event::Join(tier, region) => self.join(*tier, *region),
-            Event::Release(by, bad) => {
+            Event::Release(by, bad, removes) => {
                 let bad: BTreeSet<String> = bad.iter().filter_map(|one| self.pick(one)).collect();
                 self.released = self.fleet.release(Made {
                     authors: vec![PEOPLE[usize::from(*by)].to_owned()],
+                    removes: (*removes, 100),
                     bad,
                     ..Made::default()
                 });
@@ -197,6 +201,7 @@ impl Trial {
                 self.fleet
                     .approve(Some(&format!("s{stage}")), self.released, by);
             }
+            Event::ApproveDeletions => self.fleet.approve(None, self.released, "ann"),
             Event::Pause(paused) => self.fleet.pause(None, *paused),
             Event::PauseStage(stage, paused) => {
                 let stage = stage.index(self.fleet.stages());
@@ -241,6 +246,7 @@ impl Trial {
             | Event::Join(..)
             | Event::Release(..)
             | Event::Approve(..)
+            | Event::ApproveDeletions
             | Event::Pause(_)
             | Event::PauseStage(..)
             | Event::Forgive
@@ -302,6 +308,9 @@ impl Trial {
             authors: vec!["ann".to_owned()],
             ..Made::default()
         });
+        for release in 0..=self.released {
+            self.fleet.approve(None, release, "ann");
+        }
         for stage in 0..self.fleet.stages() {
             let stage = format!("s{stage}");
             for release in 0..=self.released {

@@ -177,7 +177,9 @@ impl Fleet {
                 Phase::Admitted => State::Waiting {
                     reason: "ConfigMap web: it came a moment ago",
                 },
-                Phase::Started | Phase::Arrived | Phase::Deferred => State::Ready { since: at },
+                Phase::Started | Phase::Arrived | Phase::Deferred | Phase::Failed => {
+                    State::Ready { since: at }
+                }
             };
             Zone {
                 name,

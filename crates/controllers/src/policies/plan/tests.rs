@@ -10,7 +10,7 @@ use serde_json::json;
 
 use super::*;
 
-fn now() -> Timestamp {
+pub(in crate::policies) fn now() -> Timestamp {
     Timestamp::parse("2026-03-01T12:00:00Z").expect("a time")
 }
 
@@ -27,7 +27,7 @@ fn release(number: u64, restores: Option<u64>) -> Release {
 
 /// A policy with releases up to `newest`, of which each has other content, and one zone that is
 /// ready at the newest.
-fn facts(newest: u64) -> PolicyFacts {
+pub(in crate::policies) fn facts(newest: u64) -> PolicyFacts {
     let target = |release| Target {
         release,
         class: Class::default(),
@@ -89,7 +89,7 @@ fn change(facts: &mut PolicyFacts, change: impl FnOnce(&mut Value)) {
 
 #[track_caller]
 fn check(facts: &PolicyFacts, expected: Option<(u64, Option<u64>)>) {
-    let wanted = plan(facts, now()).wanted;
+    let wanted = plan(facts, &[], now()).wanted;
     let wanted = wanted.map(|wanted| (wanted.number, wanted.restores));
     assert_eq!(wanted, expected);
 }
@@ -104,7 +104,7 @@ fn what_is_there_is_released_once() {
     // What cannot be released says why instead.
     changed.head.problems = vec!["spec.overrides[0]: no".to_owned()];
     check(&changed, None);
-    let told = plan(&changed, now()).status.expect("news");
+    let told = plan(&changed, &[], now()).status.expect("news");
     assert_eq!(
         told["conditions"][1]["message"],
         "what is there cannot be released: spec.overrides[0]: no"
@@ -112,6 +112,29 @@ fn what_is_there_is_released_once() {
     let mut nothing = facts(0);
     nothing.head.objects = 0;
     check(&nothing, None);
+}
+
+#[test]
+fn what_another_policy_governs_is_said() {
+    let both = "spec.targets: ConfigMap a is governed by policy first".to_owned();
+    let told = plan(&facts(2), std::slice::from_ref(&both), now())
+        .status
+        .expect("news");
+    assert_eq!(told["problems"][0], both);
+    assert_eq!(told["conditions"][0]["status"], "False");
+}
+
+/// Somebody who asks for an older release does not wait for what cannot be released.
+#[test]
+fn going_back_does_not_wait_for_what_cannot_be_released() {
+    let mut facts = facts(3);
+    change(&mut facts, |object| {
+        object["metadata"]["annotations"][ROLLBACK] = "1 instead of 3".into();
+    });
+    facts.head.digest = "other".to_owned();
+    check(&facts, Some((4, None)));
+    facts.head.problems = vec!["release 4 cannot be put together: too large".to_owned()];
+    check(&facts, Some((4, Some(1))));
 }
 
 #[test]
@@ -131,11 +154,34 @@ fn what_was_asked_for_is_brought_back_once() {
         });
         facts
     };
+    let said = |facts: &PolicyFacts| {
+        let told = plan(facts, &[], now()).status.expect("news");
+        told["problems"][0].as_str().unwrap_or_default().to_owned()
+    };
     check(&asked("1 instead of 3"), Some((4, Some(1))));
-    // It was done, or it is not kept, or makes no sense.
-    check(&asked("1 instead of 2"), None);
-    check(&asked("9 instead of 3"), None);
-    check(&asked("1"), None);
+    assert_eq!(said(&asked("1 instead of 3")), "");
+    // It came too late, or it is not kept, or makes no sense, which is said.
+    for (text, why) in [
+        (
+            "1 instead of 2",
+            "release 1 was asked for instead of 2, and 3 is the newest by now: ask again",
+        ),
+        ("1 instead of 4", "there is no release 4: 3 is the newest"),
+        ("9 instead of 3", "release 9 is not kept"),
+        (
+            "1",
+            "\"1\" names no releases: write such as \"1 instead of 3\"",
+        ),
+    ] {
+        check(&asked(text), None);
+        let why = format!("metadata.annotations[fleet.deltaplane.io/rollback]: {why}");
+        assert_eq!(said(&asked(text)), why);
+    }
+    // It was done.
+    let mut done = asked("1 instead of 2");
+    done.releases[2].restores = Some(1);
+    done.contents.insert(2, done.contents[&3].clone());
+    assert_eq!(said(&done), "");
     let mut paused = asked("1 instead of 3");
     change(&mut paused, |object| object["spec"]["paused"] = true.into());
     check(&paused, None);
@@ -161,7 +207,7 @@ fn what_was_brought_back_is_not_released_again_by_what_is_there() {
 fn nothing_is_written_when_there_is_nothing_to_tell() {
     let mut facts = facts(2);
     for _ in 0..4 {
-        let Some(told) = plan(&facts, now()).status else {
+        let Some(told) = plan(&facts, &[], now()).status else {
             return;
         };
         facts.record = Record::read(&told["decisions"]).expect("ours");
@@ -173,13 +219,13 @@ fn nothing_is_written_when_there_is_nothing_to_tell() {
 #[test]
 fn a_policy_that_makes_no_sense_moves_nobody_and_forgets_nothing() {
     let mut facts = facts(2);
-    let told = plan(&facts, now()).status.expect("news");
+    let told = plan(&facts, &[], now()).status.expect("news");
     change(&mut facts, |object| object["status"] = told);
     change(&mut facts, |object| {
         object["spec"]["stages"] = json!([{"name": "a", "propagateWhen": ["nonsense("]}]);
     });
     facts.head.digest = "other".to_owned();
-    let plan = plan(&facts, now());
+    let plan = plan(&facts, &[], now());
     assert!(plan.wanted.is_none());
     let told = plan.status.expect("news");
     assert_eq!(told["decisions"], facts.object["status"]["decisions"]);
@@ -191,7 +237,7 @@ fn a_policy_that_makes_no_sense_moves_nobody_and_forgets_nothing() {
 fn releases_are_kept_that_are_used_or_among_the_last() {
     let mut facts = facts(20);
     assert_eq!(
-        plan(&facts, now()).surplus,
+        plan(&facts, &[], now()).surplus,
         (1..=10).rev().collect::<Vec<_>>()
     );
     let mut away = facts.zones[0].clone();
@@ -209,5 +255,98 @@ fn releases_are_kept_that_are_used_or_among_the_last() {
         phase: Phase::Arrived,
     };
     facts.record.zones.insert("us".to_owned(), held);
-    assert!(!plan(&facts, now()).surplus.contains(&4));
+    assert!(!plan(&facts, &[], now()).surplus.contains(&4));
+}
+
+/// Numbers that look random, and are the same in every run.
+fn random(number: u64) -> u64 {
+    let mixed = (number + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    (mixed ^ (mixed >> 29)).wrapping_mul(0xBF58_476D_1CE4_E5B9) >> 8
+}
+
+/// Names as people or machines give them, without a number to count on.
+fn name(number: u64) -> String {
+    let places = ["berlin-mitte", "hamburg", "koeln-sued", "paris", "wien"];
+    let place = places[usize::try_from(random(number) % 5).expect("few")];
+    let letters = (0..6).map(|at| {
+        let letters = b"bcdfghjklmnpqrstvwxz2456789";
+        let letter = random(number * 7 + at) % 27;
+        char::from(letters[usize::try_from(letter).expect("few")])
+    });
+    let letters: String = letters.collect();
+    format!("store-{place}-{letters}x")
+}
+
+/// Five thousand zones that stand in all ways at once, and say much about it.
+fn crowd(stages: usize) -> PolicyFacts {
+    let mut facts = facts(2);
+    facts.record.zones.clear();
+    facts.zones.clear();
+    let long = "a reason with very many words ".repeat(40);
+    for number in 0..5000_u64 {
+        let of = number % u64::try_from(stages).expect("few");
+        let labels = json!({"of": format!("s{of}"), "out": (number % 50 == 0).to_string()});
+        let object = json!({"metadata": {"name": name(number), "labels": labels}});
+        let (release, phase, state) = match number % 10 {
+            0 => (2, Phase::Failed, Fared::Failed(long.clone())),
+            1 => (2, Phase::Admitted, Fared::Waiting(long.clone())),
+            2 => (2, Phase::Admitted, Fared::NoEvidence(long.clone())),
+            3 => (2, Phase::Started, Fared::Refused(long.clone())),
+            4..=6 => (2, Phase::Arrived, Fared::Ready { since: now() }),
+            _ => (1, Phase::Arrived, Fared::Ready { since: now() }),
+        };
+        let target = Target {
+            release,
+            class: Class::default(),
+        };
+        let seconds = i64::try_from(number % 60).expect("few");
+        let at = Timestamp::new(now().seconds() - seconds, 0).expect("a time");
+        facts
+            .record
+            .zones
+            .insert(name(number), Admitted { target, at, phase });
+        facts.zones.push(ZoneFacts {
+            name: name(number),
+            object: Arc::new(object.as_object().expect("an object").clone()),
+            link: match number % 7 {
+                0 => Link::Lost { since: at },
+                _ => Link::Connected { since: at },
+            },
+            hold: Hold::Free,
+            released_at: None,
+            report: Some(ReportFacts { at: target, state }),
+        });
+    }
+    let stages = (0..stages).map(|number| {
+        let labels = json!({"of": format!("s{number}"), "out": "false"});
+        json!({
+            "name": format!("stage-number-{number}"), "zones": {"matchLabels": labels},
+            "propagateWhen": ["linearlyReady(zone, zones, 3) && zone.metadata.labels.of != ''"],
+            "maxFailures": "50%",
+        })
+    });
+    let stages: Vec<Value> = stages.collect();
+    change(&mut facts, |object| {
+        object["spec"]["stages"] = stages.into()
+    });
+    facts
+}
+
+#[test]
+fn the_status_of_thousands_of_zones_stays_small() {
+    for stages in [1, 3, 64] {
+        let mut facts = crowd(stages);
+        let mut largest = 0;
+        for _ in 0..40 {
+            let plan = plan(&facts, &[], now());
+            let Some(told) = plan.status else {
+                break;
+            };
+            largest = largest.max(told.to_string().len());
+            facts.record = Record::read(&told["decisions"]).expect("ours");
+            change(&mut facts, |object| object["status"] = told);
+        }
+        println!("{stages} stages: {largest} bytes");
+        assert!(largest < 100_000, "{stages} stages: {largest} bytes");
+    }
 }

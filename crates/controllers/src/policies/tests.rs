@@ -1,0 +1,127 @@
+//! What is asked of an API, and in which order, when not everything works.
+
+use std::convert::Infallible;
+
+use deltaplane_client::Pace;
+use deltaplane_propagation::stages::{Admitted, Fared, Phase, ReportFacts};
+use deltaplane_runtime::Clock;
+use futures::FutureExt;
+use http::{Request, Response};
+use http_body_util::BodyExt;
+use kube::Client;
+use kube::client::Body;
+use parking_lot::Mutex;
+
+use super::plan::tests::{facts, now};
+use super::*;
+
+/// A policy of which nothing can be put together.
+struct Broken {
+    facts: PolicyFacts,
+    stirred: watch::Sender<u64>,
+}
+
+impl Fleet for Broken {
+    fn stirred(&self) -> watch::Receiver<u64> {
+        self.stirred.subscribe()
+    }
+
+    fn policies(&self) -> Vec<String> {
+        vec!["web".to_owned()]
+    }
+
+    fn look(&self, _policy: &str) -> Option<PolicyFacts> {
+        Some(self.facts.clone())
+    }
+
+    fn overlaps(&self, _policy: &str) -> Vec<String> {
+        Vec::new()
+    }
+
+    fn decided(&self, _policy: &str, _inputs: Inputs) {}
+
+    fn draft<'a>(
+        &'a self,
+        _policy: &'a str,
+        _restores: Option<u64>,
+    ) -> BoxFuture<'a, Result<Value, String>> {
+        async { Err("its list takes 2 MB".to_owned()) }.boxed()
+    }
+
+    fn sweep(&self) -> BoxFuture<'_, Result<usize, String>> {
+        async { Ok(0) }.boxed()
+    }
+}
+
+type Asked = Arc<Mutex<Vec<(String, Value)>>>;
+
+/// An API that takes everything.
+fn server(asked: &Asked) -> Client {
+    let asked = Arc::clone(asked);
+    let service = tower::service_fn(move |request: Request<Body>| {
+        let asked = Arc::clone(&asked);
+        async move {
+            let what = format!("{} {}", request.method(), request.uri().path());
+            let body = request.into_body().collect().await.expect("a body");
+            let body: Value = serde_json::from_slice(&body.to_bytes()).unwrap_or_default();
+            asked.lock().push((what, body.clone()));
+            Ok::<_, Infallible>(Response::new(body.to_string()))
+        }
+    });
+    Client::new(service, "default")
+}
+
+/// A zone arrives while nothing new can be released: that is written down, and why.
+#[tokio::test]
+async fn what_cannot_be_released_stops_nothing_else() {
+    let mut facts = facts(2);
+    facts.head.digest = "too much".to_owned();
+    let target = facts.record.zones["eu"].target;
+    let (phase, at) = (Phase::Admitted, now());
+    let admitted = Admitted { target, at, phase };
+    facts.record.zones.insert("eu".to_owned(), admitted);
+    facts.zones[0].report = Some(ReportFacts {
+        at: target,
+        state: Fared::Ready { since: now() },
+    });
+    let asked = Asked::default();
+    let (clock, hand) = Clock::manual(now().to_system());
+    let mut mover = Mover {
+        context: Context {
+            client: server(&asked),
+            pace: Pace {
+                clock,
+                ..Pace::system()
+            },
+        },
+        fleet: Arc::new(Broken {
+            facts,
+            stirred: watch::Sender::new(0),
+        }),
+        written: BTreeMap::new(),
+        gathering: Gathering::default(),
+    };
+    // More may come, and that is said.
+    let again = mover.pass().await.expect("it is looked at again");
+    let (_, told) = asked.lock().remove(0);
+    let message = told["status"]["conditions"][1]["message"].clone();
+    assert_eq!(message, "what is there is about to be released");
+    let later = again.duration_since(now().to_system()).expect("later");
+    hand.advance(later);
+    assert!(mover.pass().await.is_some(), "it is tried again");
+    let asked = asked.lock();
+    let [(what, told)] = asked.as_slice() else {
+        panic!("{asked:?}");
+    };
+    assert!(what.ends_with("propagationpolicies/web/status"), "{what}");
+    let status = &told["status"];
+    assert_eq!(status["decisions"]["zones"][0]["phase"], "Arrived");
+    let why = "release 3 cannot be put together: its list takes 2 MB";
+    assert_eq!(status["problems"][0], why);
+    let propagated = &status["conditions"][1];
+    assert_eq!(propagated["reason"], "NotReleased");
+    assert_eq!(
+        propagated["message"],
+        format!("what is there cannot be released: {why}")
+    );
+}

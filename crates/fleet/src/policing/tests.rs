@@ -1,0 +1,319 @@
+//! What may be written at a hub that knows some policies.
+
+use deltaplane_api::identity::Identity;
+use deltaplane_runtime::{Clock, Tasks};
+use deltaplane_store::{Embedded, Options};
+use deltaplane_sync::ObjectName;
+use futures::FutureExt;
+use tempfile::TempDir;
+
+use super::*;
+use crate::FleetConfig;
+use crate::governing::HeadObject;
+
+/// A hub, as far as writes are judged by what it knows.
+struct Hub {
+    policing: Policing,
+    _tasks: Tasks,
+    _directory: TempDir,
+}
+
+/// A write, and what became of it.
+struct Written {
+    object: Value,
+    warnings: Vec<String>,
+    refusal: Option<String>,
+}
+
+const CONFIG_MAPS: Resource<'static> = Resource {
+    group: "",
+    version: "v1",
+    kind: "ConfigMap",
+    plural: "configmaps",
+    subresource: "",
+    namespace: "shop",
+    name: "a",
+};
+
+fn of_fleet<'a>(kind: &'a str, plural: &'a str, name: &'a str) -> Resource<'a> {
+    Resource {
+        group: GROUP,
+        version: "v1alpha1",
+        kind,
+        plural,
+        subresource: "",
+        namespace: "",
+        name,
+    }
+}
+
+fn config(team: &str, value: &str) -> Value {
+    json!({
+        "apiVersion": "v1", "kind": "ConfigMap",
+        "metadata": {"name": "a", "namespace": "shop", "labels": {"team": team}},
+        "data": {"key": value},
+    })
+}
+
+/// A policy for the ConfigMaps of a team, which is as old as its name says.
+fn policy(name: &str, created: &str, team: &str) -> Value {
+    json!({
+        "apiVersion": "fleet.deltaplane.io/v1alpha1", "kind": "PropagationPolicy",
+        "metadata": {"name": name, "uid": format!("uid-{name}"), "generation": 1,
+            "creationTimestamp": created},
+        "spec": {
+            "targets": [{"kind": "ConfigMap", "selector": {"matchLabels": {"team": team}}}],
+            "stages": [{"name": "canary"}],
+        },
+    })
+}
+
+impl Hub {
+    async fn new() -> Self {
+        let directory = tempfile::tempdir().expect("a directory");
+        let store = Embedded::open(directory.path(), Options::default()).expect("opened");
+        let tasks = Tasks::new();
+        let config = FleetConfig {
+            store,
+            clock: Clock::system(),
+            product: "0".to_owned(),
+        };
+        let fleet = Fleet::open(config, &tasks).await.expect("opened");
+        Self {
+            policing: Policing(fleet),
+            _tasks: tasks,
+            _directory: directory,
+        }
+    }
+
+    /// What the projector does when a policy was written.
+    fn knows(&self, policy: Value) {
+        let mut governing = self.policing.0.inner().governing.lock();
+        let _ = governing.policy(policy, true);
+    }
+
+    /// What the projector does when an object was written.
+    fn has(&self, object: &Value) {
+        let mut governing = self.policing.0.inner().governing.lock();
+        let kind = SyncKind::new("", "ConfigMap").expect("legal");
+        let name: ObjectName = "shop/a".parse().expect("legal");
+        let governor = governing.governor_of((&kind, &name), object);
+        let governor = governor.map(|one| one.id.as_str().to_owned());
+        let head = HeadObject::of(object).expect("nothing is smuggled");
+        if let Some(governor) = governor {
+            governing.govern(&governor, &(kind, name), head, 7);
+        }
+    }
+
+    fn write(
+        &self,
+        by: &str,
+        (operation, resource): (Operation, Resource<'_>),
+        (old, object): (Option<&Value>, Value),
+    ) -> Written {
+        let (mut object, mut warnings) = (object, Vec::new());
+        let user = Identity::authenticated(by, &[]);
+        let admitted = self.policing.admit(Review {
+            user: &user,
+            operation,
+            resource,
+            object: &mut object,
+            old,
+            dry_run: false,
+            warnings: &mut warnings,
+        });
+        let admitted = admitted.now_or_never().expect("nobody waits");
+        Written {
+            refusal: admitted.err().map(|error| error.to_string()),
+            object,
+            warnings,
+        }
+    }
+}
+
+impl Written {
+    fn author(&self) -> Option<&str> {
+        self.object["metadata"]["annotations"][AUTHOR].as_str()
+    }
+
+    #[track_caller]
+    fn is_refused(&self, why: &str) {
+        let refusal = self.refusal.as_deref().unwrap_or("nothing is wrong");
+        assert!(refusal.contains(why), "{refusal}");
+    }
+
+    #[track_caller]
+    fn is_taken(&self) {
+        assert_eq!(self.refusal, None);
+    }
+}
+
+#[tokio::test]
+async fn who_changes_what_is_governed_is_written_down() {
+    let hub = Hub::new().await;
+    hub.knows(policy("web", "2026-01-01T00:00:00Z", "web"));
+    let write = |by: &str, old: Option<&Value>, object: Value| {
+        let operation = match old {
+            Some(_) => Operation::Update,
+            None => Operation::Create,
+        };
+        hub.write(by, (operation, CONFIG_MAPS), (old, object))
+    };
+    let first = write("ann", None, config("web", "1"));
+    assert_eq!(first.author(), Some("ann"));
+    // Nobody signs for somebody else, nor by writing the same again.
+    let mut same = first.object.clone();
+    same["metadata"]["annotations"][AUTHOR] = "eve".into();
+    let again = write("bob", Some(&first.object), same);
+    assert_eq!(again.author(), Some("ann"));
+    let second = write("bob", Some(&first.object), config("web", "2"));
+    assert_eq!(second.author(), Some("bob"));
+    // The hub's own writes are nobody's.
+    let by_hub = write(CONTROLLERS, Some(&first.object), config("web", "3"));
+    assert_eq!(by_hub.author(), None);
+}
+
+#[tokio::test]
+async fn who_deletes_what_is_governed_is_written_down_once() {
+    let hub = Hub::new().await;
+    hub.knows(policy("web", "2026-01-01T00:00:00Z", "web"));
+    let delete = (Operation::Delete, CONFIG_MAPS);
+    let mut there = config("web", "1");
+    there["metadata"]["annotations"][AUTHOR] = "ann".into();
+    let deleted = hub.write("bob", delete, (Some(&there), there.clone()));
+    assert_eq!(deleted.author(), Some("bob"));
+    let mut going = deleted.object;
+    going["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z".into();
+    let again = hub.write("eve", delete, (Some(&going), going.clone()));
+    assert_eq!(again.author(), Some("bob"));
+    let by_hub = hub.write(CONTROLLERS, delete, (Some(&there), there.clone()));
+    assert_eq!(by_hub.author(), Some(CONTROLLERS));
+}
+
+/// Otherwise one could name somebody else before the object is governed.
+#[tokio::test]
+async fn what_nobody_governs_has_no_author() {
+    let hub = Hub::new().await;
+    let mut object = config("web", "1");
+    object["metadata"]["annotations"][AUTHOR] = "eve".into();
+    let create = (Operation::Create, CONFIG_MAPS);
+    assert_eq!(hub.write("ann", create, (None, object)).author(), None);
+}
+
+#[tokio::test]
+async fn a_second_policy_for_an_object_is_refused_and_names_the_first() {
+    let hub = Hub::new().await;
+    hub.knows(policy("first", "2026-01-01T00:00:00Z", "web"));
+    hub.has(&config("web", "1"));
+    let create = |name: &str, policy: Value| {
+        let resource = of_fleet("PropagationPolicy", "propagationpolicies", name);
+        hub.write("ann", (Operation::Create, resource), (None, policy))
+    };
+    let second = create("second", policy("second", "2026-02-01T00:00:00Z", "web"));
+    second.is_refused("ConfigMap shop/a is governed by policy first already");
+    let other = create("other", policy("other", "2026-02-01T00:00:00Z", "mobile"));
+    other.is_taken();
+    assert!(
+        other.warnings[0].contains("selects no zone"),
+        "{:?}",
+        other.warnings
+    );
+    // The first may be written again.
+    create("first", policy("first", "2026-01-01T00:00:00Z", "web")).is_taken();
+}
+
+/// Labels change after both were written: the older keeps the object, and the other says so.
+#[tokio::test]
+async fn policies_that_come_to_overlap_say_so() {
+    let hub = Hub::new().await;
+    hub.knows(policy("first", "2026-01-01T00:00:00Z", "web"));
+    hub.knows(policy("second", "2026-02-01T00:00:00Z", "mobile"));
+    let fleet = &hub.policing.0;
+    let mut both = config("web", "1");
+    hub.has(&both);
+    assert!(fleet.overlaps("second").is_empty());
+    let mut wide = policy("second", "2026-02-01T00:00:00Z", "mobile");
+    wide["spec"]["targets"][0]["selector"] = json!({"matchLabels": {"shared": "yes"}});
+    wide["metadata"]["generation"] = 2.into();
+    hub.knows(wide);
+    assert!(fleet.overlaps("second").is_empty());
+    both["metadata"]["labels"]["shared"] = "yes".into();
+    {
+        // As at a later revision.
+        let mut governing = fleet.inner().governing.lock();
+        let kind = SyncKind::new("", "ConfigMap").expect("legal");
+        let name: ObjectName = "shop/a".parse().expect("legal");
+        let governor = governing.governor_of((&kind, &name), &both);
+        assert_eq!(governor.map(|one| one.id.as_str()), Some("first"));
+        let head = HeadObject::of(&both).expect("nothing is smuggled");
+        governing.govern("first", &(kind, name), head, 8);
+    }
+    assert_eq!(
+        fleet.overlaps("second"),
+        [
+            "spec.targets: ConfigMap shop/a is governed by policy first, which has it because it is older: select less, or change that one"
+        ]
+    );
+    assert!(fleet.overlaps("first").is_empty());
+}
+
+#[tokio::test]
+async fn an_approval_says_whose_it_is_and_is_about_something() {
+    let hub = Hub::new().await;
+    hub.knows(policy("web", "2026-01-01T00:00:00Z", "web"));
+    hub.policing.0.inner().governing.lock().release(
+        &json!({"spec": {
+            "policy": "web", "policyUID": "uid-web", "number": 3, "digest": "d", "revision": 1,
+            "overrides": [], "removes": [], "objects": [],
+        }}),
+        true,
+    );
+    let approve = |spec: Value| {
+        let resource = of_fleet("Approval", "approvals", "yes");
+        let object = json!({"metadata": {"name": "yes"}, "spec": spec});
+        hub.write("bob", (Operation::Create, resource), (None, object))
+    };
+    // Nobody agrees in somebody else's name.
+    let good = approve(json!({
+        "policy": "web", "stage": "canary", "release": 3,
+        "approvedBy": "ann", "policyUID": "another",
+    }));
+    good.is_taken();
+    assert_eq!(good.object["spec"]["approvedBy"], "bob");
+    assert_eq!(good.object["spec"]["policyUID"], "uid-web");
+    // It goes with the policy.
+    assert_eq!(
+        good.object["metadata"]["ownerReferences"][0]["uid"],
+        "uid-web"
+    );
+    approve(json!({"policy": "wep", "stage": "canary", "release": 3}))
+        .is_refused("there is no policy \"wep\" (hint: there are: web)");
+    approve(json!({"policy": "web", "stage": "canary", "release": 4}))
+        .is_refused("the policy has no such release (hint: the newest is 3)");
+    approve(json!({"policy": "web", "stage": "rest", "release": 3}))
+        .is_refused("the policy has no stage \"rest\" (hint: there are: canary)");
+}
+
+#[tokio::test]
+async fn only_the_hub_decides() {
+    let hub = Hub::new().await;
+    hub.knows(policy("web", "2026-01-01T00:00:00Z", "web"));
+    let mut status = of_fleet("PropagationPolicy", "propagationpolicies", "web");
+    status.subresource = "status";
+    let object = policy("web", "2026-01-01T00:00:00Z", "web");
+    let write = |by: &str| {
+        let write = (Operation::Update, status);
+        hub.write(by, write, (Some(&object), object.clone()))
+    };
+    write("ann").is_refused("what was decided is written by the hub");
+    write(CONTROLLERS).is_taken();
+    let release = |uid: &str| {
+        let release = json!({"spec": {"policyUID": uid}});
+        let resource = of_fleet("Release", "releases", "web-1");
+        let write = (Operation::Delete, resource);
+        hub.write("ann", write, (Some(&release), release.clone()))
+    };
+    release("uid-web").is_refused("releases are written by the hub");
+    // What was left behind by a policy may be cleaned up.
+    release("uid-gone").is_taken();
+}
