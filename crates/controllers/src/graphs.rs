@@ -33,6 +33,7 @@ mod report;
 mod revision;
 mod runner;
 mod runners;
+mod served;
 mod serving;
 mod troubles;
 mod verified;
@@ -277,7 +278,8 @@ impl Graphs {
             return self.refuse(name, object, seen, why, &catalog).await;
         }
         let there = seen.kind(graph.crd()).map(|there| &**there);
-        let kind = definition::serve(&self.context, object, &graph, there).await?;
+        let past = self.past(object, &graph, seen, &catalog).await;
+        let kind = definition::serve(&self.context, object, &graph, there, &past).await?;
         let mut progress = Progress {
             accepted: Accepted::Valid,
             kind,

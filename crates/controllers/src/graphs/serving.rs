@@ -16,6 +16,7 @@ use super::compiled::Uncompiled;
 use super::definition::{self, Accepted, Kind, Progress};
 use super::revision::Revision;
 use super::runner::{self, Given, Serving};
+use super::served::Past;
 use super::{Graphs, Mode, Seen, defined, instance, resource, verified};
 use crate::queue::{Failure, Next};
 
@@ -101,6 +102,23 @@ impl Graphs {
                 Err(Failure::to("find out what a kind looks like")(why))
             }
         }
+    }
+
+    /// What a definition was before.
+    pub(super) async fn past(
+        &self,
+        object: &Value,
+        now: &Graph,
+        seen: &Seen,
+        catalog: &Catalog,
+    ) -> Past {
+        let newest = seen.revisions.iter().max_by_key(|one| one.number);
+        let newest = match newest {
+            Some(newest) => self.revived(object, newest, catalog).await.ok(),
+            None => None,
+        };
+        let hashes = seen.revisions.iter().map(|one| one.hash.as_str());
+        Past::new(now, hashes, newest.as_deref())
     }
 
     /// The graph of a revision.
