@@ -177,14 +177,18 @@ impl Graphs {
             tokio::select! {
                 Some(event) = definitions.next() => {
                     for key in all.apply(event, |item| whole(&item)) {
+                        self.let_in_again(&key.name, &mut work);
                         work.add(key.name);
                     }
                 }
                 Some(event) = revisions.next() => {
                     for key in kept.apply(event, |item| Revision::read(&item.parse().ok()?)) {
                         let name = match kept.get(&key) {
-                            Some((name, _)) => Some(of.entry(key).or_insert(name.clone()).clone()),
-                            None => of.remove(&key),
+                            Some((name, revision)) => {
+                                self.circles.keep(name, revision);
+                                Some(of.entry(key).or_insert(name.clone()).clone())
+                            }
+                            None => self.revision_gone(&key, &mut of, &mut work),
                         };
                         name.into_iter().for_each(|name| work.add(name));
                     }
@@ -242,6 +246,26 @@ impl Graphs {
                 tracing::warn!(error = %error, "the kinds of graphs are gone, and cannot be made again");
             }
         });
+    }
+
+    /// A revision is gone. Whose it was.
+    fn revision_gone(
+        &self,
+        key: &ObjectKey,
+        of: &mut BTreeMap<ObjectKey, String>,
+        work: &mut Work<String>,
+    ) -> Option<String> {
+        let definition = of.remove(key)?;
+        self.circles.drop_revision(&definition, &key.name);
+        self.let_in_again(&definition, work);
+        Some(definition)
+    }
+
+    /// A definition may make less than it did: others may not lead in a circle any more.
+    fn let_in_again(&self, changed: &str, work: &mut Work<String>) {
+        let refused = self.circles.refused().into_iter();
+        let others = refused.filter(|other| other != changed);
+        others.for_each(|other| work.add(other));
     }
 
     /// Kinds may look otherwise than they did.

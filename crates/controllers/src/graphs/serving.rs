@@ -85,6 +85,10 @@ impl Graphs {
             self.leave(name, seen, None, &why);
             return Ok(());
         };
+        if let Err(why) = self.circles.check(name) {
+            self.leave(name, seen, None, &why);
+            return Ok(());
+        }
         match self.revived(object, newest, catalog).await {
             Ok(graph) => {
                 let newest = (newest.number, &graph);
