@@ -19,6 +19,7 @@ mod conditions;
 mod definition;
 mod externals;
 mod following;
+mod guard;
 mod history;
 mod instance;
 mod kinds;
@@ -44,12 +45,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime};
 
 use deltaplane_client::{
-    Cache, Catalog, Discovery, Feed, Item, ObjectKey, Query, RequestError, Resource, request,
+    Cache, Catalog, Discovery, Feed, Item, ObjectKey, Query, RequestError, Resource,
 };
 use deltaplane_graph::{Graph, Node, labels};
 use deltaplane_runtime::{Stop, TaskGroup};
 use futures::StreamExt;
-use serde::de::IgnoredAny;
 use serde_json::Value;
 
 use crate::Context;
@@ -59,6 +59,7 @@ use circles::Circles;
 use compiled::{Compiled, Uncompiled};
 use definition::{Accepted, Kind, Progress};
 use externals::Externals;
+use guard::Guard;
 use kinds::Kinds;
 use memories::Memories;
 use objects::Objects;
@@ -105,6 +106,7 @@ struct Graphs {
     stale: Arc<AtomicBool>,
     runners: Runners,
     circles: Circles,
+    guard: Guard,
     metrics: Metrics,
 }
 
@@ -118,13 +120,7 @@ struct Seen {
 
 /// Makes the kinds that graphs are written in be there.
 pub async fn install(client: &kube::Client) -> Result<(), RequestError> {
-    for kind in api::kinds() {
-        let name = kind["metadata"]["name"].as_str().unwrap_or_default();
-        let path = api::custom_kinds().object_path(&ObjectKey::cluster(name));
-        let path = format!("{path}?fieldManager=deltaplane&force=true");
-        request::apply::<IgnoredAny>(client, &path, &kind).await?;
-    }
-    Ok(())
+    guard::install(client).await
 }
 
 /// Runs graphs until told to stop. What it starts belongs to `tasks`.
@@ -142,6 +138,7 @@ pub async fn run(context: Context, running: Running, tasks: TaskGroup, stop: Sto
         stale,
         runners: Runners::default(),
         circles: Circles::default(),
+        guard: Guard::new(),
         metrics,
         context,
         mode,
@@ -149,8 +146,9 @@ pub async fn run(context: Context, running: Running, tasks: TaskGroup, stop: Sto
         discovery,
     };
     let following = follower.run(stop.clone());
+    let guarding = stop.unless(graphs.guard.run(&graphs.context));
     let keeping = stop.unless(graphs.keep());
-    tokio::join!(following, keeping);
+    tokio::join!(following, guarding, keeping);
 }
 
 // === impl Graphs ===
@@ -171,6 +169,7 @@ impl Graphs {
         let mut work: Work<String> = Work::new(AT_ONCE, pace.clone());
         let mut discovery = self.discovery.clone();
         let mut troubles = self.troubles.changes();
+        let mut foreign = self.guard.changes();
         let mut again = None;
         loop {
             let complete = all.is_synced() && kept.is_synced() && made.is_synced();
@@ -178,6 +177,7 @@ impl Graphs {
                 Some(event) = definitions.next() => {
                     for key in all.apply(event, |item| whole(&item)) {
                         self.let_in_again(&key.name, &mut work);
+                        all.get(&key).into_iter().for_each(|one| self.guard.see(one));
                         work.add(key.name);
                     }
                 }
@@ -212,11 +212,8 @@ impl Graphs {
                     again = None;
                     self.look_up_again(&all, &mut work);
                 }
-                Ok(()) = troubles.changed() => {
-                    for (key, _) in all.iter() {
-                        work.add(key.name.clone());
-                    }
-                }
+                Ok(()) = troubles.changed() => add_all(&all, &mut work),
+                Ok(()) = foreign.changed() => add_all(&all, &mut work),
                 name = work.next(), if complete => {
                     let seen = Seen {
                         definition: all.get(&ObjectKey::cluster(&name)).cloned(),
@@ -271,9 +268,7 @@ impl Graphs {
     /// Kinds may look otherwise than they did.
     fn look_up_again(&self, all: &Cache<Arc<Value>>, work: &mut Work<String>) {
         self.stale.store(true, Ordering::Release);
-        for (key, _) in all.iter() {
-            work.add(key.name.clone());
-        }
+        add_all(all, work);
     }
 
     async fn reconcile(self, name: String, seen: Seen) -> Result<Next, Failure> {
@@ -285,10 +280,21 @@ impl Graphs {
     async fn see_to(&self, name: &str, seen: &Seen) -> Result<Next, Failure> {
         let Some(object) = &seen.definition else {
             self.circles.forget(name);
+            self.guard.forget(name);
             let why = format!("the ResourceGraphDefinition {name} is gone");
             self.leave(name, seen, None, &why);
             return Ok(Next::Rest);
         };
+        if let Some(why) = self.guard.foreign() {
+            if !self.runners.has_graph(name) {
+                self.leave(name, seen, None, &why);
+            }
+            return Ok(Next::Rest);
+        }
+        let newest = seen.newest();
+        if let Some(why) = self.guard.lost(&self.context, object, newest).await? {
+            return self.halt(name, object, seen, why).await;
+        }
         let catalog = self.discovery.clone().current().await;
         let graph = match self.compiled.graph(object, &catalog).await {
             Ok(graph) => graph,
@@ -351,14 +357,38 @@ impl Graphs {
         catalog: &Catalog,
     ) -> Result<Next, Failure> {
         self.serve_last((name, object), seen, catalog).await?;
-        let newest = seen.revisions.iter().map(|revision| revision.number).max();
+        let accepted = Accepted::Invalid(wrong);
+        self.tell_unaccepted(name, object, seen, accepted).await
+    }
+
+    /// A definition that is not what somebody wrote: what was in force stays.
+    async fn halt(
+        &self,
+        name: &str,
+        object: &Arc<Value>,
+        seen: &Seen,
+        why: String,
+    ) -> Result<Next, Failure> {
+        let catalog = self.discovery.clone().current().await;
+        self.serve_last((name, object), seen, &catalog).await?;
+        let accepted = Accepted::Lost(why);
+        self.tell_unaccepted(name, object, seen, accepted).await
+    }
+
+    async fn tell_unaccepted(
+        &self,
+        name: &str,
+        object: &Value,
+        seen: &Seen,
+        accepted: Accepted,
+    ) -> Result<Next, Failure> {
         let progress = Progress {
-            accepted: Accepted::Invalid(wrong),
+            accepted,
             kind: match seen.kinds.is_empty() {
                 false => Kind::Ready,
                 true => Kind::Pending,
             },
-            revision: newest,
+            revision: seen.newest().map(|newest| newest.number),
             hindered: self.troubles.of(name),
         };
         definition::tell(&self.context, object, None, &progress).await?;
@@ -369,11 +399,22 @@ impl Graphs {
 // === impl Seen ===
 
 impl Seen {
+    /// The newest revision.
+    fn newest(&self) -> Option<&Revision> {
+        self.revisions.iter().max_by_key(|one| one.number)
+    }
+
     /// What is there of the kind that is wanted.
     fn kind(&self, wanted: &Value) -> Option<&Arc<Value>> {
         let name = &wanted["metadata"]["name"];
         let mut kinds = self.kinds.iter();
         kinds.find(|kind| kind["metadata"]["name"] == *name)
+    }
+}
+
+fn add_all(all: &Cache<Arc<Value>>, work: &mut Work<String>) {
+    for (key, _) in all.iter() {
+        work.add(key.name.clone());
     }
 }
 

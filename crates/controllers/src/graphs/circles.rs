@@ -276,6 +276,7 @@ mod tests {
             number: 1,
             hash: String::new(),
             spec,
+            generation: None,
             status: Value::Null,
             owner: None,
         };

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use super::api;
-use super::conditions::{Condition, written};
+use super::conditions::{Condition, FOREIGN, written};
 use super::instance::PRODUCT;
 use super::revision::{self, Issue, Revision};
 use super::served::{self, Past};
@@ -39,6 +39,8 @@ pub(super) enum Accepted {
     Invalid(String),
     /// It cannot be told now, and why.
     Unknown(String),
+    /// It is not what somebody wrote, and why.
+    Lost(String),
 }
 
 /// How it stands with the kind that a definition makes.
@@ -357,6 +359,7 @@ fn conditions(graph: Option<&Graph>, progress: &Progress) -> Vec<Condition> {
         Accepted::Unknown(why) => {
             Condition::unknown("GraphAccepted", "AwaitingReconciliation", why)
         }
+        Accepted::Lost(why) => Condition::fails("GraphAccepted", FOREIGN, why),
     };
     let (kind, controller) = match &progress.kind {
         Kind::Ready => (

@@ -18,6 +18,8 @@ pub(super) struct Revision {
     pub(super) hash: String,
     /// What the definition said.
     pub(super) spec: Value,
+    /// Of the definition, when it first said so.
+    pub(super) generation: Option<i64>,
     pub(super) status: Value,
     /// The uid of the definition that it belongs to.
     pub(super) owner: Option<String>,
@@ -132,6 +134,7 @@ impl Revision {
                 .unwrap_or_default()
                 .to_owned(),
             spec: spec["snapshot"]["spec"].clone(),
+            generation: spec["snapshot"]["generation"].as_i64(),
             status: object["status"].clone(),
             owner: object["metadata"]["ownerReferences"][0]["uid"]
                 .as_str()
@@ -170,6 +173,7 @@ mod tests {
             number,
             hash: format!("{number:016x}"),
             spec: Value::Null,
+            generation: None,
             status: Value::Null,
             owner: None,
         };

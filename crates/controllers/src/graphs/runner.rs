@@ -20,6 +20,7 @@ use tokio::sync::watch;
 
 use super::admission::{self, Health, Passed, Revisions, Rollout};
 use super::externals::Externals;
+use super::guard::Guard;
 use super::instance::{self, Definition, Latest, Subject};
 use super::memories::Memories;
 use super::metrics::Counted;
@@ -65,6 +66,7 @@ pub(super) struct Given {
     pub(super) troubles: troubles::OfKind,
     pub(super) counted: Counted,
     pub(super) discovery: Discovery,
+    pub(super) guard: Guard,
     /// Whether it says how it stands with instances.
     pub(super) tells: Arc<AtomicBool>,
     /// The kind of the instances.
@@ -115,7 +117,7 @@ pub(super) async fn run(mut given: Given, serving: watch::Receiver<Serving>) {
     };
     let catalog = given.discovery.current().await;
     let (objects, memories) = (given.objects.clone(), given.memories.clone());
-    let telling = Telling::new(given.tells.clone());
+    let telling = Telling::new(given.tells.clone(), given.guard.clone());
     let runner = Runner {
         given,
         serving,

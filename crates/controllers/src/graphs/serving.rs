@@ -79,8 +79,7 @@ impl Graphs {
         if self.mode == Mode::Author || seen.kinds.is_empty() || self.runners.has_graph(name) {
             return Ok(());
         }
-        let newest = seen.revisions.iter().max_by_key(|one| one.number);
-        let Some(newest) = newest else {
+        let Some(newest) = seen.newest() else {
             let why = format!("the ResourceGraphDefinition {name} was never valid");
             self.leave(name, seen, None, &why);
             return Ok(());
@@ -116,8 +115,7 @@ impl Graphs {
         seen: &Seen,
         catalog: &Catalog,
     ) -> Past {
-        let newest = seen.revisions.iter().max_by_key(|one| one.number);
-        let newest = match newest {
+        let newest = match seen.newest() {
             Some(newest) => self.revived(object, newest, catalog).await.ok(),
             None => None,
         };
@@ -222,6 +220,7 @@ impl Graphs {
             memories: self.memories.clone(),
             troubles: self.troubles.of_kind(name, &resource),
             counted: self.metrics.of(name, &resource.kind),
+            guard: self.guard.clone(),
             discovery: self.discovery.clone(),
             tells,
             resource,
