@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use deltaplane_client::Catalog;
 use deltaplane_graph::{Definition, Graph, Gvk, Lookup, Problems, compile};
+use deltaplane_runtime::aside;
 use parking_lot::Mutex;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
@@ -66,11 +67,7 @@ impl Compiled {
         if let Some(graph) = self.find(name, &said, &with) {
             return Ok(graph);
         }
-        let graph = compile(&definition, &|gvk| {
-            with.get(gvk).cloned().unwrap_or(Lookup::Absent)
-        });
-        let graph = graph.map_err(Uncompiled::Wrong)?;
-        let graph = Arc::new(graph);
+        let graph = compiled(definition, with.clone()).await?;
         let entry = Entry {
             graph: graph.clone(),
             with,
@@ -108,6 +105,22 @@ impl Compiled {
             }
         }
     }
+}
+
+/// Compiles beside what else there is to do: a large definition takes long, and others need not wait
+/// for it.
+async fn compiled(
+    definition: Definition,
+    with: BTreeMap<Gvk, Lookup>,
+) -> Result<Arc<Graph>, Uncompiled> {
+    let graph = aside(move || {
+        compile(&definition, &|gvk| {
+            with.get(gvk).cloned().unwrap_or(Lookup::Absent)
+        })
+    });
+    let ended = || Uncompiled::Later("the process ends".to_owned());
+    let graph = graph.await.ok_or_else(ended)?;
+    graph.map(Arc::new).map_err(Uncompiled::Wrong)
 }
 
 fn is_same((a, one): (&Gvk, &Lookup), (b, other): (&Gvk, &Lookup)) -> bool {
