@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use deltaplane_api::admission::{Admission, Point, is_suspended};
+use deltaplane_api::admission::{Admission, Point, Stage, is_suspended};
 use deltaplane_client::RequestError;
 use deltaplane_client::request::Refusal;
 use deltaplane_expr::Timestamp;
@@ -43,6 +43,8 @@ struct Pass<'a> {
     applied: BTreeMap<ObjectId, usize>,
     /// An answer that did not come.
     lost: Option<RequestError>,
+    /// Whether it was noted what came of it.
+    noted: bool,
 }
 
 /// An object is applied so often in a pass: what it depends on may become another on the way.
@@ -50,16 +52,18 @@ const MOST: usize = 5;
 
 /// Makes what can be made now.
 pub(super) async fn run(subject: Subject, course: Course) -> Result<Next, Failure> {
-    let pass = Pass {
+    let mut pass = Pass {
         subject: &subject,
         course: &course,
         hindered: Hindrances::default(),
         applied: BTreeMap::new(),
         lost: None,
+        noted: false,
     };
     let done = pass.run().await;
-    if done.is_err() {
-        course.note(&subject, Health::Failed);
+    // That it could not be told how an instance stands changes nothing about that.
+    if done.is_err() && !pass.noted {
+        course.note_failed(&subject);
     }
     done
 }
@@ -67,7 +71,7 @@ pub(super) async fn run(subject: Subject, course: Course) -> Result<Next, Failur
 // === impl Pass ===
 
 impl Pass<'_> {
-    async fn run(mut self) -> Result<Next, Failure> {
+    async fn run(&mut self) -> Result<Next, Failure> {
         let Course {
             graph, admission, ..
         } = self.course;
@@ -210,12 +214,12 @@ impl Pass<'_> {
     }
 
     /// Nothing is left to be applied.
-    async fn finish(mut self, plan: &Plan) -> Result<Next, Failure> {
+    async fn finish(&mut self, plan: &Plan) -> Result<Next, Failure> {
         let subject = self.subject;
         let deleted = subject.delete(&plan.prune).await;
         self.hindered.undeleted = deleted.refused;
-        self.lost = self.lost.or(deleted.lost);
         self.note(plan);
+        self.lost = self.lost.take().or(deleted.lost);
         if let Some(next) = plan.next {
             let at = next.to_system();
             subject.passes.look_again(subject.uid(), at);
@@ -228,7 +232,7 @@ impl Pass<'_> {
             behind: self.course.behind,
         };
         let told = subject.tell(&ended).await?;
-        match self.lost {
+        match self.lost.take() {
             // It is done again, which does no harm if it was.
             Some(error) => Err(Failure::to("apply or delete an object")(error)),
             // Nothing tells when it would be taken.
@@ -237,15 +241,17 @@ impl Pass<'_> {
         }
     }
 
-    fn note(&self, plan: &Plan) {
+    fn note(&mut self, plan: &Plan) {
         let now = Timestamp::from_system(self.subject.context.pace.clock.now());
-        let failed = report::has_failed(plan, &self.hindered);
+        // Something was not applied, as far as is known.
+        let failed = report::has_failed(plan, &self.hindered) || self.lost.is_some();
         let health = match (plan.is_ready(), failed) {
             (_, true) => Health::Failed,
             (true, false) => Health::Ready { since: now },
             (false, false) => Health::Unready,
         };
         self.course.note(self.subject, health);
+        self.noted = true;
     }
 }
 
@@ -261,5 +267,17 @@ impl Course {
         };
         subject.passes.set(subject.uid(), passed);
         subject.counted.passed(health);
+    }
+
+    /// An instance of which nobody can see what comes of it failed at what it may run. But for one
+    /// that may have been ready, and have given its place to another, before it was overtaken: of
+    /// that one nothing is known yet, and nobody moves before something is.
+    pub(super) fn note_failed(&self, subject: &Subject) {
+        let Admission { at, stage, .. } = self.admission;
+        let begun = Admission::read(&subject.json).is_some_and(|one| one.at == at);
+        let overtaken = stage == Stage::Admitted && self.behind.is_some();
+        if !begun || !overtaken {
+            self.note(subject, Health::Failed);
+        }
     }
 }
