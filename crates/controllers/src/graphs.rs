@@ -60,6 +60,7 @@ use compiled::{Compiled, Uncompiled};
 use definition::{Accepted, Kind, Progress};
 use externals::Externals;
 use guard::Guard;
+use history::Needed;
 use kinds::Kinds;
 use memories::Memories;
 use objects::Objects;
@@ -107,6 +108,7 @@ struct Graphs {
     runners: Runners,
     circles: Circles,
     guard: Guard,
+    needed: Needed,
     metrics: Metrics,
 }
 
@@ -139,6 +141,7 @@ pub async fn run(context: Context, running: Running, tasks: TaskGroup, stop: Sto
         runners: Runners::default(),
         circles: Circles::default(),
         guard: Guard::new(),
+        needed: Needed::default(),
         metrics,
         context,
         mode,
@@ -281,6 +284,7 @@ impl Graphs {
         let Some(object) = &seen.definition else {
             self.circles.forget(name);
             self.guard.forget(name);
+            self.needed.forget(name);
             let why = format!("the ResourceGraphDefinition {name} is gone");
             self.leave(name, seen, None, &why);
             return Ok(Next::Rest);
@@ -321,7 +325,8 @@ impl Graphs {
             let revisions = &seen.revisions;
             let number =
                 definition::keep_revision(&self.context, object, &graph, revisions).await?;
-            history::keep(&self.context, object, &resource(&graph), revisions).await?;
+            let instances = resource(&graph);
+            history::keep(&self.context, &self.needed, object, &instances, revisions).await?;
             progress.revision = Some(number);
             if let Some(kept) = revisions.iter().find(|one| one.number == number) {
                 verified::tell(&self.context, kept, Ok(&graph)).await;
