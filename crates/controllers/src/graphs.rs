@@ -88,8 +88,9 @@ pub struct Running {
 
 /// What kinds look like is documented a moment after they changed, and nobody tells when.
 const UNTIL_DOCUMENTED: Duration = Duration::from_secs(3);
-/// Definitions are compiled and served beside each other.
-const AT_ONCE: usize = 4;
+/// Definitions are seen to beside each other. Most wait for answers, and some for long: there are
+/// more places than an API has groups that do not answer. What is compiled at once is less.
+const AT_ONCE: usize = 256;
 
 /// All that the work on a definition shares with others.
 #[derive(Clone)]

@@ -9,6 +9,7 @@ use deltaplane_runtime::aside;
 use parking_lot::Mutex;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
+use tokio::sync::Semaphore;
 
 use super::kinds::Kinds;
 
@@ -16,11 +17,16 @@ use super::kinds::Kinds;
 #[derive(Clone)]
 pub(super) struct Compiled {
     kinds: Arc<Kinds>,
+    /// So many are compiled at once.
+    places: Arc<Semaphore>,
     /// By the name of the definition, and by what it says.
     graphs: Arc<Mutex<BTreeMap<String, BTreeMap<Said, Entry>>>>,
 }
 
 type Said = [u8; 32];
+
+/// Whoever compiles takes a processor.
+const AT_ONCE: usize = 4;
 
 /// Why there is no graph.
 pub(super) enum Uncompiled {
@@ -43,6 +49,7 @@ impl Compiled {
     pub(super) fn new(kinds: Kinds) -> Self {
         Self {
             kinds: Arc::new(kinds),
+            places: Arc::new(Semaphore::new(AT_ONCE)),
             graphs: Arc::default(),
         }
     }
@@ -67,7 +74,11 @@ impl Compiled {
         if let Some(graph) = self.find(name, &said, &with) {
             return Ok(graph);
         }
-        let graph = compiled(definition, with.clone()).await?;
+        let graph = {
+            // It is never closed.
+            let _place = self.places.acquire().await.ok();
+            compiled(definition, with.clone()).await?
+        };
         let entry = Entry {
             graph: graph.clone(),
             with,
