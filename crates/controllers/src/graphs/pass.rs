@@ -14,7 +14,7 @@ use deltaplane_client::request::Refusal;
 use deltaplane_expr::Timestamp;
 use deltaplane_graph::Graph;
 use deltaplane_graph::observed::{ObjectId, Observed};
-use deltaplane_graph::plan::{Apply, Inputs, Instance, Plan, plan};
+use deltaplane_graph::plan::{Apply, Inputs, Instance, Plan, Rendering, plan};
 use futures::{StreamExt, stream};
 
 use super::admission::{self, Health, Passed};
@@ -47,6 +47,8 @@ struct Pass<'a> {
     noted: bool,
 }
 
+/// About how many bytes of objects are rendered at a time: many instances are at work at once.
+const AT_A_TIME: usize = 4 << 20;
 /// An object is applied so often in a pass: what it depends on may become another on the way.
 const MOST: usize = 5;
 
@@ -104,7 +106,7 @@ impl Pass<'_> {
             let applies = plan.apply.iter();
             let applies: Vec<&Apply> = applies.filter(|one| self.may_apply(&one.id)).collect();
             let applies = self.once_more(applies);
-            if applies.is_empty() {
+            if applies.is_empty() && plan.more == 0 {
                 return self.finish(&plan).await;
             }
             self.apply(&applies).await;
@@ -151,6 +153,10 @@ impl Pass<'_> {
             frozen: &|id| memory.frozen.get(id).cloned(),
             unsure: &self.hindered.unsure,
             in_flight: &memory.in_flight,
+            rendering: Rendering {
+                most: AT_A_TIME,
+                without: &|id| !self.may_apply(id),
+            },
         })
     }
 
