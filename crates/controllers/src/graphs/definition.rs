@@ -169,6 +169,10 @@ pub(super) async fn keep_revision(
     let revisions: Vec<Revision> = revisions.iter().cloned().chain(told).collect();
     match revision::issue(definition, graph, &revisions) {
         Issue::Keep(number) => Ok(number),
+        Issue::Exhausted(last) => {
+            let why = format!("there is a GraphRevision {last}, and no number after it; delete it");
+            Err(Failure::to("number the revision")(why))
+        }
         Issue::New { number, object } => {
             let path = api::revisions().collection_path(None);
             match request::create::<IgnoredAny>(&context.client, &path, &object).await {
@@ -197,7 +201,7 @@ async fn told_before_seen(
     revisions: &[Revision],
 ) -> Result<Option<Revision>, Failure> {
     let newest = revisions.iter().map(|one| one.number).max();
-    let issued = definition["status"]["lastIssuedRevision"].as_i64();
+    let issued = revision::issued(definition);
     let Some(issued) = issued.filter(|issued| Some(*issued) > newest) else {
         return Ok(None);
     };
@@ -318,7 +322,7 @@ fn status(definition: &Value, graph: Option<&Graph>, progress: &Progress, now: T
             }
         }
     }
-    let issued = before["lastIssuedRevision"].as_i64();
+    let issued = revision::issued(definition);
     if let Some(number) = progress.revision.max(issued) {
         status["lastIssuedRevision"] = number.into();
     }
