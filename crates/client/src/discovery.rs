@@ -8,7 +8,7 @@ use std::error::Error;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::StreamExt;
+use futures::{StreamExt, stream};
 use kube::Client;
 use serde::Deserialize;
 use tokio::sync::watch;
@@ -117,11 +117,15 @@ const UNTIL_SERVED: Backoff = Backoff {
     longest: Duration::from_secs(30),
 };
 
+/// So many groups are asked at once.
+const AT_ONCE: usize = 16;
+/// A group that answers later is asked again: all others wait for it.
+const PATIENCE: Duration = Duration::from_secs(5);
+
 /// Asks the API what it serves.
 pub async fn discover(client: &Client) -> Result<Catalog, RequestError> {
-    let mut catalog = Catalog::default();
-    catalog.add(client, "/api/v1", "", "v1").await;
     let Groups { groups } = request::get(client, "/apis").await?;
+    let mut paths = vec![("/api/v1".to_owned(), String::new(), "v1".to_owned())];
     for group in groups {
         let preferred = group.preferred_version;
         let others = group
@@ -132,9 +136,19 @@ pub async fn discover(client: &Client) -> Result<Catalog, RequestError> {
         for GroupVersion { group_version } in preferred.into_iter().chain(versions) {
             if let Some((group, version)) = group_version.split_once('/') {
                 let path = format!("/apis/{group_version}");
-                catalog.add(client, &path, group, version).await;
+                paths.push((path, group.to_owned(), version.to_owned()));
             }
         }
+    }
+    let mut catalog = Catalog::default();
+    let asked = paths.into_iter().map(|(path, group, version)| async move {
+        let answer = request::get_within::<Resources>(client, &path, PATIENCE).await;
+        (path, group, version, answer)
+    });
+    // In their order: what is preferred comes first.
+    let mut answers = stream::iter(asked).buffered(AT_ONCE);
+    while let Some((path, group, version, answer)) = answers.next().await {
+        catalog.add(&path, (&group, &version), answer);
     }
     Ok(catalog)
 }
@@ -153,8 +167,13 @@ pub fn follow(client: Client, pace: Pace) -> (Discovery, Follower) {
 // === impl Catalog ===
 
 impl Catalog {
-    async fn add(&mut self, client: &Client, path: &str, group: &str, version: &str) {
-        match request::get::<Resources>(client, path).await {
+    fn add(
+        &mut self,
+        path: &str,
+        (group, version): (&str, &str),
+        answer: Result<Resources, RequestError>,
+    ) {
+        match answer {
             Ok(Resources { resources }) => self.insert(group, version, resources),
             Err(error) => {
                 let name = path

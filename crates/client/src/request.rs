@@ -271,12 +271,51 @@ pub(crate) fn request(
 
 /// The whole answer.
 pub(crate) async fn send(client: &Client, request: Request<Body>) -> Result<Bytes, RequestError> {
-    collect(open(client, request).await?).await
+    send_within(client, request, DEADLINE).await
 }
 
-/// The answer as it comes.
+async fn send_within(
+    client: &Client,
+    request: Request<Body>,
+    deadline: Duration,
+) -> Result<Bytes, RequestError> {
+    in_time(deadline, async {
+        collect(open(client, request).await?).await
+    })
+    .await
+}
+
+/// Nobody waits longer for an answer: what is not answered may hang for as long as TCP likes, and
+/// whoever waits keeps a place that others need. An API server gives up after a minute by itself.
+const DEADLINE: Duration = Duration::from_secs(30);
+
+async fn in_time<T>(
+    deadline: Duration,
+    asking: impl Future<Output = Result<T, RequestError>>,
+) -> Result<T, RequestError> {
+    let late = |_| {
+        let message = format!("no answer within {} seconds", deadline.as_secs());
+        let error = std::io::Error::new(std::io::ErrorKind::TimedOut, message);
+        unreachable(kube::Error::Service(error.into()))
+    };
+    tokio::time::timeout(deadline, asking).await.map_err(late)?
+}
+
+/// Reads what is at `path`, if it comes sooner than others may.
+pub(crate) async fn get_within<T: DeserializeOwned>(
+    client: &Client,
+    path: &str,
+    deadline: Duration,
+) -> Result<T, RequestError> {
+    let request = request(Method::GET, path, JSON, None)?;
+    let bytes = send_within(client, request, deadline).await?;
+    Ok(serde_json::from_slice(&bytes)?)
+}
+
+/// The answer as it comes: it begins in time, and ends whenever it does.
 pub(crate) async fn open(client: &Client, request: Request<Body>) -> Result<Body, RequestError> {
-    let response = client.send(request).await.map_err(unreachable)?;
+    let sent = async { client.send(request).await.map_err(unreachable) };
+    let response = in_time(DEADLINE, sent).await?;
     let (response, body) = response.into_parts();
     if response.status.is_success() {
         return Ok(body);
@@ -345,6 +384,18 @@ mod tests {
         check(Some("7"), "slow down\n", "", "slow down", Some(7));
         check(Some("Wed, 21 Oct"), "", "", "", None);
         check(None, r#"{"details":{"retryAfterSeconds":0}}"#, "", "", None);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn nobody_waits_for_ever() {
+        let service = tower::service_fn(|_: Request<Body>| {
+            std::future::pending::<Result<http::Response<Body>, std::convert::Infallible>>()
+        });
+        let client = Client::new(service, "default");
+        let error = get::<serde_json::Value>(&client, "/api").await;
+        let error = error.expect_err("no answer");
+        let why = std::error::Error::source(&error).expect("why").to_string();
+        assert!(why.contains("no answer within 30 seconds"), "{why}");
     }
 
     #[test]

@@ -19,6 +19,7 @@ mod conditions;
 mod definition;
 mod externals;
 mod following;
+mod guard;
 mod history;
 mod instance;
 mod kinds;
@@ -33,6 +34,7 @@ mod report;
 mod revision;
 mod runner;
 mod runners;
+mod served;
 mod serving;
 mod troubles;
 mod verified;
@@ -43,12 +45,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime};
 
 use deltaplane_client::{
-    Cache, Catalog, Discovery, Feed, Item, ObjectKey, Query, RequestError, Resource, request,
+    Cache, Catalog, Discovery, Feed, Item, ObjectKey, Query, RequestError, Resource,
 };
 use deltaplane_graph::{Graph, Node, labels};
 use deltaplane_runtime::{Stop, TaskGroup};
 use futures::StreamExt;
-use serde::de::IgnoredAny;
 use serde_json::Value;
 
 use crate::Context;
@@ -58,6 +59,8 @@ use circles::Circles;
 use compiled::{Compiled, Uncompiled};
 use definition::{Accepted, Kind, Progress};
 use externals::Externals;
+use guard::Guard;
+use history::Needed;
 use kinds::Kinds;
 use memories::Memories;
 use objects::Objects;
@@ -85,8 +88,9 @@ pub struct Running {
 
 /// What kinds look like is documented a moment after they changed, and nobody tells when.
 const UNTIL_DOCUMENTED: Duration = Duration::from_secs(3);
-/// Definitions are compiled and served beside each other.
-const AT_ONCE: usize = 4;
+/// Definitions are seen to beside each other. Most wait for answers, and some for long: there are
+/// more places than an API has groups that do not answer. What is compiled at once is less.
+const AT_ONCE: usize = 256;
 
 /// All that the work on a definition shares with others.
 #[derive(Clone)]
@@ -104,6 +108,8 @@ struct Graphs {
     stale: Arc<AtomicBool>,
     runners: Runners,
     circles: Circles,
+    guard: Guard,
+    needed: Needed,
     metrics: Metrics,
 }
 
@@ -117,13 +123,7 @@ struct Seen {
 
 /// Makes the kinds that graphs are written in be there.
 pub async fn install(client: &kube::Client) -> Result<(), RequestError> {
-    for kind in api::kinds() {
-        let name = kind["metadata"]["name"].as_str().unwrap_or_default();
-        let path = api::custom_kinds().object_path(&ObjectKey::cluster(name));
-        let path = format!("{path}?fieldManager=deltaplane&force=true");
-        request::apply::<IgnoredAny>(client, &path, &kind).await?;
-    }
-    Ok(())
+    guard::install(client).await
 }
 
 /// Runs graphs until told to stop. What it starts belongs to `tasks`.
@@ -141,6 +141,8 @@ pub async fn run(context: Context, running: Running, tasks: TaskGroup, stop: Sto
         stale,
         runners: Runners::default(),
         circles: Circles::default(),
+        guard: Guard::new(),
+        needed: Needed::default(),
         metrics,
         context,
         mode,
@@ -148,8 +150,9 @@ pub async fn run(context: Context, running: Running, tasks: TaskGroup, stop: Sto
         discovery,
     };
     let following = follower.run(stop.clone());
+    let guarding = stop.unless(graphs.guard.run(&graphs.context));
     let keeping = stop.unless(graphs.keep());
-    tokio::join!(following, keeping);
+    tokio::join!(following, guarding, keeping);
 }
 
 // === impl Graphs ===
@@ -170,20 +173,26 @@ impl Graphs {
         let mut work: Work<String> = Work::new(AT_ONCE, pace.clone());
         let mut discovery = self.discovery.clone();
         let mut troubles = self.troubles.changes();
+        let mut foreign = self.guard.changes();
         let mut again = None;
         loop {
             let complete = all.is_synced() && kept.is_synced() && made.is_synced();
             tokio::select! {
                 Some(event) = definitions.next() => {
                     for key in all.apply(event, |item| whole(&item)) {
+                        self.let_in_again(&key.name, &mut work);
+                        all.get(&key).into_iter().for_each(|one| self.guard.see(one));
                         work.add(key.name);
                     }
                 }
                 Some(event) = revisions.next() => {
                     for key in kept.apply(event, |item| Revision::read(&item.parse().ok()?)) {
                         let name = match kept.get(&key) {
-                            Some((name, _)) => Some(of.entry(key).or_insert(name.clone()).clone()),
-                            None => of.remove(&key),
+                            Some((name, revision)) => {
+                                self.circles.keep(name, revision);
+                                Some(of.entry(key).or_insert(name.clone()).clone())
+                            }
+                            None => self.revision_gone(&key, &mut of, &mut work),
                         };
                         name.into_iter().for_each(|name| work.add(name));
                     }
@@ -207,11 +216,8 @@ impl Graphs {
                     again = None;
                     self.look_up_again(&all, &mut work);
                 }
-                Ok(()) = troubles.changed() => {
-                    for (key, _) in all.iter() {
-                        work.add(key.name.clone());
-                    }
-                }
+                Ok(()) = troubles.changed() => add_all(&all, &mut work),
+                Ok(()) = foreign.changed() => add_all(&all, &mut work),
                 name = work.next(), if complete => {
                     let seen = Seen {
                         definition: all.get(&ObjectKey::cluster(&name)).cloned(),
@@ -243,12 +249,30 @@ impl Graphs {
         });
     }
 
+    /// A revision is gone. Whose it was.
+    fn revision_gone(
+        &self,
+        key: &ObjectKey,
+        of: &mut BTreeMap<ObjectKey, String>,
+        work: &mut Work<String>,
+    ) -> Option<String> {
+        let definition = of.remove(key)?;
+        self.circles.drop_revision(&definition, &key.name);
+        self.let_in_again(&definition, work);
+        Some(definition)
+    }
+
+    /// A definition may make less than it did: others may not lead in a circle any more.
+    fn let_in_again(&self, changed: &str, work: &mut Work<String>) {
+        let refused = self.circles.refused().into_iter();
+        let others = refused.filter(|other| other != changed);
+        others.for_each(|other| work.add(other));
+    }
+
     /// Kinds may look otherwise than they did.
     fn look_up_again(&self, all: &Cache<Arc<Value>>, work: &mut Work<String>) {
         self.stale.store(true, Ordering::Release);
-        for (key, _) in all.iter() {
-            work.add(key.name.clone());
-        }
+        add_all(all, work);
     }
 
     async fn reconcile(self, name: String, seen: Seen) -> Result<Next, Failure> {
@@ -260,10 +284,22 @@ impl Graphs {
     async fn see_to(&self, name: &str, seen: &Seen) -> Result<Next, Failure> {
         let Some(object) = &seen.definition else {
             self.circles.forget(name);
+            self.guard.forget(name);
+            self.needed.forget(name);
             let why = format!("the ResourceGraphDefinition {name} is gone");
             self.leave(name, seen, None, &why);
             return Ok(Next::Rest);
         };
+        if let Some(why) = self.guard.foreign() {
+            if !self.runners.has_graph(name) {
+                self.leave(name, seen, None, &why);
+            }
+            return Ok(Next::Rest);
+        }
+        let newest = seen.newest();
+        if let Some(why) = self.guard.lost(&self.context, object, newest).await? {
+            return self.halt(name, object, seen, why).await;
+        }
         let catalog = self.discovery.clone().current().await;
         let graph = match self.compiled.graph(object, &catalog).await {
             Ok(graph) => graph,
@@ -277,7 +313,8 @@ impl Graphs {
             return self.refuse(name, object, seen, why, &catalog).await;
         }
         let there = seen.kind(graph.crd()).map(|there| &**there);
-        let kind = definition::serve(&self.context, object, &graph, there).await?;
+        let past = self.past(object, &graph, seen, &catalog).await;
+        let kind = definition::serve(&self.context, object, &graph, there, &past).await?;
         let mut progress = Progress {
             accepted: Accepted::Valid,
             kind,
@@ -289,7 +326,8 @@ impl Graphs {
             let revisions = &seen.revisions;
             let number =
                 definition::keep_revision(&self.context, object, &graph, revisions).await?;
-            history::keep(&self.context, object, &resource(&graph), revisions).await?;
+            let instances = resource(&graph);
+            history::keep(&self.context, &self.needed, object, &instances, revisions).await?;
             progress.revision = Some(number);
             if let Some(kept) = revisions.iter().find(|one| one.number == number) {
                 verified::tell(&self.context, kept, Ok(&graph)).await;
@@ -325,14 +363,38 @@ impl Graphs {
         catalog: &Catalog,
     ) -> Result<Next, Failure> {
         self.serve_last((name, object), seen, catalog).await?;
-        let newest = seen.revisions.iter().map(|revision| revision.number).max();
+        let accepted = Accepted::Invalid(wrong);
+        self.tell_unaccepted(name, object, seen, accepted).await
+    }
+
+    /// A definition that is not what somebody wrote: what was in force stays.
+    async fn halt(
+        &self,
+        name: &str,
+        object: &Arc<Value>,
+        seen: &Seen,
+        why: String,
+    ) -> Result<Next, Failure> {
+        let catalog = self.discovery.clone().current().await;
+        self.serve_last((name, object), seen, &catalog).await?;
+        let accepted = Accepted::Lost(why);
+        self.tell_unaccepted(name, object, seen, accepted).await
+    }
+
+    async fn tell_unaccepted(
+        &self,
+        name: &str,
+        object: &Value,
+        seen: &Seen,
+        accepted: Accepted,
+    ) -> Result<Next, Failure> {
         let progress = Progress {
-            accepted: Accepted::Invalid(wrong),
+            accepted,
             kind: match seen.kinds.is_empty() {
                 false => Kind::Ready,
                 true => Kind::Pending,
             },
-            revision: newest,
+            revision: seen.newest().map(|newest| newest.number),
             hindered: self.troubles.of(name),
         };
         definition::tell(&self.context, object, None, &progress).await?;
@@ -343,11 +405,22 @@ impl Graphs {
 // === impl Seen ===
 
 impl Seen {
+    /// The newest revision.
+    fn newest(&self) -> Option<&Revision> {
+        self.revisions.iter().max_by_key(|one| one.number)
+    }
+
     /// What is there of the kind that is wanted.
     fn kind(&self, wanted: &Value) -> Option<&Arc<Value>> {
         let name = &wanted["metadata"]["name"];
         let mut kinds = self.kinds.iter();
         kinds.find(|kind| kind["metadata"]["name"] == *name)
+    }
+}
+
+fn add_all(all: &Cache<Arc<Value>>, work: &mut Work<String>) {
+    for (key, _) in all.iter() {
+        work.add(key.name.clone());
     }
 }
 

@@ -19,6 +19,7 @@ mod shown;
 #[cfg(test)]
 mod tests;
 mod verbs;
+mod verdict;
 mod watch;
 mod why;
 

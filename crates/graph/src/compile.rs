@@ -38,6 +38,8 @@ use typed::Typed;
 
 /// All texts of a definition that have expressions in them are no more than these.
 const MAX_EXPRESSIONS: usize = 20_000;
+/// And all expressions of gates no more than these: each is taken apart, and kept in several forms.
+const MAX_GATES: usize = 2_000;
 
 /// Compiles a definition, or says all that is wrong with it.
 pub fn compile(
@@ -50,6 +52,13 @@ pub fn compile(
         let message = format!(
             "there are {expressions} texts with expressions, and {MAX_EXPRESSIONS} at most may be"
         );
+        problems.push(Problem::new(&Path::new("spec"), message));
+        return Err(problems);
+    }
+    let gates = gate_texts(definition);
+    if gates > MAX_GATES {
+        let message =
+            format!("there are {gates} expressions of gates, and {MAX_GATES} at most may be");
         problems.push(Problem::new(&Path::new("spec"), message));
         return Err(problems);
     }
@@ -97,6 +106,14 @@ fn expressions(value: &Json) -> usize {
         Json::Array(items) => items.iter().map(expressions).sum(),
         Json::Object(map) => map.values().map(expressions).sum(),
     }
+}
+
+/// How many texts gates have, written bare or not.
+fn gate_texts(definition: &Definition) -> usize {
+    let of_resources = definition.resources().iter().map(|one| &one.gate);
+    let all = of_resources.chain([definition.gate()]);
+    all.map(|gate| gate.when.iter().flatten().count() + usize::from(gate.order_by.is_some()))
+        .sum()
 }
 
 /// What kind of JSON it is.

@@ -16,7 +16,6 @@ use crate::compile::order::sorted;
 use crate::compile::scope::{Context, Names, Roots, Scope};
 use crate::definition::{Body, Definition, GateText, Resource};
 use crate::graph::GraphKind;
-use crate::near::did_you_mean;
 use crate::problem::{Problem, Problems};
 
 pub(crate) use compiled::{of_instances, of_resources};
@@ -118,8 +117,11 @@ pub(crate) fn read(
     let variables = [&*kind.singular, &*kind.plural, "instance", "instances"];
     let any = || Decl::dynamic(Absent::Waits).clone();
     let instance_env = syntax_env().with_variables(variables.map(|name| (name.to_owned(), any())));
-    let instances =
-        |ast: &syntax::Ast, _: &mut BTreeSet<usize>| wrong_names(ast, &instance_env, &variables);
+    let instances = |ast: &syntax::Ast, _: &mut BTreeSet<usize>| Wrong {
+        unknown: unknown_names(ast, &instance_env),
+        unfit: Vec::new(),
+        allowed: Box::new(|| variables.to_vec()),
+    };
     let (graph, _) = gate(definition.gate(), &spec, definition, &instances, problems);
     let mut nodes = Vec::new();
     let mut waits = Vec::new();
@@ -170,13 +172,19 @@ fn syntax_env() -> Env {
 }
 
 /// What is wrong with the names in an expression.
-type Wrong = Vec<(Span, String, Option<String>)>;
+struct Wrong<'n> {
+    unknown: Vec<(Span, Arc<str>)>,
+    /// Names that are known, and not to gates.
+    unfit: Vec<(Span, String)>,
+    /// Those that are.
+    allowed: Box<dyn Fn() -> Vec<&'n str> + 'n>,
+}
 
-fn gate(
+fn gate<'n>(
     text: &GateText,
     path: &Path,
     definition: &Definition,
-    names: &dyn Fn(&syntax::Ast, &mut BTreeSet<usize>) -> Wrong,
+    names: &dyn Fn(&syntax::Ast, &mut BTreeSet<usize>) -> Wrong<'n>,
     problems: &mut Problems,
 ) -> (Written, BTreeSet<usize>) {
     let mut waits = BTreeSet::new();
@@ -187,10 +195,7 @@ fn gate(
         match deltaplane_expr::parse(source, &syntax_env()) {
             Err(wrong) => problems.expression(&path, &wrong),
             Ok(ast) => {
-                for (span, message, hint) in names(&ast, &mut reads) {
-                    let problem = Problem::new(&path, message).at(source, span);
-                    problems.push(problem.hinted(hint));
-                }
+                names(&ast, &mut reads).report(&path, source, problems);
             }
         }
         waits.extend(&reads);
@@ -235,30 +240,46 @@ fn alone<'t>(text: &'t str, path: &Path, problems: &mut Problems) -> Option<&'t 
     }
 }
 
-fn wrong_names(ast: &syntax::Ast, env: &Env, allowed: &[&str]) -> Wrong {
+fn unknown_names(ast: &syntax::Ast, env: &Env) -> Vec<(Span, Arc<str>)> {
     let unknown = check::names(ast, env).unknown.into_iter();
-    let unknown = unknown.filter(|(_, name)| &**name != TIME);
-    unknown
-        .map(|(span, name)| {
-            let hint = did_you_mean(&name, allowed.iter().copied());
-            (span, format!("there is no `{name}`"), hint)
-        })
-        .collect()
+    unknown.filter(|(_, name)| &**name != TIME).collect()
 }
 
-fn resource_names(ast: &syntax::Ast, scope: &Scope<'_>, reads: &mut BTreeSet<usize>) -> Wrong {
-    let mut wrong = wrong_names(ast, &scope.env, &scope.allowed(Context::Gate));
+fn resource_names<'s>(
+    ast: &syntax::Ast,
+    scope: &'s Scope<'s>,
+    reads: &mut BTreeSet<usize>,
+) -> Wrong<'s> {
+    let mut unfit = Vec::new();
     let mut roots = Roots::default();
     for reference in check::references(ast, &scope.env) {
         match scope.note(&reference, Context::Gate, &mut roots) {
             Ok(()) => reads.extend(scope.names.ids.get(&*reference.path.root)),
             Err(_) => {
                 let message = format!("`{}` cannot be used in a gate", reference.path.root);
-                wrong.push((reference.span, message, None));
+                unfit.push((reference.span, message));
             }
         }
     }
-    wrong
+    Wrong {
+        unknown: unknown_names(ast, &scope.env),
+        unfit,
+        allowed: Box::new(|| scope.allowed(Context::Gate)),
+    }
+}
+
+// === impl Wrong ===
+
+impl Wrong<'_> {
+    fn report(self, path: &Path, source: &str, problems: &mut Problems) {
+        for (span, name) in self.unknown {
+            let make = || Problem::new(path, format!("there is no `{name}`")).at(source, span);
+            problems.unknown(&name, &self.allowed, make);
+        }
+        for (span, message) in self.unfit {
+            problems.lazily(|| Problem::new(path, message).at(source, span));
+        }
+    }
 }
 
 /// Two gates that wait for each other never open. Whether some do.

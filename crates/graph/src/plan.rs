@@ -65,6 +65,18 @@ pub struct Inputs<'a> {
     /// What [`Plan::in_flight`] was last. With nothing here, an object that is not ready and is to
     /// become something else counts as broken before, and not as in flight.
     pub in_flight: &'a BTreeMap<ObjectId, Content>,
+    /// What of it is rendered.
+    pub rendering: Rendering<'a>,
+}
+
+/// How much of what is to be applied is rendered at once: a collection may come to a thousand times
+/// its template.
+#[derive(Clone, Copy)]
+pub struct Rendering<'a> {
+    /// About how many bytes; the first object is rendered whatever it takes.
+    pub most: usize,
+    /// Objects that the caller would not apply now.
+    pub without: &'a dyn Fn(&ObjectId) -> bool,
 }
 
 /// What is to be done now, and how everything stands.
@@ -74,6 +86,9 @@ pub struct Plan {
     pub nodes: Vec<Standing>,
     /// All of it at once, in any order.
     pub apply: Vec<Apply>,
+    /// How many more objects are to be applied, for which there was no room. They are in a plan that
+    /// is made when these are there.
+    pub more: usize,
     /// In this order.
     pub prune: Vec<Prune>,
     /// What the instance's status says of its resources.
@@ -217,6 +232,18 @@ pub enum Unready {
 /// What should be done for an instance.
 pub fn plan(inputs: Inputs<'_>) -> Plan {
     walk::walk(inputs)
+}
+
+// === impl Rendering ===
+
+impl Rendering<'static> {
+    /// All of it.
+    pub fn whole() -> Self {
+        Self {
+            most: usize::MAX,
+            without: &|_| false,
+        }
+    }
 }
 
 // === impl Instance ===

@@ -5,6 +5,7 @@ use std::fmt;
 use deltaplane_api::field::Path;
 use deltaplane_expr::Span;
 
+use crate::near::did_you_mean;
 use crate::template::Spot;
 
 /// One thing that is wrong.
@@ -36,6 +37,11 @@ pub struct Problems {
 
 /// More than these are counted, and not kept.
 const MAX: usize = 100;
+/// So many names that are not known are compared with those that are: that takes long, and whoever
+/// makes more mistakes has made none by mistyping.
+const MAX_HINTED: usize = 20;
+/// Of a longer text the part around the place is kept, in bytes on each side.
+const AROUND: usize = 2048;
 
 // === impl Problem ===
 
@@ -79,10 +85,7 @@ impl Problem {
     #[must_use]
     pub fn at(self, text: &str, span: Span) -> Self {
         Self {
-            excerpt: Some(Excerpt {
-                text: text.to_owned(),
-                span,
-            }),
+            excerpt: Some(Excerpt::around(text, span)),
             ..self
         }
     }
@@ -120,6 +123,26 @@ impl Problem {
 const MAX_LINE: usize = 120;
 
 impl Excerpt {
+    fn around(text: &str, span: Span) -> Self {
+        let (from, to) = (span.start as usize, span.end as usize);
+        let mut start = from.saturating_sub(AROUND).min(text.len());
+        let mut end = to.saturating_add(AROUND).min(start + 3 * AROUND);
+        end = end.min(text.len()).max(start);
+        while !text.is_char_boundary(start) {
+            start -= 1;
+        }
+        while !text.is_char_boundary(end) {
+            end += 1;
+        }
+        let within = |at: u32| u32::try_from((at as usize).clamp(start, end) - start);
+        let span = Span {
+            start: within(span.start).unwrap_or(0),
+            end: within(span.end).unwrap_or(0),
+        };
+        let text = text[start..end].to_owned();
+        Self { text, span }
+    }
+
     /// The line, and a mark under the place.
     fn drawn(&self) -> String {
         let at = self.span.position(&self.text);
@@ -160,6 +183,29 @@ impl Problems {
         }
     }
 
+    /// One that is made only if it is kept.
+    pub(crate) fn lazily(&mut self, make: impl FnOnce() -> Problem) {
+        match self.list.len() < MAX {
+            true => self.list.push(make()),
+            false => self.more += 1,
+        }
+    }
+
+    /// One about a name that is none of those which are known, and maybe a hint at the one that was
+    /// meant.
+    pub(crate) fn unknown<'n, I: IntoIterator<Item = &'n str>>(
+        &mut self,
+        name: &str,
+        known: impl FnOnce() -> I,
+        make: impl FnOnce() -> Problem,
+    ) {
+        let hinted = self.list.len() < MAX_HINTED;
+        self.lazily(|| {
+            let hint = hinted.then(|| did_you_mean(name, known())).flatten();
+            make().hinted(hint)
+        });
+    }
+
     /// Several at one place.
     pub(crate) fn all(&mut self, path: &Path, messages: impl IntoIterator<Item = String>) {
         for message in messages {
@@ -170,13 +216,15 @@ impl Problems {
     /// What is wrong with an expression.
     pub fn expression(&mut self, path: &Path, problems: &deltaplane_expr::Problems) {
         for problem in problems.iter() {
-            // Nothing here has a container.
-            let message = problem.message.trim_end_matches(" (in container '')");
-            let found = Problem::new(path, message);
-            let found = found.at(problems.source(), problem.span);
-            self.push(match problems.expected(problem) {
-                [] => found,
-                expected => found.hint(format!("expected {}", expected.join(", or "))),
+            self.lazily(|| {
+                // Nothing here has a container.
+                let message = problem.message.trim_end_matches(" (in container '')");
+                let found = Problem::new(path, message);
+                let found = found.at(problems.source(), problem.span);
+                match problems.expected(problem) {
+                    [] => found,
+                    expected => found.hint(format!("expected {}", expected.join(", or "))),
+                }
             });
         }
     }

@@ -21,6 +21,8 @@ pub struct Template {
     literal: Json,
     holes: Vec<Hole>,
     fingerprint: [u8; 32],
+    /// About how many bytes the literal takes.
+    weight: usize,
 }
 
 /// A place in a template, and the expression whose value goes there.
@@ -97,6 +99,7 @@ impl Template {
         }
         let fingerprint = fingerprint(&literal, &holes);
         Self {
+            weight: weight(&literal),
             literal,
             holes,
             fingerprint,
@@ -112,6 +115,11 @@ impl Template {
     /// The text, with null in its holes.
     pub fn literal(&self) -> &Json {
         &self.literal
+    }
+
+    /// About how many bytes it takes with these values in its holes.
+    pub(crate) fn weight(&self, filled: &[Filled]) -> usize {
+        self.weight + filled.iter().map(Filled::weight).sum::<usize>()
     }
 
     /// In the order of the text.
@@ -138,6 +146,34 @@ impl Template {
             remove(&mut rendered, steps);
         }
         rendered
+    }
+}
+
+/// About how many bytes a value takes: what it says, and what holds it together.
+fn weight(value: &Json) -> usize {
+    /// Of each value, and of each entry of a map.
+    const EACH: usize = 32;
+    EACH + match value {
+        Json::Null | Json::Bool(_) | Json::Number(_) => 0,
+        Json::String(text) => text.len(),
+        Json::Array(items) => items.iter().map(weight).sum(),
+        Json::Object(map) => {
+            let entries = map.iter();
+            entries
+                .map(|(key, value)| EACH + key.len() + weight(value))
+                .sum()
+        }
+    }
+}
+
+// === impl Filled ===
+
+impl Filled {
+    pub(crate) fn weight(&self) -> usize {
+        match self {
+            Self::Value(value) => weight(value),
+            Self::Omitted => 0,
+        }
     }
 }
 

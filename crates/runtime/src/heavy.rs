@@ -12,12 +12,25 @@ pub fn heavy<T>(work: impl FnOnce() -> T) -> T {
     }
 }
 
+/// Does work that may take seconds on a thread of its own, while this task goes on with what else it
+/// has. Nothing if the runtime ends before.
+pub async fn aside<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Option<T> {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(done) => Some(done),
+        Err(ended) => match ended.try_into_panic() {
+            // It is this task's panic.
+            Ok(panic) => std::panic::resume_unwind(panic),
+            Err(_) => None,
+        },
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::sync::mpsc;
     use std::time::Duration;
 
-    use super::heavy;
+    use super::{aside, heavy};
 
     /// Nobody waits so long for what works.
     const PATIENCE: Duration = Duration::from_secs(60);
@@ -37,6 +50,16 @@ mod tests {
             sent.await.expect("it ended");
         });
         runtime.block_on(busy).expect("it ended");
+    }
+
+    /// The task itself goes on, too.
+    #[tokio::test]
+    async fn a_task_goes_on_with_something_else() {
+        let (done, other) = mpsc::channel();
+        let waits = aside(move || other.recv_timeout(PATIENCE).is_ok());
+        let does = async { done.send(()).expect("someone waits") };
+        let (waited, ()) = tokio::join!(waits, does);
+        assert_eq!(waited, Some(true));
     }
 
     #[tokio::test]

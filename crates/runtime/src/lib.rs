@@ -41,7 +41,7 @@ pub mod telemetry;
 pub mod tls;
 
 pub use clock::Clock;
-pub use heavy::heavy;
+pub use heavy::{aside, heavy};
 pub use readiness::Readiness;
 pub use stop::{Stop, Trigger};
 pub use tasks::{TaskGroup, Tasks};

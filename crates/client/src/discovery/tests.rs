@@ -131,6 +131,28 @@ async fn a_group_that_does_not_answer_is_named() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_group_that_hangs_is_not_waited_for_as_long_as_others() {
+    let all = [CORE, ("/apis", GROUPS), ("/apis/apps/v1", APPS)];
+    let (client, _sender) = server(&documents(&all));
+    let service = tower::service_fn(move |request: Request<Body>| {
+        let client = client.clone();
+        async move {
+            if request.uri().path() == "/apis/apps/v2beta1" {
+                std::future::pending::<()>().await;
+            }
+            client.send(request).await
+        }
+    });
+    let begun = tokio::time::Instant::now();
+    let catalog = discover(&Client::new(service, "default")).await;
+    assert_eq!(begun.elapsed(), PATIENCE);
+    let catalog = catalog.expect("answered");
+    let failures: Vec<_> = catalog.failures.keys().collect();
+    assert_eq!(failures, ["apps/v2beta1"]);
+    assert!(catalog.kind("apps/v1", "Deployment").is_some());
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_new_definition_is_found_as_soon_as_it_is_served() {
     let none = r#"{"groups":[]}"#;
     let documents = documents(&[CORE, ("/apis", none)]);

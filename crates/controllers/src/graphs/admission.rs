@@ -216,13 +216,12 @@ impl Rollout<'_> {
 
     /// Nobody moves after all.
     fn take_back(self, decision: &mut Decision<i64>, items: &[Item<'_, i64>]) {
-        let on_the_way = |key: &str| {
-            let mut items = items.iter().filter(|item| item.key == key);
+        let on_the_way = |index: usize| {
             // What is overtaken is on its way whether it is sent on or not.
-            items.any(|item| matches!(item.admission, propagation::Admission::Admitted(_)))
+            matches!(items[index].admission, propagation::Admission::Admitted(_))
         };
         let moves = std::mem::take(&mut decision.admissions);
-        let waiting = moves.iter().filter(|one| !on_the_way(&one.key)).count();
+        let waiting = moves.iter().filter(|one| !on_the_way(one.index)).count();
         let counts = &mut decision.summary.counts;
         counts.updating -= waiting;
         counts.pending += waiting;

@@ -62,7 +62,10 @@ fn revision_kind() -> Value {
                 "type": "object",
                 "required": ["revision", "snapshot"],
                 "properties": {
-                    "revision": {"type": "integer", "format": "int64", "minimum": 1},
+                    "revision": {
+                        "type": "integer", "format": "int64", "minimum": 1,
+                        "maximum": super::revision::HIGHEST,
+                    },
                     "snapshot": {
                         "type": "object",
                         "required": ["generation", "name", "spec"],

@@ -1,94 +1,286 @@
 //! Graphs that make instances of each other, which would go on for ever. Pure but for the lock.
+//!
+//! What counts is all that instances may run: what was admitted last, and every revision that is
+//! kept. So the answer does not depend on which definition is looked at first.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use deltaplane_graph::Graph;
 use parking_lot::Mutex;
+use serde_json::Value;
 
-/// Which kinds the graph of each definition makes objects of. Cheap to clone.
+use super::api;
+use super::revision::Revision;
+
+/// Which kinds the graphs of definitions make objects of. Cheap to clone.
 #[derive(Clone, Default)]
-pub(super) struct Circles(Arc<Mutex<BTreeMap<String, Makes>>>);
+pub(super) struct Circles(Arc<Mutex<Known>>);
+
+#[derive(Default)]
+struct Known {
+    /// By the kind of the instances, and by who makes them so.
+    makes: BTreeMap<GroupKind, BTreeMap<Source, BTreeSet<GroupKind>>>,
+    /// The kind of each source.
+    kinds: BTreeMap<Source, GroupKind>,
+    /// Definitions that led in a circle when they were last looked at.
+    refused: BTreeSet<String>,
+}
+
+/// What says that a kind makes others.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Source {
+    /// What was admitted last of the definition of this name.
+    Admitted(String),
+    /// The revision that is an object of this name, of a definition.
+    Kept { definition: String, name: String },
+}
 
 struct Makes {
     kind: GroupKind,
     of: BTreeSet<GroupKind>,
 }
 
+/// A kind, and who makes it.
+type Step<'a> = (Option<&'a Source>, &'a GroupKind);
 type GroupKind = (String, String);
 
 // === impl Circles ===
 
 impl Circles {
-    /// Notes what the graph of a definition makes, unless that leads back to its own kind: then the
-    /// way there.
+    /// Notes what the graph of a definition makes, unless that leads back to its own kind, or what
+    /// it was does: then the way there.
     pub(super) fn admit(&self, definition: &str, graph: &Graph) -> Result<(), String> {
-        let kind = graph.kind();
-        let made = graph.nodes().iter().filter(|node| !node.is_external());
-        let made = made.map(|node| (node.gvk().group.clone(), node.gvk().kind.clone()));
-        let makes = Makes {
-            kind: (kind.group.clone(), kind.kind.clone()),
-            of: made.collect(),
-        };
-        self.note(definition, makes)
+        self.note(definition, Makes::of_graph(graph))
     }
 
     fn note(&self, definition: &str, makes: Makes) -> Result<(), String> {
-        let mut all = self.0.lock();
-        let before = all.remove(definition);
-        let way = way(&all, &makes).map(|way| way.join(" makes "));
-        if let Some(way) = way {
-            // What ran before goes on.
-            all.extend(before.map(|before| (definition.to_owned(), before)));
-            let why = format!("its instances would make each other without end: {way}");
-            return Err(why);
+        let mut known = self.0.lock();
+        let source = Source::Admitted(definition.to_owned());
+        let before = known.remove(&source);
+        known.insert(source.clone(), makes);
+        let way = known.circle(definition).map(|way| told(&way));
+        let Some(way) = way else {
+            known.refused.remove(definition);
+            return Ok(());
+        };
+        known.remove(&source);
+        // What ran before goes on.
+        if let Some(before) = before {
+            known.insert(source, before);
         }
-        all.insert(definition.to_owned(), makes);
-        Ok(())
+        known.refused.insert(definition.to_owned());
+        Err(way)
+    }
+
+    /// Whether what is kept of a definition leads in a circle: then the way.
+    pub(super) fn check(&self, definition: &str) -> Result<(), String> {
+        let known = self.0.lock();
+        let way = known.circle(definition);
+        way.map_or(Ok(()), |way| Err(told(&way)))
+    }
+
+    /// A revision is kept.
+    pub(super) fn keep(&self, definition: &str, revision: &Revision) {
+        if let Some(makes) = Makes::of_spec(&revision.spec) {
+            let source = Source::kept(definition, &revision.name);
+            self.0.lock().insert(source, makes);
+        }
+    }
+
+    /// A revision is gone.
+    pub(super) fn drop_revision(&self, definition: &str, name: &str) {
+        self.0.lock().remove(&Source::kept(definition, name));
     }
 
     /// The definition is gone.
     pub(super) fn forget(&self, definition: &str) {
-        self.0.lock().remove(definition);
+        let mut known = self.0.lock();
+        known.remove(&Source::Admitted(definition.to_owned()));
+        known.refused.remove(definition);
+    }
+
+    /// Definitions that may be admitted now that others make less.
+    pub(super) fn refused(&self) -> Vec<String> {
+        self.0.lock().refused.iter().cloned().collect()
     }
 }
 
-/// From a kind over others back to it, if that can be.
-fn way<'a>(all: &'a BTreeMap<String, Makes>, from: &'a Makes) -> Option<Vec<&'a str>> {
-    let mut ways: Vec<Vec<&GroupKind>> = from.of.iter().map(|kind| vec![kind]).collect();
-    let mut seen = BTreeSet::new();
-    while let Some(way) = ways.pop() {
-        let Some(last) = way.last() else { continue };
-        if **last == from.kind {
-            let kinds = std::iter::once(&from.kind).chain(way);
-            return Some(kinds.map(|(_, kind)| kind.as_str()).collect());
+/// Why there must not be such a way.
+fn told(way: &[Step<'_>]) -> String {
+    let kinds: Vec<&str> = way.iter().map(|(_, (_, kind))| kind.as_str()).collect();
+    let mut why = format!(
+        "its instances would make each other without end: {}",
+        kinds.join(" makes ")
+    );
+    let mut old = way.iter().filter_map(|(source, _)| match source {
+        Some(Source::Kept { name, .. }) => Some(name.as_str()),
+        Some(Source::Admitted(_)) | None => None,
+    });
+    if let Some(old) = old.next() {
+        why += &format!(
+            "; hint: instances may run the GraphRevision {old}; delete it if none does any more"
+        );
+    }
+    why
+}
+
+// === impl Known ===
+
+impl Known {
+    fn insert(&mut self, source: Source, makes: Makes) {
+        self.remove(&source);
+        self.kinds.insert(source.clone(), makes.kind.clone());
+        let of_kind = self.makes.entry(makes.kind).or_default();
+        of_kind.insert(source, makes.of);
+    }
+
+    fn remove(&mut self, source: &Source) -> Option<Makes> {
+        let kind = self.kinds.remove(source)?;
+        let of_kind = self.makes.get_mut(&kind)?;
+        let of = of_kind.remove(source)?;
+        if of_kind.is_empty() {
+            self.makes.remove(&kind);
         }
-        if !seen.insert(*last) {
-            continue;
+        Some(Makes { kind, of })
+    }
+
+    /// From a kind of a definition over others back to it, if that can be.
+    fn circle(&self, definition: &str) -> Option<Vec<Step<'_>>> {
+        let ours = self.kinds.iter();
+        let ours = ours.filter(|(source, _)| source.definition() == definition);
+        let kinds: BTreeSet<&GroupKind> = ours.map(|(_, kind)| kind).collect();
+        kinds.into_iter().find_map(|kind| self.way_back(kind))
+    }
+
+    /// The shortest.
+    fn way_back<'a>(&'a self, from: &'a GroupKind) -> Option<Vec<Step<'a>>> {
+        // Who led to each kind.
+        let mut steps: BTreeMap<&GroupKind, (&Source, &GroupKind)> = BTreeMap::new();
+        let mut next = VecDeque::from([from]);
+        while let Some(kind) = next.pop_front() {
+            let sources = self.makes.get(kind).into_iter().flatten();
+            let made = sources.flat_map(|(source, of)| of.iter().map(move |one| (source, one)));
+            for (source, one) in made {
+                if steps.contains_key(one) {
+                    continue;
+                }
+                steps.insert(one, (source, kind));
+                if one == from {
+                    return Some(retraced(&steps, from));
+                }
+                next.push_back(one);
+            }
         }
-        let next = all.values().filter(|makes| makes.kind == **last);
-        for kind in next.flat_map(|makes| &makes.of) {
-            let mut way = way.clone();
-            way.push(kind);
-            ways.push(way);
+        None
+    }
+}
+
+/// The way back to a kind, from its beginning.
+fn retraced<'a>(
+    steps: &BTreeMap<&'a GroupKind, (&'a Source, &'a GroupKind)>,
+    to: &'a GroupKind,
+) -> Vec<Step<'a>> {
+    let mut way = Vec::new();
+    let mut at = to;
+    while let Some((source, before)) = steps.get(at) {
+        way.push((Some(*source), at));
+        at = *before;
+        if at == to {
+            break;
         }
     }
-    None
+    way.push((None, to));
+    way.reverse();
+    way
+}
+
+// === impl Source ===
+
+impl Source {
+    fn kept(definition: &str, name: &str) -> Self {
+        Self::Kept {
+            definition: definition.to_owned(),
+            name: name.to_owned(),
+        }
+    }
+
+    fn definition(&self) -> &str {
+        match self {
+            Self::Admitted(definition) | Self::Kept { definition, .. } => definition,
+        }
+    }
+}
+
+// === impl Makes ===
+
+impl Makes {
+    fn of_graph(graph: &Graph) -> Self {
+        let kind = graph.kind();
+        let made = graph.nodes().iter().filter(|node| !node.is_external());
+        let made = made.map(|node| (node.gvk().group.clone(), node.gvk().kind.clone()));
+        Self {
+            kind: (kind.group.clone(), kind.kind.clone()),
+            of: made.collect(),
+        }
+    }
+
+    /// As a definition says it: what was compiled once has kinds that are no expressions.
+    fn of_spec(spec: &Value) -> Option<Self> {
+        let schema = &spec["schema"];
+        let group = schema["group"].as_str().unwrap_or(api::GROUP);
+        let resources = spec["resources"].as_array().into_iter().flatten();
+        let made = resources.filter_map(|one| {
+            let template = &one["template"];
+            let version = template["apiVersion"].as_str()?;
+            let group = version.split_once('/').map_or("", |(group, _)| group);
+            Some((group.to_owned(), template["kind"].as_str()?.to_owned()))
+        });
+        Some(Self {
+            kind: (group.to_owned(), schema["kind"].as_str()?.to_owned()),
+            of: made.collect(),
+        })
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
+
+    const ENDLESS: &str = "its instances would make each other without end: ";
 
     /// `Hen: Egg Nest`, what is noted of a definition of that name.
     fn note(circles: &Circles, line: &str) -> Result<(), String> {
         let (kind, of) = line.split_once(':').expect("a kind, and what it makes");
-        let named = |kind: &str| ("example.com".to_owned(), kind.to_owned());
+        let named = |kind: &str| (api::GROUP.to_owned(), kind.to_owned());
         let makes = Makes {
             kind: named(kind),
             of: of.split_whitespace().map(named).collect(),
         };
         circles.note(kind, makes)
+    }
+
+    /// The same, as a revision that is kept.
+    fn keep(circles: &Circles, line: &str) {
+        let (kind, of) = line.split_once(':').expect("a kind, and what it makes");
+        let resources = of.split_whitespace().map(|kind| {
+            let api_version = format!("{}/v1", api::GROUP);
+            json!({"template": {"apiVersion": api_version, "kind": kind}})
+        });
+        let resources: Value = resources.collect();
+        let spec = json!({"schema": {"kind": kind}, "resources": resources});
+        let revision = Revision {
+            name: format!("{}-r00001", kind.to_lowercase()),
+            number: 1,
+            hash: String::new(),
+            spec,
+            generation: None,
+            status: Value::Null,
+            owner: None,
+        };
+        circles.keep(kind, &revision);
     }
 
     #[test]
@@ -102,17 +294,46 @@ mod tests {
         ] {
             assert_eq!(note(&circles, fine), Ok(()), "{fine}");
         }
-        let endless = "its instances would make each other without end: ";
         let way = note(&circles, "Egg: Shell Hen");
-        assert_eq!(way, Err(format!("{endless}Egg makes Hen makes Egg")));
+        assert_eq!(way, Err(format!("{ENDLESS}Egg makes Hen makes Egg")));
         let way = note(&circles, "Shell: Shell");
-        assert_eq!(way, Err(format!("{endless}Shell makes Shell")));
+        assert_eq!(way, Err(format!("{ENDLESS}Shell makes Shell")));
         // What was noted before counts.
         assert_eq!(note(&circles, "Straw: Egg"), Ok(()));
         let way = note(&circles, "Shell: Straw");
-        let long = format!("{endless}Shell makes Straw makes Egg makes Shell");
+        let long = format!("{ENDLESS}Shell makes Straw makes Egg makes Shell");
         assert_eq!(way, Err(long));
+        assert_eq!(circles.refused(), ["Egg", "Shell"]);
         circles.forget("Straw");
         assert_eq!(note(&circles, "Shell: Straw"), Ok(()));
+    }
+
+    #[test]
+    fn what_is_kept_counts_before_anything_is_admitted() {
+        let circles = Circles::default();
+        keep(&circles, "Hen: Egg");
+        keep(&circles, "Egg: Shell");
+        let way = note(&circles, "Egg: Hen").expect_err("a circle");
+        assert!(way.starts_with(&format!("{ENDLESS}Egg makes Hen makes Egg; hint: ")));
+        assert!(way.contains("GraphRevision hen-r00001"), "{way}");
+        // What it was before is none.
+        assert_eq!(circles.check("Egg"), Ok(()));
+        assert_eq!(note(&circles, "Hen: Egg"), Ok(()));
+        // Nor what it says now, but instances may run what was.
+        assert_eq!(note(&circles, "Hen: Nest"), Ok(()));
+        assert!(note(&circles, "Egg: Hen").is_err());
+        circles.drop_revision("Hen", "hen-r00001");
+        assert_eq!(note(&circles, "Egg: Hen"), Ok(()));
+    }
+
+    #[test]
+    fn of_two_that_are_kept_none_runs() {
+        let circles = Circles::default();
+        keep(&circles, "Hen: Egg");
+        keep(&circles, "Egg: Hen");
+        for kind in ["Hen", "Egg"] {
+            assert!(circles.check(kind).is_err(), "{kind}");
+        }
+        assert_eq!(circles.check("Nest"), Ok(()));
     }
 }

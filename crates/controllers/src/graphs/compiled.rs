@@ -5,9 +5,11 @@ use std::sync::Arc;
 
 use deltaplane_client::Catalog;
 use deltaplane_graph::{Definition, Graph, Gvk, Lookup, Problems, compile};
+use deltaplane_runtime::aside;
 use parking_lot::Mutex;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
+use tokio::sync::Semaphore;
 
 use super::kinds::Kinds;
 
@@ -15,11 +17,16 @@ use super::kinds::Kinds;
 #[derive(Clone)]
 pub(super) struct Compiled {
     kinds: Arc<Kinds>,
+    /// So many are compiled at once.
+    places: Arc<Semaphore>,
     /// By the name of the definition, and by what it says.
     graphs: Arc<Mutex<BTreeMap<String, BTreeMap<Said, Entry>>>>,
 }
 
 type Said = [u8; 32];
+
+/// Whoever compiles takes a processor.
+const AT_ONCE: usize = 4;
 
 /// Why there is no graph.
 pub(super) enum Uncompiled {
@@ -42,6 +49,7 @@ impl Compiled {
     pub(super) fn new(kinds: Kinds) -> Self {
         Self {
             kinds: Arc::new(kinds),
+            places: Arc::new(Semaphore::new(AT_ONCE)),
             graphs: Arc::default(),
         }
     }
@@ -66,11 +74,11 @@ impl Compiled {
         if let Some(graph) = self.find(name, &said, &with) {
             return Ok(graph);
         }
-        let graph = compile(&definition, &|gvk| {
-            with.get(gvk).cloned().unwrap_or(Lookup::Absent)
-        });
-        let graph = graph.map_err(Uncompiled::Wrong)?;
-        let graph = Arc::new(graph);
+        let graph = {
+            // It is never closed.
+            let _place = self.places.acquire().await.ok();
+            compiled(definition, with.clone()).await?
+        };
         let entry = Entry {
             graph: graph.clone(),
             with,
@@ -108,6 +116,22 @@ impl Compiled {
             }
         }
     }
+}
+
+/// Compiles beside what else there is to do: a large definition takes long, and others need not wait
+/// for it.
+async fn compiled(
+    definition: Definition,
+    with: BTreeMap<Gvk, Lookup>,
+) -> Result<Arc<Graph>, Uncompiled> {
+    let graph = aside(move || {
+        compile(&definition, &|gvk| {
+            with.get(gvk).cloned().unwrap_or(Lookup::Absent)
+        })
+    });
+    let ended = || Uncompiled::Later("the process ends".to_owned());
+    let graph = graph.await.ok_or_else(ended)?;
+    graph.map(Arc::new).map_err(Uncompiled::Wrong)
 }
 
 fn is_same((a, one): (&Gvk, &Lookup), (b, other): (&Gvk, &Lookup)) -> bool {

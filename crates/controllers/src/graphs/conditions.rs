@@ -20,6 +20,8 @@ pub(super) enum Holds {
     Unknown,
 }
 
+/// The reason of a definition that lost something.
+pub(super) const FOREIGN: &str = "ForeignSchema";
 /// The root of the others.
 const READY: &str = "Ready";
 

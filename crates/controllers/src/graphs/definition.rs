@@ -9,15 +9,15 @@ use deltaplane_api::conditions;
 use deltaplane_api::time::Time;
 use deltaplane_client::{ObjectKey, RequestError, request};
 use deltaplane_graph::{Graph, Owner, labels};
-use deltaplane_schema::compat;
 use serde::de::IgnoredAny;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use super::api;
-use super::conditions::{Condition, written};
+use super::conditions::{Condition, FOREIGN, written};
 use super::instance::PRODUCT;
 use super::revision::{self, Issue, Revision};
+use super::served::{self, Past};
 use crate::Context;
 use crate::queue::Failure;
 
@@ -39,6 +39,8 @@ pub(super) enum Accepted {
     Invalid(String),
     /// It cannot be told now, and why.
     Unknown(String),
+    /// It is not what somebody wrote, and why.
+    Lost(String),
 }
 
 /// How it stands with the kind that a definition makes.
@@ -55,26 +57,22 @@ pub(super) enum Kind {
 
 /// Who makes the kinds of graphs.
 pub(super) const MANAGER: &str = "kro.run/definitions";
-/// The author's word that instances may break.
-const BREAKING: &str = "kro.run/allow-breaking-changes";
-/// A message names no more changes.
-const CHANGES: usize = 3;
 
-/// Sees to it that the kind is served as the graph has it. What is there now is given.
+/// Sees to it that the kind is served as the graph has it. What is there now is given, and what the
+/// definition was.
 pub(super) async fn serve(
     context: &Context,
     definition: &Value,
     graph: &Graph,
     there: Option<&Value>,
+    past: &Past,
 ) -> Result<Kind, Failure> {
     let text = |field: &str| definition["metadata"][field].as_str().unwrap_or_default();
-    let name = text("name");
     let mut wanted = graph.owned_crd(Owner {
-        name,
+        name: text("name"),
         id: text("uid"),
         version: PRODUCT,
     });
-    wanted["metadata"]["annotations"][labels::CONTENT] = mark(&wanted).into();
     let crd = wanted["metadata"]["name"].as_str().unwrap_or_default();
     let path = api::custom_kinds().object_path(&ObjectKey::cluster(crd));
     // What does not carry our labels is not followed, and may be there.
@@ -83,15 +81,17 @@ pub(super) async fn serve(
         None => find(context, &path).await?.map(Cow::Owned),
     };
     if let Some(there) = there.as_deref() {
-        if let Some(why) = refusal(definition, name, there, &wanted) {
-            return Ok(Kind::Failed(why));
-        }
-        if is_like(there, &wanted) {
-            return Ok(match is_served(there) {
-                true => Kind::Ready,
-                false => Kind::Pending,
-            });
-        }
+        wanted = match served::judged(definition, there, wanted, past) {
+            Ok(wanted) => wanted,
+            Err(why) => return Ok(Kind::Failed(why)),
+        };
+    }
+    wanted["metadata"]["annotations"][labels::CONTENT] = mark(&wanted).into();
+    if let Some(there) = there.as_deref().filter(|there| is_like(there, &wanted)) {
+        return Ok(match is_served(there) {
+            true => Kind::Ready,
+            false => Kind::Pending,
+        });
     }
     let path = format!("{path}?fieldManager={MANAGER}&force={}", there.is_some());
     match request::apply::<Value>(&context.client, &path, &wanted).await {
@@ -112,47 +112,6 @@ async fn find(context: &Context, path: &str) -> Result<Option<Value>, Failure> {
         Err(error) if error.is_not_found() => Ok(None),
         Err(error) => Err(Failure::to("look for what is there")(error)),
     }
-}
-
-/// Why the kind that is there may not become the one that is wanted.
-fn refusal(definition: &Value, name: &str, there: &Value, wanted: &Value) -> Option<String> {
-    let crd = there["metadata"]["name"].as_str().unwrap_or_default();
-    let marks = &there["metadata"]["labels"];
-    if marks[labels::OWNED] != "true" {
-        return Some(format!(
-            "the kind {crd} is there already and belongs to nobody here; give the graph another kind or group, or delete it"
-        ));
-    }
-    let owner = marks[labels::DEFINITION_NAME].as_str().unwrap_or_default();
-    if owner != labels::value(name) {
-        return Some(format!(
-            "the kind {crd} belongs to the ResourceGraphDefinition {owner}; give the graph another kind or group"
-        ));
-    }
-    if definition["metadata"]["annotations"][BREAKING] == "true" {
-        return None;
-    }
-    let changes = compat::changes(schema(there), schema(wanted));
-    let breaking: Vec<String> = {
-        let breaking = changes.iter().filter(|change| change.is_breaking());
-        breaking.map(ToString::to_string).collect()
-    };
-    if breaking.is_empty() {
-        return None;
-    }
-    let more = match breaking.len().saturating_sub(CHANGES) {
-        0 => String::new(),
-        more => format!("; and {more} more changes"),
-    };
-    let shown: Vec<&str> = breaking.iter().take(CHANGES).map(String::as_str).collect();
-    Some(format!(
-        "cannot update CRD {crd}: breaking changes detected: {}{more}; hint: annotate the definition with {BREAKING}: \"true\" if instances may break",
-        shown.join("; ")
-    ))
-}
-
-fn schema(crd: &Value) -> &Value {
-    &crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
 }
 
 /// A digest of what a kind says, by which it is seen that something is not wanted any more.
@@ -210,6 +169,10 @@ pub(super) async fn keep_revision(
     let revisions: Vec<Revision> = revisions.iter().cloned().chain(told).collect();
     match revision::issue(definition, graph, &revisions) {
         Issue::Keep(number) => Ok(number),
+        Issue::Exhausted(last) => {
+            let why = format!("there is a GraphRevision {last}, and no number after it; delete it");
+            Err(Failure::to("number the revision")(why))
+        }
         Issue::New { number, object } => {
             let path = api::revisions().collection_path(None);
             match request::create::<IgnoredAny>(&context.client, &path, &object).await {
@@ -238,7 +201,7 @@ async fn told_before_seen(
     revisions: &[Revision],
 ) -> Result<Option<Revision>, Failure> {
     let newest = revisions.iter().map(|one| one.number).max();
-    let issued = definition["status"]["lastIssuedRevision"].as_i64();
+    let issued = revision::issued(definition);
     let Some(issued) = issued.filter(|issued| Some(*issued) > newest) else {
         return Ok(None);
     };
@@ -359,7 +322,7 @@ fn status(definition: &Value, graph: Option<&Graph>, progress: &Progress, now: T
             }
         }
     }
-    let issued = before["lastIssuedRevision"].as_i64();
+    let issued = revision::issued(definition);
     if let Some(number) = progress.revision.max(issued) {
         status["lastIssuedRevision"] = number.into();
     }
@@ -400,6 +363,7 @@ fn conditions(graph: Option<&Graph>, progress: &Progress) -> Vec<Condition> {
         Accepted::Unknown(why) => {
             Condition::unknown("GraphAccepted", "AwaitingReconciliation", why)
         }
+        Accepted::Lost(why) => Condition::fails("GraphAccepted", FOREIGN, why),
     };
     let (kind, controller) = match &progress.kind {
         Kind::Ready => (

@@ -1,9 +1,14 @@
 //! Old revisions go, but for those that instances run or may run.
+//!
+//! Which those are is asked when a revision was issued, and not each time that a definition is looked
+//! at: one that an instance left meanwhile goes with the next.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use deltaplane_api::admission::Admission;
 use deltaplane_client::{ObjectKey, Query, Resource, feed, request};
+use parking_lot::Mutex;
 use serde::de::IgnoredAny;
 use serde_json::{Value, json};
 
@@ -12,10 +17,15 @@ use super::revision::{self, KEPT, Revision};
 use crate::Context;
 use crate::queue::Failure;
 
+/// The revisions of each definition of which it is known that they are needed. Cheap to clone.
+#[derive(Clone, Default)]
+pub(super) struct Needed(Arc<Mutex<BTreeMap<String, BTreeSet<i64>>>>);
+
 /// Keeps those of the revisions of a definition that are needed, and no others, given the kind of
 /// its instances.
 pub(super) async fn keep(
     context: &Context,
+    needed: &Needed,
     definition: &Value,
     instances: &Resource,
     revisions: &[Revision],
@@ -23,9 +33,11 @@ pub(super) async fn keep(
     for one in revisions.iter().filter(|one| !one.belongs_to(definition)) {
         adopt(context, definition, one).await?;
     }
-    if revisions.len() <= KEPT {
+    let name = definition["metadata"]["name"].as_str().unwrap_or_default();
+    if revisions.len() <= KEPT || needed.are_all(name, revisions) {
         return Ok(());
     }
+    let mut left: BTreeSet<i64> = revisions.iter().map(|one| one.number).collect();
     let mut in_use = BTreeSet::new();
     let query = Query::metadata(instances.clone());
     let listed = feed::list(&context.client, &query, |item| {
@@ -46,10 +58,27 @@ pub(super) async fn keep(
             Err(error) if !error.is_not_found() => {
                 return Err(Failure::to("delete an old revision")(error));
             }
-            Ok(()) | Err(_) => {}
+            Ok(()) | Err(_) => drop(left.remove(&one.number)),
         }
     }
+    needed.0.lock().insert(name.to_owned(), left);
     Ok(())
+}
+
+// === impl Needed ===
+
+impl Needed {
+    /// Whether all of these were needed when it was last looked, so that nothing is to be done.
+    fn are_all(&self, definition: &str, revisions: &[Revision]) -> bool {
+        let needed = self.0.lock();
+        let needed = needed.get(definition);
+        needed.is_some_and(|needed| revisions.iter().all(|one| needed.contains(&one.number)))
+    }
+
+    /// The definition is gone.
+    pub(super) fn forget(&self, definition: &str) {
+        self.0.lock().remove(definition);
+    }
 }
 
 /// What a definition of that name left behind is this one's, and does not go with the other.

@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use deltaplane_api::admission::{ADMISSION, Admission};
+use deltaplane_api::admission::{ADMISSION, Admission, Point};
 use deltaplane_api::time::Time;
 use deltaplane_client::{ObjectKey, RequestError, Resource, request};
 use deltaplane_graph::labels::{self, MANAGER};
@@ -79,16 +79,19 @@ const LABELLER: &str = "kro.run/labeller";
 
 /// What the instance is told when there is no graph for it.
 pub(super) async fn unresolved(subject: Subject, why: String) -> Result<Next, Failure> {
-    if let Some(admission) = Admission::read(&subject.json) {
-        // Others need not wait until it is known how it stands.
-        let passed = Passed {
-            at: admission.at,
-            generation: admission::generation(&subject.json),
-            health: Health::Failed,
-        };
-        subject.passes.set(subject.uid(), passed);
-    }
     subject.tell(&Ended::Unresolved { why: &why }).await
+}
+
+/// The same, of an instance whose revision is gone while others have theirs: they need not wait until
+/// it is known how it stands.
+pub(super) async fn lost(subject: Subject, at: Point, why: String) -> Result<Next, Failure> {
+    let passed = Passed {
+        at,
+        generation: admission::generation(&subject.json),
+        health: Health::Failed,
+    };
+    subject.passes.set(subject.uid(), passed);
+    unresolved(subject, why).await
 }
 
 /// What the instance is told when it cannot be seen what it has.

@@ -138,8 +138,13 @@ impl Objects {
         let feed = Feed::new(client.clone(), query, pace.clone());
         let mut feed = feed.telling(telling.trouble).events();
         let mut cache = Cache::new();
+        // What was known when it was begun to tell everything.
+        let mut known = BTreeMap::new();
         while let Some(event) = feed.next().await {
             let complete = matches!(event, Event::InSync);
+            if matches!(event, Event::Restarted) {
+                known = self.shared.lock().versions(&gvk);
+            }
             // A deletion is of one object, and not of another of that name.
             let gone = match &event {
                 // One that lost its labels is nobody's any more.
@@ -163,22 +168,16 @@ impl Objects {
                 }
             }
             if complete {
-                // What went while nobody followed the kind.
-                self.retain(&gvk, |key| cache.get(key).is_some());
+                // What went while nobody followed the kind, or before its feed told of it.
+                let known = std::mem::take(&mut known);
+                let gone = self
+                    .shared
+                    .lock()
+                    .vanished(known, &|key| cache.get(key).is_some());
+                gone.iter().for_each(|id| self.gone(id));
                 telling.synced.send_replace(true);
             }
         }
-    }
-
-    /// Forgets the objects of a kind that are not there.
-    fn retain(&self, gvk: &Gvk, there: impl Fn(&ObjectKey) -> bool) {
-        let gone: Vec<ObjectId> = {
-            let shared = self.shared.lock();
-            let all = shared.owners.keys().filter(|id| id.gvk == *gvk);
-            let gone = all.filter(|id| !there(&ObjectKey::new(&id.namespace, &id.name)));
-            gone.cloned().collect()
-        };
-        gone.iter().for_each(|id| self.gone(id));
     }
 
     fn told(&self, gvk: &Gvk, item: &Item) -> Option<Told> {
@@ -268,6 +267,29 @@ impl Objects {
 // === impl Shared ===
 
 impl Shared {
+    /// The objects of a kind that are known, as they were written last.
+    fn versions(&self, gvk: &Gvk) -> BTreeMap<ObjectId, String> {
+        let ids = self.owners.keys().filter(|id| id.gvk == *gvk);
+        let versions = ids.filter_map(|id| Some((id.clone(), self.get(id)?)));
+        versions
+            .map(|(id, live)| (id, live.resource_version.clone()))
+            .collect()
+    }
+
+    /// Those that were known when all began to be told, and were not told of. What was written
+    /// meanwhile may not have been there then.
+    fn vanished(
+        &self,
+        known: BTreeMap<ObjectId, String>,
+        there: &dyn Fn(&ObjectKey) -> bool,
+    ) -> Vec<ObjectId> {
+        let untold = known.into_iter().filter(|(id, version)| {
+            let same = |live: &Arc<Live>| live.resource_version == *version;
+            !there(&ObjectKey::new(&id.namespace, &id.name)) && self.get(id).is_some_and(same)
+        });
+        untold.map(|(id, _)| id).collect()
+    }
+
     fn get(&self, id: &ObjectId) -> Option<&Arc<Live>> {
         let of = self.owners.get(id)?.of.as_ref()?;
         self.instances.get(&of.uid)?.get(&of.node, id)
@@ -518,5 +540,26 @@ mod tests {
         assert!(same.is_some_and(|told| Arc::ptr_eq(&told.live, &kept)));
         let other = shared.same(&gvk, &item("8").expect("an object"));
         assert!(other.is_none());
+    }
+
+    /// What is applied while a feed tells everything again is there, told or not.
+    #[test]
+    fn what_was_written_meanwhile_is_not_taken_for_gone() {
+        let gvk = Gvk::new("", "v1", "ConfigMap");
+        let id = object_id(&gvk, &ObjectKey::new("team", "a"));
+        let mut shared = Shared::default();
+        let write = |shared: &mut Shared, version: &str| {
+            let told = Told::of(&gvk, config_map(version)).expect("of an instance");
+            shared.put(told, Some([0; 32]));
+        };
+        let untold = |_: &ObjectKey| false;
+        let before = shared.versions(&gvk);
+        write(&mut shared, "7");
+        assert_eq!(shared.vanished(before, &untold), []);
+        let before = shared.versions(&gvk);
+        assert_eq!(shared.vanished(before.clone(), &|_| true), []);
+        assert_eq!(shared.vanished(before.clone(), &untold), [id]);
+        write(&mut shared, "8");
+        assert_eq!(shared.vanished(before, &untold), []);
     }
 }

@@ -8,13 +8,13 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use deltaplane_api::admission::{Admission, Point, is_suspended};
+use deltaplane_api::admission::{Admission, Point, Stage, is_suspended};
 use deltaplane_client::RequestError;
 use deltaplane_client::request::Refusal;
 use deltaplane_expr::Timestamp;
 use deltaplane_graph::Graph;
 use deltaplane_graph::observed::{ObjectId, Observed};
-use deltaplane_graph::plan::{Apply, Inputs, Instance, Plan, plan};
+use deltaplane_graph::plan::{Apply, Inputs, Instance, Plan, Rendering, plan};
 use futures::{StreamExt, stream};
 
 use super::admission::{self, Health, Passed};
@@ -43,23 +43,29 @@ struct Pass<'a> {
     applied: BTreeMap<ObjectId, usize>,
     /// An answer that did not come.
     lost: Option<RequestError>,
+    /// Whether it was noted what came of it.
+    noted: bool,
 }
 
+/// About how many bytes of objects are rendered at a time: many instances are at work at once.
+const AT_A_TIME: usize = 4 << 20;
 /// An object is applied so often in a pass: what it depends on may become another on the way.
 const MOST: usize = 5;
 
 /// Makes what can be made now.
 pub(super) async fn run(subject: Subject, course: Course) -> Result<Next, Failure> {
-    let pass = Pass {
+    let mut pass = Pass {
         subject: &subject,
         course: &course,
         hindered: Hindrances::default(),
         applied: BTreeMap::new(),
         lost: None,
+        noted: false,
     };
     let done = pass.run().await;
-    if done.is_err() {
-        course.note(&subject, Health::Failed);
+    // That it could not be told how an instance stands changes nothing about that.
+    if done.is_err() && !pass.noted {
+        course.note_failed(&subject);
     }
     done
 }
@@ -67,7 +73,7 @@ pub(super) async fn run(subject: Subject, course: Course) -> Result<Next, Failur
 // === impl Pass ===
 
 impl Pass<'_> {
-    async fn run(mut self) -> Result<Next, Failure> {
+    async fn run(&mut self) -> Result<Next, Failure> {
         let Course {
             graph, admission, ..
         } = self.course;
@@ -100,7 +106,7 @@ impl Pass<'_> {
             let applies = plan.apply.iter();
             let applies: Vec<&Apply> = applies.filter(|one| self.may_apply(&one.id)).collect();
             let applies = self.once_more(applies);
-            if applies.is_empty() {
+            if applies.is_empty() && plan.more == 0 {
                 return self.finish(&plan).await;
             }
             self.apply(&applies).await;
@@ -147,6 +153,10 @@ impl Pass<'_> {
             frozen: &|id| memory.frozen.get(id).cloned(),
             unsure: &self.hindered.unsure,
             in_flight: &memory.in_flight,
+            rendering: Rendering {
+                most: AT_A_TIME,
+                without: &|id| !self.may_apply(id),
+            },
         })
     }
 
@@ -210,12 +220,12 @@ impl Pass<'_> {
     }
 
     /// Nothing is left to be applied.
-    async fn finish(mut self, plan: &Plan) -> Result<Next, Failure> {
+    async fn finish(&mut self, plan: &Plan) -> Result<Next, Failure> {
         let subject = self.subject;
         let deleted = subject.delete(&plan.prune).await;
         self.hindered.undeleted = deleted.refused;
-        self.lost = self.lost.or(deleted.lost);
         self.note(plan);
+        self.lost = self.lost.take().or(deleted.lost);
         if let Some(next) = plan.next {
             let at = next.to_system();
             subject.passes.look_again(subject.uid(), at);
@@ -228,7 +238,7 @@ impl Pass<'_> {
             behind: self.course.behind,
         };
         let told = subject.tell(&ended).await?;
-        match self.lost {
+        match self.lost.take() {
             // It is done again, which does no harm if it was.
             Some(error) => Err(Failure::to("apply or delete an object")(error)),
             // Nothing tells when it would be taken.
@@ -237,15 +247,17 @@ impl Pass<'_> {
         }
     }
 
-    fn note(&self, plan: &Plan) {
+    fn note(&mut self, plan: &Plan) {
         let now = Timestamp::from_system(self.subject.context.pace.clock.now());
-        let failed = report::has_failed(plan, &self.hindered);
+        // Something was not applied, as far as is known.
+        let failed = report::has_failed(plan, &self.hindered) || self.lost.is_some();
         let health = match (plan.is_ready(), failed) {
             (_, true) => Health::Failed,
             (true, false) => Health::Ready { since: now },
             (false, false) => Health::Unready,
         };
         self.course.note(self.subject, health);
+        self.noted = true;
     }
 }
 
@@ -261,5 +273,17 @@ impl Course {
         };
         subject.passes.set(subject.uid(), passed);
         subject.counted.passed(health);
+    }
+
+    /// An instance of which nobody can see what comes of it failed at what it may run. But for one
+    /// that may have been ready, and have given its place to another, before it was overtaken: of
+    /// that one nothing is known yet, and nobody moves before something is.
+    pub(super) fn note_failed(&self, subject: &Subject) {
+        let Admission { at, stage, .. } = self.admission;
+        let begun = Admission::read(&subject.json).is_some_and(|one| one.at == at);
+        let overtaken = stage == Stage::Admitted && self.behind.is_some();
+        if !begun || !overtaken {
+            self.note(subject, Health::Failed);
+        }
     }
 }

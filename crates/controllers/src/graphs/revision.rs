@@ -18,6 +18,8 @@ pub(super) struct Revision {
     pub(super) hash: String,
     /// What the definition said.
     pub(super) spec: Value,
+    /// Of the definition, when it first said so.
+    pub(super) generation: Option<i64>,
     pub(super) status: Value,
     /// The uid of the definition that it belongs to.
     pub(super) owner: Option<String>,
@@ -32,12 +34,16 @@ pub(super) enum Issue {
         number: i64,
         object: Value,
     },
+    /// There is no number after this one.
+    Exhausted(i64),
 }
 
 /// The label with kro's hash.
 pub(super) const HASH: &str = "kro.run/graph-revision-hash";
 /// So many are kept to go back to, used or not.
 pub(super) const KEPT: usize = 10;
+/// No revision has a higher number. At one a second that takes thirty years.
+pub(super) const HIGHEST: i64 = 999_999_999;
 /// Names are no longer.
 const LONGEST: usize = 253;
 
@@ -47,11 +53,27 @@ pub(super) fn issue(definition: &Value, graph: &Graph, revisions: &[Revision]) -
     if let Some(newest) = newest.filter(|newest| newest.hash == graph.revision_hash()) {
         return Issue::Keep(newest.number);
     }
-    let issued = definition["status"]["lastIssuedRevision"].as_i64();
-    let highest = newest.map(|newest| newest.number).max(issued).unwrap_or(0);
-    let number = highest + 1;
-    let object = object(definition, graph, number);
-    Issue::New { number, object }
+    let highest = newest.map(|newest| newest.number).max(issued(definition));
+    match highest.unwrap_or(0) {
+        last @ HIGHEST.. => Issue::Exhausted(last),
+        last => {
+            let number = last + 1;
+            let object = object(definition, graph, number);
+            Issue::New { number, object }
+        }
+    }
+}
+
+/// The number that was issued last, as the status of a definition says.
+pub(super) fn issued(definition: &Value) -> Option<i64> {
+    number(&definition["status"]["lastIssuedRevision"])
+}
+
+/// What somebody else wrote there is not believed.
+fn number(value: &Value) -> Option<i64> {
+    value
+        .as_i64()
+        .filter(|number| (1..=HIGHEST).contains(number))
 }
 
 fn object(definition: &Value, graph: &Graph, number: i64) -> Value {
@@ -126,12 +148,13 @@ impl Revision {
         let definition = spec["snapshot"]["name"].as_str()?.to_owned();
         let revision = Self {
             name: object["metadata"]["name"].as_str()?.to_owned(),
-            number: spec["revision"].as_i64()?,
+            number: number(&spec["revision"])?,
             hash: object["metadata"]["labels"][HASH]
                 .as_str()
                 .unwrap_or_default()
                 .to_owned(),
             spec: spec["snapshot"]["spec"].clone(),
+            generation: spec["snapshot"]["generation"].as_i64(),
             status: object["status"].clone(),
             owner: object["metadata"]["ownerReferences"][0]["uid"]
                 .as_str()
@@ -170,6 +193,7 @@ mod tests {
             number,
             hash: format!("{number:016x}"),
             spec: Value::Null,
+            generation: None,
             status: Value::Null,
             owner: None,
         };
@@ -180,6 +204,18 @@ mod tests {
         let gone: Vec<i64> = gone.map(|revision| revision.number).collect();
         assert_eq!(gone, [4, 1]);
         assert_eq!(surplus(&revisions[..KEPT], &BTreeSet::new()).count(), 0);
+    }
+
+    #[test]
+    fn numbers_that_nobody_issued_are_not_believed() {
+        let said = |number: i64| issued(&json!({"status": {"lastIssuedRevision": number}}));
+        assert_eq!(said(7), Some(7));
+        for forged in [i64::MIN, -1, 0, HIGHEST + 1, i64::MAX] {
+            assert_eq!(said(forged), None, "{forged}");
+            let spec = json!({"revision": forged, "snapshot": {"name": "shop", "spec": {}}});
+            let object = json!({"metadata": {"name": "shop-r1"}, "spec": spec});
+            assert_eq!(Revision::read(&object), None, "{forged}");
+        }
     }
 
     #[test]

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::SystemTime;
 
-use deltaplane_api::admission::{Admission, Stage};
+use deltaplane_api::admission::{Admission, Point, Stage};
 use deltaplane_client::{Cache, Discovery, Feed, Item, ObjectKey, Query, Resource};
 use deltaplane_expr::Timestamp;
 use deltaplane_graph::Graph;
@@ -18,8 +18,9 @@ use futures::StreamExt;
 use serde_json::Value;
 use tokio::sync::watch;
 
-use super::admission::{self, Health, Passed, Revisions, Rollout};
+use super::admission::{self, Revisions, Rollout};
 use super::externals::Externals;
+use super::guard::Guard;
 use super::instance::{self, Definition, Latest, Subject};
 use super::memories::Memories;
 use super::metrics::Counted;
@@ -65,6 +66,7 @@ pub(super) struct Given {
     pub(super) troubles: troubles::OfKind,
     pub(super) counted: Counted,
     pub(super) discovery: Discovery,
+    pub(super) guard: Guard,
     /// Whether it says how it stands with instances.
     pub(super) tells: Arc<AtomicBool>,
     /// The kind of the instances.
@@ -103,6 +105,8 @@ enum Task {
     End,
     /// There is no graph for it.
     Unresolved(String),
+    /// The revision that it may run is gone.
+    Lost(Point, String),
     Pass(Course),
 }
 
@@ -115,7 +119,7 @@ pub(super) async fn run(mut given: Given, serving: watch::Receiver<Serving>) {
     };
     let catalog = given.discovery.current().await;
     let (objects, memories) = (given.objects.clone(), given.memories.clone());
-    let telling = Telling::new(given.tells.clone());
+    let telling = Telling::new(given.tells.clone(), given.guard.clone());
     let runner = Runner {
         given,
         serving,
@@ -390,7 +394,7 @@ impl Runner {
         }
         let sight = match &task {
             Task::End => self.watching.sight(&json, None),
-            Task::Unresolved(_) => Sight::Whole,
+            Task::Unresolved(_) | Task::Lost(..) => Sight::Whole,
             Task::Pass(course) => self.watching.sight(&json, Some(&course.graph)),
         };
         let subject = self.subject(&key, json);
@@ -401,35 +405,23 @@ impl Runner {
             }
             (Sight::Hindered(why), task) => {
                 self.unseen.insert(key.clone());
-                self.note_hindered(&subject, &task);
+                if let Task::Pass(course) = &task {
+                    course.note_failed(&subject);
+                }
                 self.work.start(key, instance::unseen(subject, why));
             }
             (Sight::Whole, Task::End) => self.work.start(key, instance::end(subject)),
             (Sight::Whole, Task::Unresolved(why)) => {
                 self.work.start(key, instance::unresolved(subject, why));
             }
+            (Sight::Whole, Task::Lost(at, why)) => {
+                self.work.start(key, instance::lost(subject, at, why));
+            }
             (Sight::Whole, Task::Pass(course)) => {
                 let uid = subject.uid().to_owned();
                 self.run_with.insert(uid, course.admission);
                 self.work.start(key, pass::run(subject, course));
             }
-        }
-    }
-
-    /// An instance of which nobody can see what comes of it failed at what it may run. But for one
-    /// that may have been ready, and have given its place to another, before it was overtaken.
-    fn note_hindered(&self, subject: &Subject, task: &Task) {
-        let Task::Pass(course) = task else { return };
-        let Admission { at, stage, .. } = course.admission;
-        let begun = Admission::read(&subject.json).is_some_and(|one| one.at == at);
-        let overtaken = stage == Stage::Admitted && course.behind.is_some();
-        if !begun || !overtaken {
-            let passed = Passed {
-                at,
-                generation: admission::generation(&subject.json),
-                health: Health::Failed,
-            };
-            self.passes.set(subject.uid(), passed);
         }
     }
 
@@ -458,7 +450,7 @@ impl Runner {
         };
         let Some((at, graph)) = revisions.resolve(admission.at) else {
             let why = format!("revision {} of the graph is gone", admission.at.number);
-            return Some(Task::Unresolved(why));
+            return Some(Task::Lost(admission.at, why));
         };
         let is_behind = !revisions.are_alike(at.number, target);
         Some(Task::Pass(Course {

@@ -16,6 +16,7 @@ use super::compiled::Uncompiled;
 use super::definition::{self, Accepted, Kind, Progress};
 use super::revision::Revision;
 use super::runner::{self, Given, Serving};
+use super::served::Past;
 use super::{Graphs, Mode, Seen, defined, instance, resource, verified};
 use crate::queue::{Failure, Next};
 
@@ -78,12 +79,15 @@ impl Graphs {
         if self.mode == Mode::Author || seen.kinds.is_empty() || self.runners.has_graph(name) {
             return Ok(());
         }
-        let newest = seen.revisions.iter().max_by_key(|one| one.number);
-        let Some(newest) = newest else {
+        let Some(newest) = seen.newest() else {
             let why = format!("the ResourceGraphDefinition {name} was never valid");
             self.leave(name, seen, None, &why);
             return Ok(());
         };
+        if let Err(why) = self.circles.check(name) {
+            self.leave(name, seen, None, &why);
+            return Ok(());
+        }
         match self.revived(object, newest, catalog).await {
             Ok(graph) => {
                 let newest = (newest.number, &graph);
@@ -101,6 +105,22 @@ impl Graphs {
                 Err(Failure::to("find out what a kind looks like")(why))
             }
         }
+    }
+
+    /// What a definition was before.
+    pub(super) async fn past(
+        &self,
+        object: &Value,
+        now: &Graph,
+        seen: &Seen,
+        catalog: &Catalog,
+    ) -> Past {
+        let newest = match seen.newest() {
+            Some(newest) => self.revived(object, newest, catalog).await.ok(),
+            None => None,
+        };
+        let hashes = seen.revisions.iter().map(|one| one.hash.as_str());
+        Past::new(now, hashes, newest.as_deref())
     }
 
     /// The graph of a revision.
@@ -200,6 +220,7 @@ impl Graphs {
             memories: self.memories.clone(),
             troubles: self.troubles.of_kind(name, &resource),
             counted: self.metrics.of(name, &resource.kind),
+            guard: self.guard.clone(),
             discovery: self.discovery.clone(),
             tells,
             resource,

@@ -4,6 +4,7 @@ mod circles;
 mod crashes;
 mod edits;
 mod externals;
+mod foreign;
 mod items;
 mod kinds;
 mod metrics;

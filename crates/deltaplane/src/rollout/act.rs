@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 
 use super::ask::{Api, find_revision};
 use super::seen::{Revision, Seen, key};
+use super::verdict::{self, Verdict};
 use super::{DefinitionName, InstanceName, RolloutError, history, now, read};
 use crate::args::duration;
 use crate::graph::live;
@@ -165,21 +166,33 @@ pub(super) async fn undo(
         name.as_str(),
         number.map_or_else(String::new, |number| format!(" --to-revision {number}"))
     );
-    written.map_err(|error| refused(error, &seen.definition, &command))?;
-    let (name, number) = (seen.name(), revision.number);
-    let what = match seen.target() == Some(number) {
+    let written = written.map_err(|error| refused(error, &seen.definition, &command))?;
+    let generation = written["metadata"]["generation"].as_i64();
+    let verdict = verdict::wait(&api.client, name, generation.unwrap_or(0)).await;
+    let again = format!(
+        "{} says again what revision {} said",
+        seen.name(),
+        revision.number
+    );
+    if let Verdict::Refused(why) = &verdict {
+        let why = format!("{again}, and that is refused; what was in force stays: {why}\n");
+        return Ok(Said {
+            err: why,
+            ..Said::default()
+        });
+    }
+    let what = match (seen.target() == Some(revision.number), verdict) {
         // It was never replaced: the definition was not valid, or not looked at.
-        true => "it is in force again",
-        false => "a new revision, which moves through the same gates",
+        (true, _) => "it is in force again",
+        (false, Verdict::Open) => "nobody has looked at it yet",
+        (false, Verdict::Taken | Verdict::Refused(_)) => {
+            "a new revision, which moves through the same gates"
+        }
     };
-    Ok(Said {
-        out: String::new(),
-        err: format!(
-            "{name} says again what revision {number} said: {what}\nnote: whoever applies the definition from a file brings back what is there; change that too\nhint: {} follows it\n",
-            api.command(&format!("watch {name}"))
-        ),
-        good: true,
-    })
+    Ok(said(format!(
+        "{again}: {what}\nnote: whoever applies the definition from a file brings back what is there; change that too\nhint: {} follows it\n",
+        api.command(&format!("watch {}", seen.name()))
+    )))
 }
 
 /// What undoing would change.

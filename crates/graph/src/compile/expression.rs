@@ -7,7 +7,6 @@ use deltaplane_expr::syntax::{Ast, Node};
 use deltaplane_expr::{Program, Span, Template, Type, check, lower, parse_template};
 
 use super::scope::{Context, Refused, Roots, Scope, base};
-use crate::near::did_you_mean;
 use crate::problem::{Problem, Problems};
 use crate::template::{Form, Spot};
 
@@ -81,8 +80,9 @@ impl Expression {
         let mut roots = Roots::default();
         let names = check::names(&ast, &scope.env);
         for (span, name) in &names.unknown {
-            let problem = unknown(name, scope, context).at(ast.source(), *span);
-            problems.push(problem.within(&spot));
+            let known = || scope.allowed(context);
+            let make = || unknown(name).at(ast.source(), *span).within(&spot);
+            problems.unknown(name, known, make);
         }
         let mut told = BTreeSet::new();
         for reference in &names.references {
@@ -90,9 +90,11 @@ impl Expression {
             if let Err(refused) = scope.note(reference, context, &mut roots)
                 && told.insert(name)
             {
-                let span = root_span(reference.span, name);
-                let problem = refusal(refused, name, scope, context).at(ast.source(), span);
-                problems.push(problem.within(&spot));
+                problems.lazily(|| {
+                    let span = root_span(reference.span, name);
+                    let problem = refusal(refused, name, scope, context).at(ast.source(), span);
+                    problem.within(&spot)
+                });
             }
         }
         let omits = call(&ast, |function| function == "omit");
@@ -146,12 +148,11 @@ fn no_runtime() -> Problem {
     Problem::new(&Path::root(), message)
 }
 
-fn unknown(name: &str, scope: &Scope<'_>, context: Context) -> Problem {
-    if name == "runtime" {
-        return no_runtime();
+fn unknown(name: &str) -> Problem {
+    match name == "runtime" {
+        true => no_runtime(),
+        false => Problem::new(&Path::root(), format!("there is no `{name}`")),
     }
-    let problem = Problem::new(&Path::root(), format!("there is no `{name}`"));
-    problem.hinted(did_you_mean(name, scope.allowed(context)))
 }
 
 fn refusal(refused: Refused, name: &str, scope: &Scope<'_>, context: Context) -> Problem {

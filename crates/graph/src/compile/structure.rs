@@ -13,7 +13,6 @@ use serde_json::{Map, Value as Json};
 
 use super::expression::{Parsed, parse};
 use super::word;
-use crate::near::did_you_mean;
 use crate::problem::{Problem, Problems};
 use crate::template::{Form, Spot, Step};
 
@@ -121,10 +120,11 @@ impl Walk<'_> {
 
     fn no_field(&mut self, node: Node<'_>, key: &str) {
         self.steps.push(Step::Key(key.into()));
-        let problem = Problem::new(&self.path(), "there is no such field");
+        let spot = Spot::new(self.base, &self.steps);
         self.steps.pop();
-        let known: Vec<&str> = node.properties().map(|(name, _)| name).collect();
-        self.problems.push(problem.hinted(did_you_mean(key, known)));
+        let known = || node.properties().map(|(name, _)| name);
+        let make = || Problem::new(&spot.path(), "there is no such field");
+        self.problems.unknown(key, known, make);
     }
 
     fn array(&mut self, items: &[Json], node: Option<Node<'_>>) {

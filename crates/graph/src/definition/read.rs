@@ -6,7 +6,6 @@ use deltaplane_api::field::Path;
 use serde_json::{Map, Value as Json};
 
 use super::{Body, Definition, GateText, Instance, Metadata, Reference, Resource, Target};
-use crate::near::did_you_mean;
 use crate::problem::{Problem, Problems};
 
 /// As much as the API takes in one request.
@@ -104,9 +103,8 @@ impl Reader {
     fn only(&mut self, at: &At<'_>, known: &[&str]) {
         for key in at.map.keys() {
             if !known.contains(&&**key) {
-                let problem = Problem::new(&at.path.child(key), "there is no such field");
-                self.problems
-                    .push(problem.hinted(did_you_mean(key, known.iter().copied())));
+                let make = || Problem::new(&at.path.child(key), "there is no such field");
+                self.problems.unknown(key, || known.iter().copied(), make);
             }
         }
     }

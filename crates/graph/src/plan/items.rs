@@ -15,6 +15,9 @@ use crate::template::{Filled, Template, Unfilled};
 
 /// A collection has no more items.
 pub(super) const MOST: usize = 1000;
+/// What goes into their templates takes no more bytes, nor what gates are shown of those that are not
+/// there.
+const MOST_BYTES: usize = 64 << 20;
 
 pub(super) fn each<'a>(
     walk: &mut Walk<'a>,
@@ -49,6 +52,8 @@ pub(super) fn each<'a>(
                 ready: unready.is_none(),
             });
             let asked: Vec<Asked<'_, 'a>> = asked.collect();
+            let absent = asked.iter().filter(|one| one.live.is_none());
+            bounded(node, absent.map(|one| template.weight(&one.wanted.filled)))?;
             gates::decide(walk, node, template, &asked)
         }
         None => {
@@ -97,11 +102,20 @@ fn all_wanted<'a>(
     template: &'a Template,
 ) -> Result<Vec<Wanted>, Unknown> {
     let mut lists = Vec::with_capacity(dimensions.len());
+    let mut sizes = Vec::with_capacity(dimensions.len());
     for dimension in dimensions {
-        lists.push(list(walk, dimension)?);
+        let mut list = list(walk, dimension)?;
+        sizes.push(list.len());
+        // Of more there are no items, or too many.
+        list.truncate(MOST);
+        list.shrink_to_fit();
+        lists.push(list);
     }
-    let mut sizes = lists.iter().map(Vec::len);
-    let size = sizes.try_fold(1_usize, usize::checked_mul);
+    // One without items leaves none, however many others have.
+    let size = match sizes.contains(&0) {
+        true => Some(0),
+        false => sizes.into_iter().try_fold(1_usize, usize::checked_mul),
+    };
     let size = size.filter(|size| *size <= MOST).ok_or_else(|| {
         let place = format!("spec.resources[{}].forEach", node.source());
         let message = format!("there are more than {MOST} items");
@@ -109,7 +123,8 @@ fn all_wanted<'a>(
     })?;
     // What is the same for all items.
     let shared = shared(walk, template, size)?;
-    let mut wanted = Vec::with_capacity(size);
+    let mut wanted: Vec<Wanted> = Vec::with_capacity(size);
+    let mut bytes = 0;
     for number in 0..size {
         bind(walk, dimensions, &lists, number);
         let mut filled = Vec::with_capacity(shared.len());
@@ -119,9 +134,22 @@ fn all_wanted<'a>(
                 None => fill_one(walk, hole)?,
             });
         }
+        bytes += filled.iter().map(Filled::weight).sum::<usize>();
+        bounded(node, [bytes].into_iter())?;
         wanted.push(finish(walk, node, template, filled)?);
     }
     Ok(wanted)
+}
+
+/// What all of it takes is not too much.
+fn bounded(node: &Node, weights: impl Iterator<Item = usize>) -> Result<(), Unknown> {
+    if weights.sum::<usize>() <= MOST_BYTES {
+        return Ok(());
+    }
+    let place = format!("spec.resources[{}]", node.source());
+    let most = MOST_BYTES >> 20;
+    let message = format!("its items are larger than {most} MiB together");
+    Err(Unknown::Wrong(Wrong::at(place, message)))
 }
 
 /// What goes into the holes that read no item.

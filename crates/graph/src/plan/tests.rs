@@ -9,6 +9,7 @@ mod foreign;
 mod items;
 mod lost;
 mod nodes;
+mod room;
 mod times;
 
 use std::fmt::Write;
@@ -220,6 +221,7 @@ impl World {
             frozen: &|id| self.kept.get(id).cloned(),
             unsure: &self.unsure,
             in_flight: &self.in_flight,
+            rendering: Rendering::whole(),
         })
     }
 

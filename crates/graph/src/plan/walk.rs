@@ -11,8 +11,8 @@ use serde_json::{Map, Value as Json};
 use super::content::{Wanted, rendered, wanted};
 use super::gates::{self, Asked, Fate, Noted};
 use super::{
-    Apply, Cause, Exclusion, Gated, Inputs, Plan, Reference, Standing, Unknown, Wrong, items,
-    prune, ready, reference, status, text,
+    Apply, Cause, Exclusion, Gated, Inputs, Plan, Reference, Rendering, Standing, Unknown, Wrong,
+    items, prune, ready, reference, status, text,
 };
 use crate::graph::{Condition, Node, NodeIndex, Role};
 use crate::labels;
@@ -33,6 +33,9 @@ pub(super) struct Walk<'a> {
     pub(super) meter: Meter,
     pub(super) standings: Vec<Standing>,
     pub(super) apply: Vec<Apply>,
+    /// About how many bytes that is.
+    rendered: usize,
+    more: usize,
     /// What is wanted so far, by whom.
     pub(super) wanted: BTreeMap<ObjectId, NodeIndex>,
     /// What gates keep as it is.
@@ -66,6 +69,7 @@ pub(super) fn walk(inputs: Inputs<'_>) -> Plan {
     Plan {
         nodes: walk.standings,
         apply: walk.apply,
+        more: walk.more,
         prune,
         status,
         frozen: walk.frozen,
@@ -92,6 +96,8 @@ impl<'a> Walk<'a> {
             meter: Meter::new(BUDGET),
             standings: Vec::with_capacity(graph.nodes().len()),
             apply: Vec::new(),
+            rendered: 0,
+            more: 0,
             wanted: BTreeMap::new(),
             frozen: Vec::new(),
             in_flight: BTreeMap::new(),
@@ -361,7 +367,7 @@ impl<'a> Walk<'a> {
         })
     }
 
-    /// It is to be applied.
+    /// It is to be applied: now, if there is room.
     pub(super) fn push(
         &mut self,
         index: NodeIndex,
@@ -370,6 +376,18 @@ impl<'a> Walk<'a> {
         wanted: Wanted,
         (why, item): (Cause, Option<labels::Item>),
     ) {
+        let Rendering { most, without } = self.inputs.rendering;
+        if without(&wanted.id) {
+            return;
+        }
+        let with = self
+            .rendered
+            .saturating_add(template.weight(&wanted.filled));
+        if self.rendered > 0 && with > most {
+            self.more += 1;
+            return;
+        }
+        self.rendered = with;
         let object = self.object((node, template), &wanted, item);
         let Wanted { id, content, .. } = wanted;
         self.apply.push(Apply {

@@ -10,7 +10,7 @@ use anyhow::{Result, ensure};
 use deltaplane_apiserver::typepack;
 use deltaplane_expr::{Absent, Decl, Timestamp};
 use deltaplane_graph::observed::{Applied, Live, Observed};
-use deltaplane_graph::plan::{Apply, Inputs, Instance, Plan, plan};
+use deltaplane_graph::plan::{Apply, Inputs, Instance, Plan, Rendering, plan};
 use deltaplane_graph::{Definition, Graph, Gvk, Known, Lookup, compile};
 use deltaplane_propagation::{
     Gate, Health, Hold, Limits, Scope, Standing, Subject, Surroundings, Terms, Window, pass,
@@ -209,6 +209,7 @@ fn planned(graph: &Graph, instance: &Value, observed: &Observed) -> Plan {
         frozen: &|_| None,
         unsure: &nothing,
         in_flight: &nothing,
+        rendering: Rendering::whole(),
     })
 }
 

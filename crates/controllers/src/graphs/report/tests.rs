@@ -6,7 +6,7 @@ use std::sync::Arc;
 use deltaplane_api::field::Path;
 use deltaplane_expr::Timestamp;
 use deltaplane_graph::observed::{Live, Observed};
-use deltaplane_graph::plan::{self, Inputs, Instance};
+use deltaplane_graph::plan::{self, Inputs, Instance, Rendering};
 use deltaplane_graph::{Definition, Gvk, Known, Lookup, compile};
 use deltaplane_schema::crd;
 use expect_test::{Expect, expect};
@@ -80,6 +80,7 @@ fn planned(graph: &Graph, passes: usize) -> Plan {
             frozen: &|_| None,
             unsure: &BTreeMap::new(),
             in_flight: &BTreeMap::new(),
+            rendering: Rendering::whole(),
         });
         if pass == passes {
             return plan;

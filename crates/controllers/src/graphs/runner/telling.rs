@@ -7,6 +7,7 @@ use futures::future::BoxFuture;
 use serde_json::Value;
 
 use super::super::definition;
+use super::super::guard::Guard;
 use super::super::instance::Definition;
 use crate::Context;
 
@@ -19,6 +20,7 @@ pub(super) struct Telling {
     failures: u32,
     /// Whether there is something to tell.
     tells: Arc<AtomicBool>,
+    guard: Guard,
 }
 
 /// What was told to whom.
@@ -32,12 +34,13 @@ struct Told {
 
 impl Telling {
     /// Whether it has something to tell is said here, for others who see to the definition.
-    pub(super) fn new(tells: Arc<AtomicBool>) -> Self {
+    pub(super) fn new(tells: Arc<AtomicBool>, guard: Guard) -> Self {
         Self {
             last: None,
             running: None,
             failures: 0,
             tells,
+            guard,
         }
     }
 
@@ -65,8 +68,9 @@ impl Telling {
             return;
         }
         let (context, name) = (context.clone(), definition.name.clone());
-        let failures = self.failures + 1;
+        let (failures, guard) = (self.failures + 1, self.guard.clone());
         self.running = Some(Box::pin(async move {
+            guard.ours().await;
             let Told { uid, value } = &told;
             let written = definition::tell_propagation(&context, &name, uid, value.as_ref()).await;
             match written {

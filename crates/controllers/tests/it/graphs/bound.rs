@@ -1,8 +1,10 @@
 //! That an instance is ready is said together with the revision at which it is.
 
+use deltaplane_api::admission::ADMISSION;
 use deltaplane_expr::Timestamp;
 use deltaplane_propagation::readiness::{self, State};
 
+use super::edits::most_moving;
 use super::*;
 
 impl Graphs {
@@ -78,5 +80,78 @@ async fn instances_run_a_revision_that_differs_in_its_gate_alone() {
         .await;
     graphs.until_definition("Ready", "True").await;
     graphs.until_fares(State::Ready).await;
+    graphs.end().await;
+}
+
+impl Graphs {
+    /// The first is ready at the second revision, and had given its place to another, when the
+    /// process ended before it could write so; and there is a third.
+    async fn overtaken() -> Self {
+        let graphs = Self::midway().await;
+        graphs.tasks.shutdown(GRACE).await.expect("a clean end");
+        graphs.approve("a", "hi?").await;
+        let a = graphs.world.get(&shops(), &key("a")).await.expect("there");
+        let admitted = &a["metadata"]["annotations"][ADMISSION];
+        graphs.annotate("b", ADMISSION, admitted.clone()).await;
+        // The next pass over it has something to write before it can tell how it stands.
+        let unlabelled = json!({"metadata": {"labels": {"kro.run/owned": null}}});
+        graphs.change(&shops(), &key("a"), unlabelled).await;
+        graphs.redefine(&gated(".")).await;
+        graphs
+    }
+
+    /// Goes on with clients that may not ask for documents, or not write to the first.
+    fn go_on(&mut self) -> [Arc<AtomicBool>; 2] {
+        let refused = [(); 2].map(|()| Arc::new(AtomicBool::new(true)));
+        let [documents, first] = refused.clone();
+        let asks = |_: &Method, path: &str| path.starts_with("/openapi/");
+        let writes =
+            |method: &Method, path: &str| method == Method::PATCH && path.ends_with("/shops/a");
+        let client = refusing(self.world.client.clone(), asks, documents);
+        (self.tasks, self.requests) = run_with(refusing(client, writes, first));
+        refused
+    }
+
+    /// The first is not known; the other is on its way, and nobody else moves. Then all come to the
+    /// third revision.
+    async fn one_by_one(&self, first: &AtomicBool) {
+        self.until_says("b", "hi?").await;
+        self.mends("c", "hi!").await;
+        first.store(false, Ordering::SeqCst);
+        let owned = |object: &Value| object["metadata"]["labels"]["kro.run/owned"] == "true";
+        self.world.until(&shops(), &key("a"), owned).await;
+        self.until_says("b", "hi.").await;
+        self.mends("a", "hi?").await;
+        self.approve_all("hi.").await;
+        self.until_propagation(json!({"revision": 3, "current": 3}))
+            .await;
+    }
+}
+
+const NEW: [&str; 2] = ["hi?", "hi."];
+
+#[tokio::test]
+async fn one_of_which_nobody_could_tell_how_it_stands_is_not_taken_for_broken() {
+    let mut graphs = Graphs::overtaken().await;
+    let [documents, first] = graphs.go_on();
+    for name in ["a", "b"] {
+        graphs.until_state(name, "ERROR").await;
+    }
+    let most = most_moving(&graphs.world.client, &NEW, async {
+        documents.store(false, Ordering::SeqCst);
+        graphs.one_by_one(&first).await;
+    });
+    assert_eq!(most.await, 1);
+    graphs.end().await;
+}
+
+#[tokio::test]
+async fn one_that_cannot_be_written_is_not_taken_for_broken() {
+    let mut graphs = Graphs::overtaken().await;
+    let client = graphs.world.client.clone();
+    let [documents, first] = graphs.go_on();
+    documents.store(false, Ordering::SeqCst);
+    let most = most_moving(&client, &NEW, graphs.one_by_one(&first));
+    assert_eq!(most.await, 1);
     graphs.end().await;
 }

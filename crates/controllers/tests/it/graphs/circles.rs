@@ -25,6 +25,77 @@ async fn a_definition_that_is_changed_to_make_its_own_kind_is_refused() {
     graphs.end().await;
 }
 
+/// A definition of a kind whose instances make one object of another.
+fn maker(kind: &str, of: &str) -> Value {
+    let (api_version, spec) = match of {
+        "ConfigMap" => ("v1", Value::Null),
+        _ => (
+            "kro.run/v1",
+            json!({"name": format!("${{schema.spec.name}}-{}", kind.to_lowercase())}),
+        ),
+    };
+    let mut template = json!({
+        "apiVersion": api_version, "kind": of,
+        "metadata": {"name": format!("${{schema.spec.name}}-{}", kind.to_lowercase())},
+    });
+    if !spec.is_null() {
+        template["spec"] = spec;
+    }
+    json!({
+        "metadata": {"name": kind.to_lowercase()},
+        "spec": {
+            "schema": {"kind": kind, "apiVersion": "v1", "spec": {"name": "string"}},
+            "resources": [{"id": "made", "template": template}],
+        },
+    })
+}
+
+#[tokio::test]
+async fn who_is_looked_at_first_after_a_restart_decides_nothing() {
+    // Names decide who is looked at first.
+    for (hen, egg) in [("Ahen", "Zegg"), ("Zhen", "Aegg")] {
+        let mut graphs = Graphs::start().await;
+        let world = &graphs.world;
+        let [hens, eggs] = [hen, egg].map(|kind| {
+            let name = kind.to_lowercase();
+            (
+                ObjectKey::cluster(&name),
+                Resource::namespaced("kro.run", "v1", &format!("{name}s"), kind),
+            )
+        });
+        let ready = |object: &Value| condition(object, "Ready", "True");
+        world
+            .create(&api::definitions(), maker(egg, "ConfigMap"))
+            .await;
+        world.until(&api::definitions(), &eggs.0, ready).await;
+        world.create(&api::definitions(), maker(hen, egg)).await;
+        world.until(&api::definitions(), &hens.0, ready).await;
+        let endless = json!({"spec": maker(egg, hen)["spec"]});
+        graphs.change(&api::definitions(), &eggs.0, endless).await;
+        let refused = |object: &Value| condition(object, "GraphAccepted", "False");
+        graphs
+            .world
+            .until(&api::definitions(), &eggs.0, refused)
+            .await;
+        graphs.restart().await;
+        let world = &graphs.world;
+        world.create(&hens.1, shop("a")).await;
+        let active = |object: &Value| object["status"]["state"] == "ACTIVE";
+        world.until(&hens.1, &key("a"), active).await;
+        for (name, ok) in [(&hens.0, "True"), (&eggs.0, "False")] {
+            let told = world.get(&api::definitions(), name).await.expect("there");
+            assert!(condition(&told, "GraphAccepted", ok), "{told}");
+        }
+        // One of each, and what the last of them made before.
+        let count = (
+            world.list(&hens.1).await.len(),
+            world.list(&eggs.1).await.len(),
+        );
+        assert_eq!(count, (1, 1));
+        graphs.end().await;
+    }
+}
+
 #[tokio::test]
 async fn the_kinds_of_graphs_are_made_again() {
     let graphs = Graphs::start().await;

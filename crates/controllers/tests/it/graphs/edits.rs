@@ -353,3 +353,21 @@ async fn one_whose_admission_is_taken_away_makes_no_room() {
     assert_eq!(most.await, 1);
     graphs.end().await;
 }
+
+#[tokio::test]
+async fn a_number_that_nobody_issued_is_put_right() {
+    let graphs = Graphs::start().await;
+    graphs.define(gated("!")).await;
+    let forged = json!({"lastIssuedRevision": i64::MAX});
+    graphs
+        .forge_status(&api::definitions(), &rgd(), forged)
+        .await;
+    graphs.redefine(&gated("?")).await;
+    let second = |object: &Value| object["status"]["lastIssuedRevision"] == 2;
+    graphs
+        .world
+        .until(&api::definitions(), &rgd(), second)
+        .await;
+    graphs.until_definition("Ready", "True").await;
+    graphs.end().await;
+}

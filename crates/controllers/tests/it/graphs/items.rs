@@ -120,3 +120,28 @@ async fn what_a_gate_keeps_is_put_right_when_somebody_changes_it() {
     assert_eq!(secrets.iter().filter(ours).count(), 0);
     graphs.end().await;
 }
+
+/// More than is rendered at a time.
+#[tokio::test]
+async fn a_large_collection_is_made_in_one_pass_a_part_at_a_time() {
+    let graphs = Graphs::start().await;
+    let mut large = rooms();
+    let room = &mut large["spec"]["resources"][0];
+    let names: Vec<String> = (0..8).map(|at| format!("'n{at}'")).collect();
+    room["forEach"][0]["room"] = json!(format!("${{[{}]}}", names.join(",")));
+    room["template"]["data"]["much"] = "x".repeat(800 << 10).into();
+    for gate in ["propagateWhen", "readyWhen"] {
+        room.as_object_mut().expect("a resource").remove(gate);
+    }
+    graphs.define(large).await;
+    graphs.world.create(&shops(), shop("shop")).await;
+    graphs.until_state("shop", "ACTIVE").await;
+    assert!(
+        graphs
+            .world
+            .get(&config_maps(), &key("n7-second"))
+            .await
+            .is_some()
+    );
+    graphs.end().await;
+}

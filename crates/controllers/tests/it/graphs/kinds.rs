@@ -185,3 +185,35 @@ async fn an_instance_ends_when_a_kind_of_its_objects_is_gone() {
     graphs.world.until_gone(&shops(), &key("a")).await;
     graphs.end().await;
 }
+
+#[tokio::test]
+async fn kinds_that_nobody_describes_keep_no_other_graph_waiting() {
+    let mut graphs = Graphs::start().await;
+    graphs.serve_widgets(json!({})).await;
+    graphs.tasks.shutdown(GRACE).await.expect("a clean end");
+    let (client, asked) = (graphs.world.client.clone(), Arc::new(Notify::new()));
+    let told = asked.clone();
+    let service = tower::service_fn(move |request: http::Request<kube::client::Body>| {
+        let (client, told) = (client.clone(), told.clone());
+        async move {
+            let path = request.uri().path();
+            if path.starts_with("/openapi/v3/apis/example.com") {
+                told.notify_one();
+                std::future::pending::<()>().await;
+            }
+            client.send(request).await
+        }
+    });
+    let client = kube::Client::new(service, "default");
+    (graphs.tasks, graphs.requests) = run_with(client);
+    for number in 0..8 {
+        let mut stall = with_widget();
+        stall["metadata"]["name"] = json!(format!("stall{number}"));
+        stall["spec"]["schema"]["kind"] = json!(format!("Stall{number}"));
+        graphs.world.create(&api::definitions(), stall).await;
+    }
+    asked.notified().await;
+    graphs.define(definition()).await;
+    graphs.active("a").await;
+    graphs.end().await;
+}

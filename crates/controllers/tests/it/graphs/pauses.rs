@@ -139,3 +139,44 @@ async fn one_that_is_held_stays_and_lets_others_past() {
         .await;
     graphs.end().await;
 }
+
+#[tokio::test]
+async fn who_runs_what_is_not_asked_while_no_revision_is_issued() {
+    let mut graphs = Graphs::start().await;
+    graphs.define(gated("0")).await;
+    graphs.world.create(&shops(), shop("a")).await;
+    graphs.approve("a", "hi0").await;
+    graphs.until_state("a", "ACTIVE").await;
+    graphs.annotate("a", keys::HOLD, json!("true")).await;
+    let listed = Arc::new(AtomicUsize::new(0));
+    let times = listed.clone();
+    let lists = move |method: &Method, path: &str| {
+        let is = method == Method::GET && path.ends_with("/shops");
+        times.fetch_add(usize::from(is), Ordering::SeqCst);
+        false
+    };
+    graphs.restart_refused(lists).await;
+    for mark in 1..=12 {
+        graphs.redefine(&gated(&mark.to_string())).await;
+        let wanted = json!({"revision": mark + 1, "held": 1});
+        graphs.until_propagation(wanted).await;
+    }
+    // The first is kept for the one that is held there, and the last ten.
+    for (number, there) in [(1, true), (2, false), (4, true)] {
+        let name = ObjectKey::cluster(&format!("shop-r{number:05}"));
+        match there {
+            true => drop(graphs.world.until(&api::revisions(), &name, |_| true).await),
+            false => graphs.world.until_gone(&api::revisions(), &name).await,
+        }
+    }
+    let third = ObjectKey::cluster("shop-r00003");
+    graphs.world.until_gone(&api::revisions(), &third).await;
+    let before = listed.load(Ordering::SeqCst);
+    for paused in [true, false, true] {
+        let said = json!({"metadata": {"annotations": {keys::PAUSED: paused.to_string()}}});
+        graphs.change(&api::definitions(), &rgd(), said).await;
+        graphs.until_propagation(json!({ "paused": paused })).await;
+    }
+    assert_eq!(listed.load(Ordering::SeqCst), before);
+    graphs.end().await;
+}

@@ -1,6 +1,7 @@
 //! What may happen while instances move.
 
 use super::*;
+use crate::world::definitions_kind;
 
 impl Graphs {
     /// Three instances at the first revision; the first moves to the second, and is not ready there.
@@ -64,6 +65,51 @@ async fn what_was_wrong_is_undone_through_the_same_gate() {
         graphs.until_admitted(name, "arrived/3").await;
     }
     assert_eq!(graphs.greetings().await, ["hi!", "hi!", "hi!"]);
+    graphs.end().await;
+}
+
+#[tokio::test]
+async fn what_a_bad_revision_added_stays_served_when_it_is_undone() {
+    let graphs = Graphs::midway().await;
+    let mut more = gated(".");
+    more["spec"]["schema"]["spec"]["color"] = json!("string | default=red");
+    more["spec"]["schema"]["status"]["color"] = json!("${schema.spec.color}");
+    graphs.redefine(&more).await;
+    graphs.until_says("a", "hi.").await;
+    let mut before = gated("!");
+    before["spec"]["schema"]["spec"]["color"] = Value::Null;
+    before["spec"]["schema"]["status"]["color"] = Value::Null;
+    graphs.redefine(&before).await;
+    // It is gone back one by one.
+    graphs.until_says("a", "hi!").await;
+    graphs.approve("a", "hi!").await;
+    graphs
+        .until_propagation(json!({"revision": 4, "current": 3}))
+        .await;
+    graphs.until_definition("Ready", "True").await;
+    // Nobody loses what was written meanwhile.
+    let kind = graphs
+        .world
+        .get(&definitions_kind(), &ObjectKey::cluster("shops.kro.run"))
+        .await;
+    let schema = &kind.expect("served")["spec"]["versions"][0]["schema"]["openAPIV3Schema"];
+    for part in ["spec", "status"] {
+        let color = &schema["properties"][part]["properties"]["color"];
+        assert_eq!(color["type"], "string", "{part}");
+    }
+    let a = graphs.until_state("a", "ACTIVE").await;
+    assert_eq!(a["spec"]["color"], "red");
+    assert_eq!(a["status"]["color"], Value::Null);
+    // What comes next goes on from there.
+    let mut next = gated(";");
+    next["spec"]["schema"]["spec"]["size"] = json!("integer | default=1");
+    graphs.redefine(&next).await;
+    graphs.until_says("a", "hi;").await;
+    let b = graphs.world.get(&shops(), &key("b")).await.expect("there");
+    assert_eq!(
+        (&b["spec"]["color"], &b["spec"]["size"]),
+        (&json!("red"), &json!(1))
+    );
     graphs.end().await;
 }
 

@@ -100,3 +100,44 @@ async fn one_that_is_held_until_a_time_moves_then() {
     graphs.until_says("a", "hi?").await;
     graphs.end().await;
 }
+
+#[tokio::test]
+async fn that_a_status_cannot_be_written_does_not_begin_the_time_anew() {
+    let mut graphs = Graphs::start().await;
+    graphs.define(soaking("!")).await;
+    for name in ["a", "b", "c"] {
+        graphs.world.create(&shops(), shop(name)).await;
+        graphs.approve(name, "hi!").await;
+        graphs.until_state(name, "ACTIVE").await;
+    }
+    let refused = Arc::new(AtomicBool::new(false));
+    let asked = Arc::new(AtomicUsize::new(0));
+    let times = asked.clone();
+    let status = move |_: &Method, path: &str| {
+        let is = path.ends_with("/shops/a/status");
+        times.fetch_add(usize::from(is), Ordering::SeqCst);
+        is
+    };
+    let client = refusing(graphs.world.client.clone(), status, refused.clone());
+    graphs.by_hand_with(client).await;
+    graphs.redefine(&soaking("?")).await;
+    graphs.approve("a", "hi?").await;
+    let wanted = json!({"revision": 2, "current": 1, "pending": 2});
+    graphs.until_propagation(wanted).await;
+    graphs.world.hand.advance(6 * MINUTE);
+    // Somebody forges what is told of it, and it cannot be put right at once.
+    refused.store(true, Ordering::SeqCst);
+    let before = asked.load(Ordering::SeqCst);
+    let path = format!("{}/status", shops().object_path(&key("a")));
+    let forged = json!({"status": {"state": "FORGED"}});
+    let forged = request::patch::<Value>(&graphs.world.client, &path, Patch::Merge, &forged);
+    forged.await.expect("forged");
+    while asked.load(Ordering::SeqCst) < before + 2 {
+        tokio::time::sleep(TICK).await;
+    }
+    refused.store(false, Ordering::SeqCst);
+    graphs.until_state("a", "ACTIVE").await;
+    graphs.world.hand.advance(5 * MINUTE);
+    graphs.until_says("b", "hi?").await;
+    graphs.end().await;
+}

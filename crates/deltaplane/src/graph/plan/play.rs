@@ -10,7 +10,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use deltaplane_api::selector::LabelSelector;
 use deltaplane_expr::{Budget, Meter, Timestamp};
 use deltaplane_graph::observed::{Applied, Content, Live, ObjectId, Observed, Owner};
-use deltaplane_graph::plan::{Apply, Cause, Inputs, Instance, Plan, Standing, plan};
+use deltaplane_graph::plan::{Apply, Cause, Inputs, Instance, Plan, Rendering, Standing, plan};
 use deltaplane_graph::{Graph, Node, Role, Template, labels};
 use serde_json::{Value, json};
 
@@ -187,6 +187,7 @@ impl<'a> Play<'a> {
                 frozen: &|_| None,
                 unsure: &BTreeMap::new(),
                 in_flight: &BTreeMap::new(),
+                rendering: Rendering::whole(),
             });
             // Every time at least one more is used, or it ends.
             if !self.adopt(&plan)? {

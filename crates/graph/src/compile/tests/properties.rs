@@ -161,7 +161,19 @@ fn what_is_too_large_is_refused() {
     let expressions: serde_json::Map<String, Json> = (0..30_000)
         .map(|at| (format!("k{at}"), json!("${schema.spec.name}")))
         .collect();
+    // Of gates each counts, with `${` or without.
+    let gated = |count: usize| {
+        let mut spec = many(5);
+        for resource in spec["resources"].as_array_mut().into_iter().flatten() {
+            resource["propagateWhen"] = vec!["n1.ready()"; count].into();
+        }
+        spec
+    };
     for (spec, why) in [
+        (
+            gated(500),
+            "spec: there are 2500 expressions of gates, and 2000 at most may be",
+        ),
         (
             template(json!("x".repeat(10 << 20))),
             ": it is larger than 3145728 bytes",
@@ -178,6 +190,27 @@ fn what_is_too_large_is_refused() {
     ] {
         assert_eq!(problems(spec), why);
     }
+}
+
+/// Whoever makes very many mistakes is not told what was meant by each, nor shown all of it each
+/// time.
+#[test]
+fn many_mistakes_are_as_much_work_as_some() {
+    let unknown: String = (0..6_000).map(|at| format!("${{x{at}}}")).collect();
+    let mut resources: Vec<Json> = (0..1_000)
+        .map(|at| config(&format!("n{at}"), "x"))
+        .collect();
+    resources[0]["template"]["data"] = json!({ "text": unknown });
+    resources[1]["propagateWhen"] = json!(["x1 + x2"]);
+    let problems = of(json!({"schema": schema(), "resources": resources})).expect_err("mistakes");
+    assert_eq!(problems.count(), 6_002);
+    let hinted = problems.iter().filter(|one| one.hint.is_some()).count();
+    assert!(hinted <= 20, "{hinted}");
+    let excerpts = problems.iter().filter_map(|one| one.excerpt.as_ref());
+    assert!(excerpts.map(|one| one.text.len()).max() <= Some(6 << 10));
+    // The mark is still under the name.
+    let drawn = problems.iter().last().map(|one| one.drawn());
+    assert!(drawn.is_some_and(|drawn| drawn.contains("x98") && drawn.contains('^')));
 }
 
 /// Layers in which every resource reads all of the layer before: many ways, little work.
