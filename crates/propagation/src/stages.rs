@@ -47,4 +47,4 @@ pub use situation::{Approved, Link, Release, Removes, Situation, State, Zone, Zo
 pub use spec::{NoEvidence, OnFailure, OnNewer, PolicySpec, TargetSpec};
 pub use standing::{Standing, ZoneTold, zones};
 pub use summary::{Propagated, problems, progress};
-pub use told::{Counted, StageTold, Waiting, cut};
+pub use told::{Counted, Refusal, StageTold, Waiting, cut};

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use deltaplane_propagation::Timestamp;
 use deltaplane_propagation::stages::{
-    Effect, Outcome, Policy, PolicyFacts, Problem, Record, decide, problems,
+    Effect, Outcome, Policy, PolicyFacts, Problem, Record, ZoneFacts, decide, problems,
 };
 use serde_json::Value;
 
@@ -99,6 +99,11 @@ fn surplus(facts: &PolicyFacts, record: &Record) -> Vec<u64> {
         }
     }
     used.extend(facts.newest_of_head());
+    // Zones that were never let in may have what was there at first, and must not lose it unasked.
+    let placed = |zone: &ZoneFacts| record.zones.contains_key(&zone.name);
+    if !facts.zones.iter().all(placed) {
+        used.extend(facts.releases.first().map(|first| first.number));
+    }
     let all = facts.releases.iter().map(|release| release.number);
     let older = all.rev().skip(KEPT);
     older.filter(|number| !used.contains(number)).collect()

@@ -3,7 +3,7 @@
 use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
 
-use deltaplane_expr::Timestamp;
+use deltaplane_expr::{Duration, Timestamp};
 
 use super::compiled::{Approval, Policy, Stage};
 use super::members::{At, Fares, Known, Member, target};
@@ -11,7 +11,7 @@ use super::moving::Moving;
 use super::record::{Admitted, Advance, Evidence, Mark, Phase, Progress, Record, Target, settle};
 use super::situation::{Release, Situation, labels};
 use super::spec::{NoEvidence, OnFailure, OnNewer};
-use super::told::{Counted, StageTold, Waiting};
+use super::told::{Counted, Refusal, StageTold, Waiting};
 use crate::board::earlier;
 use crate::pass::Terms;
 use crate::rollout::{Course, Decision, rollout};
@@ -272,15 +272,39 @@ impl<'a> Deciding<'a> {
             Approval::None => return None,
             Approval::Required => (approvals.next().is_some(), None),
             Approval::RequiredByOther => {
-                let authored =
-                    |by: &String| release.authors.is_empty() || release.authors.contains(by);
+                let authors = self.authors(stage, release);
+                let known = |by: &&String| authors.as_ref().is_some_and(|all| !all.contains(*by));
                 let by: Vec<&String> = approvals.map(|one| &one.by).collect();
-                let refused = by.iter().find(|by| authored(by)).map(|by| (*by).clone());
-                (by.iter().any(|by| !authored(by)), refused)
+                let refused = by.first().map(|by| match &authors {
+                    Some(_) => Refusal::Author((*by).clone()),
+                    None => Refusal::Unknown,
+                });
+                (by.iter().any(known), refused)
             }
         };
         let release = release.number;
         (!approved).then_some(Waiting::Approval { release, refused })
+    }
+
+    /// Whose doing it is that a stage would have something else than it had as a whole; nothing
+    /// where that is not known. Who changed what a newer release changed again is among them.
+    fn authors(&self, stage: &Stage, release: &'a Release) -> Option<BTreeSet<&'a String>> {
+        let completed = self.progress(stage).completed.map(|mark| mark.release);
+        let releases = self.situation.releases.iter();
+        let since = releases.filter(|one| {
+            let newer = completed.is_none_or(|completed| one.number > completed);
+            newer && one.number <= release.number
+        });
+        // What is brought back has nothing of those in between.
+        let since = since.filter(|one| release.restores.is_none() || one.number == release.number);
+        let mut authors = BTreeSet::new();
+        for one in since {
+            if one.authors.is_empty() {
+                return None;
+            }
+            authors.extend(&one.authors);
+        }
+        Some(authors)
     }
 
     fn moving<'s>(
@@ -527,7 +551,9 @@ impl<'a> Deciding<'a> {
             };
             return Some(Waiting::NoEvidence { reason });
         }
-        let until = last.and_then(|last| last.plus(stage.soak));
+        // Moments are written down by the second: without a soak there is nothing to wait for.
+        let soaks = last.filter(|_| stage.soak != Duration::from_nanos(0));
+        let until = soaks.and_then(|last| last.plus(stage.soak));
         if let Some(until) = until.filter(|until| *until > self.situation.now) {
             self.next = earlier(self.next, Some(until));
             return Some(Waiting::Soak { until });

@@ -46,7 +46,7 @@ pub enum Waiting {
     },
     Approval {
         release: u64,
-        refused: Option<String>,
+        refused: Option<Refusal>,
     },
     /// A release takes away more than it may without approval.
     Deletions {
@@ -100,6 +100,14 @@ pub enum Waiting {
     Soak {
         until: Timestamp,
     },
+}
+
+/// Why somebody's approval does not count.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    Author(String),
+    /// It is not known who authored what is to be approved.
+    Unknown,
 }
 
 // === impl StageTold ===
@@ -239,7 +247,12 @@ impl fmt::Display for Waiting {
             Self::Approval { release, refused } => {
                 write!(f, "release {release} needs approval")?;
                 match refused {
-                    Some(by) => write!(f, " by somebody else than {by}, who authored it"),
+                    Some(Refusal::Author(by)) => {
+                        write!(f, " by somebody else than {by}, who authored it")
+                    }
+                    Some(Refusal::Unknown) => f.write_str(
+                        " by somebody who did not author it, and it is not known who did: change it once more",
+                    ),
                     None => Ok(()),
                 }
             }
