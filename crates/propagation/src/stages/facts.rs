@@ -179,7 +179,10 @@ impl PolicyFacts {
     /// Whether all that is there was released.
     pub fn is_released(&self) -> bool {
         match self.newest_of_head() {
-            Some(number) => self.contents[&number].digest == self.head.digest,
+            Some(number) => {
+                let content = self.contents.get(&number);
+                content.is_some_and(|content| content.digest == self.head.digest)
+            }
             None => self.head.objects == 0,
         }
     }

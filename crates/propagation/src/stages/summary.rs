@@ -34,6 +34,11 @@ impl Propagated {
             };
             return not_yet("NotReleased", message);
         }
+        if !outcome.left_out.is_empty() {
+            let count = outcome.left_out.len();
+            let message = format!("no stage is for {count} of the zones that are selected");
+            return not_yet("ZonesInNoStage", message);
+        }
         let mut stages = outcome.stages.iter();
         let behind = stages.find(|stage| stage.completed != Some(newest));
         match behind.map(|stage| (stage, stage.waiting.first())) {

@@ -38,3 +38,14 @@ fn scenarios_say_what_they_are_about() {
         assert!(text.contains("\n$ "), "{file:?}");
     }
 }
+
+/// Whoever adds a scenario says which rule it shows, and whoever looks for one finds it.
+#[test]
+fn scenarios_are_listed_by_their_rules() {
+    let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/testing.md");
+    let docs = std::fs::read_to_string(docs).unwrap();
+    for file in files() {
+        let name = file.file_stem().unwrap().to_str().unwrap();
+        assert!(docs.contains(&format!("`{name}`")), "{name}");
+    }
+}

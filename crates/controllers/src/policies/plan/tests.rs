@@ -114,6 +114,40 @@ fn what_is_there_is_released_once() {
     check(&nothing, None);
 }
 
+/// Not all zones have what is there if some are in no stage.
+#[test]
+fn a_zone_in_no_stage_is_not_passed_over() {
+    let propagated = |facts: &mut PolicyFacts| {
+        for _ in 0..3 {
+            let Some(told) = plan(facts, &[], now()).status else {
+                break;
+            };
+            facts.record = Record::read(&told["decisions"]).expect("ours");
+            change(facts, |object| object["status"] = told);
+        }
+        let condition = &facts.object["status"]["conditions"][1];
+        (condition["status"].clone(), condition["reason"].clone())
+    };
+    let mut facts = facts(2);
+    change(&mut facts, |object| {
+        let zones = json!({"matchLabels": {"tier": "a"}});
+        object["spec"]["stages"] = json!([{"name": "a", "zones": zones}]);
+    });
+    let labels = json!({"name": "eu", "labels": {"tier": "a"}});
+    let object = Arc::make_mut(&mut facts.zones[0].object);
+    object.insert("metadata".to_owned(), labels);
+    let mut us = facts.zones[0].clone();
+    assert_eq!(propagated(&mut facts), ("True".into(), "Propagated".into()));
+    us.name = "us".to_owned();
+    let object = Arc::make_mut(&mut us.object);
+    object.insert("metadata".to_owned(), json!({"name": "us"}));
+    facts.zones.push(us);
+    assert_eq!(
+        propagated(&mut facts),
+        ("False".into(), "ZonesInNoStage".into())
+    );
+}
+
 #[test]
 fn what_another_policy_governs_is_said() {
     let both = "spec.targets: ConfigMap a is governed by policy first".to_owned();
