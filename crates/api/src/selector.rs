@@ -1,6 +1,7 @@
 //! Label and field selectors: the query grammar of `?labelSelector=` and `?fieldSelector=`.
 
 use std::collections::BTreeSet;
+use std::fmt;
 use std::str::FromStr;
 
 use serde_json::{Value, json};
@@ -56,6 +57,30 @@ enum Operator {
 
 // === impl LabelSelector ===
 
+/// As it is written in a request.
+impl fmt::Display for LabelSelector {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, Requirement { key, operator }) in self.requirements.iter().enumerate() {
+            if index > 0 {
+                f.write_str(",")?;
+            }
+            let list = |values: &BTreeSet<String>| {
+                let values: Vec<&str> = values.iter().map(String::as_str).collect();
+                values.join(",")
+            };
+            match operator {
+                Operator::Exists => write!(f, "{key}")?,
+                Operator::Absent => write!(f, "!{key}")?,
+                Operator::In(values) => write!(f, "{key} in ({})", list(values))?,
+                Operator::NotIn(values) => write!(f, "{key} notin ({})", list(values))?,
+                Operator::GreaterThan(number) => write!(f, "{key}>{number}")?,
+                Operator::LessThan(number) => write!(f, "{key}<{number}")?,
+            }
+        }
+        Ok(())
+    }
+}
+
 impl LabelSelector {
     /// Whether everything matches.
     pub fn is_empty(&self) -> bool {
@@ -85,6 +110,17 @@ impl LabelSelector {
             selected.requirements.push(Requirement::of(expression)?);
         }
         Some(selected)
+    }
+
+    /// As it is written in a request; nothing if it cannot be, since what it names are no labels.
+    pub fn to_query(&self) -> Option<String> {
+        let mut sorted = self.clone();
+        sorted
+            .requirements
+            .sort_by(|left, right| left.key.cmp(&right.key));
+        let text = sorted.to_string();
+        // Whatever a value holds, it means the same to whoever reads it.
+        (text.parse().as_ref() == Ok(&sorted)).then_some(text)
     }
 
     /// The object form, with `matchExpressions` alone.

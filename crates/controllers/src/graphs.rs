@@ -55,6 +55,7 @@ use serde_json::Value;
 use crate::Context;
 use crate::queue::{Failure, Next, Work};
 
+use authoring::Crossed;
 use circles::Circles;
 use compiled::{Compiled, Uncompiled};
 use definition::{Accepted, Kind, Progress};
@@ -110,6 +111,7 @@ struct Graphs {
     circles: Circles,
     guard: Guard,
     needed: Needed,
+    crossed: Crossed,
     metrics: Metrics,
 }
 
@@ -143,6 +145,7 @@ pub async fn run(context: Context, running: Running, tasks: TaskGroup, stop: Sto
         circles: Circles::default(),
         guard: Guard::new(),
         needed: Needed::default(),
+        crossed: Crossed::default(),
         metrics,
         context,
         mode,
@@ -286,6 +289,7 @@ impl Graphs {
             self.circles.forget(name);
             self.guard.forget(name);
             self.needed.forget(name);
+            self.crossed.forget(name);
             let why = format!("the ResourceGraphDefinition {name} is gone");
             self.leave(name, seen, None, &why);
             return Ok(Next::Rest);
@@ -338,7 +342,10 @@ impl Graphs {
                         .run((name, object), (number, &graph), seen, &catalog)
                         .await;
                 }
-                Mode::Author => authoring::cross(&self.context, &resource(&graph)).await?,
+                Mode::Author => {
+                    let of = (name, number);
+                    authoring::cross(&self.context, &self.crossed, of, &instances).await?;
+                }
             }
         }
         if progress.kind != Kind::Ready && !seen.revisions.is_empty() {

@@ -152,3 +152,27 @@ proptest::proptest! {
         let _ = text.parse::<FieldSelector>();
     }
 }
+
+#[test]
+fn what_is_written_is_read() {
+    for text in [
+        "",
+        "a",
+        "!a",
+        "a in (x)",
+        "a in (x,y),b notin (z)",
+        "a>3,b<7",
+        "c,example.com/a in ()",
+    ] {
+        let selector: LabelSelector = text.parse().expect("a selector");
+        assert_eq!(selector.to_query().as_deref(), Some(text));
+    }
+    let equal: LabelSelector = "a=x".parse().expect("a selector");
+    assert_eq!(equal.to_query().as_deref(), Some("a in (x)"));
+    let query = |labels: &[(&str, &str)]| LabelSelector::from_labels(labels.to_vec()).to_query();
+    let any_order = query(&[("b", "y"), ("a", "x")]);
+    assert_eq!(any_order.as_deref(), Some("a in (x),b in (y)"));
+    for forged in ["x),b in (y", "x y", "x,y"] {
+        assert_eq!(query(&[("a", forged)]), None, "{forged}");
+    }
+}

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use deltaplane_api::admission::{Admission, Point, Stage, is_suspended};
 use deltaplane_api::keys;
@@ -141,7 +142,7 @@ pub(super) fn decide(
             waiting: counts.pending,
         },
         admissions: rollout.written(instances, &names, &decision),
-        told: told(&decision, rollout),
+        told: told(&decision, rollout, now),
         next: decision.summary.next,
     })
 }
@@ -392,8 +393,12 @@ impl PartialEq for Revisions {
     }
 }
 
+/// A time that is no further away is not told: where none can be found it is looked again every
+/// minute, and each time would be a write.
+const SOON: Duration = Duration::from_secs(60);
+
 /// What the definition's status says of a decision.
-fn told(decision: &Decision<i64>, rollout: Rollout<'_>) -> Value {
+fn told(decision: &Decision<i64>, rollout: Rollout<'_>, now: Timestamp) -> Value {
     let summary = &decision.summary;
     let counts = &summary.counts;
     let blocked = summary.blocked.iter().map(|(key, verdict)| {
@@ -401,9 +406,10 @@ fn told(decision: &Decision<i64>, rollout: Rollout<'_>) -> Value {
             "instance": key, "reason": verdict.reason(), "message": verdict.to_string(),
         })
     });
-    let next = summary
-        .next
-        .map(|next| Time::from_system(next.to_system()).to_string());
+    let soon = now.to_system() + SOON;
+    let next = summary.next.map(Timestamp::to_system);
+    let next = next.filter(|next| *next > soon);
+    let next = next.map(|next| Time::from_system(next).to_string());
     serde_json::json!({
         "revision": rollout.target,
         "paused": rollout.paused,

@@ -1,5 +1,5 @@
-//! Objects of others that instances refer to: one feed for each kind and namespace that somebody
-//! refers to, however many do.
+//! Objects of others that instances refer to: a feed for each name and each selector that somebody
+//! refers to, however many do; and where these are many, one for the kind and namespace.
 //!
 //! Invariants: a feed goes on for as long as an instance refers to something in it; an instance is
 //! told of what it refers to, and of nothing else.
@@ -39,7 +39,22 @@ struct Shared {
 struct Place {
     gvk: Gvk,
     namespace: Option<String>,
+    only: Only,
 }
+
+/// Which of those that are there are followed: what nobody refers to need not be kept, nor allowed to
+/// be read.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Only {
+    All,
+    Name(String),
+    /// As it is written in a request.
+    Labels(String),
+}
+
+/// So many feeds are for some objects of a kind and namespace; then one is for all. An API has only
+/// so many watches.
+const FEW: usize = 16;
 
 /// What is known of a place.
 #[derive(Default)]
@@ -56,7 +71,14 @@ struct Followed {
 struct Referring {
     dirty: Arc<Dirty>,
     /// By the id of the node.
-    nodes: BTreeMap<String, (Reference, Interest)>,
+    nodes: BTreeMap<String, Refers>,
+}
+
+/// What a node refers to, and where that is followed.
+struct Refers {
+    to: Reference,
+    place: Place,
+    interest: Interest,
 }
 
 /// Who refers to something.
@@ -98,9 +120,9 @@ impl Externals {
             return;
         };
         let nodes = referring.nodes.iter();
-        for (node, (reference, _)) in nodes.filter(|(node, _)| refers(graph, node)) {
-            let place = shared.places.get(&Place::of(reference));
-            for live in place.iter().flat_map(|place| place.meant(reference)) {
+        for (node, Refers { to, place, .. }) in nodes.filter(|(node, _)| refers(graph, node)) {
+            let place = shared.places.get(place);
+            for live in place.iter().flat_map(|place| place.meant(to)) {
                 observed.insert(node, live.clone());
             }
         }
@@ -132,8 +154,8 @@ impl Externals {
         let referring = shared.instances.get(who.uid);
         let nodes = referring.into_iter().flat_map(|one| &one.nodes);
         let mut unseen = BTreeMap::new();
-        for (id, (_, interest)) in nodes.filter(|(_, (_, interest))| !interest.is_synced()) {
-            match (interest.trouble(), graph.find(id)) {
+        for (id, one) in nodes.filter(|(_, one)| !one.interest.is_synced()) {
+            match (one.interest.trouble(), graph.find(id)) {
                 (Some(trouble), Some(index)) => unseen.insert(index, trouble),
                 _ => return Sight::Partial,
             };
@@ -146,10 +168,10 @@ impl Externals {
         let mut shared = self.shared.lock();
         let referring = shared.instances.get(who.uid);
         let before = referring.and_then(|one| one.nodes.get(node));
-        if before.is_some_and(|(before, _)| before == to) {
+        if before.is_some_and(|before| before.to == *to) {
             return false;
         }
-        let place = Place::of(to);
+        let place = shared.place(to);
         let interest = self.follow(&mut shared, &place, resource);
         let referring = shared.instances.entry(who.uid.to_owned());
         let referring = referring.or_insert_with(|| Referring {
@@ -157,8 +179,14 @@ impl Externals {
             nodes: BTreeMap::new(),
         });
         let nodes = &mut referring.nodes;
-        let before = nodes.insert(node.to_owned(), (to.clone(), interest));
-        shared.reindex(who.uid, before.iter().map(|(reference, _)| reference));
+        let to = to.clone();
+        let refers = Refers {
+            to,
+            place,
+            interest,
+        };
+        let before = nodes.insert(node.to_owned(), refers);
+        shared.reindex(who.uid, before.iter());
         true
     }
 
@@ -180,7 +208,7 @@ impl Externals {
         let mut shared = self.shared.lock();
         let referring = shared.instances.remove(uid);
         let gone = referring.iter().flat_map(|one| one.nodes.values());
-        shared.reindex(uid, gone.map(|(reference, _)| reference));
+        shared.reindex(uid, gone);
     }
 
     async fn run(&self, place: Place, resource: Resource, telling: Telling) {
@@ -188,6 +216,11 @@ impl Externals {
         let query = match &place.namespace {
             Some(namespace) => query.in_namespace(namespace),
             None => query,
+        };
+        let query = match &place.only {
+            Only::All => query,
+            Only::Name(name) => query.with_fields(&format!("metadata.name={name}")),
+            Only::Labels(labels) => query.with_labels(labels),
         };
         let Context { client, pace } = &self.context;
         let feed = Feed::new(client.clone(), query, pace.clone());
@@ -276,23 +309,38 @@ impl Shared {
         let (kept, gone): (BTreeMap<_, _>, BTreeMap<_, _>) =
             nodes.into_iter().partition(|(node, _)| still(node));
         referring.nodes = kept;
-        self.reindex(uid, gone.values().map(|(reference, _)| reference));
+        self.reindex(uid, gone.values());
     }
 
     /// What an instance refers to is other than before: these are gone, or were replaced.
-    fn reindex<'a>(&mut self, uid: &str, gone: impl Iterator<Item = &'a Reference> + Clone) {
-        gone.clone()
-            .for_each(|reference| self.unindex(uid, reference));
+    fn reindex<'a>(&mut self, uid: &str, gone: impl Iterator<Item = &'a Refers> + Clone) {
+        gone.clone().for_each(|one| self.unindex(uid, one));
         self.index(uid);
-        gone.for_each(|reference| self.sweep(reference));
+        gone.for_each(|one| self.sweep(&one.place));
+    }
+
+    /// Where something is to be followed.
+    fn place(&self, to: &Reference) -> Place {
+        let narrow = Place::of(to);
+        let beside = self.places.keys().filter(|place| {
+            let same = place.gvk == narrow.gvk && place.namespace == narrow.namespace;
+            same && place.only != Only::All
+        });
+        match self.places.contains_key(&narrow) || beside.count() < FEW {
+            true => narrow,
+            false => Place {
+                only: Only::All,
+                ..narrow
+            },
+        }
     }
 
     /// Nobody is told of this any more because of one node of an instance. Its other nodes stay.
-    fn unindex(&mut self, uid: &str, reference: &Reference) {
-        let Some(place) = self.places.get_mut(&Place::of(reference)) else {
+    fn unindex(&mut self, uid: &str, gone: &Refers) {
+        let Some(place) = self.places.get_mut(&gone.place) else {
             return;
         };
-        match &reference.which {
+        match &gone.to.which {
             Which::Labelled(_) => {
                 place.labelled.remove(uid);
             }
@@ -306,21 +354,20 @@ impl Shared {
     }
 
     /// Forgets where it was, if nobody refers to anything there any more.
-    fn sweep(&mut self, reference: &Reference) {
-        let at = Place::of(reference);
+    fn sweep(&mut self, at: &Place) {
         let unused = |place: &Followed| place.named.is_empty() && place.labelled.is_empty();
-        if self.places.get(&at).is_some_and(unused) {
-            self.places.remove(&at);
+        if self.places.get(at).is_some_and(unused) {
+            self.places.remove(at);
         }
     }
 
     /// Has the places know what an instance refers to.
     fn index(&mut self, uid: &str) {
         let referring = self.instances.get(uid);
-        for (reference, interest) in referring.into_iter().flat_map(|one| one.nodes.values()) {
-            let place = self.places.entry(Place::of(reference)).or_default();
-            place.feed = interest.downgrade();
-            let uids = match &reference.which {
+        for one in referring.into_iter().flat_map(|one| one.nodes.values()) {
+            let place = self.places.entry(one.place.clone()).or_default();
+            place.feed = one.interest.downgrade();
+            let uids = match &one.to.which {
                 Which::Named(name) => place.named.entry(name.clone()).or_default(),
                 Which::Labelled(_) => &mut place.labelled,
             };
@@ -332,10 +379,25 @@ impl Shared {
 // === impl Place ===
 
 impl Place {
+    /// With what is referred to, and no more; with all, if that cannot be asked for: names and labels
+    /// may come from expressions, and be none.
     fn of(reference: &Reference) -> Self {
+        let fit = |byte: u8| byte.is_ascii_alphanumeric() || b"-._:".contains(&byte);
+        let only = match &reference.which {
+            Which::Named(name) => {
+                let named = !name.is_empty() && name.bytes().all(fit);
+                named.then(|| Only::Name(name.clone()))
+            }
+            Which::Labelled(labels) => {
+                let query = labels.to_query().filter(|query| !query.is_empty());
+                query.map(Only::Labels)
+            }
+        };
+        let only = only.unwrap_or(Only::All);
         Self {
             gvk: reference.gvk.clone(),
             namespace: reference.namespace.clone(),
+            only,
         }
     }
 }
@@ -353,7 +415,7 @@ impl Followed {
 impl Referring {
     /// Whether one of these is, or was, what it refers to.
     fn concerns(&self, change: &[&Arc<Live>]) -> bool {
-        let mut references = self.nodes.values().map(|(reference, _)| reference);
+        let mut references = self.nodes.values().map(|one| &one.to);
         references.any(|reference| change.iter().any(|live| reference.means(live)))
     }
 }
@@ -380,5 +442,44 @@ impl PartialEq for Told {
     fn eq(&self, other: &Self) -> bool {
         let version = |told: &Self| (told.0.uid.clone(), told.0.resource_version.clone());
         version(self) == version(other)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn named(name: &str) -> Reference {
+        Reference {
+            gvk: Gvk::new("", "v1", "Secret"),
+            namespace: Some("team".to_owned()),
+            which: Which::Named(name.to_owned()),
+        }
+    }
+
+    #[test]
+    fn many_are_followed_together() {
+        let mut shared = Shared::default();
+        for number in 0..FEW {
+            let to = named(&format!("n{number}"));
+            let place = shared.place(&to);
+            assert_eq!(place, Place::of(&to));
+            shared.places.insert(place, Followed::default());
+        }
+        // What is followed already is no more.
+        assert_eq!(shared.place(&named("n3")), Place::of(&named("n3")));
+        assert_eq!(shared.place(&named("other")).only, Only::All);
+        let mut elsewhere = named("other");
+        elsewhere.namespace = Some("ops".to_owned());
+        assert_eq!(shared.place(&elsewhere), Place::of(&elsewhere));
+        let labelled = Reference {
+            which: Which::Labelled("a in (x)".parse().expect("a selector")),
+            ..elsewhere
+        };
+        let only = Only::Labels("a in (x)".to_owned());
+        assert_eq!(shared.place(&labelled).only, only);
+        for unfit in ["", "a,b", "a b"] {
+            assert_eq!(Place::of(&named(unfit)).only, Only::All, "{unfit}");
+        }
     }
 }

@@ -103,6 +103,11 @@ impl Memories {
         }
     }
 
+    /// Whether something is remembered of an instance.
+    pub(super) fn has(&self, uid: &str) -> bool {
+        self.shared.lock().known.contains_key(uid)
+    }
+
     pub(super) fn of(&self, uid: &str) -> Arc<Memory> {
         let shared = self.shared.lock();
         let known = shared.known.get(uid);

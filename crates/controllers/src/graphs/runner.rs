@@ -178,9 +178,13 @@ impl Runner {
                 }
                 Ok(()) = own_trouble.changed() => self.tell_trouble(&own_trouble),
                 () = self.watching.changed() => {
+                    let before = self.watching.remembers();
                     self.watching.look();
                     self.tell_trouble(&own_trouble);
                     self.look_again();
+                    if self.watching.remembers() && !before {
+                        self.recall();
+                    }
                 }
                 catalog = discovery.changed() => {
                     self.watching.set_catalog(catalog);
@@ -331,6 +335,15 @@ impl Runner {
 
     fn add_all(&mut self) {
         for (key, _) in self.instances.iter() {
+            self.work.add(key.clone());
+        }
+    }
+
+    /// It is known now what gates remember: some may remember what they should not.
+    fn recall(&mut self) {
+        let memories = &self.given.memories;
+        let remembered = self.keys.iter().filter(|(uid, _)| memories.has(uid));
+        for (_, key) in remembered {
             self.work.add(key.clone());
         }
     }

@@ -1,5 +1,6 @@
 //! Collections: an object for every combination of items.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use deltaplane_expr::{Eval, Value};
@@ -34,11 +35,10 @@ pub(super) fn each<'a>(
         .collect();
     let there: Vec<&'a Arc<Live>> = live.iter().copied().flatten().collect();
     walk.show_all(node, &there);
-    for (wanted, live) in wanted.iter().zip(&live) {
-        if let Some(hindered) = walk.hindered(index, node, wanted, *live) {
-            return Ok(hindered);
-        }
-    }
+    let mut hindered = match hindrances(walk, (index, node), &wanted, &live) {
+        Ok(hindered) => hindered,
+        Err(standing) => return Ok(*standing),
+    };
     let unready = match node.is_gated() || node.is_watched() {
         true => Some(ready::of_each(walk, node, &live)),
         false => None,
@@ -65,6 +65,9 @@ pub(super) fn each<'a>(
     let mut objects = 0;
     let mut gated = Vec::new();
     for (at, ((wanted, live), fate)) in wanted.into_iter().zip(&live).zip(fates).enumerate() {
+        if hindered.contains_key(&at) {
+            continue;
+        }
         let item = Some(Item { index: at, size });
         let fate = walk.seen_to((node, template), &wanted, (*live, item), fate);
         match (fate, live) {
@@ -83,6 +86,9 @@ pub(super) fn each<'a>(
             }),
         }
     }
+    if let (0, Some((_, first))) = (objects, hindered.pop_first()) {
+        return Ok(first);
+    }
     Ok(match (objects, unready) {
         (1.., _) => Standing::Applying { objects },
         (0, _) if !gated.is_empty() => Standing::Gated { objects: gated },
@@ -92,6 +98,28 @@ pub(super) fn each<'a>(
             first.map_or(Standing::Ready, Standing::NotReady)
         }
     })
+}
+
+/// The items that cannot be applied, by their numbers: others go on without them. Where a gate counts
+/// items none does, since it would count on them.
+fn hindrances<'a>(
+    walk: &mut Walk<'a>,
+    (index, node): (NodeIndex, &'a Node),
+    wanted: &[Wanted],
+    live: &[Option<&'a Arc<Live>>],
+) -> Result<BTreeMap<usize, Standing>, Box<Standing>> {
+    let counted = node.is_gated() || node.is_watched();
+    let mut hindered = BTreeMap::new();
+    for (at, (wanted, live)) in wanted.iter().zip(live).enumerate() {
+        match walk.hindered(index, node, wanted, *live) {
+            None => {}
+            // Two are one, and which of them is not known.
+            Some(wrong @ Standing::Failed(_)) => return Err(Box::new(wrong)),
+            Some(standing) if counted => return Err(Box::new(standing)),
+            Some(standing) => drop(hindered.insert(at, standing)),
+        }
+    }
+    Ok(hindered)
 }
 
 /// All objects, in the order of the combinations.

@@ -587,6 +587,58 @@ fn collections_have_an_object_for_every_combination() {
     );
 }
 
+/// What becomes of the others does not depend on one that is going, or was changed.
+#[test]
+fn one_item_keeps_no_other() {
+    let steps = r#"pass
+                   set rooms data.open="yes"
+                   pass
+                   ending rooms/a-x
+                   drift rooms/a-y
+                   set schema spec.names=["a","c"]
+                   pass
+                   gone rooms/a-x
+                   pass"#;
+    let instance = json!({"spec": {"names": ["a", "b"], "zones": ["x", "y"]}});
+    check(
+        TENANTS,
+        instance,
+        steps,
+        expect![[r#"
+        > pass
+        apply ConfigMap team/a-x (Absent)
+        apply ConfigMap team/a-y (Absent)
+        apply ConfigMap team/b-x (Absent)
+        apply ConfigMap team/b-y (Absent)
+        rooms: ConfigMap team/a-x is not ready: Condition { source: "${each.data.open == 'yes'}" }
+        list: blocked by rooms
+        status {}
+        > set rooms data.open="yes"
+        > pass
+        apply ConfigMap team/list (Absent)
+        rooms: Ready
+        list: Ready
+        status {}
+        > ending rooms/a-x
+        > drift rooms/a-y
+        > set schema spec.names=["a","c"]
+        > pass
+        apply ConfigMap team/a-y (Drifted)
+        apply ConfigMap team/c-x (Absent)
+        apply ConfigMap team/c-y (Absent)
+        rooms: Ending { id: ObjectId { gvk: Gvk { group: "", version: "v1", kind: "ConfigMap" }, namespace: "team", name: "a-x" } }
+        list: blocked by rooms
+        status {}
+        > gone rooms/a-x
+        > pass
+        apply ConfigMap team/a-x (Absent)
+        rooms: ConfigMap team/a-x is not ready: Condition { source: "${each.data.open == 'yes'}" }
+        list: blocked by rooms
+        status {}
+    "#]],
+    );
+}
+
 #[test]
 fn a_collection_is_bounded() {
     let names: Vec<String> = (0..40).map(|n| format!("n{n}")).collect();

@@ -163,7 +163,11 @@ fn check_with(revisions: &Revisions, paused: bool, text: &str, expected: &Expect
             }
             writeln!(out, "of {}", told["instances"]).expect("a text");
             if let Some(next) = decided.next {
-                writeln!(out, "next {next}").expect("a text");
+                let told = match told["lookAgainAt"].is_null() {
+                    true => ", which is not told",
+                    false => "",
+                };
+                writeln!(out, "next {next}{told}").expect("a text");
             }
         }
     }
@@ -436,6 +440,28 @@ fn what_ran_something_that_is_gone_moves_like_any_other() {
         &expect![[r#"
             a admitted/2 from 9
             updating 1 pending 1 of 2
+        "#]],
+    );
+}
+
+/// Where nobody knows when a gate may open it is looked every minute, and nothing is written for it.
+#[test]
+fn what_is_looked_at_every_minute_is_not_told() {
+    let unsolved: &[&str] = &["string(time.now()).startsWith('2027')"];
+    check(
+        &revisions(&[("one", unsolved), ("two", unsolved)]),
+        "a arrived/1 ready",
+        &expect![[r#"
+            pending 1 of 1
+            next 2026-03-01T12:01:00Z, which is not told
+        "#]],
+    );
+    check(
+        &two(),
+        "a arrived/1 ready hold=2026-03-01T14:00:00Z",
+        &expect![[r#"
+            held 1 of 1
+            next 2026-03-01T14:00:00Z
         "#]],
     );
 }

@@ -25,8 +25,11 @@ pub(super) struct Watching {
     /// Of the graph, of all that came before it, and of all that instances say they have objects
     /// of.
     kinds: BTreeMap<Gvk, Followed>,
-    /// What gates remember of instances.
+    /// What gates remember of instances. Of a graph that has none now it may be what others
+    /// remembered, and is forgotten: gates that come again must not believe it.
     memory: Option<Followed>,
+    /// Whether some wait for that.
+    gated: bool,
 }
 
 /// A feed, and how it stood when it was last looked at.
@@ -56,6 +59,7 @@ impl Watching {
             catalog,
             kinds: BTreeMap::new(),
             memory: None,
+            gated: false,
         }
     }
 
@@ -71,7 +75,8 @@ impl Watching {
         instances: impl Iterator<Item = &'i Value>,
     ) {
         // What is followed still, goes on.
-        let before = (std::mem::take(&mut self.kinds), self.memory.take());
+        let before = std::mem::take(&mut self.kinds);
+        self.gated = false;
         graphs.for_each(|graph| self.add_graph(graph));
         instances.for_each(|instance| self.add_kinds_of(instance));
         drop(before);
@@ -85,7 +90,8 @@ impl Watching {
                 self.add(node.gvk(), &place(node));
             }
         }
-        if self.memory.is_none() && has_gates(graph) {
+        self.gated |= has_gates(graph);
+        if self.memory.is_none() {
             self.memory = Some(Followed::new(self.memories.recall()));
         }
     }
@@ -140,7 +146,14 @@ impl Watching {
 
     /// What keeps kinds from being followed.
     pub(super) fn troubles(&self) -> impl Iterator<Item = String> {
-        self.all().filter_map(|one| one.trouble.clone())
+        let memory = self.memory.iter().filter(|_| self.gated);
+        let all = self.kinds.values().chain(memory);
+        all.filter_map(|one| one.trouble.clone())
+    }
+
+    /// Whether it is known what gates remember.
+    pub(super) fn remembers(&self) -> bool {
+        self.memory.as_ref().is_some_and(|memory| memory.synced)
     }
 
     /// Waits until something stands otherwise than when it was last looked at.

@@ -117,3 +117,34 @@ async fn what_becomes_the_graphs_own_is_not_taken_from_others() {
     assert!(world.get(&config_maps(), &key("house")).await.is_some());
     graphs.end().await;
 }
+
+/// Whoever may read what a graph refers to need not be allowed to read everything.
+#[tokio::test]
+async fn nothing_is_read_but_what_is_referred_to() {
+    let mut graphs = Graphs::start().await;
+    graphs.tasks.shutdown(GRACE).await.expect("a clean end");
+    let client = graphs.world.client.clone();
+    let service = tower::service_fn(move |mut request: http::Request<kube::client::Body>| {
+        let uri = request.uri();
+        let maps = request.method() == Method::GET && uri.path().ends_with("/configmaps");
+        let some = |query: &str| query.contains("Selector=");
+        if maps && !uri.query().is_some_and(some) {
+            // There is no such kind.
+            *request.uri_mut() = "/api/v1/everything".parse().expect("a path");
+        }
+        let client = client.clone();
+        async move { client.send(request).await }
+    });
+    let client = kube::Client::new(service, "default");
+    (graphs.tasks, graphs.requests) = run_with(client);
+    graphs.define(referring()).await;
+    let world = &graphs.world;
+    let house = map("house", "hi", json!({"guest": "yes"}));
+    world.create(&config_maps(), house).await;
+    world.create(&shops(), shop("a")).await;
+    graphs.until_greets("hi 1").await;
+    let gone = json!({"metadata": {"labels": {"guest": null}}});
+    graphs.change(&config_maps(), &key("house"), gone).await;
+    graphs.until_greets("hi 0").await;
+    graphs.end().await;
+}

@@ -145,3 +145,21 @@ async fn a_large_collection_is_made_in_one_pass_a_part_at_a_time() {
     );
     graphs.end().await;
 }
+
+/// Gates that come again believe nothing of what others remembered before.
+#[tokio::test]
+async fn what_gates_remembered_goes_with_them_also_when_nobody_looked() {
+    let mut graphs = Graphs::rooms_of("hi").await;
+    graphs.greet("ho").await;
+    graphs.until_says("a", "ho").await;
+    let secret = graphs.memory().await.expect("one is on its way");
+    graphs.tasks.shutdown(GRACE).await.expect("a clean end");
+    let mut open = rooms();
+    let room = open["spec"]["resources"][0].as_object_mut();
+    room.expect("a resource").remove("propagateWhen");
+    graphs.redefine(&open).await;
+    (graphs.tasks, graphs.requests) = run(&graphs.world);
+    let name = secret["metadata"]["name"].as_str().expect("a name");
+    graphs.world.until_gone(&secrets(), &key(name)).await;
+    graphs.end().await;
+}
