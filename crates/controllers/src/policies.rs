@@ -31,6 +31,10 @@ use plan::{Plan, Wanted, plan};
 pub trait Fleet: Send + Sync {
     /// Woken by what policies are about.
     fn stirred(&self) -> watch::Receiver<u64>;
+    /// The revision of the store that is known.
+    fn at(&self) -> u64;
+    /// What policies say of themselves is as of this revision, or later.
+    fn told(&self, at: u64);
     fn policies(&self) -> Vec<String>;
     fn look(&self, policy: &str) -> Option<PolicyFacts>;
     /// What a policy is for and another one governs.
@@ -121,6 +125,14 @@ struct Mover {
     gathering: Gathering,
 }
 
+/// How a look at a policy ended.
+enum Passed {
+    /// All is said. When to look again, if time alone may change something.
+    Done(Option<SystemTime>),
+    /// Something is not known yet, or was written meanwhile: that wakes us.
+    Later,
+}
+
 // === impl Mover ===
 
 impl Mover {
@@ -130,13 +142,18 @@ impl Mover {
         self.written.retain(|name, _| policies.contains(name));
         self.gathering.keep(&policies);
         let mut next: Option<SystemTime> = None;
+        let (at, mut all) = (self.fleet.at(), true);
         if let Err(error) = self.fleet.sweep().await.map_err(PolicyError::Sweep) {
             let error = &error as &dyn std::error::Error;
             tracing::warn!(error, "failed to drop content; it is dropped later");
         }
         for policy in policies {
             let again = match self.policy(&policy).await {
-                Ok(again) => again,
+                Ok(Passed::Done(again)) => again,
+                Ok(Passed::Later) => {
+                    all = false;
+                    None
+                }
                 Err(error) => {
                     let error = &error as &dyn std::error::Error;
                     tracing::warn!(policy, error, "failed to move a policy on; trying again");
@@ -145,12 +162,15 @@ impl Mover {
             };
             next = next.into_iter().chain(again).min();
         }
+        if all {
+            self.fleet.told(at);
+        }
         next
     }
 
-    async fn policy(&mut self, name: &str) -> Result<Option<SystemTime>, PolicyError> {
+    async fn policy(&mut self, name: &str) -> Result<Passed, PolicyError> {
         let Some(mut facts) = self.fleet.look(name) else {
-            return Ok(None);
+            return Ok(Passed::Later);
         };
         let seen = revision(&facts.object);
         if self
@@ -159,7 +179,7 @@ impl Mover {
             .is_some_and(|written| seen < *written)
         {
             // What was decided has not taken effect yet; it wakes us when it does.
-            return Ok(None);
+            return Ok(Passed::Later);
         }
         let now = self.context.pace.clock.now();
         let now = Timestamp::from_system(now);
@@ -178,14 +198,16 @@ impl Mover {
             let facts = facts.clone();
             self.fleet.decided(name, Inputs { facts, now });
         }
-        if let Some(status) = status {
-            self.tell(name, &facts, status).await?;
+        if let Some(status) = status
+            && !self.tell(name, &facts, status).await?
+        {
+            return Ok(Passed::Later);
         }
         if !surplus.is_empty() {
             self.collect(name, &surplus).await?;
         }
         let next = next.map(Timestamp::to_system);
-        Ok(next.into_iter().chain(again).min())
+        Ok(Passed::Done(next.into_iter().chain(again).min()))
     }
 
     /// Makes the release that is wanted, if one is. What cannot be released stops nothing else: it
@@ -262,13 +284,13 @@ impl Mover {
         }
     }
 
-    /// Writes what was decided, on what it was decided by.
+    /// Writes what was decided, on what it was decided by. Whether it was written.
     async fn tell(
         &mut self,
         policy: &str,
         facts: &PolicyFacts,
         status: Value,
-    ) -> Result<(), PolicyError> {
+    ) -> Result<bool, PolicyError> {
         let mut object = Value::clone(&facts.object);
         object["status"] = status;
         let key = ObjectKey::cluster(policy);
@@ -277,10 +299,10 @@ impl Mover {
         match request::replace::<Value>(&self.context.client, &path, &object).await {
             Ok(written) => {
                 self.written.insert(policy.to_owned(), revision(&written));
-                Ok(())
+                Ok(true)
             }
             // Somebody wrote it meanwhile: that wakes us.
-            Err(error) if error.is_conflict() || error.is_not_found() => Ok(()),
+            Err(error) if error.is_conflict() || error.is_not_found() => Ok(false),
             Err(error) => Err(PolicyError::Request {
                 verb: "write what was decided",
                 source: error,

@@ -49,6 +49,8 @@ pub(crate) struct Governing {
     pub(crate) litter: bool,
     /// Not everything that is there was told yet.
     pub(crate) loading: bool,
+    /// The last revision with something that may concern policies.
+    pub(crate) concerned: u64,
     /// The kinds that cross.
     pub(crate) crossing: BTreeSet<SyncKind>,
     /// Counts changes of what policies say, and of zones.
@@ -94,6 +96,7 @@ impl Governing {
             // What a process left that ended in between.
             litter: true,
             loading: false,
+            concerned: 0,
             crossing: BTreeSet::new(),
             shaped: 0,
             orphans: BTreeMap::new(),

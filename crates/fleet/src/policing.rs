@@ -6,10 +6,12 @@ use std::fmt;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
+use std::time::Duration;
+
 use deltaplane_api::field::{self, Path};
-use deltaplane_apiserver::Error;
 use deltaplane_apiserver::error::About;
 use deltaplane_apiserver::seams::{Admission, BoxFuture, Operation, Resource, Review};
+use deltaplane_apiserver::{Error, Revision};
 use deltaplane_propagation::Timestamp;
 use deltaplane_propagation::stages::{Object, Policy, PolicySpec, Problem, ROLLBACK, sets, stuck};
 use deltaplane_sync::{Crossing, SyncKind, ZoneName};
@@ -21,6 +23,9 @@ use crate::kinds::{CONTROLLERS, GROUP, SYNC_USER};
 
 /// Keeps the rules of policies at a hub.
 pub struct Policing(pub Fleet);
+
+/// Whoever writes what policies may govern waits no longer until they know.
+const LATE: Duration = Duration::from_secs(1);
 
 /// Kinds that go where something needs them, whoever else says where.
 const IMPLIED: [(&str, &str); 2] = [
@@ -265,6 +270,24 @@ impl Policing {
 impl Admission for Policing {
     fn admit<'a>(&'a self, mut review: Review<'a>) -> BoxFuture<'a, Result<(), Error>> {
         Box::pin(async move { self.review(&mut review) })
+    }
+
+    /// Whoever changed what a policy may govern, and then asks it whether all has propagated, is
+    /// not told that what was before has.
+    fn caught_up<'a>(
+        &'a self,
+        group: &str,
+        plural: &str,
+        revision: Revision,
+    ) -> Option<BoxFuture<'a, ()>> {
+        let known = self.0.inner().known.borrow().clone();
+        let kind = known.synced(group, plural)?.kind.clone();
+        let governing = self.0.inner().governing.lock();
+        let mut policies = governing.policies.values();
+        policies.any(|one| one.kinds().contains(&kind)).then(|| {
+            let said = self.0.said(revision.get());
+            Box::pin(async { drop(tokio::time::timeout(LATE, said).await) }) as BoxFuture<'a, ()>
+        })
     }
 }
 

@@ -194,6 +194,9 @@ impl Projector {
             self.published.send_replace(Arc::new(self.known.clone()));
         }
         let stirs = !edits.is_empty() || knows_more || stirs;
+        if stirs {
+            self.governing.lock().concerned = at.get();
+        }
         // Last: who waits for the revision finds the rest.
         self.catalog.change(edits, at.get(), |catalog| {
             for change in kinds {

@@ -15,6 +15,14 @@ impl policies::Fleet for Facts {
         self.0.stirred()
     }
 
+    fn at(&self) -> u64 {
+        self.0.catalog().read().at()
+    }
+
+    fn told(&self, at: u64) {
+        self.0.told(at);
+    }
+
     fn policies(&self) -> Vec<String> {
         self.0.policies()
     }

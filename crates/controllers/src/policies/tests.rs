@@ -26,6 +26,12 @@ impl Fleet for Broken {
         self.stirred.subscribe()
     }
 
+    fn at(&self) -> u64 {
+        7
+    }
+
+    fn told(&self, _at: u64) {}
+
     fn policies(&self) -> Vec<String> {
         vec!["web".to_owned()]
     }

@@ -35,6 +35,32 @@ impl Fleet {
         self.inner().stirred.subscribe()
     }
 
+    /// Ends when policies say of themselves what there is as of a revision.
+    pub(crate) async fn said(&self, revision: u64) {
+        let inner = self.inner();
+        // Errors mean that the process stops.
+        let _ = inner
+            .catalog
+            .positions()
+            .wait_for(|at| *at >= revision)
+            .await;
+        let concerned = inner.governing.lock().concerned;
+        let _ = inner
+            .told
+            .subscribe()
+            .wait_for(|told| *told >= concerned)
+            .await;
+    }
+
+    /// What policies say of themselves is as of this revision, or later.
+    pub fn told(&self, at: u64) {
+        self.inner().told.send_if_modified(|told| {
+            let later = at > *told;
+            *told = at.max(*told);
+            later
+        });
+    }
+
     /// The spec of the release that a policy would make now, but for its number; or of one that
     /// brings back an older one. All of its content is kept when this returns.
     pub async fn draft(&self, policy: &str, restores: Option<u64>) -> Result<Value, DraftError> {
