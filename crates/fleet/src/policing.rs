@@ -467,26 +467,26 @@ fn doubts(crossing: &BTreeSet<SyncKind>, policy: &Policy, zones: &[Named<'_>]) -
     if zones.is_empty() {
         doubts.push("spec.zones selects no zone".to_owned());
     }
-    let out: Vec<&str> = zones
-        .iter()
-        .filter(|(_, zone)| policy.stage_of(zone).is_none())
-        .map(|(name, _)| *name)
-        .collect();
+    // Each zone is asked for once: there may be very many, and many stages.
+    let mut members = vec![0; policy.stages.len()];
+    let mut out: Vec<&str> = Vec::new();
+    for (name, zone) in zones {
+        match policy.stage_of(zone) {
+            Some(stage) => members[stage] += 1,
+            None => out.push(name),
+        }
+    }
     if !out.is_empty() {
         doubts.push(format!(
             "no stage is for {}; a last stage without a selector takes what is left",
             sets::brief(&out, NAMED)
         ));
     }
-    for (index, stage) in policy.stages.iter().enumerate() {
-        let has = |(_, zone): &&Named<'_>| policy.stage_of(zone) == Some(index);
-        if !zones.is_empty() && zones.iter().find(has).is_none() {
-            doubts.push(format!(
-                "no zone is in stage {}: nothing passes it",
-                stage.name
-            ));
-        }
-    }
+    let stages = policy.stages.iter().zip(members);
+    let empty = stages.filter(|(_, members)| *members == 0 && !zones.is_empty());
+    doubts.extend(
+        empty.map(|(stage, _)| format!("no zone is in stage {}: nothing passes it", stage.name)),
+    );
     let selectors = policy.stages.iter().filter(|stage| !stage.zones.is_empty());
     if selectors.count() > 1 {
         let twice = zones.iter().find(|(_, zone)| {

@@ -317,3 +317,31 @@ async fn only_the_hub_decides() {
     // What was left behind by a policy may be cleaned up.
     release("uid-gone").is_taken();
 }
+
+/// Whoever writes a policy waits for its check, and the hub does not wait for either. Printed for
+/// people; the limit is far off, since the machine may be busy.
+#[tokio::test]
+async fn a_policy_for_ten_thousand_zones_is_checked_at_once() {
+    let hub = Hub::new().await;
+    for number in 0..10_000 {
+        let name: ZoneName = format!("zone-{number}").parse().expect("legal");
+        let labels = json!({"tier": format!("t{}", number % 8)});
+        let zone = json!({"metadata": {"name": name.as_str(), "labels": labels}});
+        let mut governing = hub.policing.0.inner().governing.lock();
+        governing.zone(&name, zone.as_object().cloned());
+    }
+    let mut many = policy("many", "2026-01-01T00:00:00Z", "web");
+    let stages = (0..64).map(|number| {
+        let zones = json!({"matchLabels": {"tier": format!("t{number}")}});
+        let gates = ["linearlyReady(zone, zones, 1)"];
+        json!({"name": format!("s{number}"), "zones": zones, "propagateWhen": gates})
+    });
+    many["spec"]["stages"] = stages.collect();
+    let resource = of_fleet("PropagationPolicy", "propagationpolicies", "many");
+    let began = std::time::Instant::now();
+    let written = hub.write("ann", (Operation::Create, resource), (None, many));
+    let took = began.elapsed();
+    println!("checked in {took:?}");
+    written.is_taken();
+    assert!(took < std::time::Duration::from_secs(5), "{took:?}");
+}

@@ -88,7 +88,7 @@ fn never(
     (zones, now): (&[Named<'_>], Timestamp),
     budget: &mut Budget,
 ) -> Option<(String, Verdict)> {
-    if stage.gate.is_always_open() {
+    if stage.gate.is_always_open() || zones.is_empty() {
         return None;
     }
     let play = |zones: Vec<_>| Play {
@@ -184,7 +184,8 @@ impl Play<'_> {
         let given = Surroundings::from([("release", Given::Data(&release))]);
         // Without anything left it says so of everybody.
         let asked = subjects.len().min(budget.asked);
-        budget.asked -= asked;
+        // Whatever is asked takes something: nothing is played without end.
+        budget.asked = budget.asked.saturating_sub(asked.max(1));
         let terms = Terms {
             gate: &self.stage.gate,
             order: self.stage.order.as_ref(),

@@ -120,7 +120,7 @@ fn a_stage_that_is_paused_or_empty_hides_none() {
     let closed = "zones.all(z, z.updated())";
     let of = |tier: &str| json!({"matchLabels": {"tier": tier}});
     let stages = json!([
-        {"name": "nobody", "zones": of("none")},
+        {"name": "nobody", "zones": of("none"), "propagateWhen": [closed]},
         {"name": "canary", "zones": of("canary"), "paused": true, "propagateWhen": [closed]},
         {"name": "rest", "approval": "Required", "propagateWhen": [closed]},
     ]);
