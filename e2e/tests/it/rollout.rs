@@ -265,12 +265,12 @@ async fn instances_move_stop_and_go_back() {
 /// One of them does not become ready, and another waits for that.
 fn stops(cli: &Cli<'_>) {
     let states = ["a", "b", "c"].map(|name| cli.state(&format!("default/{name}")));
-    assert_eq!(states, ["current", "updating", "pending"]);
+    assert_eq!(states, ["current", "failed", "pending"]);
     let status = cli.run("rollout status shop");
     assert!(
         status
             .stdout
-            .starts_with("shop: moving: complete in 0 of 1 zones\n"),
+            .starts_with("shop: stopped: complete in 0 of 1 zones\n"),
         "{status:?}"
     );
     let why = cli.ok("rollout why shop --zone zone-a");
@@ -331,7 +331,7 @@ async fn pauses_and_holds(cli: &Cli<'_>, zone: &Client) {
     assert!(headline().starts_with("paused: "), "{}", headline());
     cli.ok("rollout resume shop");
     paused(Value::Null).await;
-    assert!(headline().starts_with("moving: "), "{}", headline());
+    assert!(headline().starts_with("stopped: "), "{}", headline());
     let held = |value: Value| async move {
         let is = |object: &Value| object["metadata"]["annotations"][keys::HOLD] == value;
         until(zone, shops(), "c", is).await;
