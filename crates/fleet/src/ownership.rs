@@ -25,6 +25,11 @@ pub struct Ownership {
 const DEFINITIONS: &str = "apiextensions.k8s.io";
 /// Whoever writes a definition waits no longer until its rules are known.
 const LATE: Duration = Duration::from_secs(5);
+/// Graphs, and what is kept of them.
+const OURS: [&str; 2] = [
+    "resourcegraphdefinitions.kro.run",
+    "graphrevisions.internal.kro.run",
+];
 const SYNCED_KINDS: &str = "syncedkinds";
 
 // === impl Ownership ===
@@ -100,6 +105,14 @@ impl Ownership {
             name: resource.name,
         };
         judge(&write).map_err(|refusal| Error::forbidden(about, &refusal.to_string()))?;
+        if review.operation == Operation::Delete
+            && resource.group == DEFINITIONS
+            && is_ours(resource.name)
+            && review.user.name != CONTROLLERS
+        {
+            let why = "it defines what this control plane is run by: all objects of it would go, and what they keep back would not be kept back any more";
+            return Err(Error::forbidden(about, why));
+        }
         let is_new = matches!(review.operation, Operation::Create);
         match is_new && (resource.group, resource.plural) == (GROUP, SYNCED_KINDS) {
             true => unique(&known, review.object).map_err(|why| Error::forbidden(about, &why)),
@@ -162,6 +175,12 @@ impl Admission for Ownership {
     }
 }
 
+/// Whether a definition is one of those that the process itself installs, and follows.
+fn is_ours(definition: &str) -> bool {
+    let (_, group) = definition.split_once('.').unwrap_or_default();
+    group == GROUP || OURS.contains(&definition)
+}
+
 /// Groups of definitions have a dot, and Kubernetes' own groups end like this.
 fn is_custom(group: &str) -> bool {
     group.contains('.') && !group.ends_with(".k8s.io")
@@ -218,5 +237,46 @@ mod tests {
         };
         assert!(waits(7).is_some());
         assert!(waits(8).is_none());
+    }
+
+    #[tokio::test]
+    async fn nobody_deletes_what_the_process_is_run_by() {
+        let (_known, follows) = watch::channel(Arc::<Known>::default());
+        let ownership = Ownership::in_zone("eu-1".parse().expect("legal"), follows);
+        let delete = |user: &'static str, name: &'static str| {
+            let ownership = &ownership;
+            async move {
+                let user = Identity::authenticated(user, &[]);
+                let (mut object, mut warnings) = (json!({}), Vec::new());
+                let resource = Resource {
+                    group: DEFINITIONS,
+                    version: "v1",
+                    kind: "CustomResourceDefinition",
+                    plural: "customresourcedefinitions",
+                    subresource: "",
+                    namespace: "",
+                    name,
+                };
+                let review = Review {
+                    user: &user,
+                    operation: Operation::Delete,
+                    resource,
+                    object: &mut object,
+                    old: Some(&json!({"metadata": {"name": name}})),
+                    dry_run: false,
+                    warnings: &mut warnings,
+                };
+                ownership.admit(review).await.is_ok()
+            }
+        };
+        for ours in [
+            "zones.fleet.deltaplane.io",
+            "resourcegraphdefinitions.kro.run",
+        ] {
+            assert!(!delete("ann", ours).await, "{ours}");
+            assert!(delete(CONTROLLERS, ours).await, "{ours}");
+        }
+        assert!(delete("ann", "zones.example.com").await);
+        assert!(delete("ann", "shops.kro.run").await);
     }
 }

@@ -10,7 +10,7 @@ use deltaplane_propagation::stages::{
     Admitted, Fared, Link, Phase, PolicyFacts, ReportFacts, Target, ZoneFacts,
 };
 use deltaplane_propagation::{Duration, Hold, Timestamp};
-use deltaplane_sync::{Verdict as Rejected, Version, ZoneName};
+use deltaplane_sync::{SyncKind, Verdict as Rejected, Version, ZoneName};
 use serde_json::{Map, Value};
 
 use super::Governing;
@@ -210,7 +210,13 @@ impl Fleet {
         let Some(standing) = session.sending.standing(concerns) else {
             return Fared::Delivering("it begins anew".to_owned());
         };
-        if let Some(undelivered) = undelivered(&standing, wanted) {
+        let held = |kind: &SyncKind| {
+            let held = session.sending.counts(kind)?.held?;
+            Some(format!(
+                "{held}; deltaplane zones approve-deletions {zone} lets them go"
+            ))
+        };
+        if let Some(undelivered) = undelivered(&standing, wanted, held) {
             return undelivered;
         }
         // What it keeps of its own says nothing of what was released: the rest does.
@@ -237,7 +243,11 @@ fn version_in(catalog: &Catalog, (kind, name): &Id, slot: Slot) -> Option<Versio
 }
 
 /// What a zone has not acknowledged, if there is anything.
-fn undelivered(standing: &Standing, wanted: &[(&Id, Version)]) -> Option<Fared> {
+fn undelivered(
+    standing: &Standing,
+    wanted: &[(&Id, Version)],
+    held: impl Fn(&SyncKind) -> Option<String>,
+) -> Option<Fared> {
     let mut unasked = standing.unsubscribed.iter();
     if let Some(kind) = unasked.find(|kind| wanted.iter().any(|((of, _), _)| of == *kind)) {
         return Some(Fared::Delivering(format!(
@@ -255,8 +265,8 @@ fn undelivered(standing: &Standing, wanted: &[(&Id, Version)]) -> Option<Fared> 
         return Some(Fared::Rejected(reason));
     }
     let first = standing.lacking.first()?;
-    let held = first.rejected.as_ref().map(|(_, reason)| reason.as_str());
-    let what = held.unwrap_or("on its way");
+    let held = held(&first.kind);
+    let what = held.as_deref().unwrap_or("on its way");
     let more = match standing.count {
         1 => String::new(),
         count => format!(" ({count} in all)"),

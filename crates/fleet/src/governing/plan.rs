@@ -18,7 +18,7 @@ use super::Governing;
 use super::compare::{Bodies, Edition, Hunks, compare, set};
 use super::contents::Contents;
 use super::governor::Governor;
-use super::release::{Id, Released};
+use super::release::{Id, Manifest, Released};
 use crate::fleet::Fleet;
 use foreseen::Foreseen;
 use supposed::Supposed;
@@ -88,12 +88,14 @@ impl Fleet {
             planned["new"] = true.into();
         }
         if is_news(&facts, &released) {
-            let hunks = hunks(&facts, &supposed, &released, &contents);
+            let held = self.held(&facts, (&supposed.governor, &contents), &released);
+            let hunks = hunks(&facts, (&supposed.governor, &held), &released, &contents);
             let foreseen = Foreseen {
                 facts: &facts,
                 policy: &policy,
                 released: &released,
-                supposed: &supposed,
+                governor: &supposed.governor,
+                held: &held,
                 now,
             };
             planned["release"] = released.number.into();
@@ -105,6 +107,37 @@ impl Fleet {
             foreseen.tell(&mut planned);
         }
         Ok(planned)
+    }
+
+    /// What zones hold of a policy's objects that were not let in anywhere, by what they
+    /// acknowledged.
+    fn held(
+        &self,
+        facts: &PolicyFacts,
+        (governor, contents): (&Governor, &Contents),
+        released: &Released,
+    ) -> BTreeMap<String, Manifest> {
+        let before = governor
+            .releases
+            .values()
+            .flat_map(|one| one.manifest.keys());
+        let ids: BTreeSet<&Id> = released.manifest.keys().chain(before).collect();
+        let unplaced = facts.zones.iter();
+        let unplaced = unplaced.filter(|zone| target_of(facts, &zone.name).is_none());
+        let held = unplaced.filter_map(|zone| {
+            let session = self.session_of(&zone.name.parse().ok()?)?;
+            let versions = ids.iter().filter_map(|id| {
+                let version = session.sending.object(&id.0, &id.1)?.acknowledged?;
+                let head = governor
+                    .head
+                    .get(*id)
+                    .is_some_and(|head| head.version == version);
+                // What it is can only be said of what is kept.
+                (head || contents.has(version)).then(|| ((*id).clone(), version))
+            });
+            Some((zone.name.clone(), versions.collect()))
+        });
+        held.collect()
     }
 
     /// What is in a release, and what is not as it was in the one before.
@@ -177,19 +210,17 @@ fn leaving(governing: &Governing, policy: &str, supposed: &Governor) -> BTreeSet
 /// What each zone would get, at some time.
 fn hunks(
     facts: &PolicyFacts,
-    supposed: &Supposed,
+    (governor, held): (&Governor, &BTreeMap<String, Manifest>),
     released: &Released,
     contents: &Contents,
 ) -> Hunks {
-    let governor = &supposed.governor;
-    // Of a policy that is new zones have what nobody governed.
-    let first = governor.releases.is_empty();
-    let taken = first.then(|| (Edition::plain(&supposed.taken), Class::default()));
-    let mut alike: BTreeMap<(Option<Target>, Class), Vec<&str>> = BTreeMap::new();
+    let mut alike: BTreeMap<(Option<Target>, Option<&Manifest>, Class), Vec<&str>> =
+        BTreeMap::new();
     for zone in &facts.zones {
         let has = target_of(facts, &zone.name);
         let gets = released.decided.class(&zone.object);
-        alike.entry((has, gets)).or_default().push(&zone.name);
+        let key = (has, held.get(&zone.name), gets);
+        alike.entry(key).or_default().push(&zone.name);
     }
     let bodies: &Bodies<'_> = &|id: &Id, version: Version| -> Option<Arc<[u8]>> {
         let head = governor.head.get(id).filter(|head| head.version == version);
@@ -197,12 +228,12 @@ fn hunks(
         body.or_else(|| contents.get(version))
     };
     let mut hunks = Hunks::default();
-    for ((has, gets), zones) in alike {
+    for ((has, held, gets), zones) in alike {
         let before = has.and_then(|has| {
             let release = governor.releases.get(&has.release)?;
             Some((Edition::of(release), has.class))
         });
-        let before = before.or(taken);
+        let before = before.or(held.map(|held| (Edition::plain(held), Class::default())));
         let found = compare(before, (Edition::of(released), gets), bodies);
         hunks.add(found, &zones, has);
     }

@@ -80,13 +80,56 @@ const REMOVED: u64 = 20;
 const REMOVED_PERCENT: u8 = 5;
 /// So many stages can be told apart by a person.
 const STAGES: usize = 64;
+/// And so many of what is written in them.
+const TARGETS: usize = 128;
+const NAMES: usize = 1000;
+const EXPRESSIONS: usize = 16;
+const OPERATIONS: usize = 256;
+
+/// What is more than anybody needs, found before any of it is looked at: whoever writes it must
+/// not keep others waiting.
+fn limits(spec: &PolicySpec) -> Vec<Problem> {
+    let mut problems = Vec::new();
+    let mut check = |path: String, count: usize, most: usize| {
+        if count > most {
+            let message = format!("there are {count}, and at most {most} may be");
+            problems.push(Problem::new(path, message).hint("make several policies of it"));
+        }
+    };
+    check("spec.stages".to_owned(), spec.stages.len(), STAGES);
+    check("spec.targets".to_owned(), spec.targets.len(), TARGETS);
+    check("spec.windows".to_owned(), spec.windows.len(), STAGES);
+    check(
+        "spec.overrides".to_owned(),
+        spec.overrides.len(),
+        Class::MOST,
+    );
+    for (place, stage) in spec.stages.iter().enumerate().take(STAGES) {
+        let of = |field: &str| format!("spec.stages[{place}].{field}");
+        check(of("propagateWhen"), stage.propagate_when.len(), EXPRESSIONS);
+        check(of("readyWhen"), stage.ready_when.len(), EXPRESSIONS);
+    }
+    for (place, target) in spec.targets.iter().enumerate().take(TARGETS) {
+        let of = |field: &str| format!("spec.targets[{place}].{field}");
+        check(of("names"), target.names.len(), NAMES);
+        check(of("readyWhen"), target.ready_when.len(), EXPRESSIONS);
+    }
+    for (place, one) in spec.overrides.iter().enumerate().take(Class::MOST) {
+        let path = format!("spec.overrides[{place}].patch");
+        check(path, one.patch.as_array().map_or(0, Vec::len), OPERATIONS);
+    }
+    problems
+}
 
 // === impl Policy ===
 
 impl Policy {
     /// Checks all of a policy, and says all that is wrong with it.
     pub fn compile(spec: &PolicySpec) -> Result<Self, Vec<Problem>> {
-        let mut problems = Vec::new();
+        let mut problems = limits(spec);
+        if !problems.is_empty() {
+            return Err(problems);
+        }
         let windows = windows(&spec.windows, &mut problems);
         let names: Vec<&str> = windows.keys().map(String::as_str).collect();
         let policy = Self {
@@ -270,10 +313,6 @@ fn selector(path: &str, given: Option<&Json>, problems: &mut Vec<Problem>) -> La
 }
 
 fn overrides(specs: &[OverrideSpec], problems: &mut Vec<Problem>) -> Vec<Override> {
-    if specs.len() > Class::MOST {
-        let message = format!("there are more than {} overrides", Class::MOST);
-        problems.push(Problem::new("spec.overrides", message).hint("make several policies"));
-    }
     let one = |(index, spec): (usize, &OverrideSpec)| {
         let path = format!("spec.overrides[{index}]");
         problems.extend(patch_problems(&format!("{path}.patch"), &spec.patch));
@@ -373,10 +412,6 @@ fn budget(given: Option<BudgetSpec>, problems: &mut Vec<Problem>) -> BudgetSpec 
 fn stages(specs: &[StageSpec], windows: &[&str], problems: &mut Vec<Problem>) -> Vec<Stage> {
     let usual = [StageSpec::all()];
     let specs = if specs.is_empty() { &usual } else { specs };
-    if specs.len() > STAGES {
-        let message = format!("there are more than {STAGES} stages");
-        problems.push(Problem::new("spec.stages", message));
-    }
     let mut seen = BTreeSet::new();
     let mut stages = Vec::new();
     for (index, spec) in specs.iter().enumerate() {
@@ -470,5 +505,39 @@ impl StageSpec {
             when_no_evidence: NoEvidence::Hold,
             paused: false,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn what_is_too_much_is_said_before_it_is_looked_at() {
+        // Nothing of it would compile, which nobody looks at.
+        let stage = |name: usize, gates: usize| json!({"name": name.to_string(), "propagateWhen": vec!["nonsense("; gates]});
+        let stages: Vec<_> = (0..65)
+            .map(|name| stage(name, 17 * usize::from(name == 3)))
+            .collect();
+        let spec = json!({
+            "targets": [{"kind": "ConfigMap", "names": vec!["a"; 1001]}],
+            "overrides": [{"patch": vec![json!({"op": "remove", "path": "/a"}); 257]}],
+            "stages": stages,
+        });
+        let spec: PolicySpec = serde_json::from_value(spec).expect("a spec");
+        let problems = Policy::compile(&spec).expect_err("too much");
+        let said: Vec<String> = problems.iter().map(ToString::to_string).collect();
+        let hint = "(make several policies of it)";
+        assert_eq!(
+            said,
+            [
+                format!("spec.stages: there are 65, and at most 64 may be {hint}"),
+                format!("spec.stages[3].propagateWhen: there are 17, and at most 16 may be {hint}"),
+                format!("spec.targets[0].names: there are 1001, and at most 1000 may be {hint}"),
+                format!("spec.overrides[0].patch: there are 257, and at most 256 may be {hint}"),
+            ]
+        );
     }
 }

@@ -35,7 +35,7 @@ pub(crate) enum PolicyError {
     },
     #[error("nothing of {policy} waits for approval")]
     NothingWaits { policy: String, instead: String },
-    #[error("{policy} has no older release that could be brought back")]
+    #[error("{policy} has no older release with another content that completed all stages")]
     NothingBefore { policy: String },
     #[error("the hub's answer cannot be read")]
     Unreadable(#[source] Option<serde_json::Error>),
@@ -64,7 +64,9 @@ impl PolicyError {
             }
             Self::NothingWaits { instead, .. } => instead.clone(),
             Self::NothingBefore { policy } => {
-                format!("deltaplane rollout history policy/{policy} lists what is kept")
+                format!(
+                    "deltaplane rollout history policy/{policy} lists what is kept; --to brings back any of it"
+                )
             }
             Self::Unreadable(_) => "use the deltaplane of the same version as the hub".to_owned(),
         }

@@ -255,26 +255,18 @@ impl Told {
     /// before the newest, or else the one before it.
     pub(super) fn previous(&self) -> Option<&Release> {
         let newest = self.release?;
-        let last = self.stages.last().and_then(|stage| stage.completed);
-        let older = || {
-            self.releases
-                .iter()
-                .rev()
-                .filter(|one| one.release < newest)
-        };
-        // What a rollback went away from is not gone back to by default.
-        let restores = self.releases.iter().rev().find(|one| one.release == newest);
-        let left = restores.and_then(|one| one.restores);
-        let passed = |one: &&Release| {
-            let all = self
-                .stages
-                .iter()
-                .all(|stage| one.passed.contains(&stage.name));
-            all || Some(one.release) == last
-        };
-        let differs = |one: &&Release| Some(one.release) != left && one.failed.is_empty();
-        let completed = older().find(|one| passed(one) && differs(one));
-        completed.or_else(|| older().find(differs))
+        let last = self.stages.last()?;
+        let newest = self.find_release(newest).ok()?;
+        let content = newest.digest.as_ref();
+        // What somebody went back from already is not gone back to, but for who names it.
+        let before = newest.restores.unwrap_or(newest.release);
+        let older = self.releases.iter().rev();
+        let mut older = older.filter(|one| one.release < before && one.failed.is_empty());
+        // What passed the last stage passed all; and going back to the same is not going back.
+        older.find(|one| {
+            let passed = one.passed.contains(&last.name) || last.completed == Some(one.release);
+            passed && one.digest.as_ref() != content
+        })
     }
 }
 

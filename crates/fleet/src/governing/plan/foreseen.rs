@@ -9,18 +9,20 @@ use deltaplane_propagation::stages::{
 use deltaplane_propagation::{Hold, Timestamp};
 use serde_json::{Value, json};
 
-use super::supposed::Supposed;
 use super::target_of;
 use crate::governing::compare::set;
+use crate::governing::governor::Governor;
 use crate::governing::head::GRAPHS;
-use crate::governing::release::Released;
+use crate::governing::release::{Manifest, Released};
 
 /// A release that would be made.
 pub(super) struct Foreseen<'a> {
     pub(super) facts: &'a PolicyFacts,
     pub(super) policy: &'a Policy,
     pub(super) released: &'a Released,
-    pub(super) supposed: &'a Supposed,
+    pub(super) governor: &'a Governor,
+    /// What zones have that were not let in anywhere.
+    pub(super) held: &'a BTreeMap<String, Manifest>,
     pub(super) now: Timestamp,
 }
 
@@ -72,12 +74,11 @@ impl Foreseen<'_> {
         {
             return Some(reason.clone());
         }
-        let governor = &self.supposed.governor;
         let has = target_of(self.facts, &zone.name);
-        let has = has.and_then(|has| governor.releases.get(&has.release));
-        let has = has.map_or(&self.supposed.taken, |has| &has.manifest);
+        let has = has.and_then(|has| self.governor.releases.get(&has.release));
+        let has = has.map(|has| &has.manifest).or(self.held.get(&zone.name));
         let mut graphs = self.released.manifest.keys().filter(|id| {
-            let is_there = has.contains_key(*id);
+            let is_there = has.is_some_and(|has| has.contains_key(*id));
             (id.0.group(), id.0.kind()) == GRAPHS && !is_there
         });
         let (_, name) = graphs.next()?;

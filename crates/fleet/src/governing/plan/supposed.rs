@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::PlanError;
 use crate::governing::Governing;
 use crate::governing::governor::{Governor, HeadObject};
-use crate::governing::release::{Id, Manifest};
+use crate::governing::release::Id;
 use crate::known::Known;
 use crate::projector::place::audience;
 
@@ -19,8 +19,6 @@ pub(super) struct Supposed {
     pub(super) told: Vec<Value>,
     /// Whether the policy itself would be another.
     changed: bool,
-    /// What zones have of it that no policy governs yet.
-    pub(super) taken: Manifest,
 }
 
 // === impl Supposed ===
@@ -48,7 +46,6 @@ impl Supposed {
             governor,
             told: Vec::new(),
             changed,
-            taken: Manifest::new(),
         })
     }
 
@@ -80,7 +77,6 @@ impl Supposed {
                     };
                     let by = governor.id.as_str();
                     self.told.push(told(&id, "Taken", Some(by), true));
-                    self.taken.insert(id.clone(), item.version);
                     governor.put(id, head, at);
                 }
             }
