@@ -207,6 +207,9 @@ fn leaving(governing: &Governing, policy: &str, supposed: &Governor) -> BTreeSet
     leaving.map(|(name, _)| name.to_string()).collect()
 }
 
+/// What zones have, by release or without one, and which overrides would apply to them.
+type Alike<'a> = (Option<Target>, Option<&'a Manifest>, Class);
+
 /// What each zone would get, at some time.
 fn hunks(
     facts: &PolicyFacts,
@@ -214,8 +217,7 @@ fn hunks(
     released: &Released,
     contents: &Contents,
 ) -> Hunks {
-    let mut alike: BTreeMap<(Option<Target>, Option<&Manifest>, Class), Vec<&str>> =
-        BTreeMap::new();
+    let mut alike: BTreeMap<Alike<'_>, Vec<&str>> = BTreeMap::new();
     for zone in &facts.zones {
         let has = target_of(facts, &zone.name);
         let gets = released.decided.class(&zone.object);

@@ -251,8 +251,8 @@ impl Told {
         stages.flat_map(|stage| stage.members.iter().map(move |member| (stage, member)))
     }
 
-    /// The release that is brought back when none is named: the newest that all stages completed
-    /// before the newest, or else the one before it.
+    /// The release that is brought back when none is named: the newest with another content that
+    /// all stages completed.
     pub(super) fn previous(&self) -> Option<&Release> {
         let newest = self.release?;
         let last = self.stages.last()?;
