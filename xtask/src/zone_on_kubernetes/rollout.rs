@@ -53,7 +53,7 @@ pub(super) fn follows(stage: &mut Stage) -> Result<()> {
     show(stage)
 }
 
-/// What is called like this in the cluster stays, and says why the policy is not done.
+/// What is called like this in the cluster stays, and the policy says so; nobody waits for that.
 pub(super) fn foreign(stage: &mut Stage) -> Result<()> {
     let (hub, cluster) = (stage.hub(), stage.cluster());
     cluster.apply(&map("taken", &json!({"text": "the cluster's"})))?;
@@ -63,9 +63,12 @@ pub(super) fn foreign(stage: &mut Stage) -> Result<()> {
         let policy = found(&hub, "propagationpolicy", POLICY)?;
         let condition = propagated(&policy);
         last = policy["status"].clone();
-        let message = condition["message"].as_str().unwrap_or_default().to_owned();
-        let of_zone = message.contains(ZONE) && message.contains("taken");
-        Ok((condition["status"] == "False" && of_zone).then_some(message))
+        let stages = last["stages"].as_array().into_iter().flatten();
+        let waiting = stages.flat_map(|stage| stage["waiting"].as_array().into_iter().flatten());
+        let mut refused = waiting.filter(|one| one["reason"] == "ZoneRefuses");
+        let message = refused.find_map(|one| Some(one["message"].as_str()?.to_owned()));
+        let of_zone = |said: &String| said.contains(ZONE) && said.contains("taken");
+        Ok(message.filter(|said| condition["status"] == "True" && of_zone(said)))
     });
     let said = said.with_context(|| format!("the policy says {last}"))?;
     println!("    the policy says: {said}");
