@@ -88,3 +88,26 @@ pub(crate) fn render(
         relayed: None,
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn copies_of_copies_do_not_grow_without_end() {
+        let twice =
+            |name: usize| json!({"op": "copy", "from": "/data", "path": format!("/data/{name}")});
+        let operations: Vec<Value> = (0..16).map(twice).collect();
+        let patch = json!({"targets": [{"kind": "ConfigMap"}], "patch": operations});
+        let patch = Patch::read(&patch).expect("a patch");
+        let kind = SyncKind::new("", "ConfigMap").expect("legal");
+        let name: ObjectName = "team/a".parse().expect("legal");
+        let before = json!({"metadata": {"name": "a"}, "data": {"text": "x".repeat(1 << 10)}});
+        let mut object = before.clone();
+        let refused = patch.apply((&kind, &name), &mut object);
+        assert!(refused.is_err_and(|why| why.contains("copy")));
+        assert_eq!(object, before, "nothing of it is done");
+    }
+}
