@@ -284,7 +284,7 @@ impl Admission for Policing {
         let kind = known.synced(group, plural)?.kind.clone();
         let governing = self.0.inner().governing.lock();
         let mut policies = governing.policies.values();
-        policies.any(|one| one.kinds().contains(&kind)).then(|| {
+        policies.any(|one| one.targets(&kind)).then(|| {
             let said = self.0.said(revision.get());
             Box::pin(async { drop(tokio::time::timeout(LATE, said).await) }) as BoxFuture<'a, ()>
         })

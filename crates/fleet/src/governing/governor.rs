@@ -6,7 +6,9 @@ use std::sync::Arc;
 
 use deltaplane_api::selector::LabelSelector;
 use deltaplane_border::{Place, Placement, PolicyId, Slot};
-use deltaplane_propagation::stages::{HeadFacts, Object, Phase, PolicySpec, Record, Targets};
+use deltaplane_propagation::stages::{
+    HeadFacts, Object, Phase, Policy, PolicySpec, Record, Targets,
+};
 use deltaplane_sync::{Crossing, Smuggled, SyncKind, Version, ZoneName};
 use serde_json::{Map, Value};
 
@@ -151,6 +153,22 @@ impl Governor {
         kinds.collect()
     }
 
+    /// Whether it may govern objects of a kind.
+    pub(crate) fn targets(&self, kind: &SyncKind) -> bool {
+        let mut targets = self.targets.iter();
+        targets.any(|one| (one.group.as_str(), one.kind.as_str()) == (kind.group(), kind.kind()))
+    }
+
+    /// As it is decided by, or what is wrong with it.
+    pub(crate) fn compile(&self) -> Result<Policy, String> {
+        let spec: Result<PolicySpec, _> = serde_json::from_value(self.object["spec"].clone());
+        let spec = spec.map_err(|error| format!("the policy: {error}"))?;
+        Policy::compile(&spec).map_err(|problems| {
+            let said: Vec<String> = problems.iter().map(ToString::to_string).collect();
+            said.join("; ")
+        })
+    }
+
     pub(crate) fn includes(&self, object: &Object<'_>) -> bool {
         self.targets.iter().any(|targets| targets.include(object))
     }
@@ -270,10 +288,9 @@ impl Governor {
         }
     }
 
-    /// Whether zones may hold an object because of it: it was released, or it was there a moment
-    /// ago.
+    /// Whether zones may hold an object because of it.
     pub(super) fn keeps(&self, id: &Id) -> bool {
-        self.has(id) && (self.is_released(id) || self.touched.contains(id))
+        self.has(id) && self.is_released(id)
     }
 
     /// Whether what zones may hold of an object is this policy's business.
@@ -289,11 +306,6 @@ impl Governor {
         let before = self.releases.range(..release).any(has);
         let later = self.head.contains_key(id) || self.releases.range(release..).any(has);
         before || !later
-    }
-
-    /// What was let go since a release, and is there or was.
-    pub(super) fn is_let_go(&self, id: &Id) -> bool {
-        !self.has(id)
     }
 
     /// The revision of the store that its object is of.

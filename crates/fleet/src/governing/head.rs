@@ -131,7 +131,7 @@ impl Governor {
             .map(|newest| newest.manifest.clone())
             .unwrap_or_default();
         let (added, changed, removed) = release::changes(&before, &manifest);
-        let left: Vec<&Id> = removed.iter().filter(|id| self.is_let_go(id)).collect();
+        let left: Vec<&Id> = removed.iter().filter(|id| !self.has(id)).collect();
         let digest = release::digest(&manifest, &overrides);
         let spec = json!({
             "policy": self.id.as_str(),
@@ -168,7 +168,7 @@ impl Governor {
         let removes = releases.map(|(since, release)| {
             let (_, _, removed) = release::changes(&release.manifest, manifest);
             // What was let go stays, or goes by itself.
-            let removed: Vec<&Id> = removed.iter().filter(|id| !self.is_let_go(id)).collect();
+            let removed: Vec<&Id> = removed.iter().filter(|id| self.has(id)).collect();
             let along: u64 = removed.iter().map(|id| self.cascade(id, known)).sum();
             let removes = Removes {
                 objects: removed.len() as u64 + along,

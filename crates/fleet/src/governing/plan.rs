@@ -8,9 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use deltaplane_propagation::Timestamp;
-use deltaplane_propagation::stages::{
-    Class, Phase, Policy, PolicyFacts, PolicySpec, Target, decide, problems,
-};
+use deltaplane_propagation::stages::{Class, Phase, PolicyFacts, Target, decide, problems};
 use deltaplane_sync::Version;
 use serde_json::{Value, json};
 
@@ -75,7 +73,7 @@ impl Fleet {
         let spec = drafted.map_err(PlanError::Policy)?.spec;
         let released = released(spec, facts.newest() + 1, now);
         let released = released.ok_or_else(|| PlanError::Policy("it cannot be read".to_owned()))?;
-        let policy = compile(&supposed.governor)?;
+        let policy = supposed.governor.compile().map_err(PlanError::Policy)?;
         let outcome = decide(&policy, facts.situation(&facts.zones(), now));
         let mut planned = json!({
             "policy": facts.object["metadata"]["name"],
@@ -169,15 +167,6 @@ impl Fleet {
             "hunks": hunks.iter().map(|(hunk, _)| hunk.json()).collect::<Vec<_>>(),
         }))
     }
-}
-
-fn compile(governor: &Governor) -> Result<Policy, PlanError> {
-    let spec: Result<PolicySpec, _> = serde_json::from_value(governor.object["spec"].clone());
-    let spec = spec.map_err(|error| PlanError::Policy(format!("the policy: {error}")))?;
-    Policy::compile(&spec).map_err(|problems| {
-        let said: Vec<String> = problems.iter().map(ToString::to_string).collect();
-        PlanError::Policy(said.join("; "))
-    })
 }
 
 /// The release that would be made.

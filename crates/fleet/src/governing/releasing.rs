@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use deltaplane_propagation::stages::{Policy, PolicySpec};
+use deltaplane_propagation::stages::Policy;
 use deltaplane_runtime::Stop;
 use deltaplane_sync::{Asked, AskedPolicy, AskedSelector, AskedTarget, SyncKind, ZoneName};
 use serde_json::{Map, Value};
@@ -124,7 +124,7 @@ impl Fleet {
         let compiled: Vec<(&Governor, Option<Policy>)> = governing
             .policies
             .values()
-            .map(|governor| (governor, compile(governor)))
+            .map(|governor| (governor, governor.compile().ok()))
             .collect();
         let zones = governing.zones.iter();
         let asked = zones.map(|(zone, object)| {
@@ -185,11 +185,6 @@ impl Fleet {
             self.stir();
         }
     }
-}
-
-fn compile(governor: &Governor) -> Option<Policy> {
-    let spec: PolicySpec = serde_json::from_value(governor.object["spec"].clone()).ok()?;
-    Policy::compile(&spec).ok()
 }
 
 /// What a zone is asked about, with what its stage adds.
