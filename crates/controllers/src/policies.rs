@@ -37,8 +37,8 @@ pub trait Fleet: Send + Sync {
     fn told(&self, at: u64);
     fn policies(&self) -> Vec<String>;
     fn look(&self, policy: &str) -> Option<PolicyFacts>;
-    /// What a policy is for and another one governs.
-    fn overlaps(&self, policy: &str) -> Vec<String>;
+    /// What a policy cannot do where it is.
+    fn troubles(&self, policy: &str) -> Vec<String>;
     /// What is about to be written down was decided by this.
     fn decided(&self, policy: &str, inputs: Inputs);
     /// The spec of a release, but for its number: of what is there, or of what an older one had.
@@ -219,8 +219,8 @@ impl Mover {
         facts: &mut PolicyFacts,
         now: Timestamp,
     ) -> (Plan, Option<SystemTime>) {
-        let overlaps = self.fleet.overlaps(name);
-        let mut planned = plan(facts, &overlaps, now);
+        let troubles = self.fleet.troubles(name);
+        let mut planned = plan(facts, &troubles, now);
         let (mut tried, mut again) = (None, None);
         while let Some(wanted) = planned.wanted.filter(|one| Some(*one) != tried) {
             again = self.gather(name, facts, wanted);
@@ -236,7 +236,7 @@ impl Mover {
             tracing::warn!(policy = name, error, "failed to release; trying again");
             tried = Some(wanted);
             again = Some(self.context.pace.clock.now() + AGAIN);
-            planned = plan(facts, &overlaps, now);
+            planned = plan(facts, &troubles, now);
         }
         (planned, again)
     }

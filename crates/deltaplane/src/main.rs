@@ -335,9 +335,9 @@ impl Failure {
     fn exit_code(&self) -> u8 {
         match self {
             Self::Settings(_) | Self::Cel(_) | Self::Graph(_) => 2,
+            Self::Plan(error) => error.exit_code(),
             Self::Client(_)
             | Self::Rollout(_)
-            | Self::Plan(_)
             | Self::Telemetry(_)
             | Self::Runtime(_)
             | Self::Manifest(_) => 1,

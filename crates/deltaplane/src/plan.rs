@@ -68,14 +68,10 @@ Exit codes:
 
 impl Plan {
     pub(crate) async fn run(self, environment: &Environment) -> Result<Said, PlanError> {
-        let documents = match crate::graph::objects(&self.files)? {
-            Ok(documents) => documents,
-            Err(wrong) => {
-                let (out, good) = (String::new(), false);
-                let err = format!("{wrong}hint: nothing was planned\n");
-                return Ok(Said { out, err, good });
-            }
-        };
+        let documents = crate::graph::objects(&self.files)?.map_err(|wrong| {
+            let wrong = wrong.trim_end().to_owned();
+            PlanError::Documents { wrong }
+        })?;
         let client = self.hub.client_of(None, environment).await?;
         let changes = change::read(&client, documents, &self.namespace).await?;
         let deletions = change::deletions(&client, &self.delete, &self.namespace).await?;

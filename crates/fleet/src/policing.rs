@@ -5,10 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
-
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use deltaplane_api::field::{self, Path};
+use deltaplane_api::time::Time;
 use deltaplane_apiserver::error::About;
 use deltaplane_apiserver::seams::{Admission, BoxFuture, Operation, Resource, Review};
 use deltaplane_apiserver::{Error, Revision};
@@ -18,7 +18,7 @@ use deltaplane_sync::{Crossing, SyncKind, ZoneName};
 use serde_json::{Map, Value, json};
 
 use crate::fleet::Fleet;
-use crate::governing::{AUTHOR, Governing};
+use crate::governing::{AUTHOR, Governing, Governor};
 use crate::kinds::{CONTROLLERS, GROUP, SYNC_USER};
 
 /// Keeps the rules of policies at a hub.
@@ -26,6 +26,9 @@ pub struct Policing(pub Fleet);
 
 /// Whoever writes what policies may govern waits no longer until they know.
 const LATE: Duration = Duration::from_secs(1);
+
+/// What releases are called takes a dash and a number more.
+const LONGEST_NAME: usize = 232;
 
 /// Kinds that go where something needs them, whoever else says where.
 const IMPLIED: [(&str, &str); 2] = [
@@ -98,6 +101,7 @@ impl Policing {
                 self.warn_of_deletion(review);
                 Ok(())
             }
+            ("syncedkinds", "", Operation::Delete) if !by_hub => self.withdrawal(review, about),
             ("approvals", "", Operation::Create) => self.approval(review),
             (_, _, _) => Ok(()),
         }
@@ -112,10 +116,17 @@ impl Policing {
             .old
             .is_some_and(|old| asked(old) == asked(review.object));
         sign(review, same_spec && same_asked);
+        let now = self.0.inner().clock.now();
+        if !same_asked && asked(review.object).is_string() {
+            unsettle(review.object, now);
+        }
+        let resource = review.resource;
+        if resource.name.len() > LONGEST_NAME && review.old.is_none() {
+            return Err(invalid(resource, &[too_long(resource.name)]));
+        }
         if same_spec {
             return Ok(());
         }
-        let resource = review.resource;
         let parsed: Result<PolicySpec, _> = serde_json::from_value(spec);
         // What does not have the right types is said by the schema.
         let Ok(parsed) = parsed else {
@@ -135,9 +146,8 @@ impl Policing {
         if !taken.is_empty() {
             return Err(invalid(resource, &taken));
         }
-        let now = Timestamp::from_system(self.0.inner().clock.now());
         let zones = known.zones();
-        let stuck = stuck(&policy, &zones, now);
+        let stuck = stuck(&policy, &zones, Timestamp::from_system(now));
         if !stuck.is_empty() {
             return Err(invalid(resource, &stuck));
         }
@@ -156,6 +166,31 @@ impl Policing {
                 "{} objects are governed by no policy any more: they go to all zones at once",
                 governor.head.len()
             ));
+        }
+    }
+
+    /// A kind that policies govern goes on to cross: otherwise all zones would lose it at once,
+    /// past every gate.
+    fn withdrawal(&self, review: &Review<'_>, about: About<'_>) -> Result<(), Error> {
+        let spec = review.old.map(|old| &old["spec"]);
+        let field = |name: &str| spec.and_then(|spec| spec[name].as_str());
+        let (group, kind) = (field("group").unwrap_or_default(), field("kind"));
+        let Ok(kind) = SyncKind::new(group, kind.unwrap_or_default()) else {
+            return Ok(());
+        };
+        let governing = self.0.inner().governing.lock();
+        let governed = governing.policies.iter().find_map(|(name, governor)| {
+            let objects = governor.head.keys().filter(|(of, _)| *of == kind);
+            Some((name, objects.count())).filter(|(_, count)| *count > 0)
+        });
+        match governed {
+            None => Ok(()),
+            Some((policy, count)) => {
+                let why = format!(
+                    "policy {policy} governs {count} objects of this kind, which all zones would lose sight of at once; change or delete the policy first"
+                );
+                Err(Error::forbidden(about, &why))
+            }
         }
     }
 
@@ -310,6 +345,30 @@ fn sign(review: &mut Review<'_>, same: bool) {
     }
 }
 
+/// What was asked for has not propagated, whatever was said before: who asks right after it must
+/// not be told of what was before.
+fn unsettle(policy: &mut Value, now: SystemTime) {
+    let conditions = policy["status"]["conditions"].as_array_mut();
+    let mut conditions = conditions.into_iter().flatten();
+    let propagated = conditions.find(|one| one["type"] == "Propagated" && one["status"] == "True");
+    if let Some(condition) = propagated {
+        condition["status"] = "False".into();
+        condition["reason"] = "NotReleased".into();
+        condition["message"] = "an older release was asked for, and comes back as a new one".into();
+        condition["lastTransitionTime"] = Time::from_system(now).to_string().into();
+    }
+}
+
+fn too_long(name: &str) -> Problem {
+    Problem {
+        path: "metadata.name".to_owned(),
+        message: format!("it has {} characters", name.len()),
+        hint: Some(format!(
+            "its releases are called after it, so that it can have {LONGEST_NAME}"
+        )),
+    }
+}
+
 /// Takes away who is said to have written an object.
 fn forget_author(object: &mut Value) {
     let annotations = object["metadata"].get_mut("annotations");
@@ -427,13 +486,27 @@ fn overlaps(
 pub(crate) struct Overlaps(BTreeMap<String, (u64, Vec<String>)>);
 
 impl Fleet {
-    /// What a policy is for and another one governs: labels changed after both were written, or
-    /// both were written at once. The older keeps it.
-    pub fn overlaps(&self, policy: &str) -> Vec<String> {
+    /// What a policy cannot do where it is: what it is for and another one governs, and kinds that
+    /// do not cross.
+    pub fn troubles(&self, policy: &str) -> Vec<String> {
         let governing = self.inner().governing.lock();
         let Some(governor) = governing.policies.get(policy) else {
             return Vec::new();
         };
+        let mut troubles = self.overlaps(&governing, (policy, governor));
+        let kinds = governor.kinds();
+        let kept = kinds.difference(&governing.crossing);
+        troubles.extend(kept.map(|kind| format!("spec.targets: {}", stays(kind.kind()))));
+        troubles
+    }
+
+    /// What a policy is for and another one governs: labels changed after both were written, or
+    /// both were written at once. The older keeps it.
+    fn overlaps(
+        &self,
+        governing: &Governing,
+        (policy, governor): (&str, &Governor),
+    ) -> Vec<String> {
         let mut stamp = DefaultHasher::new();
         for (name, governor) in &governing.policies {
             let generation = governor.object["metadata"]["generation"].as_u64();
@@ -448,7 +521,7 @@ impl Fleet {
             return said.clone();
         }
         let includes = |about: &Object<'_>| governor.includes(about);
-        let found = overlaps(&governing, policy, &governor.kinds(), includes);
+        let found = overlaps(governing, policy, &governor.kinds(), includes);
         let said = found.iter().map(|one| {
             format!("spec.targets: {one}, which has it because it is older: select less, or change that one")
         });
@@ -460,6 +533,10 @@ impl Fleet {
 
 /// Zones are named in a warning as long as their names take so many bytes.
 const NAMED: usize = 300;
+
+fn stays(kind: &str) -> String {
+    format!("{kind} does not cross the border: make a SyncedKind for it")
+}
 
 /// What looks like a mistake, and may become right.
 fn doubts(crossing: &BTreeSet<SyncKind>, policy: &Policy, zones: &[Named<'_>]) -> Vec<String> {
@@ -507,10 +584,7 @@ fn doubts(crossing: &BTreeSet<SyncKind>, policy: &Policy, zones: &[Named<'_>]) -
         let mut synced =
             synced.filter(|kind| kind.group() == target.group && kind.kind() == target.kind);
         if synced.next().is_none() {
-            doubts.push(format!(
-                "spec.targets[{index}]: {} does not cross the border: make a SyncedKind for it",
-                target.kind
-            ));
+            doubts.push(format!("spec.targets[{index}]: {}", stays(&target.kind)));
         }
     }
     doubts

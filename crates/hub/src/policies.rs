@@ -31,8 +31,8 @@ impl policies::Fleet for Facts {
         self.0.look(policy)
     }
 
-    fn overlaps(&self, policy: &str) -> Vec<String> {
-        self.0.overlaps(policy)
+    fn troubles(&self, policy: &str) -> Vec<String> {
+        self.0.troubles(policy)
     }
 
     fn decided(&self, policy: &str, inputs: Inputs) {

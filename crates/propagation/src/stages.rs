@@ -40,7 +40,7 @@ pub use facts::{
 pub use inputs::Inputs;
 pub use openings::stuck;
 pub use problem::Problem;
-pub use record::{Admitted, Advance, Class, Evidence, Mark, Phase, Progress, Record, Target};
+pub use record::{Admitted, Advance, Class, Evidence, Mark, Past, Phase, Progress, Record, Target};
 pub use share::Share;
 pub use simulate::{Beginning, Simulation, Wave, foresee, simulate};
 pub use situation::{Approved, Link, Release, Removes, Situation, State, Zone, ZoneReport};

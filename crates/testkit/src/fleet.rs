@@ -176,6 +176,15 @@ impl Fleet {
         self.node(name).hold = hold;
     }
 
+    /// A zone is taken out of service: it is held, and does not connect.
+    pub fn disable(&mut self, name: &str) {
+        let node = self.node(name);
+        node.hold = Hold::Held;
+        node.object
+            .insert("spec".to_owned(), json!({"enabled": false}));
+        self.disconnect(name);
+    }
+
     /// A zone is like this from now on, also with what it has.
     pub fn turn(&mut self, name: &str, nature: Nature) {
         let now = self.now;

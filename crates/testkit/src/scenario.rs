@@ -117,6 +117,7 @@ impl Stage {
         match (verb, words.as_slice()) {
             ("status", []) => self.status(),
             ("where", []) => self.held(),
+            ("past", []) => self.past(),
             ("objects", []) => self.objects(),
             ("size", []) => {
                 let size = self.fleet.size();
@@ -227,6 +228,21 @@ impl Stage {
         }
         for (zones, objects) in alike {
             let _ = writeln!(self.out, "{zones}: {}", objects.join(", "));
+        }
+    }
+
+    /// What became of the releases that are kept, stage by stage.
+    fn past(&mut self) {
+        for (stage, past) in &self.fleet.record.past {
+            let _ = write!(self.out, "{stage}:");
+            for (word, releases) in [("completed", &past.completed), ("failed", &past.failed)] {
+                let releases = releases.iter().map(u64::to_string);
+                let releases: Vec<String> = releases.collect();
+                if !releases.is_empty() {
+                    let _ = write!(self.out, " {word} {}", releases.join(","));
+                }
+            }
+            let _ = writeln!(self.out);
         }
     }
 
@@ -344,6 +360,7 @@ fn touch(fleet: &mut Fleet, verb: &str, zone: &str, labels: &[&str]) -> Played<(
         "recover" => fleet.turn(zone, Nature::Healthy),
         "offline" => fleet.disconnect(zone),
         "online" => fleet.reconnect(zone),
+        "disable" => fleet.disable(zone),
         "hold" => fleet.hold(zone, Hold::Held),
         "free" => fleet.hold(zone, Hold::Free),
         "relabel" => {

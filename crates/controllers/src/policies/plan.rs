@@ -33,8 +33,8 @@ pub(super) struct Wanted {
 /// So many releases are kept, beside those in use.
 const KEPT: usize = 10;
 
-/// `overlaps` is what other policies govern of what this one is for.
-pub(super) fn plan(facts: &PolicyFacts, overlaps: &[String], now: Timestamp) -> Plan {
+/// `troubles` is what the policy cannot do where it is.
+pub(super) fn plan(facts: &PolicyFacts, troubles: &[String], now: Timestamp) -> Plan {
     let policy = match facts.policy() {
         Ok(policy) => policy,
         Err(problems) => return invalid(facts, &problems, now),
@@ -43,7 +43,7 @@ pub(super) fn plan(facts: &PolicyFacts, overlaps: &[String], now: Timestamp) -> 
     let outcome = decide(&policy, facts.situation(&zones, now));
     let wanted = wanted(facts, &policy, &outcome);
     let mut problems = problems(facts, &policy, &outcome);
-    problems.extend_from_slice(overlaps);
+    problems.extend_from_slice(troubles);
     let told = status::told(facts, &outcome, &problems, now);
     Plan {
         wanted,

@@ -40,7 +40,7 @@ impl Fleet for Broken {
         Some(self.facts.clone())
     }
 
-    fn overlaps(&self, _policy: &str) -> Vec<String> {
+    fn troubles(&self, _policy: &str) -> Vec<String> {
         Vec::new()
     }
 

@@ -15,6 +15,9 @@ pub(crate) enum PlanError {
     Graph(#[from] GraphError),
     #[error(transparent)]
     Read(#[from] RolloutError),
+    /// All that is wrong with them is drawn.
+    #[error("there are documents that cannot be read:\n{wrong}")]
+    Documents { wrong: String },
     #[error("the hub did not answer")]
     Ask(#[source] Box<RequestError>),
     #[error("the hub would not take {what}")]
@@ -36,11 +39,26 @@ pub(crate) enum PlanError {
 // === impl PlanError ===
 
 impl PlanError {
+    /// As the help text lists them.
+    pub(crate) fn exit_code(&self) -> u8 {
+        match self {
+            Self::Graph(_) | Self::Documents { .. } | Self::Word { .. } => 2,
+            Self::Client(_)
+            | Self::Read(_)
+            | Self::Ask(_)
+            | Self::Refused { .. }
+            | Self::NoKind { .. }
+            | Self::Several { .. }
+            | Self::NoObject { .. } => 1,
+        }
+    }
+
     pub(crate) fn hint(&self) -> String {
         match self {
             Self::Client(error) => error.hint(),
             Self::Graph(error) => error.hint(),
             Self::Read(error) => error.hint(),
+            Self::Documents { .. } => "nothing was planned".to_owned(),
             Self::Ask(error) => match error.code() {
                 None => "check that the hub runs, and that the kubeconfig is its own".to_owned(),
                 Some(401 | 403) => {

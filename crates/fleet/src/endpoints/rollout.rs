@@ -59,7 +59,8 @@ impl PolicyRollout {
         let mut answer = match inputs.decide() {
             Ok(outcome) => {
                 let zone = parameter(request, "zone");
-                let mut answer = told::rollout(&inputs, &outcome, zone.as_deref());
+                let troubles = self.0.troubles(policy);
+                let mut answer = told::rollout((&inputs, &outcome), &troubles, zone.as_deref());
                 if parameter(request, "inputs").as_deref() == Some("true") {
                     answer["decision"] = self.decision(policy, inputs, outcome);
                 }

@@ -92,6 +92,13 @@ impl Hub {
         let _ = governing.policy(policy, true);
     }
 
+    /// What the projector does when a SyncedKind for ConfigMaps was written.
+    fn crosses(&self) {
+        let mut governing = self.policing.0.inner().governing.lock();
+        let kind = SyncKind::new("", "ConfigMap").expect("legal");
+        governing.crossing.insert(kind);
+    }
+
     /// What the projector does when an object was written.
     fn has(&self, object: &Value) {
         let mut governing = self.policing.0.inner().governing.lock();
@@ -226,17 +233,18 @@ async fn a_second_policy_for_an_object_is_refused_and_names_the_first() {
 #[tokio::test]
 async fn policies_that_come_to_overlap_say_so() {
     let hub = Hub::new().await;
+    hub.crosses();
     hub.knows(policy("first", "2026-01-01T00:00:00Z", "web"));
     hub.knows(policy("second", "2026-02-01T00:00:00Z", "mobile"));
     let fleet = &hub.policing.0;
     let mut both = config("web", "1");
     hub.has(&both);
-    assert!(fleet.overlaps("second").is_empty());
+    assert!(fleet.troubles("second").is_empty());
     let mut wide = policy("second", "2026-02-01T00:00:00Z", "mobile");
     wide["spec"]["targets"][0]["selector"] = json!({"matchLabels": {"shared": "yes"}});
     wide["metadata"]["generation"] = 2.into();
     hub.knows(wide);
-    assert!(fleet.overlaps("second").is_empty());
+    assert!(fleet.troubles("second").is_empty());
     both["metadata"]["labels"]["shared"] = "yes".into();
     {
         // As at a later revision.
@@ -249,12 +257,83 @@ async fn policies_that_come_to_overlap_say_so() {
         governing.govern("first", &(kind, name), head, 8);
     }
     assert_eq!(
-        fleet.overlaps("second"),
+        fleet.troubles("second"),
         [
             "spec.targets: ConfigMap shop/a is governed by policy first, which has it because it is older: select less, or change that one"
         ]
     );
-    assert!(fleet.overlaps("first").is_empty());
+    assert!(fleet.troubles("first").is_empty());
+}
+
+#[tokio::test]
+async fn a_policy_for_a_kind_that_does_not_cross_says_so() {
+    let hub = Hub::new().await;
+    hub.knows(policy("web", "2026-01-01T00:00:00Z", "web"));
+    let troubles = || hub.policing.0.troubles("web");
+    assert_eq!(
+        troubles(),
+        ["spec.targets: ConfigMap does not cross the border: make a SyncedKind for it"]
+    );
+    hub.crosses();
+    assert_eq!(troubles(), [""; 0]);
+}
+
+/// Otherwise all zones would lose it at once, whatever its gates say.
+#[tokio::test]
+async fn a_kind_that_is_governed_goes_on_to_cross() {
+    let hub = Hub::new().await;
+    hub.knows(policy("web", "2026-01-01T00:00:00Z", "web"));
+    let withdraw = |by: &str, kind: &str| {
+        let synced = json!({"spec": {"kind": kind}});
+        let resource = of_fleet("SyncedKind", "syncedkinds", "configmaps");
+        let delete = (Operation::Delete, resource);
+        hub.write(by, delete, (Some(&synced), synced.clone()))
+    };
+    withdraw("ann", "ConfigMap").is_taken();
+    hub.has(&config("web", "1"));
+    withdraw("ann", "ConfigMap").is_refused("policy web governs 1 objects of this kind");
+    withdraw("ann", "Secret").is_taken();
+    // What goes with something else that the hub deletes.
+    withdraw(CONTROLLERS, "ConfigMap").is_taken();
+}
+
+#[tokio::test]
+async fn releases_can_be_called_after_a_policy() {
+    let hub = Hub::new().await;
+    let create = |length: usize| {
+        let name = "x".repeat(length);
+        let resource = of_fleet("PropagationPolicy", "propagationpolicies", &name);
+        let policy = policy(&name, "2026-01-01T00:00:00Z", "web");
+        hub.write("ann", (Operation::Create, resource), (None, policy))
+    };
+    create(232).is_taken();
+    create(233).is_refused("metadata.name: Forbidden: it has 233 characters (hint: its releases");
+}
+
+/// Who asks for an older release and then whether all has propagated is not told of what was
+/// before.
+#[tokio::test]
+async fn what_was_asked_for_has_not_propagated() {
+    let hub = Hub::new().await;
+    let mut there = policy("web", "2026-01-01T00:00:00Z", "web");
+    there["status"]["conditions"] = json!([
+        {"type": "Valid", "status": "True"},
+        {"type": "Propagated", "status": "True", "reason": "Propagated"},
+    ]);
+    let write = |annotation: &str| {
+        let mut object = there.clone();
+        object["metadata"]["annotations"][annotation] = "1 instead of 2".into();
+        let resource = of_fleet("PropagationPolicy", "propagationpolicies", "web");
+        let update = (Operation::Update, resource);
+        let written = hub.write("ann", update, (Some(&there), object));
+        written.is_taken();
+        written.object["status"]["conditions"].clone()
+    };
+    assert_eq!(write("note"), there["status"]["conditions"]);
+    let asked = write(ROLLBACK);
+    assert_eq!(asked[0], there["status"]["conditions"][0]);
+    assert_eq!(asked[1]["status"], "False");
+    assert_eq!(asked[1]["reason"], "NotReleased");
 }
 
 #[tokio::test]
@@ -318,10 +397,9 @@ async fn only_the_hub_decides() {
     release("uid-gone").is_taken();
 }
 
-/// Whoever writes a policy waits for its check, and the hub does not wait for either. Printed for
-/// people; the limit is far off, since the machine may be busy.
+/// What takes long is measured by `cargo xtask bench rollout`; that it ends is shown here.
 #[tokio::test]
-async fn a_policy_for_ten_thousand_zones_is_checked_at_once() {
+async fn a_policy_for_ten_thousand_zones_is_checked() {
     let hub = Hub::new().await;
     for number in 0..10_000 {
         let name: ZoneName = format!("zone-{number}").parse().expect("legal");
@@ -338,10 +416,6 @@ async fn a_policy_for_ten_thousand_zones_is_checked_at_once() {
     });
     many["spec"]["stages"] = stages.collect();
     let resource = of_fleet("PropagationPolicy", "propagationpolicies", "many");
-    let began = std::time::Instant::now();
     let written = hub.write("ann", (Operation::Create, resource), (None, many));
-    let took = began.elapsed();
-    println!("checked in {took:?}");
     written.is_taken();
-    assert!(took < std::time::Duration::from_secs(5), "{took:?}");
 }

@@ -9,7 +9,7 @@ use super::compiled::{Approval, Policy, Stage};
 use super::members::{At, Fares, Known, Member, target};
 use super::moving::Moving;
 use super::record::{Admitted, Advance, Evidence, Mark, Phase, Progress, Record, Target, settle};
-use super::situation::{Release, Situation, labels};
+use super::situation::{Release, Situation, find, labels};
 use super::spec::{NoEvidence, OnFailure, OnNewer};
 use super::told::{Counted, Refusal, StageTold, Waiting};
 use crate::board::earlier;
@@ -104,10 +104,15 @@ impl<'a> Deciding<'a> {
             }
         });
         let Record {
-            stages, evidence, ..
+            stages,
+            past,
+            evidence,
+            ..
         } = situation.record;
         let is_stage = |name: &String| policy.stages.iter().any(|one| one.name == *name);
         let stages = stages.iter().filter(|(name, _)| is_stage(name));
+        let past = past.iter().filter(|(name, _)| is_stage(name));
+        let is_kept = |number: &u64| find(situation.releases, *number).is_some();
         Self {
             zones: zones.collect(),
             policy,
@@ -115,6 +120,9 @@ impl<'a> Deciding<'a> {
             record: Record {
                 zones: BTreeMap::new(),
                 stages: stages.map(|(name, one)| (name.clone(), *one)).collect(),
+                past: past
+                    .filter_map(|(name, past)| Some((name.clone(), past.of_kept(is_kept)?)))
+                    .collect(),
                 evidence: evidence.clone(),
             },
             queued: None,
@@ -136,9 +144,7 @@ impl<'a> Deciding<'a> {
     }
 
     fn release(&self, number: u64) -> Option<&'a Release> {
-        let releases = self.situation.releases;
-        let place = releases.binary_search_by_key(&number, |release| release.number);
-        releases.get(place.ok()?)
+        find(self.situation.releases, number)
     }
 
     fn progress(&self, stage: &Stage) -> Progress {

@@ -229,6 +229,7 @@ impl Member<'_> {
         let zone = self.zone.name.to_owned();
         let (_, since, reason) = self.fares.parts();
         match (sort, since) {
+            (Sort::Offline, _) if self.zone.is_disabled() => Waiting::Disabled { zone },
             (Sort::Offline, Some(since)) => Waiting::Offline { zone, since },
             (Sort::Held | Sort::Offline, _) => Waiting::Held { zone },
             (Sort::NoEvidence, _) => Waiting::NoEvidence {

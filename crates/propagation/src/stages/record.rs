@@ -1,6 +1,6 @@
 //! What was decided, as it is written down before it takes effect.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::str::FromStr;
 
@@ -26,6 +26,8 @@ pub struct Record {
     pub zones: BTreeMap<String, Admitted>,
     /// By the name of the stage.
     pub stages: BTreeMap<String, Progress>,
+    /// By the name of the stage.
+    pub past: BTreeMap<String, Past>,
     /// The last advances, the newest at the end.
     pub evidence: Vec<Evidence>,
 }
@@ -67,6 +69,14 @@ pub struct Progress {
     pub completed: Option<Mark>,
     /// The newest of which too many failed.
     pub failed: Option<Mark>,
+}
+
+/// What became of the releases that a stage had, as long as they are kept: longer than evidence is.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Past {
+    pub completed: BTreeSet<u64>,
+    /// Of which too many failed.
+    pub failed: BTreeSet<u64>,
 }
 
 /// A release, and when something became of it.
@@ -196,7 +206,12 @@ impl Record {
                 "zones": write_moments(&moments),
             })
         });
-        let stages = self.stages.iter().map(|(name, one)| one.write(name));
+        let stages = self.stages.iter().map(|(name, one)| {
+            let mut written = one.write(name);
+            let past = self.past.get(name);
+            written.extend(past.map(|past| ("past".to_owned(), past.write())));
+            Json::Object(written)
+        });
         let evidence = self.evidence.iter().map(Evidence::write);
         json!({
             "zones": zones.collect::<Vec<_>>(),
@@ -220,6 +235,9 @@ impl Record {
         }
         for stage in list("stages") {
             let name = stage["name"].as_str()?.to_owned();
+            if let Some(past) = stage.get("past") {
+                record.past.insert(name.clone(), Past::read(past)?);
+            }
             record.stages.insert(name, Progress::read(stage)?);
         }
         for one in list("evidence") {
@@ -229,6 +247,15 @@ impl Record {
     }
 
     pub(crate) fn note(&mut self, mut evidence: Evidence) {
+        let became: Option<fn(&mut Past) -> &mut BTreeSet<u64>> = match evidence.advance {
+            Advance::Completed => Some(|past| &mut past.completed),
+            Advance::Failed(_) => Some(|past| &mut past.failed),
+            Advance::Taken | Advance::Admitted(_) | Advance::Deferred(_) => None,
+        };
+        if let Some(of) = became {
+            let past = self.past.entry(evidence.stage.clone()).or_default();
+            of(past).insert(evidence.release);
+        }
         evidence.more = evidence.advance.shorten(NAMED);
         self.evidence.push(evidence);
         let surplus = self.evidence.len().saturating_sub(EVIDENCE);
@@ -320,7 +347,7 @@ impl Progress {
         ]
     }
 
-    fn write(&self, name: &str) -> Json {
+    fn write(&self, name: &str) -> Map<String, Json> {
         let mut written = Map::new();
         written.insert("name".to_owned(), name.into());
         for (field, mark) in self.marks() {
@@ -329,7 +356,7 @@ impl Progress {
                 written.insert(field.to_owned(), mark);
             }
         }
-        Json::Object(written)
+        written
     }
 
     fn read(stage: &Json) -> Option<Self> {
@@ -344,6 +371,34 @@ impl Progress {
             taken: mark("taken")?,
             completed: mark("completed")?,
             failed: mark("failed")?,
+        })
+    }
+}
+
+// === impl Past ===
+
+impl Past {
+    /// Of releases that are not kept nobody asks.
+    pub(crate) fn of_kept(&self, is_kept: impl Fn(&u64) -> bool) -> Option<Self> {
+        let kept = |all: &BTreeSet<u64>| all.iter().copied().filter(&is_kept).collect();
+        let (completed, failed): (BTreeSet<u64>, BTreeSet<u64>) =
+            (kept(&self.completed), kept(&self.failed));
+        let is_any = !completed.is_empty() || !failed.is_empty();
+        is_any.then_some(Self { completed, failed })
+    }
+
+    fn write(&self) -> Json {
+        json!({"completed": self.completed, "failed": self.failed})
+    }
+
+    fn read(written: &Json) -> Option<Self> {
+        let numbers = |field: &str| {
+            let all = written[field].as_array()?.iter();
+            all.map(Json::as_u64).collect::<Option<BTreeSet<u64>>>()
+        };
+        Some(Self {
+            completed: numbers("completed")?,
+            failed: numbers("failed")?,
         })
     }
 }

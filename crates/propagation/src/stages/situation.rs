@@ -115,6 +115,23 @@ pub struct Approved {
     pub by: String,
 }
 
+/// A release by its number.
+pub(super) fn find(releases: &[Release], number: u64) -> Option<&Release> {
+    let place = releases.binary_search_by_key(&number, |release| release.number);
+    releases.get(place.ok()?)
+}
+
+// === impl Zone ===
+
+impl Zone<'_> {
+    /// Whether it is away because somebody wants that.
+    pub(super) fn is_disabled(&self) -> bool {
+        let spec = self.object.get("spec");
+        let enabled = spec.and_then(|spec| spec.get("enabled"));
+        matches!(self.link, Link::Lost { .. }) && enabled == Some(&Json::Bool(false))
+    }
+}
+
 // === impl Release ===
 
 impl Release {

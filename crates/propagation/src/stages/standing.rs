@@ -5,7 +5,7 @@ use deltaplane_expr::Timestamp;
 use super::compiled::{Policy, Stage};
 use super::members::{Fares, Known, Member};
 use super::record::{Admitted, Phase, Record};
-use super::situation::{Link, Release, Situation, Zone, labels};
+use super::situation::{Link, Release, Situation, Zone, find, labels};
 use crate::subject::Hold;
 
 /// How a zone stands.
@@ -43,6 +43,8 @@ pub struct ZoneTold<'a> {
     pub since: Option<Timestamp>,
 }
 
+const DISABLED: &str = "it is disabled";
+
 /// How all zones stand towards what is recorded: of a decision, give the record that it made.
 pub fn zones<'a>(policy: &'a Policy, situation: Situation<'a>) -> Vec<ZoneTold<'a>> {
     let told = situation.zones.iter().map(|zone| {
@@ -62,9 +64,7 @@ pub fn zones<'a>(policy: &'a Policy, situation: Situation<'a>) -> Vec<ZoneTold<'
 /// The release that the zones of a stage move to.
 fn taken<'a>(stage: &Stage, situation: &Situation<'a>) -> Option<&'a Release> {
     let number = situation.record.stages.get(&stage.name)?.taken?.release;
-    let releases = situation.releases;
-    let place = releases.binary_search_by_key(&number, |release| release.number);
-    releases.get(place.ok()?)
+    find(situation.releases, number)
 }
 
 fn moving<'a>(
@@ -82,6 +82,7 @@ fn moving<'a>(
     let done = completed.is_some_and(|mark| mark.release >= release.number);
     let member = Member::new((0, &known), (stage, release, done), situation.now);
     let (_, since, reason) = member.fares.parts();
+    let reason = if zone.is_disabled() { DISABLED } else { reason };
     ZoneTold {
         zone: zone.name,
         stage: Some(&stage.name),
@@ -116,7 +117,7 @@ fn resting<'a>(zone: Zone<'a>, stage: Option<&'a Stage>, record: &Record) -> Zon
         stage: stage.map(|stage| stage.name.as_str()),
         admitted: record.zones.get(zone.name).copied(),
         standing,
-        reason: "",
+        reason: if zone.is_disabled() { DISABLED } else { "" },
         since: lost,
     }
 }

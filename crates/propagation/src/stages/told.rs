@@ -90,6 +90,10 @@ pub enum Waiting {
         zone: String,
         since: Timestamp,
     },
+    /// Away because somebody wants that.
+    Disabled {
+        zone: String,
+    },
     Held {
         zone: String,
     },
@@ -203,6 +207,7 @@ impl Waiting {
             | Self::Refused { .. }
             | Self::Gate { .. }
             | Self::Offline { .. }
+            | Self::Disabled { .. }
             | Self::Held { .. }
             | Self::NoEvidence { .. }
             | Self::Soak { .. } => None,
@@ -224,6 +229,7 @@ impl Waiting {
             Self::Refused { .. } => "ZoneRefuses",
             Self::Gate { verdict, .. } => verdict.reason(),
             Self::Offline { .. } => "ZoneOffline",
+            Self::Disabled { .. } => "ZoneDisabled",
             Self::Held { .. } => "ZoneHeld",
             Self::NoEvidence { .. } => "NoEvidence",
             Self::Soak { .. } => "Soaking",
@@ -296,6 +302,7 @@ impl fmt::Display for Waiting {
             }
             Self::Gate { zone, verdict } => write!(f, "{zone}: gate {verdict}"),
             Self::Offline { zone, since } => write!(f, "{zone} is offline since {since}"),
+            Self::Disabled { zone } => write!(f, "{zone} is disabled"),
             Self::Held { zone } => write!(f, "{zone} is held"),
             Self::NoEvidence { reason } => write!(f, "nothing shows that it works: {reason}"),
             Self::Soak { until } => write!(f, "soaking until {until}"),

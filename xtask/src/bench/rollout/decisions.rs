@@ -159,7 +159,7 @@ impl Fleet {
                 ("rest".to_owned(), stage(1)),
             ]
             .into(),
-            evidence: Vec::new(),
+            ..Record::default()
         };
         Ok(Self {
             zones,

@@ -174,10 +174,32 @@ pub(crate) async fn approve(policy: &Policies<'_>, yes: Yes<'_>) -> Result<Said,
     })?;
     let by = made["spec"]["approvedBy"].as_str().unwrap_or_default();
     let called = made["metadata"]["name"].as_str().unwrap_or_default();
+    let mut said = format!("{by} approved release {release} of {name} for {what}\n");
+    // Whether it counts is for the hub to say.
+    let told = policy.told().await?;
+    let refused = still_waits(&told, &yes, (stage, release));
+    if let Some(why) = refused {
+        said.push_str(&format!("note: that does not count: {why}\n"));
+    }
     Ok(Said {
         out: format!("{called}\n"),
-        err: format!("{by} approved release {release} of {name} for {what}\n"),
-        good: true,
+        err: said,
+        good: refused.is_none(),
+    })
+}
+
+/// What keeps on waiting for what was just approved.
+fn still_waits<'t>(
+    told: &'t Told,
+    yes: &Yes<'_>,
+    (stage, release): (&str, u64),
+) -> Option<&'t str> {
+    let reason = if yes.deletions { DELETIONS } else { APPROVAL };
+    let mut stages = told.stages.iter();
+    stages.find_map(|one| {
+        let waits = one.waits(reason)?;
+        let meant = yes.deletions || one.name == stage;
+        (meant && waits.release == Some(release)).then_some(waits.message.as_str())
     })
 }
 

@@ -1,12 +1,11 @@
 //! How far a policy is, as the API says it. Pure.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::mem::discriminant;
 
 use deltaplane_propagation::Hold;
 use deltaplane_propagation::stages::{
-    Advance, Approved, Evidence, Inputs, Mark, Outcome, PolicyFacts, Problem, Progress, Propagated,
-    Release, Situation, StageTold, Waiting, ZoneFacts, ZoneTold, problems, progress, sets, zones,
+    Approved, Inputs, Outcome, Past, PolicyFacts, Problem, Propagated, Release, Situation,
+    StageTold, Waiting, ZoneFacts, ZoneTold, problems, progress, sets, zones,
 };
 use serde_json::{Value, json};
 
@@ -14,7 +13,11 @@ use serde_json::{Value, json};
 const SHORT: usize = 12;
 
 /// All of it, or what concerns one zone.
-pub(super) fn rollout(inputs: &Inputs, outcome: &Outcome, zone: Option<&str>) -> Value {
+pub(super) fn rollout(
+    (inputs, outcome): (&Inputs, &Outcome),
+    troubles: &[String],
+    zone: Option<&str>,
+) -> Value {
     let Inputs { facts, now } = inputs;
     let Ok(policy) = facts.policy() else {
         return Value::Null;
@@ -42,6 +45,8 @@ pub(super) fn rollout(inputs: &Inputs, outcome: &Outcome, zone: Option<&str>) ->
     });
     let stages: Vec<Value> = stages.collect();
     let propagated = Propagated::of(facts, outcome);
+    let mut said = problems(facts, &policy, outcome);
+    said.extend_from_slice(troubles);
     let (current, total) = progress(&outcome.stages, newest);
     json!({
         "policy": name(facts),
@@ -61,7 +66,7 @@ pub(super) fn rollout(inputs: &Inputs, outcome: &Outcome, zone: Option<&str>) ->
         "releases": releases(facts, outcome),
         "evidence": outcome.record.write()["evidence"],
         "approvals": facts.approvals.iter().map(Approved::write).collect::<Vec<_>>(),
-        "problems": problems(facts, &policy, outcome),
+        "problems": said,
         "next": outcome.next.map(|next| next.to_string()),
     })
 }
@@ -144,30 +149,21 @@ fn releases(facts: &PolicyFacts, outcome: &Outcome) -> Vec<Value> {
             "changes": release.data["changes"],
             "objects": content.map(|content| content.objects),
             "removes": release.removes.values().next_back().map_or(0, |one| one.objects),
-            "passed": stages(outcome, release.number, |one| one.completed, &Advance::Completed),
-            "failed": stages(outcome, release.number, |one| one.failed, &Advance::Failed(Vec::new())),
+            "passed": stages(outcome, release.number, |past| &past.completed),
+            "failed": stages(outcome, release.number, |past| &past.failed),
             "zones": {"count": zones.len(), "names": sets::write(zones.iter().copied())},
         })
     };
     facts.releases.iter().map(one).collect()
 }
 
-/// The stages of which something is recorded of a release: as the last of its sort, or among the
-/// evidence.
-fn stages<'a>(
-    outcome: &'a Outcome,
-    release: u64,
-    mark: impl Fn(&Progress) -> Option<Mark>,
-    advance: &Advance,
-) -> Vec<&'a str> {
-    let is = |one: &&Evidence| {
-        one.release == release && discriminant(&one.advance) == discriminant(advance)
+/// The stages of which something is recorded of a release.
+fn stages(outcome: &Outcome, release: u64, of: impl Fn(&Past) -> &BTreeSet<u64>) -> Vec<&str> {
+    let past = &outcome.record.past;
+    let is_so = |stage: &&str| {
+        past.get(*stage)
+            .is_some_and(|past| of(past).contains(&release))
     };
-    let noted = outcome.record.evidence.iter().filter(is);
-    let noted = noted.map(|one| one.stage.as_str());
-    let marked = outcome.record.stages.iter();
-    let marked = marked.filter(|(_, one)| mark(one).is_some_and(|mark| mark.release == release));
-    let all: BTreeSet<&str> = marked.map(|(name, _)| name.as_str()).chain(noted).collect();
     let stages = outcome.stages.iter().map(|stage| stage.name.as_str());
-    stages.filter(|stage| all.contains(stage)).collect()
+    stages.filter(is_so).collect()
 }
