@@ -5,7 +5,11 @@ use std::collections::BTreeSet;
 
 /// Those that were admitted and have not been ready since.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct InFlight(BTreeSet<String>);
+pub struct InFlight {
+    all: BTreeSet<String>,
+    /// Those of them that were admitted to the target as it is now.
+    at_target: BTreeSet<String>,
+}
 
 /// More are in flight than may be.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -19,28 +23,40 @@ pub struct Exceeded {
 
 impl InFlight {
     /// Someone is admitted where so many may be in flight. Whoever is in flight already adds
-    /// nothing.
+    /// nothing to those that are; but no more than these may be at one target.
     pub fn admit(&mut self, key: &str, bound: usize) -> Result<(), Exceeded> {
-        if self.0.insert(key.to_owned()) && self.0.len() > bound {
-            return Err(Exceeded {
-                in_flight: self.0.iter().cloned().collect(),
+        let comes = self.all.insert(key.to_owned());
+        let moves = self.at_target.insert(key.to_owned());
+        let exceeding = [(comes, &self.all), (moves, &self.at_target)];
+        let exceeding = exceeding
+            .into_iter()
+            .find(|(more, which)| *more && which.len() > bound);
+        match exceeding {
+            Some((_, which)) => Err(Exceeded {
+                in_flight: which.iter().cloned().collect(),
                 bound,
-            });
+            }),
+            None => Ok(()),
         }
-        Ok(())
+    }
+
+    /// The target is another from now on: nobody is at it.
+    pub fn retarget(&mut self) {
+        self.at_target.clear();
     }
 
     /// Someone is ready at what it was admitted to, or is no more.
     pub fn land(&mut self, key: &str) {
-        self.0.remove(key);
+        self.all.remove(key);
+        self.at_target.remove(key);
     }
 
     pub fn len(&self) -> usize {
-        self.0.len()
+        self.all.len()
     }
 
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.all.is_empty()
     }
 }
 
@@ -61,5 +77,20 @@ mod tests {
         flight.land("a");
         flight.admit("b", 1).unwrap();
         assert_eq!(flight.len(), 1);
+    }
+
+    #[test]
+    fn one_too_many_at_a_new_target_is_found() {
+        let mut flight = InFlight::default();
+        flight.admit("a", 2).unwrap();
+        flight.admit("b", 2).unwrap();
+        flight.retarget();
+        flight.admit("a", 1).unwrap();
+        let exceeded = flight.admit("b", 1).unwrap_err();
+        assert_eq!(
+            exceeded.to_string(),
+            "2 are in flight (a, b) where 1 may be"
+        );
+        assert_eq!(flight.len(), 2);
     }
 }

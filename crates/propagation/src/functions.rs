@@ -9,7 +9,7 @@ use deltaplane_expr::types::Signature;
 use deltaplane_expr::value::List;
 use deltaplane_expr::{Duration, Failure, Fault, Meter, Reason, Span, Timestamp, Type, Value};
 
-use crate::seen::{IN_FLIGHT, NOW, PROVEN, SINCE, UPDATED};
+use crate::seen::{IN_FLIGHT, NOW, PROVEN, SINCE, UPDATED, UPDATING};
 
 pub(crate) const READY: &str = "ready";
 pub(crate) const UPDATED_FUNCTION: &str = "updated";
@@ -35,6 +35,8 @@ enum Function {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Tally {
     pub(crate) in_flight: u64,
+    /// Those of them that are at the target.
+    pub(crate) updating: u64,
     /// Updated and ready.
     pub(crate) proven: u64,
 }
@@ -97,12 +99,18 @@ pub(crate) fn reads_standing(function: &str) -> bool {
 /// Counts the items of a list: what is known of it, or one by one.
 pub(crate) fn tally(meter: &mut Meter, list: &List<'_>) -> Result<Tally, Box<Fault>> {
     if let List::Host(host) = list
-        && let (Some(in_flight), Some(proven)) = (host.counted(IN_FLIGHT), host.counted(PROVEN))
+        && let (Some(in_flight), Some(updating)) = (host.counted(IN_FLIGHT), host.counted(UPDATING))
+        && let Some(proven) = host.counted(PROVEN)
     {
-        return Ok(Tally { in_flight, proven });
+        return Ok(Tally {
+            in_flight,
+            updating,
+            proven,
+        });
     }
     let mut tally = Tally {
         in_flight: 0,
+        updating: 0,
         proven: 0,
     };
     for item in list.iter() {
@@ -110,6 +118,7 @@ pub(crate) fn tally(meter: &mut Meter, list: &List<'_>) -> Result<Tally, Box<Fau
         let item = item?;
         let host = subject(LINEARLY, &item)?;
         tally.in_flight += u64::from(flag(host, IN_FLIGHT)?);
+        tally.updating += u64::from(flag(host, UPDATING)?);
         tally.proven += u64::from(flag(host, UPDATED)? && since(host)?.is_some());
     }
     Ok(tally)
@@ -170,7 +179,9 @@ fn ready_for(one: &Value<'_>, length: &Value<'_>) -> Result<bool, Box<Fault>> {
     Ok(since.plus(period).is_some_and(|end| end <= now))
 }
 
-/// Whether one more fits. One that is in flight already adds nothing to what is.
+/// Whether one more fits. One that is in flight to something older adds nothing to what is in
+/// flight, but it does to those at the target: what nobody has proven yet reaches no more of them
+/// at once than it may, however many were on their way to what was before.
 fn within(
     function: &str,
     item: &Value<'_>,
@@ -178,7 +189,11 @@ fn within(
     bound: impl FnOnce(u64) -> u64,
 ) -> Result<bool, Box<Fault>> {
     let item = subject(function, item)?;
-    Ok(flag(item, IN_FLIGHT)? || tally.in_flight < bound(tally.proven.max(1)))
+    let taken = match flag(item, IN_FLIGHT)? {
+        true => tally.updating,
+        false => tally.in_flight,
+    };
+    Ok(taken < bound(tally.proven.max(1)))
 }
 
 fn at_least(function: &str, what: &str, found: i64, least: i64) -> Result<u64, Box<Fault>> {

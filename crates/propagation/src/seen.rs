@@ -1,5 +1,5 @@
 //! Items and collections as values of expressions. Nothing is copied; what an admission changes
-//! is one flag of the item and two counts of the collection.
+//! is one flag of the item and three counts of the collection.
 
 use std::fmt;
 use std::hint::black_box;
@@ -16,6 +16,7 @@ use crate::subject::{Progress, Standing, Subject};
 /// Names under which host functions ask. No expression can ask for them: fields are the object's.
 pub(crate) const UPDATED: &str = "@updated";
 pub(crate) const IN_FLIGHT: &str = "@inFlight";
+pub(crate) const UPDATING: &str = "@updating";
 pub(crate) const SINCE: &str = "@since";
 pub(crate) const NOW: &str = "@now";
 pub(crate) const KEY: &str = "@key";
@@ -35,6 +36,7 @@ pub(crate) struct Seen<'a> {
 pub(crate) struct Collection<'a> {
     pub(crate) seen: &'a [Seen<'a>],
     in_flight: AtomicU64,
+    updating: AtomicU64,
     proven: AtomicU64,
 }
 
@@ -91,6 +93,7 @@ impl Host for Seen<'_> {
         Ok(match name {
             UPDATED => Some(Value::Bool(standing.is_updated())),
             IN_FLIGHT => Some(Value::Bool(standing.is_in_flight())),
+            UPDATING => Some(Value::Bool(standing.is_updating())),
             SINCE => standing.ready_since().map(Value::Timestamp),
             NOW => Some(Value::Timestamp(self.now)),
             KEY => Some(Value::borrowed(self.subject.key)),
@@ -114,6 +117,7 @@ impl<'a> Collection<'a> {
         Self {
             seen,
             in_flight: count(Standing::is_in_flight),
+            updating: count(Standing::is_updating),
             proven: count(|standing| standing.is_updated() && standing.ready_since().is_some()),
         }
     }
@@ -121,8 +125,12 @@ impl<'a> Collection<'a> {
     /// Admits an item to the target.
     pub(crate) fn admit(&self, index: usize) {
         let seen = &self.seen[index];
-        if !seen.standing().is_in_flight() {
+        let standing = seen.standing();
+        if !standing.is_in_flight() {
             self.in_flight.fetch_add(1, Ordering::Relaxed);
+        }
+        if !standing.is_updating() {
+            self.updating.fetch_add(1, Ordering::Relaxed);
         }
         seen.admitted.store(true, Ordering::Relaxed);
     }
@@ -146,6 +154,7 @@ impl HostList for Collection<'_> {
     fn counted(&self, what: &str) -> Option<u64> {
         match what {
             IN_FLIGHT => Some(self.in_flight.load(Ordering::Relaxed)),
+            UPDATING => Some(self.updating.load(Ordering::Relaxed)),
             PROVEN => Some(self.proven.load(Ordering::Relaxed)),
             _ => None,
         }

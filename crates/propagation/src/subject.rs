@@ -95,6 +95,17 @@ impl Standing {
         }
     }
 
+    /// Whether it is in flight at the target itself.
+    pub fn is_updating(self) -> bool {
+        match self {
+            Self::Updating { .. } => true,
+            Self::Overtaken { .. }
+            | Self::Behind { .. }
+            | Self::Starting
+            | Self::Current { .. } => false,
+        }
+    }
+
     /// Whether a gate decides about it.
     pub fn is_candidate(self) -> bool {
         match self {

@@ -6,7 +6,7 @@ use std::fmt;
 use deltaplane_expr::value::List;
 use deltaplane_expr::{Bindings, Budget, Fault, Meter, Value};
 
-use crate::functions::{since, tally};
+use crate::functions::{Tally, since, tally};
 use crate::gate::{Leaf, LeafKind};
 use crate::seen::{Collection, IN_FLIGHT, KEY};
 use crate::work::Work;
@@ -60,9 +60,18 @@ fn budget(list: &List<'_>, asked: &Asked<'_, '_>) -> Result<String, Box<Fault>> 
         false => flying(list)?.to_string(),
     };
     let total = list.len();
+    let Tally {
+        in_flight,
+        updating,
+        proven,
+    } = tally;
+    // Who is on its way to something older is bounded by those that are on their way to this.
+    let of_them = match in_flight == updating {
+        true => String::new(),
+        false => format!(", {updating} of them to this"),
+    };
     Ok(format!(
-        "{} in flight{names}; {} of {total} updated and ready",
-        tally.in_flight, tally.proven
+        "{in_flight} in flight{names}{of_them}; {proven} of {total} updated and ready"
     ))
 }
 

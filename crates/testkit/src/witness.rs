@@ -566,17 +566,23 @@ impl<'a> Scene<'a> {
     /// Those of the stage that are in flight, but for what has a later release than the stage. Who
     /// failed or refuses is not any more once that is written down, and not before.
     fn in_flight(&self, witness: &Witness) -> InFlight {
-        let mut in_flight = InFlight::default();
         let taken = self.taken(self.after);
-        for (name, _) in &self.zones {
+        let flying = self.zones.iter().filter_map(|(name, node)| {
             let after = self.after.zones.get(*name);
             let is_left = after.is_some_and(|one| one.phase == Phase::Admitted);
-            if let Some(flight) = witness.flights.get(*name)
-                && Some(flight.target.release) <= taken
-                && is_left
-            {
-                let _ = in_flight.admit(name, usize::MAX);
-            }
+            let flight = witness.flights.get(*name).filter(|_| is_left)?;
+            let target = taken.and_then(|taken| self.target(taken, node));
+            let there = Some(flight.target) == target;
+            (Some(flight.target.release) <= taken).then_some((*name, there))
+        });
+        let (there, elsewhere): (Vec<_>, Vec<_>) = flying.partition(|(_, there)| *there);
+        let mut in_flight = InFlight::default();
+        for (name, _) in elsewhere {
+            let _ = in_flight.admit(name, usize::MAX);
+        }
+        in_flight.retarget();
+        for (name, _) in there {
+            let _ = in_flight.admit(name, usize::MAX);
         }
         in_flight
     }

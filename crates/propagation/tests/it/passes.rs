@@ -283,8 +283,47 @@ fn what_is_on_its_way_is_sent_on_without_another_place() {
          item d overtaken",
         &expect![[r#"
             admit b
+            d closed: linearlyReady(app, apps, 1): 3 in flight (b, c, d), 1 of them to this; 0 of 4 updated and ready
+            a closed: linearlyReady(app, apps, 1): 3 in flight (b, c, d), 1 of them to this; 0 of 4 updated and ready
+        "#]],
+    );
+    check(
+        "gate linearlyReady(app, apps, 3)
+         item a ready
+         item b overtaken
+         item c overtaken held
+         item d overtaken",
+        &expect![[r#"
+            admit b
             admit d
-            a closed: linearlyReady(app, apps, 1): 3 in flight (b, c, d); 0 of 4 updated and ready
+            a closed: linearlyReady(app, apps, 3): 3 in flight (b, c, d), 2 of them to this; 0 of 4 updated and ready
+        "#]],
+    );
+}
+
+/// What nobody has proven yet reaches no more at once than it may, however many are on their way to
+/// what was before.
+#[test]
+fn what_is_on_its_way_is_sent_on_no_faster_than_others() {
+    let items = "item a overtaken
+         item b overtaken
+         item c overtaken
+         item d updating
+         item e current";
+    check(
+        &format!("gate exponentiallyReady(app, apps)\n{items}"),
+        &expect![[r#"
+            a closed: exponentiallyReady(app, apps): 4 in flight (a, b, c and 1 more), 1 of them to this; 1 of 5 updated and ready
+            b closed: exponentiallyReady(app, apps): 4 in flight (a, b, c and 1 more), 1 of them to this; 1 of 5 updated and ready
+            c closed: exponentiallyReady(app, apps): 4 in flight (a, b, c and 1 more), 1 of them to this; 1 of 5 updated and ready
+        "#]],
+    );
+    check(
+        &format!("gate exponentiallyReady(app, apps, 4)\n{items}"),
+        &expect![[r#"
+            admit a
+            admit b
+            c closed: exponentiallyReady(app, apps, 4): 4 in flight (a, b, c and 1 more), 3 of them to this; 1 of 5 updated and ready
         "#]],
     );
 }

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use deltaplane_expr::{Absent, Decl, Duration, Timestamp};
 use deltaplane_propagation::{
-    Admission, Change, Gate, Health, Hold, InFlight, Limits, Order, Progress, Report, Scope,
-    Standing, Subject, Surroundings, Terms, Window, pass,
+    Admission, Change, Decision, Gate, Health, Hold, InFlight, Limits, Order, Progress, Report,
+    Scope, Standing, Subject, Surroundings, Terms, Window, pass,
 };
 use proptest::prelude::*;
 use proptest::sample::Index;
@@ -128,10 +128,12 @@ impl Trial {
             }
             Event::Newer => {
                 self.fleet.target += 1;
+                self.flight.retarget();
                 return Ok(());
             }
             Event::Older => {
                 self.fleet.target = (self.fleet.target - 1).max(1);
+                self.flight.retarget();
                 return Ok(());
             }
             Event::Ready(one)
@@ -180,6 +182,9 @@ impl Trial {
         let bound = self.bound.now(&self.fleet);
         let idle = counts.in_flight() < bound && counts.pending > 0;
         prop_assert!(!idle, "nothing moves although it may: {}", decision.summary);
+        let left = self.overtaken(&decision);
+        let idle = self.at_target() + decision.admissions.len() < bound && left.is_some();
+        prop_assert!(!idle, "{left:?} is not sent on: {}", decision.summary);
         for key in &decision.arrivals {
             self.fleet.arrive(key);
         }
@@ -199,6 +204,31 @@ impl Trial {
             self.fleet.completed = Some(self.fleet.target);
         }
         Ok(())
+    }
+
+    /// Somebody who is on its way to something else, and could be sent on.
+    fn overtaken(&self, decision: &Decision<Version>) -> Option<&String> {
+        let moves = |key: &str| decision.admissions.iter().any(|change| change.key == key);
+        let mut all = self.fleet.items.iter();
+        let left = all.find(|(key, record)| {
+            let elsewhere =
+                matches!(record.admission, Admission::Admitted(at) if at != self.fleet.target);
+            let free = record.hold == Hold::Free && !record.deleting;
+            elsewhere && free && !record.is_ready() && !moves(key)
+        });
+        left.map(|(key, _)| key)
+    }
+
+    /// How many are in flight at the target.
+    fn at_target(&self) -> usize {
+        let target = self.fleet.target;
+        let all = self.fleet.items.values();
+        let flying = all.filter(|record| {
+            let there = matches!(record.admission,
+                Admission::Admitted(at) | Admission::Arrived(at) if at == target);
+            there && !record.deleting && !record.is_ready()
+        });
+        flying.count()
     }
 
     fn may_move(&mut self, change: &Change<Version>) -> Result<(), TestCaseError> {

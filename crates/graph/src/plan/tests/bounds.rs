@@ -125,6 +125,7 @@ resources:
             Event::Drift(item) => self.world.step(&format!("drift rooms/{}", name(*item))),
             Event::Change => {
                 self.content += 1;
+                self.flight.retarget();
                 let content = self.content;
                 self.world
                     .step(&format!("set schema spec.size=\"{content}\""));
