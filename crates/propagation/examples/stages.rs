@@ -62,6 +62,7 @@ fn main() {
             zones: &zones,
             approvals: &[],
             resumed: None,
+            left: &[],
             now,
         };
         let rounds = (0..ROUNDS).map(|_| timed(&policy, situation));

@@ -43,7 +43,9 @@ pub use problem::Problem;
 pub use record::{Admitted, Advance, Class, Evidence, Mark, Past, Phase, Progress, Record, Target};
 pub use share::Share;
 pub use simulate::{Beginning, Simulation, Wave, foresee, simulate};
-pub use situation::{Approved, Link, Release, Removes, Situation, State, Zone, ZoneReport};
+pub use situation::{
+    Approved, Forgiven, Link, Release, Removes, Situation, State, Zone, ZoneReport,
+};
 pub use spec::{NoEvidence, OnFailure, OnNewer, PolicySpec, TargetSpec};
 pub use standing::{Standing, ZoneTold, zones};
 pub use summary::{Propagated, problems, progress};

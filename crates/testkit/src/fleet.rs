@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use deltaplane_expr::{Duration, Timestamp};
 use deltaplane_propagation::Hold;
 use deltaplane_propagation::stages::{
-    Approved, Effect, Link, Outcome, Phase, Policy, PolicySpec, Record, Release, Removes,
+    Approved, Effect, Forgiven, Link, Outcome, Phase, Policy, PolicySpec, Record, Release, Removes,
     Situation, Target, Zone, decide,
 };
 use serde_json::{Value as Json, json};
@@ -26,7 +26,7 @@ pub struct Fleet {
     /// In which zones a release fails, whatever they are like.
     bad: BTreeMap<u64, BTreeSet<String>>,
     pub(crate) approvals: Vec<Approved>,
-    pub(crate) resumed: Option<u64>,
+    pub(crate) resumed: Option<String>,
     /// As it is written down.
     pub(crate) record: Record,
     pub(crate) nodes: BTreeMap<String, Node>,
@@ -318,9 +318,25 @@ impl Fleet {
         });
     }
 
-    /// A person says that a release may go on, and those before it, whatever failed.
-    pub fn forgive(&mut self, release: u64) {
-        self.resumed = Some(release);
+    /// A person says that a release may go on where it failed, though as many failed as have by now.
+    ///
+    /// # Errors
+    ///
+    /// If a replay differs.
+    pub fn forgive(&mut self, release: u64) -> Result<(), String> {
+        let outcome = self.decide()?;
+        let stages = outcome.stages.iter();
+        let failed = stages.filter(|stage| stage.release == Some(release));
+        let forgiven = failed.map(|stage| {
+            let forgiven = Forgiven {
+                release,
+                stage: stage.name.clone(),
+                failed: stage.counts.moving.failed,
+            };
+            forgiven.to_string()
+        });
+        self.resumed = Some(forgiven.collect::<Vec<_>>().join(", "));
+        Ok(())
     }
 
     /// The hub is killed, and back at once: it knows what is written down, and no zone yet. Zones
@@ -364,11 +380,14 @@ impl Fleet {
         let selected = selected.filter(|(_, node)| self.policy.selects(&node.object));
         let zones = selected.map(|(name, node)| node.zone(name));
         let mut zones: Vec<Zone<'_>> = zones.collect();
-        let outcome = decide(&self.policy, self.situation(&self.record, &zones));
+        let left = self.nodes.iter();
+        let left = left.filter(|(_, node)| !self.policy.selects(&node.object));
+        let left: Vec<String> = left.map(|(name, _)| name.clone()).collect();
+        let outcome = decide(&self.policy, self.situation(&self.record, (&zones, &left)));
         if zones.len() <= REPLAYED {
             zones.reverse();
             let record = reread(&self.record)?;
-            let again = decide(&self.policy, self.situation(&record, &zones));
+            let again = decide(&self.policy, self.situation(&record, (&zones, &left)));
             if again != outcome {
                 return Err(format!("a replay differs: {outcome:?}\n{again:?}"));
             }
@@ -388,13 +407,18 @@ impl Fleet {
         outcome.map(|outcome| outcome.record == self.record)
     }
 
-    fn situation<'a>(&'a self, record: &'a Record, zones: &'a [Zone<'a>]) -> Situation<'a> {
+    fn situation<'a>(
+        &'a self,
+        record: &'a Record,
+        (zones, left): (&'a [Zone<'a>], &'a [String]),
+    ) -> Situation<'a> {
         Situation {
             releases: &self.releases,
             record,
             zones,
             approvals: &self.approvals,
-            resumed: self.resumed,
+            resumed: self.resumed.as_deref(),
+            left,
             now: self.now,
         }
     }

@@ -113,6 +113,12 @@ impl Node {
         };
     }
 
+    /// Whether somebody took it out of service.
+    pub(crate) fn is_disabled(&self) -> bool {
+        let spec = self.object.get("spec");
+        spec.is_some_and(|spec| spec["enabled"] == Json::Bool(false))
+    }
+
     pub(crate) fn is_connected(&self) -> bool {
         matches!(self.link, Link::Connected { .. })
     }

@@ -146,7 +146,7 @@ impl Stage {
                 let stage = Some(*stage).filter(|stage| *stage != "deletions");
                 fleet.approve(stage, number(release)?, by);
             }
-            ("forgive", [release]) => fleet.forgive(number(release)?),
+            ("forgive", [release]) => fleet.forgive(number(release)?)?,
             ("pause" | "resume", stage) => {
                 let stages = fleet.policy.stages.iter();
                 let mut stages = stages.map(|one| one.name.as_str());

@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 
 use deltaplane_expr::{Duration, Timestamp};
 use deltaplane_propagation::stages::{
-    Admitted, Approval, Effect, Link, Mark, NoEvidence, OnNewer, Outcome, Phase, Record, Release,
-    Removes, Stage, Target,
+    Admitted, Approval, Effect, Forgiven, Link, Mark, NoEvidence, OnNewer, Outcome, Phase, Record,
+    Release, Removes, Stage, Target,
 };
 use deltaplane_propagation::{Hold, InFlight};
 
@@ -118,6 +118,14 @@ impl Witness {
         for name in after.zones.keys() {
             must(fleet.nodes.contains_key(name), || {
                 format!("{name} has left, and is not forgotten")
+            })?;
+        }
+        // Also of those that the policy does not select for a while.
+        for (name, before) in &before.zones {
+            let after = after.zones.get(name).map(|after| after.target.release);
+            let back = fleet.nodes.contains_key(name) && after < Some(before.target.release);
+            must(!back, || {
+                format!("{name} goes back from {} to {after:?}", before.target)
             })?;
         }
         Ok(())
@@ -288,10 +296,16 @@ impl<'a> Scene<'a> {
             Approval::None => true,
             Approval::Required => !agreed.is_empty(),
             Approval::RequiredByOther => {
-                let since = self.completed(self.before).unwrap_or(0);
+                // What people changed that zones do not have yet, and who brings it.
+                let has = self
+                    .completed(self.before)
+                    .map_or(0, |one| self.content(one));
+                let gets = self.content(number);
                 let all = self.fleet.releases.iter();
-                let all = all.filter(|one| one.number > since && one.number <= number);
-                let all = all.filter(|one| release.restores.is_none() || one.number == number);
+                let all = all.filter(|one| {
+                    let edit = one.restores.is_none() && one.number > has && one.number <= gets;
+                    edit || one.number == number
+                });
                 let all: Vec<&Release> = all.collect();
                 let known = all.iter().all(|one| !one.authors.is_empty());
                 let is_author = |by: &String| all.iter().any(|one| one.authors.contains(by));
@@ -301,14 +315,22 @@ impl<'a> Scene<'a> {
         must(enough, || {
             format!("nobody agreed that {number} goes to {}", self.stage.name)
         })?;
-        let had = self.completed(self.before).or(self.taken(self.before));
-        let few = match had {
-            None => true,
-            Some(had) => {
-                let Removes { objects, of } = release.removes[&had];
-                objects <= self.fleet.policy.may_remove(of)
-            }
+        // What the stage had as a whole, or as long as it had nothing, what each of its zones has.
+        let zones = self.zones.iter();
+        let zones = zones.filter_map(|(zone, _)| self.before.zones.get(*zone));
+        let zones = zones.map(|one| match one.phase {
+            // It may have got nothing of it yet.
+            Phase::Admitted => 1,
+            Phase::Started | Phase::Arrived | Phase::Deferred | Phase::Failed => one.target.release,
+        });
+        let had: Vec<u64> = match self.completed(self.before) {
+            Some(completed) => vec![completed],
+            None => zones.filter(|had| *had < number).collect(),
         };
+        let few = had.iter().all(|had| {
+            let Removes { objects, of } = release.removes[had];
+            objects <= self.fleet.policy.may_remove(of)
+        });
         must(few || !by(None).is_empty(), || {
             format!("{number} takes away too much")
         })
@@ -339,7 +361,10 @@ impl<'a> Scene<'a> {
             match (node.link, there) {
                 (Link::Lost { since }, there) => {
                     let held = there.is_none() && node.hold == Hold::Held;
-                    must(held || self.is_past(since, self.stage.deadline), || {
+                    let deferred = admitted.is_some_and(|one| one.phase == Phase::Deferred);
+                    let given_up = deferred || node.is_disabled();
+                    let late = self.is_past(since, self.stage.deadline);
+                    must(held || given_up || late, || {
                         format!("{name} completes {number} while {zone} is away")
                     })?;
                 }
@@ -360,9 +385,8 @@ impl<'a> Scene<'a> {
                 })?,
             }
         }
-        let may = self.stage.max_failures.of(self.zones.len());
-        let forgiven = self.fleet.resumed >= Some(number);
-        must(failed <= may || forgiven, || {
+        let may = self.may_fail(number);
+        must(failed <= may, || {
             format!("{name} completes {number} although {failed} failed")
         })?;
         must(
@@ -390,7 +414,10 @@ impl<'a> Scene<'a> {
         let failed = |record: &Record| record.stages.get(&self.stage.name)?.failed;
         let (before, after) = (failed(self.before), failed(self.after));
         let Some(mark) = after.filter(|_| before != after) else {
-            return must(before == after, || "a failure is forgotten".to_owned());
+            let forgiven = before.is_none_or(|mark| self.is_forgiven(mark.release));
+            return must(before == after || forgiven, || {
+                "a failure is forgotten".to_owned()
+            });
         };
         let name = &self.stage.name;
         must(!self.paused(), || {
@@ -399,15 +426,43 @@ impl<'a> Scene<'a> {
         must(self.completed(self.before) < Some(mark.release), || {
             format!("{name} fails {}, which it has completed", mark.release)
         })?;
-        let failed = self.zones.iter().filter(|(zone, node)| {
-            let target = self.target(mark.release, node);
-            let one = self.before.zones.get(*zone);
-            one.is_some_and(|one| Some(one.target) == target && self.has_failed(node, one))
-        });
-        let (failed, may) = (failed.count(), self.stage.max_failures.of(self.zones.len()));
+        let (failed, may) = (self.failed(mark.release), self.may_fail(mark.release));
         must(failed > may, || {
             format!("{name} fails although only {failed} did, and {may} may")
         })
+    }
+
+    /// How many have failed at a release.
+    fn failed(&self, release: u64) -> usize {
+        let failed = self.zones.iter().filter(|(zone, node)| {
+            let target = self.target(release, node);
+            let one = self.before.zones.get(*zone);
+            one.is_some_and(|one| Some(one.target) == target && self.has_failed(node, one))
+        });
+        failed.count()
+    }
+
+    /// How many may: as the stage says, or as many as a person has seen in this one.
+    fn may_fail(&self, release: u64) -> usize {
+        let may = self.stage.max_failures.of(self.zones.len());
+        may.max(self.seen_to_fail(release).unwrap_or(0))
+    }
+
+    fn seen_to_fail(&self, release: u64) -> Option<usize> {
+        let resumed = self.fleet.resumed.as_deref().and_then(Forgiven::read)?;
+        let mut resumed = resumed.iter();
+        let one = resumed.find(|one| one.release == release && one.stage == self.stage.name)?;
+        Some(one.failed)
+    }
+
+    fn is_forgiven(&self, release: u64) -> bool {
+        self.seen_to_fail(release).is_some() && self.failed(release) <= self.may_fail(release)
+    }
+
+    /// The release whose content a release has.
+    fn content(&self, number: u64) -> u64 {
+        let restores = self.release(number).and_then(|one| one.restores);
+        restores.map_or(number, |older| self.content(older))
     }
 
     /// Judges what becomes of a zone.
@@ -460,8 +515,9 @@ impl<'a> Scene<'a> {
                 Err("it failed, and is in flight again".to_owned())
             }
             (Phase::Deferred, Some(Phase::Admitted)) => {
+                let expired = before.is_some_and(|one| self.has_expired(one));
                 let late = matches!(link, Link::Lost { since }
-                    if self.is_past(since, self.stage.deadline) || before.is_some_and(|one| self.has_expired(one)));
+                    if self.is_past(since, self.stage.deadline) || expired || node.is_disabled());
                 must(late, || "it loses its place too soon".to_owned())
             }
             (Phase::Admitted, _) => {
@@ -500,7 +556,8 @@ impl<'a> Scene<'a> {
         let progress = self.before.stages.get(&self.stage.name);
         let failed = progress.and_then(|progress| progress.failed);
         let failed = failed.is_some_and(|mark| Some(mark.release) == taken);
-        failed && self.completed(self.before) < taken && self.fleet.resumed < taken
+        let forgiven = taken.is_some_and(|taken| self.is_forgiven(taken));
+        failed && self.completed(self.before) < taken && !forgiven
     }
 
     /// Where nothing changes any more, nobody is left who could have been let in.
@@ -521,8 +578,7 @@ impl<'a> Scene<'a> {
         let failed = zones().filter(|(_, node, one, there)| {
             *there && one.is_some_and(|one| self.has_failed(node, one))
         });
-        let may = self.stage.max_failures.of(self.zones.len());
-        let many = failed.count() > may && self.fleet.resumed < Some(taken);
+        let many = failed.count() > self.may_fail(taken);
         let Some(bound) = self.most().filter(|_| !many && !self.is_given_up()) else {
             return Ok(());
         };

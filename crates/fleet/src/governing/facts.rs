@@ -94,7 +94,7 @@ impl Fleet {
         let mut contents = Contents::default();
         let zones = selected.map(|(zone, object)| {
             let session = self.session_of(zone);
-            let link = self.link(session.as_deref());
+            let link = self.link(session.as_deref(), object);
             let (hold, released_at) = hold(object, inner.clock.now());
             let admitted = governor.record.zones.get(zone.as_str());
             let admitted = admitted.filter(|one| one.phase != Phase::Deferred);
@@ -114,7 +114,15 @@ impl Fleet {
             }
         });
         let zones = zones.collect();
+        let left = governor.record.zones.keys().filter(|name| {
+            let known = name
+                .parse()
+                .ok()
+                .and_then(|name: ZoneName| governing.zones.get(&name));
+            known.is_some_and(|object| !governor.selects(object))
+        });
         PolicyFacts {
+            left: left.cloned().collect(),
             object: governor.object.clone(),
             record: governor.record.clone(),
             head: governor.head_facts(),
@@ -130,7 +138,7 @@ impl Fleet {
         }
     }
 
-    fn link(&self, session: Option<&Session>) -> Link {
+    fn link(&self, session: Option<&Session>, zone: &Map<String, Value>) -> Link {
         let inner = self.inner();
         match session {
             Some(session) if session.is_open() => Link::Connected {
@@ -139,8 +147,9 @@ impl Fleet {
             Some(session) => Link::Lost {
                 since: Timestamp::from_system(session.lost().unwrap_or(session.since)),
             },
+            // It may have been away for long when this process began.
             None => Link::Lost {
-                since: Timestamp::from_system(inner.began),
+                since: lost(zone).unwrap_or_else(|| Timestamp::from_system(inner.began)),
             },
         }
     }
@@ -302,6 +311,13 @@ fn verdict<'a>(
     }
 }
 
+/// Since when a zone is away, if its status says that it is.
+fn lost(zone: &Map<String, Value>) -> Option<Timestamp> {
+    let status = zone.get("status")?;
+    let since = status["since"].as_str();
+    Timestamp::parse(since.filter(|_| status["connection"] == "Disconnected")?)
+}
+
 /// Whether somebody holds a zone: until a time, or until that is taken away.
 fn hold(zone: &Map<String, Value>, now: SystemTime) -> (Hold, Option<Timestamp>) {
     let field = |outer: &str, inner: &str| zone.get(outer).and_then(|outer| outer.get(inner));
@@ -352,5 +368,28 @@ impl Reports {
         self.known
             .retain(|(of, zone), _| policies.contains_key(of) && zones.contains_key(zone));
         self.said.retain(|zone, _| zones.contains_key(zone));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_was_away_before_the_hub_began_is_away_since_then() {
+        let check = |status: Value, expected: Option<&str>| {
+            let zone = Map::from_iter([("status".to_owned(), status)]);
+            assert_eq!(lost(&zone), expected.and_then(Timestamp::parse));
+        };
+        let since = "2026-03-01T12:00:00Z";
+        check(
+            serde_json::json!({"connection": "Disconnected", "since": since}),
+            Some(since),
+        );
+        check(
+            serde_json::json!({"connection": "Connected", "since": since}),
+            None,
+        );
+        check(Value::Null, None);
     }
 }

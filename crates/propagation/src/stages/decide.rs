@@ -9,7 +9,7 @@ use super::compiled::{Approval, Policy, Stage};
 use super::members::{At, Fares, Known, Member, target};
 use super::moving::Moving;
 use super::record::{Admitted, Advance, Evidence, Mark, Phase, Progress, Record, Target, settle};
-use super::situation::{Release, Situation, find, labels};
+use super::situation::{Forgiven, Release, Situation, find, labels};
 use super::spec::{NoEvidence, OnFailure, OnNewer};
 use super::told::{Counted, Refusal, StageTold, Waiting};
 use crate::board::earlier;
@@ -69,11 +69,18 @@ pub fn decide(policy: &Policy, situation: Situation<'_>) -> Outcome {
     }
 }
 
+/// The number of the first release of a policy.
+const FIRST: u64 = 1;
+
 struct Deciding<'a> {
     policy: &'a Policy,
     situation: Situation<'a>,
     /// By their names.
     zones: Vec<Known<'a>>,
+    /// What was decided of zones that are not selected any more: whoever is selected again does
+    /// not begin anew, with less than it had.
+    left: Vec<(&'a String, Admitted)>,
+    resumed: Vec<Forgiven>,
     /// All but the zones.
     record: Record,
     /// A release that waits for nothing but that a stage is done with another.
@@ -103,6 +110,12 @@ impl<'a> Deciding<'a> {
                 admitted: admitted.map(|(_, admitted)| *admitted),
             }
         });
+        let resumed = situation.resumed.and_then(Forgiven::read);
+        let left = situation.left.iter().filter_map(|name| {
+            let one = situation.record.zones.get(name)?;
+            let phase = Phase::Deferred;
+            Some((name, Admitted { phase, ..*one }))
+        });
         let Record {
             stages,
             past,
@@ -115,6 +128,8 @@ impl<'a> Deciding<'a> {
         let is_kept = |number: &u64| find(situation.releases, *number).is_some();
         Self {
             zones: zones.collect(),
+            left: left.collect(),
+            resumed: resumed.unwrap_or_default(),
             policy,
             situation,
             record: Record {
@@ -134,11 +149,14 @@ impl<'a> Deciding<'a> {
     /// What is to be written down.
     fn finish(mut self) -> Record {
         let known = self.zones.iter_mut();
-        settle(known.filter_map(|known| known.admitted.as_mut()));
+        let known = known.filter_map(|known| known.admitted.as_mut());
+        settle(known.chain(self.left.iter_mut().map(|(_, one)| one)));
         let zones = self.zones.into_iter();
         let zones = zones.filter_map(|one| Some((one.zone.name.to_owned(), one.admitted?)));
+        let left = self.left.into_iter();
+        let left = left.map(|(name, one)| (name.clone(), one));
         Record {
-            zones: zones.collect(),
+            zones: zones.chain(left).collect(),
             ..self.record
         }
     }
@@ -178,7 +196,7 @@ impl<'a> Deciding<'a> {
             };
             waiting.push(Waiting::Paused { what });
         } else {
-            waiting.extend(self.take(stage, offered));
+            waiting.extend(self.take(stage, places, offered));
         }
         let taken = self.progress(stage).taken;
         let Some(release) = taken.and_then(|taken| self.release(taken.release)) else {
@@ -212,21 +230,20 @@ impl<'a> Deciding<'a> {
     }
 
     /// Lets a stage take the release that is offered to it, unless something keeps it back.
-    fn take(&mut self, stage: &Stage, offered: Option<u64>) -> Option<Waiting> {
+    fn take(&mut self, stage: &Stage, places: &[usize], offered: Option<u64>) -> Option<Waiting> {
         let progress = self.progress(stage);
         let taken = progress.taken.map(|mark| mark.release);
         let offered = offered.filter(|offered| taken.is_none_or(|taken| *offered > taken))?;
         let release = self.release(offered)?;
         let is_taken = |mark: Option<Mark>| mark.map(|mark| mark.release) == taken;
-        let failed = is_taken(progress.failed) && !taken.is_some_and(|taken| self.forgives(taken));
-        let done = is_taken(progress.completed) || failed;
+        let done = is_taken(progress.completed) || is_taken(progress.failed);
         if let (Some(behind), OnNewer::Queue, false) = (taken, self.policy.on_newer, done) {
             let release = release.number;
             self.queued = self.queued.max(Some(release));
             return Some(Waiting::Queued { release, behind });
         }
         if let Some(waiting) = self
-            .excess(release, progress)
+            .excess(release, progress, places)
             .or_else(|| self.unapproved(stage, release))
         {
             return Some(waiting);
@@ -248,25 +265,51 @@ impl<'a> Deciding<'a> {
         None
     }
 
-    /// Whether a person said that a release may go on, whatever failed.
-    fn forgives(&self, release: u64) -> bool {
-        self.situation.resumed.is_some_and(|upto| upto >= release)
+    /// How many zones a person let fail at a release in a stage.
+    fn forgiven(&self, stage: &Stage, release: u64) -> Option<usize> {
+        let mut all = self.resumed.iter();
+        let one = all.find(|one| one.release == release && one.stage == stage.name)?;
+        Some(one.failed)
     }
 
-    /// A release that takes away too much from what the stage had as a whole: what releases in
-    /// between took away counts, too, whether its zones got them or not.
-    fn excess(&self, release: &Release, progress: Progress) -> Option<Waiting> {
-        let had = progress.completed.or(progress.taken);
-        let removes = release.removes_since(had.map(|mark| mark.release));
-        let may = self.policy.may_remove(removes.unwrap_or_default().of);
+    /// A release that takes away too much from what the stage had: what releases in between took
+    /// away counts, too, whether its zones got them or not.
+    fn excess(&self, release: &Release, progress: Progress, places: &[usize]) -> Option<Waiting> {
         let mut approvals = self.situation.approvals.iter();
-        let approved = approvals.any(|one| one.stage.is_none() && one.release == release.number);
-        let within = removes.is_some_and(|removes| removes.objects <= may);
-        (!within && !approved).then_some(Waiting::Deletions {
+        if approvals.any(|one| one.stage.is_none() && one.release == release.number) {
+            return None;
+        }
+        let had = self.had(progress, places);
+        let excess = had.into_iter().filter(|had| *had < release.number);
+        let excess = excess.filter_map(|had| {
+            let removes = release.removes_since(had);
+            let may = self.policy.may_remove(removes.unwrap_or_default().of);
+            let within = removes.is_some_and(|removes| removes.objects <= may);
+            (!within).then_some((removes.map(|removes| removes.objects), may))
+        });
+        let (removes, may) = excess.max_by_key(|(removes, _)| removes.unwrap_or(u64::MAX))?;
+        Some(Waiting::Deletions {
             release: release.number,
-            removes: removes.map(|removes| removes.objects),
+            removes,
             may,
         })
+    }
+
+    /// The releases that something may be taken away from: the one that the stage had as a whole,
+    /// or, while there is none, all that its zones have. Who is on its way may have any that is
+    /// kept, and who was never let in what was there when the policy came.
+    fn had(&self, progress: Progress, places: &[usize]) -> BTreeSet<u64> {
+        if let Some(completed) = progress.completed {
+            return BTreeSet::from([completed.release]);
+        }
+        let first = self.situation.releases.first().map(|first| first.number);
+        let admitted = places.iter().map(|place| self.zones[*place].admitted);
+        let had = admitted.filter_map(|one| match one {
+            Some(one) if one.phase == Phase::Admitted => first,
+            Some(one) => Some(one.target.release),
+            None => first.filter(|first| *first == FIRST),
+        });
+        had.collect()
     }
 
     fn unapproved(&self, stage: &Stage, release: &Release) -> Option<Waiting> {
@@ -295,14 +338,15 @@ impl<'a> Deciding<'a> {
     /// Whose doing it is that a stage would have something else than it had as a whole; nothing
     /// where that is not known. Who changed what a newer release changed again is among them.
     fn authors(&self, stage: &Stage, release: &'a Release) -> Option<BTreeSet<&'a String>> {
-        let completed = self.progress(stage).completed.map(|mark| mark.release);
+        let completed = self.progress(stage).completed;
+        let completed = completed.map(|mark| self.content_of(mark.release));
+        // What is brought back has what led to it, and nothing of what came after.
+        let until = self.content_of(release.number);
         let releases = self.situation.releases.iter();
         let since = releases.filter(|one| {
             let newer = completed.is_none_or(|completed| one.number > completed);
-            newer && one.number <= release.number
+            (newer && one.number <= until) || one.number == release.number
         });
-        // What is brought back has nothing of those in between.
-        let since = since.filter(|one| release.restores.is_none() || one.number == release.number);
         let mut authors = BTreeSet::new();
         for one in since {
             if one.authors.is_empty() {
@@ -338,11 +382,17 @@ impl<'a> Deciding<'a> {
             self.next = earlier(self.next, earlier(member.alarm, released));
         }
         let failed = members.iter().filter(|member| member.has_failed());
+        let failed: Vec<&str> = failed.map(|member| member.zone.name).collect();
+        let forgiven = self.forgiven(stage, number);
+        let may = stage
+            .max_failures
+            .of(members.len())
+            .max(forgiven.unwrap_or(0));
+        let is_forgiven = forgiven.is_some() && failed.len() <= may;
         Moving {
-            failed: failed.map(|member| member.zone.name).collect(),
-            may: stage.max_failures.of(members.len()),
-            forgiven: self.forgives(number),
-            marked: marked.is_some_and(|mark| mark.release == number),
+            may,
+            marked: marked.is_some_and(|mark| mark.release == number) && !is_forgiven,
+            failed,
             done,
             stage,
             release,
@@ -383,10 +433,18 @@ impl<'a> Deciding<'a> {
         decision
     }
 
-    /// Writes down that too many failed. What has completed has not failed, whatever comes later.
+    /// Writes down that too many failed, or that it was forgiven. What has completed has not failed,
+    /// whatever comes later.
     fn fail(&mut self, moving: &Moving<'_, 'a>) {
         let Moving { stage, release, .. } = moving;
-        if moving.paused || moving.done || !moving.has_failed() {
+        if moving.paused || moving.done {
+            return;
+        }
+        if !moving.has_failed() {
+            if let Some(progress) = self.record.stages.get_mut(&stage.name) {
+                let mark = progress.failed;
+                progress.failed = mark.filter(|mark| mark.release != release.number);
+            }
             return;
         }
         if !moving.marked {

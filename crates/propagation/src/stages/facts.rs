@@ -11,7 +11,7 @@ use serde_json::{Map, Value as Json};
 use super::compiled::Policy;
 use super::problem::Problem;
 use super::record::{Record, Target};
-use super::situation::{Approved, Link, Release, Situation, State, Zone, ZoneReport};
+use super::situation::{Approved, Forgiven, Link, Release, Situation, State, Zone, ZoneReport};
 use super::spec::PolicySpec;
 use crate::subject::Hold;
 
@@ -27,6 +27,8 @@ pub struct PolicyFacts {
     pub releases: Vec<Release>,
     pub contents: BTreeMap<u64, ContentFacts>,
     pub zones: Vec<ZoneFacts>,
+    /// Zones that are there, and that the policy selected before and does not select now.
+    pub left: Vec<String>,
     pub approvals: Vec<Approved>,
     /// When time alone may change what is known.
     pub again: Option<Timestamp>,
@@ -81,8 +83,8 @@ pub enum Fared {
 
 /// By this annotation somebody asks for an older release: `3 instead of 7`.
 pub const ROLLBACK: &str = "fleet.deltaplane.io/rollback";
-/// By this annotation somebody says that the failures of a release, and of those before it, are
-/// not to stop it.
+/// By this annotation somebody says that failures that were seen are not to stop anything:
+/// `5 canary 1`.
 pub const RESUME: &str = "fleet.deltaplane.io/resume";
 
 /// The older release that the object of a policy asks for, instead of the newest.
@@ -121,7 +123,8 @@ impl PolicyFacts {
             record: &self.record,
             zones,
             approvals: &self.approvals,
-            resumed: self.resumed(),
+            resumed: self.annotation(RESUME),
+            left: &self.left,
             now,
         }
     }
@@ -158,9 +161,12 @@ impl PolicyFacts {
         }
     }
 
-    /// Up to which release failures are forgiven.
-    pub fn resumed(&self) -> Option<u64> {
-        self.annotation(RESUME)?.trim().parse().ok()
+    /// What somebody wrote about failures, if it cannot be read.
+    pub fn not_forgiven(&self) -> Option<String> {
+        let resumed = self.annotation(RESUME)?;
+        Forgiven::read(resumed).is_none().then(|| {
+            format!("{resumed:?} names no failures: write such as \"5 canary 1\", a release, a stage, and how many zones failed")
+        })
     }
 
     /// The highest number that a release had. Numbers are never used twice.

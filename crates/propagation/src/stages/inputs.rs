@@ -49,6 +49,7 @@ impl Inputs {
             },
             "releases": releases.collect::<Vec<_>>(),
             "zones": facts.zones.iter().map(ZoneFacts::write).collect::<Vec<_>>(),
+            "left": facts.left,
             "approvals": facts.approvals.iter().map(Approved::write).collect::<Vec<_>>(),
         })
     }
@@ -75,6 +76,7 @@ impl Inputs {
             releases,
             contents,
             zones: list("zones").map(ZoneFacts::read).collect::<Option<_>>()?,
+            left: texts(&written["left"]),
             approvals: list("approvals")
                 .map(Approved::read)
                 .collect::<Option<_>>()?,

@@ -120,6 +120,11 @@ impl<'a> Member<'a> {
             return (Fares::Ahead, None);
         }
         match (self.zone.link, self.kept()) {
+            // Nobody waits for who was deferred before, though that is asked anew, or for whom
+            // somebody took out of service.
+            (Link::Lost { .. }, _) if self.is_deferred() || self.zone.is_disabled() => {
+                (Fares::Away, None)
+            }
             // It keeps its place until the deadline.
             (Link::Lost { since }, _) => match since.plus(stage.deadline) {
                 Some(end) if end <= now => (Fares::Away, None),
@@ -244,6 +249,11 @@ impl<'a> Member<'a> {
     /// What it was admitted to, if it has not lost its place.
     fn kept(&self) -> Option<Admitted> {
         self.admitted.filter(|one| one.phase != Phase::Deferred)
+    }
+
+    fn is_deferred(&self) -> bool {
+        self.admitted
+            .is_some_and(|one| one.phase == Phase::Deferred)
     }
 
     /// Whether it was admitted to the release exactly as it is for it now.

@@ -26,9 +26,7 @@ pub(super) struct Moving<'s, 'a> {
     pub(super) failed: Vec<&'a str>,
     /// How many may.
     pub(super) may: usize,
-    /// Whether a person said that they may, however many.
-    pub(super) forgiven: bool,
-    /// Whether it is written down that too many failed.
+    /// Whether it is written down that too many failed, and nobody has forgiven it.
     pub(super) marked: bool,
     /// Whether the stage has completed the release.
     pub(super) done: bool,
@@ -64,7 +62,7 @@ impl<'a> Moving<'_, 'a> {
     /// Whether too many failed, now or before. Of what has completed it is only asked how it is
     /// now.
     pub(super) fn has_failed(&self) -> bool {
-        !self.forgiven && ((self.marked && !self.done) || self.failed.len() > self.may)
+        (self.marked && !self.done) || self.failed.len() > self.may
     }
 
     /// Whether nobody moves.
@@ -229,7 +227,6 @@ impl Member<'_> {
         let zone = self.zone.name.to_owned();
         let (_, since, reason) = self.fares.parts();
         match (sort, since) {
-            (Sort::Offline, _) if self.zone.is_disabled() => Waiting::Disabled { zone },
             (Sort::Offline, Some(since)) => Waiting::Offline { zone, since },
             (Sort::Held | Sort::Offline, _) => Waiting::Held { zone },
             (Sort::NoEvidence, _) => Waiting::NoEvidence {

@@ -52,8 +52,8 @@ pub enum Phase {
     Admitted,
     /// It was ready.
     Arrived,
-    /// It was away for so long that it lost its place. What it has stays as it is until its gate
-    /// lets it again.
+    /// It was away for so long that it lost its place, or was not selected for a while. What it has
+    /// stays as it is until its gate lets it again.
     Deferred,
     /// It was let in and failed: its place was given away. It has failed until it is ready, whatever
     /// it says in between; otherwise it would be in flight again beside whoever got its place.

@@ -43,7 +43,7 @@ pub struct Beginning<'a> {
     pub zones: &'a [Zone<'a>],
     /// Zones in which nothing can show whether the release works.
     pub unproven: &'a BTreeSet<&'a str>,
-    pub resumed: Option<u64>,
+    pub resumed: Option<&'a str>,
     pub now: Timestamp,
 }
 
@@ -102,6 +102,7 @@ pub fn foresee(policy: &Policy, beginning: Beginning<'_>) -> Simulation {
             zones: &zones,
             approvals: &approvals,
             resumed: beginning.resumed,
+            left: &[],
             now,
         };
         let outcome = decide(policy, situation);

@@ -1,6 +1,7 @@
 //! All that a decision is made of, beside the policy.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use deltaplane_api::selector::LabelSelector;
 use deltaplane_expr::Timestamp;
@@ -18,8 +19,10 @@ pub struct Situation<'a> {
     /// The zones that the policy selects, each once.
     pub zones: &'a [Zone<'a>],
     pub approvals: &'a [Approved],
-    /// Failures of this release, and of those before it, are to be forgiven.
-    pub resumed: Option<u64>,
+    /// Failures that a person saw, and that are not to stop anything, as [`Forgiven`] writes them.
+    pub resumed: Option<&'a str>,
+    /// Zones that are there, and that the policy selected before and does not select now.
+    pub left: &'a [String],
     pub now: Timestamp,
 }
 
@@ -106,6 +109,14 @@ pub enum State<'a> {
     },
 }
 
+/// So many zones of a stage may fail at a release: a person saw that they did.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Forgiven {
+    pub release: u64,
+    pub stage: String,
+    pub failed: usize,
+}
+
 /// A person's yes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Approved {
@@ -119,6 +130,33 @@ pub struct Approved {
 pub(super) fn find(releases: &[Release], number: u64) -> Option<&Release> {
     let place = releases.binary_search_by_key(&number, |release| release.number);
     releases.get(place.ok()?)
+}
+
+// === impl Forgiven ===
+
+impl Forgiven {
+    /// `5 canary 1`, one after the other with commas between them. Nothing if somebody wrote
+    /// something else.
+    pub fn read(text: &str) -> Option<Vec<Self>> {
+        let one = |text: &str| {
+            let mut words = text.split_whitespace();
+            let release = words.next()?.parse().ok()?;
+            let stage = words.next()?.to_owned();
+            let failed = words.next()?.parse().ok()?;
+            words.next().is_none().then_some(Self {
+                release,
+                stage,
+                failed,
+            })
+        };
+        text.split(',').map(one).collect()
+    }
+}
+
+impl fmt::Display for Forgiven {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {} {}", self.release, self.stage, self.failed)
+    }
 }
 
 // === impl Zone ===
@@ -135,13 +173,9 @@ impl Zone<'_> {
 // === impl Release ===
 
 impl Release {
-    /// What it takes away from zones that have an older one, or nothing of it yet; nothing if that
-    /// is not known.
-    pub fn removes_since(&self, older: Option<u64>) -> Option<Removes> {
-        match older {
-            Some(older) => self.removes.get(&older).copied(),
-            None => Some(Removes::default()),
-        }
+    /// What it takes away from zones that have an older one; nothing if that is not known.
+    pub fn removes_since(&self, older: u64) -> Option<Removes> {
+        self.removes.get(&older).copied()
     }
 
     /// Which overrides apply to a zone with these labels.

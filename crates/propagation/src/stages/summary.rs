@@ -2,7 +2,7 @@
 
 use super::compiled::Policy;
 use super::decide::Outcome;
-use super::facts::{PolicyFacts, ROLLBACK};
+use super::facts::{PolicyFacts, RESUME, ROLLBACK};
 use super::sets;
 use super::told::StageTold;
 
@@ -32,6 +32,11 @@ impl Propagated {
                 Some(problem) => format!("what is there cannot be released: {problem}"),
                 None => "what is there is about to be released".to_owned(),
             };
+            return not_yet("NotReleased", message);
+        }
+        let asked = facts.asked_for();
+        if let Some(to) = asked.filter(|to| facts.contents.contains_key(to)) {
+            let message = format!("release {to} was asked for, and is to come back as a new one");
             return not_yet("NotReleased", message);
         }
         if !outcome.left_out.is_empty() {
@@ -74,6 +79,8 @@ pub fn problems(facts: &PolicyFacts, policy: &Policy, outcome: &Outcome) -> Vec<
     let mut problems = facts.head.problems.clone();
     let asked = facts.not_brought_back();
     problems.extend(asked.map(|why| format!("metadata.annotations[{ROLLBACK}]: {why}")));
+    let forgiven = facts.not_forgiven();
+    problems.extend(forgiven.map(|why| format!("metadata.annotations[{RESUME}]: {why}")));
     if facts.head.objects == 0 && facts.releases.is_empty() {
         problems.push("spec.targets: no object is among them".to_owned());
     }

@@ -90,10 +90,6 @@ pub enum Waiting {
         zone: String,
         since: Timestamp,
     },
-    /// Away because somebody wants that.
-    Disabled {
-        zone: String,
-    },
     Held {
         zone: String,
     },
@@ -207,7 +203,6 @@ impl Waiting {
             | Self::Refused { .. }
             | Self::Gate { .. }
             | Self::Offline { .. }
-            | Self::Disabled { .. }
             | Self::Held { .. }
             | Self::NoEvidence { .. }
             | Self::Soak { .. } => None,
@@ -229,7 +224,6 @@ impl Waiting {
             Self::Refused { .. } => "ZoneRefuses",
             Self::Gate { verdict, .. } => verdict.reason(),
             Self::Offline { .. } => "ZoneOffline",
-            Self::Disabled { .. } => "ZoneDisabled",
             Self::Held { .. } => "ZoneHeld",
             Self::NoEvidence { .. } => "NoEvidence",
             Self::Soak { .. } => "Soaking",
@@ -302,7 +296,6 @@ impl fmt::Display for Waiting {
             }
             Self::Gate { zone, verdict } => write!(f, "{zone}: gate {verdict}"),
             Self::Offline { zone, since } => write!(f, "{zone} is offline since {since}"),
-            Self::Disabled { zone } => write!(f, "{zone} is disabled"),
             Self::Held { zone } => write!(f, "{zone} is held"),
             Self::NoEvidence { reason } => write!(f, "nothing shows that it works: {reason}"),
             Self::Soak { until } => write!(f, "soaking until {until}"),

@@ -26,8 +26,12 @@ enum Event {
     Join(u8, u8),
     Leave(Index),
     Relabel(Index, u8, u8),
+    /// Whether the policy is for it.
+    Select(Index, bool),
     /// By one of three; it fails in some zones, and takes away so many of a hundred objects.
     Release(u8, Vec<Index>, u64),
+    /// One of three brings back what was before.
+    Restore(u8, Index),
     Approve(u8, u8),
     ApproveDeletions,
     Pause(bool),
@@ -60,6 +64,8 @@ fn event() -> impl Strategy<Value = Event> {
         1 => (0..3_u8, 0..2_u8).prop_map(|(tier, region)| Event::Join(tier, region)),
         1 => zone().prop_map(Event::Leave),
         2 => (zone(), 0..3_u8, 0..2_u8).prop_map(|(zone, tier, region)| Event::Relabel(zone, tier, region)),
+        2 => (zone(), any::<bool>()).prop_map(|(zone, is)| Event::Select(zone, is)),
+        1 => (0..3_u8, zone()).prop_map(|(by, release)| Event::Restore(by, release)),
         3 => (0..3_u8, bad, removes).prop_map(|(by, bad, removes)| Event::Release(by, bad, removes)),
         3 => (0..3_u8, 0..3_u8).prop_map(|(stage, by)| Event::Approve(stage, by)),
         1 => Just(Event::ApproveDeletions),
@@ -123,6 +129,7 @@ fn policy() -> impl Strategy<Value = Json> {
             "stages": stages,
             "onNewer": newer,
             "onFailure": failure,
+            "zones": {"matchExpressions": [{"key": OUT, "operator": "DoesNotExist"}]},
             "overrides": [{"zones": {"matchLabels": {"region": "r1"}}, "patch": []}],
         })
     })
@@ -139,6 +146,8 @@ struct Trial {
     released: u64,
 }
 
+/// The label of zones that the policy is not for.
+const OUT: &str = "out";
 const PEOPLE: [&str; 3] = ["ann", "bob", "eve"];
 
 fn seconds(number: i64) -> Duration {
@@ -196,6 +205,16 @@ impl Trial {
                     ..Made::default()
                 });
             }
+            Event::Restore(by, older) if self.released > 1 => {
+                let older = older.index(usize::try_from(self.released - 1).unwrap_or(1)) + 1;
+                self.released = self.fleet.release(Made {
+                    authors: vec![PEOPLE[usize::from(*by)].to_owned()],
+                    restores: Some(older as u64),
+                    removes: (0, 100),
+                    ..Made::default()
+                });
+            }
+            Event::Restore(..) => {}
             Event::Approve(stage, by) => {
                 let by = PEOPLE[usize::from(*by)];
                 self.fleet
@@ -207,7 +226,10 @@ impl Trial {
                 let stage = stage.index(self.fleet.stages());
                 self.fleet.pause(Some(stage), *paused);
             }
-            Event::Forgive => self.fleet.forgive(self.released),
+            Event::Forgive => {
+                let forgiven = self.fleet.forgive(self.released);
+                return forgiven.map_err(TestCaseError::fail);
+            }
             Event::Crash(lost, after) => {
                 let crashed = self.fleet.crash(*lost, seconds(*after));
                 return crashed.map_err(TestCaseError::fail);
@@ -218,6 +240,7 @@ impl Trial {
             | Event::Hold(zone)
             | Event::Free(zone)
             | Event::Leave(zone)
+            | Event::Select(zone, _)
             | Event::Relabel(zone, ..) => {
                 if let Some(zone) = self.pick(zone) {
                     self.happen_to(&zone, event);
@@ -236,6 +259,7 @@ impl Trial {
             Event::Hold(_) => fleet.hold(zone, Hold::Held),
             Event::Free(_) => fleet.hold(zone, Hold::Free),
             Event::Leave(_) => fleet.leave(zone),
+            Event::Select(_, is) => fleet.relabel(zone, OUT, if *is { "" } else { "yes" }),
             Event::Relabel(_, tier, region) => {
                 for (key, value) in labels(*tier, *region) {
                     fleet.relabel(zone, &key, &value);
@@ -245,6 +269,7 @@ impl Trial {
             | Event::Decide
             | Event::Join(..)
             | Event::Release(..)
+            | Event::Restore(..)
             | Event::Approve(..)
             | Event::ApproveDeletions
             | Event::Pause(_)
@@ -299,6 +324,7 @@ impl Trial {
             self.fleet.turn(&zone, Nature::Healthy);
             self.fleet.reconnect(&zone);
             self.fleet.hold(&zone, Hold::Free);
+            self.fleet.relabel(&zone, OUT, "");
         }
         // A stage without zones proves nothing.
         for tier in 0..3 {

@@ -200,6 +200,7 @@ impl Fleet {
             zones,
             approvals: &[],
             resumed: None,
+            left: &[],
             now: self.now,
         }
     }

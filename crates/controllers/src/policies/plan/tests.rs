@@ -3,8 +3,8 @@ use std::sync::Arc;
 
 use deltaplane_propagation::Hold;
 use deltaplane_propagation::stages::{
-    Admitted, Class, ContentFacts, Fared, HeadFacts, Link, Phase, ROLLBACK, Release, ReportFacts,
-    Target, ZoneFacts,
+    Admitted, Class, ContentFacts, Fared, HeadFacts, Link, Phase, ROLLBACK, Release, Removes,
+    ReportFacts, Target, ZoneFacts,
 };
 use serde_json::json;
 
@@ -20,7 +20,9 @@ fn release(number: u64, restores: Option<u64>) -> Release {
         authors: Vec::new(),
         restores,
         overrides: Vec::new(),
-        removes: BTreeMap::new(),
+        removes: (1..number)
+            .map(|older| (older, Removes::default()))
+            .collect(),
         data: json!({"number": number}),
     }
 }
@@ -79,6 +81,7 @@ pub(in crate::policies) fn facts(newest: u64) -> PolicyFacts {
             .collect::<BTreeMap<_, _>>(),
         zones,
         approvals: Vec::new(),
+        left: Vec::new(),
         again: None,
     }
 }

@@ -4,7 +4,7 @@ use deltaplane_api::keys;
 use deltaplane_client::request::{self, Patch};
 use deltaplane_client::{ObjectKey, Resource};
 use deltaplane_fleet::kinds::{GROUP, VERSION};
-use deltaplane_propagation::stages::{RESUME, ROLLBACK};
+use deltaplane_propagation::stages::{Forgiven, RESUME, ROLLBACK};
 use deltaplane_sync::ZoneName;
 use serde_json::{Value, json};
 
@@ -98,11 +98,7 @@ pub(crate) async fn resume(
         return Ok(done(format!("{zone} is not held any more\n")));
     }
     let mut said = String::new();
-    let failed = told
-        .stages
-        .iter()
-        .filter(|one| stage.is_none_or(|stage| stage == one.name));
-    let failed = failed.filter_map(|one| one.waits(FAILED)?.release).max();
+    let forgiven = forgiven(&told, stage);
     if let Some(stage) = stage {
         policy.turn_stage(&told, stage, false).await?;
         said.push_str(&format!("stage {stage} of {name} is not paused\n"));
@@ -112,11 +108,20 @@ pub(crate) async fn resume(
         change["spec"] = json!({"paused": false});
         said.push_str(&format!("{name} is resumed\n"));
     }
-    if let Some(release) = failed {
-        change["metadata"] = json!({"annotations": {RESUME: release.to_string()}});
+    for Forgiven {
+        release,
+        stage,
+        failed,
+    } in &forgiven
+    {
+        let zones = crate::table::counted(*failed, "zone");
         said.push_str(&format!(
-            "the failures of release {release} do not stop it any more\n"
+            "that release {release} failed in {zones} does not stop stage {stage} any more; one more does\n"
         ));
+    }
+    if !forgiven.is_empty() {
+        let all: Vec<String> = forgiven.iter().map(ToString::to_string).collect();
+        change["metadata"] = json!({"annotations": {RESUME: all.join(", ")}});
     }
     if change != json!({}) {
         policy.patch(&policy.path(), Patch::Merge, &change).await?;
@@ -134,6 +139,21 @@ pub(crate) async fn resume(
         said = format!("{name} is neither paused nor stopped by failures\n");
     }
     Ok(done(said))
+}
+
+/// What stopped because too many failed, as it is now: in one stage, or in all of them.
+fn forgiven(told: &Told, stage: Option<&str>) -> Vec<Forgiven> {
+    let stages = told.stages.iter();
+    let stages = stages.filter(|one| stage.is_none_or(|stage| stage == one.name));
+    let stopped = stages.filter_map(|one| {
+        let release = one.waits(FAILED)?.release?;
+        Some(Forgiven {
+            release,
+            stage: one.name.clone(),
+            failed: usize::try_from(one.zones.failed).unwrap_or(usize::MAX),
+        })
+    });
+    stopped.collect()
 }
 
 /// What somebody says yes to.

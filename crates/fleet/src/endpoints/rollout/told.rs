@@ -132,7 +132,9 @@ impl<'a> Known<'a> {
 /// What was released, the oldest first.
 fn releases(facts: &PolicyFacts, outcome: &Outcome) -> Vec<Value> {
     let mut holding: BTreeMap<u64, Vec<&str>> = BTreeMap::new();
-    for (zone, one) in &outcome.record.zones {
+    let selected: BTreeSet<&str> = facts.zones.iter().map(|zone| zone.name.as_str()).collect();
+    let held = outcome.record.zones.iter();
+    for (zone, one) in held.filter(|(zone, _)| selected.contains(zone.as_str())) {
         let holders = holding.entry(one.target.release).or_default();
         holders.push(zone);
     }

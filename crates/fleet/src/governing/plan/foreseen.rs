@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use deltaplane_propagation::stages::{
-    Beginning, Fared, Link, NoEvidence, Policy, PolicyFacts, Removes, Simulation, Wave, ZoneFacts,
-    foresee,
+    Beginning, Fared, Link, NoEvidence, Policy, PolicyFacts, RESUME, Removes, Simulation, Wave,
+    ZoneFacts, foresee,
 };
 use deltaplane_propagation::{Hold, Timestamp};
 use serde_json::{Value, json};
@@ -55,7 +55,7 @@ impl Foreseen<'_> {
             releases: &releases,
             zones: &zones,
             unproven: &unproven.keys().copied().collect(),
-            resumed: self.facts.resumed(),
+            resumed: self.facts.annotation(RESUME),
             now: self.now,
         };
         foresee(self.policy, beginning)
@@ -128,10 +128,17 @@ impl Foreseen<'_> {
     fn deletions(&self) -> Value {
         // Of the stage that loses most.
         let record = &self.facts.record;
-        let had = record.stages.values();
-        let had = had.filter_map(|stage| stage.completed.or(stage.taken));
+        let completed = record.stages.values().filter_map(|stage| stage.completed);
+        let mut had: BTreeSet<u64> = completed.map(|mark| mark.release).collect();
+        if record
+            .stages
+            .values()
+            .any(|stage| stage.completed.is_none())
+        {
+            had.extend(record.zones.values().map(|one| one.target.release));
+        }
         let release = &self.released.decided;
-        let removes = had.filter_map(|mark| release.removes_since(Some(mark.release)));
+        let removes = had.into_iter().filter_map(|had| release.removes_since(had));
         let removes = removes.max_by_key(|removes| removes.objects);
         let Removes {
             objects: removes,

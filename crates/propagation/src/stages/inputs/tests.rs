@@ -59,6 +59,7 @@ fn inputs() -> Inputs {
         },
     });
     let facts = PolicyFacts {
+        left: Vec::new(),
         again: None,
         object: Arc::new(policy),
         record: Record::default(),
