@@ -1,7 +1,7 @@
 //! A stage that has a release to move to: how its zones stand, and what is said of them.
 
 use std::cell::OnceCell;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use deltaplane_expr::Timestamp;
 use sha2::{Digest, Sha256};
@@ -92,19 +92,17 @@ impl<'a> Moving<'_, 'a> {
     }
 
     pub(super) fn counted(&self, decision: &Decision<At>) -> Counted {
-        let admitted = decision.admissions.iter();
-        let admitted: BTreeSet<&str> = admitted.map(|one| one.key.as_str()).collect();
-        let started = decision.starts.iter();
-        let started: BTreeSet<&str> = started.map(|one| one.key.as_str()).collect();
+        let mut moves = vec![None; self.members.len()];
+        for one in &decision.admissions {
+            moves[one.index] = Some(Standing::Updating);
+        }
+        for one in &decision.starts {
+            moves[one.index] = Some(Standing::Starting);
+        }
         let mut counted = Counted::default();
         counted.moving.total = self.members.len();
-        for member in &self.members {
-            let name = member.zone.name;
-            *match () {
-                () if admitted.contains(name) => &mut counted.moving.updating,
-                () if started.contains(name) => &mut counted.moving.starting,
-                () => counted.place(member.standing()),
-            } += 1;
+        for (member, moves) in self.members.iter().zip(moves) {
+            *counted.place(moves.unwrap_or_else(|| member.standing())) += 1;
         }
         counted
     }
