@@ -177,8 +177,8 @@ impl Fleet {
         self.0.known.borrow().zones.contains_key(zone)
     }
 
-    /// The uid of a zone's object, if there is one.
-    pub(crate) fn uid_of(&self, zone: &ZoneName) -> Option<String> {
+    /// The uid of a zone's object: another one of the same name has another.
+    pub fn uid_of(&self, zone: &ZoneName) -> Option<String> {
         let known = self.0.known.borrow();
         known.zones.get(zone).map(|zone| zone.uid.clone())
     }

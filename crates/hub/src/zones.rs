@@ -28,8 +28,24 @@ pub(crate) use asking::Asking;
 pub(crate) struct ZonesRoute {
     /// The hub's own, which knows who asks.
     hub: OnceLock<ApiServer>,
-    local: RwLock<BTreeMap<ZoneName, ApiServer>>,
+    local: RwLock<BTreeMap<ZoneName, (ApiServer, Member)>>,
     elsewhere: Arc<Asking>,
+}
+
+/// Which zone of its name the one in this process is: it may have been deleted, and another have
+/// joined under its name. Known as soon as its object is.
+#[derive(Clone, Default)]
+struct Member(Arc<OnceLock<String>>);
+
+// === impl Member ===
+
+impl Member {
+    fn is(&self, uid: Option<String>) -> bool {
+        match uid {
+            Some(uid) => *self.0.get_or_init(|| uid.clone()) == uid,
+            None => true,
+        }
+    }
 }
 
 const PREFIX: &str = "/zones/";
@@ -51,7 +67,9 @@ impl ZonesRoute {
     }
 
     pub(crate) fn add_local(&self, zone: ZoneName, api: ApiServer) {
-        self.local.write().insert(zone, api);
+        let member = Member::default();
+        member.is(self.elsewhere.fleet.uid_of(&zone));
+        self.local.write().insert(zone, (api, member));
     }
 
     fn route(&self, request: Request<Incoming>) -> Result<BoxFuture<'static, Answer>, Error> {
@@ -61,8 +79,9 @@ impl ZonesRoute {
         let (user, until) = hub.authenticate(&parts)?;
         let (zone, uri) = find(&parts.uri)?;
         parts.uri = uri;
-        let api = self.local.read().get(&zone).cloned();
-        let Some(api) = api else {
+        let local = self.local.read().get(&zone).cloned();
+        let uid = || self.elsewhere.fleet.uid_of(&zone);
+        let Some((api, _)) = local.filter(|(_, member)| member.is(uid())) else {
             let elsewhere = self.elsewhere.clone();
             let answer = async move {
                 match elsewhere.answer(zone, &parts, (user, until)).await {
@@ -143,4 +162,19 @@ fn find(uri: &Uri) -> Result<(ZoneName, Uri), Error> {
         .map_or_else(String::new, |query| format!("?{query}"));
     let there = format!("/{path}{query}").parse();
     Ok((zone, there.map_err(Error::internal)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn another_zone_of_the_same_name_is_not_asked_in_this_process() {
+        let member = Member::default();
+        let uid = |text: &str| Some(text.to_owned());
+        assert!(member.is(None), "its object is not known yet");
+        assert!(member.is(uid("first")));
+        assert!(member.is(None), "it was deleted, and nobody has its name");
+        assert!(!member.is(uid("second")));
+    }
 }
