@@ -295,9 +295,7 @@ impl Graphs {
             return Ok(Next::Rest);
         };
         if let Some(why) = self.guard.foreign() {
-            if !self.runners.has_graph(name) {
-                self.leave(name, seen, None, &why);
-            }
+            self.go_on((name, object), seen, &why);
             return Ok(Next::Rest);
         }
         let newest = seen.newest();

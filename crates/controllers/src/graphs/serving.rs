@@ -54,9 +54,7 @@ impl Graphs {
         seen: &Seen,
         why: String,
     ) -> Result<Next, Failure> {
-        if !self.runners.has_graph(name) {
-            self.leave(name, seen, None, &why);
-        }
+        self.go_on((name, object), seen, &why);
         if !definition::is_judged(object) {
             let progress = Progress {
                 accepted: Accepted::Unknown(why.clone()),
@@ -69,13 +67,23 @@ impl Graphs {
         Err(Failure::to("find out what a kind looks like")(why))
     }
 
-    /// Runs the newest revision, unless something runs.
+    /// What runs goes on, and moves if its owner lets it; where nothing does, this is why.
+    pub(super) fn go_on(&self, (name, object): (&str, &Value), seen: &Seen, why: &str) {
+        self.runners.pause(name, is_paused(object));
+        if !self.runners.has_graph(name) {
+            self.leave(name, seen, None, why);
+        }
+    }
+
+    /// Runs the newest revision, unless something runs: whether that may move is said by its owner
+    /// all the same.
     pub(super) async fn serve_last(
         &self,
         (name, object): Named<'_>,
         seen: &Seen,
         catalog: &Catalog,
     ) -> Result<(), Failure> {
+        self.runners.pause(name, is_paused(object));
         if self.mode == Mode::Author || seen.kinds.is_empty() || self.runners.has_graph(name) {
             return Ok(());
         }
