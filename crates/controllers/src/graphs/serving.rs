@@ -17,7 +17,7 @@ use super::definition::{self, Accepted, Kind, Progress};
 use super::revision::Revision;
 use super::runner::{self, Given, Serving};
 use super::served::Past;
-use super::{Graphs, Mode, Seen, defined, instance, resource, verified};
+use super::{Graphs, Mode, Seen, authoring, defined, history, instance, resource, verified};
 use crate::queue::{Failure, Next};
 
 /// A definition, and its name.
@@ -45,6 +45,49 @@ impl Graphs {
         missing
     }
 
+    /// Keeps what a definition says as a revision, and has instances run by it. What failed of that,
+    /// which is also in the progress if it lasts.
+    pub(super) async fn issue(
+        &self,
+        (name, object): Named<'_>,
+        graph: &Arc<Graph>,
+        seen: &Seen,
+        catalog: &Catalog,
+        progress: &mut Progress,
+    ) -> Option<Failure> {
+        let (context, revisions) = (&self.context, &seen.revisions);
+        let number = match definition::keep_revision(context, object, graph, revisions).await {
+            Ok(number) => number,
+            Err(failure) => {
+                progress.unkept = failure.lasting();
+                return Some(failure);
+            }
+        };
+        progress.revision = Some(number);
+        if let Some(kept) = revisions.iter().find(|one| one.number == number) {
+            verified::tell(context, kept, Ok(graph)).await;
+        }
+        let instances = resource(graph);
+        let failed = match self.mode {
+            Mode::Run => {
+                let newest = (number, graph);
+                self.run((name, object), newest, seen, catalog).await
+            }
+            Mode::Author => {
+                let crossed = authoring::cross(context, &self.crossed, (name, number), &instances);
+                let failed = crossed.await.err();
+                let lasting = failed.as_ref().and_then(Failure::lasting);
+                progress.hindered = lasting.or(progress.hindered.take());
+                failed
+            }
+        };
+        // Last, since nothing waits for it.
+        let tidied = history::keep(context, &self.needed, object, &instances, revisions).await;
+        let untidied = tidied.err();
+        progress.untidied = untidied.as_ref().and_then(Failure::lasting);
+        failed.or(untidied)
+    }
+
     /// A kind cannot be looked at now: what runs goes on, and a definition that nobody judged yet
     /// says so.
     pub(super) async fn put_off(
@@ -60,6 +103,8 @@ impl Graphs {
                 accepted: Accepted::Unknown(why.clone()),
                 kind: Kind::Pending,
                 revision: None,
+                unkept: None,
+                untidied: None,
                 hindered: None,
             };
             definition::tell(&self.context, object, None, &progress).await?;
