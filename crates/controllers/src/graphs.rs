@@ -17,6 +17,7 @@ mod circles;
 mod compiled;
 mod conditions;
 mod definition;
+mod effort;
 mod externals;
 mod following;
 mod guard;
