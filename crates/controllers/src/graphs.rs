@@ -17,6 +17,7 @@ mod circles;
 mod compiled;
 mod conditions;
 mod definition;
+mod effort;
 mod externals;
 mod following;
 mod guard;
@@ -280,6 +281,12 @@ impl Graphs {
 
     async fn reconcile(self, name: String, seen: Seen) -> Result<Next, Failure> {
         let done = self.see_to(&name, &seen).await;
+        if let (Err(_), Some(object)) = (&done, &seen.definition) {
+            // Whatever failed, what is there runs, and its instances can be deleted.
+            let catalog = self.discovery.clone().current().await;
+            // What failed first is what is told.
+            let _ = self.serve_last((&name, object), &seen, &catalog).await;
+        }
         self.compiled.sweep(&name);
         done
     }
@@ -295,9 +302,7 @@ impl Graphs {
             return Ok(Next::Rest);
         };
         if let Some(why) = self.guard.foreign() {
-            if !self.runners.has_graph(name) {
-                self.leave(name, seen, None, &why);
-            }
+            self.go_on((name, object), seen, &why);
             return Ok(Next::Rest);
         }
         let newest = seen.newest();
@@ -323,36 +328,29 @@ impl Graphs {
             accepted: Accepted::Valid,
             kind,
             revision: None,
+            unkept: None,
+            untidied: None,
             hindered: self.troubles.of(name),
         };
-        let mut missing = None;
+        let mut failed = None;
         if progress.kind == Kind::Ready {
-            let revisions = &seen.revisions;
-            let number =
-                definition::keep_revision(&self.context, object, &graph, revisions).await?;
-            let instances = resource(&graph);
-            history::keep(&self.context, &self.needed, object, &instances, revisions).await?;
-            progress.revision = Some(number);
-            if let Some(kept) = revisions.iter().find(|one| one.number == number) {
-                verified::tell(&self.context, kept, Ok(&graph)).await;
-            }
-            match self.mode {
-                Mode::Run => {
-                    missing = self
-                        .run((name, object), (number, &graph), seen, &catalog)
-                        .await;
-                }
-                Mode::Author => {
-                    let of = (name, number);
-                    authoring::cross(&self.context, &self.crossed, of, &instances).await?;
-                }
-            }
+            let named = (name, object);
+            let issued = self.issue(named, &graph, seen, &catalog, &mut progress);
+            failed = issued.await;
         }
-        if progress.kind != Kind::Ready && !seen.revisions.is_empty() {
+        if progress.revision.is_none() && !seen.revisions.is_empty() {
             self.serve_last((name, object), seen, &catalog).await?;
         }
-        definition::tell(&self.context, object, Some(&graph), &progress).await?;
-        match (missing, progress.kind) {
+        match failed {
+            // It is not known whether there is a revision, and may be in a moment.
+            Some(failure) if progress.revision.is_none() && progress.unkept.is_none() => {
+                return Err(failure);
+            }
+            Some(_) | None => {
+                definition::tell(&self.context, object, Some(&graph), &progress).await?;
+            }
+        }
+        match (failed, progress.kind) {
             (Some(failure), _) => Err(failure),
             // Nothing tells when it would be taken.
             (None, Kind::Refused(_)) => Ok(Next::Later),
@@ -402,6 +400,8 @@ impl Graphs {
                 true => Kind::Pending,
             },
             revision: seen.newest().map(|newest| newest.number),
+            unkept: None,
+            untidied: None,
             hindered: self.troubles.of(name),
         };
         definition::tell(&self.context, object, None, &progress).await?;

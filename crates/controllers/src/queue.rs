@@ -101,6 +101,16 @@ impl Failure {
         error.filter(|error| error.refusal().is_some())
     }
 
+    /// Why, if that does not pass by itself: the API said no to what was asked, or it was not even
+    /// asked.
+    pub(crate) fn lasting(&self) -> Option<String> {
+        let asked = self.source.downcast_ref::<RequestError>();
+        let lasts = |error: &RequestError| {
+            matches!(error.code(), Some(400..=499)) && !matches!(error.code(), Some(409 | 429))
+        };
+        asked.is_none_or(lasts).then(|| self.source.to_string())
+    }
+
     /// For `map_err`: says what was being done.
     pub(crate) fn to<E>(doing: &'static str) -> impl FnOnce(E) -> Self
     where

@@ -4,9 +4,7 @@ use std::cmp::Ordering;
 
 use deltaplane_expr::check::check;
 use deltaplane_expr::syntax::{Ast, Node};
-use deltaplane_expr::{
-    Bindings, Budget, Env, Eval, Problem, Program, Slot, Timestamp, Type, Value,
-};
+use deltaplane_expr::{Bindings, Env, Fault, Problem, Program, Slot, Timestamp, Type, Value};
 use serde_json::{Map, Value as Json};
 
 use crate::functions::WINDOW;
@@ -14,6 +12,7 @@ use crate::gate::{GateProblems, tree};
 use crate::scope::Scope;
 use crate::seen::Seen;
 use crate::subject::{Health, Standing};
+use crate::work::Work;
 
 /// What items are ordered by before anything else, smallest first.
 #[derive(Debug)]
@@ -84,18 +83,23 @@ impl Order {
         self.program.env()
     }
 
-    fn rank<'a>(&'a self, bindings: &mut Bindings<'a>, seen: &'a Seen<'a>) -> Result<Rank, String> {
+    fn rank<'a>(
+        &'a self,
+        bindings: &mut Bindings<'a>,
+        seen: &'a Seen<'a>,
+        work: &mut Work,
+    ) -> Result<Rank, String> {
         for slot in &self.items {
             bindings.set(*slot, Value::Host(seen));
         }
-        match self.program.eval(bindings, Budget::default()) {
-            Eval::Value(value) => {
+        match work.eval(&self.program, bindings) {
+            Ok(value) => {
                 let found = Rank::of(&value);
                 found.ok_or_else(|| format!("a value of type {} has no order", value.type_of()))
             }
-            Eval::Waiting(path) => Err(format!("waiting for {path}")),
-            Eval::Failed(failure) => Err(failure.reason.to_string()),
-            Eval::Stopped(stopped) => Err(stopped.to_string()),
+            Err(Fault::Waiting(path)) => Err(format!("waiting for {path}")),
+            Err(Fault::Failed(failure)) => Err(failure.reason.to_string()),
+            Err(Fault::Stopped(stopped)) => Err(stopped.to_string()),
         }
     }
 }
@@ -148,10 +152,12 @@ fn is_ordered(ty: &Type) -> bool {
     }
 }
 
-/// The candidates in order, and those of them that `orderBy` gave no place.
+/// The candidates in order, and those of them that `orderBy` gave no place: also those for which
+/// nothing was left to evaluate it with.
 pub(crate) fn ordered<'a>(
     seen: &'a [Seen<'a>],
     order: Option<(&'a Order, Bindings<'a>)>,
+    work: &mut Work,
 ) -> (Vec<usize>, Vec<Unordered>) {
     let candidates = seen.iter().enumerate();
     let candidates = candidates.filter(|(_, one)| one.standing().is_candidate());
@@ -170,7 +176,7 @@ pub(crate) fn ordered<'a>(
     };
     let mut unordered = Vec::new();
     let ranked = indices.into_iter().map(|index| {
-        let rank = order.rank(&mut bindings, &seen[index]);
+        let rank = order.rank(&mut bindings, &seen[index], work);
         let rank = rank.unwrap_or_else(|message| {
             let key = seen[index].subject.key.to_owned();
             unordered.push(Unordered { key, message });

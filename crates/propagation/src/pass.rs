@@ -83,8 +83,10 @@ pub fn pass<'a>(items: &'a [Subject<'a>], terms: Terms<'a>) -> Answer {
     let order = terms
         .order
         .map(|order| (order, world.bindings(order.env(), &gate.scope)));
-    let (candidates, unordered) = ordered(&seen, order);
-    let board = Board::new(gate, &world, Work::new(terms.limits));
+    let mut work = Work::new(terms.limits);
+    // Whatever the order takes, gates can be asked.
+    let (candidates, unordered) = work.with_half(|half| ordered(&seen, order, half));
+    let board = Board::new(gate, &world, work);
     Answer {
         unordered,
         ..decide(board, &candidates, terms.limits.explained)

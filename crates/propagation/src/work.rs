@@ -44,6 +44,15 @@ impl Work {
         }
     }
 
+    /// Does something with half of what is left: however much that takes, the rest remains.
+    pub(crate) fn with_half<T>(&mut self, work: impl FnOnce(&mut Self) -> T) -> T {
+        let kept = self.left - self.left / 2;
+        self.left /= 2;
+        let done = work(self);
+        self.left += kept;
+        done
+    }
+
     /// Whether nothing more can be evaluated in this pass.
     pub(crate) fn is_exhausted(&self) -> bool {
         self.left == 0

@@ -27,6 +27,10 @@ pub(super) struct Progress {
     pub(super) accepted: Accepted,
     pub(super) kind: Kind,
     pub(super) revision: Option<i64>,
+    /// Why what it says now cannot be kept as a revision.
+    pub(super) unkept: Option<String>,
+    /// Why old revisions cannot be tidied up, which stops nothing.
+    pub(super) untidied: Option<String>,
     /// Why instances cannot be followed.
     pub(super) hindered: Option<String>,
 }
@@ -78,7 +82,13 @@ pub(super) async fn serve(
     // What does not carry our labels is not followed, and may be there.
     let there = match there {
         Some(there) => Some(Cow::Borrowed(there)),
-        None => find(context, &path).await?.map(Cow::Owned),
+        None => match find(context, &path).await {
+            Ok(there) => there.map(Cow::Owned),
+            Err(failure) => {
+                let refused = failure.lasting().map(Kind::Refused);
+                return refused.ok_or(failure);
+            }
+        },
     };
     if let Some(there) = there.as_deref() {
         wanted = match served::judged(definition, there, wanted, past) {
@@ -310,7 +320,7 @@ fn status(definition: &Value, graph: Option<&Graph>, progress: &Progress, now: T
     let state = if active { "Active" } else { "Inactive" };
     let mut status = json!({
         "state": state,
-        "conditions": written(&conditions, &[], &before["conditions"], generation, now),
+        "conditions": written(&conditions, &aside(progress), &before["conditions"], generation, now),
     });
     if let Some(graph) = graph {
         status["topologicalOrder"] = graph.order().collect();
@@ -343,8 +353,21 @@ pub(super) fn dependencies(graph: &Graph) -> Value {
     nodes.into_values().collect()
 }
 
+/// What keeps no definition from being ready.
+fn aside(progress: &Progress) -> Vec<Condition> {
+    let untidied = progress.untidied.iter().map(|why| {
+        let message = format!("old revisions cannot be taken on or deleted: {why}");
+        Condition::fails("GraphRevisionsTidied", "Refused", &message)
+    });
+    untidied.collect()
+}
+
 fn conditions(graph: Option<&Graph>, progress: &Progress) -> Vec<Condition> {
     let revisions = match progress.revision {
+        None if let Some(why) = &progress.unkept => {
+            let message = format!("what it says now cannot be kept as a revision: {why}");
+            Condition::fails("GraphRevisionsResolved", "RevisionRefused", &message)
+        }
         Some(number) => {
             // Of what it says now; of what it was nobody need know more than the number.
             let hash = graph.map(Graph::revision_hash).unwrap_or_default();

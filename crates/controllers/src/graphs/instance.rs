@@ -275,21 +275,19 @@ impl Subject {
     pub(super) async fn delete(&self, all: &[Prune]) -> Deleted {
         let deleting: Vec<_> = {
             let all = all.iter().filter(|one| !one.deleting);
-            all.map(|one| async move { (&one.id, self.delete_one(one).await) })
+            all.map(|one| async move { (one, self.delete_one(one).await) })
                 .collect()
         };
         let mut answers = stream::iter(deleting).buffer_unordered(AT_ONCE);
         let mut deleted = Deleted::default();
-        while let Some((id, answer)) = answers.next().await {
+        while let Some((one, answer)) = answers.next().await {
             match answer {
                 Ok(()) => self.counted.deleted(),
                 // The feed may not say so: it ends with its kind.
-                Err(error) if error.is_not_found() => self.objects.gone(id),
-                // It is another by now.
-                Err(error) if error.is_conflict() => {}
+                Err(error) if error.is_not_found() => self.objects.remove(&one.id, Some(&one.uid)),
                 Err(error) if error.refusal().is_some() => {
                     self.counted.refused();
-                    deleted.refused.insert(id.clone(), error.to_string());
+                    deleted.refused.insert(one.id.clone(), error.to_string());
                 }
                 Err(error) => deleted.lost = Some(error),
             }
@@ -302,7 +300,27 @@ impl Subject {
             "apiVersion": "v1", "kind": "DeleteOptions",
             "propagationPolicy": "Background", "preconditions": {"uid": one.uid},
         });
-        request::delete(&self.context.client, &self.objects.path(&one.id), &options).await
+        let (client, path) = (&self.context.client, self.objects.path(&one.id));
+        match request::delete(client, &path, &options).await {
+            Err(error) if error.is_conflict() => match self.is_another(one, &path).await {
+                // Of that one the feed tells, and this one is gone.
+                Ok(true) => {
+                    self.objects.remove(&one.id, Some(&one.uid));
+                    Ok(())
+                }
+                // Somebody refuses it with these words.
+                Ok(false) => Err(error),
+                Err(unknown) => Err(unknown),
+            },
+            answer => answer,
+        }
+    }
+
+    /// Whether there is another object of that name. Whoever believes that it is gone may let go of
+    /// the instance, so that it is looked at.
+    async fn is_another(&self, one: &Prune, path: &str) -> Result<bool, RequestError> {
+        let there: Value = request::get(&self.context.client, path).await?;
+        Ok(there["metadata"]["uid"] != one.uid.as_str())
     }
 
     /// Writes the status, if it is another.

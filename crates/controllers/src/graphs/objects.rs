@@ -65,6 +65,12 @@ pub(super) struct Dirty {
     notify: Notify,
 }
 
+/// The end of a feed: what is known of its kind becomes old, and is forgotten.
+struct End<'a> {
+    objects: &'a Objects,
+    gvk: &'a Gvk,
+}
+
 /// Who wants an object.
 pub(super) struct Wanting<'a> {
     /// Of the instance.
@@ -126,7 +132,11 @@ impl Objects {
         shared.places.insert(gvk.clone(), resource.clone());
         let (all, of) = (self.clone(), gvk.clone());
         let interest = Interest::start(&self.tasks, |telling| async move {
-            all.run(of, resource, telling).await;
+            let _end = End {
+                objects: &all,
+                gvk: &of,
+            };
+            all.run(of.clone(), resource, telling).await;
         });
         shared.feeds.insert(gvk.clone(), interest.downgrade());
         interest
@@ -197,7 +207,8 @@ impl Objects {
         self.shared.lock().put(told, written);
     }
 
-    fn remove(&self, id: &ObjectId, uid: Option<&str>) {
+    /// An object is not there: this one, and no other of that name.
+    pub(super) fn remove(&self, id: &ObjectId, uid: Option<&str>) {
         let mut shared = self.shared.lock();
         let other = shared
             .get(id)
@@ -212,8 +223,8 @@ impl Objects {
         shared.wake(id);
     }
 
-    /// An object is not there, as the API says that was asked for it.
-    pub(super) fn gone(&self, id: &ObjectId) {
+    /// An object is not there any more.
+    fn gone(&self, id: &ObjectId) {
         let uid = {
             let shared = self.shared.lock();
             shared.get(id).map(|known| known.uid.clone())
@@ -264,16 +275,38 @@ impl Objects {
     }
 }
 
+// === impl End ===
+
+impl Drop for End<'_> {
+    fn drop(&mut self) {
+        let ids: Vec<ObjectId> = {
+            let shared = self.objects.shared.lock();
+            let goes_on = shared.feeds.get(self.gvk).and_then(Interest::find);
+            // Whoever began anew finds out what is old.
+            match goes_on {
+                Some(_) => Vec::new(),
+                None => shared.of_kind(self.gvk).cloned().collect(),
+            }
+        };
+        ids.iter().for_each(|id| self.objects.gone(id));
+    }
+}
+
 // === impl Shared ===
 
 impl Shared {
     /// The objects of a kind that are known, as they were written last.
     fn versions(&self, gvk: &Gvk) -> BTreeMap<ObjectId, String> {
-        let ids = self.owners.keys().filter(|id| id.gvk == *gvk);
-        let versions = ids.filter_map(|id| Some((id.clone(), self.get(id)?)));
+        let versions = self
+            .of_kind(gvk)
+            .filter_map(|id| Some((id.clone(), self.get(id)?)));
         versions
             .map(|(id, live)| (id, live.resource_version.clone()))
             .collect()
+    }
+
+    fn of_kind<'s>(&'s self, gvk: &'s Gvk) -> impl Iterator<Item = &'s ObjectId> {
+        self.owners.keys().filter(move |id| id.gvk == *gvk)
     }
 
     /// Those that were known when all began to be told, and were not told of. What was written

@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
-use deltaplane_runtime::{Clock, heavy};
+use deltaplane_runtime::Clock;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 use super::admission::{Health, Passed};
+use super::effort::Effort;
 
 /// What came of the last pass over each instance, by uid. Cheap to clone.
 #[derive(Clone, Default)]
@@ -21,12 +21,8 @@ struct Kept {
     /// When time alone may open a gate of an instance.
     due: Mutex<BTreeMap<String, SystemTime>>,
     news: Notify,
-    /// Whether plans of this graph take long.
-    slow: AtomicBool,
+    planning: Effort,
 }
-
-/// What takes longer to plan keeps others waiting.
-const LONG: Duration = Duration::from_millis(5);
 
 // === impl Passes ===
 
@@ -52,15 +48,7 @@ impl Passes {
 
     /// Plans take microseconds. Once one of a graph took long, others go on while the next is made.
     pub(super) fn plan<T>(&self, clock: &Clock, plan: impl FnOnce() -> T) -> T {
-        if self.0.slow.load(Ordering::Relaxed) {
-            return heavy(plan);
-        }
-        let begun = clock.now();
-        let planned = plan();
-        let took = clock.now().duration_since(begun).unwrap_or_default();
-        if took > LONG {
-            self.0.slow.store(true, Ordering::Relaxed);
-        }
+        let (planned, _) = self.0.planning.make(clock, plan);
         planned
     }
 
@@ -85,21 +73,5 @@ impl Passes {
     /// Returns when something else came of a pass than before.
     pub(super) async fn news(&self) {
         self.0.news.notified().await;
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_took_long_once_is_taken_for_slow() {
-        let (clock, hand) = Clock::manual(SystemTime::UNIX_EPOCH);
-        let passes = Passes::default();
-        assert_eq!(passes.plan(&clock, || 7), 7);
-        assert!(!passes.0.slow.load(Ordering::Relaxed));
-        passes.plan(&clock, || hand.advance(LONG * 2));
-        assert!(passes.0.slow.load(Ordering::Relaxed));
-        assert_eq!(passes.plan(&clock, || 7), 7);
     }
 }

@@ -19,6 +19,7 @@ use serde_json::Value;
 use tokio::sync::watch;
 
 use super::admission::{self, Revisions, Rollout};
+use super::effort::Effort;
 use super::externals::Externals;
 use super::guard::Guard;
 use super::instance::{self, Definition, Latest, Subject};
@@ -89,6 +90,9 @@ struct Runner {
     run_with: BTreeMap<String, Admission>,
     /// How much changed since it was last decided who may move.
     undecided: usize,
+    deciding: Effort,
+    /// It is not decided again before, since it takes long.
+    rest: Option<SystemTime>,
     /// Those whose owners keep them where they are.
     held: BTreeSet<ObjectKey>,
     telling: Telling,
@@ -132,6 +136,8 @@ pub(super) async fn run(mut given: Given, serving: watch::Receiver<Serving>) {
         decided: BTreeMap::new(),
         run_with: BTreeMap::new(),
         undecided: 0,
+        deciding: Effort::default(),
+        rest: None,
         telling,
         held: BTreeSet::new(),
         dirty,
@@ -157,7 +163,8 @@ impl Runner {
         loop {
             let complete = self.instances.is_synced();
             let undecided = complete && self.undecided > 0;
-            if undecided && self.undecided > TOGETHER.max(self.instances.len() / 8) {
+            let many = self.undecided > TOGETHER.max(self.instances.len() / 8);
+            if undecided && many && self.rest.is_none_or(|rest| rest <= clock.now()) {
                 again = self.decide();
                 continue;
             }
@@ -218,7 +225,9 @@ impl Runner {
                 // There may be something newer to tell.
                 () = self.telling.next() => self.undecided += 1,
                 key = self.work.next(), if complete => self.start(key),
-                () = std::future::ready(()), if undecided => again = self.decide(),
+                () = clock.sleep_until(self.rest.unwrap_or(SystemTime::UNIX_EPOCH)), if undecided => {
+                    again = self.decide();
+                }
             }
         }
     }
@@ -227,6 +236,13 @@ impl Runner {
     /// alone may change it.
     fn decide(&mut self) -> Option<SystemTime> {
         self.undecided = 0;
+        let (deciding, clock) = (self.deciding.clone(), self.given.context.pace.clock.clone());
+        let (again, rest) = deciding.make(&clock, || self.decide_now());
+        self.rest = rest;
+        again
+    }
+
+    fn decide_now(&mut self) -> Option<SystemTime> {
         let serving = self.serving.borrow().clone();
         let target = serving.target.clone().ok()?;
         let graph = serving.revisions.graph(target)?;

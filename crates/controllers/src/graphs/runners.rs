@@ -63,6 +63,20 @@ impl Runners {
         all.retain(|_, one| !one.is_for(definition) || wanted(&one.resource));
     }
 
+    /// Has instances of a definition move, or not, by what runs already.
+    pub(super) fn pause(&self, definition: &str, paused: bool) {
+        let all = self.0.lock();
+        for one in all.values().filter(|one| one.is_for(definition)) {
+            one.serving.send_if_modified(|now| {
+                let other = now.target.is_ok() && now.paused != paused;
+                if other {
+                    now.paused = paused;
+                }
+                other
+            });
+        }
+    }
+
     /// Whether there is a graph that runs for a definition.
     pub(super) fn has_graph(&self, definition: &str) -> bool {
         let all = self.0.lock();

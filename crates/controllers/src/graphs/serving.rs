@@ -17,7 +17,7 @@ use super::definition::{self, Accepted, Kind, Progress};
 use super::revision::Revision;
 use super::runner::{self, Given, Serving};
 use super::served::Past;
-use super::{Graphs, Mode, Seen, defined, instance, resource, verified};
+use super::{Graphs, Mode, Seen, authoring, defined, history, instance, resource, verified};
 use crate::queue::{Failure, Next};
 
 /// A definition, and its name.
@@ -45,6 +45,49 @@ impl Graphs {
         missing
     }
 
+    /// Keeps what a definition says as a revision, and has instances run by it. What failed of that,
+    /// which is also in the progress if it lasts.
+    pub(super) async fn issue(
+        &self,
+        (name, object): Named<'_>,
+        graph: &Arc<Graph>,
+        seen: &Seen,
+        catalog: &Catalog,
+        progress: &mut Progress,
+    ) -> Option<Failure> {
+        let (context, revisions) = (&self.context, &seen.revisions);
+        let number = match definition::keep_revision(context, object, graph, revisions).await {
+            Ok(number) => number,
+            Err(failure) => {
+                progress.unkept = failure.lasting();
+                return Some(failure);
+            }
+        };
+        progress.revision = Some(number);
+        if let Some(kept) = revisions.iter().find(|one| one.number == number) {
+            verified::tell(context, kept, Ok(graph)).await;
+        }
+        let instances = resource(graph);
+        let failed = match self.mode {
+            Mode::Run => {
+                let newest = (number, graph);
+                self.run((name, object), newest, seen, catalog).await
+            }
+            Mode::Author => {
+                let crossed = authoring::cross(context, &self.crossed, (name, number), &instances);
+                let failed = crossed.await.err();
+                let lasting = failed.as_ref().and_then(Failure::lasting);
+                progress.hindered = lasting.or(progress.hindered.take());
+                failed
+            }
+        };
+        // Last, since nothing waits for it.
+        let tidied = history::keep(context, &self.needed, object, &instances, revisions).await;
+        let untidied = tidied.err();
+        progress.untidied = untidied.as_ref().and_then(Failure::lasting);
+        failed.or(untidied)
+    }
+
     /// A kind cannot be looked at now: what runs goes on, and a definition that nobody judged yet
     /// says so.
     pub(super) async fn put_off(
@@ -54,14 +97,14 @@ impl Graphs {
         seen: &Seen,
         why: String,
     ) -> Result<Next, Failure> {
-        if !self.runners.has_graph(name) {
-            self.leave(name, seen, None, &why);
-        }
+        self.go_on((name, object), seen, &why);
         if !definition::is_judged(object) {
             let progress = Progress {
                 accepted: Accepted::Unknown(why.clone()),
                 kind: Kind::Pending,
                 revision: None,
+                unkept: None,
+                untidied: None,
                 hindered: None,
             };
             definition::tell(&self.context, object, None, &progress).await?;
@@ -69,13 +112,23 @@ impl Graphs {
         Err(Failure::to("find out what a kind looks like")(why))
     }
 
-    /// Runs the newest revision, unless something runs.
+    /// What runs goes on, and moves if its owner lets it; where nothing does, this is why.
+    pub(super) fn go_on(&self, (name, object): (&str, &Value), seen: &Seen, why: &str) {
+        self.runners.pause(name, is_paused(object));
+        if !self.runners.has_graph(name) {
+            self.leave(name, seen, None, why);
+        }
+    }
+
+    /// Runs the newest revision, unless something runs: whether that may move is said by its owner
+    /// all the same.
     pub(super) async fn serve_last(
         &self,
         (name, object): Named<'_>,
         seen: &Seen,
         catalog: &Catalog,
     ) -> Result<(), Failure> {
+        self.runners.pause(name, is_paused(object));
         if self.mode == Mode::Author || seen.kinds.is_empty() || self.runners.has_graph(name) {
             return Ok(());
         }

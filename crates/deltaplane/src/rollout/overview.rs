@@ -109,6 +109,9 @@ impl Overview {
         let problem = problem(&seen.definition);
         let state = match (counts.state(), counted.state()) {
             _ if seen::is_undecided(&seen.definition) || target.is_none() => State::Moving,
+            // What was in force before goes on, until its author stops it.
+            (_, State::Moving | State::Stopped) if problem.is_some() && paused => State::Paused,
+            (_, State::Moving) if problem.is_some() => State::Moving,
             _ if problem.is_some() => State::Stopped,
             (State::Complete | State::Held, settled @ (State::Complete | State::Held)) => settled,
             _ if paused => State::Paused,

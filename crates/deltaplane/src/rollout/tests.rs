@@ -339,6 +339,21 @@ fn a_definition_that_is_not_in_force_says_so() {
     );
 }
 
+/// What was in force before goes on to move, and can be paused.
+#[test]
+fn a_definition_that_is_not_in_force_is_not_said_to_be_stopped_while_it_moves() {
+    let told = counts([0, 1, 0, 1, 0, 0]);
+    let mut seen = gated(told, "prod/a admitted/2 waits\nprod/b arrived/1 ready");
+    seen.definition["status"]["conditions"][0] = json!({
+        "type": "Ready", "status": "False", "observedGeneration": 2,
+        "reason": "InvalidResourceGraph", "message": "spec.schema: too",
+    });
+    let state = |seen: &Seen| Overview::of(seen, now()).state;
+    assert_eq!(state(&seen), State::Moving);
+    seen.definition["metadata"]["annotations"]["deltaplane.io/paused"] = "true".into();
+    assert_eq!(state(&seen), State::Paused);
+}
+
 #[test]
 fn a_definition_that_nobody_judged_is_waited_for() {
     let mut seen = gated(Value::Null, "");

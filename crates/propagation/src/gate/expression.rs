@@ -206,14 +206,18 @@ pub(super) fn part(ast: &Ast, id: NodeId, env: &Env) -> Result<Program, Problems
     compiled(&ast.carved(id, &|_| None), env)
 }
 
-/// What operators make the value of, in the order in which it is written.
+/// What operators make the value of, in the order in which it is written. What is another at every
+/// moment is not among it: whoever writes down why a gate is closed would do so for ever.
 fn leaves(ast: &Ast, env: &Env) -> Result<Vec<Leaf>, Problems> {
     let names = Names::of(ast);
+    let checked = check(ast, env)?;
     let mut found = Vec::new();
     walk(ast, |locals, place| {
         let goes_on = is_operator(ast.node(place.id));
         let is_literal = matches!(ast.node(place.id), Node::Literal(_));
-        if !goes_on && !is_literal && !locals.bring_any(place, names.at(place.id)) {
+        let read = names.at(place.id);
+        let runs = read.contains(NOW) && !is_lasting(ast.node(place.id), checked.ty(place.id));
+        if !goes_on && !is_literal && !runs && !locals.bring_any(place, read) {
             found.push(place.id);
         }
         goes_on
@@ -233,6 +237,28 @@ fn leaves(ast: &Ast, env: &Env) -> Result<Vec<Leaf>, Problems> {
         });
     }
     Ok(leaves)
+}
+
+/// Parts of a time that stay the same for an hour or longer, and how many items something holds of.
+const LASTING: &[&str] = &[
+    "getHours",
+    "getDate",
+    "getDayOfMonth",
+    "getDayOfWeek",
+    "getDayOfYear",
+    "getMonth",
+    "getFullYear",
+    "size",
+];
+
+/// Whether what is told of a part that reads the clock is the same a moment later.
+fn is_lasting(node: &Node, ty: &Type) -> bool {
+    let told = |function: &str| matches!(function, LINEARLY | EXPONENTIALLY | READY_FOR);
+    let lasts = matches!(
+        node,
+        Node::Call { function, .. } if LASTING.contains(&&**function) || told(function)
+    );
+    lasts || *ty == Type::Bool
 }
 
 fn is_operator(node: &Node) -> bool {

@@ -439,6 +439,29 @@ fn what_takes_too_much_is_closed() {
     );
 }
 
+/// An order is evaluated with a part of what a pass may do: who has no place comes last, and the gate
+/// is asked of all.
+#[test]
+fn an_order_that_takes_too_much_is_not_followed_to_its_end() {
+    check(
+        "limit 80
+         gate app.spec.x > 0
+         order apps.filter(a, a.spec.x < app.spec.x).size()
+         item a ready {\"spec\": {\"x\": 4}}
+         item b ready {\"spec\": {\"x\": 3}}
+         item c ready {\"spec\": {\"x\": 2}}
+         item d ready {\"spec\": {\"x\": 1}}",
+        &expect![[r#"
+            admit b
+            admit a
+            admit c
+            admit d
+            unordered c: operation cancelled: step limit exceeded
+            unordered d: operation cancelled: step limit exceeded
+        "#]],
+    );
+}
+
 #[test]
 fn the_order_is_total() {
     check(

@@ -217,3 +217,55 @@ async fn kinds_that_nobody_describes_keep_no_other_graph_waiting() {
     graphs.active("a").await;
     graphs.end().await;
 }
+
+/// What was seen of a kind in a version that nobody follows any more is forgotten.
+#[tokio::test]
+async fn another_version_of_a_kind_leaves_nothing_of_the_one_before() {
+    let graphs = Graphs::start().await;
+    let mut kind = widgets(json!({}));
+    let mut second = kind["spec"]["versions"][0].clone();
+    (second["name"], second["storage"]) = (json!("v2"), json!(false));
+    let versions = kind["spec"]["versions"].as_array_mut();
+    versions.expect("a list").push(second);
+    let world = &graphs.world;
+    world.create(&definitions_kind(), kind).await;
+    let established = |object: &Value| condition(object, "Established", "True");
+    let name = ObjectKey::cluster("widgets.example.com");
+    world.until(&definitions_kind(), &name, established).await;
+    let mut graph = with_widget();
+    graphs.define(graph.clone()).await;
+    graphs.active("a").await;
+    let (widget, of_widgets) = (key("a-widget"), custom("widgets", "Widget"));
+    let first = world.until(&of_widgets, &widget, |_| true).await;
+    graph["spec"]["resources"][3]["template"]["apiVersion"] = json!("example.com/v2");
+    graphs.redefine(&graph).await;
+    let applied = |object: &Value| {
+        let marked =
+            |object: &Value| object["metadata"]["annotations"]["deltaplane.io/content"].clone();
+        marked(object) != marked(&first)
+    };
+    world.until(&of_widgets, &widget, applied).await;
+    let moved = |object: &Value| {
+        let shown = object["status"]["conditions"].to_string();
+        object["status"]["state"] == "ACTIVE" && shown.contains("revision 2")
+    };
+    world.until(&shops(), &key("a"), moved).await;
+    world.delete(&of_widgets, &widget, "Background").await;
+    let another = |object: &Value| object["metadata"]["uid"] != first["metadata"]["uid"];
+    world.until(&of_widgets, &widget, another).await;
+    // Whoever took the old one for there would wait for its end.
+    graphs
+        .change(&shops(), &key("a"), json!({"spec": {"greeting": "ho"}}))
+        .await;
+    graphs.until_says("a", "ho!").await;
+    let active = |object: &Value| {
+        let ready = &object["status"]["conditions"][2];
+        let now = ready["observedGeneration"] == object["metadata"]["generation"];
+        now && object["status"]["state"] == "ACTIVE"
+    };
+    world.until(&shops(), &key("a"), active).await;
+    world.delete(&shops(), &key("a"), "Background").await;
+    world.until_gone(&shops(), &key("a")).await;
+    assert_eq!(world.get(&of_widgets, &widget).await, None);
+    graphs.end().await;
+}

@@ -180,3 +180,36 @@ async fn who_runs_what_is_not_asked_while_no_revision_is_issued() {
     assert_eq!(listed.load(Ordering::SeqCst), before);
     graphs.end().await;
 }
+
+/// A definition that is not valid goes on moving to the revision before, and can be stopped.
+#[tokio::test]
+async fn nobody_moves_while_it_is_paused_although_it_is_not_valid() {
+    let graphs = Graphs::start().await;
+    graphs.define(gated("!")).await;
+    for name in ["a", "b", "c"] {
+        graphs.world.create(&shops(), shop(name)).await;
+        graphs.approve(name, "hi!").await;
+        graphs.until_state(name, "ACTIVE").await;
+    }
+    graphs.redefine(&gated("?")).await;
+    graphs
+        .until_propagation(json!({"revision": 2, "updating": 1, "pending": 2}))
+        .await;
+    let mut wrong = gated("?");
+    wrong["spec"]["resources"][0]["template"]["metadata"]["name"] = json!("${nobody.spec.name}");
+    graphs.redefine(&wrong).await;
+    graphs.until_definition("GraphAccepted", "False").await;
+    let definitions = api::definitions();
+    graphs
+        .change(&definitions, &rgd(), pause(Some("true")))
+        .await;
+    graphs.until_propagation(json!({"paused": true})).await;
+    graphs.approve("a", "hi?").await;
+    graphs
+        .until_propagation(json!({"current": 1, "held": 2}))
+        .await;
+    assert_eq!(graphs.greetings().await, ["hi?", "hi!", "hi!"]);
+    graphs.change(&definitions, &rgd(), pause(None)).await;
+    graphs.until_says("b", "hi?").await;
+    graphs.end().await;
+}

@@ -101,3 +101,84 @@ async fn what_may_not_be_deleted_keeps_nothing_else_from_it() {
     }
     graphs.end().await;
 }
+
+impl Graphs {
+    /// A definition of which a condition says this.
+    async fn until_defined(&self, r#type: &str, reason: &str, message: &str) -> Value {
+        let is = |object: &Value| {
+            let all = object["status"]["conditions"].as_array();
+            let mut all = all.into_iter().flatten();
+            all.any(|one| {
+                let said = one["message"].as_str().unwrap_or_default();
+                one["type"] == r#type && one["reason"] == reason && said.contains(message)
+            })
+        };
+        self.world.until(&api::definitions(), &rgd(), is).await
+    }
+}
+
+#[tokio::test]
+async fn a_revision_that_is_refused_is_told_and_stops_nothing() {
+    let mut graphs = Graphs::start().await;
+    graphs.define(definition()).await;
+    graphs.active("a").await;
+    graphs.tasks.shutdown(GRACE).await.expect("a clean end");
+    let mut other = definition();
+    other["spec"]["resources"][1]["template"]["data"]["greeting"] =
+        json!("${first.data.greeting}?");
+    graphs.redefine(&other).await;
+    let refused = Arc::new(AtomicBool::new(true));
+    let creates =
+        |method: &Method, path: &str| method == Method::POST && path.ends_with("/graphrevisions");
+    let client = refusing(graphs.world.client.clone(), creates, refused.clone());
+    (graphs.tasks, graphs.requests) = run_with(client);
+    let why = "cannot be kept as a revision: no (403";
+    graphs
+        .until_defined("GraphRevisionsResolved", "RevisionRefused", why)
+        .await;
+    // What was in force is, after a restart as before it.
+    graphs.mend("a", 1).await;
+    graphs.world.delete(&shops(), &key("a"), "Background").await;
+    graphs.world.until_gone(&shops(), &key("a")).await;
+    refused.store(false, Ordering::SeqCst);
+    graphs.until_definition("Ready", "True").await;
+    graphs.end().await;
+}
+
+#[tokio::test]
+async fn that_old_revisions_may_not_be_deleted_is_told_and_stops_nothing() {
+    let mut graphs = Graphs::start().await;
+    graphs.define(gated("0")).await;
+    graphs.world.create(&shops(), shop("a")).await;
+    let deletes =
+        |method: &Method, path: &str| method == Method::DELETE && path.contains("/graphrevisions/");
+    let refused = graphs.restart_refused(deletes).await;
+    for mark in 1..=11 {
+        graphs.redefine(&gated(&mark.to_string())).await;
+        graphs
+            .until_propagation(json!({"revision": mark + 1}))
+            .await;
+    }
+    let why = "cannot be taken on or deleted: no (403";
+    graphs
+        .until_defined("GraphRevisionsTidied", "Refused", why)
+        .await;
+    graphs.until_definition("Ready", "True").await;
+    graphs.tasks.shutdown(GRACE).await.expect("a clean end");
+    let client = refusing(graphs.world.client.clone(), deletes, refused.clone());
+    (graphs.tasks, graphs.requests) = run_with(client);
+    graphs.approve("a", "hi11").await;
+    graphs.until_state("a", "ACTIVE").await;
+    refused.store(false, Ordering::SeqCst);
+    let first = ObjectKey::cluster("shop-r00001");
+    graphs.world.until_gone(&api::revisions(), &first).await;
+    let tidied = |object: &Value| {
+        let shown = object["status"]["conditions"].to_string();
+        !shown.contains("GraphRevisionsTidied")
+    };
+    graphs
+        .world
+        .until(&api::definitions(), &rgd(), tidied)
+        .await;
+    graphs.end().await;
+}

@@ -141,3 +141,52 @@ async fn that_a_status_cannot_be_written_does_not_begin_the_time_anew() {
     graphs.until_says("b", "hi?").await;
     graphs.end().await;
 }
+
+/// Gates of both scales that open in a far future.
+fn far_off(mark: &str) -> Value {
+    let gate = json!(["time.now() - timestamp('2100-01-01T00:00:00Z') > duration('1h')"]);
+    let mut definition = gated(mark);
+    definition["spec"]["propagateWhen"] = gate.clone();
+    let late = json!({"id": "late", "propagateWhen": gate, "template": {
+        "apiVersion": "v1", "kind": "ConfigMap",
+        "metadata": {"name": "${schema.spec.name}-late"},
+    }});
+    let resources = definition["spec"]["resources"].as_array_mut();
+    resources.expect("a list").push(late);
+    definition
+}
+
+#[tokio::test]
+async fn nothing_is_written_while_only_the_time_goes_on() {
+    let mut graphs = Graphs::start().await;
+    graphs.define(far_off("!")).await;
+    graphs.by_hand().await;
+    graphs.world.create(&shops(), shop("a")).await;
+    graphs.approve("a", "hi!").await;
+    graphs.redefine(&far_off("?")).await;
+    let wanted = json!({"revision": 2, "pending": 1});
+    graphs.until_propagation(wanted).await;
+    let behind = |object: &Value| {
+        let shown = object["status"]["conditions"].to_string();
+        condition(object, "ResourcesPropagated", "False") && shown.contains("revision 2")
+    };
+    graphs.world.until(&shops(), &key("a"), behind).await;
+    graphs.until_definition("Ready", "True").await;
+    let second = ObjectKey::cluster("shop-r00002");
+    let verified = |object: &Value| condition(object, "GraphVerified", "True");
+    let revisions = api::revisions();
+    graphs.world.until(&revisions, &second, verified).await;
+    // What was told of it is written with its events when it is put right.
+    graphs.mend("a", 0).await;
+    let before = graphs.world.store.revision();
+    for round in 1..=5 {
+        graphs.world.hand.advance(MINUTE);
+        // It is decided about and passed over again, since something changed.
+        graphs.annotate("a", "note", json!(round.to_string())).await;
+        graphs.mend("a", round).await;
+    }
+    // What was changed, and what was put right.
+    let since = graphs.world.store.revision().get() - before.get();
+    assert_eq!(since, 3 * 5);
+    graphs.end().await;
+}

@@ -33,7 +33,7 @@ fn a_gate_opens_when_its_time_has_come() {
         expect![[r#"
             > pass
             early: 1 not made yet
-              gated ConfigMap team/early: closed: time.now() >= timestamp('2026-03-01T12:30:00Z'): time.now(): 2026-03-01T12:00:00Z, timestamp('2026-03-01T12:30:00Z'): 2026-03-01T12:30:00Z
+              gated ConfigMap team/early: closed: time.now() >= timestamp('2026-03-01T12:30:00Z'): timestamp('2026-03-01T12:30:00Z'): 2026-03-01T12:30:00Z
             late: 1 not made yet
               gated ConfigMap team/late: closed: readyFor(early, '10m'): not ready
             last: blocked by late
@@ -42,7 +42,7 @@ fn a_gate_opens_when_its_time_has_come() {
             > now 2026-03-01T12:29:59Z
             > pass
             early: 1 not made yet
-              gated ConfigMap team/early: closed: time.now() >= timestamp('2026-03-01T12:30:00Z'): time.now(): 2026-03-01T12:29:59Z, timestamp('2026-03-01T12:30:00Z'): 2026-03-01T12:30:00Z
+              gated ConfigMap team/early: closed: time.now() >= timestamp('2026-03-01T12:30:00Z'): timestamp('2026-03-01T12:30:00Z'): 2026-03-01T12:30:00Z
             late: 1 not made yet
               gated ConfigMap team/late: closed: readyFor(early, '10m'): not ready
             last: blocked by late
