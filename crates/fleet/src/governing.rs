@@ -51,7 +51,7 @@ pub(crate) struct Governing {
     pub(crate) loading: bool,
     /// The last revision with something that may concern policies.
     pub(crate) concerned: u64,
-    /// The kinds that cross.
+    /// The kinds that go to zones.
     pub(crate) crossing: BTreeSet<SyncKind>,
     /// Counts changes of what policies say, and of zones.
     pub(crate) shaped: u64,

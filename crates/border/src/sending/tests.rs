@@ -81,7 +81,9 @@ fn sending(catalog: &Arc<Shared>, names: &[&str]) -> Sending {
 }
 
 fn standing(sending: &Sending) -> Standing {
-    sending.standing(|_, _| true).expect("it is known")
+    let kinds = ["ConfigMap", "Secret"].map(kind).into();
+    let standing = sending.standing(&kinds, |_, _| true);
+    standing.expect("it is known")
 }
 
 #[test]
@@ -99,7 +101,7 @@ fn what_a_zone_lacks_of_a_release_is_said_until_it_has_it() {
     // Nothing is lacking of what is not decided, and it is as it is.
     let frozen = Standing {
         at: 1,
-        unsubscribed: Vec::new(),
+        unsubscribed: vec![kind("Secret")],
         lacking: Vec::new(),
         count: 0,
         foreign: BTreeMap::new(),
@@ -151,8 +153,9 @@ fn what_a_zone_lacks_of_a_release_is_said_until_it_has_it() {
     };
     let standing = standing(&sending);
     assert_eq!((standing.lacking, standing.count), (vec![lacking], 1));
-    let others = sending.standing(|_, other| *other == name("a"));
-    assert!(others.expect("it is known").is_current());
+    let others = sending.standing(&BTreeSet::new(), |_, other| *other == name("a"));
+    let others = others.expect("it is known");
+    assert!(others.is_current() && others.unsubscribed.is_empty());
 }
 
 #[test]

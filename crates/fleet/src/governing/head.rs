@@ -66,6 +66,16 @@ impl Governor {
         facts.collect()
     }
 
+    /// The kinds of all that it may govern, or did, as far as they cross.
+    pub(super) fn all_kinds(&self, crossing: &BTreeSet<SyncKind>) -> BTreeSet<SyncKind> {
+        let mut kinds = self.kinds();
+        for release in self.releases.values() {
+            kinds.extend(release.kinds.iter().cloned());
+        }
+        kinds.retain(|kind| crossing.contains(kind));
+        kinds
+    }
+
     /// Whether it governs an object, or did.
     pub(super) fn concerns(&self, kind: &SyncKind, name: &ObjectName) -> bool {
         let id = (kind.clone(), name.clone());

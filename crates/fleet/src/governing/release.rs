@@ -1,6 +1,6 @@
 //! What a release says: which version of what, and what is different in some zones. Pure.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use deltaplane_api::selector::LabelSelector;
 use deltaplane_propagation::stages;
@@ -27,6 +27,8 @@ pub(crate) struct Released {
     /// The store's revision that it shows.
     pub(crate) as_of: u64,
     pub(crate) manifest: Manifest,
+    /// Of what is in it.
+    pub(crate) kinds: BTreeSet<SyncKind>,
     /// What the one before had, and was there and let go: it is no business of the policy.
     pub(crate) left: Vec<Id>,
     pub(crate) patches: Vec<Patch>,
@@ -51,6 +53,7 @@ impl Released {
         let overrides = spec["overrides"].as_array().into_iter().flatten();
         let patches: Option<Vec<Patch>> = overrides.map(Patch::read).collect();
         let patches = patches?;
+        let manifest = manifest(&spec["objects"])?;
         let decided = stages::Release {
             number,
             authors: texts("authors").collect(),
@@ -64,7 +67,8 @@ impl Released {
             policy: text("policyUID")?,
             digest: text("digest")?,
             as_of: spec["revision"].as_u64()?,
-            manifest: manifest(&spec["objects"])?,
+            kinds: manifest.keys().map(|(kind, _)| kind.clone()).collect(),
+            manifest,
             left: left(&spec["left"])?,
             patches,
             overrides: spec["overrides"].clone(),

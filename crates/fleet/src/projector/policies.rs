@@ -116,8 +116,8 @@ impl Projector {
         at: Revision,
     ) -> Result<(), ProjectorError> {
         let mut namespaces = Vec::new();
-        let crossing = self.synced.values().map(|synced| synced.kind.clone());
-        let crossing = crossing.collect();
+        let crossing = self.synced.values().filter(|synced| synced.goes_down());
+        let crossing = crossing.map(|synced| synced.kind.clone()).collect();
         self.governing.lock().crossing = crossing;
         self.let_go(batch, at);
         let names: Vec<String> = self.governing.lock().policies.keys().cloned().collect();

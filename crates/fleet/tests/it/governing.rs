@@ -7,19 +7,19 @@ use serde_json::{Value, json};
 
 use crate::world::{World, kind, name, object, synced, zone};
 
-const POLICIES: &str = "fleet.deltaplane.io/propagationpolicies";
+pub(crate) const POLICIES: &str = "fleet.deltaplane.io/propagationpolicies";
 const RELEASES: &str = "fleet.deltaplane.io/releases";
 const ZONES: &str = "fleet.deltaplane.io/zones";
 const KINDS: &str = "fleet.deltaplane.io/syncedkinds";
 
-fn config(value: &str) -> Value {
+pub(crate) fn config(value: &str) -> Value {
     let mut config = object("ConfigMap", "team", "a");
     config["metadata"]["labels"] = json!({"team": "web"});
     config["data"] = json!({"value": value});
     config
 }
 
-fn policy(spec: &Value, zones: &Value) -> Value {
+pub(crate) fn policy(spec: &Value, zones: &Value) -> Value {
     let mut policy = object("PropagationPolicy", "", "web");
     policy["metadata"]["uid"] = "policy".into();
     policy["spec"] = json!({
@@ -36,12 +36,12 @@ fn at(release: &str, zones: &str) -> Value {
     at_phase(release, zones, "Admitted")
 }
 
-fn at_phase(release: &str, zones: &str, phase: &str) -> Value {
+pub(crate) fn at_phase(release: &str, zones: &str, phase: &str) -> Value {
     json!({"release": release, "phase": phase, "at": "2026-03-01T12:00:00Z", "zones": zones})
 }
 
 /// A hub with zones x (in Europe) and y, and a ConfigMap that a policy governs.
-async fn governed() -> World {
+pub(crate) async fn governed() -> World {
     let world = World::new().await;
     for (name, region) in [("x", "eu"), ("y", "us")] {
         let mut zone = object("Zone", "", name);
@@ -58,7 +58,7 @@ async fn governed() -> World {
 }
 
 /// Makes a release of what is there.
-async fn release(world: &World, number: u64, restores: Option<u64>) {
+pub(crate) async fn release(world: &World, number: u64, restores: Option<u64>) {
     let mut spec = world.fleet.draft("web", restores).await.expect("a draft");
     spec["number"] = number.into();
     let mut release = object("Release", "", &format!("web-{number}"));
