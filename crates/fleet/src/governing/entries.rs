@@ -111,6 +111,9 @@ impl Entries {
         let mut items: BTreeMap<Slot, Option<Item>> = BTreeMap::new();
         for slot in slots {
             let release = governor.releases.get(&slot.release);
+            if release.is_some_and(|release| !governor.decides(id, release)) {
+                continue;
+            }
             match release.and_then(|release| release.manifest.get(id)) {
                 // What cannot be made is not decided.
                 Some(version) => {

@@ -230,7 +230,8 @@ impl Fleet {
         };
         let wanted = contents.slots.entry(slot).or_insert_with(|| {
             let catalog = self.inner().catalog.read();
-            let ids = release.manifest.keys().filter(|id| governor.has(id));
+            let ids = release.manifest.keys();
+            let ids = ids.filter(|id| governor.has(id) && governor.decides(id, release));
             ids.map(|id| Some((id, version_in(&catalog, id, slot)?)))
                 .collect()
         });

@@ -36,6 +36,9 @@ pub(crate) struct Governor {
     elsewhere: BTreeSet<Id>,
     /// The same, as releases say.
     left: BTreeSet<Id>,
+    /// When what it had let go came back. Meanwhile zones were sent it by nobody's release, so that
+    /// what was released before then says nothing of what they should have.
+    pub(super) returned: BTreeMap<Id, u64>,
     /// Entries have to be made anew.
     pub(crate) stale: bool,
     /// Zones may have to be placed anew.
@@ -89,6 +92,7 @@ impl Governor {
             record: Record::default(),
             elsewhere: BTreeSet::new(),
             left: BTreeSet::new(),
+            returned: BTreeMap::new(),
             stale: true,
             moved: true,
             touched: BTreeSet::new(),
@@ -107,6 +111,7 @@ impl Governor {
             record: self.record.clone(),
             elsewhere: self.elsewhere.clone(),
             left: self.left.clone(),
+            returned: self.returned.clone(),
             uid: self.uid.clone(),
             ..Self::new(object)
         }
@@ -189,7 +194,10 @@ impl Governor {
             self.changed = at;
             self.facts.take();
         }
-        self.elsewhere.remove(&id);
+        let was_let_go = self.elsewhere.remove(&id) || self.left.contains(&id);
+        if was_let_go && !self.head.contains_key(&id) {
+            self.returned.insert(id.clone(), at);
+        }
         self.deleters.remove(&id);
         self.touched.insert(id.clone());
         self.head.insert(id, head);
@@ -211,12 +219,23 @@ impl Governor {
         self.stale = true;
         let manifest = &release.manifest;
         self.deleters.retain(|id, _| manifest.contains_key(id));
+        self.learn_returned(&release);
         self.releases.insert(release.number, Arc::new(release));
         self.left = self.find_left();
     }
 
+    fn learn_returned(&mut self, release: &Released) {
+        for (id, at) in &release.returned {
+            let known = self.returned.entry(id.clone()).or_default();
+            *known = (*known).max(*at);
+        }
+    }
+
     /// Releases of a policy that was not known.
     pub(super) fn adopt(&mut self, releases: BTreeMap<u64, Arc<Released>>) {
+        for release in releases.values() {
+            self.learn_returned(release);
+        }
         self.releases = releases;
         self.left = self.find_left();
     }
@@ -240,11 +259,20 @@ impl Governor {
         let mut elsewhere = std::mem::take(&mut self.elsewhere);
         elsewhere.retain(|id| self.is_released(id));
         self.elsewhere = elsewhere;
+        let mut returned = std::mem::take(&mut self.returned);
+        returned.retain(|id, at| self.was_released_before(id, *at));
+        self.returned = returned;
     }
 
     fn is_released(&self, id: &Id) -> bool {
         let mut releases = self.releases.values();
         releases.any(|release| release.manifest.contains_key(id))
+    }
+
+    /// Whether a release of before a revision has an object.
+    fn was_released_before(&self, id: &Id, at: u64) -> bool {
+        let mut releases = self.releases.values();
+        releases.any(|one| one.as_of < at && one.manifest.contains_key(id))
     }
 
     pub(super) fn deleted(&mut self, id: &Id, by: Option<&str>, at: u64) {
@@ -299,11 +327,24 @@ impl Governor {
         !left && !self.elsewhere.contains(id)
     }
 
+    /// Whether a release says what zones should have of an object. One of before the object was let
+    /// go and came back does not, unless it is again what it was then: zones may have something
+    /// newer, which must neither go nor be set back.
+    pub(super) fn decides(&self, id: &Id, release: &Released) -> bool {
+        let since = self.returned.get(id);
+        since.is_none_or(|since| release.as_of >= *since) || {
+            let head = self.head.get(id).map(|head| head.version);
+            head.is_some() && release.manifest.get(id).copied() == head
+        }
+    }
+
     /// Whether an object was there and is not any more, for who has a release without it. What came
     /// later waits for the release that has it, and what zones have of it stays.
     pub(super) fn took_away(&self, id: &Id, release: u64) -> bool {
+        let since = self.returned.get(id).copied().unwrap_or(0);
         let has = |(_, one): (&u64, &Arc<Released>)| one.manifest.contains_key(id);
-        let before = self.releases.range(..release).any(has);
+        let mut before = self.releases.range(..release);
+        let before = before.any(|one| one.1.as_of >= since && has(one));
         let later = self.head.contains_key(id) || self.releases.range(release..).any(has);
         before || !later
     }

@@ -141,7 +141,6 @@ impl Governor {
             .map(|newest| newest.manifest.clone())
             .unwrap_or_default();
         let (added, changed, removed) = release::changes(&before, &manifest);
-        let left: Vec<&Id> = removed.iter().filter(|id| !self.has(id)).collect();
         let digest = release::digest(&manifest, &overrides);
         let spec = json!({
             "policy": self.id.as_str(),
@@ -153,7 +152,8 @@ impl Governor {
             "overrides": overrides,
             "changes": {"added": added, "changed": changed, "removed": removed.len()},
             "removes": Removes::write(&self.removes(&manifest, known)),
-            "left": release::write_left(&left),
+            "left": release::write_left(self.let_go_of()),
+            "returned": release::write_returned(&self.returned),
             "objects": release::write_manifest(&manifest),
         });
         let size = spec.to_string().len();
@@ -170,6 +170,13 @@ impl Governor {
             spec,
             contents: contents.collect(),
         })
+    }
+
+    /// What releases have, and is not its business any more. Each release says all of it, since
+    /// those before it may go while zones still have what is older.
+    fn let_go_of(&self) -> BTreeSet<&Id> {
+        let released = self.releases.values().flat_map(|one| one.manifest.keys());
+        released.filter(|id| !self.has(id)).collect()
     }
 
     /// What would be taken away from zones, by the release that they have.

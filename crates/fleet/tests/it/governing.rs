@@ -393,3 +393,90 @@ async fn content_that_nobody_holds_is_dropped() {
     assert_eq!(world.fleet.sweep().await.expect("swept"), 1);
     assert_eq!(world.fleet.sweep().await.expect("swept"), 0);
 }
+
+/// The ConfigMap without the label by which the policy has it.
+fn free(value: &str) -> Value {
+    let mut free = config(value);
+    free["metadata"]["labels"] = json!({});
+    free
+}
+
+#[tokio::test]
+async fn what_left_and_comes_back_is_neither_deleted_nor_set_back() {
+    let world = governed().await;
+    release(&world, 1, None).await;
+    let placed = json!([at("1", "x,y")]);
+    world.put(POLICIES, &policy(&json!({}), &placed)).await;
+    world.put("configmaps", &free("2")).await;
+    check(&world, "2", "2");
+    release(&world, 2, None).await;
+    let placed = json!([at("2", "x"), at("1", "y")]);
+    world.put(POLICIES, &policy(&json!({}), &placed)).await;
+    check(&world, "2", "2");
+    // Neither the release without it nor the one of before says what they should have.
+    world.put("configmaps", &config("3")).await;
+    check(&world, "frozen", "frozen");
+    let world = world.restart().await;
+    check(&world, "frozen", "frozen");
+    release(&world, 3, None).await;
+    let placed = json!([at("3", "x"), at("1", "y")]);
+    world.put(POLICIES, &policy(&json!({}), &placed)).await;
+    check(&world, "3", "frozen");
+    // What says so may go before what it is about, if later ones say it, too.
+    world.put("configmaps", &config("4")).await;
+    release(&world, 4, None).await;
+    for gone in ["web-2", "web-3"] {
+        world.delete(RELEASES, &object("Release", "", gone)).await;
+    }
+    let placed = json!([at("4", "x"), at("1", "y")]);
+    world.put(POLICIES, &policy(&json!({}), &placed)).await;
+    let world = world.restart().await;
+    check(&world, "4", "frozen");
+}
+
+#[tokio::test]
+async fn what_leaves_and_comes_back_between_two_releases_is_not_set_back() {
+    let world = governed().await;
+    release(&world, 1, None).await;
+    let placed = json!([at("1", "x,y")]);
+    world.put(POLICIES, &policy(&json!({}), &placed)).await;
+    world.put("configmaps", &free("2")).await;
+    world.put("configmaps", &config("3")).await;
+    check(&world, "frozen", "frozen");
+    release(&world, 2, None).await;
+    let world = world.restart().await;
+    check(&world, "frozen", "frozen");
+    // It goes with the release that does not have it.
+    world.delete("configmaps", &config("3")).await;
+    release(&world, 3, None).await;
+    let placed = json!([at("3", "x"), at("1", "y")]);
+    world.put(POLICIES, &policy(&json!({}), &placed)).await;
+    check(&world, "gone", "frozen");
+}
+
+#[tokio::test]
+async fn what_comes_back_as_it_was_released_is_what_zones_should_have() {
+    let world = governed().await;
+    release(&world, 1, None).await;
+    let placed = json!([at("1", "x,y")]);
+    world.put(POLICIES, &policy(&json!({}), &placed)).await;
+    world.put("configmaps", &free("1")).await;
+    // Nothing is to be released.
+    world.put("configmaps", &config("1")).await;
+    check(&world, "1", "1");
+}
+
+#[tokio::test]
+async fn what_was_deleted_and_came_for_all_zones_stays_when_it_is_governed_again() {
+    let world = governed().await;
+    release(&world, 1, None).await;
+    world.delete("configmaps", &config("1")).await;
+    release(&world, 2, None).await;
+    let placed = json!([at("2", "x"), at("1", "y")]);
+    world.put(POLICIES, &policy(&json!({}), &placed)).await;
+    check(&world, "gone", "1");
+    world.put("configmaps", &free("2")).await;
+    check(&world, "2", "2");
+    world.put("configmaps", &config("3")).await;
+    check(&world, "frozen", "frozen");
+}
