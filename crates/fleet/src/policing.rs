@@ -14,7 +14,7 @@ use deltaplane_apiserver::seams::{Admission, BoxFuture, Operation, Resource, Rev
 use deltaplane_apiserver::{Error, Revision};
 use deltaplane_propagation::Timestamp;
 use deltaplane_propagation::stages::{Object, Policy, PolicySpec, Problem, ROLLBACK, sets, stuck};
-use deltaplane_sync::{Crossing, SyncKind, ZoneName};
+use deltaplane_sync::{Crossing, SyncKind, Withdrawal, ZoneName};
 use serde_json::{Map, Value, json};
 
 use crate::fleet::Fleet;
@@ -165,6 +165,20 @@ impl Policing {
             review.warnings.push(format!(
                 "{} objects are governed by no policy any more: they go to all zones at once",
                 governor.head.len()
+            ));
+        }
+        let catalog = self.0.inner().catalog.read();
+        let waiting = governor.waiting(&catalog);
+        let count = |wanted| waiting.iter().filter(|one| **one == wanted).count();
+        let (left, deleted) = (count(Withdrawal::Orphan), count(Withdrawal::Delete));
+        if left > 0 {
+            review.warnings.push(format!(
+                "{left} objects were deleted here, and not yet in all zones: zones that have them keep them as their own"
+            ));
+        }
+        if deleted > 0 {
+            review.warnings.push(format!(
+                "{deleted} objects were deleted here, and not yet in all zones: they are deleted there at once, since onWithdraw of their kind says so"
             ));
         }
     }

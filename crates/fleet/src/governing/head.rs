@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use deltaplane_border::Catalog;
+use deltaplane_border::{Catalog, Entry};
 use deltaplane_propagation::stages::{ContentFacts, HeadFacts, Removes, asked_for};
-use deltaplane_sync::{ObjectName, SyncKind, Version};
+use deltaplane_sync::{ObjectName, SyncKind, Version, Withdrawal};
 use serde_json::{Value, json};
 
 use super::AUTHOR;
@@ -115,6 +115,20 @@ impl Governor {
             }
         }
         problems
+    }
+
+    /// What is not there any more, and zones may still have because of it: what they do with each
+    /// when nobody governs it.
+    pub(crate) fn waiting(&self, catalog: &Catalog) -> Vec<Withdrawal> {
+        let released = self.releases.values().flat_map(|one| one.manifest.keys());
+        let gone: BTreeSet<&Id> = released.filter(|id| !self.head.contains_key(*id)).collect();
+        let waiting = gone.into_iter().filter_map(|(kind, name)| {
+            let Entry::Governed(governed) = catalog.entry(kind, name)? else {
+                return None;
+            };
+            (governed.policy == self.id).then_some(governed.withdrawal)
+        });
+        waiting.collect()
     }
 
     /// The release before the next.

@@ -1,7 +1,10 @@
 //! What zones should have of what a policy governs: what its releases say, once its status says it
 //! of them, and nothing else.
 
+use deltaplane_api::identity::Identity;
+use deltaplane_apiserver::seams::{Admission, Operation, Resource, Review};
 use deltaplane_border::Reader;
+use deltaplane_fleet::Policing;
 use deltaplane_sync::{Presence, View, Withdrawal};
 use serde_json::{Value, json};
 
@@ -479,4 +482,61 @@ async fn what_was_deleted_and_came_for_all_zones_stays_when_it_is_governed_again
     check(&world, "2", "2");
     world.put("configmaps", &config("3")).await;
     check(&world, "frozen", "frozen");
+}
+
+/// What is said to whoever deletes the policy.
+async fn warned(world: &World) -> Vec<String> {
+    let (mut object, mut warnings) = (policy(&json!({}), &json!([])), Vec::new());
+    let old = object.clone();
+    let review = Review {
+        user: &Identity::authenticated("ann", &[]),
+        operation: Operation::Delete,
+        resource: Resource {
+            group: "fleet.deltaplane.io",
+            version: "v1alpha1",
+            kind: "PropagationPolicy",
+            plural: "propagationpolicies",
+            subresource: "",
+            namespace: "",
+            name: "web",
+        },
+        object: &mut object,
+        old: Some(&old),
+        dry_run: false,
+        warnings: &mut warnings,
+    };
+    let policing = Policing(world.fleet.clone());
+    policing.admit(review).await.expect("nothing against it");
+    warnings
+}
+
+#[tokio::test]
+async fn what_only_waits_to_be_deleted_is_not_deleted_with_the_policy() {
+    for (says, becomes) in [("Orphan", "withdrawn"), ("Delete", "to be deleted")] {
+        let world = governed().await;
+        let spec = json!({"direction": "HubToZone", "onWithdraw": says});
+        let kind = synced("configmaps", "ConfigMap", &spec);
+        world.put(KINDS, &kind).await;
+        release(&world, 1, None).await;
+        let web = policy(&json!({}), &json!([at("1", "x,y")]));
+        world.put(POLICIES, &web).await;
+        world.delete("configmaps", &config("1")).await;
+        release(&world, 2, None).await;
+        check(&world, "1", "1");
+        let warnings = warned(&world).await;
+        let [warning] = warnings.as_slice() else {
+            panic!("one warning: {warnings:?}");
+        };
+        assert!(warning.starts_with("1 objects were deleted here, and not yet in all zones"));
+        world.delete(POLICIES, &web).await;
+        check(&world, becomes, becomes);
+        // Whoever was away is told, too, whatever is said of the kind meanwhile.
+        world.put(KINDS, &kind).await;
+        check(&world, becomes, becomes);
+        // Who gave it away takes it back as anything.
+        world.put("configmaps", &config("2")).await;
+        check(&world, "2", "2");
+        world.delete("configmaps", &config("2")).await;
+        check(&world, "gone", "gone");
+    }
 }
