@@ -127,8 +127,13 @@ impl Entries {
         // Who is not placed may still have it, until it is decided that it goes there, too.
         let gone = items.len() == slots.len() && items.values().all(Option::is_none);
         let nobody_has_it = gone && !self.undecided;
-        (!nobody_has_it).then(|| Governed {
+        let agreed = items.iter().filter(|(_, item)| item.is_none());
+        let agreed = agreed.filter(|(slot, _)| governor.agreed_to_lose(id, slot.release));
+        let agreed: BTreeSet<Slot> = agreed.map(|(slot, _)| *slot).collect();
+        // That somebody agreed has to be known for as long as a zone may not have lost it.
+        (!nobody_has_it || !agreed.is_empty()).then(|| Governed {
             policy: governor.id.clone(),
+            agreed,
             slots: items,
             withdrawal,
         })

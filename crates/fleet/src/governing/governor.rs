@@ -32,6 +32,8 @@ pub(crate) struct Governor {
     pub(crate) changed: u64,
     pub(crate) releases: BTreeMap<u64, Arc<Released>>,
     pub(crate) record: Record,
+    /// The releases of which somebody agreed to what they take away.
+    pub(super) agreed: BTreeSet<u64>,
     /// Objects of its releases that are there, or were, and are not its business any more.
     elsewhere: BTreeSet<Id>,
     /// The same, as releases say.
@@ -90,6 +92,7 @@ impl Governor {
             changed: 0,
             releases: BTreeMap::new(),
             record: Record::default(),
+            agreed: BTreeSet::new(),
             elsewhere: BTreeSet::new(),
             left: BTreeSet::new(),
             returned: BTreeMap::new(),
@@ -109,6 +112,7 @@ impl Governor {
             changed: self.changed,
             releases: self.releases.clone(),
             record: self.record.clone(),
+            agreed: self.agreed.clone(),
             elsewhere: self.elsewhere.clone(),
             left: self.left.clone(),
             returned: self.returned.clone(),
@@ -347,6 +351,14 @@ impl Governor {
         let before = before.any(|one| one.1.as_of >= since && has(one));
         let later = self.head.contains_key(id) || self.releases.range(release..).any(has);
         before || !later
+    }
+
+    /// Whether somebody agreed that zones at a release lose an object: when that release took it
+    /// away, or one before that they may have missed.
+    pub(super) fn agreed_to_lose(&self, id: &Id, release: u64) -> bool {
+        let releases = self.releases.range(..=release).rev();
+        let mut without = releases.take_while(|(_, one)| !one.manifest.contains_key(id));
+        without.any(|(number, _)| self.agreed.contains(number))
     }
 
     /// The revision of the store that its object is of.

@@ -12,6 +12,7 @@ use crate::world::{World, kind, name, object, synced, zone};
 
 pub(crate) const POLICIES: &str = "fleet.deltaplane.io/propagationpolicies";
 const RELEASES: &str = "fleet.deltaplane.io/releases";
+const APPROVALS: &str = "fleet.deltaplane.io/approvals";
 const ZONES: &str = "fleet.deltaplane.io/zones";
 const KINDS: &str = "fleet.deltaplane.io/syncedkinds";
 
@@ -539,4 +540,43 @@ async fn what_only_waits_to_be_deleted_is_not_deleted_with_the_policy() {
         world.delete("configmaps", &config("2")).await;
         check(&world, "gone", "gone");
     }
+}
+
+/// Whether a zone loses the ConfigMap because somebody agreed to that.
+fn is_agreed(world: &World, of: &str) -> bool {
+    let catalog = world.fleet.catalog().read();
+    let of = zone(of);
+    let reader = Reader {
+        catalog: &catalog,
+        zone: Some(&of),
+    };
+    reader.is_agreed(&kind("ConfigMap"), &name("team/a"))
+}
+
+#[tokio::test]
+async fn who_agreed_to_what_a_release_takes_away_agreed_for_its_zones() {
+    let world = governed().await;
+    release(&world, 1, None).await;
+    world.delete("configmaps", &config("1")).await;
+    release(&world, 2, None).await;
+    let placed = json!([at("2", "x"), at("1", "y")]);
+    world.put(POLICIES, &policy(&json!({}), &placed)).await;
+    assert!(!is_agreed(&world, "x"));
+    let mut approval = object("Approval", "", "web-2");
+    approval["spec"] = json!({
+        "policy": "web", "policyUID": "policy", "release": 2, "deletions": true,
+        "approvedBy": "ann",
+    });
+    world.put(APPROVALS, &approval).await;
+    assert!(is_agreed(&world, "x") && !is_agreed(&world, "y"));
+    // Who comes to a later one that does not have it, either, loses it by the same leave.
+    let mut other = config("1");
+    other["metadata"]["name"] = "b".into();
+    world.put("configmaps", &other).await;
+    release(&world, 3, None).await;
+    let placed = json!([at("3", "x,y")]);
+    world.put(POLICIES, &policy(&json!({}), &placed)).await;
+    let world = world.restart().await;
+    check(&world, "gone", "gone");
+    assert!(is_agreed(&world, "x") && is_agreed(&world, "y"));
 }
