@@ -137,6 +137,7 @@ impl Fleet {
         PolicyFacts {
             object: governor.object.clone(),
             record: governor.record.clone(),
+            unreadable: governor.unreadable,
             head: governor.head_facts(),
             releases: governor
                 .releases

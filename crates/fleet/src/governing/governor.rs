@@ -32,6 +32,8 @@ pub(crate) struct Governor {
     pub(crate) changed: u64,
     pub(crate) releases: BTreeMap<u64, Arc<Released>>,
     pub(crate) record: Record,
+    /// Decisions are there that this version cannot read: nothing is decided until they can be.
+    pub(super) unreadable: bool,
     /// The releases of which somebody agreed to what they take away.
     pub(super) agreed: BTreeSet<u64>,
     /// Objects of its releases that are there, or were, and are not its business any more.
@@ -92,6 +94,7 @@ impl Governor {
             changed: 0,
             releases: BTreeMap::new(),
             record: Record::default(),
+            unreadable: false,
             agreed: BTreeSet::new(),
             elsewhere: BTreeSet::new(),
             left: BTreeSet::new(),
@@ -112,6 +115,7 @@ impl Governor {
             changed: self.changed,
             releases: self.releases.clone(),
             record: self.record.clone(),
+            unreadable: self.unreadable,
             agreed: self.agreed.clone(),
             elsewhere: self.elsewhere.clone(),
             left: self.left.clone(),
@@ -129,7 +133,9 @@ impl Governor {
         if decided {
             // What somebody else wrote there moves nobody.
             let written = &self.object["status"]["decisions"];
-            if let Some(record) = Record::read(written) {
+            let record = Record::read(written);
+            self.unreadable = record.is_none();
+            if let Some(record) = record {
                 self.record = record;
                 self.moved = true;
             }

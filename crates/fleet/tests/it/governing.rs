@@ -371,9 +371,21 @@ async fn nobody_moves_by_what_cannot_be_read() {
         .put(POLICIES, &policy(&json!({}), &json!([at("1", "x")])))
         .await;
     check(&world, "1", "frozen");
-    let nonsense = json!([{"release": "one", "zones": "x"}]);
-    world.put(POLICIES, &policy(&json!({}), &nonsense)).await;
+    let nonsense = policy(&json!({}), &json!([{"release": "one", "zones": "x"}]));
+    world.put(POLICIES, &nonsense).await;
     check(&world, "1", "frozen");
+    // Nor does anybody decide anew, as if nothing had been decided.
+    let problem = |world: &World| {
+        let facts = world.fleet.look("web").expect("it is known");
+        facts
+            .policy()
+            .expect_err("it cannot be decided by")
+            .remove(0)
+    };
+    assert_eq!(problem(&world).path, "status.decisions");
+    let world = world.restart().await;
+    check(&world, "frozen", "frozen");
+    assert_eq!(problem(&world).path, "status.decisions");
     // A release that is not there says nothing.
     world
         .put(
