@@ -48,7 +48,8 @@ impl Entries {
         let slots = governor.slots();
         let moved = std::mem::take(&mut governor.moved);
         let mut all = std::mem::take(&mut governor.stale) || slots != self.slots;
-        let placement = (moved || all).then(|| governor.placement(zones, &slots));
+        let before = self.placement.as_ref();
+        let placement = (moved || all).then(|| governor.placement(zones, &slots, before));
         if let Some(placement) = &placement {
             let undecided = placement.iter().any(|(_, place)| place == Place::Frozen);
             all |= undecided != self.undecided;

@@ -386,14 +386,28 @@ impl Governor {
             .collect()
     }
 
-    /// Where zones stand.
+    /// Whether nothing may move that it governs.
+    fn is_paused(&self) -> bool {
+        self.object["spec"]["paused"] == true
+    }
+
+    /// Where zones stand. While it is paused, what zones have stays that it is not for any more:
+    /// otherwise they would lose it at once.
     pub(super) fn placement(
         &self,
         zones: &BTreeMap<ZoneName, Arc<Map<String, Value>>>,
         slots: &BTreeSet<Slot>,
+        before: Option<&Placement>,
     ) -> Placement {
-        let selected = zones.iter().filter(|(_, object)| self.selects(object));
-        let placed = selected.map(|(zone, _)| {
+        let paused = self.is_paused();
+        let stays = |zone: &ZoneName| {
+            let recorded = self.record.zones.contains_key(zone.as_str());
+            paused && (recorded || before.is_some_and(|before| before.get(zone).is_some()))
+        };
+        let placed = zones.iter().filter_map(|(zone, object)| {
+            if !self.selects(object) {
+                return stays(zone).then(|| (zone.clone(), Place::Frozen));
+            }
             let admitted = self.record.zones.get(zone.as_str());
             let admitted = admitted.filter(|one| one.phase != Phase::Deferred);
             let slot = admitted.map(|one| Slot {
@@ -405,7 +419,7 @@ impl Governor {
                 Some(slot) => Place::At(slot),
                 None => Place::Frozen,
             };
-            (zone.clone(), place)
+            Some((zone.clone(), place))
         });
         placed.collect()
     }

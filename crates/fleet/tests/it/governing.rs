@@ -592,3 +592,22 @@ async fn who_agreed_to_what_a_release_takes_away_agreed_for_its_zones() {
     check(&world, "gone", "gone");
     assert!(is_agreed(&world, "x") && is_agreed(&world, "y"));
 }
+
+#[tokio::test]
+async fn who_leaves_a_paused_policy_keeps_what_it_has_until_it_goes_on() {
+    let world = governed().await;
+    release(&world, 1, None).await;
+    let placed = json!([at("1", "x,y")]);
+    world.put(POLICIES, &policy(&json!({}), &placed)).await;
+    let spec = |paused: bool| json!({"paused": paused, "zones": {"matchLabels": {"region": "eu"}}});
+    world.put(POLICIES, &policy(&spec(true), &placed)).await;
+    check(&world, "1", "frozen");
+    let world = world.restart().await;
+    check(&world, "1", "frozen");
+    // What was decided of it may be forgotten meanwhile.
+    let others = json!([at("1", "x")]);
+    world.put(POLICIES, &policy(&spec(true), &others)).await;
+    check(&world, "1", "frozen");
+    world.put(POLICIES, &policy(&spec(false), &others)).await;
+    check(&world, "1", "withdrawn");
+}
