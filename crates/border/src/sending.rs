@@ -1,6 +1,6 @@
 //! One reader of a catalog, and the loop that sends it what it should have.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -62,8 +62,8 @@ pub struct ObjectState {
 pub struct Standing {
     /// As of which revision.
     pub at: Revision,
-    /// The kinds of which it should have something, and did not ask for: what it has of them is
-    /// not known.
+    /// Of the kinds that are asked about, those that it did not ask for: what it has of them is not
+    /// known.
     pub unsubscribed: Vec<SyncKind>,
     /// The first of those that it lacks, or has and should not.
     pub lacking: Vec<Lacking>,
@@ -288,15 +288,20 @@ impl Sending {
         state.ok()
     }
 
-    /// What the reader does not have as it should, of the objects that are asked about; nothing
-    /// when that is not known any more. The cost is what it lacks, however much there is.
-    pub fn standing(&self, asked: impl Fn(&SyncKind, &ObjectName) -> bool) -> Option<Standing> {
+    /// What the reader does not have as it should, of the objects that are asked about and their
+    /// kinds; nothing when that is not known any more. The cost is what it lacks, however much
+    /// there is.
+    pub fn standing(
+        &self,
+        kinds: &BTreeSet<SyncKind>,
+        asked: impl Fn(&SyncKind, &ObjectName) -> bool,
+    ) -> Option<Standing> {
         let standing = self.with(|sender, view| {
-            let unsubscribed = view.kinds().into_iter();
+            let unsubscribed = kinds.iter();
             let unsubscribed = unsubscribed.filter(|kind| !sender.is_subscribed(kind));
             let mut standing = Standing {
                 at: view.at().revision,
-                unsubscribed: unsubscribed.collect(),
+                unsubscribed: unsubscribed.cloned().collect(),
                 lacking: Vec::new(),
                 count: 0,
                 foreign: BTreeMap::new(),

@@ -122,6 +122,7 @@ impl Readers {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
     use std::sync::Arc;
 
     use deltaplane_sync::{Epoch, Item, ObjectName, Version, Withdrawal};
@@ -156,6 +157,7 @@ mod tests {
         Entry::Governed(Arc::new(Governed {
             policy: PolicyId::new("p"),
             slots: BTreeMap::from([(slot(1), Some(item())), (slot(2), None), (slot(3), None)]),
+            agreed: BTreeSet::new(),
             withdrawal: Withdrawal::Orphan,
         }))
     }

@@ -51,7 +51,7 @@ pub(crate) struct Governing {
     pub(crate) loading: bool,
     /// The last revision with something that may concern policies.
     pub(crate) concerned: u64,
-    /// The kinds that cross.
+    /// The kinds that go to zones.
     pub(crate) crossing: BTreeSet<SyncKind>,
     /// Counts changes of what policies say, and of zones.
     pub(crate) shaped: u64,
@@ -192,9 +192,18 @@ impl Governing {
             by: spec["approvedBy"].as_str().unwrap_or_default().to_owned(),
         });
         match approved.filter(|_| there) {
-            Some(approved) => self.approvals.insert(name, (policy, approved)),
+            Some(approved) => self.approvals.insert(name, (policy.clone(), approved)),
             None => self.approvals.remove(&name),
         };
+        let approvals = self.approvals.values().filter(|(of, _)| *of == policy);
+        let deletions = approvals.filter(|(_, one)| one.stage.is_none());
+        let agreed = deletions.map(|(_, one)| one.release).collect();
+        let mut policies = self.policies.values_mut();
+        let governor = policies.find(|governor| governor.uid == policy);
+        if let Some(governor) = governor.filter(|governor| governor.agreed != agreed) {
+            governor.agreed = agreed;
+            governor.stale = true;
+        }
     }
 
     /// A zone came, changed or went. Nobody is placed anew because its connection is written down.

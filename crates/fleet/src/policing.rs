@@ -14,12 +14,12 @@ use deltaplane_apiserver::seams::{Admission, BoxFuture, Operation, Resource, Rev
 use deltaplane_apiserver::{Error, Revision};
 use deltaplane_propagation::Timestamp;
 use deltaplane_propagation::stages::{Object, Policy, PolicySpec, Problem, ROLLBACK, sets, stuck};
-use deltaplane_sync::{Crossing, SyncKind, ZoneName};
+use deltaplane_sync::{Crossing, SyncKind, Withdrawal, ZoneName};
 use serde_json::{Map, Value, json};
 
 use crate::fleet::Fleet;
-use crate::governing::{AUTHOR, Governing, Governor};
-use crate::kinds::{CONTROLLERS, GROUP, SYNC_USER};
+use crate::governing::{AUTHOR, Governing, Governor, HeadObject};
+use crate::kinds::{CONTROLLERS, GROUP, SYNC_USER, SyncedKind};
 
 /// Keeps the rules of policies at a hub.
 pub struct Policing(pub Fleet);
@@ -101,7 +101,13 @@ impl Policing {
                 self.warn_of_deletion(review);
                 Ok(())
             }
-            ("syncedkinds", "", Operation::Delete) if !by_hub => self.withdrawal(review, about),
+            ("syncedkinds", "", Operation::Delete) if !by_hub => {
+                self.withdrawal(review, about, None)
+            }
+            ("syncedkinds", "", Operation::Update) if !by_hub => {
+                let becomes = SyncedKind::of(review.object).ok();
+                self.withdrawal(review, about, becomes.as_ref())
+            }
             ("approvals", "", Operation::Create) => self.approval(review),
             (_, _, _) => Ok(()),
         }
@@ -167,11 +173,30 @@ impl Policing {
                 governor.head.len()
             ));
         }
+        let catalog = self.0.inner().catalog.read();
+        let waiting = governor.waiting(&catalog);
+        let count = |wanted| waiting.iter().filter(|one| **one == wanted).count();
+        let (left, deleted) = (count(Withdrawal::Orphan), count(Withdrawal::Delete));
+        if left > 0 {
+            review.warnings.push(format!(
+                "{left} objects were deleted here, and not yet in all zones: zones that have them keep them as their own"
+            ));
+        }
+        if deleted > 0 {
+            review.warnings.push(format!(
+                "{deleted} objects were deleted here, and not yet in all zones: they are deleted there at once, since onWithdraw of their kind says so"
+            ));
+        }
     }
 
-    /// A kind that policies govern goes on to cross: otherwise all zones would lose it at once,
-    /// past every gate.
-    fn withdrawal(&self, review: &Review<'_>, about: About<'_>) -> Result<(), Error> {
+    /// What policies govern goes on to cross, whatever a kind becomes: otherwise all zones would
+    /// lose it at once, past every gate.
+    fn withdrawal(
+        &self,
+        review: &Review<'_>,
+        about: About<'_>,
+        becomes: Option<&SyncedKind>,
+    ) -> Result<(), Error> {
         let spec = review.old.map(|old| &old["spec"]);
         let field = |name: &str| spec.and_then(|spec| spec[name].as_str());
         let (group, kind) = (field("group").unwrap_or_default(), field("kind"));
@@ -180,14 +205,16 @@ impl Policing {
         };
         let governing = self.0.inner().governing.lock();
         let governed = governing.policies.iter().find_map(|(name, governor)| {
-            let objects = governor.head.keys().filter(|(of, _)| *of == kind);
-            Some((name, objects.count())).filter(|(_, count)| *count > 0)
+            let objects = governor.head.iter().filter(|((of, _), _)| *of == kind);
+            let lost =
+                objects.filter(|(_, head)| !becomes.is_some_and(|one| goes_on(one, &kind, head)));
+            Some((name, lost.count())).filter(|(_, count)| *count > 0)
         });
         match governed {
             None => Ok(()),
             Some((policy, count)) => {
                 let why = format!(
-                    "policy {policy} governs {count} objects of this kind, which all zones would lose sight of at once; change or delete the policy first"
+                    "policy {policy} governs {count} objects of this kind, which all zones would lose sight of at once; change or delete the policy first: kubectl edit propagationpolicy {policy}"
                 );
                 Err(Error::forbidden(about, &why))
             }
@@ -357,6 +384,12 @@ fn unsettle(policy: &mut Value, now: SystemTime) {
         condition["message"] = "an older release was asked for, and comes back as a new one".into();
         condition["lastTransitionTime"] = Time::from_system(now).to_string().into();
     }
+}
+
+/// Whether an object that is governed goes to zones if its kind becomes this.
+fn goes_on(becomes: &SyncedKind, kind: &SyncKind, head: &HeadObject) -> bool {
+    let object: Value = serde_json::from_slice(&head.body).unwrap_or_default();
+    becomes.kind == *kind && becomes.goes_down() && becomes.selects(&object)
 }
 
 fn too_long(name: &str) -> Problem {

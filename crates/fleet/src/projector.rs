@@ -27,7 +27,7 @@ use crate::governing::{Entries, Governing};
 use crate::kinds::{APPROVED, GROUP, SyncedKind, TENANT, TOKEN, is_everywhere, synced_kinds};
 use crate::known::{Known, ZoneEntry};
 
-use batch::Batch;
+use batch::{Batch, Outlived};
 
 /// What came from zones, by zone and kind, under the names that it has there.
 pub(crate) type FromZones = BTreeMap<(ZoneName, SyncKind), BTreeMap<ObjectName, Held>>;
@@ -372,7 +372,12 @@ impl Projector {
             if self.is_kept((kind.clone(), name.clone()), None, at) {
                 continue;
             }
-            batch.remove(&kind, &name, at);
+            match batch.outlived(&kind, &name) {
+                // Somebody may still have to be told.
+                Outlived::Withdrawn => continue,
+                Outlived::Governed(entry) => batch.withdraw((&kind, &name), at, &entry),
+                Outlived::Other => batch.remove(&kind, &name, at),
+            }
             if self.count(name.namespace(), was, false) {
                 self.namespace_of(batch, name.namespace(), at).await?;
             }

@@ -74,6 +74,18 @@ impl Readiness {
         }
     }
 
+    /// Whether what is known of a zone was said on this connection, or there is nobody who could
+    /// say more.
+    pub(crate) fn is_heard(&self, zone: &ZoneName, session: SessionId) -> bool {
+        let zones = self.zones.lock();
+        let known = zones.zones.get(zone);
+        known.is_some_and(|known| match known.readiness.voice {
+            Voice::Silent => false,
+            Voice::Mute => true,
+            Voice::Heard { .. } => known.session == Some(session),
+        })
+    }
+
     /// Woken when something else is known of some zone. See [`Self::take_dirty`].
     pub fn changes(&self) -> watch::Receiver<u64> {
         self.changes.subscribe()
@@ -221,8 +233,10 @@ impl Zone {
             self.begun = Some((session, begun));
             return false;
         }
-        self.session = Some(session);
-        let other = self.readiness.kinds != begun || !self.readiness.is_heard();
+        let again = self.session.replace(session) == Some(session);
+        let same = self.readiness.is_heard() && self.readiness.kinds == begun;
+        // The same from another connection is news: what was said before did not count on it.
+        let other = !(again && same);
         self.readiness = ZoneReadiness {
             voice: heard,
             kinds: begun,

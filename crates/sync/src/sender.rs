@@ -44,6 +44,10 @@ pub trait View {
     fn needs(&self, kind: &SyncKind, name: &ObjectName) -> Vec<Need>;
     /// How many other objects go with this one when it is deleted.
     fn cascade(&self, kind: &SyncKind, name: &ObjectName) -> u64;
+    /// Whether somebody agreed that the receiver loses this one, however much else goes.
+    fn is_agreed(&self, _kind: &SyncKind, _name: &ObjectName) -> bool {
+        false
+    }
 }
 
 /// What a store knows of a position.

@@ -27,6 +27,8 @@ pub struct Governed {
     /// Its contents; nothing where it was taken away. In a slot that is not among them it is not
     /// decided: what zones have of it stays.
     pub slots: BTreeMap<Slot, Option<Item>>,
+    /// Where it was taken away and somebody agreed to that: budgets of zones do not hold it there.
+    pub agreed: BTreeSet<Slot>,
     /// What zones should do with it that the policy is not for.
     pub withdrawal: Withdrawal,
 }

@@ -166,4 +166,14 @@ impl View for Reader<'_> {
         });
         there.sum()
     }
+
+    fn is_agreed(&self, kind: &SyncKind, name: &ObjectName) -> bool {
+        let Some(Entry::Governed(governed)) = self.catalog.entry(kind, name) else {
+            return false;
+        };
+        match self.spot(&governed.policy) {
+            Spot::At(slot) => governed.agreed.contains(&slot),
+            Spot::Frozen | Spot::Out => false,
+        }
+    }
 }

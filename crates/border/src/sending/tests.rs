@@ -46,6 +46,7 @@ fn object(of: &str, text: &str) -> Edit {
         becomes: Some(Entry::Governed(Arc::new(Governed {
             policy: PolicyId::new("p"),
             slots: slots.into_iter().collect(),
+            agreed: BTreeSet::new(),
             withdrawal: Withdrawal::Orphan,
         }))),
     }
@@ -81,7 +82,9 @@ fn sending(catalog: &Arc<Shared>, names: &[&str]) -> Sending {
 }
 
 fn standing(sending: &Sending) -> Standing {
-    sending.standing(|_, _| true).expect("it is known")
+    let kinds = ["ConfigMap", "Secret"].map(kind).into();
+    let standing = sending.standing(&kinds, |_, _| true);
+    standing.expect("it is known")
 }
 
 #[test]
@@ -99,7 +102,7 @@ fn what_a_zone_lacks_of_a_release_is_said_until_it_has_it() {
     // Nothing is lacking of what is not decided, and it is as it is.
     let frozen = Standing {
         at: 1,
-        unsubscribed: Vec::new(),
+        unsubscribed: vec![kind("Secret")],
         lacking: Vec::new(),
         count: 0,
         foreign: BTreeMap::new(),
@@ -151,8 +154,9 @@ fn what_a_zone_lacks_of_a_release_is_said_until_it_has_it() {
     };
     let standing = standing(&sending);
     assert_eq!((standing.lacking, standing.count), (vec![lacking], 1));
-    let others = sending.standing(|_, other| *other == name("a"));
-    assert!(others.expect("it is known").is_current());
+    let others = sending.standing(&BTreeSet::new(), |_, other| *other == name("a"));
+    let others = others.expect("it is known");
+    assert!(others.is_current() && others.unsubscribed.is_empty());
 }
 
 #[test]
@@ -191,4 +195,35 @@ fn of_many_that_lack_a_few_are_listed() {
     let sending = sending(&catalog, &[]);
     let standing = standing(&sending);
     assert_eq!((standing.lacking.len(), standing.count), (LISTED, 30));
+}
+
+#[test]
+fn what_somebody_agreed_to_lose_is_not_held_by_the_budget_of_a_zone() {
+    let gone = |agreed: &[u64]| {
+        let openings = Openings::only(Epoch("e".into()));
+        let catalog = Arc::new(Shared::new(Catalog::new(openings, 1)));
+        let names: Vec<String> = (0..30).map(|number| number.to_string()).collect();
+        let objects = names.iter().map(|text| Edit::Object {
+            kind: kind("ConfigMap"),
+            name: name(text),
+            revision: 1,
+            becomes: Some(Entry::Governed(Arc::new(Governed {
+                policy: PolicyId::new("p"),
+                slots: BTreeMap::from([(slot(1), Some(item(text, 1))), (slot(2), None)]),
+                agreed: agreed.iter().copied().map(slot).collect(),
+                withdrawal: Withdrawal::Orphan,
+            }))),
+        });
+        catalog.apply(objects.chain(placed(Place::At(slot(1)))).collect(), 1);
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        let sending = sending(&catalog, &names);
+        catalog.apply(placed(Place::At(slot(2))), 2);
+        let (sent, _) = sending.step().expect("served");
+        let sent = sent.iter();
+        sent.map(|one| (one.removed.len(), one.approved))
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(gone(&[]), []);
+    assert_eq!(gone(&[1]), []);
+    assert_eq!(gone(&[2]), [(30, true)]);
 }

@@ -60,7 +60,9 @@ impl PolicyRollout {
             Ok(outcome) => {
                 let zone = parameter(request, "zone");
                 let troubles = self.0.troubles(policy);
-                let mut answer = told::rollout((&inputs, &outcome), &troubles, zone.as_deref());
+                let unheard = self.0.unheard(policy);
+                let beside = told::Beside { troubles, unheard };
+                let mut answer = told::rollout((&inputs, &outcome), &beside, zone.as_deref());
                 if parameter(request, "inputs").as_deref() == Some("true") {
                     answer["decision"] = self.decision(policy, inputs, outcome);
                 }

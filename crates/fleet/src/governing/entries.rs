@@ -48,7 +48,8 @@ impl Entries {
         let slots = governor.slots();
         let moved = std::mem::take(&mut governor.moved);
         let mut all = std::mem::take(&mut governor.stale) || slots != self.slots;
-        let placement = (moved || all).then(|| governor.placement(zones, &slots));
+        let before = self.placement.as_ref();
+        let placement = (moved || all).then(|| governor.placement(zones, &slots, before));
         if let Some(placement) = &placement {
             let undecided = placement.iter().any(|(_, place)| place == Place::Frozen);
             all |= undecided != self.undecided;
@@ -111,6 +112,9 @@ impl Entries {
         let mut items: BTreeMap<Slot, Option<Item>> = BTreeMap::new();
         for slot in slots {
             let release = governor.releases.get(&slot.release);
+            if release.is_some_and(|release| !governor.decides(id, release)) {
+                continue;
+            }
             match release.and_then(|release| release.manifest.get(id)) {
                 // What cannot be made is not decided.
                 Some(version) => {
@@ -124,8 +128,13 @@ impl Entries {
         // Who is not placed may still have it, until it is decided that it goes there, too.
         let gone = items.len() == slots.len() && items.values().all(Option::is_none);
         let nobody_has_it = gone && !self.undecided;
-        (!nobody_has_it).then(|| Governed {
+        let agreed = items.iter().filter(|(_, item)| item.is_none());
+        let agreed = agreed.filter(|(slot, _)| governor.agreed_to_lose(id, slot.release));
+        let agreed: BTreeSet<Slot> = agreed.map(|(slot, _)| *slot).collect();
+        // That somebody agreed has to be known for as long as a zone may not have lost it.
+        (!nobody_has_it || !agreed.is_empty()).then(|| Governed {
             policy: governor.id.clone(),
+            agreed,
             slots: items,
             withdrawal,
         })

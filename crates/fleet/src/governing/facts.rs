@@ -1,6 +1,6 @@
 //! What is known of a policy and its zones, put together for whoever decides.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::SystemTime;
 
 use deltaplane_api::keys;
@@ -30,15 +30,20 @@ pub(crate) struct Reports {
     shaped: u64,
 }
 
-/// What zones in a slot should have; nothing while that is being put together. Found once for all
-/// zones that are looked at together.
-#[derive(Default)]
-struct Contents<'a>(BTreeMap<Slot, Option<Vec<(&'a Id, Version)>>>);
+/// What is found once for all zones that are looked at together.
+struct Contents<'a> {
+    /// What zones in a slot should have; nothing while that is being put together.
+    slots: BTreeMap<Slot, Option<Vec<(&'a Id, Version)>>>,
+    /// The kinds of all that the policy governs, or did.
+    kinds: BTreeSet<SyncKind>,
+}
 
 struct Known {
     /// What it was found by.
     by: By,
-    report: ReportFacts,
+    /// Or why nothing was heard on this connection: what was said on another counts for nothing,
+    /// since much may have happened meanwhile; and it is no relapse that it has not spoken yet.
+    report: Result<ReportFacts, String>,
     /// Since when it fails without a break.
     failing: Option<Timestamp>,
 }
@@ -77,6 +82,18 @@ impl Fleet {
         Some(self.facts((&governing, governor), &mut reports))
     }
 
+    /// Why nothing was heard of zones that should have something of a policy, of each since it
+    /// connected, when somebody looked last.
+    pub(crate) fn unheard(&self, policy: &str) -> BTreeMap<String, String> {
+        let reports = self.inner().reports.lock();
+        let known = reports.known.iter().filter(|((of, _), _)| of == policy);
+        let unheard = known.filter_map(|((_, zone), known)| {
+            let why = known.report.as_ref().err()?;
+            Some((zone.to_string(), why.clone()))
+        });
+        unheard.collect()
+    }
+
     /// All that is known of a policy, be it one that might be.
     pub(super) fn facts(
         &self,
@@ -91,7 +108,10 @@ impl Fleet {
         let selected = selected.filter(|(_, object)| governor.selects(object));
         let now = Timestamp::from_system(inner.clock.now());
         let mut again: Option<Timestamp> = None;
-        let mut contents = Contents::default();
+        let mut contents = Contents {
+            slots: BTreeMap::new(),
+            kinds: governor.all_kinds(&governing.crossing),
+        };
         let zones = selected.map(|(zone, object)| {
             let session = self.session_of(zone);
             let link = self.link(session.as_deref(), object);
@@ -104,7 +124,7 @@ impl Fleet {
                 link,
                 hold,
                 released_at,
-                report: admitted.map(|one| {
+                report: admitted.and_then(|one| {
                     let of = (zone, session.as_deref());
                     let known = self.report(reports, (governor, &mut contents), of, (*one, now));
                     let (report, later) = known.told(now);
@@ -125,6 +145,7 @@ impl Fleet {
             left: left.cloned().collect(),
             object: governor.object.clone(),
             record: governor.record.clone(),
+            unreadable: governor.unreadable,
             head: governor.head_facts(),
             releases: governor
                 .releases
@@ -177,47 +198,56 @@ impl Fleet {
         let before = before.and_then(|known| known.failing);
         let state = match session {
             Some(session) => self.fares((governor, contents), zone, session, admitted),
-            None => Fared::Delivering("it has not connected yet".to_owned()),
+            None => Err("it has not connected yet".to_owned()),
         };
-        let report = ReportFacts {
-            at: admitted.target,
-            state,
-        };
+        let fails = state.as_ref().is_ok_and(Fared::is_failure);
+        let at = admitted.target;
         let known = Known {
             by,
-            failing: report.state.is_failure().then(|| before.unwrap_or(now)),
-            report,
+            failing: fails.then(|| before.unwrap_or(now)),
+            report: state.map(|state| ReportFacts { at, state }),
         };
         let kept = reports.known.entry(key).insert_entry(known);
         kept.into_mut()
     }
 
+    /// How a zone fares, or why nothing was heard of that since it connected.
     fn fares<'g>(
         &self,
         (governor, contents): (&'g Governor, &mut Contents<'g>),
         zone: &ZoneName,
         session: &Session,
         admitted: Admitted,
-    ) -> Fared {
+    ) -> Result<Fared, String> {
+        let concerns = |kind: &_, name: &_| governor.concerns(kind, name);
+        let Some(standing) = session.sending.standing(&contents.kinds, concerns) else {
+            return Err("it begins anew".to_owned());
+        };
+        if let Some(kind) = standing.unsubscribed.first() {
+            let kind = kind.kind();
+            return Err(format!("it has not asked for {kind} since it connected"));
+        }
+        if !self.inner().readiness.is_heard(zone, session.id) {
+            return Err("it has not said how it fares since it connected".to_owned());
+        }
         let slot = Slot {
             release: admitted.target.release,
             class: admitted.target.class.bits(),
         };
         let Some(release) = governor.releases.get(&slot.release) else {
-            return Fared::Delivering(format!("release {} is not there", slot.release));
+            let reason = format!("release {} is not there", slot.release);
+            return Ok(Fared::Delivering(reason));
         };
-        let wanted = contents.0.entry(slot).or_insert_with(|| {
+        let wanted = contents.slots.entry(slot).or_insert_with(|| {
             let catalog = self.inner().catalog.read();
-            let ids = release.manifest.keys().filter(|id| governor.has(id));
+            let ids = release.manifest.keys();
+            let ids = ids.filter(|id| governor.has(id) && governor.decides(id, release));
             ids.map(|id| Some((id, version_in(&catalog, id, slot)?)))
                 .collect()
         });
         let Some(wanted) = wanted else {
-            return Fared::Delivering("its content is being put together".to_owned());
-        };
-        let concerns = |kind: &_, name: &_| governor.concerns(kind, name);
-        let Some(standing) = session.sending.standing(concerns) else {
-            return Fared::Delivering("it begins anew".to_owned());
+            let reason = "its content is being put together".to_owned();
+            return Ok(Fared::Delivering(reason));
         };
         let held = |kind: &SyncKind| {
             let held = session.sending.counts(kind)?.held?;
@@ -225,8 +255,8 @@ impl Fleet {
                 "{held}; deltaplane zones approve-deletions {zone} lets them go"
             ))
         };
-        if let Some(undelivered) = undelivered(&standing, wanted, held) {
-            return undelivered;
+        if let Some(undelivered) = undelivered(&standing, held) {
+            return Ok(undelivered);
         }
         // What it keeps of its own says nothing of what was released: the rest does.
         let taken = wanted
@@ -234,12 +264,12 @@ impl Fleet {
             .filter(|(id, _)| !standing.foreign.contains_key(*id));
         let readiness = &self.inner().readiness;
         let fared = readiness.with(zone, |readiness| verdict(readiness, taken, admitted.at));
-        match standing.foreign.first_key_value() {
+        Ok(match standing.foreign.first_key_value() {
             Some(((kind, name), reason)) if fared.is_settled() => {
                 Fared::Refused(format!("{} {name}: {reason}", kind.kind()))
             }
             Some(_) | None => fared,
-        }
+        })
     }
 }
 
@@ -252,18 +282,7 @@ fn version_in(catalog: &Catalog, (kind, name): &Id, slot: Slot) -> Option<Versio
 }
 
 /// What a zone has not acknowledged, if there is anything.
-fn undelivered(
-    standing: &Standing,
-    wanted: &[(&Id, Version)],
-    held: impl Fn(&SyncKind) -> Option<String>,
-) -> Option<Fared> {
-    let mut unasked = standing.unsubscribed.iter();
-    if let Some(kind) = unasked.find(|kind| wanted.iter().any(|((of, _), _)| of == *kind)) {
-        return Some(Fared::Delivering(format!(
-            "it has not asked for {} yet",
-            kind.kind()
-        )));
-    }
+fn undelivered(standing: &Standing, held: impl Fn(&SyncKind) -> Option<String>) -> Option<Fared> {
     let rejected = |one: &Lacking| match &one.rejected {
         Some((Rejected::Failed | Rejected::Own | Rejected::Foreign, reason)) => {
             Some(format!("{} {}: {reason}", one.kind.kind(), one.name))
@@ -341,15 +360,16 @@ fn hold(zone: &Map<String, Value>, now: SystemTime) -> (Hold, Option<Timestamp>)
 
 impl Known {
     /// What is said of a zone now, and when that may be another.
-    fn told(&self, now: Timestamp) -> (ReportFacts, Option<Timestamp>) {
+    fn told(&self, now: Timestamp) -> (Option<ReportFacts>, Option<Timestamp>) {
+        let report = self.report.as_ref().ok();
         let ends = self.failing.and_then(|since| since.plus(LASTS));
         let Some(ends) = ends.filter(|ends| *ends > now) else {
-            return (self.report.clone(), None);
+            return (report.cloned(), None);
         };
-        let report = ReportFacts {
-            at: self.report.at,
-            state: self.report.state.clone().for_now(),
-        };
+        let report = report.map(|report| ReportFacts {
+            at: report.at,
+            state: report.state.clone().for_now(),
+        });
         (report, Some(ends))
     }
 }

@@ -32,10 +32,17 @@ pub(crate) struct Governor {
     pub(crate) changed: u64,
     pub(crate) releases: BTreeMap<u64, Arc<Released>>,
     pub(crate) record: Record,
+    /// Decisions are there that this version cannot read: nothing is decided until they can be.
+    pub(super) unreadable: bool,
+    /// The releases of which somebody agreed to what they take away.
+    pub(super) agreed: BTreeSet<u64>,
     /// Objects of its releases that are there, or were, and are not its business any more.
     elsewhere: BTreeSet<Id>,
     /// The same, as releases say.
     left: BTreeSet<Id>,
+    /// When what it had let go came back. Meanwhile zones were sent it by nobody's release, so that
+    /// what was released before then says nothing of what they should have.
+    pub(super) returned: BTreeMap<Id, u64>,
     /// Entries have to be made anew.
     pub(crate) stale: bool,
     /// Zones may have to be placed anew.
@@ -87,8 +94,11 @@ impl Governor {
             changed: 0,
             releases: BTreeMap::new(),
             record: Record::default(),
+            unreadable: false,
+            agreed: BTreeSet::new(),
             elsewhere: BTreeSet::new(),
             left: BTreeSet::new(),
+            returned: BTreeMap::new(),
             stale: true,
             moved: true,
             touched: BTreeSet::new(),
@@ -105,8 +115,11 @@ impl Governor {
             changed: self.changed,
             releases: self.releases.clone(),
             record: self.record.clone(),
+            unreadable: self.unreadable,
+            agreed: self.agreed.clone(),
             elsewhere: self.elsewhere.clone(),
             left: self.left.clone(),
+            returned: self.returned.clone(),
             uid: self.uid.clone(),
             ..Self::new(object)
         }
@@ -120,7 +133,9 @@ impl Governor {
         if decided {
             // What somebody else wrote there moves nobody.
             let written = &self.object["status"]["decisions"];
-            if let Some(record) = Record::read(written) {
+            let record = Record::read(written);
+            self.unreadable = record.is_none();
+            if let Some(record) = record {
                 self.record = record;
                 self.moved = true;
             }
@@ -189,7 +204,10 @@ impl Governor {
             self.changed = at;
             self.facts.take();
         }
-        self.elsewhere.remove(&id);
+        let was_let_go = self.elsewhere.remove(&id) || self.left.contains(&id);
+        if was_let_go && !self.head.contains_key(&id) {
+            self.returned.insert(id.clone(), at);
+        }
         self.deleters.remove(&id);
         self.touched.insert(id.clone());
         self.head.insert(id, head);
@@ -211,12 +229,23 @@ impl Governor {
         self.stale = true;
         let manifest = &release.manifest;
         self.deleters.retain(|id, _| manifest.contains_key(id));
+        self.learn_returned(&release);
         self.releases.insert(release.number, Arc::new(release));
         self.left = self.find_left();
     }
 
+    fn learn_returned(&mut self, release: &Released) {
+        for (id, at) in &release.returned {
+            let known = self.returned.entry(id.clone()).or_default();
+            *known = (*known).max(*at);
+        }
+    }
+
     /// Releases of a policy that was not known.
     pub(super) fn adopt(&mut self, releases: BTreeMap<u64, Arc<Released>>) {
+        for release in releases.values() {
+            self.learn_returned(release);
+        }
         self.releases = releases;
         self.left = self.find_left();
     }
@@ -240,11 +269,20 @@ impl Governor {
         let mut elsewhere = std::mem::take(&mut self.elsewhere);
         elsewhere.retain(|id| self.is_released(id));
         self.elsewhere = elsewhere;
+        let mut returned = std::mem::take(&mut self.returned);
+        returned.retain(|id, at| self.was_released_before(id, *at));
+        self.returned = returned;
     }
 
     fn is_released(&self, id: &Id) -> bool {
         let mut releases = self.releases.values();
         releases.any(|release| release.manifest.contains_key(id))
+    }
+
+    /// Whether a release of before a revision has an object.
+    fn was_released_before(&self, id: &Id, at: u64) -> bool {
+        let mut releases = self.releases.values();
+        releases.any(|one| one.as_of < at && one.manifest.contains_key(id))
     }
 
     pub(super) fn deleted(&mut self, id: &Id, by: Option<&str>, at: u64) {
@@ -299,13 +337,34 @@ impl Governor {
         !left && !self.elsewhere.contains(id)
     }
 
+    /// Whether a release says what zones should have of an object. One of before the object was let
+    /// go and came back does not, unless it is again what it was then: zones may have something
+    /// newer, which must neither go nor be set back.
+    pub(super) fn decides(&self, id: &Id, release: &Released) -> bool {
+        let since = self.returned.get(id);
+        since.is_none_or(|since| release.as_of >= *since) || {
+            let head = self.head.get(id).map(|head| head.version);
+            head.is_some() && release.manifest.get(id).copied() == head
+        }
+    }
+
     /// Whether an object was there and is not any more, for who has a release without it. What came
     /// later waits for the release that has it, and what zones have of it stays.
     pub(super) fn took_away(&self, id: &Id, release: u64) -> bool {
+        let since = self.returned.get(id).copied().unwrap_or(0);
         let has = |(_, one): (&u64, &Arc<Released>)| one.manifest.contains_key(id);
-        let before = self.releases.range(..release).any(has);
+        let mut before = self.releases.range(..release);
+        let before = before.any(|one| one.1.as_of >= since && has(one));
         let later = self.head.contains_key(id) || self.releases.range(release..).any(has);
         before || !later
+    }
+
+    /// Whether somebody agreed that zones at a release lose an object: when that release took it
+    /// away, or one before that they may have missed.
+    pub(super) fn agreed_to_lose(&self, id: &Id, release: u64) -> bool {
+        let releases = self.releases.range(..=release).rev();
+        let mut without = releases.take_while(|(_, one)| !one.manifest.contains_key(id));
+        without.any(|(number, _)| self.agreed.contains(number))
     }
 
     /// The revision of the store that its object is of.
@@ -327,14 +386,28 @@ impl Governor {
             .collect()
     }
 
-    /// Where zones stand.
+    /// Whether nothing may move that it governs.
+    fn is_paused(&self) -> bool {
+        self.object["spec"]["paused"] == true
+    }
+
+    /// Where zones stand. While it is paused, what zones have stays that it is not for any more:
+    /// otherwise they would lose it at once.
     pub(super) fn placement(
         &self,
         zones: &BTreeMap<ZoneName, Arc<Map<String, Value>>>,
         slots: &BTreeSet<Slot>,
+        before: Option<&Placement>,
     ) -> Placement {
-        let selected = zones.iter().filter(|(_, object)| self.selects(object));
-        let placed = selected.map(|(zone, _)| {
+        let paused = self.is_paused();
+        let stays = |zone: &ZoneName| {
+            let recorded = self.record.zones.contains_key(zone.as_str());
+            paused && (recorded || before.is_some_and(|before| before.get(zone).is_some()))
+        };
+        let placed = zones.iter().filter_map(|(zone, object)| {
+            if !self.selects(object) {
+                return stays(zone).then(|| (zone.clone(), Place::Frozen));
+            }
             let admitted = self.record.zones.get(zone.as_str());
             let admitted = admitted.filter(|one| one.phase != Phase::Deferred);
             let slot = admitted.map(|one| Slot {
@@ -346,7 +419,7 @@ impl Governor {
                 Some(slot) => Place::At(slot),
                 None => Place::Frozen,
             };
-            (zone.clone(), place)
+            Some((zone.clone(), place))
         });
         placed.collect()
     }

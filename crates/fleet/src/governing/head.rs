@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use deltaplane_border::Catalog;
+use deltaplane_border::{Catalog, Entry};
 use deltaplane_propagation::stages::{ContentFacts, HeadFacts, Removes, asked_for};
-use deltaplane_sync::{ObjectName, SyncKind, Version};
+use deltaplane_sync::{ObjectName, SyncKind, Version, Withdrawal};
 use serde_json::{Value, json};
 
 use super::AUTHOR;
@@ -66,6 +66,16 @@ impl Governor {
         facts.collect()
     }
 
+    /// The kinds of all that it may govern, or did, as far as they cross.
+    pub(super) fn all_kinds(&self, crossing: &BTreeSet<SyncKind>) -> BTreeSet<SyncKind> {
+        let mut kinds = self.kinds();
+        for release in self.releases.values() {
+            kinds.extend(release.kinds.iter().cloned());
+        }
+        kinds.retain(|kind| crossing.contains(kind));
+        kinds
+    }
+
     /// Whether it governs an object, or did.
     pub(super) fn concerns(&self, kind: &SyncKind, name: &ObjectName) -> bool {
         let id = (kind.clone(), name.clone());
@@ -107,6 +117,20 @@ impl Governor {
         problems
     }
 
+    /// What is not there any more, and zones may still have because of it: what they do with each
+    /// when nobody governs it.
+    pub(crate) fn waiting(&self, catalog: &Catalog) -> Vec<Withdrawal> {
+        let released = self.releases.values().flat_map(|one| one.manifest.keys());
+        let gone: BTreeSet<&Id> = released.filter(|id| !self.head.contains_key(*id)).collect();
+        let waiting = gone.into_iter().filter_map(|(kind, name)| {
+            let Entry::Governed(governed) = catalog.entry(kind, name)? else {
+                return None;
+            };
+            (governed.policy == self.id).then_some(governed.withdrawal)
+        });
+        waiting.collect()
+    }
+
     /// The release before the next.
     pub(crate) fn newest(&self) -> Option<&Arc<Released>> {
         self.releases.values().next_back()
@@ -131,7 +155,6 @@ impl Governor {
             .map(|newest| newest.manifest.clone())
             .unwrap_or_default();
         let (added, changed, removed) = release::changes(&before, &manifest);
-        let left: Vec<&Id> = removed.iter().filter(|id| !self.has(id)).collect();
         let digest = release::digest(&manifest, &overrides);
         let spec = json!({
             "policy": self.id.as_str(),
@@ -143,7 +166,8 @@ impl Governor {
             "overrides": overrides,
             "changes": {"added": added, "changed": changed, "removed": removed.len()},
             "removes": Removes::write(&self.removes(&manifest, known)),
-            "left": release::write_left(&left),
+            "left": release::write_left(self.let_go_of()),
+            "returned": release::write_returned(&self.returned),
             "objects": release::write_manifest(&manifest),
         });
         let size = spec.to_string().len();
@@ -160,6 +184,13 @@ impl Governor {
             spec,
             contents: contents.collect(),
         })
+    }
+
+    /// What releases have, and is not its business any more. Each release says all of it, since
+    /// those before it may go while zones still have what is older.
+    fn let_go_of(&self) -> BTreeSet<&Id> {
+        let released = self.releases.values().flat_map(|one| one.manifest.keys());
+        released.filter(|id| !self.has(id)).collect()
     }
 
     /// What would be taken away from zones, by the release that they have.

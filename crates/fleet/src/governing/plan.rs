@@ -73,7 +73,10 @@ impl Fleet {
         let spec = drafted.map_err(PlanError::Policy)?.spec;
         let released = released(spec, facts.newest() + 1, now);
         let released = released.ok_or_else(|| PlanError::Policy("it cannot be read".to_owned()))?;
-        let policy = supposed.governor.compile().map_err(PlanError::Policy)?;
+        let policy = facts.policy().map_err(|problems| {
+            let said: Vec<String> = problems.iter().map(ToString::to_string).collect();
+            PlanError::Policy(said.join("; "))
+        })?;
         let outcome = decide(&policy, facts.situation(&facts.zones(), now));
         let mut planned = json!({
             "policy": facts.object["metadata"]["name"],

@@ -1,6 +1,6 @@
 //! What a release says: which version of what, and what is different in some zones. Pure.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use deltaplane_api::selector::LabelSelector;
 use deltaplane_propagation::stages;
@@ -27,8 +27,12 @@ pub(crate) struct Released {
     /// The store's revision that it shows.
     pub(crate) as_of: u64,
     pub(crate) manifest: Manifest,
-    /// What the one before had, and was there and let go: it is no business of the policy.
+    /// Of what is in it.
+    pub(crate) kinds: BTreeSet<SyncKind>,
+    /// What older ones have, and was there and let go: it is no business of the policy.
     pub(crate) left: Vec<Id>,
+    /// What was let go and came back, and at which revision of the store.
+    pub(crate) returned: BTreeMap<Id, u64>,
     pub(crate) patches: Vec<Patch>,
     /// As they are written.
     pub(crate) overrides: Value,
@@ -51,6 +55,7 @@ impl Released {
         let overrides = spec["overrides"].as_array().into_iter().flatten();
         let patches: Option<Vec<Patch>> = overrides.map(Patch::read).collect();
         let patches = patches?;
+        let manifest = manifest(&spec["objects"])?;
         let decided = stages::Release {
             number,
             authors: texts("authors").collect(),
@@ -64,8 +69,12 @@ impl Released {
             policy: text("policyUID")?,
             digest: text("digest")?,
             as_of: spec["revision"].as_u64()?,
-            manifest: manifest(&spec["objects"])?,
-            left: left(&spec["left"])?,
+            kinds: manifest.keys().map(|(kind, _)| kind.clone()).collect(),
+            manifest,
+            left: ids(&spec["left"])
+                .map(|(id, _)| id)
+                .collect::<Option<_>>()?,
+            returned: returned(&spec["returned"])?,
             patches,
             overrides: spec["overrides"].clone(),
             decided,
@@ -112,19 +121,37 @@ fn manifest(written: &Value) -> Option<Manifest> {
     Some(manifest)
 }
 
-/// Names of objects, by kind.
-pub(crate) fn write_left(left: &[&Id]) -> Value {
-    let one = |(kind, name): &&Id| json!({"group": kind.group(), "kind": kind.kind(), "name": name.to_string()});
-    left.iter().map(one).collect()
+fn write_id((kind, name): &Id) -> Value {
+    json!({"group": kind.group(), "kind": kind.kind(), "name": name.to_string()})
 }
 
-fn left(written: &Value) -> Option<Vec<Id>> {
-    let one = |one: &Value| {
+pub(crate) fn write_left<'a>(left: impl IntoIterator<Item = &'a Id>) -> Value {
+    left.into_iter().map(write_id).collect()
+}
+
+pub(crate) fn write_returned<'a>(returned: impl IntoIterator<Item = (&'a Id, &'a u64)>) -> Value {
+    let one = |(id, at): (&Id, &u64)| {
+        let mut written = write_id(id);
+        written["revision"] = (*at).into();
+        written
+    };
+    returned.into_iter().map(one).collect()
+}
+
+/// Objects that are listed, and what is said of each.
+fn ids(written: &Value) -> impl Iterator<Item = (Option<Id>, &Value)> {
+    let id = |one: &Value| {
         let kind = SyncKind::new(one["group"].as_str()?, one["kind"].as_str()?).ok()?;
         Some((kind, one["name"].as_str()?.parse().ok()?))
     };
     let all = written.as_array().into_iter().flatten();
-    all.map(one).collect()
+    all.map(move |one| (id(one), one))
+}
+
+fn returned(written: &Value) -> Option<BTreeMap<Id, u64>> {
+    let all = ids(written);
+    all.map(|(id, one)| Some((id?, one["revision"].as_u64()?)))
+        .collect()
 }
 
 /// Of all that makes zones' content.

@@ -9,7 +9,6 @@ use tempfile::TempDir;
 
 use super::*;
 use crate::FleetConfig;
-use crate::governing::HeadObject;
 
 /// A hub, as far as writes are judged by what it knows.
 struct Hub {
@@ -418,4 +417,44 @@ async fn a_policy_for_ten_thousand_zones_is_checked() {
     let resource = of_fleet("PropagationPolicy", "propagationpolicies", "many");
     let written = hub.write("ann", (Operation::Create, resource), (None, many));
     written.is_taken();
+}
+
+#[tokio::test]
+async fn a_kind_does_not_become_what_lets_governed_objects_go() {
+    let hub = Hub::new().await;
+    hub.knows(policy("web", "2026-03-01T00:00:00Z", "web"));
+    hub.has(&config("web", "1"));
+    let kind = |spec: Value| {
+        json!({
+            "apiVersion": "fleet.deltaplane.io/v1alpha1", "kind": "SyncedKind",
+            "metadata": {"name": "configmaps"}, "spec": spec,
+        })
+    };
+    let old = kind(json!({"kind": "ConfigMap", "direction": "HubToZone"}));
+    let resource = of_fleet("SyncedKind", "syncedkinds", "configmaps");
+    let refusal = |spec: Value| {
+        let becomes = (Some(&old), kind(spec));
+        hub.write("ann", (Operation::Update, resource), becomes)
+            .refusal
+    };
+    let same = json!({"kind": "ConfigMap", "direction": "Both", "onWithdraw": "Delete"});
+    assert_eq!(refusal(same), None);
+    let selecting = |team: &str| {
+        json!({"kind": "ConfigMap", "direction": "HubToZone",
+            "selector": {"matchLabels": {"team": team}}})
+    };
+    assert_eq!(refusal(selecting("web")), None);
+    let letting_go = [
+        selecting("db"),
+        json!({"kind": "ConfigMap", "direction": "ZoneToHub"}),
+        json!({"kind": "ConfigMap", "direction": "Sideways"}),
+    ];
+    for spec in letting_go {
+        let refusal = refusal(spec).expect("it is refused");
+        assert!(
+            refusal.contains("policy web governs 1 objects"),
+            "{refusal}"
+        );
+        assert!(refusal.contains("kubectl edit propagationpolicy web"));
+    }
 }

@@ -8,7 +8,7 @@ use deltaplane_border::{
 };
 use deltaplane_store::Revision;
 use deltaplane_sync::{
-    Crossing, Item, Mirrored, ObjectName, Origin, Relayed, SyncKind, Withdrawal, ZoneName,
+    Crossing, Item, Mirrored, ObjectName, Origin, Relayed, SyncKind, Version, Withdrawal, ZoneName,
 };
 use serde_json::Value;
 
@@ -31,6 +31,15 @@ pub(super) struct Batch {
 pub(super) enum KindChange {
     Declared(SyncKind, Option<ObjectName>),
     Retired(SyncKind, Withdrawal),
+}
+
+/// What there is of an object that is not there any more.
+pub(super) enum Outlived {
+    /// A policy decided about it, and does not any more.
+    Governed(Arc<Governed>),
+    /// Whoever has it was told what to do with it.
+    Withdrawn,
+    Other,
 }
 
 // === impl KindChange ===
@@ -73,15 +82,15 @@ impl Batch {
         entry.is_some_and(|entry| entry.is_for_anybody())
     }
 
-    /// Whether it is still this policy that decides about an object.
-    pub(super) fn is_governed_by(
+    /// What a policy decided about an object, if it is still this one that does.
+    pub(super) fn governed_by(
         &self,
         (kind, name): &(SyncKind, ObjectName),
         policy: &str,
-    ) -> bool {
-        match self.entry(kind, name) {
-            Some(Entry::Governed(governed)) => governed.policy.as_str() == policy,
-            Some(Entry::Shared { .. }) | None => false,
+    ) -> Option<Arc<Governed>> {
+        match self.entry(kind, name)? {
+            Entry::Governed(governed) => Some(governed).filter(|one| one.policy.as_str() == policy),
+            Entry::Shared { .. } => None,
         }
     }
 
@@ -151,6 +160,42 @@ impl Batch {
         self.note_origin(kind, name, None);
         let becomes = governed.map(|governed| Entry::Governed(Arc::new(governed)));
         self.set(kind, name.clone(), at, becomes);
+    }
+
+    pub(super) fn outlived(&self, kind: &SyncKind, name: &ObjectName) -> Outlived {
+        match self.entry(kind, name) {
+            Some(Entry::Governed(governed)) => Outlived::Governed(governed),
+            Some(Entry::Shared { item, audience }) => match audience {
+                Audience::Nobody(_) if item.relayed.is_none() => Outlived::Withdrawn,
+                Audience::Nobody(_) | Audience::Everyone | Audience::EveryoneBut(_) => {
+                    Outlived::Other
+                }
+            },
+            None => Outlived::Other,
+        }
+    }
+
+    /// No policy decides about an object any more, which is not there, and nobody agreed that zones
+    /// lose it: those that have it do what is done with what is withdrawn. That is known for as
+    /// long as this process runs.
+    pub(super) fn withdraw(
+        &mut self,
+        (kind, name): (&SyncKind, &ObjectName),
+        at: Revision,
+        governed: &Governed,
+    ) {
+        let items = governed.slots.values().flatten();
+        // Nobody is sent it.
+        let version = items.last().map_or(Version::altered(), |item| item.version);
+        let entry = Entry::Shared {
+            item: Item {
+                version,
+                body: Vec::new().into(),
+                relayed: None,
+            },
+            audience: Audience::Nobody(governed.withdrawal),
+        };
+        self.set(kind, name.clone(), at, Some(entry));
     }
 
     /// A policy placed zones.

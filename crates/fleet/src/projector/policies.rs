@@ -116,10 +116,10 @@ impl Projector {
         at: Revision,
     ) -> Result<(), ProjectorError> {
         let mut namespaces = Vec::new();
-        let crossing = self.synced.values().map(|synced| synced.kind.clone());
-        let crossing = crossing.collect();
+        let crossing = self.synced.values().filter(|synced| synced.goes_down());
+        let crossing = crossing.map(|synced| synced.kind.clone()).collect();
         self.governing.lock().crossing = crossing;
-        self.let_go(batch, at);
+        self.let_go(batch, at).await?;
         let names: Vec<String> = self.governing.lock().policies.keys().cloned().collect();
         for policy in names {
             let mut governing = self.governing.lock();
@@ -155,21 +155,29 @@ impl Projector {
     }
 
     /// Policies that are gone.
-    fn let_go(&mut self, batch: &mut Batch, at: Revision) {
-        let governing = self.governing.lock();
-        let gone = self.governed.keys();
-        let gone = gone.filter(|name| !governing.policies.contains_key(*name));
-        let gone: Vec<String> = gone.cloned().collect();
-        drop(governing);
+    async fn let_go(&mut self, batch: &mut Batch, at: Revision) -> Result<(), ProjectorError> {
+        let gone: Vec<String> = {
+            let governing = self.governing.lock();
+            let gone = self.governed.keys();
+            let gone = gone.filter(|name| !governing.policies.contains_key(*name));
+            gone.cloned().collect()
+        };
         for policy in gone {
             let entries: Entries = self.governed.remove(&policy).unwrap_or_default();
             for object in entries.known() {
-                if batch.is_governed_by(object, &policy) {
-                    batch.remove(&object.0, &object.1, at);
+                let Some(governed) = batch.governed_by(object, &policy) else {
+                    continue;
+                };
+                let (kind, name) = object;
+                let was = batch.is_wanted(kind, name);
+                batch.withdraw((kind, name), at, &governed);
+                if self.count(name.namespace(), was, false) {
+                    self.namespace_of(batch, name.namespace(), at).await?;
                 }
             }
             batch.place(deltaplane_border::PolicyId::new(&policy), at, None);
         }
+        Ok(())
     }
 }
 

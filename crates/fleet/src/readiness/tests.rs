@@ -161,10 +161,13 @@ fn a_new_connection_replaces_what_was_said_when_it_has_said_all() {
     assert_eq!(world.verdict("d", "1"), Ok(20));
     // The first says no more.
     assert!(!world.say(first, (FaredPart::Changes, 20_000), &[("b", None)]));
-    // Nothing else is nothing new.
+    // Nothing else is news on another connection, and only once.
     let third = world.connect();
+    assert!(!world.readiness.is_heard(&world.zone, third));
     let same = [("b", ready("1", 0)), ("d", ready("1", 0))];
-    assert!(!world.say(third, (FaredPart::Last, 20_100), &same));
+    assert!(world.say(third, (FaredPart::Last, 20_100), &same));
+    assert!(world.readiness.is_heard(&world.zone, third));
+    assert!(!world.say(third, (FaredPart::Last, 20_200), &same));
 }
 
 #[test]

@@ -1,25 +1,29 @@
 //! What zones should have of what a policy governs: what its releases say, once its status says it
 //! of them, and nothing else.
 
+use deltaplane_api::identity::Identity;
+use deltaplane_apiserver::seams::{Admission, Operation, Resource, Review};
 use deltaplane_border::Reader;
+use deltaplane_fleet::Policing;
 use deltaplane_sync::{Presence, View, Withdrawal};
 use serde_json::{Value, json};
 
 use crate::world::{World, kind, name, object, synced, zone};
 
-const POLICIES: &str = "fleet.deltaplane.io/propagationpolicies";
+pub(crate) const POLICIES: &str = "fleet.deltaplane.io/propagationpolicies";
 const RELEASES: &str = "fleet.deltaplane.io/releases";
+const APPROVALS: &str = "fleet.deltaplane.io/approvals";
 const ZONES: &str = "fleet.deltaplane.io/zones";
 const KINDS: &str = "fleet.deltaplane.io/syncedkinds";
 
-fn config(value: &str) -> Value {
+pub(crate) fn config(value: &str) -> Value {
     let mut config = object("ConfigMap", "team", "a");
     config["metadata"]["labels"] = json!({"team": "web"});
     config["data"] = json!({"value": value});
     config
 }
 
-fn policy(spec: &Value, zones: &Value) -> Value {
+pub(crate) fn policy(spec: &Value, zones: &Value) -> Value {
     let mut policy = object("PropagationPolicy", "", "web");
     policy["metadata"]["uid"] = "policy".into();
     policy["spec"] = json!({
@@ -36,12 +40,12 @@ fn at(release: &str, zones: &str) -> Value {
     at_phase(release, zones, "Admitted")
 }
 
-fn at_phase(release: &str, zones: &str, phase: &str) -> Value {
+pub(crate) fn at_phase(release: &str, zones: &str, phase: &str) -> Value {
     json!({"release": release, "phase": phase, "at": "2026-03-01T12:00:00Z", "zones": zones})
 }
 
 /// A hub with zones x (in Europe) and y, and a ConfigMap that a policy governs.
-async fn governed() -> World {
+pub(crate) async fn governed() -> World {
     let world = World::new().await;
     for (name, region) in [("x", "eu"), ("y", "us")] {
         let mut zone = object("Zone", "", name);
@@ -58,7 +62,7 @@ async fn governed() -> World {
 }
 
 /// Makes a release of what is there.
-async fn release(world: &World, number: u64, restores: Option<u64>) {
+pub(crate) async fn release(world: &World, number: u64, restores: Option<u64>) {
     let mut spec = world.fleet.draft("web", restores).await.expect("a draft");
     spec["number"] = number.into();
     let mut release = object("Release", "", &format!("web-{number}"));
@@ -367,9 +371,21 @@ async fn nobody_moves_by_what_cannot_be_read() {
         .put(POLICIES, &policy(&json!({}), &json!([at("1", "x")])))
         .await;
     check(&world, "1", "frozen");
-    let nonsense = json!([{"release": "one", "zones": "x"}]);
-    world.put(POLICIES, &policy(&json!({}), &nonsense)).await;
+    let nonsense = policy(&json!({}), &json!([{"release": "one", "zones": "x"}]));
+    world.put(POLICIES, &nonsense).await;
     check(&world, "1", "frozen");
+    // Nor does anybody decide anew, as if nothing had been decided.
+    let problem = |world: &World| {
+        let facts = world.fleet.look("web").expect("it is known");
+        facts
+            .policy()
+            .expect_err("it cannot be decided by")
+            .remove(0)
+    };
+    assert_eq!(problem(&world).path, "status.decisions");
+    let world = world.restart().await;
+    check(&world, "frozen", "frozen");
+    assert_eq!(problem(&world).path, "status.decisions");
     // A release that is not there says nothing.
     world
         .put(
@@ -392,4 +408,206 @@ async fn content_that_nobody_holds_is_dropped() {
         .await;
     assert_eq!(world.fleet.sweep().await.expect("swept"), 1);
     assert_eq!(world.fleet.sweep().await.expect("swept"), 0);
+}
+
+/// The ConfigMap without the label by which the policy has it.
+fn free(value: &str) -> Value {
+    let mut free = config(value);
+    free["metadata"]["labels"] = json!({});
+    free
+}
+
+#[tokio::test]
+async fn what_left_and_comes_back_is_neither_deleted_nor_set_back() {
+    let world = governed().await;
+    release(&world, 1, None).await;
+    let placed = json!([at("1", "x,y")]);
+    world.put(POLICIES, &policy(&json!({}), &placed)).await;
+    world.put("configmaps", &free("2")).await;
+    check(&world, "2", "2");
+    release(&world, 2, None).await;
+    let placed = json!([at("2", "x"), at("1", "y")]);
+    world.put(POLICIES, &policy(&json!({}), &placed)).await;
+    check(&world, "2", "2");
+    // Neither the release without it nor the one of before says what they should have.
+    world.put("configmaps", &config("3")).await;
+    check(&world, "frozen", "frozen");
+    let world = world.restart().await;
+    check(&world, "frozen", "frozen");
+    release(&world, 3, None).await;
+    let placed = json!([at("3", "x"), at("1", "y")]);
+    world.put(POLICIES, &policy(&json!({}), &placed)).await;
+    check(&world, "3", "frozen");
+    // What says so may go before what it is about, if later ones say it, too.
+    world.put("configmaps", &config("4")).await;
+    release(&world, 4, None).await;
+    for gone in ["web-2", "web-3"] {
+        world.delete(RELEASES, &object("Release", "", gone)).await;
+    }
+    let placed = json!([at("4", "x"), at("1", "y")]);
+    world.put(POLICIES, &policy(&json!({}), &placed)).await;
+    let world = world.restart().await;
+    check(&world, "4", "frozen");
+}
+
+#[tokio::test]
+async fn what_leaves_and_comes_back_between_two_releases_is_not_set_back() {
+    let world = governed().await;
+    release(&world, 1, None).await;
+    let placed = json!([at("1", "x,y")]);
+    world.put(POLICIES, &policy(&json!({}), &placed)).await;
+    world.put("configmaps", &free("2")).await;
+    world.put("configmaps", &config("3")).await;
+    check(&world, "frozen", "frozen");
+    release(&world, 2, None).await;
+    let world = world.restart().await;
+    check(&world, "frozen", "frozen");
+    // It goes with the release that does not have it.
+    world.delete("configmaps", &config("3")).await;
+    release(&world, 3, None).await;
+    let placed = json!([at("3", "x"), at("1", "y")]);
+    world.put(POLICIES, &policy(&json!({}), &placed)).await;
+    check(&world, "gone", "frozen");
+}
+
+#[tokio::test]
+async fn what_comes_back_as_it_was_released_is_what_zones_should_have() {
+    let world = governed().await;
+    release(&world, 1, None).await;
+    let placed = json!([at("1", "x,y")]);
+    world.put(POLICIES, &policy(&json!({}), &placed)).await;
+    world.put("configmaps", &free("1")).await;
+    // Nothing is to be released.
+    world.put("configmaps", &config("1")).await;
+    check(&world, "1", "1");
+}
+
+#[tokio::test]
+async fn what_was_deleted_and_came_for_all_zones_stays_when_it_is_governed_again() {
+    let world = governed().await;
+    release(&world, 1, None).await;
+    world.delete("configmaps", &config("1")).await;
+    release(&world, 2, None).await;
+    let placed = json!([at("2", "x"), at("1", "y")]);
+    world.put(POLICIES, &policy(&json!({}), &placed)).await;
+    check(&world, "gone", "1");
+    world.put("configmaps", &free("2")).await;
+    check(&world, "2", "2");
+    world.put("configmaps", &config("3")).await;
+    check(&world, "frozen", "frozen");
+}
+
+/// What is said to whoever deletes the policy.
+async fn warned(world: &World) -> Vec<String> {
+    let (mut object, mut warnings) = (policy(&json!({}), &json!([])), Vec::new());
+    let old = object.clone();
+    let review = Review {
+        user: &Identity::authenticated("ann", &[]),
+        operation: Operation::Delete,
+        resource: Resource {
+            group: "fleet.deltaplane.io",
+            version: "v1alpha1",
+            kind: "PropagationPolicy",
+            plural: "propagationpolicies",
+            subresource: "",
+            namespace: "",
+            name: "web",
+        },
+        object: &mut object,
+        old: Some(&old),
+        dry_run: false,
+        warnings: &mut warnings,
+    };
+    let policing = Policing(world.fleet.clone());
+    policing.admit(review).await.expect("nothing against it");
+    warnings
+}
+
+#[tokio::test]
+async fn what_only_waits_to_be_deleted_is_not_deleted_with_the_policy() {
+    for (says, becomes) in [("Orphan", "withdrawn"), ("Delete", "to be deleted")] {
+        let world = governed().await;
+        let spec = json!({"direction": "HubToZone", "onWithdraw": says});
+        let kind = synced("configmaps", "ConfigMap", &spec);
+        world.put(KINDS, &kind).await;
+        release(&world, 1, None).await;
+        let web = policy(&json!({}), &json!([at("1", "x,y")]));
+        world.put(POLICIES, &web).await;
+        world.delete("configmaps", &config("1")).await;
+        release(&world, 2, None).await;
+        check(&world, "1", "1");
+        let warnings = warned(&world).await;
+        let [warning] = warnings.as_slice() else {
+            panic!("one warning: {warnings:?}");
+        };
+        assert!(warning.starts_with("1 objects were deleted here, and not yet in all zones"));
+        world.delete(POLICIES, &web).await;
+        check(&world, becomes, becomes);
+        // Whoever was away is told, too, whatever is said of the kind meanwhile.
+        world.put(KINDS, &kind).await;
+        check(&world, becomes, becomes);
+        // Who gave it away takes it back as anything.
+        world.put("configmaps", &config("2")).await;
+        check(&world, "2", "2");
+        world.delete("configmaps", &config("2")).await;
+        check(&world, "gone", "gone");
+    }
+}
+
+/// Whether a zone loses the ConfigMap because somebody agreed to that.
+fn is_agreed(world: &World, of: &str) -> bool {
+    let catalog = world.fleet.catalog().read();
+    let of = zone(of);
+    let reader = Reader {
+        catalog: &catalog,
+        zone: Some(&of),
+    };
+    reader.is_agreed(&kind("ConfigMap"), &name("team/a"))
+}
+
+#[tokio::test]
+async fn who_agreed_to_what_a_release_takes_away_agreed_for_its_zones() {
+    let world = governed().await;
+    release(&world, 1, None).await;
+    world.delete("configmaps", &config("1")).await;
+    release(&world, 2, None).await;
+    let placed = json!([at("2", "x"), at("1", "y")]);
+    world.put(POLICIES, &policy(&json!({}), &placed)).await;
+    assert!(!is_agreed(&world, "x"));
+    let mut approval = object("Approval", "", "web-2");
+    approval["spec"] = json!({
+        "policy": "web", "policyUID": "policy", "release": 2, "deletions": true,
+        "approvedBy": "ann",
+    });
+    world.put(APPROVALS, &approval).await;
+    assert!(is_agreed(&world, "x") && !is_agreed(&world, "y"));
+    // Who comes to a later one that does not have it, either, loses it by the same leave.
+    let mut other = config("1");
+    other["metadata"]["name"] = "b".into();
+    world.put("configmaps", &other).await;
+    release(&world, 3, None).await;
+    let placed = json!([at("3", "x,y")]);
+    world.put(POLICIES, &policy(&json!({}), &placed)).await;
+    let world = world.restart().await;
+    check(&world, "gone", "gone");
+    assert!(is_agreed(&world, "x") && is_agreed(&world, "y"));
+}
+
+#[tokio::test]
+async fn who_leaves_a_paused_policy_keeps_what_it_has_until_it_goes_on() {
+    let world = governed().await;
+    release(&world, 1, None).await;
+    let placed = json!([at("1", "x,y")]);
+    world.put(POLICIES, &policy(&json!({}), &placed)).await;
+    let spec = |paused: bool| json!({"paused": paused, "zones": {"matchLabels": {"region": "eu"}}});
+    world.put(POLICIES, &policy(&spec(true), &placed)).await;
+    check(&world, "1", "frozen");
+    let world = world.restart().await;
+    check(&world, "1", "frozen");
+    // What was decided of it may be forgotten meanwhile.
+    let others = json!([at("1", "x")]);
+    world.put(POLICIES, &policy(&spec(true), &others)).await;
+    check(&world, "1", "frozen");
+    world.put(POLICIES, &policy(&spec(false), &others)).await;
+    check(&world, "1", "withdrawn");
 }

@@ -22,6 +22,9 @@ pub struct PolicyFacts {
     pub object: Arc<Json>,
     /// As it was decided, and took effect.
     pub record: Record,
+    /// Something else is recorded, which cannot be read: nothing can be decided, since that would
+    /// forget it.
+    pub unreadable: bool,
     pub head: HeadFacts,
     /// By their numbers.
     pub releases: Vec<Release>,
@@ -104,6 +107,14 @@ fn read_asked(asked: &str) -> Option<(u64, u64)> {
 impl PolicyFacts {
     /// The policy, if it can be decided by.
     pub fn policy(&self) -> Result<Policy, Vec<Problem>> {
+        if self.unreadable {
+            return Err(vec![Problem {
+                path: "status.decisions".to_owned(),
+                message: "what was decided cannot be read: it was written by another version"
+                    .to_owned(),
+                hint: Some("run that one, or a newer one; nothing moves until then".to_owned()),
+            }]);
+        }
         let spec: Result<PolicySpec, _> = serde_json::from_value(self.object["spec"].clone());
         match spec {
             Ok(spec) => Policy::compile(&spec),

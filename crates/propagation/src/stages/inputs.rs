@@ -68,6 +68,7 @@ impl Inputs {
         let facts = PolicyFacts {
             object: Arc::new(written["policy"].clone()),
             record: Record::read(&written["record"])?,
+            unreadable: false,
             head: HeadFacts {
                 digest: text(&head["digest"])?,
                 objects: count(&head["objects"])?,

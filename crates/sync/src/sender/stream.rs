@@ -360,7 +360,8 @@ impl Stream {
     fn add_removals(&mut self, response: &mut Response, view: &dyn View, may: Allows<'_>) {
         // None of those that wait was: an approval looks at all.
         let mut fresh = self.removals.fresh();
-        let any_approved = fresh.any(|(_, open)| self.is_approved(open));
+        let kind = &response.kind;
+        let any_approved = fresh.any(|(name, open)| self.is_approved((kind, name), open, view));
         drop(fresh);
         let mut leaving = self.look(&response.kind, view, any_approved);
         let mut excess = match any_approved {
@@ -398,8 +399,11 @@ impl Stream {
         response.orphaned = orphaned;
     }
 
-    fn is_approved(&self, open: &Open) -> bool {
-        self.approved > 0 && open.asked <= self.approved
+    /// Whether somebody said that it may go: of all of a revision, or of this object. Who agreed
+    /// that an object goes did not know of one that another store left there.
+    fn is_approved(&self, of: (&SyncKind, &ObjectName), open: &Open, view: &dyn View) -> bool {
+        let all = self.approved > 0 && open.asked <= self.approved;
+        all || (!open.doubted && view.is_agreed(of.0, of.1))
     }
 
     fn park(&mut self, removed: Vec<(ObjectName, u64)>) {
@@ -412,7 +416,10 @@ impl Stream {
     fn look(&self, kind: &SyncKind, view: &dyn View, approved: bool) -> Leaving {
         let mut leaving = Leaving::default();
         let fresh = self.removals.fresh();
-        for (name, open) in fresh.filter(|(_, open)| self.is_approved(open) == approved) {
+        for (name, open) in fresh {
+            if self.is_approved((kind, name), open, view) != approved {
+                continue;
+            }
             if !approved && open.doubted {
                 leaving.doubted.push(name.clone());
                 continue;

@@ -18,6 +18,7 @@ fn governed(contents: &[(u64, u8)]) -> Option<Entry> {
     Some(Entry::Governed(Arc::new(Governed {
         policy: policy(),
         slots: gone.chain(contents).collect(),
+        agreed: BTreeSet::new(),
         withdrawal: Withdrawal::Delete,
     })))
 }

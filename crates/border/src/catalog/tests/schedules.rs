@@ -107,6 +107,7 @@ impl World {
                         (dice.slot(), (dice.roll(3) > 0).then_some(content))
                     })
                     .collect(),
+                agreed: BTreeSet::new(),
                 withdrawal: match dice.roll(2) {
                     0 => Withdrawal::Delete,
                     _ => Withdrawal::Orphan,

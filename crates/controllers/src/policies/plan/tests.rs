@@ -70,6 +70,7 @@ pub(in crate::policies) fn facts(newest: u64) -> PolicyFacts {
             "spec": {"targets": [{"kind": "ConfigMap"}]},
         })),
         record,
+        unreadable: false,
         head: HeadFacts {
             digest: format!("content-{newest}"),
             objects: 1,
@@ -386,4 +387,21 @@ fn the_status_of_thousands_of_zones_stays_small() {
         println!("{stages} stages: {largest} bytes");
         assert!(largest < 100_000, "{stages} stages: {largest} bytes");
     }
+}
+
+#[test]
+fn what_was_decided_and_cannot_be_read_is_not_overwritten() {
+    let mut facts = facts(1);
+    facts.unreadable = true;
+    facts.head.digest = "other".to_owned();
+    let decisions = serde_json::json!({"zones": [{"release": "later"}]});
+    let mut object = Value::clone(&facts.object);
+    object["status"] = serde_json::json!({"decisions": decisions});
+    facts.object = object.into();
+    let plan = plan(&facts, &[], now());
+    assert!(plan.wanted.is_none() && !plan.decided && plan.surplus.is_empty());
+    let status = plan.status.expect("it is said");
+    assert_eq!(status["decisions"], decisions);
+    let problem = status["problems"][0].as_str().expect("a problem");
+    assert!(problem.starts_with("status.decisions: what was decided cannot be read"));
 }

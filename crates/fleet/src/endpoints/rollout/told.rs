@@ -4,18 +4,26 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use deltaplane_propagation::Hold;
 use deltaplane_propagation::stages::{
-    Approved, Inputs, Outcome, Past, PolicyFacts, Problem, Propagated, Release, Situation,
-    StageTold, Waiting, ZoneFacts, ZoneTold, problems, progress, sets, zones,
+    Approved, Inputs, Link, Outcome, Past, PolicyFacts, Problem, Propagated, Release, Situation,
+    StageTold, Standing, Waiting, ZoneFacts, ZoneTold, problems, progress, sets, zones,
 };
 use serde_json::{Value, json};
 
 /// So much of a digest tells one from others.
 const SHORT: usize = 12;
 
+/// What is known beside what decisions are made of.
+pub(super) struct Beside {
+    /// What the policy cannot do where it is.
+    pub(super) troubles: Vec<String>,
+    /// Zones that were not heard of since they connected, and what is missing.
+    pub(super) unheard: BTreeMap<String, String>,
+}
+
 /// All of it, or what concerns one zone.
 pub(super) fn rollout(
     (inputs, outcome): (&Inputs, &Outcome),
-    troubles: &[String],
+    beside: &Beside,
     zone: Option<&str>,
 ) -> Value {
     let Inputs { facts, now } = inputs;
@@ -30,7 +38,7 @@ pub(super) fn rollout(
     let mut told = zones(&policy, situation);
     told.retain(|one| zone.is_none_or(|zone| zone == one.zone));
     let newest = facts.releases.last().map(|release| release.number);
-    let known = Known::of(facts);
+    let known = Known::of(facts, beside);
     let stages = outcome.stages.iter().zip(&policy.stages);
     let stages = stages.map(|(stage, compiled)| {
         let mut written = stage.write();
@@ -46,7 +54,7 @@ pub(super) fn rollout(
     let stages: Vec<Value> = stages.collect();
     let propagated = Propagated::of(facts, outcome);
     let mut said = problems(facts, &policy, outcome);
-    said.extend_from_slice(troubles);
+    said.extend_from_slice(&beside.troubles);
     let (current, total) = progress(&outcome.stages, newest);
     json!({
         "policy": name(facts),
@@ -92,26 +100,48 @@ fn name(facts: &PolicyFacts) -> &Value {
     &facts.object["metadata"]["name"]
 }
 
-/// Zones by their names.
-struct Known<'a>(HashMap<&'a str, &'a ZoneFacts>);
+struct Known<'a> {
+    /// By their names.
+    zones: HashMap<&'a str, &'a ZoneFacts>,
+    unheard: &'a BTreeMap<String, String>,
+}
 
 // === impl Known ===
 
 impl<'a> Known<'a> {
-    fn of(facts: &'a PolicyFacts) -> Self {
+    fn of(facts: &'a PolicyFacts, beside: &'a Beside) -> Self {
         let zones = facts.zones.iter();
-        Self(zones.map(|zone| (zone.name.as_str(), zone)).collect())
+        Self {
+            zones: zones.map(|zone| (zone.name.as_str(), zone)).collect(),
+            unheard: &beside.unheard,
+        }
+    }
+
+    /// What there is to say instead of a report, of a zone that is connected.
+    fn unheard(&self, zone: &ZoneFacts) -> Option<&'a str> {
+        let connected = matches!(zone.link, Link::Connected { .. });
+        let is_unheard = connected && zone.report.is_none();
+        let why = self.unheard.get(&zone.name);
+        why.filter(|_| is_unheard).map(String::as_str)
     }
 
     fn zone(&self, told: &ZoneTold<'_>, stage: &StageTold) -> Value {
-        let known = self.0.get(told.zone);
+        let known = self.zones.get(told.zone).copied();
+        let unheard = known.and_then(|zone| self.unheard(zone));
+        // Why it failed is said by whoever decided that.
+        let waits = told.standing != Standing::Failed;
         let gate = stage.waiting.iter().find_map(|one| {
             let Waiting::Gate { zone, verdict } = one else {
                 return None;
             };
             (zone == told.zone).then(|| format!("the gate is {verdict}"))
         });
-        let reason = gate.unwrap_or_else(|| told.reason.to_owned());
+        let reason = gate.unwrap_or_else(|| {
+            let unheard = unheard.filter(|_| waits);
+            unheard.unwrap_or(told.reason).to_owned()
+        });
+        let report = known.and_then(|zone| Some(zone.report.as_ref()?.write()));
+        let unheard = || Some(json!({"state": "Unheard", "reason": unheard?}));
         json!({
             "zone": told.zone,
             "state": told.standing.word(),
@@ -124,7 +154,7 @@ impl<'a> Known<'a> {
             "link": known.map(|zone| zone.link.write()),
             "held": known.is_some_and(|zone| zone.hold == Hold::Held),
             "heldUntil": known.and_then(|zone| Some(zone.released_at?.to_string())),
-            "report": known.and_then(|zone| Some(zone.report.as_ref()?.write())),
+            "report": report.or_else(unheard),
         })
     }
 }

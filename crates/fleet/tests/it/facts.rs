@@ -1,0 +1,179 @@
+//! What is known of how zones fare: what they said on the connection that they have.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use deltaplane_border::Reader;
+use deltaplane_fleet::Session;
+use deltaplane_propagation::stages;
+use deltaplane_sync::{
+    Asked, AskedPolicy, AskedSelector, AskedTarget, Crossing, Epoch, FareState, Fared, FaredPart,
+    Fares, Hello, KindFared, Known, PROTOCOLS, READINESS, Request, View,
+};
+use serde_json::{Value, json};
+use tokio::sync::mpsc;
+
+use crate::governing::{POLICIES, at_phase, config, governed, policy, release};
+use crate::world::{World, kind, name, zone};
+
+/// What the hub thinks of zone x.
+fn report(world: &World) -> Option<stages::Fared> {
+    let facts = world.fleet.look("web").expect("it is known");
+    let x = facts.zones.into_iter().find(|one| one.name == "x");
+    Some(x.expect("it is selected").report?.state)
+}
+
+fn is_ready(world: &World) -> bool {
+    matches!(report(world), Some(stages::Fared::Ready { .. }))
+}
+
+fn ask(world: &World) {
+    let target = AskedTarget {
+        kind: kind("ConfigMap"),
+        names: BTreeSet::new(),
+        selector: AskedSelector::everything(),
+        ready_when: Vec::new(),
+    };
+    let policy = AskedPolicy {
+        name: "web".to_owned(),
+        targets: vec![target],
+    };
+    let policies = vec![policy];
+    let asked = Arc::new(Asked { policies });
+    world.fleet.ask(&BTreeMap::from([(zone("x"), asked)]));
+}
+
+fn connect(world: &World) -> Arc<Session> {
+    let hello = Hello {
+        zone: zone("x"),
+        product: "0".to_owned(),
+        protocols: PROTOCOLS,
+        features: BTreeSet::from([READINESS.to_owned()]),
+        epoch: Epoch("e".into()),
+    };
+    let opened = world.fleet.handshake((&zone("x"), "u"), &hello);
+    opened.expect("there is such a zone").0
+}
+
+/// Zone x says that it has these ConfigMaps, and asks for what it lacks of them.
+fn subscribe(world: &World, held: &[&Value]) -> Request {
+    let held = held.iter().map(|object| {
+        let crossing = Crossing::of(object).expect("an object");
+        (crossing.name().clone(), crossing.version())
+    });
+    let catalog = world.fleet.catalog().read();
+    let reader = Reader {
+        catalog: &catalog,
+        zone: None,
+    };
+    let known = Known::Versions {
+        held: held.collect(),
+        sources: vec![reader.at()],
+    };
+    let kind = kind("ConfigMap");
+    Request::Subscribe { kind, known }
+}
+
+/// Zone x says all that there is to say: that these are ready.
+fn ready(objects: &[&Value]) -> Fared {
+    let objects = objects.iter().map(|object| {
+        let crossing = Crossing::of(object).expect("an object");
+        let fares = Fares {
+            version: Some(crossing.version()),
+            state: FareState::Ready,
+            since: 0,
+            reason: String::new(),
+        };
+        (crossing.name().clone(), Some(fares))
+    });
+    let said = KindFared {
+        trouble: None,
+        objects: objects.collect(),
+    };
+    Fared {
+        at: 0,
+        part: FaredPart::Last,
+        kinds: BTreeMap::from([(kind("ConfigMap"), said)]),
+    }
+}
+
+/// Serves a connection of zone x for as long as `during` takes, which is given a way to ask.
+async fn served(world: &World, session: &Session, during: impl AsyncFnOnce(mpsc::Sender<Request>)) {
+    let (asks, asked) = mpsc::channel(10);
+    let (out, _sent) = mpsc::channel(10);
+    let requests = futures::stream::unfold(asked, |mut asked| async {
+        let request = asked.recv().await?;
+        Some((Ok(request), asked))
+    });
+    tokio::select! {
+        biased;
+        ended = world.fleet.hub_to_zone(session, requests, out) => panic!("it ended: {ended:?}"),
+        () = during(asks) => {}
+    }
+}
+
+/// Ends when the hub heard what zone x has.
+async fn heard(world: &World) {
+    let mut stirred = world.fleet.stirred();
+    while world.fleet.spread(&kind("ConfigMap"), &name("team/a")) != (1, 1) {
+        stirred.changed().await.expect("the fleet goes on");
+    }
+}
+
+/// A hub where zone x has arrived at the first release.
+async fn arrived() -> World {
+    let world = governed().await;
+    release(&world, 1, None).await;
+    let placed = json!([at_phase("1", "x", "Arrived")]);
+    world.put(POLICIES, &policy(&json!({}), &placed)).await;
+    ask(&world);
+    world
+}
+
+#[tokio::test]
+async fn what_was_said_on_another_connection_counts_for_nothing() {
+    let world = arrived().await;
+    let has = config("1");
+    let first = connect(&world);
+    served(&world, &first, async |asks| {
+        // Who has said nothing yet has not lost anything.
+        assert_eq!(report(&world), None);
+        asks.send(subscribe(&world, &[&has])).await.expect("asked");
+        heard(&world).await;
+        assert_eq!(report(&world), None);
+        world.fleet.fared(&first, ready(&[&has]));
+        assert!(is_ready(&world));
+    })
+    .await;
+    let second = connect(&world);
+    served(&world, &second, async |asks| {
+        assert_eq!(report(&world), None);
+        asks.send(subscribe(&world, &[&has])).await.expect("asked");
+        heard(&world).await;
+        // It may have failed since it was ready.
+        assert_eq!(report(&world), None);
+        world.fleet.fared(&second, ready(&[&has]));
+        assert!(is_ready(&world));
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn nobody_is_ready_at_having_nothing_who_did_not_say_what_it_has() {
+    let world = arrived().await;
+    world.delete("configmaps", &config("1")).await;
+    release(&world, 2, None).await;
+    let placed = json!([at_phase("2", "x", "Admitted")]);
+    world.put(POLICIES, &policy(&json!({}), &placed)).await;
+    let session = connect(&world);
+    served(&world, &session, async |asks| {
+        world.fleet.fared(&session, ready(&[]));
+        assert_eq!(report(&world), None);
+        asks.send(subscribe(&world, &[])).await.expect("asked");
+        let mut stirred = world.fleet.stirred();
+        while !is_ready(&world) {
+            stirred.changed().await.expect("the fleet goes on");
+        }
+    })
+    .await;
+}
