@@ -230,6 +230,8 @@ impl Fleet {
         let node = self.node(name);
         if node.reachable && !node.is_connected() {
             node.link = Link::Connected { since };
+            // What it said before says nothing of how it is now.
+            node.said = None;
             self.plan(name, seconds(1), What::Say);
             self.deliver();
         }

@@ -12,14 +12,14 @@
 //! | `release [with=SET] [without=SET] …` | the same, of what it changes or adds, and takes away |
 //! | `approve STAGE\|deletions RELEASE NAME` | somebody agrees |
 //! | `fail SET`, `stick SET`, `refuse SET`, `unproven SET`, `recover SET` | zones change their nature |
-//! | `offline SET`, `online SET`, `hold SET`, `free SET` | |
+//! | `offline SET`, `online SET`, `disable SET`, `hold SET`, `free SET` | |
 //! | `pause [STAGE]`, `resume [STAGE]`, `forgive RELEASE` | |
 //! | `step` | what can be decided now is |
 //! | `run` | everything takes its course until nothing happens any more |
 //! | `advance 10m` | everything takes its course for so long |
 //! | `crash [decision\|delivery] [after=5s]` | the hub is killed and back; zones find it after a while |
 //! | `status`, `where`, `size` | how stages stand, what zones have, how large the record is |
-//! | `objects` | which zones have which objects |
+//! | `objects`, `past` | which zones have which objects; what became of releases in which stage |
 //!
 //! Nothing is decided but by `step`, `run` and `advance`. What is decided is said as it comes, behind
 //! how long it is since everything began.
