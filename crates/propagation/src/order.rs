@@ -34,7 +34,8 @@ enum Rank {
     Bool(bool),
     /// As a double, then exactly.
     Number(f64, i128),
-    Text(String),
+    /// Its first bytes, then all: most are told apart without looking elsewhere for them.
+    Text(u128, String),
     Bytes(Vec<u8>),
     Time(Timestamp),
     Duration(i64),
@@ -258,7 +259,7 @@ impl Rank {
             Value::Uint(value) => Self::Number(*value as f64, i128::from(*value)),
             #[expect(clippy::cast_possible_truncation, reason = "it saturates")]
             Value::Double(value) => Self::Number(*value + 0.0, *value as i128),
-            Value::String(text) => Self::Text(text.as_str().to_owned()),
+            Value::String(text) => Self::Text(prefix(text.as_str()), text.as_str().to_owned()),
             Value::Bytes(bytes) => Self::Bytes(bytes.to_vec()),
             Value::Timestamp(time) => Self::Time(*time),
             Value::Duration(duration) => Self::Duration(duration.nanos()),
@@ -276,7 +277,7 @@ impl Rank {
         match self {
             Self::Bool(_) => 0,
             Self::Number(..) => 1,
-            Self::Text(_) => 2,
+            Self::Text(..) => 2,
             Self::Bytes(_) => 3,
             Self::Time(_) => 4,
             Self::Duration(_) => 5,
@@ -290,7 +291,7 @@ impl Rank {
             (Self::Number(a, exact), Self::Number(b, other)) => {
                 a.total_cmp(b).then(exact.cmp(other))
             }
-            (Self::Text(a), Self::Text(b)) => a.cmp(b),
+            (Self::Text(first, a), Self::Text(other, b)) => first.cmp(other).then_with(|| a.cmp(b)),
             (Self::Bytes(a), Self::Bytes(b)) => a.cmp(b),
             (Self::Time(a), Self::Time(b)) => a.cmp(b),
             (Self::Duration(a), Self::Duration(b)) => a.cmp(b),
