@@ -256,6 +256,27 @@ proptest! {
         }
     }
 
+    /// However many are on their way to what was before, whoever let them: what nobody has proven
+    /// yet reaches no more than it may, and it does reach somebody.
+    #[test]
+    fn what_overtakes_begins_with_few(bound in bound(), items in 1..12_usize, ready in 0..12_usize) {
+        let mut trial = Trial::new(bound, items);
+        trial.fleet.target = 3;
+        for (number, (key, record)) in trial.fleet.items.iter_mut().enumerate() {
+            record.admission = Admission::Admitted(2);
+            if number < ready {
+                record.admission = Admission::Arrived(3);
+                trial.flight.land(key);
+            }
+        }
+        let keys: Vec<String> = trial.fleet.items.keys().take(ready).cloned().collect();
+        keys.iter().for_each(|key| trial.fleet.ready(key));
+        let bound = trial.bound.now(&trial.fleet);
+        let left = items.saturating_sub(ready);
+        let moved = trial.fleet.decide().admissions.len();
+        prop_assert_eq!(moved, left.min(bound));
+    }
+
     /// However many may move at once, and wherever it stops on the way.
     #[test]
     fn all_move_in_the_same_order(

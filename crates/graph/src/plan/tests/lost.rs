@@ -383,7 +383,7 @@ fn what_is_under_way_stays_so_while_its_gate_is_closed() {
             > pass
             rooms: ConfigMap team/a is not ready: Condition { source: "${each.data.open == 'yes'}" }
               frozen ConfigMap team/a: closed: !schema.spec.bar: schema.spec.bar: true
-              frozen ConfigMap team/b: closed: linearlyReady(room, rooms, 1): 1 in flight (team/a); 0 of 2 updated and ready
+              frozen ConfigMap team/b: closed: linearlyReady(room, rooms, 1): 1 in flight (team/a), 0 of them to this; 0 of 2 updated and ready
             status {}
             > set schema spec.bar=false
             > set rooms/b metadata.creationTimestamp="2026-01-01T00:00:00Z"
