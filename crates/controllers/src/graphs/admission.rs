@@ -12,8 +12,8 @@ use deltaplane_client::ObjectKey;
 use deltaplane_expr::{Absent, Decl, Timestamp};
 use deltaplane_graph::Graph;
 use deltaplane_propagation::{
-    self as propagation, Course, Decision, Gate, Hold, Item, Limits, Report, Scope, Surroundings,
-    Terms, Window,
+    self as propagation, Change, Course, Decision, Gate, Hold, Item, Limits, Report, Scope,
+    Surroundings, Terms, Window,
 };
 use serde_json::Value;
 
@@ -25,6 +25,8 @@ pub(super) struct Known<'a> {
     pub(super) admission: Option<Admission>,
     /// What came of the last pass, at the revision that it was for.
     pub(super) passed: Option<&'a Passed>,
+    /// Whether it cannot be seen what it has, so that nobody will know soon how it stands.
+    pub(super) unseen: bool,
 }
 
 /// What came of a pass.
@@ -133,7 +135,9 @@ pub(super) fn decide(
     decision.summary.next = decision.summary.next.into_iter().chain(released).min();
     // After a restart: who is taken for broken may be ready, and has given its place to another.
     if !are_known(instances) {
-        rollout.take_back(&mut decision, &items);
+        rollout.take_back(&mut decision, instances, &items);
+        let sent = sent_on(instances, &items, course, terms);
+        decision.admissions.extend(sent);
     }
     let counts = &decision.summary.counts;
     Some(Decided {
@@ -142,7 +146,7 @@ pub(super) fn decide(
             waiting: counts.pending,
         },
         admissions: rollout.written(instances, &names, &decision),
-        told: told(&decision, rollout, now),
+        told: told(&decision, rollout, instances, now),
         next: decision.summary.next,
     })
 }
@@ -150,6 +154,41 @@ pub(super) fn decide(
 /// Whether it is known how all that began stand.
 fn are_known(instances: &[Known<'_>]) -> bool {
     instances.iter().all(Known::is_known)
+}
+
+/// So many of those that cannot be seen are asked for.
+const ASKED: usize = 10;
+
+/// One that was overtaken and cannot be seen, if only such are unknown and it may be sent on: what is
+/// newer may be what lets it be seen. It may have been ready and have given its place to another, so
+/// that it takes a new one, and all others of which nothing is known count as on their way.
+fn sent_on(
+    instances: &[Known<'_>],
+    items: &[Item<'_, i64>],
+    course: Course<'_, i64>,
+    terms: Terms<'_>,
+) -> Option<Change<i64>> {
+    let unknown = instances.iter().enumerate();
+    let unknown: Vec<(usize, &Known<'_>)> = unknown.filter(|(_, one)| !one.is_known()).collect();
+    if !unknown.iter().all(|(_, one)| one.unseen) {
+        return None;
+    }
+    let unknown = unknown.into_iter().take(ASKED);
+    let mut sent = unknown.filter_map(|(index, _)| {
+        let propagation::Admission::Admitted(at) = items[index].admission else {
+            return None;
+        };
+        let mut asked = items.to_vec();
+        let others = asked.iter_mut().enumerate().filter(|(at, _)| *at != index);
+        others.for_each(|(_, one)| one.hold = Hold::Held);
+        asked[index].admission = propagation::Admission::Arrived(at);
+        let decided = propagation::rollout(&asked, course, terms);
+        decided
+            .admissions
+            .into_iter()
+            .find(|one| one.index == index)
+    });
+    sent.next()
 }
 
 /// Whether instances may have to wait for their turn.
@@ -215,14 +254,25 @@ impl Rollout<'_> {
         written.map(|(key, one)| (key.clone(), one)).collect()
     }
 
-    /// Nobody moves after all.
-    fn take_back(self, decision: &mut Decision<i64>, items: &[Item<'_, i64>]) {
+    /// Nobody moves after all, but for those that are known to be on their way.
+    fn take_back(
+        self,
+        decision: &mut Decision<i64>,
+        instances: &[Known<'_>],
+        items: &[Item<'_, i64>],
+    ) {
         let on_the_way = |index: usize| {
             // What is overtaken is on its way whether it is sent on or not.
             matches!(items[index].admission, propagation::Admission::Admitted(_))
         };
+        let flies = |index: usize| {
+            let ready = matches!(items[index].report, Report::Ready { .. });
+            on_the_way(index) && instances[index].is_known() && !ready
+        };
         let moves = std::mem::take(&mut decision.admissions);
         let waiting = moves.iter().filter(|one| !on_the_way(one.index)).count();
+        let sent = moves.into_iter().filter(|one| flies(one.index));
+        decision.admissions = sent.collect();
         let counts = &mut decision.summary.counts;
         counts.updating -= waiting;
         counts.pending += waiting;
@@ -397,13 +447,29 @@ impl PartialEq for Revisions {
 /// minute, and each time would be a write.
 const SOON: Duration = Duration::from_secs(60);
 
+/// What is told of an instance that holds up others.
+const UNSEEN: &str = "it was on its way and cannot be seen, so that nobody moves who was not: \
+    see its conditions";
+
 /// What the definition's status says of a decision.
-fn told(decision: &Decision<i64>, rollout: Rollout<'_>, now: Timestamp) -> Value {
+fn told(
+    decision: &Decision<i64>,
+    rollout: Rollout<'_>,
+    instances: &[Known<'_>],
+    now: Timestamp,
+) -> Value {
     let summary = &decision.summary;
     let counts = &summary.counts;
     let blocked = summary.blocked.iter().map(|(key, verdict)| {
         serde_json::json!({
             "instance": key, "reason": verdict.reason(), "message": verdict.to_string(),
+        })
+    });
+    // Nobody else moves while it is not known how these stand.
+    let unknown = instances.iter().filter(|one| !one.is_known());
+    let unknown = unknown.take(ASKED).map(|one| {
+        serde_json::json!({
+            "instance": one.key.to_string(), "reason": "Unseen", "message": UNSEEN,
         })
     });
     let soon = now.to_system() + SOON;
@@ -420,7 +486,7 @@ fn told(decision: &Decision<i64>, rollout: Rollout<'_>, now: Timestamp) -> Value
         "pending": counts.pending,
         "held": counts.held,
         "starting": counts.starting,
-        "blocked": blocked.collect::<Vec<_>>(),
+        "blocked": unknown.chain(blocked).collect::<Vec<_>>(),
         "lookAgainAt": next,
     })
 }

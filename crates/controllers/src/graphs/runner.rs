@@ -267,6 +267,7 @@ impl Runner {
                 json,
                 admission: self.said(key, json),
                 passed: passed.get(json["metadata"]["uid"].as_str().unwrap_or_default()),
+                unseen: self.unseen.contains(*key),
             })
             .collect();
         let now = Timestamp::from_system(self.given.context.pace.clock.now());
@@ -277,7 +278,7 @@ impl Runner {
         };
         let decided = admission::decide(rollout, &known, now)?;
         // Otherwise there is more to tell in a moment.
-        let settled = |one: &admission::Known<'_>| one.is_known() || self.unseen.contains(one.key);
+        let settled = |one: &admission::Known<'_>| one.is_known() || one.unseen;
         let settled = known.iter().all(settled);
         for (key, admission) in decided.admissions {
             self.decided.insert(key.clone(), admission);

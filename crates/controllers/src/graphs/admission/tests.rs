@@ -1,7 +1,7 @@
 //! Decisions about instances as scenarios: a line for each of them in, what is written out.
 //!
 //! `name [stage/number [from=…]] [ready|unready|failed] [deleting] [suspended] [hold=…]
-//! [generation=…]`: what came of the last pass is of the revision that it is at and of the first
+//! [generation=…] [unseen]`: what came of the last pass is of the revision that it is at and of the first
 //! generation, unless `at=…` says that it is of another.
 
 use std::fmt::Write as _;
@@ -51,6 +51,7 @@ struct One {
     json: Value,
     admission: Option<Admission>,
     passed: Option<Passed>,
+    unseen: bool,
 }
 
 fn now() -> Timestamp {
@@ -66,6 +67,7 @@ impl One {
             json: json!({"metadata": {"name": name, "generation": 1, "annotations": {}}}),
             admission: None,
             passed: None,
+            unseen: false,
         };
         for word in words {
             one.word(word, revisions);
@@ -91,6 +93,7 @@ impl One {
                 self.passed.as_mut().expect("a pass").at = at;
             }
             ("ready", _) => self.pass(Health::Ready { since: now() }),
+            ("unseen", _) => self.unseen = true,
             ("unready", _) => self.pass(Health::Unready),
             ("failed", _) => self.pass(Health::Failed),
             (stage, number) => {
@@ -133,6 +136,7 @@ fn check_with(revisions: &Revisions, paused: bool, text: &str, expected: &Expect
         json: &one.json,
         admission: one.admission,
         passed: one.passed.as_ref(),
+        unseen: one.unseen,
     });
     let known: Vec<Known<'_>> = known.collect();
     let target = revisions
@@ -462,6 +466,60 @@ fn what_is_looked_at_every_minute_is_not_told() {
         &expect![[r#"
             held 1 of 1
             next 2026-03-01T14:00:00Z
+        "#]],
+    );
+}
+
+/// One that cannot be seen is sent on if there is room for one more, whatever became of it: what is
+/// newer may not need what cannot be seen.
+#[test]
+fn what_is_overtaken_and_cannot_be_seen_is_sent_on_where_there_is_room() {
+    let three =
+        |gate: &'static [&'static str]| revisions(&[("one", gate), ("two", gate), ("three", gate)]);
+    check(
+        &three(ONE),
+        "a admitted/2 from=1 unseen
+         b arrived/1 ready",
+        &expect![[r#"
+            a admitted/3 from 1
+            updating 1 pending 1 of 2
+        "#]],
+    );
+    // The place of the one may have been given to the other, which keeps it.
+    check(
+        &three(ONE),
+        "a admitted/2 from=1 unseen
+         b admitted/2 from=1 unready",
+        &expect![[r#"
+            b admitted/3 from 1
+            updating 2 of 2
+        "#]],
+    );
+    check(
+        &three(ONE),
+        "a admitted/2 from=1 unseen
+         b admitted/2 from=1 unseen",
+        &expect![[r#"
+            updating 2 of 2
+        "#]],
+    );
+    check(
+        &three(&["linearlyReady(shop, shops, 2)"]),
+        "a admitted/2 from=1 unseen
+         b admitted/2 from=1 unseen
+         c arrived/1 ready",
+        &expect![[r#"
+            a admitted/3 from 1
+            updating 2 pending 1 of 3
+        "#]],
+    );
+    // Others will be known in a moment.
+    check(
+        &three(&["linearlyReady(shop, shops, 2)"]),
+        "a admitted/2 from=1 unseen
+         b admitted/2 from=1",
+        &expect![[r#"
+            updating 2 of 2
         "#]],
     );
 }

@@ -1,5 +1,7 @@
 //! What cannot be seen stops those whom it concerns, and no others.
 
+use deltaplane_api::keys::HOLD;
+
 use super::*;
 
 /// With a Secret beside the others.
@@ -86,5 +88,40 @@ async fn a_group_that_does_not_answer_keeps_the_end_of_those_with_objects_of_it(
     graphs.world.until_gone(&shops(), &key("a")).await;
     let left = graphs.world.get(&deployments, &key("a-second")).await;
     assert_eq!(left, None);
+    graphs.end().await;
+}
+
+/// What was on its way when the process ended, and cannot be seen after it, keeps its place and
+/// nobody else.
+#[tokio::test]
+async fn one_that_was_on_its_way_and_cannot_be_seen_stops_no_other() {
+    let three = |mut definition: Value| {
+        definition["spec"]["propagateWhen"] = json!(["linearlyReady(shop, shops, 3)"]);
+        definition
+    };
+    let mut graphs = Graphs::start().await;
+    graphs.define(three(gated("!"))).await;
+    for name in ["a", "b", "c"] {
+        graphs.world.create(&shops(), shop(name)).await;
+        graphs.approve(name, "hi!").await;
+        graphs.until_state(name, "ACTIVE").await;
+    }
+    graphs.annotate("c", HOLD, json!("true")).await;
+    graphs.redefine(&three(with_secret("?"))).await;
+    let wanted = json!({"revision": 2, "updating": 2, "held": 1});
+    graphs.until_propagation(wanted).await;
+    for name in ["a", "b"] {
+        let secret = key(&format!("{name}-secret"));
+        graphs.world.until(&secrets(), &secret, |_| true).await;
+    }
+    let follows = |method: &Method, path: &str| method == Method::GET && path.ends_with("/secrets");
+    // Nobody looks before there is something newer.
+    graphs.tasks.shutdown(GRACE).await.expect("a clean end");
+    graphs.redefine(&three(gated("."))).await;
+    graphs.restart_refused(follows).await;
+    graphs.annotate("c", HOLD, Value::Null).await;
+    graphs.approve("c", "hi.").await;
+    let wanted = json!({"revision": 3, "failed": 2, "current": 1});
+    graphs.until_propagation(wanted).await;
     graphs.end().await;
 }
