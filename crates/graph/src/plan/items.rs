@@ -64,6 +64,7 @@ pub(super) fn each<'a>(
     };
     let mut objects = 0;
     let mut gated = Vec::new();
+    let mut absent = Vec::new();
     for (at, ((wanted, live), fate)) in wanted.into_iter().zip(&live).zip(fates).enumerate() {
         if hindered.contains_key(&at) {
             continue;
@@ -79,13 +80,17 @@ pub(super) fn each<'a>(
             (Fate::Keep(verdict), Some(live)) => {
                 objects += usize::from(walk.freeze(index, live, verdict));
             }
-            (Fate::Keep(verdict), None) => gated.push(Gated {
-                node: index,
-                id: wanted.id,
-                verdict,
-            }),
+            (Fate::Keep(verdict), None) => {
+                absent.push(at);
+                gated.push(Gated {
+                    node: index,
+                    id: wanted.id,
+                    verdict,
+                });
+            }
         }
     }
+    walk.keep_old(node, &absent);
     if let (0, Some((_, first))) = (objects, hindered.pop_first()) {
         return Ok(first);
     }

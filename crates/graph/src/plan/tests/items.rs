@@ -308,7 +308,6 @@ fn items_go_while_the_gate_is_closed() {
             > set schema spec.names=["b","d"]
             > pass
             apply ConfigMap team/b (Changed)
-            delete ConfigMap team/a of rooms
             delete ConfigMap team/c of rooms
             rooms: 1 not made yet
               gated ConfigMap team/d: closed: linearlyReady(room, rooms, 1): 1 in flight (team/b); 0 of 2 updated and ready
@@ -701,4 +700,64 @@ fn a_gate_is_asked_of_many_items() {
     };
     assert_eq!(objects.len(), 995);
     assert_eq!(objects[0].verdict.reason(), "GateClosed");
+}
+
+const RENAMED: &str = r#"
+schema: {kind: Hotel, apiVersion: v1, spec: {names: "[]string", size: string}}
+resources:
+- id: rooms
+  forEach: [{room: "${schema.spec.names}"}]
+  propagateWhen: ["schema.spec.size == '1' || linearlyReady(room, rooms, 1)"]
+  readyWhen: ["${each.data.open == 'yes'}"]
+  template: {apiVersion: v1, kind: ConfigMap, metadata: {name: "${room}-${schema.spec.size}"}}
+"#;
+
+/// Items that have other names come one by one, and each takes the place of one that there was.
+#[test]
+fn items_with_other_names_take_the_places_of_the_old() {
+    check(
+        RENAMED,
+        hotel(&["a", "b", "c"]),
+        "pass
+         set rooms data.open=\"yes\"
+         set schema spec.size=\"2\"
+         pass
+         pass
+         set rooms data.open=\"yes\"
+         pass
+         pass",
+        expect![[r#"
+            > pass
+            apply ConfigMap team/a-1 (Absent)
+            apply ConfigMap team/b-1 (Absent)
+            apply ConfigMap team/c-1 (Absent)
+            rooms: ConfigMap team/a-1 is not ready: Waiting(Wait { path: Path { root: "each", steps: [Field("data")] }, source: "${each.data.open == 'yes'}", place: "spec.resources[0].readyWhen[0]" })
+            status {}
+            > set rooms data.open="yes"
+            > set schema spec.size="2"
+            > pass
+            apply ConfigMap team/a-2 (Absent)
+            delete ConfigMap team/a-1 of rooms
+            rooms: 2 not made yet
+              gated ConfigMap team/b-2: closed: schema.spec.size == '1' || linearlyReady(room, rooms, 1): schema.spec.size: "2", linearlyReady(room, rooms, 1): 1 in flight (team/a-2); 0 of 3 updated and ready
+              gated ConfigMap team/c-2: closed: schema.spec.size == '1' || linearlyReady(room, rooms, 1): schema.spec.size: "2", linearlyReady(room, rooms, 1): 1 in flight (team/a-2); 0 of 3 updated and ready
+            status {}
+            > pass
+            rooms: 2 not made yet
+              gated ConfigMap team/b-2: closed: schema.spec.size == '1' || linearlyReady(room, rooms, 1): schema.spec.size: "2", linearlyReady(room, rooms, 1): 1 in flight (team/a-2); 0 of 3 updated and ready
+              gated ConfigMap team/c-2: closed: schema.spec.size == '1' || linearlyReady(room, rooms, 1): schema.spec.size: "2", linearlyReady(room, rooms, 1): 1 in flight (team/a-2); 0 of 3 updated and ready
+            status {}
+            > set rooms data.open="yes"
+            > pass
+            apply ConfigMap team/b-2 (Absent)
+            delete ConfigMap team/b-1 of rooms
+            rooms: 1 not made yet
+              gated ConfigMap team/c-2: closed: schema.spec.size == '1' || linearlyReady(room, rooms, 1): schema.spec.size: "2", linearlyReady(room, rooms, 1): 1 in flight (team/b-2); 1 of 3 updated and ready
+            status {}
+            > pass
+            rooms: 1 not made yet
+              gated ConfigMap team/c-2: closed: schema.spec.size == '1' || linearlyReady(room, rooms, 1): schema.spec.size: "2", linearlyReady(room, rooms, 1): 1 in flight (team/b-2); 1 of 3 updated and ready
+            status {}
+        "#]],
+    );
 }
