@@ -237,6 +237,7 @@ impl<'a> Walk<'a> {
             wanted,
             live,
             ready,
+            hindered: false,
         };
         let fates = gates::decide(self, node, template, &[asked]);
         fates.into_iter().next().unwrap_or(Fate::of(cause))

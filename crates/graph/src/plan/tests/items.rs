@@ -761,3 +761,44 @@ fn items_with_other_names_take_the_places_of_the_old() {
         "#]],
     );
 }
+
+/// One that is on its way out counts as on its way, and keeps no other from being put right.
+#[test]
+fn an_item_that_cannot_be_applied_keeps_no_other_from_being_put_right() {
+    check(
+        &rooms("propagateWhen: [\"linearlyReady(room, rooms, 3)\"]"),
+        hotel(&["a", "b", "c"]),
+        "pass
+         set rooms data.open=\"yes\"
+         pass
+         ending rooms/b
+         drift rooms/a
+         pass
+         set schema spec.size=\"2\"
+         pass",
+        expect![[r#"
+            > pass
+            apply ConfigMap team/a (Absent)
+            apply ConfigMap team/b (Absent)
+            apply ConfigMap team/c (Absent)
+            rooms: ConfigMap team/a is not ready: Condition { source: "${each.data.open == 'yes'}" }
+            status {}
+            > set rooms data.open="yes"
+            > pass
+            rooms: Ready
+            status {}
+            > ending rooms/b
+            > drift rooms/a
+            > pass
+            apply ConfigMap team/a (Drifted)
+            rooms: Ending { id: ObjectId { gvk: Gvk { group: "", version: "v1", kind: "ConfigMap" }, namespace: "team", name: "b" } }
+            status {}
+            > set schema spec.size="2"
+            > pass
+            apply ConfigMap team/a (Changed)
+            apply ConfigMap team/c (Changed)
+            rooms: Ending { id: ObjectId { gvk: Gvk { group: "", version: "v1", kind: "ConfigMap" }, namespace: "team", name: "b" } }
+            status {}
+        "#]],
+    );
+}
