@@ -1,7 +1,7 @@
 //! Which revision of its graph each instance may run: decided for all of them at once, written on
 //! each before anything is made of it. Pure.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -13,9 +13,11 @@ use deltaplane_expr::{Absent, Decl, Timestamp};
 use deltaplane_graph::Graph;
 use deltaplane_propagation::{
     self as propagation, Change, Course, Decision, Gate, Hold, Item, Limits, Report, Scope,
-    Surroundings, Terms, Window,
+    Surroundings, Terms, Verdict, Window,
 };
 use serde_json::Value;
+
+use super::kept::KeptBy;
 
 /// What is known of an instance.
 #[derive(Clone, Debug)]
@@ -27,6 +29,8 @@ pub(super) struct Known<'a> {
     pub(super) passed: Option<&'a Passed>,
     /// Whether it cannot be seen what it has, so that nobody will know soon how it stands.
     pub(super) unseen: bool,
+    /// What was last said to keep it back.
+    pub(super) kept: Option<&'a KeptBy>,
 }
 
 /// What came of a pass.
@@ -80,6 +84,8 @@ pub(super) struct Counts {
 pub(super) struct Decided {
     pub(super) counts: Counts,
     pub(super) admissions: Vec<(ObjectKey, Admission)>,
+    /// What keeps back those that are not at the newest revision.
+    pub(super) kept: BTreeMap<ObjectKey, KeptBy>,
     /// What the definition's status says.
     pub(super) told: Value,
     /// When time alone may change it.
@@ -128,7 +134,11 @@ pub(super) fn decide(
             open: false,
             edge: None,
         },
-        limits: Limits::default(),
+        limits: Limits {
+            // The instances say themselves what keeps them back.
+            explained: usize::MAX,
+            ..Limits::default()
+        },
     };
     let mut decision = propagation::rollout(&items, course, terms);
     let released = instances.iter().filter_map(|one| one.held_until(now));
@@ -146,6 +156,7 @@ pub(super) fn decide(
             waiting: counts.pending,
         },
         admissions: rollout.written(instances, &names, &decision),
+        kept: rollout.kept(instances, &names, &decision, now),
         told: told(&decision, rollout, instances, now),
         next: decision.summary.next,
     })
@@ -156,8 +167,8 @@ fn are_known(instances: &[Known<'_>]) -> bool {
     instances.iter().all(Known::is_known)
 }
 
-/// So many of those that cannot be seen are asked for.
-const ASKED: usize = 10;
+/// So many of those that keep others back, or are kept back, are listed and asked for.
+const LISTED: usize = 10;
 
 /// One that was overtaken and cannot be seen, if only such are unknown and it may be sent on: what is
 /// newer may be what lets it be seen. It may have been ready and have given its place to another, so
@@ -173,7 +184,7 @@ fn sent_on(
     if !unknown.iter().all(|(_, one)| one.unseen) {
         return None;
     }
-    let unknown = unknown.into_iter().take(ASKED);
+    let unknown = unknown.into_iter().take(LISTED);
     let mut sent = unknown.filter_map(|(index, _)| {
         let propagation::Admission::Admitted(at) = items[index].admission else {
             return None;
@@ -252,6 +263,39 @@ impl Rollout<'_> {
         }
         let written = written.into_iter();
         written.map(|(key, one)| (key.clone(), one)).collect()
+    }
+
+    /// What keeps back those that are not at the newest revision, and are not sent there.
+    fn kept(
+        self,
+        instances: &[Known<'_>],
+        names: &[String],
+        decision: &Decision<i64>,
+        now: Timestamp,
+    ) -> BTreeMap<ObjectKey, KeptBy> {
+        let verdicts = decision.summary.blocked.iter();
+        let verdicts: BTreeMap<&str, &Verdict> = verdicts
+            .map(|(name, verdict)| (name.as_str(), verdict))
+            .collect();
+        let moves = decision.admissions.iter();
+        let moves: BTreeSet<usize> = moves.map(|one| one.index).collect();
+        let target = self.revisions.first(self.target);
+        let all = instances.iter().zip(names).enumerate();
+        let behind = all.filter(|(index, (one, _))| {
+            let at = one.admission.map(|one| self.revisions.place(one.at));
+            at.is_some_and(|at| at != target) && !moves.contains(index)
+        });
+        let kept = behind.map(|(_, (one, name))| {
+            let kept = match (one.hold(now), self.paused) {
+                (Hold::Held, _) => KeptBy::Held,
+                (Hold::Free, true) => KeptBy::Paused,
+                (Hold::Free, false) => {
+                    KeptBy::by_gate(verdicts.get(name.as_str()).copied(), one.kept)
+                }
+            };
+            (one.key.clone(), kept)
+        });
+        kept.collect()
     }
 
     /// Nobody moves after all, but for those that are known to be on their way.
@@ -460,14 +504,14 @@ fn told(
 ) -> Value {
     let summary = &decision.summary;
     let counts = &summary.counts;
-    let blocked = summary.blocked.iter().map(|(key, verdict)| {
+    let blocked = summary.blocked.iter().take(LISTED).map(|(key, verdict)| {
         serde_json::json!({
             "instance": key, "reason": verdict.reason(), "message": verdict.to_string(),
         })
     });
     // Nobody else moves while it is not known how these stand.
     let unknown = instances.iter().filter(|one| !one.is_known());
-    let unknown = unknown.take(ASKED).map(|one| {
+    let unknown = unknown.take(LISTED).map(|one| {
         serde_json::json!({
             "instance": one.key.to_string(), "reason": "Unseen", "message": UNSEEN,
         })
