@@ -51,7 +51,7 @@ pub(super) enum Health {
 
 /// What instances of a graph may run. Cheap to clone.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Revisions(Arc<BTreeMap<i64, Revised>>);
+pub(super) struct Revisions(Arc<BTreeMap<i64, Revised>>, Arc<BTreeMap<Point, String>>);
 
 /// A revision of a graph.
 #[derive(Clone, Debug)]
@@ -431,7 +431,25 @@ impl Revisions {
             };
             all.insert(number, revised);
         }
-        Self(Arc::new(all))
+        Self(Arc::new(all), Arc::default())
+    }
+
+    /// The same, and others that are there and cannot be run now, with why.
+    pub(super) fn without(self, broken: BTreeMap<Point, String>) -> Self {
+        Self(self.0, Arc::new(broken))
+    }
+
+    /// Why a revision that is none of these cannot be run.
+    pub(super) fn missing(&self, at: Point) -> String {
+        let number = at.number;
+        let broken = self.1.iter().find(|(one, _)| match at.hash {
+            Some(_) => one.hash == at.hash,
+            None => one.number == number,
+        });
+        match broken {
+            Some((_, why)) => format!("revision {number} of the graph cannot be run now: {why}"),
+            None => format!("revision {number} of the graph is gone"),
+        }
     }
 
     pub(super) fn graph(&self, number: i64) -> Option<&Arc<Graph>> {
@@ -477,13 +495,13 @@ impl Revisions {
 
 /// The same are those that were compiled at the same time: kinds may look otherwise since.
 impl PartialEq for Revisions {
-    fn eq(&self, Self(other): &Self) -> bool {
-        let Self(all) = self;
+    fn eq(&self, Self(other, others): &Self) -> bool {
+        let Self(all, broken) = self;
         let mut pairs = all.iter().zip(&**other);
         let same = pairs.all(|((number, one), (of, other))| {
             number == of && Arc::ptr_eq(&one.graph, &other.graph)
         });
-        same && all.len() == other.len()
+        same && all.len() == other.len() && broken == others
     }
 }
 

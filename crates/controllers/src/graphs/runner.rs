@@ -503,7 +503,7 @@ impl Runner {
             Some(_) | None => return None,
         };
         let Some((at, graph)) = revisions.resolve(admission.at) else {
-            let why = format!("revision {} of the graph is gone", admission.at.number);
+            let why = revisions.missing(admission.at);
             return Some(Task::Lost(admission.at, why));
         };
         let is_behind = !revisions.are_alike(at.number, target);
