@@ -88,8 +88,8 @@ impl Graphs {
         failed.or(untidied)
     }
 
-    /// A kind cannot be looked at now: what runs goes on, and a definition that nobody judged yet
-    /// says so.
+    /// A kind cannot be looked at now: what runs goes on, and a definition that nobody judged yet, or
+    /// of which nothing runs, says so.
     pub(super) async fn put_off(
         &self,
         name: &str,
@@ -98,7 +98,9 @@ impl Graphs {
         why: String,
     ) -> Result<Next, Failure> {
         self.go_on((name, object), seen, &why);
-        if !definition::is_judged(object) {
+        // What it was judged to be is not in force if nothing runs.
+        let idle = self.mode == Mode::Run && !self.runners.has_graph(name);
+        if idle || !definition::is_judged(object) {
             let progress = Progress {
                 accepted: Accepted::Unknown(why.clone()),
                 kind: Kind::Pending,

@@ -16,6 +16,20 @@ fn with_secret(mark: &str) -> Value {
     definition
 }
 
+/// With a Deployment in place of the Service.
+fn with_deployment() -> Value {
+    let mut graph = definition();
+    graph["spec"]["resources"][2]["template"] = json!({
+        "apiVersion": "apps/v1", "kind": "Deployment",
+        "metadata": {"name": "${second.metadata.name}"},
+        "spec": {"selector": {"matchLabels": {"app": "x"}}, "template": {
+            "metadata": {"labels": {"app": "x"}},
+            "spec": {"containers": [{"name": "x", "image": "x"}]},
+        }},
+    });
+    graph
+}
+
 #[tokio::test]
 async fn a_kind_that_may_not_be_followed_stops_who_needs_it() {
     let mut graphs = Graphs::start().await;
@@ -55,16 +69,7 @@ async fn a_kind_that_may_not_be_followed_stops_who_needs_it() {
 #[tokio::test]
 async fn a_group_that_does_not_answer_keeps_the_end_of_those_with_objects_of_it() {
     let mut graphs = Graphs::start().await;
-    let mut graph = definition();
-    graph["spec"]["resources"][2]["template"] = json!({
-        "apiVersion": "apps/v1", "kind": "Deployment",
-        "metadata": {"name": "${second.metadata.name}"},
-        "spec": {"selector": {"matchLabels": {"app": "x"}}, "template": {
-            "metadata": {"labels": {"app": "x"}},
-            "spec": {"containers": [{"name": "x", "image": "x"}]},
-        }},
-    });
-    graphs.define(graph).await;
+    graphs.define(with_deployment()).await;
     let deployments = Resource::namespaced("apps", "v1", "deployments", "Deployment");
     graphs.world.create(&shops(), shop("a")).await;
     graphs.open("a").await;
@@ -123,5 +128,18 @@ async fn one_that_was_on_its_way_and_cannot_be_seen_stops_no_other() {
     graphs.approve("c", "hi.").await;
     let wanted = json!({"revision": 3, "failed": 2, "current": 1});
     graphs.until_propagation(wanted).await;
+    graphs.end().await;
+}
+
+/// What a definition was judged to be is not in force when nothing runs.
+#[tokio::test]
+async fn a_definition_whose_kind_cannot_be_looked_at_after_a_restart_is_not_ready() {
+    let mut graphs = Graphs::start().await;
+    graphs.define(with_deployment()).await;
+    let away = |_: &Method, path: &str| path.ends_with("/apps/v1");
+    let refused = graphs.restart_refused(away).await;
+    graphs.until_definition("GraphAccepted", "Unknown").await;
+    refused.store(false, Ordering::SeqCst);
+    graphs.until_definition("Ready", "True").await;
     graphs.end().await;
 }
