@@ -115,9 +115,12 @@ impl Pass<'_> {
     }
 
     async fn unmanaged(&self, error: RequestError) -> Result<Next, Failure> {
-        if error.is_not_found() || error.is_conflict() {
-            // It is gone, or another.
+        if error.is_not_found() {
             return Ok(Next::Rest);
+        }
+        if error.is_conflict() {
+            // It is another, or was written since: then its feed tells, or has told before.
+            return Ok(Next::Later);
         }
         if error.refusal().is_some() {
             let why = error.to_string();
