@@ -175,7 +175,9 @@ async fn that_old_revisions_may_not_be_deleted_is_told_and_stops_nothing() {
     let client = refusing(graphs.world.client.clone(), deletes, refused.clone());
     (graphs.tasks, graphs.requests) = run_with(client);
     graphs.approve("a", "hi11").await;
-    graphs.until_state("a", "ACTIVE").await;
+    // What it came from is needed until then.
+    let arrived = |object: &Value| admission_of(object) == "arrived/12";
+    graphs.world.until(&shops(), &key("a"), arrived).await;
     refused.store(false, Ordering::SeqCst);
     graphs.look_again().await;
     let first = ObjectKey::cluster("shop-r00001");
