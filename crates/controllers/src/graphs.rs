@@ -23,6 +23,7 @@ mod following;
 mod guard;
 mod history;
 mod instance;
+mod kept;
 mod kinds;
 mod memories;
 mod memory;

@@ -118,11 +118,13 @@ pub(crate) struct Zone {
     /// them: nothing runs
     #[arg(long)]
     simulate_workloads: bool,
-    /// Run the graphs of the cluster of --kubeconfig, without a hub
+    /// Run the graphs of the cluster of --kubeconfig, without a hub. Only one process may run graphs
+    /// in a cluster: stop it before another is started
     #[arg(long, requires = "kubeconfig", conflicts_with = "join")]
     standalone: bool,
     /// Run graphs in the cluster of --kubeconfig; `deltaplane zone manifest --graphs <KINDS>` prints
-    /// the further rights that this needs there. A zone with an API of its own always does
+    /// the further rights that this needs there. Only one process may run graphs in a cluster. A
+    /// zone with an API of its own always does
     #[arg(long, requires = "kubeconfig", conflicts_with = "standalone")]
     graphs: bool,
     /// Where to serve what is counted of the graphs that run in the cluster of --kubeconfig

@@ -89,7 +89,7 @@ pub fn pass<'a>(items: &'a [Subject<'a>], terms: Terms<'a>) -> Answer {
     let board = Board::new(gate, &world, work);
     Answer {
         unordered,
-        ..decide(board, &candidates, terms.limits.explained)
+        ..decide(board, &candidates, terms.limits)
     }
 }
 
@@ -117,7 +117,8 @@ fn gathered<'a>(
     others
 }
 
-fn decide(mut board: Board<'_>, candidates: &[usize], explained: usize) -> Answer {
+fn decide(mut board: Board<'_>, candidates: &[usize], limits: Limits) -> Answer {
+    let valued = limits.valued.min(limits.explained);
     let mut answer = Answer {
         admitted: Vec::new(),
         blocked: Vec::new(),
@@ -136,7 +137,7 @@ fn decide(mut board: Board<'_>, candidates: &[usize], explained: usize) -> Answe
                 continue;
             }
             Verdict::Closed { expression, values } => {
-                if answer.blocked.len() < explained {
+                if answer.blocked.len() < valued {
                     *values = board.explain(expression.index);
                 }
                 expression.index

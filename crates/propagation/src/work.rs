@@ -11,8 +11,10 @@ pub struct Limits {
     pub item: Budget,
     /// All evaluations together, in steps.
     pub pass: u64,
-    /// So many of those who are kept back are told which values did it.
+    /// So many of those who are kept back are listed where not all are.
     pub explained: usize,
+    /// So many of these are told which values did it.
+    pub valued: usize,
 }
 
 /// What is left of the bounds.
@@ -29,6 +31,7 @@ impl Default for Limits {
             item: Budget::default(),
             pass: 50_000_000,
             explained: 10,
+            valued: 10,
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Which revision of its graph each instance may run: decided for all of them at once, written on
 //! each before anything is made of it. Pure.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -12,10 +12,12 @@ use deltaplane_client::ObjectKey;
 use deltaplane_expr::{Absent, Decl, Timestamp};
 use deltaplane_graph::Graph;
 use deltaplane_propagation::{
-    self as propagation, Course, Decision, Gate, Hold, Item, Limits, Report, Scope, Surroundings,
-    Terms, Window,
+    self as propagation, Change, Course, Decision, Gate, Hold, Item, Limits, Report, Scope,
+    Surroundings, Terms, Verdict, Window,
 };
 use serde_json::Value;
+
+use super::kept::KeptBy;
 
 /// What is known of an instance.
 #[derive(Clone, Debug)]
@@ -25,6 +27,10 @@ pub(super) struct Known<'a> {
     pub(super) admission: Option<Admission>,
     /// What came of the last pass, at the revision that it was for.
     pub(super) passed: Option<&'a Passed>,
+    /// Whether it cannot be seen what it has, so that nobody will know soon how it stands.
+    pub(super) unseen: bool,
+    /// What was last said to keep it back.
+    pub(super) kept: Option<&'a KeptBy>,
 }
 
 /// What came of a pass.
@@ -45,7 +51,7 @@ pub(super) enum Health {
 
 /// What instances of a graph may run. Cheap to clone.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Revisions(Arc<BTreeMap<i64, Revised>>);
+pub(super) struct Revisions(Arc<BTreeMap<i64, Revised>>, Arc<BTreeMap<Point, String>>);
 
 /// A revision of a graph.
 #[derive(Clone, Debug)]
@@ -78,6 +84,8 @@ pub(super) struct Counts {
 pub(super) struct Decided {
     pub(super) counts: Counts,
     pub(super) admissions: Vec<(ObjectKey, Admission)>,
+    /// What keeps back those that are not at the newest revision.
+    pub(super) kept: BTreeMap<ObjectKey, KeptBy>,
     /// What the definition's status says.
     pub(super) told: Value,
     /// When time alone may change it.
@@ -126,14 +134,20 @@ pub(super) fn decide(
             open: false,
             edge: None,
         },
-        limits: Limits::default(),
+        limits: Limits {
+            // The instances say themselves what keeps them back.
+            explained: usize::MAX,
+            ..Limits::default()
+        },
     };
     let mut decision = propagation::rollout(&items, course, terms);
     let released = instances.iter().filter_map(|one| one.held_until(now));
     decision.summary.next = decision.summary.next.into_iter().chain(released).min();
     // After a restart: who is taken for broken may be ready, and has given its place to another.
     if !are_known(instances) {
-        rollout.take_back(&mut decision, &items);
+        rollout.take_back(&mut decision, instances, &items);
+        let sent = sent_on(instances, &items, course, terms);
+        decision.admissions.extend(sent);
     }
     let counts = &decision.summary.counts;
     Some(Decided {
@@ -142,7 +156,8 @@ pub(super) fn decide(
             waiting: counts.pending,
         },
         admissions: rollout.written(instances, &names, &decision),
-        told: told(&decision, rollout, now),
+        kept: rollout.kept(instances, &names, &decision, now),
+        told: told(&decision, rollout, instances, now),
         next: decision.summary.next,
     })
 }
@@ -150,6 +165,41 @@ pub(super) fn decide(
 /// Whether it is known how all that began stand.
 fn are_known(instances: &[Known<'_>]) -> bool {
     instances.iter().all(Known::is_known)
+}
+
+/// So many of those that keep others back, or are kept back, are listed and asked for.
+const LISTED: usize = 10;
+
+/// One that was overtaken and cannot be seen, if only such are unknown and it may be sent on: what is
+/// newer may be what lets it be seen. It may have been ready and have given its place to another, so
+/// that it takes a new one, and all others of which nothing is known count as on their way.
+fn sent_on(
+    instances: &[Known<'_>],
+    items: &[Item<'_, i64>],
+    course: Course<'_, i64>,
+    terms: Terms<'_>,
+) -> Option<Change<i64>> {
+    let unknown = instances.iter().enumerate();
+    let unknown: Vec<(usize, &Known<'_>)> = unknown.filter(|(_, one)| !one.is_known()).collect();
+    if !unknown.iter().all(|(_, one)| one.unseen) {
+        return None;
+    }
+    let unknown = unknown.into_iter().take(LISTED);
+    let mut sent = unknown.filter_map(|(index, _)| {
+        let propagation::Admission::Admitted(at) = items[index].admission else {
+            return None;
+        };
+        let mut asked = items.to_vec();
+        let others = asked.iter_mut().enumerate().filter(|(at, _)| *at != index);
+        others.for_each(|(_, one)| one.hold = Hold::Held);
+        asked[index].admission = propagation::Admission::Arrived(at);
+        let decided = propagation::rollout(&asked, course, terms);
+        decided
+            .admissions
+            .into_iter()
+            .find(|one| one.index == index)
+    });
+    sent.next()
 }
 
 /// Whether instances may have to wait for their turn.
@@ -215,14 +265,58 @@ impl Rollout<'_> {
         written.map(|(key, one)| (key.clone(), one)).collect()
     }
 
-    /// Nobody moves after all.
-    fn take_back(self, decision: &mut Decision<i64>, items: &[Item<'_, i64>]) {
+    /// What keeps back those that are not at the newest revision, and are not sent there.
+    fn kept(
+        self,
+        instances: &[Known<'_>],
+        names: &[String],
+        decision: &Decision<i64>,
+        now: Timestamp,
+    ) -> BTreeMap<ObjectKey, KeptBy> {
+        let verdicts = decision.summary.blocked.iter();
+        let verdicts: BTreeMap<&str, &Verdict> = verdicts
+            .map(|(name, verdict)| (name.as_str(), verdict))
+            .collect();
+        let moves = decision.admissions.iter();
+        let moves: BTreeSet<usize> = moves.map(|one| one.index).collect();
+        let target = self.revisions.first(self.target);
+        let all = instances.iter().zip(names).enumerate();
+        let behind = all.filter(|(index, (one, _))| {
+            let at = one.admission.map(|one| self.revisions.place(one.at));
+            at.is_some_and(|at| at != target) && !moves.contains(index)
+        });
+        let kept = behind.map(|(_, (one, name))| {
+            let kept = match (one.hold(now), self.paused) {
+                (Hold::Held, _) => KeptBy::Held,
+                (Hold::Free, true) => KeptBy::Paused,
+                (Hold::Free, false) => {
+                    KeptBy::by_gate(verdicts.get(name.as_str()).copied(), one.kept)
+                }
+            };
+            (one.key.clone(), kept)
+        });
+        kept.collect()
+    }
+
+    /// Nobody moves after all, but for those that are known to be on their way.
+    fn take_back(
+        self,
+        decision: &mut Decision<i64>,
+        instances: &[Known<'_>],
+        items: &[Item<'_, i64>],
+    ) {
         let on_the_way = |index: usize| {
             // What is overtaken is on its way whether it is sent on or not.
             matches!(items[index].admission, propagation::Admission::Admitted(_))
         };
+        let flies = |index: usize| {
+            let ready = matches!(items[index].report, Report::Ready { .. });
+            on_the_way(index) && instances[index].is_known() && !ready
+        };
         let moves = std::mem::take(&mut decision.admissions);
         let waiting = moves.iter().filter(|one| !on_the_way(one.index)).count();
+        let sent = moves.into_iter().filter(|one| flies(one.index));
+        decision.admissions = sent.collect();
         let counts = &mut decision.summary.counts;
         counts.updating -= waiting;
         counts.pending += waiting;
@@ -337,7 +431,25 @@ impl Revisions {
             };
             all.insert(number, revised);
         }
-        Self(Arc::new(all))
+        Self(Arc::new(all), Arc::default())
+    }
+
+    /// The same, and others that are there and cannot be run now, with why.
+    pub(super) fn without(self, broken: BTreeMap<Point, String>) -> Self {
+        Self(self.0, Arc::new(broken))
+    }
+
+    /// Why a revision that is none of these cannot be run.
+    pub(super) fn missing(&self, at: Point) -> String {
+        let number = at.number;
+        let broken = self.1.iter().find(|(one, _)| match at.hash {
+            Some(_) => one.hash == at.hash,
+            None => one.number == number,
+        });
+        match broken {
+            Some((_, why)) => format!("revision {number} of the graph cannot be run now: {why}"),
+            None => format!("revision {number} of the graph is gone"),
+        }
     }
 
     pub(super) fn graph(&self, number: i64) -> Option<&Arc<Graph>> {
@@ -383,13 +495,13 @@ impl Revisions {
 
 /// The same are those that were compiled at the same time: kinds may look otherwise since.
 impl PartialEq for Revisions {
-    fn eq(&self, Self(other): &Self) -> bool {
-        let Self(all) = self;
+    fn eq(&self, Self(other, others): &Self) -> bool {
+        let Self(all, broken) = self;
         let mut pairs = all.iter().zip(&**other);
         let same = pairs.all(|((number, one), (of, other))| {
             number == of && Arc::ptr_eq(&one.graph, &other.graph)
         });
-        same && all.len() == other.len()
+        same && all.len() == other.len() && broken == others
     }
 }
 
@@ -397,13 +509,29 @@ impl PartialEq for Revisions {
 /// minute, and each time would be a write.
 const SOON: Duration = Duration::from_secs(60);
 
+/// What is told of an instance that holds up others.
+const UNSEEN: &str = "it was on its way and cannot be seen, so that nobody moves who was not: \
+    see its conditions";
+
 /// What the definition's status says of a decision.
-fn told(decision: &Decision<i64>, rollout: Rollout<'_>, now: Timestamp) -> Value {
+fn told(
+    decision: &Decision<i64>,
+    rollout: Rollout<'_>,
+    instances: &[Known<'_>],
+    now: Timestamp,
+) -> Value {
     let summary = &decision.summary;
     let counts = &summary.counts;
-    let blocked = summary.blocked.iter().map(|(key, verdict)| {
+    let blocked = summary.blocked.iter().take(LISTED).map(|(key, verdict)| {
         serde_json::json!({
             "instance": key, "reason": verdict.reason(), "message": verdict.to_string(),
+        })
+    });
+    // Nobody else moves while it is not known how these stand.
+    let unknown = instances.iter().filter(|one| !one.is_known());
+    let unknown = unknown.take(LISTED).map(|one| {
+        serde_json::json!({
+            "instance": one.key.to_string(), "reason": "Unseen", "message": UNSEEN,
         })
     });
     let soon = now.to_system() + SOON;
@@ -420,7 +548,7 @@ fn told(decision: &Decision<i64>, rollout: Rollout<'_>, now: Timestamp) -> Value
         "pending": counts.pending,
         "held": counts.held,
         "starting": counts.starting,
-        "blocked": blocked.collect::<Vec<_>>(),
+        "blocked": unknown.chain(blocked).collect::<Vec<_>>(),
         "lookAgainAt": next,
     })
 }

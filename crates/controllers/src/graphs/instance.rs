@@ -237,6 +237,11 @@ impl Subject {
             body["metadata"][part] = wanted[part].clone();
         }
         body["metadata"]["finalizers"] = json!([labels::FINALIZER]);
+        if Admission::read(&self.json) != Some(admission) {
+            // The bound of a gate rests on this write: it is made on what was decided about, and on
+            // nothing that somebody wrote since, be it another process.
+            body["metadata"]["resourceVersion"] = metadata["resourceVersion"].clone();
+        }
         let path = self.resource.object_path(&self.key);
         let path = format!("{path}?fieldManager={LABELLER}&force=true");
         let now = request::apply::<Value>(&self.context.client, &path, &body).await?;

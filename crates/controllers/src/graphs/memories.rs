@@ -13,6 +13,7 @@ use deltaplane_runtime::TaskGroup;
 use parking_lot::Mutex;
 use serde::de::IgnoredAny;
 use serde_json::{Value, json};
+use tokio::sync::watch;
 
 use super::following::{Interest, Telling};
 use super::memory::Memory;
@@ -25,6 +26,8 @@ pub(super) struct Memories {
     context: Context,
     tasks: TaskGroup,
     shared: Arc<Mutex<Shared>>,
+    /// Whether there is a gate that needs them.
+    needed: Arc<watch::Sender<bool>>,
 }
 
 #[derive(Default)]
@@ -65,7 +68,14 @@ impl Memories {
             context,
             tasks,
             shared: Arc::default(),
+            needed: Arc::new(watch::Sender::new(false)),
         }
+    }
+
+    /// There is a gate that needs them.
+    pub(super) fn need(&self) {
+        self.needed
+            .send_if_modified(|needed| !std::mem::replace(needed, true));
     }
 
     /// Reads what was remembered, unless that was done; in sync once it was.
@@ -99,6 +109,11 @@ impl Memories {
             };
             telling.trouble.send_replace(Some(error.to_string()));
             failures += 1;
+            if matches!(error.code(), Some(401 | 403)) {
+                // Who may not read them and needs none does not ask again.
+                let mut needed = self.needed.subscribe();
+                let _ = needed.wait_for(|needed| *needed).await;
+            }
             pace.rest(failures, error.retry_after()).await;
         }
     }

@@ -59,10 +59,15 @@ fn let_through(before: &Value, after: &Value) -> Option<Note> {
     };
     let kept = find(before).filter(|was| was["status"] == "False")?;
     let gone = find(after).is_none() && after["state"] != "DELETING";
-    (gone && kept["reason"] == "GateClosed").then(|| Note {
+    let message = match kept["reason"].as_str() {
+        Some("GateClosed" | "GateError") => "the gate let it move",
+        Some("Held" | "Paused") => "it moves again",
+        Some(_) | None => return None,
+    };
+    gone.then(|| Note {
         r#type: "Normal",
         reason: "Propagated".to_owned(),
-        message: "the gate let it move".to_owned(),
+        message: message.to_owned(),
     })
 }
 

@@ -20,6 +20,7 @@ use futures::{StreamExt, stream};
 use super::admission::{self, Health, Passed};
 use super::externals::{Sight, Who};
 use super::instance::{AT_ONCE, PRODUCT, Subject};
+use super::kept::Behind;
 use super::memory::Memory;
 use super::report::{self, Ended, Hindrances};
 use crate::queue::{Failure, Next};
@@ -32,7 +33,7 @@ pub(super) struct Course {
     /// The revision that this comes to: the newest, if that makes the same of it.
     pub(super) runs: Point,
     /// The newest revision, if that is another and makes something else of it.
-    pub(super) behind: Option<i64>,
+    pub(super) behind: Option<Behind>,
 }
 
 struct Pass<'a> {
@@ -114,9 +115,12 @@ impl Pass<'_> {
     }
 
     async fn unmanaged(&self, error: RequestError) -> Result<Next, Failure> {
-        if error.is_not_found() || error.is_conflict() {
-            // It is gone, or another.
+        if error.is_not_found() {
             return Ok(Next::Rest);
+        }
+        if error.is_conflict() {
+            // It is another, or was written since: then its feed tells, or has told before.
+            return Ok(Next::Later);
         }
         if error.refusal().is_some() {
             let why = error.to_string();
@@ -235,7 +239,7 @@ impl Pass<'_> {
             plan,
             hindered: &self.hindered,
             runs: self.course.runs,
-            behind: self.course.behind,
+            behind: self.course.behind.as_ref(),
         };
         let told = subject.tell(&ended).await?;
         match self.lost.take() {

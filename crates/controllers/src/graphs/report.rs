@@ -10,6 +10,7 @@ use deltaplane_graph::{Graph, Node, NodeIndex, labels};
 use serde_json::{Map, Value};
 
 use super::conditions::{Condition, written};
+use super::kept::Behind;
 
 /// How a pass over an instance ended.
 pub(super) enum Ended<'a> {
@@ -20,8 +21,8 @@ pub(super) enum Ended<'a> {
         hindered: &'a Hindrances,
         /// The revision that this is what came of.
         runs: Point,
-        /// The newest revision, if the gate of its graph has not let it move there yet.
-        behind: Option<i64>,
+        /// What keeps it from the newest revision, if it is not there.
+        behind: Option<&'a Behind>,
     },
     /// There is nothing to plan with.
     Unresolved { why: &'a str },
@@ -221,14 +222,11 @@ pub(super) fn is_managed(instance: &Value) -> bool {
 fn aside(ended: &Ended<'_>) -> Vec<Condition> {
     match ended {
         Ended::Planned {
-            behind: Some(newest),
+            behind: Some(behind),
             ..
         } => {
-            let message = format!(
-                "the gate of its graph has not let it move to revision {newest} yet: \
-                 see status.propagation of its ResourceGraphDefinition"
-            );
-            vec![Condition::fails(PROPAGATED, "GateClosed", &message)]
+            let reason = behind.kept.reason();
+            vec![Condition::fails(PROPAGATED, reason, &behind.message())]
         }
         Ended::Planned { .. }
         | Ended::Unresolved { .. }

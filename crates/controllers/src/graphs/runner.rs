@@ -23,6 +23,7 @@ use super::effort::Effort;
 use super::externals::Externals;
 use super::guard::Guard;
 use super::instance::{self, Definition, Latest, Subject};
+use super::kept::{Behind, KeptBy};
 use super::memories::Memories;
 use super::metrics::Counted;
 use super::objects::{Dirty, Objects};
@@ -91,6 +92,11 @@ struct Runner {
     /// How much changed since it was last decided who may move.
     undecided: usize,
     deciding: Effort,
+    /// Whether something else is served than when it was last decided: nobody is told what keeps
+    /// them back before that is known.
+    overdue: bool,
+    /// What keeps back those that are not at the newest revision.
+    kept: BTreeMap<ObjectKey, KeptBy>,
     /// It is not decided again before, since it takes long.
     rest: Option<SystemTime>,
     /// Those whose owners keep them where they are.
@@ -137,6 +143,8 @@ pub(super) async fn run(mut given: Given, serving: watch::Receiver<Serving>) {
         run_with: BTreeMap::new(),
         undecided: 0,
         deciding: Effort::default(),
+        overdue: true,
+        kept: BTreeMap::new(),
         rest: None,
         telling,
         held: BTreeSet::new(),
@@ -163,8 +171,7 @@ impl Runner {
         loop {
             let complete = self.instances.is_synced();
             let undecided = complete && self.undecided > 0;
-            let many = self.undecided > TOGETHER.max(self.instances.len() / 8);
-            if undecided && many && self.rest.is_none_or(|rest| rest <= clock.now()) {
+            if undecided && self.is_overdue(clock.now()) {
                 again = self.decide();
                 continue;
             }
@@ -182,6 +189,7 @@ impl Runner {
                     self.tell_trouble(&own_trouble);
                     self.add_all();
                     self.undecided += 1;
+                    self.overdue = true;
                 }
                 Ok(()) = own_trouble.changed() => self.tell_trouble(&own_trouble),
                 () = self.watching.changed() => {
@@ -232,10 +240,17 @@ impl Runner {
         }
     }
 
+    /// Whether it is decided before anything else is done.
+    fn is_overdue(&self, now: SystemTime) -> bool {
+        let many = self.undecided > TOGETHER.max(self.instances.len() / 8);
+        self.overdue || (many && self.rest.is_none_or(|rest| rest <= now))
+    }
+
     /// Decides which instances may move, if the graph has a gate. When to decide again, if time
     /// alone may change it.
     fn decide(&mut self) -> Option<SystemTime> {
         self.undecided = 0;
+        self.overdue = false;
         let (deciding, clock) = (self.deciding.clone(), self.given.context.pace.clock.clone());
         let (again, rest) = deciding.make(&clock, || self.decide_now());
         self.rest = rest;
@@ -249,6 +264,7 @@ impl Runner {
         if !self.holds_back(graph, serving.paused) {
             // There is nothing to decide, however often something changes.
             self.decided.clear();
+            self.kept.clear();
             self.telling
                 .retract(&self.given.context, &serving.definition);
             self.given.counted.propagation(admission::Counts::default());
@@ -267,6 +283,8 @@ impl Runner {
                 json,
                 admission: self.said(key, json),
                 passed: passed.get(json["metadata"]["uid"].as_str().unwrap_or_default()),
+                unseen: self.unseen.contains(*key),
+                kept: self.kept.get(*key),
             })
             .collect();
         let now = Timestamp::from_system(self.given.context.pace.clock.now());
@@ -277,8 +295,14 @@ impl Runner {
         };
         let decided = admission::decide(rollout, &known, now)?;
         // Otherwise there is more to tell in a moment.
-        let settled = |one: &admission::Known<'_>| one.is_known() || self.unseen.contains(one.key);
+        let settled = |one: &admission::Known<'_>| one.is_known() || one.unseen;
         let settled = known.iter().all(settled);
+        for (key, kept) in &decided.kept {
+            if self.kept.get(key) != Some(kept) {
+                self.work.add(key.clone());
+            }
+        }
+        self.kept = decided.kept;
         for (key, admission) in decided.admissions {
             self.decided.insert(key.clone(), admission);
             self.work.add(key);
@@ -335,6 +359,7 @@ impl Runner {
                 self.decided.remove(&key);
                 self.unseen.remove(&key);
                 self.held.remove(&key);
+                self.kept.remove(&key);
                 self.work.cancel(&key);
             }
         }
@@ -478,7 +503,7 @@ impl Runner {
             Some(_) | None => return None,
         };
         let Some((at, graph)) = revisions.resolve(admission.at) else {
-            let why = format!("revision {} of the graph is gone", admission.at.number);
+            let why = revisions.missing(admission.at);
             return Some(Task::Lost(admission.at, why));
         };
         let is_behind = !revisions.are_alike(at.number, target);
@@ -486,7 +511,10 @@ impl Runner {
             graph: graph.clone(),
             admission: Admission { at, ..admission },
             runs: if is_behind { at } else { newest },
-            behind: is_behind.then_some(target),
+            behind: is_behind.then(|| {
+                let kept = self.kept.get(key).cloned().unwrap_or(KeptBy::Closed);
+                Behind::new(target, revisions.graph(target).unwrap_or(graph), kept)
+            }),
         }))
     }
 }

@@ -32,11 +32,11 @@ impl Graphs {
         seen: &Seen,
         catalog: &Catalog,
     ) -> Option<Failure> {
-        let (graphs, missing) = self.with_older(object, newest, seen, catalog).await;
-        let (number, graph) = newest;
+        let (revisions, missing) = self.with_older(object, newest, seen, catalog).await;
+        let (_, graph) = newest;
         let why = format!("the ResourceGraphDefinition {name} has no graph for this kind");
         self.leave(name, seen, Some(graph), &why);
-        self.serve(name, object, number, graphs);
+        self.serve((name, object), newest, revisions);
         let told = !object["status"]["propagation"].is_null();
         if told && !admission::holds_back(graph, is_paused(object)) && !self.runners.tell(name) {
             let retracted = definition::retract_propagation(&self.context, object).await;
@@ -88,8 +88,8 @@ impl Graphs {
         failed.or(untidied)
     }
 
-    /// A kind cannot be looked at now: what runs goes on, and a definition that nobody judged yet
-    /// says so.
+    /// A kind cannot be looked at now: what runs goes on, and a definition that nobody judged yet, or
+    /// of which nothing runs, says so.
     pub(super) async fn put_off(
         &self,
         name: &str,
@@ -98,7 +98,9 @@ impl Graphs {
         why: String,
     ) -> Result<Next, Failure> {
         self.go_on((name, object), seen, &why);
-        if !definition::is_judged(object) {
+        // What it was judged to be is not in force if nothing runs.
+        let idle = self.mode == Mode::Run && !self.runners.has_graph(name);
+        if idle || !definition::is_judged(object) {
             let progress = Progress {
                 accepted: Accepted::Unknown(why.clone()),
                 kind: Kind::Pending,
@@ -203,26 +205,32 @@ impl Graphs {
         (number, graph): (i64, &Arc<Graph>),
         seen: &Seen,
         catalog: &Catalog,
-    ) -> (BTreeMap<i64, Arc<Graph>>, Option<Failure>) {
+    ) -> (Revisions, Option<Failure>) {
         let mut graphs = BTreeMap::from([(number, graph.clone())]);
+        let mut broken = BTreeMap::new();
         let mut missing = None;
         for revision in seen.revisions.iter().filter(|one| one.number < number) {
             match self.revived(object, revision, catalog).await {
                 Ok(graph) => drop(graphs.insert(revision.number, graph)),
-                Err(Uncompiled::Wrong(_)) => {}
+                Err(Uncompiled::Wrong(problems)) => {
+                    broken.insert(revision.point(), problems.to_string());
+                }
                 Err(Uncompiled::Later(why)) => {
+                    broken.insert(revision.point(), why.clone());
                     missing = Some(Failure::to("find out what a kind looks like")(why));
                 }
             }
         }
-        (graphs, missing)
+        (Revisions::new(graphs).without(broken), missing)
     }
 
     /// Instances run by these graphs from now on, and move to this one.
-    fn serve(&self, name: &str, object: &Value, target: i64, graphs: BTreeMap<i64, Arc<Graph>>) {
-        let Some(newest) = graphs.get(&target) else {
-            return;
-        };
+    fn serve(
+        &self,
+        (name, object): Named<'_>,
+        (target, newest): (i64, &Arc<Graph>),
+        revisions: Revisions,
+    ) {
         let resource = resource(newest);
         let uid = object["metadata"]["uid"].as_str().unwrap_or_default();
         let definition = instance::Definition {
@@ -233,7 +241,7 @@ impl Graphs {
             definition: Arc::new(definition),
             target: Ok(target),
             paused: is_paused(object),
-            revisions: Revisions::new(graphs),
+            revisions,
         };
         self.publish(name, resource, serving);
     }

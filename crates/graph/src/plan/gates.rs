@@ -37,6 +37,8 @@ pub(super) struct Asked<'w, 'a> {
     pub(super) live: Option<&'a Arc<Live>>,
     /// Whether what there is is ready.
     pub(super) ready: bool,
+    /// Whether it cannot be applied now, whatever the gate says.
+    pub(super) hindered: bool,
 }
 
 /// An object of a node as the gates of others see it.
@@ -77,7 +79,7 @@ pub(super) fn decide<'a>(
     let fates = asked.iter().map(|one| Fate::of(one.cause()));
     let mut fates: Vec<Fate> = fates.collect();
     if let Some(gate) = node.gate().compiled() {
-        if asked.iter().any(Asked::changes) {
+        if asked.iter().any(Asked::is_asked) {
             ask(
                 walk,
                 (node, template, gate),
@@ -86,6 +88,13 @@ pub(super) fn decide<'a>(
             );
         }
         for ((one, fate), standing) in asked.iter().zip(&fates).zip(&mut standings) {
+            if one.hindered {
+                // What it was admitted to is what it is on its way to, still.
+                let before = walk.inputs.in_flight.get_key_value(&one.wanted.id);
+                let before = before.map(|(id, content)| (id.clone(), content.clone()));
+                walk.in_flight.extend(before);
+                continue;
+            }
             let admitted = matches!(fate, Fate::Apply(Cause::Absent | Cause::Changed));
             if admitted {
                 let progress = Progress::UnderWay;
@@ -197,6 +206,11 @@ impl Asked<'_, '_> {
         }
     }
 
+    /// Whether the gate is asked of it.
+    fn is_asked(&self) -> bool {
+        self.changes() && !self.hindered
+    }
+
     /// How it stands towards what is wanted.
     fn standing(&self, walk: &Walk<'_>) -> propagation::Standing {
         use propagation::Standing::{Behind, Current, Overtaken, Updating};
@@ -206,6 +220,8 @@ impl Asked<'_, '_> {
         let ready = self.live.filter(|_| self.ready);
         let since = ready.map(|live| ready::since(live, walk.inputs.now));
         match (self.changes(), since) {
+            // What will become of it nobody knows: it counts as on its way.
+            _ if self.hindered => Updating { progress },
             (false, Some(since)) if !unsure => Current { since },
             (false, _) => Updating { progress },
             (true, _) if unsure || self.flies(walk) => Overtaken { progress, hold },

@@ -45,11 +45,12 @@ pub(super) fn each<'a>(
     };
     let fates = match &unready {
         Some(unready) => {
-            let asked = wanted.iter().zip(&live).zip(unready);
-            let asked = asked.map(|((wanted, live), unready)| Asked {
+            let asked = wanted.iter().zip(&live).zip(unready).enumerate();
+            let asked = asked.map(|(at, ((wanted, live), unready))| Asked {
                 wanted,
                 live: *live,
                 ready: unready.is_none(),
+                hindered: hindered.contains_key(&at),
             });
             let asked: Vec<Asked<'_, 'a>> = asked.collect();
             let absent = asked.iter().filter(|one| one.live.is_none());
@@ -64,6 +65,7 @@ pub(super) fn each<'a>(
     };
     let mut objects = 0;
     let mut gated = Vec::new();
+    let mut absent = Vec::new();
     for (at, ((wanted, live), fate)) in wanted.into_iter().zip(&live).zip(fates).enumerate() {
         if hindered.contains_key(&at) {
             continue;
@@ -79,13 +81,17 @@ pub(super) fn each<'a>(
             (Fate::Keep(verdict), Some(live)) => {
                 objects += usize::from(walk.freeze(index, live, verdict));
             }
-            (Fate::Keep(verdict), None) => gated.push(Gated {
-                node: index,
-                id: wanted.id,
-                verdict,
-            }),
+            (Fate::Keep(verdict), None) => {
+                absent.push(at);
+                gated.push(Gated {
+                    node: index,
+                    id: wanted.id,
+                    verdict,
+                });
+            }
         }
     }
+    walk.keep_old(node, &absent);
     if let (0, Some((_, first))) = (objects, hindered.pop_first()) {
         return Ok(first);
     }
@@ -100,22 +106,20 @@ pub(super) fn each<'a>(
     })
 }
 
-/// The items that cannot be applied, by their numbers: others go on without them. Where a gate counts
-/// items none does, since it would count on them.
+/// The items that cannot be applied, by their numbers: others go on without them. A gate that counts
+/// items takes them for ones on their way.
 fn hindrances<'a>(
     walk: &mut Walk<'a>,
     (index, node): (NodeIndex, &'a Node),
     wanted: &[Wanted],
     live: &[Option<&'a Arc<Live>>],
 ) -> Result<BTreeMap<usize, Standing>, Box<Standing>> {
-    let counted = node.is_gated() || node.is_watched();
     let mut hindered = BTreeMap::new();
     for (at, (wanted, live)) in wanted.iter().zip(live).enumerate() {
         match walk.hindered(index, node, wanted, *live) {
             None => {}
             // Two are one, and which of them is not known.
             Some(wrong @ Standing::Failed(_)) => return Err(Box::new(wrong)),
-            Some(standing) if counted => return Err(Box::new(standing)),
             Some(standing) => drop(hindered.insert(at, standing)),
         }
     }

@@ -44,9 +44,10 @@ pub(super) fn prune(walk: &Walk<'_>) -> Vec<Prune> {
         let uids = wanted.iter().map(|(_, live)| live.uid.as_str());
         uids.filter(|uid| !uid.is_empty()).collect()
     };
-    let unwanted = unwanted
-        .into_iter()
-        .filter(|(node, live)| !external.contains(node) && !wanted.contains(live.uid.as_str()));
+    let unwanted = unwanted.into_iter().filter(|(node, live)| {
+        let there = external.contains(node) || wanted.contains(live.uid.as_str());
+        !there && !walk.kept.contains(&live.id)
+    });
     let pruned = unwanted.map(|(node, live)| Prune::of(node, live));
     let mut pruned: Vec<Prune> = pruned.collect();
     let highest = pruned.iter().map(|prune| prune.wave).max();
@@ -55,7 +56,7 @@ pub(super) fn prune(walk: &Walk<'_>) -> Vec<Prune> {
 }
 
 /// Whether it is known what the node wants, and it is there or may not be made yet: deletion waits
-/// for no gate.
+/// for no gate, but that of what comes in its place.
 fn is_settled(standing: &Standing) -> bool {
     match standing {
         Standing::Excluded(_)

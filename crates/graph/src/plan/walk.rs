@@ -1,7 +1,7 @@
 //! One node after the other, in topological order.
 
 use std::cell::OnceCell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use deltaplane_expr::{Bindings, Budget, Eval, Meter, Timestamp, Value};
@@ -38,6 +38,8 @@ pub(super) struct Walk<'a> {
     more: usize,
     /// What is wanted so far, by whom.
     pub(super) wanted: BTreeMap<ObjectId, NodeIndex>,
+    /// What is not wanted, and stays until what comes in its place may be made.
+    pub(super) kept: BTreeSet<ObjectId>,
     /// What gates keep as it is.
     pub(super) frozen: Vec<Gated>,
     pub(super) in_flight: BTreeMap<ObjectId, Content>,
@@ -99,6 +101,7 @@ impl<'a> Walk<'a> {
             rendered: 0,
             more: 0,
             wanted: BTreeMap::new(),
+            kept: BTreeSet::new(),
             frozen: Vec::new(),
             in_flight: BTreeMap::new(),
             next: None,
@@ -234,6 +237,7 @@ impl<'a> Walk<'a> {
             wanted,
             live,
             ready,
+            hindered: false,
         };
         let fates = gates::decide(self, node, template, &[asked]);
         fates.into_iter().next().unwrap_or(Fate::of(cause))
@@ -304,6 +308,24 @@ impl<'a> Walk<'a> {
             why: Cause::Drifted,
         });
         true
+    }
+
+    /// Items of these numbers may not be made yet. As many of what the node had under other names stay
+    /// meanwhile, of the same numbers if they had them: a closed gate takes nothing away.
+    pub(super) fn keep_old(&mut self, node: &'a Node, absent: &[usize]) {
+        let old = self.inputs.observed.of(node.id());
+        let old = old.filter(|old| !old.deleting && !self.wanted.contains_key(&old.id));
+        let mut old: Vec<(bool, Option<usize>, &ObjectId)> = old
+            .map(|old| {
+                let number = text(old.json(), &["metadata", "labels", labels::ITEM]);
+                let number = number.and_then(|number| number.parse().ok());
+                let other = number.is_none_or(|number| !absent.contains(&number));
+                (other, number, &old.id)
+            })
+            .collect();
+        old.sort();
+        let stay = old.into_iter().take(absent.len());
+        self.kept.extend(stay.map(|(.., id)| id.clone()));
     }
 
     /// What is frozen, and what may be where that is not known now.

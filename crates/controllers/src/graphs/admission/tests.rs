@@ -1,7 +1,7 @@
 //! Decisions about instances as scenarios: a line for each of them in, what is written out.
 //!
 //! `name [stage/number [from=…]] [ready|unready|failed] [deleting] [suspended] [hold=…]
-//! [generation=…]`: what came of the last pass is of the revision that it is at and of the first
+//! [generation=…] [unseen]`: what came of the last pass is of the revision that it is at and of the first
 //! generation, unless `at=…` says that it is of another.
 
 use std::fmt::Write as _;
@@ -51,6 +51,7 @@ struct One {
     json: Value,
     admission: Option<Admission>,
     passed: Option<Passed>,
+    unseen: bool,
 }
 
 fn now() -> Timestamp {
@@ -66,6 +67,7 @@ impl One {
             json: json!({"metadata": {"name": name, "generation": 1, "annotations": {}}}),
             admission: None,
             passed: None,
+            unseen: false,
         };
         for word in words {
             one.word(word, revisions);
@@ -91,6 +93,7 @@ impl One {
                 self.passed.as_mut().expect("a pass").at = at;
             }
             ("ready", _) => self.pass(Health::Ready { since: now() }),
+            ("unseen", _) => self.unseen = true,
             ("unready", _) => self.pass(Health::Unready),
             ("failed", _) => self.pass(Health::Failed),
             (stage, number) => {
@@ -133,6 +136,8 @@ fn check_with(revisions: &Revisions, paused: bool, text: &str, expected: &Expect
         json: &one.json,
         admission: one.admission,
         passed: one.passed.as_ref(),
+        unseen: one.unseen,
+        kept: None,
     });
     let known: Vec<Known<'_>> = known.collect();
     let target = revisions
@@ -162,6 +167,9 @@ fn check_with(revisions: &Revisions, paused: bool, text: &str, expected: &Expect
                 }
             }
             writeln!(out, "of {}", told["instances"]).expect("a text");
+            for (key, kept) in &decided.kept {
+                writeln!(out, "{} {}", key.name, kept.reason()).expect("a text");
+            }
             if let Some(next) = decided.next {
                 let told = match told["lookAgainAt"].is_null() {
                     true => ", which is not told",
@@ -183,6 +191,7 @@ fn one_after_the_other() {
         &expect![[r#"
             a admitted/2 from 1
             updating 1 pending 1 of 2
+            b GateClosed
         "#]],
     );
     check(
@@ -191,6 +200,7 @@ fn one_after_the_other() {
          b arrived/1 ready",
         &expect![[r#"
             updating 1 pending 1 of 2
+            b GateClosed
         "#]],
     );
     check(
@@ -214,6 +224,7 @@ fn what_was_found_before_opens_nothing() {
          b arrived/1 ready",
         &expect![[r#"
             updating 1 pending 1 of 2
+            b GateClosed
         "#]],
     );
     check(
@@ -222,6 +233,7 @@ fn what_was_found_before_opens_nothing() {
          b arrived/1 ready",
         &expect![[r#"
             updating 1 pending 1 of 2
+            b GateClosed
         "#]],
     );
 }
@@ -237,6 +249,8 @@ fn nobody_moves_before_it_is_known_how_all_stand() {
         &expect![[r#"
             c started/1
             pending 2 starting 1 of 3
+            a GateClosed
+            b GateClosed
         "#]],
     );
     // Those of which nothing will be known keep nobody waiting.
@@ -248,6 +262,8 @@ fn nobody_moves_before_it_is_known_how_all_stand() {
         &expect![[r#"
             a admitted/2 from 1
             updating 1 held 1 of 2
+            b Held
+            c GateClosed
         "#]],
     );
 }
@@ -281,6 +297,8 @@ fn new_ones_begin_with_what_those_have_reached_that_may_move() {
         &expect![[r#"
             d started/2
             current 1 held 1 starting 1 of 3
+            b Held
+            c GateClosed
         "#]],
     );
     check(
@@ -290,6 +308,7 @@ fn new_ones_begin_with_what_those_have_reached_that_may_move() {
         &expect![[r#"
             b started/1
             held 1 starting 1 of 2
+            a Held
         "#]],
     );
 }
@@ -302,6 +321,8 @@ fn holds_end_when_it_is_time() {
          b arrived/1 ready hold=2026-03-01T12:30:00Z",
         &expect![[r#"
             held 2 of 2
+            a Held
+            b Held
             next 2026-03-01T12:30:00Z
         "#]],
     );
@@ -317,8 +338,9 @@ fn holds_end_when_it_is_time() {
         &two(),
         "a arrived/1 ready hold=whenever",
         &expect![[r#"
-        held 1 of 1
-    "#]],
+            held 1 of 1
+            a Held
+        "#]],
     );
 }
 
@@ -341,6 +363,8 @@ fn who_is_held_stays_without_a_gate_too() {
             a admitted/2 from 1
             c admitted/2 from 1
             updating 2 held 2 of 4
+            b Held
+            d Held
             next 2026-03-01T13:00:00Z
         "#]],
     );
@@ -357,6 +381,9 @@ fn those_that_were_broken_before_there_was_a_gate_are_not_on_their_way() {
         &expect![[r#"
             c admitted/2 from 1
             updating 1 pending 3 of 4
+            a GateClosed
+            b GateClosed
+            d GateClosed
         "#]],
     );
 }
@@ -381,18 +408,20 @@ fn a_pause_holds_all_with_a_gate_or_without() {
         true,
         text,
         &expect![[r#"
-        c started/1
-        updating 1 held 1 starting 1 of 3
-    "#]],
+            c started/1
+            updating 1 held 1 starting 1 of 3
+            a Paused
+        "#]],
     );
     check_with(
         &two(),
         true,
         text,
         &expect![[r#"
-        c started/1
-        updating 1 held 1 starting 1 of 3
-    "#]],
+            c started/1
+            updating 1 held 1 starting 1 of 3
+            a Paused
+        "#]],
     );
 }
 
@@ -418,6 +447,7 @@ fn revisions_that_differ_in_their_gates_are_one() {
         &expect![[r#"
             b admitted/3 from 1
             updating 1 pending 1 of 2
+            a GateClosed
         "#]],
     );
 }
@@ -431,6 +461,7 @@ fn what_ran_something_that_is_gone_moves_like_any_other() {
         &expect![[r#"
             b admitted/2 from 1
             updating 1 pending 1 of 2
+            a GateClosed
         "#]],
     );
     check(
@@ -440,6 +471,7 @@ fn what_ran_something_that_is_gone_moves_like_any_other() {
         &expect![[r#"
             a admitted/2 from 9
             updating 1 pending 1 of 2
+            b GateClosed
         "#]],
     );
 }
@@ -453,6 +485,7 @@ fn what_is_looked_at_every_minute_is_not_told() {
         "a arrived/1 ready",
         &expect![[r#"
             pending 1 of 1
+            a GateClosed
             next 2026-03-01T12:01:00Z, which is not told
         "#]],
     );
@@ -461,7 +494,70 @@ fn what_is_looked_at_every_minute_is_not_told() {
         "a arrived/1 ready hold=2026-03-01T14:00:00Z",
         &expect![[r#"
             held 1 of 1
+            a Held
             next 2026-03-01T14:00:00Z
+        "#]],
+    );
+}
+
+/// One that cannot be seen is sent on if there is room for one more, whatever became of it: what is
+/// newer may not need what cannot be seen.
+#[test]
+fn what_is_overtaken_and_cannot_be_seen_is_sent_on_where_there_is_room() {
+    let three =
+        |gate: &'static [&'static str]| revisions(&[("one", gate), ("two", gate), ("three", gate)]);
+    check(
+        &three(ONE),
+        "a admitted/2 from=1 unseen
+         b arrived/1 ready",
+        &expect![[r#"
+            a admitted/3 from 1
+            updating 1 pending 1 of 2
+            b GateClosed
+        "#]],
+    );
+    // The place of the one may have been given to the other, which keeps it.
+    check(
+        &three(ONE),
+        "a admitted/2 from=1 unseen
+         b admitted/2 from=1 unready",
+        &expect![[r#"
+            b admitted/3 from 1
+            updating 2 of 2
+            a GateClosed
+        "#]],
+    );
+    check(
+        &three(ONE),
+        "a admitted/2 from=1 unseen
+         b admitted/2 from=1 unseen",
+        &expect![[r#"
+            updating 2 of 2
+            a GateClosed
+            b GateClosed
+        "#]],
+    );
+    check(
+        &three(&["linearlyReady(shop, shops, 2)"]),
+        "a admitted/2 from=1 unseen
+         b admitted/2 from=1 unseen
+         c arrived/1 ready",
+        &expect![[r#"
+            a admitted/3 from 1
+            updating 2 pending 1 of 3
+            b GateClosed
+            c GateClosed
+        "#]],
+    );
+    // Others will be known in a moment.
+    check(
+        &three(&["linearlyReady(shop, shops, 2)"]),
+        "a admitted/2 from=1 unseen
+         b admitted/2 from=1",
+        &expect![[r#"
+            updating 2 of 2
+            a GateClosed
+            b GateClosed
         "#]],
     );
 }

@@ -12,6 +12,7 @@ use deltaplane_schema::crd;
 use expect_test::{Expect, expect};
 use serde_json::json;
 
+use super::super::kept::KeptBy;
 use super::*;
 
 /// ConfigMaps are all there is.
@@ -196,23 +197,24 @@ fn what_a_gate_keeps_back_says_why() {
 fn what_is_behind_is_ready_where_it_is() {
     let graph = graph("true");
     let plan = planned(&graph, 2);
+    let behind = Behind::new(7, &graph, KeptBy::Closed);
     let ended = Ended::Planned {
         graph: &graph,
         plan: &plan,
         hindered: &Hindrances::default(),
         runs: Point::new(6, "ff"),
-        behind: Some(7),
+        behind: Some(&behind),
     };
     check(
         &ended,
         &expect![[r#"
-        ACTIVE
-        InstanceManaged True Managed: the finalizer and labels are there
-        GraphResolved True Resolved: revision 6/00000000000000ff
-        ResourcesReady True AllResourcesReady: all resources are ready
-        ResourcesPropagated False GateClosed: the gate of its graph has not let it move to revision 7 yet: see status.propagation of its ResourceGraphDefinition
-        Ready True Ready: 
-    "#]],
+            ACTIVE
+            InstanceManaged True Managed: the finalizer and labels are there
+            GraphResolved True Resolved: revision 6/00000000000000ff
+            ResourcesReady True AllResourcesReady: all resources are ready
+            ResourcesPropagated False GateClosed: its graph has not let it move to revision 7 yet; see status.propagation of its ResourceGraphDefinition
+            Ready True Ready: 
+        "#]],
     );
 }
 

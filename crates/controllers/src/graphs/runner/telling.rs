@@ -14,13 +14,22 @@ use crate::Context;
 /// Tells the definition's status how it stands with its instances: one write at a time, the newest,
 /// and again until it was written.
 pub(super) struct Telling {
-    /// What was written last.
-    last: Option<Told>,
+    last: Last,
     running: Option<BoxFuture<'static, Option<Told>>>,
     failures: u32,
     /// Whether there is something to tell.
     tells: Arc<AtomicBool>,
     guard: Guard,
+}
+
+/// What is there of what was told.
+#[derive(Clone, PartialEq)]
+enum Last {
+    /// Nothing, or what was told before this began.
+    Nothing,
+    /// A write failed, or its answer was lost: something may be there.
+    Unknown,
+    Told(Told),
 }
 
 /// What was told to whom.
@@ -36,7 +45,7 @@ impl Telling {
     /// Whether it has something to tell is said here, for others who see to the definition.
     pub(super) fn new(tells: Arc<AtomicBool>, guard: Guard) -> Self {
         Self {
-            last: None,
+            last: Last::Nothing,
             running: None,
             failures: 0,
             tells,
@@ -53,9 +62,14 @@ impl Telling {
     /// definition is seen to.
     pub(super) fn retract(&mut self, context: &Context, definition: &Definition) {
         self.tells.store(false, Ordering::Release);
-        if self.last.is_some() {
+        if self.may_be_told() {
             self.start(context, definition, None);
         }
+    }
+
+    /// Whether something may be there that was told.
+    fn may_be_told(&self) -> bool {
+        self.last != Last::Nothing
     }
 
     fn start(&mut self, context: &Context, definition: &Definition, value: Option<Value>) {
@@ -64,7 +78,7 @@ impl Telling {
             value,
         };
         // What is newer is told when this is over.
-        if self.running.is_some() || self.last.as_ref() == Some(&told) {
+        if self.running.is_some() || self.last == Last::Told(told.clone()) {
             return;
         }
         let (context, name) = (context.clone(), definition.name.clone());
@@ -103,6 +117,21 @@ impl Telling {
             Some(_) => 0,
             None => self.failures + 1,
         };
-        self.last = told;
+        self.last = told.map_or(Last::Unknown, Last::Told);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What may have been written is taken back, and what never was is not.
+    #[tokio::test]
+    async fn a_write_that_failed_may_have_left_something() {
+        let mut telling = Telling::new(Arc::default(), Guard::new());
+        assert!(!telling.may_be_told());
+        telling.running = Some(Box::pin(async { None }));
+        telling.next().await;
+        assert!(telling.may_be_told());
     }
 }

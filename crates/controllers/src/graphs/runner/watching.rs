@@ -90,7 +90,10 @@ impl Watching {
                 self.add(node.gvk(), &place(node));
             }
         }
-        self.gated |= has_gates(graph);
+        if has_gates(graph) {
+            self.gated = true;
+            self.memories.need();
+        }
         if self.memory.is_none() {
             self.memory = Some(Followed::new(self.memories.recall()));
         }

@@ -10,6 +10,7 @@ use deltaplane_client::{Event, Feed, Pace, Query};
 use futures::StreamExt;
 
 use super::*;
+use crate::gate::Gate;
 
 /// Who moves, as the objects tell: those that say something new which nobody called right yet.
 struct Moving<'a> {
@@ -369,5 +370,44 @@ async fn a_number_that_nobody_issued_is_put_right() {
         .until(&api::definitions(), &rgd(), second)
         .await;
     graphs.until_definition("Ready", "True").await;
+    graphs.end().await;
+}
+
+/// Whoever decides by what is old, be it a process that was stopped for a while, admits nobody.
+#[tokio::test]
+async fn nobody_is_admitted_by_what_is_old() {
+    let mut graphs = Graphs::start().await;
+    graphs.define(gated("!")).await;
+    graphs.world.create(&shops(), shop("a")).await;
+    graphs.approve("a", "hi!").await;
+    graphs.until_state("a", "ACTIVE").await;
+    graphs.tasks.shutdown(GRACE).await.expect("a clean end");
+    let tried = Arc::new(AtomicUsize::new(0));
+    let times = tried.clone();
+    let writes = move |method: &Method, path: &str| {
+        let is = method == Method::PATCH && path.ends_with("/shops/a");
+        times.fetch_add(usize::from(is), Ordering::SeqCst);
+        false
+    };
+    let client = refusing(graphs.world.client.clone(), writes, Arc::default());
+    let (client, gate) = Gate::at(client, "/apis/kro.run/v1/shops");
+    (graphs.tasks, graphs.requests) = run_with(client);
+    graphs.mends("a", "hi!").await;
+    gate.shut();
+    graphs.annotate("a", "note", json!("newer")).await;
+    graphs.redefine(&gated("?")).await;
+    // Once more means that the first was answered.
+    let twice = async {
+        while tried.load(Ordering::SeqCst) < 2 {
+            tokio::task::yield_now().await;
+        }
+    };
+    let twice = tokio::time::timeout(GRACE, twice).await;
+    twice.expect("it is tried again");
+    graphs.until_says("a", "hi!").await;
+    let a = graphs.world.get(&shops(), &key("a")).await.expect("there");
+    assert!(admission_of(&a).ends_with("/1"), "{a}");
+    gate.open();
+    graphs.until_says("a", "hi?").await;
     graphs.end().await;
 }

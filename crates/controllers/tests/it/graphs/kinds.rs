@@ -269,3 +269,30 @@ async fn another_version_of_a_kind_leaves_nothing_of_the_one_before() {
     assert_eq!(world.get(&of_widgets, &widget).await, None);
     graphs.end().await;
 }
+
+/// A revision that needs a kind which is not served is there, and says what is wrong with it.
+#[tokio::test]
+async fn an_older_revision_whose_kind_is_gone_says_so() {
+    let graphs = Graphs::start().await;
+    graphs.serve_widgets(json!({})).await;
+    graphs.define(with_widget()).await;
+    graphs.active("a").await;
+    let held = json!("true");
+    graphs.annotate("a", deltaplane_api::keys::HOLD, held).await;
+    graphs.redefine(&definition()).await;
+    graphs
+        .until_propagation(json!({"revision": 2, "held": 1}))
+        .await;
+    let name = ObjectKey::cluster("widgets.example.com");
+    let world = &graphs.world;
+    world.delete(&definitions_kind(), &name, "Background").await;
+    let told = |object: &Value| {
+        let said = object["status"]["conditions"][1]["message"].as_str();
+        said.is_some_and(|said| {
+            said.starts_with("revision 1 of the graph cannot be run now: ")
+                && said.contains("Widget")
+        })
+    };
+    world.until(&shops(), &key("a"), told).await;
+    graphs.end().await;
+}

@@ -20,6 +20,17 @@ fn saying(mark: &str) -> Value {
     definition
 }
 
+/// Whether an instance says that this keeps it back.
+fn kept(instance: &Value, reason: &str, message: &str) -> bool {
+    let all = instance["status"]["conditions"].as_array();
+    let mut all = all.into_iter().flatten();
+    all.any(|one| {
+        let said = one["message"].as_str().unwrap_or_default();
+        let is = one["type"] == "ResourcesPropagated" && one["reason"] == reason;
+        is && said.contains(message)
+    })
+}
+
 impl Graphs {
     async fn behind(&self, name: &str) -> Value {
         let is = |object: &Value| condition(object, "ResourcesPropagated", "False");
@@ -46,7 +57,8 @@ async fn nobody_moves_while_it_is_paused_although_there_is_no_gate() {
     graphs
         .until_propagation(json!({"revision": 2, "held": 2, "current": 0}))
         .await;
-    graphs.behind("a").await;
+    let a = graphs.behind("a").await;
+    assert!(kept(&a, "Paused", "nobody moves to revision 2"), "{a}");
     graphs.restart().await;
     // A new one begins with what is known to work.
     graphs.world.create(&shops(), shop("c")).await;
@@ -122,6 +134,7 @@ async fn one_that_is_held_stays_and_lets_others_past() {
         .until_propagation(json!({"revision": 2, "current": 2, "held": 1}))
         .await;
     let a = graphs.behind("a").await;
+    assert!(kept(&a, "Held", "not moved to revision 2"), "{a}");
     // It is as it was, and that is well.
     assert_eq!(a["status"]["state"], "ACTIVE");
     assert!(condition(&a, "Ready", "True"));
@@ -131,7 +144,7 @@ async fn one_that_is_held_stays_and_lets_others_past() {
     let about = |one: &&Value| one["involvedObject"]["uid"] == a["metadata"]["uid"];
     let noted: Vec<&Value> = events.iter().filter(about).collect();
     assert_eq!(noted.len(), 1, "{noted:?}");
-    assert_eq!(noted[0]["reason"], "GateClosed");
+    assert_eq!(noted[0]["reason"], "Held");
     graphs.change(&shops(), &key("a"), hold(None)).await;
     graphs.approve("a", "hi?").await;
     graphs

@@ -1,5 +1,7 @@
 //! What cannot be seen stops those whom it concerns, and no others.
 
+use deltaplane_api::keys::HOLD;
+
 use super::*;
 
 /// With a Secret beside the others.
@@ -12,6 +14,20 @@ fn with_secret(mark: &str) -> Value {
     let resources = definition["spec"]["resources"].as_array_mut();
     resources.expect("a list").push(secret);
     definition
+}
+
+/// With a Deployment in place of the Service.
+fn with_deployment() -> Value {
+    let mut graph = definition();
+    graph["spec"]["resources"][2]["template"] = json!({
+        "apiVersion": "apps/v1", "kind": "Deployment",
+        "metadata": {"name": "${second.metadata.name}"},
+        "spec": {"selector": {"matchLabels": {"app": "x"}}, "template": {
+            "metadata": {"labels": {"app": "x"}},
+            "spec": {"containers": [{"name": "x", "image": "x"}]},
+        }},
+    });
+    graph
 }
 
 #[tokio::test]
@@ -53,16 +69,7 @@ async fn a_kind_that_may_not_be_followed_stops_who_needs_it() {
 #[tokio::test]
 async fn a_group_that_does_not_answer_keeps_the_end_of_those_with_objects_of_it() {
     let mut graphs = Graphs::start().await;
-    let mut graph = definition();
-    graph["spec"]["resources"][2]["template"] = json!({
-        "apiVersion": "apps/v1", "kind": "Deployment",
-        "metadata": {"name": "${second.metadata.name}"},
-        "spec": {"selector": {"matchLabels": {"app": "x"}}, "template": {
-            "metadata": {"labels": {"app": "x"}},
-            "spec": {"containers": [{"name": "x", "image": "x"}]},
-        }},
-    });
-    graphs.define(graph).await;
+    graphs.define(with_deployment()).await;
     let deployments = Resource::namespaced("apps", "v1", "deployments", "Deployment");
     graphs.world.create(&shops(), shop("a")).await;
     graphs.open("a").await;
@@ -86,5 +93,53 @@ async fn a_group_that_does_not_answer_keeps_the_end_of_those_with_objects_of_it(
     graphs.world.until_gone(&shops(), &key("a")).await;
     let left = graphs.world.get(&deployments, &key("a-second")).await;
     assert_eq!(left, None);
+    graphs.end().await;
+}
+
+/// What was on its way when the process ended, and cannot be seen after it, keeps its place and
+/// nobody else.
+#[tokio::test]
+async fn one_that_was_on_its_way_and_cannot_be_seen_stops_no_other() {
+    let three = |mut definition: Value| {
+        definition["spec"]["propagateWhen"] = json!(["linearlyReady(shop, shops, 3)"]);
+        definition
+    };
+    let mut graphs = Graphs::start().await;
+    graphs.define(three(gated("!"))).await;
+    for name in ["a", "b", "c"] {
+        graphs.world.create(&shops(), shop(name)).await;
+        graphs.approve(name, "hi!").await;
+        graphs.until_state(name, "ACTIVE").await;
+    }
+    graphs.annotate("c", HOLD, json!("true")).await;
+    graphs.redefine(&three(with_secret("?"))).await;
+    let wanted = json!({"revision": 2, "updating": 2, "held": 1});
+    graphs.until_propagation(wanted).await;
+    for name in ["a", "b"] {
+        let secret = key(&format!("{name}-secret"));
+        graphs.world.until(&secrets(), &secret, |_| true).await;
+    }
+    let follows = |method: &Method, path: &str| method == Method::GET && path.ends_with("/secrets");
+    // Nobody looks before there is something newer.
+    graphs.tasks.shutdown(GRACE).await.expect("a clean end");
+    graphs.redefine(&three(gated("."))).await;
+    graphs.restart_refused(follows).await;
+    graphs.annotate("c", HOLD, Value::Null).await;
+    graphs.approve("c", "hi.").await;
+    let wanted = json!({"revision": 3, "failed": 2, "current": 1});
+    graphs.until_propagation(wanted).await;
+    graphs.end().await;
+}
+
+/// What a definition was judged to be is not in force when nothing runs.
+#[tokio::test]
+async fn a_definition_whose_kind_cannot_be_looked_at_after_a_restart_is_not_ready() {
+    let mut graphs = Graphs::start().await;
+    graphs.define(with_deployment()).await;
+    let away = |_: &Method, path: &str| path.ends_with("/apps/v1");
+    let refused = graphs.restart_refused(away).await;
+    graphs.until_definition("GraphAccepted", "Unknown").await;
+    refused.store(false, Ordering::SeqCst);
+    graphs.until_definition("Ready", "True").await;
     graphs.end().await;
 }

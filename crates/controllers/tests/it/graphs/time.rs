@@ -190,3 +190,36 @@ async fn nothing_is_written_while_only_the_time_goes_on() {
     assert_eq!(since, 3 * 5);
     graphs.end().await;
 }
+
+/// Who may not read Secrets, and has no gates that need them, asks once.
+#[tokio::test]
+async fn what_is_refused_and_not_needed_is_not_asked_again() {
+    let mut graphs = Graphs::start().await;
+    graphs.define(definition()).await;
+    graphs.active("a").await;
+    let asked = Arc::new(AtomicUsize::new(0));
+    let times = asked.clone();
+    let reads = move |_: &Method, path: &str| {
+        let is = path.ends_with("/secrets");
+        times.fetch_add(usize::from(is), Ordering::SeqCst);
+        is
+    };
+    let refused = Arc::new(AtomicBool::new(true));
+    let client = refusing(graphs.world.client.clone(), reads, refused.clone());
+    graphs.by_hand_with(client).await;
+    for time in 1..=5 {
+        graphs.mend("a", time).await;
+        graphs.world.hand.advance(60 * MINUTE);
+    }
+    graphs.mend("a", 6).await;
+    assert_eq!(asked.load(Ordering::SeqCst), 1);
+    // A gate needs them.
+    refused.store(false, Ordering::SeqCst);
+    let mut late = far_off("!");
+    late["spec"]["propagateWhen"] = json!([]);
+    graphs.redefine(&late).await;
+    graphs.until_says("a", "hi!").await;
+    let gated = |object: &Value| condition(object, "ResourcesPropagated", "False");
+    graphs.world.until(&shops(), &key("a"), gated).await;
+    graphs.end().await;
+}

@@ -308,7 +308,6 @@ fn items_go_while_the_gate_is_closed() {
             > set schema spec.names=["b","d"]
             > pass
             apply ConfigMap team/b (Changed)
-            delete ConfigMap team/a of rooms
             delete ConfigMap team/c of rooms
             rooms: 1 not made yet
               gated ConfigMap team/d: closed: linearlyReady(room, rooms, 1): 1 in flight (team/b); 0 of 2 updated and ready
@@ -701,4 +700,105 @@ fn a_gate_is_asked_of_many_items() {
     };
     assert_eq!(objects.len(), 995);
     assert_eq!(objects[0].verdict.reason(), "GateClosed");
+}
+
+const RENAMED: &str = r#"
+schema: {kind: Hotel, apiVersion: v1, spec: {names: "[]string", size: string}}
+resources:
+- id: rooms
+  forEach: [{room: "${schema.spec.names}"}]
+  propagateWhen: ["schema.spec.size == '1' || linearlyReady(room, rooms, 1)"]
+  readyWhen: ["${each.data.open == 'yes'}"]
+  template: {apiVersion: v1, kind: ConfigMap, metadata: {name: "${room}-${schema.spec.size}"}}
+"#;
+
+/// Items that have other names come one by one, and each takes the place of one that there was.
+#[test]
+fn items_with_other_names_take_the_places_of_the_old() {
+    check(
+        RENAMED,
+        hotel(&["a", "b", "c"]),
+        "pass
+         set rooms data.open=\"yes\"
+         set schema spec.size=\"2\"
+         pass
+         pass
+         set rooms data.open=\"yes\"
+         pass
+         pass",
+        expect![[r#"
+            > pass
+            apply ConfigMap team/a-1 (Absent)
+            apply ConfigMap team/b-1 (Absent)
+            apply ConfigMap team/c-1 (Absent)
+            rooms: ConfigMap team/a-1 is not ready: Waiting(Wait { path: Path { root: "each", steps: [Field("data")] }, source: "${each.data.open == 'yes'}", place: "spec.resources[0].readyWhen[0]" })
+            status {}
+            > set rooms data.open="yes"
+            > set schema spec.size="2"
+            > pass
+            apply ConfigMap team/a-2 (Absent)
+            delete ConfigMap team/a-1 of rooms
+            rooms: 2 not made yet
+              gated ConfigMap team/b-2: closed: schema.spec.size == '1' || linearlyReady(room, rooms, 1): schema.spec.size: "2", linearlyReady(room, rooms, 1): 1 in flight (team/a-2); 0 of 3 updated and ready
+              gated ConfigMap team/c-2: closed: schema.spec.size == '1' || linearlyReady(room, rooms, 1): schema.spec.size: "2", linearlyReady(room, rooms, 1): 1 in flight (team/a-2); 0 of 3 updated and ready
+            status {}
+            > pass
+            rooms: 2 not made yet
+              gated ConfigMap team/b-2: closed: schema.spec.size == '1' || linearlyReady(room, rooms, 1): schema.spec.size: "2", linearlyReady(room, rooms, 1): 1 in flight (team/a-2); 0 of 3 updated and ready
+              gated ConfigMap team/c-2: closed: schema.spec.size == '1' || linearlyReady(room, rooms, 1): schema.spec.size: "2", linearlyReady(room, rooms, 1): 1 in flight (team/a-2); 0 of 3 updated and ready
+            status {}
+            > set rooms data.open="yes"
+            > pass
+            apply ConfigMap team/b-2 (Absent)
+            delete ConfigMap team/b-1 of rooms
+            rooms: 1 not made yet
+              gated ConfigMap team/c-2: closed: schema.spec.size == '1' || linearlyReady(room, rooms, 1): schema.spec.size: "2", linearlyReady(room, rooms, 1): 1 in flight (team/b-2); 1 of 3 updated and ready
+            status {}
+            > pass
+            rooms: 1 not made yet
+              gated ConfigMap team/c-2: closed: schema.spec.size == '1' || linearlyReady(room, rooms, 1): schema.spec.size: "2", linearlyReady(room, rooms, 1): 1 in flight (team/b-2); 1 of 3 updated and ready
+            status {}
+        "#]],
+    );
+}
+
+/// One that is on its way out counts as on its way, and keeps no other from being put right.
+#[test]
+fn an_item_that_cannot_be_applied_keeps_no_other_from_being_put_right() {
+    check(
+        &rooms("propagateWhen: [\"linearlyReady(room, rooms, 3)\"]"),
+        hotel(&["a", "b", "c"]),
+        "pass
+         set rooms data.open=\"yes\"
+         pass
+         ending rooms/b
+         drift rooms/a
+         pass
+         set schema spec.size=\"2\"
+         pass",
+        expect![[r#"
+            > pass
+            apply ConfigMap team/a (Absent)
+            apply ConfigMap team/b (Absent)
+            apply ConfigMap team/c (Absent)
+            rooms: ConfigMap team/a is not ready: Condition { source: "${each.data.open == 'yes'}" }
+            status {}
+            > set rooms data.open="yes"
+            > pass
+            rooms: Ready
+            status {}
+            > ending rooms/b
+            > drift rooms/a
+            > pass
+            apply ConfigMap team/a (Drifted)
+            rooms: Ending { id: ObjectId { gvk: Gvk { group: "", version: "v1", kind: "ConfigMap" }, namespace: "team", name: "b" } }
+            status {}
+            > set schema spec.size="2"
+            > pass
+            apply ConfigMap team/a (Changed)
+            apply ConfigMap team/c (Changed)
+            rooms: Ending { id: ObjectId { gvk: Gvk { group: "", version: "v1", kind: "ConfigMap" }, namespace: "team", name: "b" } }
+            status {}
+        "#]],
+    );
 }
