@@ -4,6 +4,7 @@
 //! It decides nothing: what was decided is in the status of policies, and what was released in
 //! releases. Until both say so, what zones have stays as it is.
 
+mod authors;
 mod compare;
 mod contents;
 mod decided;

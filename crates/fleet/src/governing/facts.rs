@@ -142,7 +142,7 @@ impl Fleet {
             releases: governor
                 .releases
                 .values()
-                .map(|one| one.decided.clone())
+                .map(|one| governor.decided(one))
                 .collect(),
             contents: governor.content_facts(),
             zones,

@@ -13,6 +13,7 @@ use deltaplane_sync::{Crossing, Smuggled, SyncKind, Version, ZoneName};
 use serde_json::{Map, Value};
 
 use super::AUTHOR;
+use super::authors::Authors;
 use super::release::{Id, Released, selector};
 
 /// What is known of a policy.
@@ -24,6 +25,8 @@ pub(crate) struct Governor {
     zones: LabelSelector,
     /// What it governs now.
     pub(crate) head: BTreeMap<Id, HeadObject>,
+    /// Who changed what it governs, and it has not released since.
+    pub(super) unreleased: Authors,
     /// Who deleted what it governed and has not released since, as far as is known.
     pub(super) deleters: BTreeMap<Id, Arc<str>>,
     /// What is to be said of it, until it or the overrides change.
@@ -89,6 +92,7 @@ impl Governor {
             targets: Vec::new(),
             zones: LabelSelector::default(),
             head: BTreeMap::new(),
+            unreleased: Authors::default(),
             deleters: BTreeMap::new(),
             facts: OnceCell::new(),
             changed: 0,
@@ -111,6 +115,7 @@ impl Governor {
     pub(super) fn supposed(&self, object: Value) -> Self {
         Self {
             head: self.head.clone(),
+            unreleased: self.unreleased.clone(),
             deleters: self.deleters.clone(),
             changed: self.changed,
             releases: self.releases.clone(),
@@ -129,6 +134,9 @@ impl Governor {
     pub(crate) fn update(&mut self, object: Value) -> bool {
         let spec = self.object["spec"] != object["spec"];
         let decided = self.object["status"]["decisions"] != object["status"]["decisions"];
+        if !self.object.is_null() {
+            self.unreleased.updated(&self.object, &object);
+        }
         self.object = Arc::new(object);
         if decided {
             // What somebody else wrote there moves nobody.
@@ -203,6 +211,10 @@ impl Governor {
         if !same {
             self.changed = at;
             self.facts.take();
+            let mut releases = self.releases.values().rev();
+            let newest = releases.find(|one| one.decided.restores.is_none());
+            let released = newest.and_then(|newest| newest.manifest.get(&id));
+            self.unreleased.changed(&id, &head, released.copied());
         }
         let was_let_go = self.elsewhere.remove(&id) || self.left.contains(&id);
         if was_let_go && !self.head.contains_key(&id) {
@@ -229,6 +241,7 @@ impl Governor {
         self.stale = true;
         let manifest = &release.manifest;
         self.deleters.retain(|id, _| manifest.contains_key(id));
+        self.unreleased.released(&release, &self.head);
         self.learn_returned(&release);
         self.releases.insert(release.number, Arc::new(release));
         self.left = self.find_left();

@@ -4,16 +4,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use deltaplane_border::{Catalog, Entry};
-use deltaplane_propagation::stages::{ContentFacts, HeadFacts, Removes, asked_for};
+use deltaplane_propagation::stages::{ContentFacts, HeadFacts, Removes};
 use deltaplane_sync::{ObjectName, SyncKind, Version, Withdrawal};
 use serde_json::{Value, json};
 
-use super::AUTHOR;
 use super::contents::Contents;
 use super::governor::Governor;
 use super::release::{self, Id, Manifest, Released};
 use super::render::Patch;
-use crate::kinds::CONTROLLERS;
 
 /// A release that is to be written.
 pub(crate) struct Draft {
@@ -156,13 +154,15 @@ impl Governor {
             .unwrap_or_default();
         let (added, changed, removed) = release::changes(&before, &manifest);
         let digest = release::digest(&manifest, &overrides);
+        let authors = self.authors((&before, &manifest), &overrides, restores);
         let spec = json!({
             "policy": self.id.as_str(),
             "policyUID": self.uid,
             "revision": self.changed,
             "digest": digest,
             "restores": restores,
-            "authors": self.authors((&before, &manifest), &overrides, restores),
+            "authorsSince": release::write_since(&self.authors_since(&authors)),
+            "authors": authors,
             "overrides": overrides,
             "changes": {"added": added, "changed": changed, "removed": removed.len()},
             "removes": Removes::write(&self.removes(&manifest, known)),
@@ -208,35 +208,6 @@ impl Governor {
             (*since, removes)
         });
         removes.collect()
-    }
-
-    /// Whose doing it is that something is not as it was. What nobody signed, because it was there
-    /// before the policy or because it is not known any more, is for whoever wrote the policy; so
-    /// are overrides, and going back, unless the hub does that by itself.
-    fn authors(
-        &self,
-        (before, now): (&Manifest, &Manifest),
-        overrides: &Value,
-        restores: Option<u64>,
-    ) -> Vec<String> {
-        let of_policy = self.object["metadata"]["annotations"][AUTHOR].as_str();
-        if restores.is_some() {
-            let newest = self.releases.keys().next_back().copied().unwrap_or(0);
-            let asked = asked_for(&self.object, newest) == restores;
-            let author = of_policy.filter(|_| asked).unwrap_or(CONTROLLERS);
-            return vec![author.to_owned()];
-        }
-        let head = self.head.iter();
-        let changed = head.filter(|(id, head)| before.get(*id) != Some(&head.version));
-        let changed = changed.map(|(_, head)| head.author.as_deref());
-        let removed = before.keys().filter(|id| !now.contains_key(*id));
-        let removed = removed.map(|id| self.deleters.get(id).map(|by| &**by));
-        let patched = self.newest().is_some_and(|one| one.overrides != *overrides);
-        let patched = patched.then_some(None);
-        let authors = changed.chain(removed).chain(patched);
-        let authors = authors.filter_map(|author| author.or(of_policy));
-        let authors: BTreeSet<&str> = authors.collect();
-        authors.into_iter().map(str::to_owned).collect()
     }
 
     /// How many objects go with one: those of the kind that a graph defines.

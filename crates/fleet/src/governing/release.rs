@@ -8,6 +8,7 @@ use deltaplane_sync::{ObjectName, SyncKind, Version};
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 
+use super::authors::Since;
 use super::render::Patch;
 
 /// An object, wherever.
@@ -33,6 +34,8 @@ pub(crate) struct Released {
     pub(crate) left: Vec<Id>,
     /// What was let go and came back, and at which revision of the store.
     pub(crate) returned: BTreeMap<Id, u64>,
+    /// Who made what came after older releases, itself included.
+    pub(crate) authors_since: Since,
     pub(crate) patches: Vec<Patch>,
     /// As they are written.
     pub(crate) overrides: Value,
@@ -75,6 +78,7 @@ impl Released {
                 .map(|(id, _)| id)
                 .collect::<Option<_>>()?,
             returned: returned(&spec["returned"])?,
+            authors_since: since(&spec["authorsSince"])?,
             patches,
             overrides: spec["overrides"].clone(),
             decided,
@@ -152,6 +156,21 @@ fn returned(written: &Value) -> Option<BTreeMap<Id, u64>> {
     let all = ids(written);
     all.map(|(id, one)| Some((id?, one["revision"].as_u64()?)))
         .collect()
+}
+
+pub(crate) fn write_since(since: &Since) -> Value {
+    let one = |(since, names): (&u64, &BTreeSet<String>)| json!({"since": since, "names": names});
+    since.iter().map(one).collect()
+}
+
+fn since(written: &Value) -> Option<Since> {
+    let one = |one: &Value| {
+        let names = one["names"].as_array()?.iter();
+        let names = names.map(|name| name.as_str().map(str::to_owned));
+        Some((one["since"].as_u64()?, names.collect::<Option<_>>()?))
+    };
+    let all = written.as_array().into_iter().flatten();
+    all.map(one).collect()
 }
 
 /// Of all that makes zones' content.

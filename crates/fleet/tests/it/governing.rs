@@ -611,3 +611,65 @@ async fn who_leaves_a_paused_policy_keeps_what_it_has_until_it_goes_on() {
     world.put(POLICIES, &policy(&spec(false), &others)).await;
     check(&world, "1", "withdrawn");
 }
+
+#[tokio::test]
+async fn who_comes_after_somebody_takes_no_name_away() {
+    let world = governed().await;
+    release(&world, 1, None).await;
+    world.put("configmaps", &signed(config("2"), "ann")).await;
+    let mut labelled = signed(config("2"), "bot");
+    labelled["metadata"]["labels"]["seen"] = "yes".into();
+    world.put("configmaps", &labelled).await;
+    assert_eq!(authors(&world, None).await, json!(["ann", "bot"]));
+    release(&world, 2, None).await;
+    let world = world.restart().await;
+    world.put("configmaps", &signed(config("3"), "kim")).await;
+    assert_eq!(authors(&world, None).await, json!(["kim"]));
+    // The same with overrides, and with who changes something else of the policy.
+    let patch = json!([{"op": "replace", "path": "/data/value", "value": "eu"}]);
+    let mut spec = json!({"overrides": [{"patch": patch}]});
+    let eve = signed(policy(&spec, &json!([])), "eve");
+    world.put(POLICIES, &eve).await;
+    spec["paused"] = true.into();
+    let bob = signed(policy(&spec, &json!([])), "bob");
+    world.put(POLICIES, &bob).await;
+    assert_eq!(authors(&world, None).await, json!(["bob", "eve", "kim"]));
+}
+
+/// Who made each release, as decisions have it.
+fn made_by(world: &World) -> Vec<(u64, Vec<String>)> {
+    let facts = world.fleet.look("web").expect("it is known");
+    let releases = facts.releases.into_iter();
+    releases.map(|one| (one.number, one.authors)).collect()
+}
+
+#[tokio::test]
+async fn who_made_a_release_that_is_gone_is_an_author_of_the_next() {
+    let world = governed().await;
+    let people = ["ann", "bob", "kim", "eve"];
+    for (number, by) in (1..).zip(people) {
+        let value = number.to_string();
+        world.put("configmaps", &signed(config(&value), by)).await;
+        release(&world, number, None).await;
+    }
+    let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+    let gone = |number: u64| object("Release", "", &format!("web-{number}"));
+    world.delete(RELEASES, &gone(2)).await;
+    let expected: Vec<(u64, Vec<String>)> = vec![
+        (1, names(&["ann"])),
+        (3, names(&["bob", "kim"])),
+        (4, names(&["eve"])),
+    ];
+    assert_eq!(made_by(&world), expected);
+    world.delete(RELEASES, &gone(3)).await;
+    let world = world.restart().await;
+    let expected: Vec<(u64, Vec<String>)> =
+        vec![(1, names(&["ann"])), (4, names(&["bob", "eve", "kim"]))];
+    assert_eq!(made_by(&world), expected);
+    // What was gone before it was made is known of it, too.
+    world.put("configmaps", &signed(config("5"), "joe")).await;
+    release(&world, 5, None).await;
+    world.delete(RELEASES, &gone(4)).await;
+    let all = names(&["bob", "eve", "joe", "kim"]);
+    assert_eq!(made_by(&world), [(1, names(&["ann"])), (5, all)]);
+}
