@@ -16,6 +16,7 @@ mod plan;
 mod release;
 mod releasing;
 mod render;
+mod trials;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

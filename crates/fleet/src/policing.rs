@@ -490,19 +490,7 @@ fn overlaps(
         // Most are of another kind, which is seen without reading them.
         let both = governor.head.iter();
         let both = both.filter(|((kind, _), _)| kinds.contains(kind));
-        let mut both = both.filter(|((kind, name), head)| {
-            let object: Value = serde_json::from_slice(&head.body).unwrap_or_default();
-            let fields = object.as_object();
-            fields.is_some_and(|fields| {
-                includes(&Object {
-                    group: kind.group(),
-                    kind: kind.kind(),
-                    namespace: name.namespace(),
-                    name: name.name(),
-                    object: fields,
-                })
-            })
-        });
+        let mut both = both.filter(|(id, head)| includes(&head.about(id)));
         if let Some(((kind, object), _)) = both.next() {
             overlaps.push(Overlap {
                 object: format!("{} {object}", kind.kind()),

@@ -1,6 +1,6 @@
 //! One policy: what it governs at the hub, what it released, and what was decided.
 
-use std::cell::OnceCell;
+use std::cell::{OnceCell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -9,12 +9,13 @@ use deltaplane_border::{Place, Placement, PolicyId, Slot};
 use deltaplane_propagation::stages::{
     HeadFacts, Object, Phase, Policy, PolicySpec, Record, Targets,
 };
-use deltaplane_sync::{Crossing, Smuggled, SyncKind, Version, ZoneName};
+use deltaplane_sync::{Crossing, Item, Smuggled, SyncKind, Version, ZoneName};
 use serde_json::{Map, Value};
 
 use super::AUTHOR;
 use super::authors::Authors;
 use super::release::{Id, Released, selector};
+use super::trials::Trials;
 
 /// What is known of a policy.
 pub(crate) struct Governor {
@@ -31,6 +32,8 @@ pub(crate) struct Governor {
     pub(super) deleters: BTreeMap<Id, Arc<str>>,
     /// What is to be said of it, until it or the overrides change.
     pub(super) facts: OnceCell<HeadFacts>,
+    /// Which overrides can be applied to what.
+    pub(super) trials: RefCell<Trials>,
     /// When that changed last.
     pub(crate) changed: u64,
     pub(crate) releases: BTreeMap<u64, Arc<Released>>,
@@ -59,8 +62,19 @@ pub(crate) struct Governor {
 pub(crate) struct HeadObject {
     pub(crate) version: Version,
     pub(crate) body: Arc<[u8]>,
+    /// What selectors look at, so that nobody has to read the whole for it.
+    pub(crate) labelled: Arc<Map<String, Value>>,
     /// Who wrote it last, as far as is known.
     pub(crate) author: Option<Arc<str>>,
+}
+
+/// An object without anything but its labels.
+fn labelled(object: &Map<String, Value>) -> Map<String, Value> {
+    let labels = object.get("metadata").and_then(|all| all.get("labels"));
+    let mut metadata = Map::new();
+    metadata.extend(labels.map(|labels| ("labels".to_owned(), labels.clone())));
+    let metadata = Value::Object(metadata);
+    Map::from_iter([("metadata".to_owned(), metadata)])
 }
 
 // === impl HeadObject ===
@@ -74,8 +88,31 @@ impl HeadObject {
         Ok(Self {
             version: crossing.version(),
             body: body.into(),
+            labelled: Arc::new(labelled(crossing.object())),
             author: author.map(Into::into),
         })
+    }
+
+    /// What is sent already.
+    pub(super) fn of_item(item: &Item) -> Self {
+        let object: Map<String, Value> = serde_json::from_slice(&item.body).unwrap_or_default();
+        Self {
+            version: item.version,
+            body: item.body.clone(),
+            labelled: Arc::new(labelled(&object)),
+            author: None,
+        }
+    }
+
+    /// As selectors take it.
+    pub(crate) fn about<'a>(&'a self, (kind, name): &'a Id) -> Object<'a> {
+        Object {
+            group: kind.group(),
+            kind: kind.kind(),
+            namespace: name.namespace(),
+            name: name.name(),
+            object: &self.labelled,
+        }
     }
 }
 
@@ -95,6 +132,7 @@ impl Governor {
             unreleased: Authors::default(),
             deleters: BTreeMap::new(),
             facts: OnceCell::new(),
+            trials: RefCell::default(),
             changed: 0,
             releases: BTreeMap::new(),
             record: Record::default(),

@@ -11,7 +11,6 @@ use serde_json::{Value, json};
 use super::contents::Contents;
 use super::governor::Governor;
 use super::release::{self, Id, Manifest, Released};
-use super::render::Patch;
 
 /// A release that is to be written.
 pub(crate) struct Draft {
@@ -46,7 +45,7 @@ impl Governor {
             HeadFacts {
                 digest: release::digest(&self.manifest(), &overrides),
                 objects: self.head.len(),
-                problems: self.problems(&overrides),
+                problems: self.trials.borrow_mut().problems(&overrides, &self.head),
             }
         });
         facts.clone()
@@ -82,37 +81,6 @@ impl Governor {
             releases.any(|release| release.manifest.contains_key(&id))
         };
         self.has(&id) && (self.head.contains_key(&id) || released())
-    }
-
-    /// Overrides that cannot be applied.
-    fn problems(&self, overrides: &Value) -> Vec<String> {
-        let mut problems = Vec::new();
-        for (place, written) in overrides.as_array().into_iter().flatten().enumerate() {
-            let Some(patch) = Patch::read(written) else {
-                problems.push(format!("spec.overrides[{place}]: it cannot be read"));
-                continue;
-            };
-            let mut applies = false;
-            for ((kind, name), head) in &self.head {
-                let mut object: Value = serde_json::from_slice(&head.body).unwrap_or_default();
-                match patch.apply((kind, name), &mut object) {
-                    Ok(applied) => applies |= applied,
-                    Err(error) => {
-                        applies = true;
-                        problems.push(format!(
-                            "spec.overrides[{place}].patch cannot be applied to {} {name}: {error}",
-                            kind.kind()
-                        ));
-                    }
-                }
-            }
-            if !applies && !self.head.is_empty() {
-                problems.push(format!(
-                    "spec.overrides[{place}].patch can be applied to none of the objects that the policy governs"
-                ));
-            }
-        }
-        problems
     }
 
     /// What is not there any more, and zones may still have because of it: what they do with each

@@ -458,3 +458,21 @@ async fn a_kind_does_not_become_what_lets_governed_objects_go() {
         assert!(refusal.contains("kubectl edit propagationpolicy web"));
     }
 }
+
+#[tokio::test]
+async fn what_overlaps_is_found_without_reading_objects() {
+    let hub = Hub::new().await;
+    hub.knows(policy("old", "2026-03-01T00:00:00Z", "web"));
+    hub.has(&config("web", "1"));
+    {
+        let mut governing = hub.policing.0.inner().governing.lock();
+        let heads = governing.policies.values_mut();
+        for head in heads.flat_map(|governor| governor.head.values_mut()) {
+            head.body = Vec::new().into();
+        }
+    }
+    hub.knows(policy("new", "2026-03-02T00:00:00Z", "web"));
+    hub.crosses();
+    let troubles = hub.policing.0.troubles("new");
+    assert!(troubles[0].contains("ConfigMap shop/a is governed by policy old"));
+}
