@@ -17,7 +17,7 @@ use super::Governing;
 use super::governor::Governor;
 use super::release::Id;
 use crate::fleet::Fleet;
-use crate::readiness::{Verdict, ZoneReadiness};
+use crate::readiness::{Readiness, Verdict, ZoneReadiness};
 use crate::session::Session;
 
 /// What was found of zones, until something is news.
@@ -38,6 +38,7 @@ struct Contents<'a> {
     kinds: BTreeSet<SyncKind>,
 }
 
+#[derive(Clone)]
 struct Known {
     /// What it was found by.
     by: By,
@@ -79,6 +80,7 @@ impl Fleet {
             return None;
         }
         reports.forget(&governing);
+        reports.hear(&inner.readiness);
         Some(self.facts((&governing, governor), &mut reports))
     }
 
@@ -94,16 +96,25 @@ impl Fleet {
         unheard.collect()
     }
 
+    /// All that would be known of a policy if it were this. What is found of zones is kept nowhere:
+    /// nothing is decided by what might be.
+    pub(super) fn supposed_facts(
+        &self,
+        (governing, governor): (&Governing, &Governor),
+        reports: &mut Reports,
+    ) -> PolicyFacts {
+        reports.hear(&self.inner().readiness);
+        let mut supposed = reports.of(governor.id.as_str());
+        self.facts((governing, governor), &mut supposed)
+    }
+
     /// All that is known of a policy, be it one that might be.
-    pub(super) fn facts(
+    fn facts(
         &self,
         (governing, governor): (&Governing, &Governor),
         reports: &mut Reports,
     ) -> PolicyFacts {
         let inner = self.inner();
-        for zone in inner.readiness.take_dirty() {
-            *reports.said.entry(zone).or_default() += 1;
-        }
         let selected = governing.zones.iter();
         let selected = selected.filter(|(_, object)| governor.selects(object));
         let now = Timestamp::from_system(inner.clock.now());
@@ -361,6 +372,25 @@ impl Known {
 // === impl Reports ===
 
 impl Reports {
+    /// Takes note of which zones said something.
+    fn hear(&mut self, readiness: &Readiness) {
+        for zone in readiness.take_dirty() {
+            *self.said.entry(zone).or_default() += 1;
+        }
+    }
+
+    /// A copy of what is known of one policy.
+    fn of(&self, policy: &str) -> Self {
+        let known = self.known.iter().filter(|((of, _), _)| of == policy);
+        Self {
+            known: known
+                .map(|(key, known)| (key.clone(), known.clone()))
+                .collect(),
+            said: self.said.clone(),
+            shaped: self.shaped,
+        }
+    }
+
     /// Policies and zones that are gone, once for each time that any may be.
     fn forget(&mut self, governing: &Governing) {
         if std::mem::replace(&mut self.shaped, governing.shaped) == governing.shaped {
@@ -372,5 +402,46 @@ impl Reports {
         self.known
             .retain(|(of, zone), _| policies.contains_key(of) && zones.contains_key(zone));
         self.said.retain(|zone, _| zones.contains_key(zone));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use deltaplane_runtime::{Clock, Tasks};
+    use deltaplane_store::{Embedded, Options};
+    use serde_json::json;
+
+    use super::*;
+    use crate::FleetConfig;
+
+    #[tokio::test]
+    async fn what_might_be_leaves_nothing_that_is_decided_by() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let store = Embedded::open(directory.path(), Options::default()).expect("opened");
+        let tasks = Tasks::new();
+        let config = FleetConfig {
+            store,
+            clock: Clock::system(),
+            product: "0".to_owned(),
+        };
+        let fleet = Fleet::open(config, &tasks).await.expect("opened");
+        let mut governing = fleet.inner().governing.lock();
+        let zone = json!({"metadata": {"name": "x"}, "spec": {}});
+        governing.zone(&"x".parse().expect("legal"), zone.as_object().cloned());
+        let admitted = json!({
+            "release": "1", "phase": "Admitted", "at": "2026-03-01T12:00:00Z", "zones": "x",
+        });
+        let policy = json!({
+            "metadata": {"name": "web", "uid": "u"},
+            "spec": {"targets": [{"kind": "ConfigMap"}]},
+            "status": {"decisions": {"zones": [admitted], "stages": [], "evidence": []}},
+        });
+        let _ = governing.policy(policy, true);
+        let governor = &governing.policies["web"];
+        let mut reports = Reports::default();
+        fleet.supposed_facts((&governing, governor), &mut reports);
+        assert!(reports.known.is_empty());
+        fleet.facts((&governing, governor), &mut reports);
+        assert_eq!(reports.known.len(), 1);
     }
 }
