@@ -32,6 +32,7 @@ pub(crate) use decided::Decided;
 pub(crate) use entries::{Entries, News};
 pub(crate) use facts::Reports;
 pub(crate) use governor::{Governor, HeadObject};
+pub(crate) use head::{GRAPHS, instances};
 pub(crate) use plan::{Change, PlanError};
 pub(crate) use release::{Id, Released};
 pub use releasing::DraftError;

@@ -18,7 +18,7 @@ use deltaplane_sync::{Crossing, SyncKind, Withdrawal, ZoneName};
 use serde_json::{Map, Value, json};
 
 use crate::fleet::Fleet;
-use crate::governing::{AUTHOR, Governing, Governor, HeadObject};
+use crate::governing::{AUTHOR, GRAPHS, Governing, Governor, HeadObject, instances};
 use crate::kinds::{CONTROLLERS, GROUP, SYNC_USER, SyncedKind};
 
 /// Keeps the rules of policies at a hub.
@@ -76,6 +76,9 @@ impl Policing {
             let signs = !by_hub || review.operation == Operation::Delete;
             if signs && review.user.name != SYNC_USER && resource.subresource.is_empty() {
                 self.sign(review);
+            }
+            if review.operation == Operation::Delete && !by_hub {
+                self.warn_of_instances(review);
             }
             return Ok(());
         }
@@ -185,6 +188,22 @@ impl Policing {
         if deleted > 0 {
             review.warnings.push(format!(
                 "{deleted} objects were deleted here, and not yet in all zones: they are deleted there at once, since onWithdraw of their kind says so"
+            ));
+        }
+    }
+
+    /// Says what goes with a graph.
+    fn warn_of_instances(&self, review: &mut Review<'_>) {
+        let resource = review.resource;
+        if (resource.group, resource.kind) != GRAPHS {
+            return;
+        }
+        let graph = review.old.unwrap_or(&*review.object);
+        let catalog = self.0.inner().catalog.read();
+        if let Some((kind, count)) = instances(graph, &catalog).filter(|(_, count)| *count > 0) {
+            let kind = kind.kind();
+            review.warnings.push(format!(
+                "the graph is in use: {count} instances of {kind} go with it, with all that was made for them, here and in every zone that loses it"
             ));
         }
     }

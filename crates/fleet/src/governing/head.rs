@@ -22,7 +22,7 @@ pub(crate) struct Draft {
     pub(crate) versions: Vec<Version>,
 }
 
-pub(super) const GRAPHS: (&str, &str) = ("kro.run", "ResourceGraphDefinition");
+pub(crate) const GRAPHS: (&str, &str) = ("kro.run", "ResourceGraphDefinition");
 /// Larger objects are refused by many stores.
 const LARGEST: usize = 1 << 20;
 
@@ -133,7 +133,7 @@ impl Governor {
             "authors": authors,
             "overrides": overrides,
             "changes": {"added": added, "changed": changed, "removed": removed.len()},
-            "removes": Removes::write(&self.removes(&manifest, known)),
+            "removes": release::write_removes(&self.removes(&manifest, known)),
             "left": release::write_left(self.let_go_of()),
             "returned": release::write_returned(&self.returned),
             "objects": release::write_manifest(&manifest),
@@ -162,7 +162,11 @@ impl Governor {
     }
 
     /// What would be taken away from zones, by the release that they have.
-    fn removes(&self, manifest: &Manifest, known: (&Catalog, &Contents)) -> BTreeMap<u64, Removes> {
+    fn removes(
+        &self,
+        manifest: &Manifest,
+        known: (&Catalog, &Contents),
+    ) -> BTreeMap<u64, (Removes, u64)> {
         let releases = self.releases.iter();
         let removes = releases.map(|(since, release)| {
             let (_, _, removed) = release::changes(&release.manifest, manifest);
@@ -173,7 +177,7 @@ impl Governor {
                 objects: removed.len() as u64 + along,
                 of: release.manifest.len() as u64,
             };
-            (*since, removes)
+            (*since, (removes, along))
         });
         removes.collect()
     }
@@ -189,12 +193,15 @@ impl Governor {
         let graph: Value = body
             .and_then(|body| serde_json::from_slice(&body).ok())
             .unwrap_or_default();
-        let schema = &graph["spec"]["schema"];
-        let group = schema["group"].as_str().unwrap_or("kro.run");
-        let kind = schema["kind"].as_str().unwrap_or_default();
-        match SyncKind::new(group, kind) {
-            Ok(kind) => catalog.entries(&kind).count() as u64,
-            Err(_) => 0,
-        }
+        instances(&graph, catalog).map_or(0, |(_, count)| count)
     }
+}
+
+/// The kind that a graph defines, and how many there are of it that zones may have.
+pub(crate) fn instances(graph: &Value, catalog: &Catalog) -> Option<(SyncKind, u64)> {
+    let schema = &graph["spec"]["schema"];
+    let group = schema["group"].as_str().unwrap_or(GRAPHS.0);
+    let kind = SyncKind::new(group, schema["kind"].as_str()?).ok()?;
+    let count = catalog.entries(&kind).count() as u64;
+    Some((kind, count))
 }

@@ -39,6 +39,9 @@ pub(crate) struct Released {
     pub(crate) patches: Vec<Patch>,
     /// As they are written.
     pub(crate) overrides: Value,
+    /// What it takes away from zones that have an older one, and how much of that goes along with
+    /// a graph.
+    pub(crate) removes: BTreeMap<u64, (stages::Removes, u64)>,
     /// What decisions are about.
     pub(crate) decided: stages::Release,
 }
@@ -59,12 +62,19 @@ impl Released {
         let patches: Option<Vec<Patch>> = overrides.map(Patch::read).collect();
         let patches = patches?;
         let manifest = manifest(&spec["objects"])?;
+        let removes = stages::Removes::read(&spec["removes"])?;
+        let along = along(&spec["removes"]);
+        let along = |since: &u64| along.get(since).copied().unwrap_or(0);
+        // What goes along is not counted by anybody's budget: it is as if nobody knew how much it
+        // is, so that somebody has to agree to it.
+        let counted = removes.iter().filter(|(since, _)| along(since) == 0);
+        let counted = counted.map(|(since, removes)| (*since, *removes)).collect();
         let decided = stages::Release {
             number,
             authors: texts("authors").collect(),
             restores: spec["restores"].as_u64(),
             overrides: patches.iter().map(|patch| patch.zones.clone()).collect(),
-            removes: stages::Removes::read(&spec["removes"])?,
+            removes: counted,
             data: data(number, object),
         };
         Some(Self {
@@ -81,6 +91,10 @@ impl Released {
             authors_since: since(&spec["authorsSince"])?,
             patches,
             overrides: spec["overrides"].clone(),
+            removes: removes
+                .into_iter()
+                .map(|(since, removes)| (since, (removes, along(&since))))
+                .collect(),
             decided,
         })
     }
@@ -155,6 +169,25 @@ fn ids(written: &Value) -> impl Iterator<Item = (Option<Id>, &Value)> {
 fn returned(written: &Value) -> Option<BTreeMap<Id, u64>> {
     let all = ids(written);
     all.map(|(id, one)| Some((id?, one["revision"].as_u64()?)))
+        .collect()
+}
+
+pub(crate) fn write_removes(removes: &BTreeMap<u64, (stages::Removes, u64)>) -> Value {
+    let one = |(since, (removes, along)): (&u64, &(stages::Removes, u64))| {
+        let stages::Removes { objects, of } = removes;
+        let mut written = json!({"since": since, "objects": objects, "of": of});
+        if *along > 0 {
+            written["along"] = (*along).into();
+        }
+        written
+    };
+    removes.iter().map(one).collect()
+}
+
+/// How much goes along, by the release that zones have.
+fn along(removes: &Value) -> BTreeMap<u64, u64> {
+    let all = removes.as_array().into_iter().flatten();
+    all.filter_map(|one| Some((one["since"].as_u64()?, one["along"].as_u64()?)))
         .collect()
 }
 

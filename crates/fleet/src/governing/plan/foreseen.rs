@@ -130,15 +130,14 @@ impl Foreseen<'_> {
         let record = &self.facts.record;
         let had = record.stages.values();
         let had = had.filter_map(|stage| stage.completed.or(stage.taken));
-        let release = &self.released.decided;
-        let removes = had.filter_map(|mark| release.removes_since(Some(mark.release)));
-        let removes = removes.max_by_key(|removes| removes.objects);
-        let Removes {
-            objects: removes,
-            of,
-        } = removes.unwrap_or_default();
+        let removes = had.filter_map(|mark| self.released.removes.get(&mark.release));
+        let removes = removes.max_by_key(|(removes, _)| removes.objects).copied();
+        let (Removes { objects, of }, along) = removes.unwrap_or_default();
         let may = self.policy.may_remove(of);
-        json!({"removes": removes, "of": of, "may": may, "needsApproval": removes > may})
+        json!({
+            "removes": objects, "of": of, "may": may, "along": along,
+            "needsApproval": objects > may || along > 0,
+        })
     }
 
     fn zones(&self, wanted: impl Fn(&ZoneFacts) -> bool) -> BTreeSet<String> {
