@@ -282,7 +282,7 @@ impl Governing {
     /// What the catalog does not know yet of a policy.
     pub(crate) fn refresh(
         &mut self,
-        policy: &str,
+        (policy, at): (&str, u64),
         entries: &mut Entries,
         withdrawal: &dyn Fn(&SyncKind) -> Withdrawal,
     ) -> Option<(PolicyId, News)> {
@@ -290,6 +290,7 @@ impl Governing {
         if !governor.is_news() {
             return None;
         }
+        governor.refreshed = at;
         let news = entries.refresh(governor, &self.contents, &self.zones, withdrawal);
         Some((governor.id.clone(), news))
     }

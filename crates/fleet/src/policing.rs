@@ -366,8 +366,10 @@ impl Admission for Policing {
         let governing = self.0.inner().governing.lock();
         let mut policies = governing.policies.values();
         policies.any(|one| one.targets(&kind)).then(|| {
-            let said = self.0.said(revision.get());
-            Box::pin(async { drop(tokio::time::timeout(LATE, said).await) }) as BoxFuture<'a, ()>
+            Box::pin(async move {
+                let said = self.0.said(&kind, revision.get());
+                drop(tokio::time::timeout(LATE, said).await);
+            }) as BoxFuture<'a, ()>
         })
     }
 }

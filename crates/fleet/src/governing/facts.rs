@@ -1,13 +1,14 @@
 //! What is known of a policy and its zones, put together for whoever decides.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::SystemTime;
 
 use deltaplane_api::keys;
 use deltaplane_border::{Catalog, Entry, Lacking, Slot, Standing};
 
 use deltaplane_propagation::stages::{
-    Admitted, Fared, Link, Phase, PolicyFacts, ReportFacts, Target, ZoneFacts,
+    Admitted, Approved, Fared, Link, Phase, PolicyFacts, ReportFacts, Target, ZoneFacts,
 };
 use deltaplane_propagation::{Duration, Hold, Timestamp};
 use deltaplane_sync::{SyncKind, Verdict as Rejected, Version, ZoneName};
@@ -75,13 +76,50 @@ impl Fleet {
         let inner = self.inner();
         let mut reports = inner.reports.lock();
         let governing = inner.governing.lock();
-        let governor = governing.policies.get(policy)?;
-        if governing.loading || governor.revision() > inner.catalog.read().at() {
-            return None;
-        }
+        let governor = self.settled(&governing, policy)?;
         reports.forget(&governing);
         reports.hear(&inner.readiness);
         Some(self.facts((&governing, governor), &mut reports))
+    }
+
+    /// A policy, if all that is known of it has reached what zones are sent.
+    fn settled<'a>(&self, governing: &'a Governing, policy: &str) -> Option<&'a Governor> {
+        let governor = governing.policies.get(policy)?;
+        let at = governor.revision().max(governor.refreshed);
+        let is_settled = !governing.loading && at <= self.inner().catalog.read().at();
+        is_settled.then_some(governor)
+    }
+
+    /// Of all that [`Self::look`] depends on, beside the time: whoever finds the same stamp again
+    /// finds the same. Nothing when that is not known.
+    pub fn stamp(&self, policy: &str) -> Option<u64> {
+        let troubles = self.troubles(policy);
+        let inner = self.inner();
+        let mut reports = inner.reports.lock();
+        let governing = inner.governing.lock();
+        let governor = self.settled(&governing, policy)?;
+        reports.hear(&inner.readiness);
+        let mut stamp = DefaultHasher::new();
+        let (revision, refreshed) = (governor.revision(), governor.refreshed);
+        (&governor.uid, revision, refreshed, governor.changed).hash(&mut stamp);
+        (governing.shaped, troubles).hash(&mut stamp);
+        governor
+            .releases
+            .keys()
+            .for_each(|one| one.hash(&mut stamp));
+        for Approved { stage, release, by } in governing.approvals_of(&governor.uid) {
+            (stage, release, by).hash(&mut stamp);
+        }
+        let zones = governing.zones.iter();
+        for (zone, object) in zones.filter(|(_, object)| governor.selects(object)) {
+            let metadata = object.get("metadata");
+            let version = metadata.and_then(|all| all.get("resourceVersion")?.as_str());
+            let session = self.session_of(zone);
+            let session = session.map(|one| (one.id.get(), one.is_open(), one.sending.progress()));
+            let said = reports.said.get(zone).copied().unwrap_or_default();
+            (zone.as_str(), version, session, said).hash(&mut stamp);
+        }
+        Some(stamp.finish())
     }
 
     /// Why nothing was heard of zones that should have something of a policy, of each since it

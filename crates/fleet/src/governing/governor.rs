@@ -49,6 +49,8 @@ pub(crate) struct Governor {
     /// When what it had let go came back. Meanwhile zones were sent it by nobody's release, so that
     /// what was released before then says nothing of what they should have.
     pub(super) returned: BTreeMap<Id, u64>,
+    /// The revision at which the catalog was told something of it last.
+    pub(super) refreshed: u64,
     /// Entries have to be made anew.
     pub(crate) stale: bool,
     /// Zones may have to be placed anew.
@@ -141,6 +143,7 @@ impl Governor {
             elsewhere: BTreeSet::new(),
             left: BTreeSet::new(),
             returned: BTreeMap::new(),
+            refreshed: 0,
             stale: true,
             moved: true,
             touched: BTreeSet::new(),

@@ -476,3 +476,20 @@ async fn what_overlaps_is_found_without_reading_objects() {
     let troubles = hub.policing.0.troubles("new");
     assert!(troubles[0].contains("ConfigMap shop/a is governed by policy old"));
 }
+
+#[tokio::test]
+async fn who_writes_waits_for_the_policies_of_that_kind_alone() {
+    let hub = Hub::new().await;
+    hub.knows(policy("web", "2026-03-01T00:00:00Z", "web"));
+    let mut secrets = policy("secrets", "2026-03-01T00:00:00Z", "web");
+    secrets["spec"]["targets"][0]["kind"] = "Secret".into();
+    hub.knows(secrets);
+    let fleet = &hub.policing.0;
+    let is_said = |kind: &str| {
+        let kind = SyncKind::new("", kind).expect("legal");
+        fleet.said(&kind, 0).now_or_never().is_some()
+    };
+    assert!(is_said("Event") && !is_said("ConfigMap") && !is_said("Secret"));
+    fleet.told("web", 1);
+    assert!(is_said("ConfigMap") && !is_said("Secret"));
+}
