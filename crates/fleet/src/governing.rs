@@ -40,12 +40,15 @@ pub use releasing::DraftError;
 /// The annotation of a governed object with who changed it last.
 pub(crate) const AUTHOR: &str = "deltaplane.io/author";
 
+/// All zones, as they are stored.
+pub(crate) type Zones = BTreeMap<ZoneName, Arc<Map<String, Value>>>;
+
 /// All policies, and what they are about.
 pub(crate) struct Governing {
     pub(crate) contents: Contents,
     /// By name.
     pub(crate) policies: BTreeMap<String, Governor>,
-    pub(crate) zones: BTreeMap<ZoneName, Arc<Map<String, Value>>>,
+    pub(crate) zones: Zones,
     /// By the name of their objects: the uid of the policy, and what was approved.
     approvals: BTreeMap<String, (String, Approved)>,
     /// Content may be there that no release has any more.

@@ -177,7 +177,7 @@ impl Policing {
             ));
         }
         let catalog = self.0.inner().catalog.read();
-        let waiting = governor.waiting(&catalog);
+        let waiting = governor.waiting(&catalog, &governing.zones);
         let count = |wanted| waiting.iter().filter(|one| **one == wanted).count();
         let (left, deleted) = (count(Withdrawal::Orphan), count(Withdrawal::Delete));
         if left > 0 {

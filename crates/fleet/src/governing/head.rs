@@ -3,11 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use deltaplane_border::{Catalog, Entry};
+use deltaplane_border::{Catalog, Entry, Governed, Place};
 use deltaplane_propagation::stages::{ContentFacts, HeadFacts, Removes};
 use deltaplane_sync::{ObjectName, SyncKind, Version, Withdrawal};
 use serde_json::{Value, json};
 
+use super::Zones;
 use super::contents::Contents;
 use super::governor::Governor;
 use super::release::{self, Id, Manifest, Released};
@@ -85,14 +86,23 @@ impl Governor {
 
     /// What is not there any more, and zones may still have because of it: what they do with each
     /// when nobody governs it.
-    pub(crate) fn waiting(&self, catalog: &Catalog) -> Vec<Withdrawal> {
+    pub(crate) fn waiting(&self, catalog: &Catalog, zones: &Zones) -> Vec<Withdrawal> {
+        let slots = self.slots();
+        let placement = self.placement(zones, &slots, None);
+        let undecided = placement.iter().any(|(_, place)| place == Place::Frozen);
+        // What was taken away wherever zones are is with nobody any more.
+        let is_lost = |governed: &Governed| {
+            let mut slots = slots.iter().map(|slot| governed.slots.get(slot));
+            !undecided && slots.all(|item| item == Some(&None))
+        };
         let released = self.releases.values().flat_map(|one| one.manifest.keys());
         let gone: BTreeSet<&Id> = released.filter(|id| !self.head.contains_key(*id)).collect();
         let waiting = gone.into_iter().filter_map(|(kind, name)| {
             let Entry::Governed(governed) = catalog.entry(kind, name)? else {
                 return None;
             };
-            (governed.policy == self.id).then_some(governed.withdrawal)
+            let waits = governed.policy == self.id && !is_lost(governed);
+            waits.then_some(governed.withdrawal)
         });
         waiting.collect()
     }

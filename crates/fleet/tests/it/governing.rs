@@ -592,6 +592,9 @@ async fn who_agreed_to_what_a_release_takes_away_agreed_for_its_zones() {
     let world = world.restart().await;
     check(&world, "gone", "gone");
     assert!(is_agreed(&world, "x") && is_agreed(&world, "y"));
+    // What all have lost does not wait for anything.
+    let warnings = warned(&world, WEB, &policy(&json!({}), &placed)).await;
+    assert_eq!(warnings.len(), 1, "{warnings:?}");
 }
 
 #[tokio::test]
