@@ -263,13 +263,17 @@ impl Policing {
             spec.insert("approvedBy".to_owned(), by.into());
             spec.insert("policyUID".to_owned(), uid.clone().into());
         }
-        // It goes when the policy does.
-        review.object["metadata"]["ownerReferences"] = json!([{
-            "apiVersion": format!("{GROUP}/v1alpha1"), "kind": "PropagationPolicy",
-            "name": policy, "uid": uid,
-        }]);
-        let spec = &review.object["spec"];
-        let (release, stage) = (spec["release"].as_u64(), spec["stage"].as_str());
+        let release = spec["release"].as_u64();
+        let released = governing.policies.get(&policy).zip(release);
+        let released = released.and_then(|(known, number)| known.releases.get(&number));
+        if let Some(released) = released {
+            // It goes when the release does, which goes with the policy at the latest.
+            review.object["metadata"]["ownerReferences"] = json!([{
+                "apiVersion": format!("{GROUP}/v1alpha1"), "kind": "Release",
+                "name": format!("{policy}-{}", released.number), "uid": released.uid,
+            }]);
+        }
+        let stage = review.object["spec"]["stage"].as_str();
         let problem = |path: &str, message: String, hint: String| Problem {
             path: path.to_owned(),
             message,

@@ -20,6 +20,8 @@ pub(crate) type Manifest = BTreeMap<Id, Version>;
 /// A release, as its object says. Immutable.
 #[derive(Clone, Debug)]
 pub(crate) struct Released {
+    /// Of its object.
+    pub(crate) uid: String,
     pub(crate) number: u64,
     /// The uid of its policy.
     pub(crate) policy: String,
@@ -77,7 +79,9 @@ impl Released {
             removes: counted,
             data: data(number, object),
         };
+        let uid = object["metadata"]["uid"].as_str().unwrap_or_default();
         Some(Self {
+            uid: uid.to_owned(),
             number,
             policy: text("policyUID")?,
             digest: text("digest")?,

@@ -107,7 +107,12 @@ impl Fleet {
             }
             (governing.contents.clone(), governing.held())
         };
-        contents.sweep(&held).await
+        let swept = contents.sweep(&held).await;
+        if swept.is_err() {
+            // What is left is dropped the next time.
+            self.inner().governing.lock().litter = true;
+        }
+        swept
     }
 
     /// Asks zones how they fare with what policies govern, whenever that changes.

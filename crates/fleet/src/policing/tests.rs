@@ -340,7 +340,7 @@ async fn an_approval_says_whose_it_is_and_is_about_something() {
     let hub = Hub::new().await;
     hub.knows(policy("web", "2026-01-01T00:00:00Z", "web"));
     hub.policing.0.inner().governing.lock().release(
-        &json!({"spec": {
+        &json!({"metadata": {"uid": "uid-3"}, "spec": {
             "policy": "web", "policyUID": "uid-web", "number": 3, "digest": "d", "revision": 1,
             "overrides": [], "removes": [], "objects": [],
         }}),
@@ -359,10 +359,11 @@ async fn an_approval_says_whose_it_is_and_is_about_something() {
     good.is_taken();
     assert_eq!(good.object["spec"]["approvedBy"], "bob");
     assert_eq!(good.object["spec"]["policyUID"], "uid-web");
-    // It goes with the policy.
+    // It goes with the release.
+    let owner = &good.object["metadata"]["ownerReferences"][0];
     assert_eq!(
-        good.object["metadata"]["ownerReferences"][0]["uid"],
-        "uid-web"
+        (&owner["name"], &owner["uid"]),
+        (&json!("web-3"), &json!("uid-3"))
     );
     approve(json!({"policy": "wep", "stage": "canary", "release": 3}))
         .is_refused("there is no policy \"wep\" (hint: there are: web)");

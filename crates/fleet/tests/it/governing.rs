@@ -736,3 +736,18 @@ async fn a_graph_that_is_in_use_does_not_go_unasked() {
     let removes = json!({"since": 1, "objects": 3, "of": 1, "along": 2});
     assert_eq!(draft["removes"][0], removes);
 }
+
+#[tokio::test]
+async fn what_could_not_be_dropped_is_dropped_later() {
+    let world = governed().await;
+    release(&world, 1, None).await;
+    world.put("configmaps", &config("2")).await;
+    release(&world, 2, None).await;
+    world
+        .delete(RELEASES, &object("Release", "", "web-1"))
+        .await;
+    world.store.close().await.expect("closed");
+    for _ in 0..2 {
+        assert!(world.fleet.sweep().await.is_err());
+    }
+}
