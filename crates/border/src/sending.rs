@@ -343,10 +343,7 @@ impl Standing {
             return;
         }
         self.count += 1;
-        if self.lacking.len() >= LISTED {
-            return;
-        }
-        self.lacking.push(Lacking {
+        let lacking = Lacking {
             kind: kind.clone(),
             name: name.clone(),
             acknowledged: exception.held,
@@ -354,12 +351,31 @@ impl Standing {
                 Undelivered::Rejected { verdict, reason } => Some((verdict, reason.to_owned())),
                 Undelivered::Queued | Undelivered::UnderWay | Undelivered::Surplus => None,
             },
-        });
+        };
+        if self.lacking.len() < LISTED {
+            self.lacking.push(lacking);
+        } else if lacking.is_refused() && !self.lacking.iter().any(Lacking::is_refused) {
+            // What waits must not hide what does not come by waiting.
+            self.lacking.pop();
+            self.lacking.push(lacking);
+        }
     }
 
     /// Whether it has all of it as it should, as far as it asked.
     pub fn is_current(&self) -> bool {
         self.count == 0 && self.foreign.is_empty()
+    }
+}
+
+// === impl Lacking ===
+
+impl Lacking {
+    /// Whether the reader did not take it, and not for want of leave.
+    fn is_refused(&self) -> bool {
+        match &self.rejected {
+            Some((Verdict::Failed | Verdict::Own | Verdict::Foreign, _)) => true,
+            Some((Verdict::Held, _)) | None => false,
+        }
     }
 }
 

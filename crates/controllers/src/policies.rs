@@ -9,6 +9,7 @@
 
 mod gathering;
 mod plan;
+mod seen;
 mod status;
 
 use std::collections::BTreeMap;
@@ -26,6 +27,7 @@ use tokio::sync::watch;
 use crate::Context;
 use gathering::Gathering;
 use plan::{Plan, Wanted, plan};
+use seen::{Compiled, Seen};
 
 /// What knows zones and content.
 pub trait Fleet: Send + Sync {
@@ -33,9 +35,11 @@ pub trait Fleet: Send + Sync {
     fn stirred(&self) -> watch::Receiver<u64>;
     /// The revision of the store that is known.
     fn at(&self) -> u64;
-    /// What policies say of themselves is as of this revision, or later.
-    fn told(&self, at: u64);
+    /// What a policy says of itself is as of this revision, or later.
+    fn told(&self, policy: &str, at: u64);
     fn policies(&self) -> Vec<String>;
+    /// Of all that a look depends on, beside the time. Nothing when that is not known.
+    fn stamp(&self, policy: &str) -> Option<u64>;
     fn look(&self, policy: &str) -> Option<PolicyFacts>;
     /// What a policy cannot do where it is.
     fn troubles(&self, policy: &str) -> Vec<String>;
@@ -95,6 +99,8 @@ pub async fn run(context: Context, fleet: Arc<dyn Fleet>, stop: Stop) {
         fleet,
         written: BTreeMap::new(),
         gathering: Gathering::default(),
+        seen: Seen::default(),
+        compiled: Compiled::default(),
     };
     let mut stirred = mover.fleet.stirred();
     let clock = mover.context.pace.clock.clone();
@@ -123,6 +129,8 @@ struct Mover {
     /// The revisions of policies that were written last: what is known must be that far.
     written: BTreeMap<String, u64>,
     gathering: Gathering,
+    seen: Seen,
+    compiled: Compiled,
 }
 
 /// How a look at a policy ended.
@@ -141,19 +149,29 @@ impl Mover {
         let policies = self.fleet.policies();
         self.written.retain(|name, _| policies.contains(name));
         self.gathering.keep(&policies);
+        self.seen.keep(&policies);
+        self.compiled.keep(&policies);
         let mut next: Option<SystemTime> = None;
-        let (at, mut all) = (self.fleet.at(), true);
+        let at = self.fleet.at();
         if let Err(error) = self.fleet.sweep().await.map_err(PolicyError::Sweep) {
             let error = &error as &dyn std::error::Error;
             tracing::warn!(error, "failed to drop content; it is dropped later");
         }
         for policy in policies {
+            let stamp = self.fleet.stamp(&policy);
+            let now = self.context.pace.clock.now();
+            if let Some(again) = self.seen.unchanged(&policy, stamp, now) {
+                self.fleet.told(&policy, at);
+                next = next.into_iter().chain(again).min();
+                continue;
+            }
             let again = match self.policy(&policy).await {
-                Ok(Passed::Done(again)) => again,
-                Ok(Passed::Later) => {
-                    all = false;
-                    None
+                Ok(Passed::Done(again)) => {
+                    self.seen.done(&policy, stamp, again);
+                    self.fleet.told(&policy, at);
+                    again
                 }
+                Ok(Passed::Later) => None,
                 Err(error) => {
                     let error = &error as &dyn std::error::Error;
                     tracing::warn!(policy, error, "failed to move a policy on; trying again");
@@ -161,9 +179,6 @@ impl Mover {
                 }
             };
             next = next.into_iter().chain(again).min();
-        }
-        if all {
-            self.fleet.told(at);
         }
         next
     }
@@ -220,7 +235,8 @@ impl Mover {
         now: Timestamp,
     ) -> (Plan, Option<SystemTime>) {
         let troubles = self.fleet.troubles(name);
-        let mut planned = plan(facts, &troubles, now);
+        let policy = self.compiled.of(name, facts);
+        let mut planned = plan(facts, &policy, &troubles, now);
         let (mut tried, mut again) = (None, None);
         while let Some(wanted) = planned.wanted.filter(|one| Some(*one) != tried) {
             again = self.gather(name, facts, wanted);
@@ -236,7 +252,7 @@ impl Mover {
             tracing::warn!(policy = name, error, "failed to release; trying again");
             tried = Some(wanted);
             again = Some(self.context.pace.clock.now() + AGAIN);
-            planned = plan(facts, &troubles, now);
+            planned = plan(facts, &policy, &troubles, now);
         }
         (planned, again)
     }

@@ -47,8 +47,8 @@ pub(crate) struct Inner {
     pub(crate) overlaps: Mutex<Overlaps>,
     /// Counts what concerns policies.
     pub(crate) stirred: watch::Sender<u64>,
-    /// As of which revision policies say how far they are.
-    pub(crate) told: watch::Sender<u64>,
+    /// As of which revision each policy says how far it is.
+    pub(crate) told: watch::Sender<BTreeMap<String, u64>>,
     /// When this process began.
     pub(crate) began: SystemTime,
     pub(crate) zones: Mutex<Zones>,
@@ -116,7 +116,7 @@ impl Fleet {
             decided: Mutex::default(),
             overlaps: Mutex::default(),
             stirred,
-            told: watch::Sender::new(0),
+            told: watch::Sender::default(),
             began: clock.now(),
             store,
             clock,

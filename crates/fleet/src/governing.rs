@@ -4,6 +4,7 @@
 //! It decides nothing: what was decided is in the status of policies, and what was released in
 //! releases. Until both say so, what zones have stays as it is.
 
+mod authors;
 mod compare;
 mod contents;
 mod decided;
@@ -15,6 +16,7 @@ mod plan;
 mod release;
 mod releasing;
 mod render;
+mod trials;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -30,6 +32,7 @@ pub(crate) use decided::Decided;
 pub(crate) use entries::{Entries, News};
 pub(crate) use facts::Reports;
 pub(crate) use governor::{Governor, HeadObject};
+pub(crate) use head::{GRAPHS, instances};
 pub(crate) use plan::{Change, PlanError};
 pub(crate) use release::{Id, Released};
 pub use releasing::DraftError;
@@ -37,12 +40,15 @@ pub use releasing::DraftError;
 /// The annotation of a governed object with who changed it last.
 pub(crate) const AUTHOR: &str = "deltaplane.io/author";
 
+/// All zones, as they are stored.
+pub(crate) type Zones = BTreeMap<ZoneName, Arc<Map<String, Value>>>;
+
 /// All policies, and what they are about.
 pub(crate) struct Governing {
     pub(crate) contents: Contents,
     /// By name.
     pub(crate) policies: BTreeMap<String, Governor>,
-    pub(crate) zones: BTreeMap<ZoneName, Arc<Map<String, Value>>>,
+    pub(crate) zones: Zones,
     /// By the name of their objects: the uid of the policy, and what was approved.
     approvals: BTreeMap<String, (String, Approved)>,
     /// Content may be there that no release has any more.
@@ -279,7 +285,7 @@ impl Governing {
     /// What the catalog does not know yet of a policy.
     pub(crate) fn refresh(
         &mut self,
-        policy: &str,
+        (policy, at): (&str, u64),
         entries: &mut Entries,
         withdrawal: &dyn Fn(&SyncKind) -> Withdrawal,
     ) -> Option<(PolicyId, News)> {
@@ -287,6 +293,7 @@ impl Governing {
         if !governor.is_news() {
             return None;
         }
+        governor.refreshed = at;
         let news = entries.refresh(governor, &self.contents, &self.zones, withdrawal);
         Some((governor.id.clone(), news))
     }

@@ -18,7 +18,7 @@ use deltaplane_sync::{Crossing, SyncKind, Withdrawal, ZoneName};
 use serde_json::{Map, Value, json};
 
 use crate::fleet::Fleet;
-use crate::governing::{AUTHOR, Governing, Governor, HeadObject};
+use crate::governing::{AUTHOR, GRAPHS, Governing, Governor, HeadObject, instances};
 use crate::kinds::{CONTROLLERS, GROUP, SYNC_USER, SyncedKind};
 
 /// Keeps the rules of policies at a hub.
@@ -76,6 +76,9 @@ impl Policing {
             let signs = !by_hub || review.operation == Operation::Delete;
             if signs && review.user.name != SYNC_USER && resource.subresource.is_empty() {
                 self.sign(review);
+            }
+            if review.operation == Operation::Delete && !by_hub {
+                self.warn_of_instances(review);
             }
             return Ok(());
         }
@@ -174,7 +177,7 @@ impl Policing {
             ));
         }
         let catalog = self.0.inner().catalog.read();
-        let waiting = governor.waiting(&catalog);
+        let waiting = governor.waiting(&catalog, &governing.zones);
         let count = |wanted| waiting.iter().filter(|one| **one == wanted).count();
         let (left, deleted) = (count(Withdrawal::Orphan), count(Withdrawal::Delete));
         if left > 0 {
@@ -185,6 +188,22 @@ impl Policing {
         if deleted > 0 {
             review.warnings.push(format!(
                 "{deleted} objects were deleted here, and not yet in all zones: they are deleted there at once, since onWithdraw of their kind says so"
+            ));
+        }
+    }
+
+    /// Says what goes with a graph.
+    fn warn_of_instances(&self, review: &mut Review<'_>) {
+        let resource = review.resource;
+        if (resource.group, resource.kind) != GRAPHS {
+            return;
+        }
+        let graph = review.old.unwrap_or(&*review.object);
+        let catalog = self.0.inner().catalog.read();
+        if let Some((kind, count)) = instances(graph, &catalog).filter(|(_, count)| *count > 0) {
+            let kind = kind.kind();
+            review.warnings.push(format!(
+                "the graph is in use: {count} instances of {kind} go with it, with all that was made for them, here and in every zone that loses it"
             ));
         }
     }
@@ -244,13 +263,17 @@ impl Policing {
             spec.insert("approvedBy".to_owned(), by.into());
             spec.insert("policyUID".to_owned(), uid.clone().into());
         }
-        // It goes when the policy does.
-        review.object["metadata"]["ownerReferences"] = json!([{
-            "apiVersion": format!("{GROUP}/v1alpha1"), "kind": "PropagationPolicy",
-            "name": policy, "uid": uid,
-        }]);
-        let spec = &review.object["spec"];
-        let (release, stage) = (spec["release"].as_u64(), spec["stage"].as_str());
+        let release = spec["release"].as_u64();
+        let released = governing.policies.get(&policy).zip(release);
+        let released = released.and_then(|(known, number)| known.releases.get(&number));
+        if let Some(released) = released {
+            // It goes when the release does, which goes with the policy at the latest.
+            review.object["metadata"]["ownerReferences"] = json!([{
+                "apiVersion": format!("{GROUP}/v1alpha1"), "kind": "Release",
+                "name": format!("{policy}-{}", released.number), "uid": released.uid,
+            }]);
+        }
+        let stage = review.object["spec"]["stage"].as_str();
         let problem = |path: &str, message: String, hint: String| Problem {
             path: path.to_owned(),
             message,
@@ -347,8 +370,10 @@ impl Admission for Policing {
         let governing = self.0.inner().governing.lock();
         let mut policies = governing.policies.values();
         policies.any(|one| one.targets(&kind)).then(|| {
-            let said = self.0.said(revision.get());
-            Box::pin(async { drop(tokio::time::timeout(LATE, said).await) }) as BoxFuture<'a, ()>
+            Box::pin(async move {
+                let said = self.0.said(&kind, revision.get());
+                drop(tokio::time::timeout(LATE, said).await);
+            }) as BoxFuture<'a, ()>
         })
     }
 }
@@ -490,19 +515,7 @@ fn overlaps(
         // Most are of another kind, which is seen without reading them.
         let both = governor.head.iter();
         let both = both.filter(|((kind, _), _)| kinds.contains(kind));
-        let mut both = both.filter(|((kind, name), head)| {
-            let object: Value = serde_json::from_slice(&head.body).unwrap_or_default();
-            let fields = object.as_object();
-            fields.is_some_and(|fields| {
-                includes(&Object {
-                    group: kind.group(),
-                    kind: kind.kind(),
-                    namespace: name.namespace(),
-                    name: name.name(),
-                    object: fields,
-                })
-            })
-        });
+        let mut both = both.filter(|(id, head)| includes(&head.about(id)));
         if let Some(((kind, object), _)) = both.next() {
             overlaps.push(Overlap {
                 object: format!("{} {object}", kind.kind()),

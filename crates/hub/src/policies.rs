@@ -19,12 +19,16 @@ impl policies::Fleet for Facts {
         self.0.catalog().read().at()
     }
 
-    fn told(&self, at: u64) {
-        self.0.told(at);
+    fn told(&self, policy: &str, at: u64) {
+        self.0.told(policy, at);
     }
 
     fn policies(&self) -> Vec<String> {
         self.0.policies()
+    }
+
+    fn stamp(&self, policy: &str) -> Option<u64> {
+        self.0.stamp(policy)
     }
 
     fn look(&self, policy: &str) -> Option<PolicyFacts> {

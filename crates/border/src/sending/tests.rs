@@ -193,8 +193,30 @@ fn of_many_that_lack_a_few_are_listed() {
     let objects = names.iter().map(|text| object("ConfigMap", text));
     catalog.apply(objects.chain(placed(Place::At(slot(1)))).collect(), 1);
     let sending = sending(&catalog, &[]);
+    let first = standing(&sending);
+    assert_eq!((first.lacking.len(), first.count), (LISTED, 30));
+    // What was refused is among them, however many come before it.
+    let (sent, _) = sending.step().expect("served");
+    let (held, refused): (Vec<&String>, Vec<&String>) = names.iter().partition(|one| *one != "9");
+    let rejection = |text: &String, verdict| Rejection {
+        name: name(text),
+        reason: "no".to_owned(),
+        verdict,
+    };
+    let held = held.into_iter().map(|one| rejection(one, Verdict::Held));
+    let refused = refused
+        .into_iter()
+        .map(|one| rejection(one, Verdict::Failed));
+    let ack = Request::Ack {
+        kind: kind("ConfigMap"),
+        nonce: sent[0].nonce,
+        rejected: held.chain(refused).collect(),
+    };
+    sending.request(ack).expect("asked");
     let standing = standing(&sending);
     assert_eq!((standing.lacking.len(), standing.count), (LISTED, 30));
+    let mut listed = standing.lacking.iter();
+    assert!(listed.any(|one| one.name == name("9")));
 }
 
 #[test]

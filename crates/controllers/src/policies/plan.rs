@@ -33,16 +33,22 @@ pub(super) struct Wanted {
 /// So many releases are kept, beside those in use.
 const KEPT: usize = 10;
 
-/// `troubles` is what the policy cannot do where it is.
-pub(super) fn plan(facts: &PolicyFacts, troubles: &[String], now: Timestamp) -> Plan {
-    let policy = match facts.policy() {
+/// `policy` is that of the facts, or what is wrong with it; `troubles` is what it cannot do where it
+/// is.
+pub(super) fn plan(
+    facts: &PolicyFacts,
+    policy: &Result<Policy, Vec<Problem>>,
+    troubles: &[String],
+    now: Timestamp,
+) -> Plan {
+    let policy = match policy {
         Ok(policy) => policy,
-        Err(problems) => return invalid(facts, &problems, now),
+        Err(problems) => return invalid(facts, problems, now),
     };
     let zones = facts.zones();
-    let outcome = decide(&policy, facts.situation(&zones, now));
-    let wanted = wanted(facts, &policy, &outcome);
-    let mut problems = problems(facts, &policy, &outcome);
+    let outcome = decide(policy, facts.situation(&zones, now));
+    let wanted = wanted(facts, policy, &outcome);
+    let mut problems = problems(facts, policy, &outcome);
     problems.extend_from_slice(troubles);
     let told = status::told(facts, &outcome, &problems, now);
     Plan {

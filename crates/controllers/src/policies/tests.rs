@@ -1,6 +1,7 @@
 //! What is asked of an API, and in which order, when not everything works.
 
 use std::convert::Infallible;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use deltaplane_client::Pace;
 use deltaplane_propagation::stages::{Admitted, Fared, Phase, ReportFacts};
@@ -19,6 +20,10 @@ use super::*;
 struct Broken {
     facts: PolicyFacts,
     stirred: watch::Sender<u64>,
+    stamp: Mutex<Option<u64>>,
+    /// How often somebody looked.
+    looks: AtomicU64,
+    told: AtomicU64,
 }
 
 impl Fleet for Broken {
@@ -30,13 +35,20 @@ impl Fleet for Broken {
         7
     }
 
-    fn told(&self, _at: u64) {}
+    fn told(&self, _policy: &str, at: u64) {
+        self.told.store(at, Ordering::Relaxed);
+    }
+
+    fn stamp(&self, _policy: &str) -> Option<u64> {
+        *self.stamp.lock()
+    }
 
     fn policies(&self) -> Vec<String> {
         vec!["web".to_owned()]
     }
 
     fn look(&self, _policy: &str) -> Option<PolicyFacts> {
+        self.looks.fetch_add(1, Ordering::Relaxed);
         Some(self.facts.clone())
     }
 
@@ -77,6 +89,33 @@ fn server(asked: &Asked) -> Client {
     Client::new(service, "default")
 }
 
+fn broken(facts: PolicyFacts) -> Arc<Broken> {
+    Arc::new(Broken {
+        facts,
+        stirred: watch::Sender::new(0),
+        stamp: Mutex::new(None),
+        looks: AtomicU64::new(0),
+        told: AtomicU64::new(0),
+    })
+}
+
+fn mover(asked: &Asked, clock: Clock, fleet: &Arc<Broken>) -> Mover {
+    Mover {
+        context: Context {
+            client: server(asked),
+            pace: Pace {
+                clock,
+                ..Pace::system()
+            },
+        },
+        fleet: fleet.clone(),
+        written: BTreeMap::new(),
+        gathering: Gathering::default(),
+        seen: Seen::default(),
+        compiled: Compiled::default(),
+    }
+}
+
 /// A zone arrives while nothing new can be released: that is written down, and why.
 #[tokio::test]
 async fn what_cannot_be_released_stops_nothing_else() {
@@ -92,21 +131,7 @@ async fn what_cannot_be_released_stops_nothing_else() {
     });
     let asked = Asked::default();
     let (clock, hand) = Clock::manual(now().to_system());
-    let mut mover = Mover {
-        context: Context {
-            client: server(&asked),
-            pace: Pace {
-                clock,
-                ..Pace::system()
-            },
-        },
-        fleet: Arc::new(Broken {
-            facts,
-            stirred: watch::Sender::new(0),
-        }),
-        written: BTreeMap::new(),
-        gathering: Gathering::default(),
-    };
+    let mut mover = mover(&asked, clock, &broken(facts));
     // More may come, and that is said.
     let again = mover.pass().await.expect("it is looked at again");
     let (_, told) = asked.lock().remove(0);
@@ -130,4 +155,31 @@ async fn what_cannot_be_released_stops_nothing_else() {
         propagated["message"],
         format!("what is there cannot be released: {why}")
     );
+}
+
+/// Any zone that says something wakes us: policies that it does not concern cost nothing.
+#[tokio::test]
+async fn a_policy_is_looked_at_when_something_of_it_is_news() {
+    let mut facts = facts(2);
+    facts.again = now().plus(deltaplane_propagation::Duration::from_nanos(1_000_000_000));
+    let fleet = broken(facts);
+    let (clock, hand) = Clock::manual(now().to_system());
+    let mut mover = mover(&Asked::default(), clock, &fleet);
+    let looks = |fleet: &Broken| fleet.looks.load(Ordering::Relaxed);
+    // What is not known as a whole is looked at, and so is what was not seen like this.
+    mover.pass().await;
+    *fleet.stamp.lock() = Some(1);
+    let next = mover.pass().await;
+    assert_eq!(looks(&fleet), 2);
+    fleet.told.store(0, Ordering::Relaxed);
+    assert_eq!(mover.pass().await, next);
+    assert_eq!(looks(&fleet), 2);
+    assert_eq!(fleet.told.load(Ordering::Relaxed), 7, "it is as it was");
+    *fleet.stamp.lock() = Some(2);
+    mover.pass().await;
+    assert_eq!(looks(&fleet), 3);
+    // Time may change something, too.
+    hand.advance(Duration::from_secs(1));
+    mover.pass().await;
+    assert_eq!(looks(&fleet), 4);
 }

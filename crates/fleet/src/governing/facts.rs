@@ -1,13 +1,14 @@
 //! What is known of a policy and its zones, put together for whoever decides.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::SystemTime;
 
 use deltaplane_api::keys;
 use deltaplane_border::{Catalog, Entry, Lacking, Slot, Standing};
 
 use deltaplane_propagation::stages::{
-    Admitted, Fared, Link, Phase, PolicyFacts, ReportFacts, Target, ZoneFacts,
+    Admitted, Approved, Fared, Link, Phase, PolicyFacts, ReportFacts, Target, ZoneFacts,
 };
 use deltaplane_propagation::{Duration, Hold, Timestamp};
 use deltaplane_sync::{SyncKind, Verdict as Rejected, Version, ZoneName};
@@ -17,7 +18,7 @@ use super::Governing;
 use super::governor::Governor;
 use super::release::Id;
 use crate::fleet::Fleet;
-use crate::readiness::{Verdict, ZoneReadiness};
+use crate::readiness::{Readiness, Verdict, ZoneReadiness};
 use crate::session::Session;
 
 /// What was found of zones, until something is news.
@@ -38,6 +39,7 @@ struct Contents<'a> {
     kinds: BTreeSet<SyncKind>,
 }
 
+#[derive(Clone)]
 struct Known {
     /// What it was found by.
     by: By,
@@ -74,12 +76,50 @@ impl Fleet {
         let inner = self.inner();
         let mut reports = inner.reports.lock();
         let governing = inner.governing.lock();
-        let governor = governing.policies.get(policy)?;
-        if governing.loading || governor.revision() > inner.catalog.read().at() {
-            return None;
-        }
+        let governor = self.settled(&governing, policy)?;
         reports.forget(&governing);
+        reports.hear(&inner.readiness);
         Some(self.facts((&governing, governor), &mut reports))
+    }
+
+    /// A policy, if all that is known of it has reached what zones are sent.
+    fn settled<'a>(&self, governing: &'a Governing, policy: &str) -> Option<&'a Governor> {
+        let governor = governing.policies.get(policy)?;
+        let at = governor.revision().max(governor.refreshed);
+        let is_settled = !governing.loading && at <= self.inner().catalog.read().at();
+        is_settled.then_some(governor)
+    }
+
+    /// Of all that [`Self::look`] depends on, beside the time: whoever finds the same stamp again
+    /// finds the same. Nothing when that is not known.
+    pub fn stamp(&self, policy: &str) -> Option<u64> {
+        let troubles = self.troubles(policy);
+        let inner = self.inner();
+        let mut reports = inner.reports.lock();
+        let governing = inner.governing.lock();
+        let governor = self.settled(&governing, policy)?;
+        reports.hear(&inner.readiness);
+        let mut stamp = DefaultHasher::new();
+        let (revision, refreshed) = (governor.revision(), governor.refreshed);
+        (&governor.uid, revision, refreshed, governor.changed).hash(&mut stamp);
+        (governing.shaped, troubles).hash(&mut stamp);
+        governor
+            .releases
+            .keys()
+            .for_each(|one| one.hash(&mut stamp));
+        for Approved { stage, release, by } in governing.approvals_of(&governor.uid) {
+            (stage, release, by).hash(&mut stamp);
+        }
+        let zones = governing.zones.iter();
+        for (zone, object) in zones.filter(|(_, object)| governor.selects(object)) {
+            let metadata = object.get("metadata");
+            let version = metadata.and_then(|all| all.get("resourceVersion")?.as_str());
+            let session = self.session_of(zone);
+            let session = session.map(|one| (one.id.get(), one.is_open(), one.sending.progress()));
+            let said = reports.said.get(zone).copied().unwrap_or_default();
+            (zone.as_str(), version, session, said).hash(&mut stamp);
+        }
+        Some(stamp.finish())
     }
 
     /// Why nothing was heard of zones that should have something of a policy, of each since it
@@ -94,16 +134,25 @@ impl Fleet {
         unheard.collect()
     }
 
+    /// All that would be known of a policy if it were this. What is found of zones is kept nowhere:
+    /// nothing is decided by what might be.
+    pub(super) fn supposed_facts(
+        &self,
+        (governing, governor): (&Governing, &Governor),
+        reports: &mut Reports,
+    ) -> PolicyFacts {
+        reports.hear(&self.inner().readiness);
+        let mut supposed = reports.of(governor.id.as_str());
+        self.facts((governing, governor), &mut supposed)
+    }
+
     /// All that is known of a policy, be it one that might be.
-    pub(super) fn facts(
+    fn facts(
         &self,
         (governing, governor): (&Governing, &Governor),
         reports: &mut Reports,
     ) -> PolicyFacts {
         let inner = self.inner();
-        for zone in inner.readiness.take_dirty() {
-            *reports.said.entry(zone).or_default() += 1;
-        }
         let selected = governing.zones.iter();
         let selected = selected.filter(|(_, object)| governor.selects(object));
         let now = Timestamp::from_system(inner.clock.now());
@@ -150,7 +199,7 @@ impl Fleet {
             releases: governor
                 .releases
                 .values()
-                .map(|one| one.decided.clone())
+                .map(|one| governor.decided(one))
                 .collect(),
             contents: governor.content_facts(),
             zones,
@@ -377,6 +426,25 @@ impl Known {
 // === impl Reports ===
 
 impl Reports {
+    /// Takes note of which zones said something.
+    fn hear(&mut self, readiness: &Readiness) {
+        for zone in readiness.take_dirty() {
+            *self.said.entry(zone).or_default() += 1;
+        }
+    }
+
+    /// A copy of what is known of one policy.
+    fn of(&self, policy: &str) -> Self {
+        let known = self.known.iter().filter(|((of, _), _)| of == policy);
+        Self {
+            known: known
+                .map(|(key, known)| (key.clone(), known.clone()))
+                .collect(),
+            said: self.said.clone(),
+            shaped: self.shaped,
+        }
+    }
+
     /// Policies and zones that are gone, once for each time that any may be.
     fn forget(&mut self, governing: &Governing) {
         if std::mem::replace(&mut self.shaped, governing.shaped) == governing.shaped {
@@ -393,7 +461,43 @@ impl Reports {
 
 #[cfg(test)]
 mod tests {
+    use deltaplane_runtime::{Clock, Tasks};
+    use deltaplane_store::{Embedded, Options};
+    use serde_json::json;
+
     use super::*;
+    use crate::FleetConfig;
+
+    #[tokio::test]
+    async fn what_might_be_leaves_nothing_that_is_decided_by() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let store = Embedded::open(directory.path(), Options::default()).expect("opened");
+        let tasks = Tasks::new();
+        let config = FleetConfig {
+            store,
+            clock: Clock::system(),
+            product: "0".to_owned(),
+        };
+        let fleet = Fleet::open(config, &tasks).await.expect("opened");
+        let mut governing = fleet.inner().governing.lock();
+        let zone = json!({"metadata": {"name": "x"}, "spec": {}});
+        governing.zone(&"x".parse().expect("legal"), zone.as_object().cloned());
+        let admitted = json!({
+            "release": "1", "phase": "Admitted", "at": "2026-03-01T12:00:00Z", "zones": "x",
+        });
+        let policy = json!({
+            "metadata": {"name": "web", "uid": "u"},
+            "spec": {"targets": [{"kind": "ConfigMap"}]},
+            "status": {"decisions": {"zones": [admitted], "stages": [], "evidence": []}},
+        });
+        let _ = governing.policy(policy, true);
+        let governor = &governing.policies["web"];
+        let mut reports = Reports::default();
+        fleet.supposed_facts((&governing, governor), &mut reports);
+        assert!(reports.known.is_empty());
+        fleet.facts((&governing, governor), &mut reports);
+        assert_eq!(reports.known.len(), 1);
+    }
 
     #[test]
     fn who_was_away_before_the_hub_began_is_away_since_then() {
@@ -403,13 +507,10 @@ mod tests {
         };
         let since = "2026-03-01T12:00:00Z";
         check(
-            serde_json::json!({"connection": "Disconnected", "since": since}),
+            json!({"connection": "Disconnected", "since": since}),
             Some(since),
         );
-        check(
-            serde_json::json!({"connection": "Connected", "since": since}),
-            None,
-        );
+        check(json!({"connection": "Connected", "since": since}), None);
         check(Value::Null, None);
     }
 }

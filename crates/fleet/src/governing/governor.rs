@@ -1,6 +1,6 @@
 //! One policy: what it governs at the hub, what it released, and what was decided.
 
-use std::cell::OnceCell;
+use std::cell::{OnceCell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -9,11 +9,13 @@ use deltaplane_border::{Place, Placement, PolicyId, Slot};
 use deltaplane_propagation::stages::{
     HeadFacts, Object, Phase, Policy, PolicySpec, Record, Targets,
 };
-use deltaplane_sync::{Crossing, Smuggled, SyncKind, Version, ZoneName};
+use deltaplane_sync::{Crossing, Item, Smuggled, SyncKind, Version, ZoneName};
 use serde_json::{Map, Value};
 
 use super::AUTHOR;
+use super::authors::Authors;
 use super::release::{Id, Released, selector};
+use super::trials::Trials;
 
 /// What is known of a policy.
 pub(crate) struct Governor {
@@ -24,10 +26,14 @@ pub(crate) struct Governor {
     zones: LabelSelector,
     /// What it governs now.
     pub(crate) head: BTreeMap<Id, HeadObject>,
+    /// Who changed what it governs, and it has not released since.
+    pub(super) unreleased: Authors,
     /// Who deleted what it governed and has not released since, as far as is known.
     pub(super) deleters: BTreeMap<Id, Arc<str>>,
     /// What is to be said of it, until it or the overrides change.
     pub(super) facts: OnceCell<HeadFacts>,
+    /// Which overrides can be applied to what.
+    pub(super) trials: RefCell<Trials>,
     /// When that changed last.
     pub(crate) changed: u64,
     pub(crate) releases: BTreeMap<u64, Arc<Released>>,
@@ -43,6 +49,8 @@ pub(crate) struct Governor {
     /// When what it had let go came back. Meanwhile zones were sent it by nobody's release, so that
     /// what was released before then says nothing of what they should have.
     pub(super) returned: BTreeMap<Id, u64>,
+    /// The revision at which the catalog was told something of it last.
+    pub(super) refreshed: u64,
     /// Entries have to be made anew.
     pub(crate) stale: bool,
     /// Zones may have to be placed anew.
@@ -56,8 +64,19 @@ pub(crate) struct Governor {
 pub(crate) struct HeadObject {
     pub(crate) version: Version,
     pub(crate) body: Arc<[u8]>,
+    /// What selectors look at, so that nobody has to read the whole for it.
+    pub(crate) labelled: Arc<Map<String, Value>>,
     /// Who wrote it last, as far as is known.
     pub(crate) author: Option<Arc<str>>,
+}
+
+/// An object without anything but its labels.
+fn labelled(object: &Map<String, Value>) -> Map<String, Value> {
+    let labels = object.get("metadata").and_then(|all| all.get("labels"));
+    let mut metadata = Map::new();
+    metadata.extend(labels.map(|labels| ("labels".to_owned(), labels.clone())));
+    let metadata = Value::Object(metadata);
+    Map::from_iter([("metadata".to_owned(), metadata)])
 }
 
 // === impl HeadObject ===
@@ -71,8 +90,31 @@ impl HeadObject {
         Ok(Self {
             version: crossing.version(),
             body: body.into(),
+            labelled: Arc::new(labelled(crossing.object())),
             author: author.map(Into::into),
         })
+    }
+
+    /// What is sent already.
+    pub(super) fn of_item(item: &Item) -> Self {
+        let object: Map<String, Value> = serde_json::from_slice(&item.body).unwrap_or_default();
+        Self {
+            version: item.version,
+            body: item.body.clone(),
+            labelled: Arc::new(labelled(&object)),
+            author: None,
+        }
+    }
+
+    /// As selectors take it.
+    pub(crate) fn about<'a>(&'a self, (kind, name): &'a Id) -> Object<'a> {
+        Object {
+            group: kind.group(),
+            kind: kind.kind(),
+            namespace: name.namespace(),
+            name: name.name(),
+            object: &self.labelled,
+        }
     }
 }
 
@@ -89,8 +131,10 @@ impl Governor {
             targets: Vec::new(),
             zones: LabelSelector::default(),
             head: BTreeMap::new(),
+            unreleased: Authors::default(),
             deleters: BTreeMap::new(),
             facts: OnceCell::new(),
+            trials: RefCell::default(),
             changed: 0,
             releases: BTreeMap::new(),
             record: Record::default(),
@@ -99,6 +143,7 @@ impl Governor {
             elsewhere: BTreeSet::new(),
             left: BTreeSet::new(),
             returned: BTreeMap::new(),
+            refreshed: 0,
             stale: true,
             moved: true,
             touched: BTreeSet::new(),
@@ -111,6 +156,7 @@ impl Governor {
     pub(super) fn supposed(&self, object: Value) -> Self {
         Self {
             head: self.head.clone(),
+            unreleased: self.unreleased.clone(),
             deleters: self.deleters.clone(),
             changed: self.changed,
             releases: self.releases.clone(),
@@ -129,6 +175,9 @@ impl Governor {
     pub(crate) fn update(&mut self, object: Value) -> bool {
         let spec = self.object["spec"] != object["spec"];
         let decided = self.object["status"]["decisions"] != object["status"]["decisions"];
+        if !self.object.is_null() {
+            self.unreleased.updated(&self.object, &object);
+        }
         self.object = Arc::new(object);
         if decided {
             // What somebody else wrote there moves nobody.
@@ -203,6 +252,10 @@ impl Governor {
         if !same {
             self.changed = at;
             self.facts.take();
+            let mut releases = self.releases.values().rev();
+            let newest = releases.find(|one| one.decided.restores.is_none());
+            let released = newest.and_then(|newest| newest.manifest.get(&id));
+            self.unreleased.changed(&id, &head, released.copied());
         }
         let was_let_go = self.elsewhere.remove(&id) || self.left.contains(&id);
         if was_let_go && !self.head.contains_key(&id) {
@@ -229,6 +282,7 @@ impl Governor {
         self.stale = true;
         let manifest = &release.manifest;
         self.deleters.retain(|id, _| manifest.contains_key(id));
+        self.unreleased.released(&release, &self.head);
         self.learn_returned(&release);
         self.releases.insert(release.number, Arc::new(release));
         self.left = self.find_left();

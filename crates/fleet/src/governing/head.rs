@@ -3,17 +3,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use deltaplane_border::{Catalog, Entry};
-use deltaplane_propagation::stages::{ContentFacts, HeadFacts, Removes, asked_for};
+use deltaplane_border::{Catalog, Entry, Governed, Place};
+use deltaplane_propagation::stages::{ContentFacts, HeadFacts, Removes};
 use deltaplane_sync::{ObjectName, SyncKind, Version, Withdrawal};
 use serde_json::{Value, json};
 
-use super::AUTHOR;
+use super::Zones;
 use super::contents::Contents;
 use super::governor::Governor;
 use super::release::{self, Id, Manifest, Released};
-use super::render::Patch;
-use crate::kinds::CONTROLLERS;
 
 /// A release that is to be written.
 pub(crate) struct Draft {
@@ -25,7 +23,7 @@ pub(crate) struct Draft {
     pub(crate) versions: Vec<Version>,
 }
 
-pub(super) const GRAPHS: (&str, &str) = ("kro.run", "ResourceGraphDefinition");
+pub(crate) const GRAPHS: (&str, &str) = ("kro.run", "ResourceGraphDefinition");
 /// Larger objects are refused by many stores.
 const LARGEST: usize = 1 << 20;
 
@@ -48,7 +46,7 @@ impl Governor {
             HeadFacts {
                 digest: release::digest(&self.manifest(), &overrides),
                 objects: self.head.len(),
-                problems: self.problems(&overrides),
+                problems: self.trials.borrow_mut().problems(&overrides, &self.head),
             }
         });
         facts.clone()
@@ -86,47 +84,25 @@ impl Governor {
         self.has(&id) && (self.head.contains_key(&id) || released())
     }
 
-    /// Overrides that cannot be applied.
-    fn problems(&self, overrides: &Value) -> Vec<String> {
-        let mut problems = Vec::new();
-        for (place, written) in overrides.as_array().into_iter().flatten().enumerate() {
-            let Some(patch) = Patch::read(written) else {
-                problems.push(format!("spec.overrides[{place}]: it cannot be read"));
-                continue;
-            };
-            let mut applies = false;
-            for ((kind, name), head) in &self.head {
-                let mut object: Value = serde_json::from_slice(&head.body).unwrap_or_default();
-                match patch.apply((kind, name), &mut object) {
-                    Ok(applied) => applies |= applied,
-                    Err(error) => {
-                        applies = true;
-                        problems.push(format!(
-                            "spec.overrides[{place}].patch cannot be applied to {} {name}: {error}",
-                            kind.kind()
-                        ));
-                    }
-                }
-            }
-            if !applies && !self.head.is_empty() {
-                problems.push(format!(
-                    "spec.overrides[{place}].patch can be applied to none of the objects that the policy governs"
-                ));
-            }
-        }
-        problems
-    }
-
     /// What is not there any more, and zones may still have because of it: what they do with each
     /// when nobody governs it.
-    pub(crate) fn waiting(&self, catalog: &Catalog) -> Vec<Withdrawal> {
+    pub(crate) fn waiting(&self, catalog: &Catalog, zones: &Zones) -> Vec<Withdrawal> {
+        let slots = self.slots();
+        let placement = self.placement(zones, &slots, None);
+        let undecided = placement.iter().any(|(_, place)| place == Place::Frozen);
+        // What was taken away wherever zones are is with nobody any more.
+        let is_lost = |governed: &Governed| {
+            let mut slots = slots.iter().map(|slot| governed.slots.get(slot));
+            !undecided && slots.all(|item| item == Some(&None))
+        };
         let released = self.releases.values().flat_map(|one| one.manifest.keys());
         let gone: BTreeSet<&Id> = released.filter(|id| !self.head.contains_key(*id)).collect();
         let waiting = gone.into_iter().filter_map(|(kind, name)| {
             let Entry::Governed(governed) = catalog.entry(kind, name)? else {
                 return None;
             };
-            (governed.policy == self.id).then_some(governed.withdrawal)
+            let waits = governed.policy == self.id && !is_lost(governed);
+            waits.then_some(governed.withdrawal)
         });
         waiting.collect()
     }
@@ -156,16 +132,18 @@ impl Governor {
             .unwrap_or_default();
         let (added, changed, removed) = release::changes(&before, &manifest);
         let digest = release::digest(&manifest, &overrides);
+        let authors = self.authors((&before, &manifest), &overrides, restores);
         let spec = json!({
             "policy": self.id.as_str(),
             "policyUID": self.uid,
             "revision": self.changed,
             "digest": digest,
             "restores": restores,
-            "authors": self.authors((&before, &manifest), &overrides, restores),
+            "authorsSince": release::write_since(&self.authors_since(&authors)),
+            "authors": authors,
             "overrides": overrides,
             "changes": {"added": added, "changed": changed, "removed": removed.len()},
-            "removes": Removes::write(&self.removes(&manifest, known)),
+            "removes": release::write_removes(&self.removes(&manifest, known)),
             "left": release::write_left(self.let_go_of()),
             "returned": release::write_returned(&self.returned),
             "objects": release::write_manifest(&manifest),
@@ -194,7 +172,11 @@ impl Governor {
     }
 
     /// What would be taken away from zones, by the release that they have.
-    fn removes(&self, manifest: &Manifest, known: (&Catalog, &Contents)) -> BTreeMap<u64, Removes> {
+    fn removes(
+        &self,
+        manifest: &Manifest,
+        known: (&Catalog, &Contents),
+    ) -> BTreeMap<u64, (Removes, u64)> {
         let releases = self.releases.iter();
         let removes = releases.map(|(since, release)| {
             let (_, _, removed) = release::changes(&release.manifest, manifest);
@@ -205,38 +187,9 @@ impl Governor {
                 objects: removed.len() as u64 + along,
                 of: release.manifest.len() as u64,
             };
-            (*since, removes)
+            (*since, (removes, along))
         });
         removes.collect()
-    }
-
-    /// Whose doing it is that something is not as it was. What nobody signed, because it was there
-    /// before the policy or because it is not known any more, is for whoever wrote the policy; so
-    /// are overrides, and going back, unless the hub does that by itself.
-    fn authors(
-        &self,
-        (before, now): (&Manifest, &Manifest),
-        overrides: &Value,
-        restores: Option<u64>,
-    ) -> Vec<String> {
-        let of_policy = self.object["metadata"]["annotations"][AUTHOR].as_str();
-        if restores.is_some() {
-            let newest = self.releases.keys().next_back().copied().unwrap_or(0);
-            let asked = asked_for(&self.object, newest) == restores;
-            let author = of_policy.filter(|_| asked).unwrap_or(CONTROLLERS);
-            return vec![author.to_owned()];
-        }
-        let head = self.head.iter();
-        let changed = head.filter(|(id, head)| before.get(*id) != Some(&head.version));
-        let changed = changed.map(|(_, head)| head.author.as_deref());
-        let removed = before.keys().filter(|id| !now.contains_key(*id));
-        let removed = removed.map(|id| self.deleters.get(id).map(|by| &**by));
-        let patched = self.newest().is_some_and(|one| one.overrides != *overrides);
-        let patched = patched.then_some(None);
-        let authors = changed.chain(removed).chain(patched);
-        let authors = authors.filter_map(|author| author.or(of_policy));
-        let authors: BTreeSet<&str> = authors.collect();
-        authors.into_iter().map(str::to_owned).collect()
     }
 
     /// How many objects go with one: those of the kind that a graph defines.
@@ -250,12 +203,15 @@ impl Governor {
         let graph: Value = body
             .and_then(|body| serde_json::from_slice(&body).ok())
             .unwrap_or_default();
-        let schema = &graph["spec"]["schema"];
-        let group = schema["group"].as_str().unwrap_or("kro.run");
-        let kind = schema["kind"].as_str().unwrap_or_default();
-        match SyncKind::new(group, kind) {
-            Ok(kind) => catalog.entries(&kind).count() as u64,
-            Err(_) => 0,
-        }
+        instances(&graph, catalog).map_or(0, |(_, count)| count)
     }
+}
+
+/// The kind that a graph defines, and how many there are of it that zones may have.
+pub(crate) fn instances(graph: &Value, catalog: &Catalog) -> Option<(SyncKind, u64)> {
+    let schema = &graph["spec"]["schema"];
+    let group = schema["group"].as_str().unwrap_or(GRAPHS.0);
+    let kind = SyncKind::new(group, schema["kind"].as_str()?).ok()?;
+    let count = catalog.entries(&kind).count() as u64;
+    Some((kind, count))
 }

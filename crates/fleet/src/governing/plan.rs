@@ -66,7 +66,7 @@ impl Fleet {
             let contents = governing.contents.clone();
             let drafted = supposed.governor.draft(None, (&catalog, &contents));
             drop(catalog);
-            let facts = self.facts((&governing, &supposed.governor), &mut reports);
+            let facts = self.supposed_facts((&governing, &supposed.governor), &mut reports);
             let leaving = leaving(&governing, policy, &supposed.governor);
             (supposed, facts, leaving, contents, drafted)
         };

@@ -8,6 +8,7 @@ use deltaplane_sync::{ObjectName, SyncKind, Version};
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 
+use super::authors::Since;
 use super::render::Patch;
 
 /// An object, wherever.
@@ -19,6 +20,8 @@ pub(crate) type Manifest = BTreeMap<Id, Version>;
 /// A release, as its object says. Immutable.
 #[derive(Clone, Debug)]
 pub(crate) struct Released {
+    /// Of its object.
+    pub(crate) uid: String,
     pub(crate) number: u64,
     /// The uid of its policy.
     pub(crate) policy: String,
@@ -33,9 +36,14 @@ pub(crate) struct Released {
     pub(crate) left: Vec<Id>,
     /// What was let go and came back, and at which revision of the store.
     pub(crate) returned: BTreeMap<Id, u64>,
+    /// Who made what came after older releases, itself included.
+    pub(crate) authors_since: Since,
     pub(crate) patches: Vec<Patch>,
     /// As they are written.
     pub(crate) overrides: Value,
+    /// What it takes away from zones that have an older one, and how much of that goes along with
+    /// a graph.
+    pub(crate) removes: BTreeMap<u64, (stages::Removes, u64)>,
     /// What decisions are about.
     pub(crate) decided: stages::Release,
 }
@@ -56,15 +64,24 @@ impl Released {
         let patches: Option<Vec<Patch>> = overrides.map(Patch::read).collect();
         let patches = patches?;
         let manifest = manifest(&spec["objects"])?;
+        let removes = stages::Removes::read(&spec["removes"])?;
+        let along = along(&spec["removes"]);
+        let along = |since: &u64| along.get(since).copied().unwrap_or(0);
+        // What goes along is not counted by anybody's budget: it is as if nobody knew how much it
+        // is, so that somebody has to agree to it.
+        let counted = removes.iter().filter(|(since, _)| along(since) == 0);
+        let counted = counted.map(|(since, removes)| (*since, *removes)).collect();
         let decided = stages::Release {
             number,
             authors: texts("authors").collect(),
             restores: spec["restores"].as_u64(),
             overrides: patches.iter().map(|patch| patch.zones.clone()).collect(),
-            removes: stages::Removes::read(&spec["removes"])?,
+            removes: counted,
             data: data(number, object),
         };
+        let uid = object["metadata"]["uid"].as_str().unwrap_or_default();
         Some(Self {
+            uid: uid.to_owned(),
             number,
             policy: text("policyUID")?,
             digest: text("digest")?,
@@ -75,8 +92,13 @@ impl Released {
                 .map(|(id, _)| id)
                 .collect::<Option<_>>()?,
             returned: returned(&spec["returned"])?,
+            authors_since: since(&spec["authorsSince"])?,
             patches,
             overrides: spec["overrides"].clone(),
+            removes: removes
+                .into_iter()
+                .map(|(since, removes)| (since, (removes, along(&since))))
+                .collect(),
             decided,
         })
     }
@@ -152,6 +174,40 @@ fn returned(written: &Value) -> Option<BTreeMap<Id, u64>> {
     let all = ids(written);
     all.map(|(id, one)| Some((id?, one["revision"].as_u64()?)))
         .collect()
+}
+
+pub(crate) fn write_removes(removes: &BTreeMap<u64, (stages::Removes, u64)>) -> Value {
+    let one = |(since, (removes, along)): (&u64, &(stages::Removes, u64))| {
+        let stages::Removes { objects, of } = removes;
+        let mut written = json!({"since": since, "objects": objects, "of": of});
+        if *along > 0 {
+            written["along"] = (*along).into();
+        }
+        written
+    };
+    removes.iter().map(one).collect()
+}
+
+/// How much goes along, by the release that zones have.
+fn along(removes: &Value) -> BTreeMap<u64, u64> {
+    let all = removes.as_array().into_iter().flatten();
+    all.filter_map(|one| Some((one["since"].as_u64()?, one["along"].as_u64()?)))
+        .collect()
+}
+
+pub(crate) fn write_since(since: &Since) -> Value {
+    let one = |(since, names): (&u64, &BTreeSet<String>)| json!({"since": since, "names": names});
+    since.iter().map(one).collect()
+}
+
+fn since(written: &Value) -> Option<Since> {
+    let one = |one: &Value| {
+        let names = one["names"].as_array()?.iter();
+        let names = names.map(|name| name.as_str().map(str::to_owned));
+        Some((one["since"].as_u64()?, names.collect::<Option<_>>()?))
+    };
+    let all = written.as_array().into_iter().flatten();
+    all.map(one).collect()
 }
 
 /// Of all that makes zones' content.

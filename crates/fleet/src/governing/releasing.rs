@@ -1,7 +1,7 @@
 //! What the fleet does for whoever decides: content is kept for releases, zones are asked how they
 //! fare, and whoever waits is woken.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use deltaplane_propagation::stages::Policy;
@@ -35,8 +35,9 @@ impl Fleet {
         self.inner().stirred.subscribe()
     }
 
-    /// Ends when policies say of themselves what there is as of a revision.
-    pub(crate) async fn said(&self, revision: u64) {
+    /// Ends when the policies that may govern a kind say of themselves what there is as of a
+    /// revision.
+    pub(crate) async fn said(&self, kind: &SyncKind, revision: u64) {
         let inner = self.inner();
         // Errors mean that the process stops.
         let _ = inner
@@ -45,19 +46,30 @@ impl Fleet {
             .wait_for(|at| *at >= revision)
             .await;
         let concerned = inner.governing.lock().concerned;
-        let _ = inner
-            .told
-            .subscribe()
-            .wait_for(|told| *told >= concerned)
-            .await;
+        let mut told = inner.told.subscribe();
+        loop {
+            let all_said = {
+                let governing = inner.governing.lock();
+                let told = told.borrow_and_update();
+                let said = |policy: &String| told.get(policy).is_some_and(|at| *at >= concerned);
+                let mut policies = governing.policies.iter();
+                policies.all(|(name, policy)| !policy.targets(kind) || said(name))
+            };
+            if all_said || told.changed().await.is_err() {
+                return;
+            }
+        }
     }
 
-    /// What policies say of themselves is as of this revision, or later.
-    pub fn told(&self, at: u64) {
+    /// What a policy says of itself is as of this revision, or later.
+    pub fn told(&self, policy: &str, at: u64) {
+        // Not under the lock of what is told: who waits for it has the other one.
+        let there: BTreeSet<String> = self.policies().into_iter().collect();
         self.inner().told.send_if_modified(|told| {
-            let later = at > *told;
-            *told = at.max(*told);
-            later
+            let known = told.len();
+            told.retain(|name, _| there.contains(name));
+            let before = told.insert(policy.to_owned(), at);
+            before != Some(at) || told.len() != known
         });
     }
 
@@ -95,7 +107,12 @@ impl Fleet {
             }
             (governing.contents.clone(), governing.held())
         };
-        contents.sweep(&held).await
+        let swept = contents.sweep(&held).await;
+        if swept.is_err() {
+            // What is left is dropped the next time.
+            self.inner().governing.lock().litter = true;
+        }
+        swept
     }
 
     /// Asks zones how they fare with what policies govern, whenever that changes.

@@ -340,7 +340,7 @@ async fn an_approval_says_whose_it_is_and_is_about_something() {
     let hub = Hub::new().await;
     hub.knows(policy("web", "2026-01-01T00:00:00Z", "web"));
     hub.policing.0.inner().governing.lock().release(
-        &json!({"spec": {
+        &json!({"metadata": {"uid": "uid-3"}, "spec": {
             "policy": "web", "policyUID": "uid-web", "number": 3, "digest": "d", "revision": 1,
             "overrides": [], "removes": [], "objects": [],
         }}),
@@ -359,10 +359,11 @@ async fn an_approval_says_whose_it_is_and_is_about_something() {
     good.is_taken();
     assert_eq!(good.object["spec"]["approvedBy"], "bob");
     assert_eq!(good.object["spec"]["policyUID"], "uid-web");
-    // It goes with the policy.
+    // It goes with the release.
+    let owner = &good.object["metadata"]["ownerReferences"][0];
     assert_eq!(
-        good.object["metadata"]["ownerReferences"][0]["uid"],
-        "uid-web"
+        (&owner["name"], &owner["uid"]),
+        (&json!("web-3"), &json!("uid-3"))
     );
     approve(json!({"policy": "wep", "stage": "canary", "release": 3}))
         .is_refused("there is no policy \"wep\" (hint: there are: web)");
@@ -457,4 +458,39 @@ async fn a_kind_does_not_become_what_lets_governed_objects_go() {
         );
         assert!(refusal.contains("kubectl edit propagationpolicy web"));
     }
+}
+
+#[tokio::test]
+async fn what_overlaps_is_found_without_reading_objects() {
+    let hub = Hub::new().await;
+    hub.knows(policy("old", "2026-03-01T00:00:00Z", "web"));
+    hub.has(&config("web", "1"));
+    {
+        let mut governing = hub.policing.0.inner().governing.lock();
+        let heads = governing.policies.values_mut();
+        for head in heads.flat_map(|governor| governor.head.values_mut()) {
+            head.body = Vec::new().into();
+        }
+    }
+    hub.knows(policy("new", "2026-03-02T00:00:00Z", "web"));
+    hub.crosses();
+    let troubles = hub.policing.0.troubles("new");
+    assert!(troubles[0].contains("ConfigMap shop/a is governed by policy old"));
+}
+
+#[tokio::test]
+async fn who_writes_waits_for_the_policies_of_that_kind_alone() {
+    let hub = Hub::new().await;
+    hub.knows(policy("web", "2026-03-01T00:00:00Z", "web"));
+    let mut secrets = policy("secrets", "2026-03-01T00:00:00Z", "web");
+    secrets["spec"]["targets"][0]["kind"] = "Secret".into();
+    hub.knows(secrets);
+    let fleet = &hub.policing.0;
+    let is_said = |kind: &str| {
+        let kind = SyncKind::new("", kind).expect("legal");
+        fleet.said(&kind, 0).now_or_never().is_some()
+    };
+    assert!(is_said("Event") && !is_said("ConfigMap") && !is_said("Secret"));
+    fleet.told("web", 1);
+    assert!(is_said("ConfigMap") && !is_said("Secret"));
 }

@@ -130,7 +130,8 @@ impl Projector {
                 kind.map_or(Withdrawal::Orphan, |kind| kind.withdrawal())
             };
             let entries = self.governed.entry(policy.clone()).or_default();
-            let Some((id, news)) = governing.refresh(&policy, entries, &withdrawal) else {
+            let Some((id, news)) = governing.refresh((&policy, at.get()), entries, &withdrawal)
+            else {
                 continue;
             };
             drop(governing);

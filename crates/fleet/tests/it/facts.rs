@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
 use crate::governing::{POLICIES, at_phase, config, governed, policy, release};
-use crate::world::{World, kind, name, zone};
+use crate::world::{World, kind, name, object, zone};
 
 /// What the hub thinks of zone x.
 fn report(world: &World) -> Option<stages::Fared> {
@@ -174,6 +174,41 @@ async fn nobody_is_ready_at_having_nothing_who_did_not_say_what_it_has() {
         while !is_ready(&world) {
             stirred.changed().await.expect("the fleet goes on");
         }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn the_stamp_of_a_policy_changes_with_what_is_known_of_it() {
+    let world = arrived().await;
+    let stamp = || world.fleet.stamp("web").expect("it is known");
+    let mut before = stamp();
+    let mut is_other = |expected: bool| {
+        let now = stamp();
+        assert_eq!(std::mem::replace(&mut before, now) != now, expected);
+    };
+    is_other(false);
+    // What is no business of it.
+    let mut free = config("1");
+    free["metadata"]["name"] = "b".into();
+    free["metadata"]["labels"] = json!({});
+    world.put("configmaps", &free).await;
+    is_other(false);
+    world.put("configmaps", &config("2")).await;
+    is_other(true);
+    release(&world, 2, None).await;
+    is_other(true);
+    let mut approval = object("Approval", "", "web-2");
+    approval["spec"] = json!({"policyUID": "policy", "release": 2, "stage": "all"});
+    world.put("fleet.deltaplane.io/approvals", &approval).await;
+    is_other(true);
+    let session = connect(&world);
+    is_other(true);
+    served(&world, &session, async |_| {
+        is_other(true);
+        world.fleet.fared(&session, ready(&[&config("1")]));
+        is_other(true);
+        is_other(false);
     })
     .await;
 }

@@ -497,24 +497,15 @@ async fn what_was_deleted_and_came_for_all_zones_stays_when_it_is_governed_again
     check(&world, "frozen", "frozen");
 }
 
-/// What is said to whoever deletes the policy.
-async fn warned(world: &World) -> Vec<String> {
-    let (mut object, mut warnings) = (policy(&json!({}), &json!([])), Vec::new());
-    let old = object.clone();
+/// What is said to whoever deletes an object.
+async fn warned(world: &World, resource: Resource<'_>, old: &Value) -> Vec<String> {
+    let (mut object, mut warnings) = (old.clone(), Vec::new());
     let review = Review {
         user: &Identity::authenticated("ann", &[]),
         operation: Operation::Delete,
-        resource: Resource {
-            group: "fleet.deltaplane.io",
-            version: "v1alpha1",
-            kind: "PropagationPolicy",
-            plural: "propagationpolicies",
-            subresource: "",
-            namespace: "",
-            name: "web",
-        },
+        resource,
         object: &mut object,
-        old: Some(&old),
+        old: Some(old),
         dry_run: false,
         warnings: &mut warnings,
     };
@@ -522,6 +513,16 @@ async fn warned(world: &World) -> Vec<String> {
     policing.admit(review).await.expect("nothing against it");
     warnings
 }
+
+const WEB: Resource<'static> = Resource {
+    group: "fleet.deltaplane.io",
+    version: "v1alpha1",
+    kind: "PropagationPolicy",
+    plural: "propagationpolicies",
+    subresource: "",
+    namespace: "",
+    name: "web",
+};
 
 #[tokio::test]
 async fn what_only_waits_to_be_deleted_is_not_deleted_with_the_policy() {
@@ -536,7 +537,7 @@ async fn what_only_waits_to_be_deleted_is_not_deleted_with_the_policy() {
         world.delete("configmaps", &config("1")).await;
         release(&world, 2, None).await;
         check(&world, "1", "1");
-        let warnings = warned(&world).await;
+        let warnings = warned(&world, WEB, &web).await;
         let [warning] = warnings.as_slice() else {
             panic!("one warning: {warnings:?}");
         };
@@ -591,6 +592,9 @@ async fn who_agreed_to_what_a_release_takes_away_agreed_for_its_zones() {
     let world = world.restart().await;
     check(&world, "gone", "gone");
     assert!(is_agreed(&world, "x") && is_agreed(&world, "y"));
+    // What all have lost does not wait for anything.
+    let warnings = warned(&world, WEB, &policy(&json!({}), &placed)).await;
+    assert_eq!(warnings.len(), 1, "{warnings:?}");
 }
 
 #[tokio::test]
@@ -610,4 +614,140 @@ async fn who_leaves_a_paused_policy_keeps_what_it_has_until_it_goes_on() {
     check(&world, "1", "frozen");
     world.put(POLICIES, &policy(&spec(false), &others)).await;
     check(&world, "1", "withdrawn");
+}
+
+#[tokio::test]
+async fn who_comes_after_somebody_takes_no_name_away() {
+    let world = governed().await;
+    release(&world, 1, None).await;
+    world.put("configmaps", &signed(config("2"), "ann")).await;
+    let mut labelled = signed(config("2"), "bot");
+    labelled["metadata"]["labels"]["seen"] = "yes".into();
+    world.put("configmaps", &labelled).await;
+    assert_eq!(authors(&world, None).await, json!(["ann", "bot"]));
+    release(&world, 2, None).await;
+    let world = world.restart().await;
+    world.put("configmaps", &signed(config("3"), "kim")).await;
+    assert_eq!(authors(&world, None).await, json!(["kim"]));
+    // The same with overrides, and with who changes something else of the policy.
+    let patch = json!([{"op": "replace", "path": "/data/value", "value": "eu"}]);
+    let mut spec = json!({"overrides": [{"patch": patch}]});
+    let eve = signed(policy(&spec, &json!([])), "eve");
+    world.put(POLICIES, &eve).await;
+    spec["paused"] = true.into();
+    let bob = signed(policy(&spec, &json!([])), "bob");
+    world.put(POLICIES, &bob).await;
+    assert_eq!(authors(&world, None).await, json!(["bob", "eve", "kim"]));
+}
+
+/// Who made each release, as decisions have it.
+fn made_by(world: &World) -> Vec<(u64, Vec<String>)> {
+    let facts = world.fleet.look("web").expect("it is known");
+    let releases = facts.releases.into_iter();
+    releases.map(|one| (one.number, one.authors)).collect()
+}
+
+#[tokio::test]
+async fn who_made_a_release_that_is_gone_is_an_author_of_the_next() {
+    let world = governed().await;
+    let people = ["ann", "bob", "kim", "eve"];
+    for (number, by) in (1..).zip(people) {
+        let value = number.to_string();
+        world.put("configmaps", &signed(config(&value), by)).await;
+        release(&world, number, None).await;
+    }
+    let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+    let gone = |number: u64| object("Release", "", &format!("web-{number}"));
+    world.delete(RELEASES, &gone(2)).await;
+    let expected: Vec<(u64, Vec<String>)> = vec![
+        (1, names(&["ann"])),
+        (3, names(&["bob", "kim"])),
+        (4, names(&["eve"])),
+    ];
+    assert_eq!(made_by(&world), expected);
+    world.delete(RELEASES, &gone(3)).await;
+    let world = world.restart().await;
+    let expected: Vec<(u64, Vec<String>)> =
+        vec![(1, names(&["ann"])), (4, names(&["bob", "eve", "kim"]))];
+    assert_eq!(made_by(&world), expected);
+    // What was gone before it was made is known of it, too.
+    world.put("configmaps", &signed(config("5"), "joe")).await;
+    release(&world, 5, None).await;
+    world.delete(RELEASES, &gone(4)).await;
+    let all = names(&["bob", "eve", "joe", "kim"]);
+    assert_eq!(made_by(&world), [(1, names(&["ann"])), (5, all)]);
+}
+
+const GRAPH: Resource<'static> = Resource {
+    group: "kro.run",
+    version: "v1alpha1",
+    kind: "ResourceGraphDefinition",
+    plural: "resourcegraphdefinitions",
+    subresource: "",
+    namespace: "",
+    name: "shop",
+};
+
+/// A hub with a policy for graphs, and a graph of shops that is released to zone x.
+async fn with_graph() -> (World, Value) {
+    let world = governed().await;
+    let kinds = [
+        ("resourcegraphdefinitions", "ResourceGraphDefinition"),
+        ("shops", "Shop"),
+    ];
+    for (plural, kind) in kinds {
+        let spec = json!({"group": "kro.run", "direction": "HubToZone"});
+        world
+            .put(KINDS, &synced(&format!("{plural}.kro.run"), kind, &spec))
+            .await;
+    }
+    let targets = json!([{"group": "kro.run", "kind": "ResourceGraphDefinition"}]);
+    let spec = json!({"targets": targets, "deletionBudget": {"max": 100}});
+    world.put(POLICIES, &policy(&spec, &json!([]))).await;
+    let mut graph = object("ResourceGraphDefinition", "", "shop");
+    graph["apiVersion"] = "kro.run/v1alpha1".into();
+    graph["spec"] = json!({"schema": {"kind": "Shop"}});
+    world.put("kro.run/resourcegraphdefinitions", &graph).await;
+    release(&world, 1, None).await;
+    (world, graph)
+}
+
+#[tokio::test]
+async fn a_graph_that_is_in_use_does_not_go_unasked() {
+    let (world, graph) = with_graph().await;
+    assert_eq!(warned(&world, GRAPH, &graph).await, [""; 0]);
+    for name in ["a", "b"] {
+        let mut shop = object("Shop", "team", name);
+        shop["apiVersion"] = "kro.run/v1alpha1".into();
+        world.put("kro.run/shops", &shop).await;
+    }
+    let warnings = warned(&world, GRAPH, &graph).await;
+    let said = "the graph is in use: 2 instances of Shop go with it";
+    assert!(warnings[0].starts_with(said), "{warnings:?}");
+    world
+        .delete("kro.run/resourcegraphdefinitions", &graph)
+        .await;
+    release(&world, 2, None).await;
+    let facts = world.fleet.look("web").expect("it is known");
+    let takes_away = |number: usize| facts.releases[number - 1].removes_since(1);
+    // What cannot be counted is within no budget.
+    assert_eq!(takes_away(2), None);
+    let draft = world.fleet.draft("web", None).await.expect("a draft");
+    let removes = json!({"since": 1, "objects": 3, "of": 1, "along": 2});
+    assert_eq!(draft["removes"][0], removes);
+}
+
+#[tokio::test]
+async fn what_could_not_be_dropped_is_dropped_later() {
+    let world = governed().await;
+    release(&world, 1, None).await;
+    world.put("configmaps", &config("2")).await;
+    release(&world, 2, None).await;
+    world
+        .delete(RELEASES, &object("Release", "", "web-1"))
+        .await;
+    world.store.close().await.expect("closed");
+    for _ in 0..2 {
+        assert!(world.fleet.sweep().await.is_err());
+    }
 }

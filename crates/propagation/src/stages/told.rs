@@ -266,7 +266,7 @@ impl fmt::Display for Waiting {
             ),
             Self::Deletions { release, .. } => write!(
                 f,
-                "what release {release} takes away is not known, and it needs approval"
+                "what release {release} takes away cannot be counted, since a graph goes that is in use, or it is not known; it needs approval"
             ),
             Self::Queued { release, behind } => {
                 write!(

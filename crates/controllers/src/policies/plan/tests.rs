@@ -29,6 +29,10 @@ fn release(number: u64, restores: Option<u64>) -> Release {
 
 /// A policy with releases up to `newest`, of which each has other content, and one zone that is
 /// ready at the newest.
+fn plan(facts: &PolicyFacts, troubles: &[String], now: Timestamp) -> Plan {
+    super::plan(facts, &facts.policy(), troubles, now)
+}
+
 pub(in crate::policies) fn facts(newest: u64) -> PolicyFacts {
     let target = |release| Target {
         release,

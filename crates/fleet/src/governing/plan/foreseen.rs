@@ -137,15 +137,16 @@ impl Foreseen<'_> {
         {
             had.extend(record.zones.values().map(|one| one.target.release));
         }
-        let release = &self.released.decided;
-        let removes = had.into_iter().filter_map(|had| release.removes_since(had));
-        let removes = removes.max_by_key(|removes| removes.objects);
-        let Removes {
-            objects: removes,
-            of,
-        } = removes.unwrap_or_default();
+        let removes = had
+            .into_iter()
+            .filter_map(|had| self.released.removes.get(&had));
+        let removes = removes.max_by_key(|(removes, _)| removes.objects).copied();
+        let (Removes { objects, of }, along) = removes.unwrap_or_default();
         let may = self.policy.may_remove(of);
-        json!({"removes": removes, "of": of, "may": may, "needsApproval": removes > may})
+        json!({
+            "removes": objects, "of": of, "may": may, "along": along,
+            "needsApproval": objects > may || along > 0,
+        })
     }
 
     fn zones(&self, wanted: impl Fn(&ZoneFacts) -> bool) -> BTreeSet<String> {

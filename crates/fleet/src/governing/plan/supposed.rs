@@ -58,7 +58,7 @@ impl Supposed {
         let at = governor.changed + 1;
         let head = governor.head.clone();
         for (id, object) in head {
-            if !includes(governor, &id, &object.body) {
+            if !governor.includes(&object.about(&id)) {
                 governor.let_go(&id, at);
                 self.told.push(told(&id, "LetGo", None, true));
             }
@@ -69,12 +69,11 @@ impl Supposed {
                     continue;
                 };
                 let id = (kind.clone(), name.clone());
-                if *audience == Audience::Everyone && includes(governor, &id, &item.body) {
-                    let head = HeadObject {
-                        version: item.version,
-                        body: item.body.clone(),
-                        author: None,
-                    };
+                if *audience != Audience::Everyone {
+                    continue;
+                }
+                let head = HeadObject::of_item(item);
+                if governor.includes(&head.about(&id)) {
                     let by = governor.id.as_str();
                     self.told.push(told(&id, "Taken", Some(by), true));
                     governor.put(id, head, at);
@@ -170,10 +169,4 @@ fn about<'a>((kind, name): &'a Id, object: &'a serde_json::Map<String, Value>) -
         name: name.name(),
         object,
     }
-}
-
-fn includes(governor: &Governor, id: &Id, body: &[u8]) -> bool {
-    let object: Value = serde_json::from_slice(body).unwrap_or_default();
-    let fields = object.as_object();
-    fields.is_some_and(|fields| governor.includes(&about(id, fields)))
 }
