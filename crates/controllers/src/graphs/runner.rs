@@ -2,6 +2,7 @@
 //!
 //! A graph has a runner of its own, so that one that is sick keeps nobody else waiting.
 
+mod living;
 mod telling;
 mod watching;
 
@@ -31,8 +32,9 @@ use super::pass::{self, Course};
 use super::passes::Passes;
 use super::troubles;
 use crate::Context;
-use crate::queue::Work;
+use crate::queue::{Failure, Next, Work};
 
+use living::Living;
 use telling::Telling;
 use watching::{Sight, Watching};
 
@@ -81,6 +83,7 @@ struct Runner {
     instances: Cache<Kept>,
     /// Which instance has which uid.
     keys: BTreeMap<String, ObjectKey>,
+    living: Living,
     uids: BTreeMap<ObjectKey, String>,
     work: Work<ObjectKey>,
     latest: Latest,
@@ -135,6 +138,7 @@ pub(super) async fn run(mut given: Given, serving: watch::Receiver<Serving>) {
         serving,
         instances: Cache::new(),
         keys: BTreeMap::new(),
+        living: Living::default(),
         uids: BTreeMap::new(),
         work,
         latest: Latest::default(),
@@ -341,6 +345,7 @@ impl Runner {
                     self.decided.remove(&key);
                     self.forget(&before);
                 }
+                self.living.add(&uid);
                 self.keys.insert(uid, key.clone());
                 if self.decided.get(&key) == Admission::read(&json).as_ref() {
                     self.decided.remove(&key);
@@ -368,6 +373,7 @@ impl Runner {
     /// An instance is gone.
     fn forget(&mut self, uid: &str) {
         self.keys.remove(uid);
+        self.living.remove(uid);
         self.run_with.remove(uid);
         self.latest.forget(uid);
         self.given.externals.forget(uid);
@@ -452,6 +458,7 @@ impl Runner {
             Task::Pass(course) => self.watching.sight(&json, Some(&course.graph)),
         };
         let subject = self.subject(&key, json);
+        let uid = subject.uid().to_owned();
         match (sight, task) {
             (Sight::Partial, _) => {
                 self.unseen.insert(key.clone());
@@ -462,21 +469,38 @@ impl Runner {
                 if let Task::Pass(course) = &task {
                     course.note_failed(&subject);
                 }
-                self.work.start(key, instance::unseen(subject, why));
+                self.begin(key, uid, instance::unseen(subject, why));
             }
-            (Sight::Whole, Task::End) => self.work.start(key, instance::end(subject)),
+            (Sight::Whole, Task::End) => self.begin(key, uid, instance::end(subject)),
             (Sight::Whole, Task::Unresolved(why)) => {
-                self.work.start(key, instance::unresolved(subject, why));
+                self.begin(key, uid, instance::unresolved(subject, why));
             }
             (Sight::Whole, Task::Lost(at, why)) => {
-                self.work.start(key, instance::lost(subject, at, why));
+                self.begin(key, uid, instance::lost(subject, at, why));
             }
             (Sight::Whole, Task::Pass(course)) => {
-                let uid = subject.uid().to_owned();
-                self.run_with.insert(uid, course.admission);
-                self.work.start(key, pass::run(subject, course));
+                self.run_with.insert(uid.clone(), course.admission);
+                self.begin(key, uid, pass::run(subject, course));
             }
         }
+    }
+
+    /// Works on an instance.
+    fn begin(
+        &mut self,
+        key: ObjectKey,
+        uid: String,
+        act: impl Future<Output = Result<Next, Failure>> + Send + 'static,
+    ) {
+        let (latest, passes) = (self.latest.clone(), self.passes.clone());
+        let externals = self.given.externals.clone();
+        let forget = move |uid: &str| {
+            latest.forget(uid);
+            externals.forget(uid);
+            passes.forget(uid);
+        };
+        let during = self.living.clone().during(uid, act, forget);
+        self.work.start(key, during);
     }
 
     /// What is to be done about an instance. Nothing before it was decided what it may run.

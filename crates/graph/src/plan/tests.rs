@@ -655,3 +655,44 @@ fn a_collection_is_bounded() {
     "#]],
     );
 }
+
+/// While it is not known whether a node should be there, the status tells of what is.
+#[test]
+fn what_is_there_is_told_while_include_when_waits() {
+    let definition = r#"
+schema: {kind: Shop, apiVersion: v1, spec: {size: string, name: string, extra: boolean}, status: {size: "${web.data.size}"}}
+resources:
+- id: db
+  template: {apiVersion: v1, kind: ConfigMap, metadata: {name: db}}
+- id: web
+  includeWhen: ["${db.data.on == 'yes'}"]
+  template: {apiVersion: v1, kind: ConfigMap, metadata: {name: web}, data: {size: "${schema.spec.size}"}}
+"#;
+    check(
+        definition,
+        nodes::shop(),
+        "pass
+         set db data.on=\"yes\"
+         pass
+         set db data={}
+         pass",
+        expect![[r#"
+            > pass
+            apply ConfigMap team/db (Absent)
+            db: Ready
+            web: waits for db.data in spec.resources[1].includeWhen[0]
+            status {}
+            > set db data.on="yes"
+            > pass
+            apply ConfigMap team/web (Absent)
+            db: Ready
+            web: Ready
+            status {"size":"1"}
+            > set db data={}
+            > pass
+            db: Ready
+            web: waits for db.data.on in spec.resources[1].includeWhen[0]
+            status {"size":"1"}
+        "#]],
+    );
+}

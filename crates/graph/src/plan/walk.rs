@@ -167,7 +167,10 @@ impl<'a> Walk<'a> {
                     let source = condition.source().to_owned();
                     return Some(Standing::Excluded(Exclusion::Condition { source }));
                 }
-                Err(unknown) => return Some(unknown.into()),
+                Err(unknown) => {
+                    self.show_old(node);
+                    return Some(unknown.into());
+                }
             }
         }
         None
