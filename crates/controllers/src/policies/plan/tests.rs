@@ -319,13 +319,27 @@ fn name(number: u64) -> String {
     format!("store-{place}-{letters}x")
 }
 
-/// Five thousand zones that stand in all ways at once, and say much about it.
-fn crowd(stages: usize) -> PolicyFacts {
+type Naming = fn(u64) -> String;
+
+/// Names that have nothing in common.
+fn uuid(number: u64) -> String {
+    let [a, b, c] = [0, 1, 2].map(|more| random(number * 3 + more));
+    let (b, c, d) = (b & 0xffff_ffff, c & 0xffff, c >> 8 & 0xffff_ffff_ffff);
+    format!(
+        "{:08x}-{:04x}-{:04x}-{c:04x}-{d:012x}",
+        a & 0xffff_ffff,
+        b >> 16,
+        b & 0xffff
+    )
+}
+
+/// Zones that stand in all ways at once, and say much about it.
+fn crowd(stages: usize, zones: u64, name: Naming) -> PolicyFacts {
     let mut facts = facts(2);
     facts.record.zones.clear();
     facts.zones.clear();
     let long = "a reason with very many words ".repeat(40);
-    for number in 0..5000_u64 {
+    for number in 0..zones {
         let of = number % u64::try_from(stages).expect("few");
         let labels = json!({"of": format!("s{of}"), "out": (number % 50 == 0).to_string()});
         let object = json!({"metadata": {"name": name(number), "labels": labels}});
@@ -376,8 +390,12 @@ fn crowd(stages: usize) -> PolicyFacts {
 
 #[test]
 fn the_status_of_thousands_of_zones_stays_small() {
-    for stages in [1, 3, 64] {
-        let mut facts = crowd(stages);
+    let fleets: [(u64, Naming); 2] = [(5000, name), (2000, uuid)];
+    let fleets = fleets
+        .into_iter()
+        .flat_map(|fleet| [1, 3, 64].map(|stages| (stages, fleet)));
+    for (stages, (zones, name)) in fleets {
+        let mut facts = crowd(stages, zones, name);
         let mut largest = 0;
         for _ in 0..40 {
             let plan = plan(&facts, &[], now());
