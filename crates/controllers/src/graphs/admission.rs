@@ -140,11 +140,14 @@ pub(super) fn decide(
             ..Limits::default()
         },
     };
-    let mut decision = propagation::rollout(&items, course, terms);
+    let known = are_known(instances);
+    // Who cannot be seen takes nobody's turn: whether it goes on is asked by itself.
+    let seen = (!known).then(|| without_unseen(instances, &items));
+    let mut decision = propagation::rollout(seen.as_deref().unwrap_or(&items), course, terms);
     let released = instances.iter().filter_map(|one| one.held_until(now));
     decision.summary.next = decision.summary.next.into_iter().chain(released).min();
     // After a restart: who is taken for broken may be ready, and has given its place to another.
-    if !are_known(instances) {
+    if !known {
         rollout.take_back(&mut decision, instances, &items);
         let sent = sent_on(instances, &items, course, terms);
         decision.admissions.extend(sent);
@@ -165,6 +168,17 @@ pub(super) fn decide(
 /// Whether it is known how all that began stand.
 fn are_known(instances: &[Known<'_>]) -> bool {
     instances.iter().all(Known::is_known)
+}
+
+/// The items, of which those that cannot be seen stay where they are.
+fn without_unseen<'a>(instances: &[Known<'_>], items: &[Item<'a, i64>]) -> Vec<Item<'a, i64>> {
+    let mut seen = items.to_vec();
+    for (item, one) in seen.iter_mut().zip(instances) {
+        if one.unseen && !one.is_known() {
+            item.hold = Hold::Held;
+        }
+    }
+    seen
 }
 
 /// So many of those that keep others back, or are kept back, are listed and asked for.
