@@ -16,7 +16,7 @@ fn text(url: &str, kubeconfig: &Path, zones: &[ZoneName]) -> String {
         false => names.join(", "),
     };
     let in_zone = names.first().map_or_else(String::new, |zone| {
-        format!("  kubectl --context {zone} get configmaps\n")
+        format!("  kubectl --context {zone} get namespaces\n")
     });
     let path = quoted(&kubeconfig.display().to_string());
     format!(
@@ -33,6 +33,7 @@ Try, in another terminal:
   kubectl create configmap hello --from-literal=greeting=hi
   kubectl get configmap hello -o yaml
 {in_zone}
+What crosses to zones is what a SyncedKind says: examples/tour shows that, and the rest, in five minutes.
 Ctrl-C stops it; what you made is kept.
 "
     )
@@ -73,8 +74,9 @@ mod tests {
               kubectl get zones
               kubectl create configmap hello --from-literal=greeting=hi
               kubectl get configmap hello -o yaml
-              kubectl --context eu get configmaps
+              kubectl --context eu get namespaces
 
+            What crosses to zones is what a SyncedKind says: examples/tour shows that, and the rest, in five minutes.
             Ctrl-C stops it; what you made is kept.
         "#]]
         .assert_eq(&text);

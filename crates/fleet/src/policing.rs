@@ -170,12 +170,21 @@ impl Policing {
         let Some(governor) = governing.policies.get(review.resource.name) else {
             return;
         };
-        if !governor.head.is_empty() {
-            review.warnings.push(format!(
-                "{} objects are governed by no policy any more: they go to all zones at once",
-                governor.head.len()
-            ));
-        }
+        let objects = match governor.head.len() {
+            0 => None,
+            1 => Some("1 object is".to_owned()),
+            many => Some(format!("{many} objects are")),
+        };
+        let restored = governor.newest().and_then(|newest| newest.decided.restores);
+        let instead = restored.map(|older| {
+            format!(", as said here now, and not as release {older} had it, which was brought back")
+        });
+        review.warnings.extend(objects.map(|objects| {
+            format!(
+                "{objects} governed by no policy any more: all zones get what is here at once{}",
+                instead.unwrap_or_default()
+            )
+        }));
         let catalog = self.0.inner().catalog.read();
         let waiting = governor.waiting(&catalog, &governing.zones);
         let count = |wanted| waiting.iter().filter(|one| **one == wanted).count();
@@ -192,7 +201,7 @@ impl Policing {
         }
     }
 
-    /// Says what goes with a graph.
+    /// Says what a graph leaves behind: as with kro, its kind and instances stay.
     fn warn_of_instances(&self, review: &mut Review<'_>) {
         let resource = review.resource;
         if (resource.group, resource.kind) != GRAPHS {
@@ -203,7 +212,7 @@ impl Policing {
         if let Some((kind, count)) = instances(graph, &catalog).filter(|(_, count)| *count > 0) {
             let kind = kind.kind();
             review.warnings.push(format!(
-                "the graph is in use: {count} instances of {kind} go with it, with all that was made for them, here and in every zone that loses it"
+                "the graph is in use: {count} instances of {kind} stay with all that was made for them, and nobody sees to them any more, here and in every zone that loses it"
             ));
         }
     }

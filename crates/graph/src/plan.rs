@@ -166,6 +166,8 @@ pub enum Standing {
     /// Objects are not there, and may not be made yet.
     Gated {
         objects: Vec<Gated>,
+        /// One of the others that will not come right by waiting.
+        broken: Option<NotReady>,
     },
     /// An object of others is not there.
     Missing {
@@ -305,7 +307,7 @@ impl Plan {
     /// What gates keep back of a node: what is frozen, or what is not there.
     pub fn gated(&self, node: NodeIndex) -> impl Iterator<Item = &Gated> {
         let absent = match &self.nodes[node.get()] {
-            Standing::Gated { objects } => objects.as_slice(),
+            Standing::Gated { objects, .. } => objects.as_slice(),
             Standing::Excluded(_)
             | Standing::Blocked { .. }
             | Standing::Waiting(_)

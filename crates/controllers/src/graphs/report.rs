@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use deltaplane_api::admission::{Point, RESOURCE_FAILED};
 use deltaplane_api::time::Time;
 use deltaplane_graph::observed::{Content, ObjectId};
-use deltaplane_graph::plan::{Exclusion, Gated, Plan, Standing, Unready};
+use deltaplane_graph::plan::{Exclusion, Gated, NotReady, Plan, Standing, Unready};
 use deltaplane_graph::{Graph, Node, NodeIndex, labels};
 use serde_json::{Map, Value};
 
@@ -283,7 +283,19 @@ fn resources(graph: &Graph, plan: &Plan, hindered: &Hindrances) -> Condition {
 
 /// Whether something of a node says of itself that it will not come right by waiting.
 fn is_broken(standing: &Standing) -> bool {
-    matches!(standing, Standing::NotReady(not) if not.broken.is_some())
+    match standing {
+        Standing::NotReady(not) => not.broken.is_some(),
+        Standing::Gated { broken, .. } => broken.is_some(),
+        Standing::Excluded(_)
+        | Standing::Blocked { .. }
+        | Standing::Waiting(_)
+        | Standing::Failed(_)
+        | Standing::Taken { .. }
+        | Standing::Ending { .. }
+        | Standing::Applying { .. }
+        | Standing::Missing { .. }
+        | Standing::Ready => false,
+    }
 }
 
 /// Whether what is to be applied of a node is what the API refused.
@@ -362,13 +374,21 @@ pub(super) fn why(
         Standing::Taken { id, owner } => format!("{id} belongs to {}", owner.0),
         Standing::Ending { id } => format!("{id} is being deleted"),
         Standing::Applying { objects } => format!("{objects} to be applied"),
-        Standing::Gated { objects } => format!("{} may not be made yet", objects.len()),
+        Standing::Gated { objects, broken } => {
+            let broken = broken.iter().map(|one| format!("{}; ", not_ready(one)));
+            let broken: String = broken.collect();
+            format!("{broken}{} may not be made yet", objects.len())
+        }
         Standing::Missing { id } => format!("{id} is not there"),
-        Standing::NotReady(not) => match &not.broken {
-            Some(broken) => format!("{} failed: {broken}; {}", not.id, unready(&not.why)),
-            None => format!("{} is not ready: {}", not.id, unready(&not.why)),
-        },
+        Standing::NotReady(not) => not_ready(not),
     })
+}
+
+fn not_ready(not: &NotReady) -> String {
+    match &not.broken {
+        Some(broken) => format!("{} failed: {broken}; {}", not.id, unready(&not.why)),
+        None => format!("{} is not ready: {}", not.id, unready(&not.why)),
+    }
 }
 
 fn unready(why: &Unready) -> String {

@@ -225,9 +225,9 @@ fn notes(planned: &Value) -> String {
             "deletions: {} of {} objects go, and {} may without approval{needs}\n",
             deletions["removes"], deletions["of"], deletions["may"]
         ));
-        if let Some(along @ 1..) = deletions["along"].as_u64() {
+        if let Some(behind @ 1..) = deletions["behind"].as_u64() {
             text.push_str(&format!(
-                "warning: a graph goes that is in use: {along} of these are its instances, and all that was made for them goes, too\n"
+                "warning: a graph goes that is in use: {behind} instances stay with all that was made for them, and nobody sees to them any more\n"
             ));
         }
     }

@@ -67,6 +67,7 @@ impl VirtualSubresource for PolicyPlan {
             }
             let change = read(request.body)?;
             self.0.caught_up().await;
+            self.0.gathered(policy).await;
             let planned = self.0.plan(policy, change).await;
             let mut planned = planned.map_err(|error| match error {
                 PlanError::Unknown => Error::not_found(About {

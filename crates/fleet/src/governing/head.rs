@@ -182,18 +182,18 @@ impl Governor {
             let (_, _, removed) = release::changes(&release.manifest, manifest);
             // What was let go stays, or goes by itself.
             let removed: Vec<&Id> = removed.iter().filter(|id| self.has(id)).collect();
-            let along: u64 = removed.iter().map(|id| self.cascade(id, known)).sum();
+            let behind: u64 = removed.iter().map(|id| self.left_behind(id, known)).sum();
             let removes = Removes {
-                objects: removed.len() as u64 + along,
+                objects: removed.len() as u64,
                 of: release.manifest.len() as u64,
             };
-            (*since, (removes, along))
+            (*since, (removes, behind))
         });
         removes.collect()
     }
 
-    /// How many objects go with one: those of the kind that a graph defines.
-    fn cascade(&self, id: &Id, (catalog, contents): (&Catalog, &Contents)) -> u64 {
+    /// How many instances a graph leaves behind.
+    fn left_behind(&self, id: &Id, (catalog, contents): (&Catalog, &Contents)) -> u64 {
         if (id.0.group(), id.0.kind()) != GRAPHS {
             return 0;
         }

@@ -41,8 +41,8 @@ pub(crate) struct Released {
     pub(crate) patches: Vec<Patch>,
     /// As they are written.
     pub(crate) overrides: Value,
-    /// What it takes away from zones that have an older one, and how much of that goes along with
-    /// a graph.
+    /// What it takes away from zones that have an older one, and how many instances graphs that go
+    /// leave behind.
     pub(crate) removes: BTreeMap<u64, (stages::Removes, u64)>,
     /// What decisions are about.
     pub(crate) decided: stages::Release,
@@ -65,11 +65,11 @@ impl Released {
         let patches = patches?;
         let manifest = manifest(&spec["objects"])?;
         let removes = stages::Removes::read(&spec["removes"])?;
-        let along = along(&spec["removes"]);
-        let along = |since: &u64| along.get(since).copied().unwrap_or(0);
-        // What goes along is not counted by anybody's budget: it is as if nobody knew how much it
-        // is, so that somebody has to agree to it.
-        let counted = removes.iter().filter(|(since, _)| along(since) == 0);
+        let behind = behind(&spec["removes"]);
+        let behind = |since: &u64| behind.get(since).copied().unwrap_or(0);
+        // A graph that is in use is in nobody's budget: it is as if nobody knew what goes, so that
+        // somebody has to agree to it.
+        let counted = removes.iter().filter(|(since, _)| behind(since) == 0);
         let counted = counted.map(|(since, removes)| (*since, *removes)).collect();
         let decided = stages::Release {
             number,
@@ -97,7 +97,7 @@ impl Released {
             overrides: spec["overrides"].clone(),
             removes: removes
                 .into_iter()
-                .map(|(since, removes)| (since, (removes, along(&since))))
+                .map(|(since, removes)| (since, (removes, behind(&since))))
                 .collect(),
             decided,
         })
@@ -177,21 +177,21 @@ fn returned(written: &Value) -> Option<BTreeMap<Id, u64>> {
 }
 
 pub(crate) fn write_removes(removes: &BTreeMap<u64, (stages::Removes, u64)>) -> Value {
-    let one = |(since, (removes, along)): (&u64, &(stages::Removes, u64))| {
+    let one = |(since, (removes, behind)): (&u64, &(stages::Removes, u64))| {
         let stages::Removes { objects, of } = removes;
         let mut written = json!({"since": since, "objects": objects, "of": of});
-        if *along > 0 {
-            written["along"] = (*along).into();
+        if *behind > 0 {
+            written["behind"] = (*behind).into();
         }
         written
     };
     removes.iter().map(one).collect()
 }
 
-/// How much goes along, by the release that zones have.
-fn along(removes: &Value) -> BTreeMap<u64, u64> {
+/// How many are left behind, by the release that zones have.
+fn behind(removes: &Value) -> BTreeMap<u64, u64> {
     let all = removes.as_array().into_iter().flatten();
-    all.filter_map(|one| Some((one["since"].as_u64()?, one["along"].as_u64()?)))
+    all.filter_map(|one| Some((one["since"].as_u64()?, one["behind"].as_u64()?)))
         .collect()
 }
 

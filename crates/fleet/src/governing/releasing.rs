@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::time::Duration;
 
 use deltaplane_propagation::stages::Policy;
 use deltaplane_runtime::Stop;
@@ -13,6 +14,9 @@ use tokio::sync::watch;
 use super::governor::Governor;
 use crate::fleet::Fleet;
 use crate::session::Session;
+
+/// What was written together is released by then.
+const SOON: Duration = Duration::from_secs(3);
 
 /// Why nothing can be released.
 #[derive(Debug, thiserror::Error)]
@@ -158,6 +162,28 @@ impl Fleet {
             (zone.clone(), Arc::new(Asked { policies }))
         });
         asked.collect()
+    }
+
+    /// Ends when a policy has released what is there, or cannot, or takes too long: what is written
+    /// together is released a moment later, and who plans right after it means what comes after.
+    pub(crate) async fn gathered(&self, policy: &str) {
+        let released = async {
+            let mut stirred = self.stirred();
+            loop {
+                stirred.borrow_and_update();
+                let facts = self.look(policy);
+                let done = facts
+                    .is_some_and(|facts| facts.is_released() || !facts.head.problems.is_empty());
+                let is_there = self.inner().governing.lock().policies.contains_key(policy);
+                if done || !is_there || stirred.changed().await.is_err() {
+                    return;
+                }
+            }
+        };
+        tokio::select! {
+            () = released => {}
+            () = self.inner().clock.sleep(SOON) => {}
+        }
     }
 
     /// Ends when policies let a zone have all that they govern as of a revision.

@@ -722,7 +722,7 @@ async fn a_graph_that_is_in_use_does_not_go_unasked() {
         world.put("kro.run/shops", &shop).await;
     }
     let warnings = warned(&world, GRAPH, &graph).await;
-    let said = "the graph is in use: 2 instances of Shop go with it";
+    let said = "the graph is in use: 2 instances of Shop stay with all that was made for them";
     assert!(warnings[0].starts_with(said), "{warnings:?}");
     world
         .delete("kro.run/resourcegraphdefinitions", &graph)
@@ -733,7 +733,7 @@ async fn a_graph_that_is_in_use_does_not_go_unasked() {
     // What cannot be counted is within no budget.
     assert_eq!(takes_away(2), None);
     let draft = world.fleet.draft("web", None).await.expect("a draft");
-    let removes = json!({"since": 1, "objects": 3, "of": 1, "along": 2});
+    let removes = json!({"since": 1, "objects": 1, "of": 1, "behind": 2});
     assert_eq!(draft["removes"][0], removes);
 }
 

@@ -8,7 +8,7 @@ use deltaplane_expr::{Eval, Value};
 use super::content::{Wanted, fill_one, finish};
 use super::gates::{self, Asked, Fate};
 use super::walk::Walk;
-use super::{Gated, Standing, Unknown, Wrong, ready};
+use super::{Gated, NotReady, Standing, Unknown, Wrong, ready};
 use crate::graph::{Dimension, Node, NodeIndex};
 use crate::labels::Item;
 use crate::observed::Live;
@@ -97,13 +97,24 @@ pub(super) fn each<'a>(
     }
     Ok(match (objects, unready) {
         (1.., _) => Standing::Applying { objects },
-        (0, _) if !gated.is_empty() => Standing::Gated { objects: gated },
+        (0, unready) if !gated.is_empty() => Standing::Gated {
+            objects: gated,
+            broken: unready.and_then(worst).filter(|one| one.broken.is_some()),
+        },
         (0, None) => ready::of_all(walk, node, &there),
-        (0, Some(unready)) => {
-            let first = unready.into_iter().flatten().next();
-            first.map_or(Standing::Ready, Standing::NotReady)
-        }
+        (0, Some(unready)) => worst(unready).map_or(Standing::Ready, Standing::NotReady),
     })
+}
+
+/// What is broken is told before what may come right.
+fn worst(unready: Vec<Option<NotReady>>) -> Option<NotReady> {
+    let mut unready = unready.into_iter().flatten();
+    let first = unready.next()?;
+    let is_broken = |one: &NotReady| one.broken.is_some();
+    if is_broken(&first) {
+        return Some(first);
+    }
+    Some(unready.find(is_broken).unwrap_or(first))
 }
 
 /// The items that cannot be applied, by their numbers: others go on without them. A gate that counts

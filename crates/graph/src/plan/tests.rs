@@ -337,7 +337,15 @@ fn shown(graph: &Graph, standing: &Standing) -> String {
             Some(broken) => format!("{id} is not ready: {why:?}; it is broken: {broken}"),
             None => format!("{id} is not ready: {why:?}"),
         },
-        Standing::Gated { objects } => format!("{} not made yet", objects.len()),
+        Standing::Gated { objects, broken } => {
+            let broken = broken.as_ref().and_then(|one| one.broken.as_deref());
+            let broken = broken.map(|why| format!(", and one failed: {why}"));
+            format!(
+                "{} not made yet{}",
+                objects.len(),
+                broken.unwrap_or_default()
+            )
+        }
         other @ (Standing::Taken { .. }
         | Standing::Ending { .. }
         | Standing::Applying { .. }

@@ -270,7 +270,8 @@ impl<'a> Walk<'a> {
             (None, _) => {
                 let node = index;
                 let objects = vec![Gated { node, id, verdict }];
-                return Standing::Gated { objects };
+                let broken = None;
+                return Standing::Gated { objects, broken };
             }
         };
         match self.freeze(index, frozen, verdict) {

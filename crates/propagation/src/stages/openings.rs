@@ -75,7 +75,7 @@ pub fn stuck(policy: &Policy, zones: &[Named<'_>], now: Timestamp) -> Vec<Proble
         Some(Problem {
             path: format!("spec.stages[{index}].propagateWhen"),
             message: format!("it can never open, though every zone is ready at once: {why}"),
-            hint: Some("a zone must be able to be let in before others are".to_owned()),
+            hint: Some("a zone must be able to be let in before others are, and what the gate reads of zones, such as labels, must be there first".to_owned()),
         })
     });
     found.collect()

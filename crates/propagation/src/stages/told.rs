@@ -266,7 +266,7 @@ impl fmt::Display for Waiting {
             ),
             Self::Deletions { release, .. } => write!(
                 f,
-                "what release {release} takes away cannot be counted, since a graph goes that is in use, or it is not known; it needs approval"
+                "release {release} takes away a graph that is in use, or it is not known what it takes away: it needs approval"
             ),
             Self::Queued { release, behind } => {
                 write!(

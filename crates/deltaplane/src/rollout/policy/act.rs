@@ -16,7 +16,7 @@ use crate::said::Said;
 
 /// What is approved of what waits.
 const APPROVAL: &str = "ApprovalRequired";
-const DELETIONS: &str = "DeletionBudgetExceeded";
+pub(super) const DELETIONS: &str = "DeletionBudgetExceeded";
 const FAILED: &str = "TooManyFailures";
 
 /// It was done.
@@ -276,6 +276,13 @@ pub(crate) async fn rollback(policy: &Policies<'_>, to: Option<u64>) -> Result<S
         policy: name.clone(),
     };
     let newest = told.release.ok_or_else(nothing)?;
+    if let (None, Some(older), false) = (to, told.find_release(newest)?.restores, told.propagated) {
+        // Somebody else may have been faster.
+        return Ok(done(format!(
+            "{name}: release {newest} brings back what release {older} had already, and is on its way\nhint: {} follows it; --to goes further back\n",
+            policy.command("watch")
+        )));
+    }
     let to = match to {
         Some(number) => told.find_release(number)?,
         None => told.previous().ok_or_else(nothing)?,
@@ -299,7 +306,8 @@ pub(crate) async fn rollback(policy: &Policies<'_>, to: Option<u64>) -> Result<S
         said.push_str(&format!("note: it is paused, and moves after {command}\n"));
     }
     said.push_str(&format!(
-        "note: the objects at the hub still say what release {newest} said: whoever applies a change to them brings that back; change them, too\nhint: {} follows it\n",
+        "note: the objects at the hub still say what release {} said: whoever applies a change to them brings that back; change them, too\nhint: {} follows it\n",
+        told.authored().unwrap_or(newest),
         policy.command("watch")
     ));
     Ok(done(said))

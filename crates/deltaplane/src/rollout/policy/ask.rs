@@ -12,6 +12,7 @@ use super::super::names::{DefinitionName, Subject};
 use super::super::seen::key;
 use super::super::shown::Listed;
 use super::super::{RolloutError, now, read};
+use super::act::DELETIONS;
 use super::told::{State, Told};
 use super::{PolicyError, history as past, replay as again, shown, why as reasons};
 use crate::client::Output;
@@ -109,12 +110,23 @@ impl<'e> Policies<'e> {
             State::Moving | State::Paused => {
                 format!("hint: {} says what it waits for\n", self.command("why"))
             }
-            State::Waiting => format!("hint: {} lets it go on\n", self.command("approve")),
-            State::Stopped => format!(
-                "hint: {} says more; {} brings back what was before\n",
-                self.command("why"),
-                self.command("rollback")
-            ),
+            State::Waiting => {
+                let deletions = match told.reason == DELETIONS {
+                    true => " --deletions",
+                    false => "",
+                };
+                let approve = self.command("approve");
+                format!("hint: {approve}{deletions} lets it go on\n")
+            }
+            State::Stopped => {
+                // Not where nothing was before.
+                let back = told.previous().map(|_| {
+                    let rollback = self.command("rollback");
+                    format!("; {rollback} brings back what was before")
+                });
+                let why = self.command("why");
+                format!("hint: {why} says more{}\n", back.unwrap_or_default())
+            }
         }
     }
 }

@@ -203,6 +203,8 @@ impl Told {
             "Paused" => State::Paused,
             "ApprovalRequired" | "DeletionBudgetExceeded" => State::Waiting,
             "Invalid" => State::Stopped,
+            // Nobody is left who could show that it works.
+            "NoEvidence" if self.stages.iter().any(Stage::is_lost) => State::Stopped,
             "NotReleased" if !self.problems.is_empty() => State::Stopped,
             _ if self.stages.iter().any(failed) => State::Stopped,
             _ => State::Moving,
@@ -251,6 +253,13 @@ impl Told {
         stages.flat_map(|stage| stage.members.iter().map(move |member| (stage, member)))
     }
 
+    /// The newest release of what people wrote, and not of what was brought back.
+    pub(super) fn authored(&self) -> Option<u64> {
+        let mut releases = self.releases.iter().rev();
+        let release = releases.find(|one| one.restores.is_none())?;
+        Some(release.release)
+    }
+
     /// The release that is brought back when none is named: the newest with another content that
     /// all stages completed.
     pub(super) fn previous(&self) -> Option<&Release> {
@@ -273,6 +282,17 @@ impl Told {
 // === impl Stage ===
 
 impl Stage {
+    /// Whether all of its zones that were let in failed.
+    fn is_lost(&self) -> bool {
+        let Counts {
+            failed,
+            current,
+            updating,
+            ..
+        } = self.zones;
+        failed > 0 && current + updating == 0 && self.waits("NoEvidence").is_some()
+    }
+
     /// What it waits for, of a sort.
     pub(super) fn waits(&self, reason: &str) -> Option<&Waiting> {
         self.waiting.iter().find(|one| one.reason == reason)

@@ -141,11 +141,11 @@ impl Foreseen<'_> {
             .into_iter()
             .filter_map(|had| self.released.removes.get(&had));
         let removes = removes.max_by_key(|(removes, _)| removes.objects).copied();
-        let (Removes { objects, of }, along) = removes.unwrap_or_default();
+        let (Removes { objects, of }, behind) = removes.unwrap_or_default();
         let may = self.policy.may_remove(of);
         json!({
-            "removes": objects, "of": of, "may": may, "along": along,
-            "needsApproval": objects > may || along > 0,
+            "removes": objects, "of": of, "may": may, "behind": behind,
+            "needsApproval": objects > may || behind > 0,
         })
     }
 

@@ -695,7 +695,7 @@ fn a_gate_is_asked_of_many_items() {
     world.step("pass");
     let plan = world.plan();
     assert_eq!(plan.in_flight.len(), 5);
-    let Standing::Gated { objects } = &plan.nodes[0] else {
+    let Standing::Gated { objects, .. } = &plan.nodes[0] else {
         panic!("{:?}", plan.nodes[0]);
     };
     assert_eq!(objects.len(), 995);
@@ -798,6 +798,44 @@ fn an_item_that_cannot_be_applied_keeps_no_other_from_being_put_right() {
             apply ConfigMap team/a (Changed)
             apply ConfigMap team/c (Changed)
             rooms: Ending { id: ObjectId { gvk: Gvk { group: "", version: "v1", kind: "ConfigMap" }, namespace: "team", name: "b" } }
+            status {}
+        "#]],
+    );
+}
+
+/// Otherwise whoever waits for it would learn that only by waiting for too long.
+#[test]
+fn one_that_failed_is_told_while_others_may_not_be_made() {
+    let late =
+        json!([{"type": "Progressing", "status": "False", "reason": "ProgressDeadlineExceeded"}]);
+    check(
+        r#"
+schema: {kind: Crew, apiVersion: v1, spec: {names: "[]string"}}
+resources:
+- id: webs
+  forEach: [{web: "${schema.spec.names}"}]
+  propagateWhen: ["linearlyReady(web, webs, 1)"]
+  readyWhen: ["${each.status.availableReplicas > 0}"]
+  template: {apiVersion: apps/v1, kind: Deployment, metadata: {name: "${web}"}}
+"#,
+        json!({"spec": {"names": ["a", "b"]}}),
+        &format!(
+            "pass
+             set webs/a status.observedGeneration=1
+             set webs/a status.conditions={late}
+             pass"
+        ),
+        expect![[r#"
+            > pass
+            apply Deployment team/a (Absent)
+            webs: 1 not made yet
+              gated Deployment team/b: closed: linearlyReady(web, webs, 1): 1 in flight (team/a); 0 of 2 updated and ready
+            status {}
+            > set webs/a status.observedGeneration=1
+            > set webs/a status.conditions=[{"reason":"ProgressDeadlineExceeded","status":"False","type":"Progressing"}]
+            > pass
+            webs: 1 not made yet, and one failed: ProgressDeadlineExceeded
+              gated Deployment team/b: closed: linearlyReady(web, webs, 1): 1 in flight (team/a); 0 of 2 updated and ready
             status {}
         "#]],
     );
