@@ -35,6 +35,7 @@ impl VirtualSubresource for PolicyRollout {
             only_get(&request)?;
             let policy = policy_of(&request)?;
             self.0.caught_up().await;
+            self.0.gathered(policy).await;
             json(&self.answer(policy, &request).await?)
         })
     }

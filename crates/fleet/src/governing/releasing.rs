@@ -172,8 +172,10 @@ impl Fleet {
             loop {
                 stirred.borrow_and_update();
                 let facts = self.look(policy);
-                let done = facts
-                    .is_some_and(|facts| facts.is_released() || !facts.head.problems.is_empty());
+                let done = facts.is_some_and(|facts| {
+                    let stuck = !facts.head.problems.is_empty() || facts.policy().is_err();
+                    stuck || facts.is_released()
+                });
                 let is_there = self.inner().governing.lock().policies.contains_key(policy);
                 if done || !is_there || stirred.changed().await.is_err() {
                     return;

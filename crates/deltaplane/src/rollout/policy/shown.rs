@@ -115,7 +115,7 @@ pub(super) fn reason(stage: &Stage, member: &Member) -> String {
         (_, Some(link)) => format!("offline since {}", whole_seconds(&link.since)),
         ("held", None) => match &member.held_until {
             Some(until) => format!("until {until}"),
-            None => "until it is resumed".to_owned(),
+            None => format!("until it is resumed with --zone {}", member.zone),
         },
         (_, None) if !member.reason.is_empty() => member.reason.clone(),
         ("pending", None) => {

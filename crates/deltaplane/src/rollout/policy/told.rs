@@ -110,7 +110,9 @@ pub(super) struct Link {
 /// What a zone says of what it was admitted to.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub(super) struct Report {
-    pub(super) at: String,
+    /// Nothing as long as nothing was heard of it.
+    #[serde(default)]
+    pub(super) at: Option<String>,
     pub(super) state: String,
     #[serde(default)]
     pub(super) reason: String,

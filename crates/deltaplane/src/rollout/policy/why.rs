@@ -121,13 +121,14 @@ pub(super) fn zone(told: &Told, stage: &Stage, member: &Member) -> String {
             .as_deref()
             .map(|since| format!("since {}", whole_seconds(since)));
         let detail = detail.unwrap_or_else(|| report.reason.clone());
-        lines.push(format!(
-            "  says of release {}: {}: {detail}",
-            report.at, report.state
-        ));
+        lines.push(match &report.at {
+            Some(at) => format!("  says of release {at}: {}: {detail}", report.state),
+            None => format!("  not heard since it connected: {detail}"),
+        });
     }
     if member.held {
-        let until = member.held_until.as_deref().unwrap_or("it is resumed");
+        let until = member.held_until.clone();
+        let until = until.unwrap_or_else(|| format!("it is resumed with --zone {zone}"));
         lines.push(format!("  held until {until}"));
     }
     // What it says itself is said once.
