@@ -329,7 +329,8 @@ impl Policing {
 
     /// Says on a governed object who changed it last, for those who must not approve it.
     fn sign(&self, review: &mut Review<'_>) {
-        if !self.is_governed(review) {
+        if self.governed_by(review.resource, review.object).is_none() {
+            self.warn_of_leaving(review);
             // Whoever governs it later believes what is written there.
             forget_author(review.object);
             return;
@@ -343,21 +344,29 @@ impl Policing {
         sign(review, same);
     }
 
-    fn is_governed(&self, review: &Review<'_>) -> bool {
-        let resource = review.resource;
+    /// The policy that is for an object, if any is.
+    fn governed_by(&self, resource: Resource<'_>, object: &Value) -> Option<String> {
         let governing = self.0.inner().governing.lock();
-        let Some(object) = review.object.as_object() else {
-            return false;
-        };
         let about = Object {
             group: resource.group,
             kind: resource.kind,
             namespace: resource.namespace,
             name: resource.name,
-            object,
+            object: object.as_object()?,
         };
-        let mut policies = governing.policies.values();
-        policies.any(|governor| governor.includes(&about))
+        let mut policies = governing.policies.iter();
+        let (name, _) = policies.find(|(_, governor)| governor.includes(&about))?;
+        Some(name.clone())
+    }
+
+    /// Says that what leaves a policy goes everywhere.
+    fn warn_of_leaving(&self, review: &mut Review<'_>) {
+        let old = review.old.filter(|_| review.operation == Operation::Update);
+        if let Some(policy) = old.and_then(|old| self.governed_by(review.resource, old)) {
+            review.warnings.push(format!(
+                "policy {policy} does not govern it any more: all zones get what it says at once"
+            ));
+        }
     }
 }
 

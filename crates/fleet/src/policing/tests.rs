@@ -179,6 +179,25 @@ async fn who_changes_what_is_governed_is_written_down() {
     assert_eq!(by_hub.author(), None);
 }
 
+/// Otherwise whoever takes a label away in the middle of a rollout learns it from the zones.
+#[tokio::test]
+async fn who_takes_an_object_out_of_a_policy_is_warned() {
+    let hub = Hub::new().await;
+    hub.knows(policy("web", "2026-01-01T00:00:00Z", "web"));
+    let update = |old: &str, new: &str| {
+        let old = config(old, "1");
+        let update = (Operation::Update, CONFIG_MAPS);
+        hub.write("ann", update, (Some(&old), config(new, "1")))
+            .warnings
+    };
+    assert_eq!(
+        update("web", "mobile"),
+        ["policy web does not govern it any more: all zones get what it says at once"]
+    );
+    assert_eq!(update("web", "web"), [""; 0]);
+    assert_eq!(update("mobile", "other"), [""; 0]);
+}
+
 #[tokio::test]
 async fn who_deletes_what_is_governed_is_written_down_once() {
     let hub = Hub::new().await;

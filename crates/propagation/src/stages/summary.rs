@@ -54,10 +54,16 @@ impl Propagated {
                 } else {
                     ""
                 };
+                let refused: usize = outcome.stages.iter().map(|one| one.counts.refused).sum();
+                let but = match refused {
+                    0 => String::new(),
+                    1 => "; 1 zone keeps something of its own".to_owned(),
+                    many => format!("; {many} zones keep something of their own"),
+                };
                 Self {
                     holds: true,
                     reason: "Propagated",
-                    message: format!("all stages completed release {newest}{note}"),
+                    message: format!("all stages completed release {newest}{note}{but}"),
                 }
             }
             Some((stage, Some(waiting))) => {
