@@ -6,6 +6,7 @@
 mod bounds;
 mod chains;
 mod foreign;
+mod hindered;
 mod items;
 mod lost;
 mod nodes;
