@@ -67,6 +67,11 @@ enum PolicyError {
     /// It is said in the status of the policy, too.
     #[error("release {number} cannot be put together: {why}")]
     Draft { number: u64, why: String },
+    /// It is said there, too.
+    #[error(
+        "release {name} is of an earlier policy of this name, and in the way: `kubectl delete release {name}`"
+    )]
+    Taken { name: String },
     #[error("failed to drop what nobody holds: {0}")]
     Sweep(String),
 }
@@ -291,12 +296,30 @@ impl Mover {
         let path = resource("releases", "Release").collection_path(None);
         match request::create::<serde::de::IgnoredAny>(&self.context.client, &path, &release).await
         {
-            // It was written before, and is seen in a moment.
-            Err(error) if !error.is_conflict() => Err(PolicyError::Request {
+            Ok(_) => Ok(()),
+            Err(error) if error.is_conflict() => self.is_ours(&release).await,
+            Err(source) => Err(PolicyError::Request {
                 verb: "write a release",
-                source: error,
+                source,
             }),
-            Ok(_) | Err(_) => Ok(()),
+        }
+    }
+
+    /// Of a release that is there already: it was written before and is seen in a moment, unless it
+    /// is one of another policy that had this name.
+    async fn is_ours(&self, release: &Value) -> Result<(), PolicyError> {
+        let name = release["metadata"]["name"].as_str().unwrap_or_default();
+        let path = resource("releases", "Release").object_path(&ObjectKey::cluster(name));
+        let there = request::get::<Value>(&self.context.client, &path).await;
+        let there = there.map_err(|source| PolicyError::Request {
+            verb: "read a release",
+            source,
+        })?;
+        match there["spec"]["policyUID"] == release["spec"]["policyUID"] {
+            true => Ok(()),
+            false => Err(PolicyError::Taken {
+                name: name.to_owned(),
+            }),
         }
     }
 

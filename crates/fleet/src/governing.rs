@@ -298,13 +298,15 @@ impl Governing {
         Some((governor.id.clone(), news))
     }
 
-    /// Which contents releases hold.
+    /// Which contents releases hold, those that are about to be written among them: who drops what
+    /// is left does not see them come.
     pub(crate) fn held(&self) -> BTreeSet<Version> {
         let known = self.policies.values().flat_map(|one| one.releases.values());
         let orphans = self.orphans.values().flat_map(BTreeMap::values);
         let all = known.chain(orphans);
-        all.flat_map(|release| release.manifest.values().copied())
-            .collect()
+        let mut held = self.contents.promised();
+        held.extend(all.flat_map(|release| release.manifest.values().copied()));
+        held
     }
 
     /// What was approved of a policy, and of none of its name that was there before.

@@ -16,9 +16,10 @@ use parking_lot::Mutex;
 use super::plan::tests::{facts, now};
 use super::*;
 
-/// A policy of which nothing can be put together.
+/// A policy of which nothing, or just this, can be put together.
 struct Broken {
     facts: PolicyFacts,
+    draft: Option<Value>,
     stirred: watch::Sender<u64>,
     stamp: Mutex<Option<u64>>,
     /// How often somebody looked.
@@ -63,7 +64,8 @@ impl Fleet for Broken {
         _policy: &'a str,
         _restores: Option<u64>,
     ) -> BoxFuture<'a, Result<Value, String>> {
-        async { Err("its list takes 2 MB".to_owned()) }.boxed()
+        let draft = self.draft.clone();
+        async { draft.ok_or_else(|| "its list takes 2 MB".to_owned()) }.boxed()
     }
 
     fn sweep(&self) -> BoxFuture<'_, Result<usize, String>> {
@@ -73,17 +75,26 @@ impl Fleet for Broken {
 
 type Asked = Arc<Mutex<Vec<(String, Value)>>>;
 
-/// An API that takes everything.
-fn server(asked: &Asked) -> Client {
-    let asked = Arc::clone(asked);
+/// An API that takes everything, but for releases if there is one.
+fn server(asked: &Asked, release: &Arc<Mutex<Option<Value>>>) -> Client {
+    let (asked, release) = (Arc::clone(asked), Arc::clone(release));
     let service = tower::service_fn(move |request: Request<Body>| {
-        let asked = Arc::clone(&asked);
+        let (asked, release) = (Arc::clone(&asked), release.lock().clone());
         async move {
             let what = format!("{} {}", request.method(), request.uri().path());
             let body = request.into_body().collect().await.expect("a body");
             let body: Value = serde_json::from_slice(&body.to_bytes()).unwrap_or_default();
-            asked.lock().push((what, body.clone()));
-            Ok::<_, Infallible>(Response::new(body.to_string()))
+            asked.lock().push((what.clone(), body.clone()));
+            let (code, answer) = match release.filter(|_| what.contains("/releases")) {
+                Some(there) if what.starts_with("GET") => (200, there),
+                Some(_) => (
+                    409,
+                    json!({"kind": "Status", "code": 409, "status": "Failure"}),
+                ),
+                None => (200, body),
+            };
+            let answer = Response::builder().status(code).body(answer.to_string());
+            Ok::<_, Infallible>(answer.expect("an answer"))
         }
     });
     Client::new(service, "default")
@@ -92,6 +103,7 @@ fn server(asked: &Asked) -> Client {
 fn broken(facts: PolicyFacts) -> Arc<Broken> {
     Arc::new(Broken {
         facts,
+        draft: None,
         stirred: watch::Sender::new(0),
         stamp: Mutex::new(None),
         looks: AtomicU64::new(0),
@@ -100,9 +112,14 @@ fn broken(facts: PolicyFacts) -> Arc<Broken> {
 }
 
 fn mover(asked: &Asked, clock: Clock, fleet: &Arc<Broken>) -> Mover {
+    let client = server(asked, &Arc::default());
+    mover_with(client, clock, fleet)
+}
+
+fn mover_with(client: Client, clock: Clock, fleet: &Arc<Broken>) -> Mover {
     Mover {
         context: Context {
-            client: server(asked),
+            client,
             pace: Pace {
                 clock,
                 ..Pace::system()
@@ -155,6 +172,50 @@ async fn what_cannot_be_released_stops_nothing_else() {
         propagated["message"],
         format!("what is there cannot be released: {why}")
     );
+}
+
+/// Whoever deletes a policy may leave its releases, and write another of that name.
+#[tokio::test]
+async fn a_release_of_another_policy_of_that_name_is_told_of() {
+    let mut facts = facts(2);
+    facts.head.digest = "new".to_owned();
+    let fleet = Arc::new(Broken {
+        facts,
+        draft: Some(json!({"policyUID": "ours"})),
+        stirred: watch::Sender::new(0),
+        stamp: Mutex::new(Some(1)),
+        looks: AtomicU64::new(0),
+        told: AtomicU64::new(0),
+    });
+    let asked = Asked::default();
+    let there = Arc::new(Mutex::new(Some(json!({"spec": {"policyUID": "theirs"}}))));
+    let (clock, hand) = Clock::manual(now().to_system());
+    let mut mover = mover_with(server(&asked, &there), clock.clone(), &fleet);
+    mover.pass().await;
+    hand.advance(Duration::from_secs(1));
+    let again = mover.pass().await.expect("it is tried again");
+    assert_eq!(again, clock.now() + AGAIN);
+    let (_, told) = asked.lock().pop().expect("it is told");
+    let why = "release web-3 is of an earlier policy of this name, and in the way: `kubectl delete release web-3`";
+    assert_eq!(told["status"]["problems"][0], why);
+    // Nothing else changes when it is gone, and then it is written.
+    *there.lock() = None;
+    asked.lock().clear();
+    hand.advance(AGAIN);
+    mover.pass().await;
+    let (what, written) = asked.lock().remove(0);
+    assert!(what.ends_with("/releases"), "{what}");
+    assert_eq!(written["spec"]["number"], 3);
+    // One of ours was written before, and is seen in a moment.
+    *there.lock() = Some(json!({"spec": {"policyUID": "ours"}}));
+    asked.lock().clear();
+    hand.advance(AGAIN);
+    *fleet.stamp.lock() = Some(2);
+    mover.pass().await;
+    hand.advance(Duration::from_secs(1));
+    mover.pass().await;
+    let (_, told) = asked.lock().pop().expect("it is told");
+    assert!(told["status"]["problems"].is_null(), "{told}");
 }
 
 /// Any zone that says something wakes us: policies that it does not concern cost nothing.

@@ -84,6 +84,11 @@ impl Contents {
         }
     }
 
+    /// What is kept for releases that are not there yet.
+    pub(crate) fn promised(&self) -> BTreeSet<Version> {
+        self.promised.lock().clone()
+    }
+
     /// Drops what nobody holds.
     pub(crate) async fn sweep(&self, held: &BTreeSet<Version>) -> Result<usize, ContentsError> {
         let collection = Collection::new(TENANT, CONTENTS)?;

@@ -125,9 +125,10 @@ impl Entries {
                 None => {}
             }
         }
-        // Who is not placed may still have it, until it is decided that it goes there, too.
+        // Who is not placed may still have it, until it is decided that it goes there, too; and who is
+        // not selected keeps it, however many are.
         let gone = items.len() == slots.len() && items.values().all(Option::is_none);
-        let nobody_has_it = gone && !self.undecided;
+        let nobody_has_it = gone && !self.undecided && !governor.may_be_had(id);
         let agreed = items.iter().filter(|(_, item)| item.is_none());
         let agreed = agreed.filter(|(slot, _)| governor.agreed_to_lose(id, slot.release));
         let agreed: BTreeSet<Slot> = agreed.map(|(slot, _)| *slot).collect();

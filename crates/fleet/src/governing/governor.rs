@@ -333,6 +333,11 @@ impl Governor {
         releases.any(|release| release.manifest.contains_key(id))
     }
 
+    /// Whether a zone that it was for may have an object.
+    pub(super) fn may_be_had(&self, id: &Id) -> bool {
+        self.head.contains_key(id) || self.is_released(id)
+    }
+
     /// Whether a release of before a revision has an object.
     fn was_released_before(&self, id: &Id, at: u64) -> bool {
         let mut releases = self.releases.values();
@@ -375,7 +380,11 @@ impl Governor {
         let admitted = admitted.filter(|one| one.phase != Phase::Deferred);
         let release = admitted.and_then(|one| self.releases.get(&one.target.release));
         match release {
-            Some(release) => release.as_of >= revision.min(self.changed),
+            // When it changed is not known for what was there before the hub was started.
+            Some(release) => {
+                release.as_of >= revision.min(self.changed)
+                    || release.digest == self.head_facts().digest
+            }
             None => self.head.is_empty() && self.changed <= revision,
         }
     }

@@ -58,6 +58,7 @@ impl Governor {
             let facts = ContentFacts {
                 digest: release.digest.clone(),
                 objects: release.manifest.len(),
+                removes: release.removes_from_the_last(),
             };
             (*number, facts)
         });

@@ -102,6 +102,12 @@ impl Released {
             decided,
         })
     }
+
+    /// How many objects it takes away from zones that have the release before it.
+    pub(crate) fn removes_from_the_last(&self) -> u64 {
+        let last = self.removes.last_key_value();
+        last.map_or(0, |(_, (removes, _))| removes.objects)
+    }
 }
 
 /// What the expressions of gates see of a release.

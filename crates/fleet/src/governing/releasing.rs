@@ -189,7 +189,7 @@ impl Fleet {
     }
 
     /// Ends when policies let a zone have all that they govern as of a revision.
-    pub(crate) async fn released(&self, zone: &ZoneName, revision: u64) {
+    pub async fn released(&self, zone: &ZoneName, revision: u64) {
         let mut stirred = self.stirred();
         loop {
             stirred.borrow_and_update();

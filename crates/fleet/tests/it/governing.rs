@@ -6,6 +6,7 @@ use deltaplane_apiserver::seams::{Admission, Operation, Resource, Review};
 use deltaplane_border::Reader;
 use deltaplane_fleet::Policing;
 use deltaplane_sync::{Presence, View, Withdrawal};
+use futures::FutureExt;
 use serde_json::{Value, json};
 
 use crate::world::{World, kind, name, object, synced, zone};
@@ -336,6 +337,49 @@ async fn zones_that_a_policy_does_not_select_keep_what_they_have_as_their_own() 
         .put(POLICIES, &policy(&spec, &json!([at("1", "x,y")])))
         .await;
     check(&world, "1", "withdrawn");
+}
+
+#[tokio::test]
+async fn a_policy_for_no_zone_takes_nothing_away() {
+    let none = json!({"zones": {"matchLabels": {"region": "none"}}});
+    let world = governed().await;
+    world.put(POLICIES, &policy(&none, &json!([]))).await;
+    check(&world, "withdrawn", "withdrawn");
+    // Nor when it was for some, and they are not recorded any more.
+    let world = governed().await;
+    release(&world, 1, None).await;
+    let placed = json!([at("1", "x,y")]);
+    world.put(POLICIES, &policy(&json!({}), &placed)).await;
+    check(&world, "1", "1");
+    world.put(POLICIES, &policy(&none, &placed)).await;
+    check(&world, "withdrawn", "withdrawn");
+    let left = json!([at_phase("1", "x,y", "Deferred")]);
+    world.put(POLICIES, &policy(&none, &left)).await;
+    check(&world, "withdrawn", "withdrawn");
+    let world = world.restart().await;
+    check(&world, "withdrawn", "withdrawn");
+}
+
+#[tokio::test]
+async fn who_left_while_it_was_away_keeps_what_others_lose() {
+    let world = governed().await;
+    release(&world, 1, None).await;
+    let eu = json!({"zones": {"matchLabels": {"region": "eu"}}});
+    world
+        .put(POLICIES, &policy(&eu, &json!([at("1", "x")])))
+        .await;
+    check(&world, "1", "withdrawn");
+    world.delete("configmaps", &config("1")).await;
+    release(&world, 2, None).await;
+    world
+        .put(POLICIES, &policy(&eu, &json!([at("2", "x")])))
+        .await;
+    check(&world, "gone", "withdrawn");
+    // Until nobody can go back to what had it.
+    world
+        .delete(RELEASES, &object("Release", "", "web-1"))
+        .await;
+    check(&world, "gone", "gone");
 }
 
 #[tokio::test]
@@ -732,9 +776,64 @@ async fn a_graph_that_is_in_use_does_not_go_unasked() {
     let takes_away = |number: usize| facts.releases[number - 1].removes_since(1);
     // What cannot be counted is within no budget.
     assert_eq!(takes_away(2), None);
+    assert_eq!(facts.contents[&2].removes, 1, "and people are told of it");
     let draft = world.fleet.draft("web", None).await.expect("a draft");
     let removes = json!({"since": 1, "objects": 1, "of": 1, "behind": 2});
     assert_eq!(draft["removes"][0], removes);
+}
+
+#[tokio::test]
+async fn what_a_release_has_that_comes_while_others_are_dropped_is_kept() {
+    let world = governed().await;
+    for number in 1..=8 {
+        world
+            .put("configmaps", &config(&format!("old {number}")))
+            .await;
+        release(&world, number, None).await;
+    }
+    for number in 1..=8 {
+        let release = object("Release", "", &format!("web-{number}"));
+        world.delete(RELEASES, &release).await;
+    }
+    world.put("configmaps", &config("new")).await;
+    let mut spec = world.fleet.draft("web", None).await.expect("a draft");
+    spec["number"] = 9.into();
+    let fleet = world.fleet.clone();
+    let mut sweep = Box::pin(fleet.sweep());
+    assert!(futures::poll!(&mut sweep).is_pending(), "it takes a while");
+    let mut release = object("Release", "", "web-9");
+    release["spec"] = spec;
+    world.put(RELEASES, &release).await;
+    assert_eq!(sweep.await.expect("swept"), 8);
+    // It is the only place that has it.
+    world.put("configmaps", &config("newer")).await;
+    let placed = json!([at("9", "x,y")]);
+    world.put(POLICIES, &policy(&json!({}), &placed)).await;
+    check(&world, "new", "new");
+}
+
+/// Whether zone x may have all as of now.
+fn has_all(world: &World) -> bool {
+    let zone = zone("x");
+    let revision = world.store.revision().get();
+    let released = world.fleet.released(&zone, revision);
+    released.now_or_never().is_some()
+}
+
+#[tokio::test]
+async fn what_zones_may_have_is_known_after_a_restart() {
+    let world = governed().await;
+    assert!(!has_all(&world));
+    release(&world, 1, None).await;
+    let placed = json!([at("1", "x,y")]);
+    world.put(POLICIES, &policy(&json!({}), &placed)).await;
+    assert!(has_all(&world));
+    let world = world.restart().await;
+    assert!(has_all(&world));
+    world.put("configmaps", &config("2")).await;
+    assert!(!has_all(&world));
+    let world = world.restart().await;
+    assert!(!has_all(&world));
 }
 
 #[tokio::test]

@@ -52,6 +52,8 @@ pub struct HeadFacts {
 pub struct ContentFacts {
     pub digest: String,
     pub objects: usize,
+    /// How many objects it takes away from who has the one before it, counted or not.
+    pub removes: u64,
 }
 
 /// A zone that a policy selects.

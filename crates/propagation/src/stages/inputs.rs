@@ -116,6 +116,7 @@ fn write_release(release: &Release, content: Option<&ContentFacts>) -> Json {
         "data": release.data,
         "digest": content.map(|content| content.digest.as_str()),
         "objects": content.map(|content| content.objects),
+        "removed": content.map(|content| content.removes),
     })
 }
 
@@ -132,7 +133,11 @@ fn read_release(written: &Json) -> Option<(Release, Option<ContentFacts>)> {
         data: written["data"].clone(),
     };
     let content = text(&written["digest"]).zip(count(&written["objects"]));
-    let content = content.map(|(digest, objects)| ContentFacts { digest, objects });
+    let content = content.map(|(digest, objects)| ContentFacts {
+        digest,
+        objects,
+        removes: written["removed"].as_u64().unwrap_or(0),
+    });
     Some((release, content))
 }
 

@@ -67,6 +67,7 @@ pub(in crate::policies) fn facts(newest: u64) -> PolicyFacts {
     let content = |number: u64| ContentFacts {
         digest: format!("content-{number}"),
         objects: 1,
+        removes: 0,
     };
     PolicyFacts {
         object: Arc::new(json!({
@@ -238,6 +239,7 @@ fn what_was_brought_back_is_not_released_again_by_what_is_there() {
         ContentFacts {
             digest: "content-1".to_owned(),
             objects: 1,
+            removes: 0,
         },
     );
     check(&facts, None);

@@ -180,7 +180,7 @@ fn releases(facts: &PolicyFacts, outcome: &Outcome) -> Vec<Value> {
             "createdAt": release.data["createdAt"],
             "changes": release.data["changes"],
             "objects": content.map(|content| content.objects),
-            "removes": release.removes.values().next_back().map_or(0, |one| one.objects),
+            "removes": content.map_or(0, |content| content.removes),
             "passed": stages(outcome, release.number, |past| &past.completed),
             "failed": stages(outcome, release.number, |past| &past.failed),
             "zones": {"count": zones.len(), "names": sets::write(zones.iter().copied())},

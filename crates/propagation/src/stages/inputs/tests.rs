@@ -49,7 +49,12 @@ fn inputs() -> Inputs {
     };
     let content = |number: u64| {
         let digest = format!("d{number}");
-        (number, ContentFacts { digest, objects: 2 })
+        let facts = ContentFacts {
+            digest,
+            objects: 2,
+            removes: 1,
+        };
+        (number, facts)
     };
     let policy = json!({
         "metadata": {"name": "web", "annotations": {"fleet.deltaplane.io/resume": "1"}},
