@@ -62,6 +62,7 @@ pub(super) struct Policy {
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Outline {
     slots: BTreeMap<Slot, Option<Version>>,
+    agreed: BTreeSet<Slot>,
     withdrawal: Withdrawal,
 }
 
@@ -194,6 +195,7 @@ impl Outline {
             slots: slots
                 .map(|(slot, item)| (*slot, item.as_ref().map(|item| item.version)))
                 .collect(),
+            agreed: governed.agreed.clone(),
             withdrawal: governed.withdrawal,
         }
     }
@@ -203,7 +205,9 @@ impl Outline {
         match spot {
             Spot::At(slot) => match self.slots.get(&slot) {
                 Some(Some(version)) => Should::Have(*version),
-                Some(None) => Should::Remove,
+                Some(None) => Should::Remove {
+                    agreed: self.agreed.contains(&slot),
+                },
                 None => Should::Wait,
             },
             Spot::Frozen => Should::Wait,

@@ -61,8 +61,10 @@ pub(super) enum Should {
     Have(Version),
     /// It is not meant for the reader.
     Leave(Withdrawal),
-    /// It was deleted.
-    Remove,
+    /// It was deleted; perhaps somebody agreed to that, so that no budget keeps it any more.
+    Remove {
+        agreed: bool,
+    },
     /// It is not decided.
     Wait,
 }
@@ -132,7 +134,7 @@ impl Logged {
 impl Was {
     fn should(&self, zone: Option<&ZoneName>) -> Should {
         match self {
-            Self::Absent(None) => Should::Remove,
+            Self::Absent(None) => Should::Remove { agreed: false },
             Self::Absent(Some(withdrawal)) => Should::Leave(*withdrawal),
             Self::Shared(version, audience) if audience.includes(zone) => Should::Have(*version),
             Self::Shared(_, audience) => Should::Leave(audience.withdrawal()),
@@ -176,8 +178,9 @@ impl Was {
                 },
                 Self::Absent(None),
             ) => {
-                let has = |spot| object.should(spot) != Should::Remove;
-                Some(Concerned::Zones(placement.standing(has)))
+                let absent = Should::Remove { agreed: false };
+                let changes = |spot| object.should(spot) != absent;
+                Some(Concerned::Zones(placement.standing(changes)))
             }
             (Self::Absent(_) | Self::Shared(..) | Self::Governed { .. }, _) => {
                 Some(Concerned::Everyone)
@@ -200,7 +203,7 @@ impl From<Should> for Before {
     fn from(should: Should) -> Self {
         match should {
             Should::Have(version) => Self::Version(version),
-            Should::Leave(_) | Should::Remove => Self::Nothing,
+            Should::Leave(_) | Should::Remove { .. } => Self::Nothing,
             Should::Wait => Self::Unknown,
         }
     }

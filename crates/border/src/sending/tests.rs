@@ -219,33 +219,58 @@ fn of_many_that_lack_a_few_are_listed() {
     assert!(listed.any(|one| one.name == name("9")));
 }
 
+/// Thirty objects that the second release takes away, and where somebody agreed to that.
+fn taken_away(agreed: &[u64], revision: u64) -> Vec<Edit> {
+    let names = (0..30).map(|number: u32| number.to_string());
+    let edits = names.map(|text| Edit::Object {
+        kind: kind("ConfigMap"),
+        name: name(&text),
+        revision,
+        becomes: Some(Entry::Governed(Arc::new(Governed {
+            policy: PolicyId::new("p"),
+            slots: BTreeMap::from([(slot(1), Some(item(&text, 1))), (slot(2), None)]),
+            agreed: agreed.iter().copied().map(slot).collect(),
+            withdrawal: Withdrawal::Orphan,
+        }))),
+    });
+    edits.collect()
+}
+
+/// A zone that has all of them, and comes to the second release.
+fn losing(agreed: &[u64]) -> (Arc<Shared>, Sending) {
+    let openings = Openings::only(Epoch("e".into()));
+    let catalog = Arc::new(Shared::new(Catalog::new(openings, 1)));
+    let mut edits = taken_away(agreed, 1);
+    edits.extend(placed(Place::At(slot(1))));
+    catalog.apply(edits, 1);
+    let names: Vec<String> = (0..30).map(|number| number.to_string()).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let sending = sending(&catalog, &names);
+    catalog.apply(placed(Place::At(slot(2))), 2);
+    (catalog, sending)
+}
+
+/// How many objects it is told to delete now, and whether its own budget is not to be asked.
+fn told_to_delete(sending: &Sending) -> Vec<(usize, bool)> {
+    let (sent, _) = sending.step().expect("served");
+    let sent = sent.iter();
+    sent.map(|one| (one.removed.len(), one.approved)).collect()
+}
+
 #[test]
 fn what_somebody_agreed_to_lose_is_not_held_by_the_budget_of_a_zone() {
-    let gone = |agreed: &[u64]| {
-        let openings = Openings::only(Epoch("e".into()));
-        let catalog = Arc::new(Shared::new(Catalog::new(openings, 1)));
-        let names: Vec<String> = (0..30).map(|number| number.to_string()).collect();
-        let objects = names.iter().map(|text| Edit::Object {
-            kind: kind("ConfigMap"),
-            name: name(text),
-            revision: 1,
-            becomes: Some(Entry::Governed(Arc::new(Governed {
-                policy: PolicyId::new("p"),
-                slots: BTreeMap::from([(slot(1), Some(item(text, 1))), (slot(2), None)]),
-                agreed: agreed.iter().copied().map(slot).collect(),
-                withdrawal: Withdrawal::Orphan,
-            }))),
-        });
-        catalog.apply(objects.chain(placed(Place::At(slot(1)))).collect(), 1);
-        let names: Vec<&str> = names.iter().map(String::as_str).collect();
-        let sending = sending(&catalog, &names);
-        catalog.apply(placed(Place::At(slot(2))), 2);
-        let (sent, _) = sending.step().expect("served");
-        let sent = sent.iter();
-        sent.map(|one| (one.removed.len(), one.approved))
-            .collect::<Vec<_>>()
-    };
+    let gone = |agreed: &[u64]| told_to_delete(&losing(agreed).1);
     assert_eq!(gone(&[]), []);
     assert_eq!(gone(&[1]), []);
     assert_eq!(gone(&[2]), [(30, true)]);
+}
+
+#[test]
+fn what_is_held_already_goes_when_somebody_agrees() {
+    let (catalog, sending) = losing(&[]);
+    assert_eq!(told_to_delete(&sending), []);
+    catalog.apply(taken_away(&[1], 3), 3);
+    assert_eq!(told_to_delete(&sending), []);
+    catalog.apply(taken_away(&[2], 4), 4);
+    assert_eq!(told_to_delete(&sending), [(30, true)]);
 }

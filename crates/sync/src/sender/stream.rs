@@ -221,8 +221,8 @@ impl Stream {
         let open = match (known, in_flight) {
             (Some(open), _) => Open {
                 attempts: 0,
-                // What goes from now on is seen to go.
-                doubted: false,
+                // What goes from now on is seen to go, unless it should not have been there before.
+                doubted: open.doubted && before == Before::Nothing,
                 ..open
             },
             // What it has is known when the answer comes.

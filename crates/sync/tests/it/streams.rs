@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use deltaplane_sync::{
-    Action, DeletionBudget, Epoch, Held, Known, Ledger, ObjectName, Position, ProtocolError,
-    Receiver, Rejection, Request, Response, Sender, Stake, Verdict, Version, Withdrawal,
+    Action, Before, Change, DeletionBudget, Epoch, Held, Known, Ledger, ObjectName, Position,
+    ProtocolError, Receiver, Rejection, Request, Response, Sender, Stake, Verdict, Version,
+    Withdrawal,
 };
 
 use crate::world::{Entry, Hub, World, item, kind, name};
@@ -426,6 +427,19 @@ fn another_store_takes_nothing_away() {
         panic!("it was deleted");
     };
     assert_eq!(response.removed, [name("0")]);
+    let held = sender.held(&kind("Widget"));
+    assert_eq!(held, Some(&Held::OtherStore { count: 2 }));
+    // What should not have been there before is in doubt as it was.
+    sender
+        .request(ack(response, &[]), &new, Duration::ZERO)
+        .expect("it was sent");
+    let change = Change {
+        name: name("1"),
+        before: Before::Nothing,
+        revision: new.revision,
+    };
+    sender.changed(&kind("Widget"), vec![change], &new);
+    assert_eq!(sender.poll(&new, Duration::ZERO), []);
     let held = sender.held(&kind("Widget"));
     assert_eq!(held, Some(&Held::OtherStore { count: 2 }));
 }

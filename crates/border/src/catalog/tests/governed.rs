@@ -247,6 +247,30 @@ fn a_release_and_who_is_moved_to_it_are_seen_together() {
 }
 
 #[test]
+fn who_was_to_lose_an_object_hears_that_somebody_agreed() {
+    let gone = |agreed: &[u64]| {
+        Some(Entry::Governed(Arc::new(Governed {
+            policy: policy(),
+            slots: [(slot(1), Some(item(1))), (slot(2), None)].into(),
+            agreed: agreed.iter().copied().map(slot).collect(),
+            withdrawal: Withdrawal::Orphan,
+        })))
+    };
+    let mut catalog = catalog(1);
+    let first = vec![
+        edit("a", 2, gone(&[])),
+        placed(2, placement(&[("x", 1), ("y", 2), ("z", 0)])),
+    ];
+    catalog.apply(first, 2);
+    let cursor = catalog.end();
+    let agreed = vec![edit("a", 3, gone(&[2]))];
+    assert_eq!(catalog.apply(agreed, 3), zones(&["y"]));
+    let nothing = ("a".to_owned(), Before::Nothing);
+    assert_eq!(told(&catalog, cursor, "y"), [nothing]);
+    assert_eq!(told(&catalog, cursor, "x"), []);
+}
+
+#[test]
 fn a_policy_takes_over_what_all_had_and_gives_it_back() {
     let mut catalog = catalog(1);
     catalog.apply(vec![edit("a", 2, entry(1, Audience::Everyone))], 2);
