@@ -29,7 +29,7 @@ use serde_json::{Map, Value};
 pub(crate) use contents::Contents;
 pub use contents::ContentsError;
 pub(crate) use decided::Decided;
-pub(crate) use entries::{Entries, News};
+pub(crate) use entries::{Entries, News, Told};
 pub(crate) use facts::Reports;
 pub(crate) use governor::{Governor, HeadObject};
 pub(crate) use head::{GRAPHS, instances};
@@ -273,6 +273,26 @@ impl Governing {
     pub(crate) fn forget_kind(&mut self, kind: &SyncKind, at: u64) {
         for governor in self.policies.values_mut() {
             governor.forget_kind(kind, at);
+        }
+    }
+
+    /// Kinds do not cross any more that releases have: while nobody was there who could be told of
+    /// it, or before releases said so.
+    pub(crate) fn forget_kinds_but(&mut self, declared: &BTreeSet<SyncKind>, at: u64) {
+        for governor in self.policies.values_mut() {
+            let releases = governor.releases.values();
+            let kinds: BTreeSet<SyncKind> = releases.flat_map(|one| one.kinds.clone()).collect();
+            for kind in kinds.difference(declared) {
+                governor.forget_kind(kind, at);
+            }
+        }
+    }
+
+    /// What is done with objects of a kind that are withdrawn is something else by now.
+    pub(crate) fn tell_again(&mut self, kind: &SyncKind) {
+        for governor in self.policies.values_mut() {
+            let mut releases = governor.releases.values();
+            governor.stale |= releases.any(|one| one.kinds.contains(kind));
         }
     }
 

@@ -131,6 +131,10 @@ impl Projector {
         for object in kinds {
             self.synced_kind(&mut batch, (&object, true), at).await?;
         }
+        let declared = self.synced.values().map(|synced| synced.kind.clone());
+        self.governing
+            .lock()
+            .forget_kinds_but(&declared.collect(), at.get());
         self.govern(&mut batch, at).await?;
         self.governing.lock().loading = false;
         self.publish(batch, at);
@@ -328,7 +332,10 @@ impl Projector {
                 batch.declare(kind.kind.clone(), definition);
                 let plural = (kind.spec.group.clone(), kind.plural.clone());
                 self.known.synced.insert(plural, kind.clone());
-                self.synced.insert(collection.clone(), kind);
+                let before = self.synced.insert(collection.clone(), kind.clone());
+                if before.is_some_and(|before| before.withdrawal() != kind.withdrawal()) {
+                    self.governing.lock().tell_again(&kind.kind);
+                }
                 self.project(batch, &collection, at).await?;
                 self.definition_of(batch, &name, at).await?;
             }
@@ -419,7 +426,9 @@ impl Projector {
         batch.retire(gone.kind.clone(), gone.withdrawal());
         self.tell_what_stays(&gone);
         self.governing.lock().forget_kind(&gone.kind, at.get());
-        for name in self.entries(&gone.kind) {
+        let mut names = self.entries(&gone.kind);
+        names.extend(batch.names(&gone.kind).cloned());
+        for name in names {
             let was_wanted = batch.is_wanted(&gone.kind, &name);
             batch.remove(&gone.kind, &name, at);
             if self.count(name.namespace(), was_wanted, false) {

@@ -28,8 +28,16 @@ pub(crate) struct Entries {
 /// What is news.
 #[derive(Default)]
 pub(crate) struct News {
-    pub(crate) objects: Vec<(Id, Option<Governed>)>,
+    pub(crate) objects: Vec<Told>,
     pub(crate) placement: Option<Placement>,
+}
+
+/// What is to be known of an object.
+pub(crate) struct Told {
+    pub(crate) id: Id,
+    /// It governs it, or released it; otherwise it did for a moment, and somebody else may by now.
+    pub(crate) certain: bool,
+    pub(crate) entry: Option<Governed>,
 }
 
 // === impl Entries ===
@@ -69,7 +77,11 @@ impl Entries {
                 true => self.known.insert(id.clone()),
                 false => self.known.remove(&id),
             };
-            news.objects.push((id, entry));
+            news.objects.push(Told {
+                certain: governor.may_be_had(&id),
+                id,
+                entry,
+            });
         }
         if all {
             let used = |key: &(Version, u64, u32)| {
@@ -87,6 +99,11 @@ impl Entries {
             news.placement = Some(placement);
         }
         news
+    }
+
+    /// An object is somebody else's.
+    pub(crate) fn forget(&mut self, id: &Id) {
+        self.known.remove(id);
     }
 
     pub(crate) fn known(&self) -> impl Iterator<Item = &Id> {

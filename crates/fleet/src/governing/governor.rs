@@ -193,10 +193,10 @@ impl Governor {
             return false;
         }
         self.facts.take();
-        let spec: Result<PolicySpec, _> = serde_json::from_value(self.object["spec"].clone());
-        let targets = spec.map(|spec| Targets::of(&spec.targets));
-        // What cannot be read lets nothing go that was governed.
-        let targets = targets.unwrap_or_else(|_| self.targets.clone());
+        // What cannot be read lets nothing go that was governed. What else there is in the spec may
+        // be of a newer version.
+        let targets = Targets::read(&self.object["spec"]["targets"]);
+        let targets = targets.unwrap_or_else(|| self.targets.clone());
         let zones = selector(&self.object["spec"]["zones"]);
         let changed = targets != self.targets;
         self.targets = targets;
@@ -364,6 +364,7 @@ impl Governor {
             self.changed = at;
             self.facts.take();
         }
+        self.touched.retain(|(of, _)| of != kind);
         let released = self.releases.values().flat_map(|one| one.manifest.keys());
         let of_kind = released.filter(|(of, _)| of == kind);
         self.elsewhere.extend(of_kind.cloned());

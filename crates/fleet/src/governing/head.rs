@@ -213,6 +213,18 @@ pub(crate) fn instances(graph: &Value, catalog: &Catalog) -> Option<(SyncKind, u
     let schema = &graph["spec"]["schema"];
     let group = schema["group"].as_str().unwrap_or(GRAPHS.0);
     let kind = SyncKind::new(group, schema["kind"].as_str()?).ok()?;
-    let count = catalog.entries(&kind).count() as u64;
+    let entries = catalog.entries(&kind);
+    let count = entries.filter(|(_, entry)| !is_gone(entry)).count() as u64;
     Some((kind, count))
+}
+
+/// Whether it was taken away wherever a policy decided about it.
+fn is_gone(entry: &Entry) -> bool {
+    match entry {
+        Entry::Governed(governed) => {
+            let slots = &governed.slots;
+            !slots.is_empty() && slots.values().all(Option::is_none)
+        }
+        Entry::Shared { .. } => false,
+    }
 }

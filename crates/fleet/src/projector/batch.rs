@@ -94,6 +94,17 @@ impl Batch {
         }
     }
 
+    /// Whether an object is there that a policy does not decide about.
+    pub(super) fn is_of_others(&self, id: &(SyncKind, ObjectName), policy: &str) -> bool {
+        self.entry(&id.0, &id.1).is_some() && self.governed_by(id, policy).is_none()
+    }
+
+    /// The objects of a kind that are not in the catalog yet, or about to go from it.
+    pub(super) fn names(&self, of: &SyncKind) -> impl Iterator<Item = &ObjectName> {
+        let of_kind = self.latest.keys().filter(move |(kind, _)| kind == of);
+        of_kind.map(|(_, name)| name)
+    }
+
     fn entry(&self, kind: &SyncKind, name: &ObjectName) -> Option<Entry> {
         let key = (kind.clone(), name.clone());
         match self.latest.get(&key) {

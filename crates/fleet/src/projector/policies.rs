@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use super::batch::Batch;
 use super::{APPROVALS, POLICIES, Projector, ProjectorError, RELEASES};
-use crate::governing::{AUTHOR, Entries, Gone, HeadObject, Id};
+use crate::governing::{AUTHOR, Entries, Gone, HeadObject, Id, Told};
 
 // === impl Projector ===
 
@@ -130,23 +130,28 @@ impl Projector {
                 kind.map_or(Withdrawal::Orphan, |kind| kind.withdrawal())
             };
             let entries = self.governed.entry(policy.clone()).or_default();
-            let Some((id, news)) = governing.refresh((&policy, at.get()), entries, &withdrawal)
+            let Some((placed, news)) = governing.refresh((&policy, at.get()), entries, &withdrawal)
             else {
                 continue;
             };
             drop(governing);
             // Who is governed from now on is frozen first.
-            for (object, governed) in news.objects {
-                let (kind, name) = &object;
+            for Told { id, certain, entry } in news.objects {
+                if !certain && batch.is_of_others(&id, &policy) {
+                    let entries = self.governed.get_mut(&policy);
+                    entries.into_iter().for_each(|entries| entries.forget(&id));
+                    continue;
+                }
+                let (kind, name) = &id;
                 let was = batch.is_wanted(kind, name);
-                batch.govern(&object, at, governed);
+                batch.govern(&id, at, entry);
                 let is = batch.is_wanted(kind, name);
                 if self.count(name.namespace(), was, is) {
                     namespaces.push(name.namespace().to_owned());
                 }
             }
             if let Some(placement) = news.placement {
-                batch.place(id, at, Some(placement));
+                batch.place(placed, at, Some(placement));
             }
         }
         for namespace in namespaces {

@@ -382,6 +382,98 @@ async fn who_left_while_it_was_away_keeps_what_others_lose() {
     check(&world, "gone", "gone");
 }
 
+/// Another object of the policy, so that there is something to release.
+async fn put_another(world: &World) {
+    let mut another = config("1");
+    another["metadata"]["name"] = "another".into();
+    world.put("configmaps", &another).await;
+}
+
+#[tokio::test]
+async fn what_was_governed_for_a_moment_stays() {
+    for placed in ["x,y", "x"] {
+        let world = governed().await;
+        world.delete("configmaps", &config("1")).await;
+        put_another(&world).await;
+        release(&world, 1, None).await;
+        let placed = json!([at("1", placed)]);
+        world.put(POLICIES, &policy(&json!({}), &placed)).await;
+        world.put("configmaps", &free("1")).await;
+        check(&world, "1", "1");
+        world.put("configmaps", &config("2")).await;
+        check(&world, "frozen", "frozen");
+        world.put("configmaps", &free("3")).await;
+        check(&world, "3", "3");
+        // Whatever makes all be looked at again.
+        release(&world, 2, None).await;
+        check(&world, "3", "3");
+        world.put(ZONES, &object("Zone", "", "z")).await;
+        check(&world, "3", "3");
+    }
+}
+
+#[tokio::test]
+async fn what_was_deleted_before_it_was_released_and_comes_for_all_stays() {
+    let world = governed().await;
+    put_another(&world).await;
+    let mut hidden = policy(&json!({}), &json!([]));
+    hidden["spec"]["zones"] = json!({"matchLabels": {"region": "eu"}});
+    world.put(POLICIES, &hidden).await;
+    world.delete("configmaps", &config("1")).await;
+    world.put("configmaps", &free("2")).await;
+    check(&world, "2", "2");
+    release(&world, 1, None).await;
+    check(&world, "2", "2");
+}
+
+#[tokio::test]
+async fn a_kind_that_does_not_cross_is_not_governed_after_a_restart() {
+    let world = governed().await;
+    release(&world, 1, None).await;
+    let placed = json!([at("1", "x,y")]);
+    world.put(POLICIES, &policy(&json!({}), &placed)).await;
+    world.delete("configmaps", &config("1")).await;
+    release(&world, 2, None).await;
+    world
+        .delete(KINDS, &object("SyncedKind", "", "configmaps"))
+        .await;
+    check(&world, "withdrawn", "withdrawn");
+    let world = world.restart().await;
+    check(&world, "withdrawn", "withdrawn");
+    let placed = json!([at("2", "x,y")]);
+    world.put(POLICIES, &policy(&json!({}), &placed)).await;
+    check(&world, "withdrawn", "withdrawn");
+}
+
+#[tokio::test]
+async fn what_waits_to_be_deleted_is_withdrawn_as_its_kind_says_now() {
+    let world = governed().await;
+    release(&world, 1, None).await;
+    let eu = json!({"zones": {"matchLabels": {"region": "eu"}}});
+    let placed = json!([at("1", "x")]);
+    world.put(POLICIES, &policy(&eu, &placed)).await;
+    world.delete("configmaps", &config("1")).await;
+    check(&world, "1", "withdrawn");
+    let delete = json!({"direction": "HubToZone", "onWithdraw": "Delete"});
+    world
+        .put(KINDS, &synced("configmaps", "ConfigMap", &delete))
+        .await;
+    check(&world, "1", "to be deleted");
+}
+
+#[tokio::test]
+async fn a_policy_of_a_newer_version_frees_nothing() {
+    let world = governed().await;
+    release(&world, 1, None).await;
+    let newer = json!({"onFailure": "DoWhatIsBest"});
+    let placed = json!([at("1", "x")]);
+    world.put(POLICIES, &policy(&newer, &placed)).await;
+    world.put("configmaps", &config("2")).await;
+    check(&world, "1", "frozen");
+    let world = world.restart().await;
+    check(&world, "1", "frozen");
+}
+
 #[tokio::test]
 async fn overrides_are_part_of_the_release_that_has_them() {
     let world = governed().await;
@@ -810,6 +902,27 @@ async fn what_a_release_has_that_comes_while_others_are_dropped_is_kept() {
     let placed = json!([at("9", "x,y")]);
     world.put(POLICIES, &policy(&json!({}), &placed)).await;
     check(&world, "new", "new");
+}
+
+#[tokio::test]
+async fn a_graph_whose_instances_are_gone_is_not_in_use() {
+    let (world, graph) = with_graph().await;
+    let targets = json!([
+        {"group": "kro.run", "kind": "ResourceGraphDefinition"},
+        {"group": "kro.run", "kind": "Shop"},
+    ]);
+    let spec = json!({"targets": targets});
+    world.put(POLICIES, &policy(&spec, &json!([]))).await;
+    let mut shop = object("Shop", "team", "a");
+    shop["apiVersion"] = "kro.run/v1alpha1".into();
+    world.put("kro.run/shops", &shop).await;
+    release(&world, 2, None).await;
+    assert_eq!(warned(&world, GRAPH, &graph).await.len(), 1);
+    world.delete("kro.run/shops", &shop).await;
+    release(&world, 3, None).await;
+    let placed = json!([at("3", "x,y")]);
+    world.put(POLICIES, &policy(&spec, &placed)).await;
+    assert_eq!(warned(&world, GRAPH, &graph).await, [""; 0]);
 }
 
 /// Whether zone x may have all as of now.

@@ -208,3 +208,23 @@ async fn what_a_zone_left_behind_goes_from_the_others_when_it_is_deleted() {
         Presence::Gone
     );
 }
+
+#[tokio::test]
+async fn what_comes_while_its_kind_goes_stays_nowhere() {
+    let world = World::new().await;
+    let spec = json!({"direction": "HubToZone"});
+    let synced = synced("configmaps", "ConfigMap", &spec);
+    let kinds = "fleet.deltaplane.io/syncedkinds";
+    world.put(kinds, &synced).await;
+    let names: Vec<String> = (0..100).map(|number| format!("a{number}")).collect();
+    // Side by side, so that some of them are read together.
+    let objects = names.iter().map(|name| object("ConfigMap", "team", name));
+    let objects: Vec<_> = objects.collect();
+    let puts = objects.iter().map(|object| world.put("configmaps", object));
+    futures::future::join(
+        futures::future::join_all(puts),
+        world.delete(kinds, &synced),
+    )
+    .await;
+    assert_eq!(world.names(&kind("ConfigMap"), "x"), [""; 0]);
+}
