@@ -27,7 +27,8 @@ pub(super) struct Known<'a> {
     pub(super) admission: Option<Admission>,
     /// What came of the last pass, at the revision that it was for.
     pub(super) passed: Option<&'a Passed>,
-    /// Whether it cannot be seen what it has, so that nobody will know soon how it stands.
+    /// Whether it cannot be seen what it has, or its passes fail, so that nobody will know soon how
+    /// it stands.
     pub(super) unseen: bool,
     /// What was last said to keep it back.
     pub(super) kept: Option<&'a KeptBy>,
@@ -524,8 +525,8 @@ impl PartialEq for Revisions {
 const SOON: Duration = Duration::from_secs(60);
 
 /// What is told of an instance that holds up others.
-const UNSEEN: &str = "it was on its way and cannot be seen, so that nobody moves who was not: \
-    see its conditions";
+const UNSEEN: &str = "it was on its way and it cannot be seen how it stands, so that nobody moves \
+    who was not: see its conditions";
 
 /// What the definition's status says of a decision.
 fn told(

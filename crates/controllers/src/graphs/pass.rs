@@ -281,13 +281,17 @@ impl Course {
 
     /// An instance of which nobody can see what comes of it failed at what it may run. But for one
     /// that may have been ready, and have given its place to another, before it was overtaken: of
-    /// that one nothing is known yet, and nobody moves before something is.
+    /// that one it cannot be told how it stands, and nobody moves before it has a place again.
     pub(super) fn note_failed(&self, subject: &Subject) {
         let Admission { at, stage, .. } = self.admission;
         let begun = Admission::read(&subject.json).is_some_and(|one| one.at == at);
         let overtaken = stage == Stage::Admitted && self.behind.is_some();
-        if !begun || !overtaken {
-            self.note(subject, Health::Failed);
+        match begun && overtaken {
+            true => {
+                let generation = admission::generation(&subject.json);
+                subject.passes.set_untold(subject.uid(), generation);
+            }
+            false => self.note(subject, Health::Failed),
         }
     }
 }

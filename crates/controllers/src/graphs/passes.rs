@@ -18,6 +18,8 @@ pub(super) struct Passes(Arc<Kept>);
 #[derive(Default)]
 struct Kept {
     passed: Mutex<BTreeMap<String, Passed>>,
+    /// Those whose last pass could not tell how they stand, and of which generation they were.
+    untold: Mutex<BTreeMap<String, i64>>,
     /// When time alone may open a gate of an instance.
     due: Mutex<BTreeMap<String, SystemTime>>,
     news: Notify,
@@ -28,6 +30,7 @@ struct Kept {
 
 impl Passes {
     pub(super) fn set(&self, uid: &str, new: Passed) {
+        self.0.untold.lock().remove(uid);
         let mut passed = self.0.passed.lock();
         let before = passed.get(uid);
         let new = match (before, new.health) {
@@ -44,6 +47,14 @@ impl Passes {
         };
         passed.insert(uid.to_owned(), new);
         self.0.news.notify_one();
+    }
+
+    /// A pass failed, and nobody can tell how the instance stands. That it does so again is no news.
+    pub(super) fn set_untold(&self, uid: &str, generation: i64) {
+        let before = self.0.untold.lock().insert(uid.to_owned(), generation);
+        if before != Some(generation) {
+            self.0.news.notify_one();
+        }
     }
 
     /// Plans take microseconds. Once one of a graph took long, others go on while the next is made.
@@ -66,7 +77,13 @@ impl Passes {
         self.0.passed.lock().clone()
     }
 
+    /// Those of which nobody can tell how they stand, and at which generation.
+    pub(super) fn untold(&self) -> BTreeMap<String, i64> {
+        self.0.untold.lock().clone()
+    }
+
     pub(super) fn forget(&self, uid: &str) {
+        self.0.untold.lock().remove(uid);
         self.0.passed.lock().remove(uid);
     }
 

@@ -274,7 +274,7 @@ impl Runner {
             self.given.counted.propagation(admission::Counts::default());
             return None;
         }
-        let passed = self.passes.all();
+        let (passed, untold) = (self.passes.all(), self.passes.untold());
         let latest: Vec<(&ObjectKey, Arc<Value>)> = {
             let all = self.instances.iter();
             all.map(|(key, kept)| (key, self.latest.newest(&kept.json)))
@@ -282,13 +282,17 @@ impl Runner {
         };
         let known: Vec<admission::Known<'_>> = latest
             .iter()
-            .map(|(key, json)| admission::Known {
-                key,
-                json,
-                admission: self.said(key, json),
-                passed: passed.get(json["metadata"]["uid"].as_str().unwrap_or_default()),
-                unseen: self.unseen.contains(*key),
-                kept: self.kept.get(*key),
+            .map(|(key, json)| {
+                let uid = json["metadata"]["uid"].as_str().unwrap_or_default();
+                let untold = untold.get(uid) == Some(&admission::generation(json));
+                admission::Known {
+                    key,
+                    json,
+                    admission: self.said(key, json),
+                    passed: passed.get(uid),
+                    unseen: untold || self.unseen.contains(*key),
+                    kept: self.kept.get(*key),
+                }
             })
             .collect();
         let now = Timestamp::from_system(self.given.context.pace.clock.now());

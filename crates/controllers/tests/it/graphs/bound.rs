@@ -112,15 +112,19 @@ impl Graphs {
         refused
     }
 
-    /// The first is not known; the other is on its way, and nobody else moves. Then all come to the
-    /// third revision.
+    /// The first is not known, which is told; the other is on its way, and nobody else moves. Then
+    /// all come to the third revision.
     async fn one_by_one(&self, first: &AtomicBool) {
-        self.until_says("b", "hi?").await;
+        self.until_says("b", "hi.").await;
+        let wanted = json!({"revision": 3, "updating": 2, "pending": 1});
+        let told = self.until_propagation(wanted).await;
+        let blocked = &told["blocked"][0];
+        assert_eq!(blocked["instance"], "default/a", "{told}");
+        assert_eq!(blocked["reason"], "Unseen", "{told}");
         self.mends("c", "hi!").await;
         first.store(false, Ordering::SeqCst);
         let owned = |object: &Value| object["metadata"]["labels"]["kro.run/owned"] == "true";
         self.world.until(&shops(), &key("a"), owned).await;
-        self.until_says("b", "hi.").await;
         self.mends("a", "hi?").await;
         self.approve_all("hi.").await;
         self.until_propagation(json!({"revision": 3, "current": 3}))
@@ -152,6 +156,30 @@ async fn one_that_cannot_be_written_is_not_taken_for_broken() {
     let [documents, first] = graphs.go_on();
     documents.store(false, Ordering::SeqCst);
     let most = most_moving(&client, &NEW, graphs.one_by_one(&first));
+    assert_eq!(most.await, 1);
+    graphs.end().await;
+}
+
+/// It takes one of two places, and the others go on with the second.
+#[tokio::test]
+async fn one_that_cannot_be_written_keeps_no_other_from_the_next_revision() {
+    let mut graphs = Graphs::overtaken().await;
+    let mut by_two = gated(".");
+    by_two["spec"]["propagateWhen"] = json!(["linearlyReady(shop, shops, 2)"]);
+    graphs.redefine(&by_two).await;
+    let client = graphs.world.client.clone();
+    let [documents, first] = graphs.go_on();
+    documents.store(false, Ordering::SeqCst);
+    let most = most_moving(&client, &NEW, async {
+        graphs.approve("b", "hi.").await;
+        graphs.approve("c", "hi.").await;
+        let wanted = json!({"revision": 3, "failed": 1, "current": 2});
+        graphs.until_propagation(wanted).await;
+        assert_eq!(graphs.greetings().await, ["hi?", "hi.", "hi."]);
+        first.store(false, Ordering::SeqCst);
+        graphs.approve("a", "hi.").await;
+        graphs.until_propagation(json!({"current": 3})).await;
+    });
     assert_eq!(most.await, 1);
     graphs.end().await;
 }
