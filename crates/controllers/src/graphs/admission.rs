@@ -17,7 +17,7 @@ use deltaplane_propagation::{
 };
 use serde_json::Value;
 
-use super::kept::KeptBy;
+use super::kept::{Asked, KeptBy};
 
 /// What is known of an instance.
 #[derive(Clone, Debug)]
@@ -288,6 +288,9 @@ impl Rollout<'_> {
         decision: &Decision<i64>,
         now: Timestamp,
     ) -> BTreeMap<ObjectKey, KeptBy> {
+        let Some(newest) = self.revisions.point(self.target) else {
+            return BTreeMap::new();
+        };
         let verdicts = decision.summary.blocked.iter();
         let verdicts: BTreeMap<&str, &Verdict> = verdicts
             .map(|(name, verdict)| (name.as_str(), verdict))
@@ -305,7 +308,9 @@ impl Rollout<'_> {
                 (Hold::Held, _) => KeptBy::Held,
                 (Hold::Free, true) => KeptBy::Paused,
                 (Hold::Free, false) => {
-                    KeptBy::by_gate(verdicts.get(name.as_str()).copied(), one.kept)
+                    let generation = generation(one.json);
+                    let asked = Asked { newest, generation };
+                    KeptBy::by_gate(verdicts.get(name.as_str()).copied(), asked, one.kept)
                 }
             };
             (one.key.clone(), kept)

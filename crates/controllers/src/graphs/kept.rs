@@ -4,6 +4,7 @@
 //! that wait. Values that close a gate, and which expression of several does, are in the status of
 //! the definition.
 
+use deltaplane_api::admission::Point;
 use deltaplane_api::keys;
 use deltaplane_graph::Graph;
 use deltaplane_propagation::Verdict;
@@ -18,7 +19,20 @@ pub(super) enum KeptBy {
     /// The gate of its graph.
     Closed,
     /// The gate cannot be asked of it: which of its expressions, and why.
-    Error { expression: usize, why: String },
+    Error {
+        expression: usize,
+        why: String,
+        asked: Asked,
+    },
+}
+
+/// What a gate was asked: what was wrong with another question says nothing of this one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Asked {
+    /// The revision whose gate it is.
+    pub(super) newest: Point,
+    /// Of the instance.
+    pub(super) generation: i64,
 }
 
 /// One that is not at the newest revision.
@@ -38,25 +52,34 @@ const LONGEST: usize = 1024;
 
 impl KeptBy {
     /// What a gate says of an instance, given what was said before. That an earlier expression is
-    /// closed by now does not make right what was wrong with a later one.
-    pub(super) fn by_gate(verdict: Option<&Verdict>, before: Option<&Self>) -> Self {
+    /// closed by now does not make right what was wrong with a later one, as long as the gate and the
+    /// instance are what they were.
+    pub(super) fn by_gate(verdict: Option<&Verdict>, asked: Asked, before: Option<&Self>) -> Self {
         let closed = match verdict {
             Some(Verdict::Error { expression, .. } | Verdict::Limit { expression }) => {
-                let expression = expression.index;
-                let why = verdict.map(ToString::to_string).unwrap_or_default();
-                return Self::Error { expression, why };
+                return Self::Error {
+                    expression: expression.index,
+                    why: verdict.map(ToString::to_string).unwrap_or_default(),
+                    asked,
+                };
             }
             Some(Verdict::Closed { expression, .. } | Verdict::Waiting { expression, .. }) => {
                 Some(expression.index)
             }
             Some(Verdict::Open) | None => None,
         };
-        match (before, closed) {
-            (Some(Self::Error { expression, why }), Some(closed)) if *expression > closed => {
-                let (expression, why) = (*expression, why.clone());
-                Self::Error { expression, why }
-            }
-            (Some(_) | None, _) => Self::Closed,
+        let still = before.filter(|before| before.is_error_after(closed, asked));
+        still.cloned().unwrap_or(Self::Closed)
+    }
+
+    /// Whether it is what is wrong with an expression after the one that is closed, which was not
+    /// asked this time.
+    fn is_error_after(&self, closed: Option<usize>, now: Asked) -> bool {
+        match self {
+            Self::Error {
+                expression, asked, ..
+            } => *asked == now && closed.is_some_and(|closed| *expression > closed),
+            Self::Held | Self::Paused | Self::Closed => false,
         }
     }
 
@@ -120,29 +143,58 @@ mod tests {
 
     use super::*;
 
-    #[test]
-    fn what_is_wrong_is_so_until_it_is_asked_again() {
-        let place = |index| Place {
+    /// The gate of a revision, and an instance of a generation.
+    fn asked(newest: i64, generation: i64) -> Asked {
+        Asked {
+            newest: Point {
+                number: newest,
+                hash: None,
+            },
+            generation,
+        }
+    }
+
+    fn place(index: usize) -> Place {
+        Place {
             index,
             text: "shop.spec.go".into(),
-        };
-        let closed = |index, value: &str| Verdict::Closed {
+        }
+    }
+
+    fn closed(index: usize, value: &str) -> Verdict {
+        Verdict::Closed {
             expression: place(index),
             values: vec![value.to_owned()],
-        };
+        }
+    }
+
+    /// What is wrong with the second expression of the second revision's gate.
+    fn wrong() -> KeptBy {
         let wrong = Verdict::Error {
             expression: place(1),
             message: "no".to_owned(),
         };
-        let error = KeptBy::by_gate(Some(&wrong), Some(&KeptBy::Closed));
+        KeptBy::by_gate(Some(&wrong), asked(2, 1), Some(&KeptBy::Closed))
+    }
+
+    #[test]
+    fn what_is_wrong_is_so_until_it_is_asked_again() {
+        let by_gate = |verdict, before| KeptBy::by_gate(Some(&verdict), asked(2, 1), before);
+        let error = wrong();
         assert_eq!(error.reason(), "GateError");
         // Whether the first is closed goes to and fro with each that moves.
-        assert_eq!(KeptBy::by_gate(Some(&closed(0, "1")), Some(&error)), error);
-        assert_eq!(
-            KeptBy::by_gate(Some(&closed(1, "1")), Some(&error)),
-            KeptBy::Closed
-        );
-        let other = KeptBy::by_gate(Some(&closed(0, "2")), None);
-        assert_eq!(KeptBy::by_gate(Some(&closed(1, "1")), None), other);
+        assert_eq!(by_gate(closed(0, "1"), Some(&error)), error);
+        assert_eq!(by_gate(closed(1, "1"), Some(&error)), KeptBy::Closed);
+        let other = by_gate(closed(0, "2"), None);
+        assert_eq!(by_gate(closed(1, "1"), None), other);
+    }
+
+    #[test]
+    fn what_was_wrong_with_another_gate_or_instance_is_not_said_of_this() {
+        let error = wrong();
+        for now in [asked(3, 1), asked(2, 2)] {
+            let kept = KeptBy::by_gate(Some(&closed(0, "1")), now, Some(&error));
+            assert_eq!(kept, KeptBy::Closed, "{now:?}");
+        }
     }
 }

@@ -4,7 +4,7 @@ use super::*;
 
 impl Graphs {
     /// An instance that says this of something that stands like that.
-    async fn until_told(&self, name: &str, r#type: &str, reason: &str, message: &str) {
+    pub(super) async fn until_told(&self, name: &str, r#type: &str, reason: &str, message: &str) {
         let is = |object: &Value| {
             let all = object["status"]["conditions"].as_array();
             let mut all = all.into_iter().flatten();

@@ -48,6 +48,29 @@ async fn a_gate_that_cannot_be_evaluated_is_closed_for_whom_it_cannot() {
     graphs.end().await;
 }
 
+/// Nor if it is not asked, since the one before it is closed.
+#[tokio::test]
+async fn an_expression_that_was_mended_is_not_said_to_be_wrong() {
+    let by_one = |mark: &str, then: &str| {
+        let mut definition = gated(mark);
+        definition["spec"]["propagateWhen"] = json!(["linearlyReady(shop, shops, 1)", then]);
+        definition
+    };
+    let wrong = "1 / (shop.spec.name == 'b' ? 0 : 1) > 0";
+    let graphs = Graphs::settled(by_one("!", wrong), &["a", "b"]).await;
+    graphs.redefine(&by_one("?", wrong)).await;
+    graphs.approve("a", "hi?").await;
+    let because = async |reason: &str, why: &str| {
+        let about = "ResourcesPropagated";
+        graphs.until_told("b", about, reason, why).await;
+    };
+    because("GateError", "division by zero").await;
+    graphs.redefine(&by_one(".", "true")).await;
+    graphs.until_says("a", "hi.").await;
+    because("GateClosed", "revision 3 yet").await;
+    graphs.end().await;
+}
+
 #[tokio::test]
 async fn a_node_whose_gate_cannot_be_evaluated_says_so() {
     let graphs = Graphs::start().await;
