@@ -185,8 +185,12 @@ impl Graphs {
             tokio::select! {
                 Some(event) = definitions.next() => {
                     for key in all.apply(event, |item| whole(&item)) {
+                        match all.get(&key) {
+                            Some(one) => self.guard.see(one),
+                            // Others are let in by what is known when they are looked at.
+                            None => self.circles.forget(&key.name),
+                        }
                         self.let_in_again(&key.name, &mut work);
-                        all.get(&key).into_iter().for_each(|one| self.guard.see(one));
                         work.add(key.name);
                     }
                 }

@@ -50,6 +50,14 @@ fn maker(kind: &str, of: &str) -> Value {
     })
 }
 
+impl Graphs {
+    async fn until_one(&self, name: &str, r#type: &str, status: &str) {
+        let is = |object: &Value| condition(object, r#type, status);
+        let name = ObjectKey::cluster(name);
+        self.world.until(&api::definitions(), &name, is).await;
+    }
+}
+
 #[tokio::test]
 async fn who_is_looked_at_first_after_a_restart_decides_nothing() {
     // Names decide who is looked at first.
@@ -94,6 +102,35 @@ async fn who_is_looked_at_first_after_a_restart_decides_nothing() {
         assert_eq!(count, (1, 1));
         graphs.end().await;
     }
+}
+
+/// It never had a revision, whose end would tell: its kind is that of another.
+#[tokio::test]
+async fn one_that_is_refused_is_let_in_when_the_other_is_deleted() {
+    let mut graphs = Graphs::start().await;
+    for kind in ["Egg", "Hen"] {
+        let made = maker(kind, "ConfigMap");
+        graphs.world.create(&api::definitions(), made).await;
+        let name = kind.to_lowercase();
+        graphs.until_one(&name, "Ready", "True").await;
+    }
+    graphs.by_hand().await;
+    let mut other = maker("Hen", "Egg");
+    other["metadata"]["name"] = "other".into();
+    graphs.world.create(&api::definitions(), other).await;
+    graphs.until_one("other", "KindReady", "False").await;
+    let (egg, other) = (ObjectKey::cluster("egg"), ObjectKey::cluster("other"));
+    let endless = json!({"spec": maker("Egg", "Hen")["spec"]});
+    graphs.change(&api::definitions(), &egg, endless).await;
+    graphs.until_one("egg", "GraphAccepted", "False").await;
+    // All are looked at again a while after there were new kinds: that is over.
+    graphs.world.hand.advance(Duration::from_secs(60));
+    let world = &graphs.world;
+    world
+        .delete(&api::definitions(), &other, "Background")
+        .await;
+    graphs.until_one("egg", "GraphAccepted", "True").await;
+    graphs.end().await;
 }
 
 #[tokio::test]

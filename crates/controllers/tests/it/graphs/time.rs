@@ -17,7 +17,7 @@ const MINUTE: Duration = Duration::from_secs(60);
 
 impl Graphs {
     /// From now on by a clock that is moved by hand.
-    async fn by_hand(&mut self) {
+    pub(super) async fn by_hand(&mut self) {
         let client = self.world.client.clone();
         self.by_hand_with(client).await;
     }
