@@ -158,6 +158,8 @@ pub enum Standing {
     /// An object is being deleted; when it is gone it is made anew.
     Ending {
         id: ObjectId,
+        /// One of the others that will not come right by waiting.
+        broken: Option<NotReady>,
     },
     /// Objects are to be applied.
     Applying {

@@ -285,13 +285,12 @@ fn resources(graph: &Graph, plan: &Plan, hindered: &Hindrances) -> Condition {
 fn is_broken(standing: &Standing) -> bool {
     match standing {
         Standing::NotReady(not) => not.broken.is_some(),
-        Standing::Gated { broken, .. } => broken.is_some(),
+        Standing::Gated { broken, .. } | Standing::Ending { broken, .. } => broken.is_some(),
         Standing::Excluded(_)
         | Standing::Blocked { .. }
         | Standing::Waiting(_)
         | Standing::Failed(_)
         | Standing::Taken { .. }
-        | Standing::Ending { .. }
         | Standing::Applying { .. }
         | Standing::Missing { .. }
         | Standing::Ready => false,
@@ -372,16 +371,20 @@ pub(super) fn why(
             None => format!("{}: {}", wrong.place, wrong.message),
         },
         Standing::Taken { id, owner } => format!("{id} belongs to {}", owner.0),
-        Standing::Ending { id } => format!("{id} is being deleted"),
+        Standing::Ending { id, broken } => format!("{}{id} is being deleted", first(broken)),
         Standing::Applying { objects } => format!("{objects} to be applied"),
         Standing::Gated { objects, broken } => {
-            let broken = broken.iter().map(|one| format!("{}; ", not_ready(one)));
-            let broken: String = broken.collect();
-            format!("{broken}{} may not be made yet", objects.len())
+            format!("{}{} may not be made yet", first(broken), objects.len())
         }
         Standing::Missing { id } => format!("{id} is not there"),
         Standing::NotReady(not) => not_ready(not),
     })
+}
+
+/// What is broken, before something else is said.
+fn first(broken: &Option<NotReady>) -> String {
+    let broken = broken.iter().map(|one| format!("{}; ", not_ready(one)));
+    broken.collect()
 }
 
 fn not_ready(not: &NotReady) -> String {

@@ -35,7 +35,7 @@ pub(super) fn each<'a>(
         .collect();
     let there: Vec<&'a Arc<Live>> = live.iter().copied().flatten().collect();
     walk.show_all(node, &there);
-    let mut hindered = match hindrances(walk, (index, node), &wanted, &live) {
+    let hindered = match hindrances(walk, (index, node), &wanted, &live) {
         Ok(hindered) => hindered,
         Err(standing) => return Ok(*standing),
     };
@@ -92,23 +92,49 @@ pub(super) fn each<'a>(
         }
     }
     walk.keep_old(node, &absent);
-    if let (0, Some((_, first))) = (objects, hindered.pop_first()) {
-        return Ok(first);
+    if objects > 0 {
+        return Ok(Standing::Applying { objects });
     }
-    Ok(match (objects, unready) {
-        (1.., _) => Standing::Applying { objects },
-        (0, unready) if !gated.is_empty() => Standing::Gated {
-            objects: gated,
-            broken: unready.and_then(worst).filter(|one| one.broken.is_some()),
+    // How one that cannot be applied fares says nothing of what it will be.
+    let free = |at: usize| !hindered.contains_key(&at);
+    let worst = match unready {
+        Some(unready) => worst((0..).zip(unready).filter(|(at, _)| free(*at))),
+        None => {
+            let there = (0..).zip(&live).filter(|(at, _)| free(*at));
+            let there: Vec<&'a Arc<Live>> = there.filter_map(|(_, live)| *live).collect();
+            ready::of_all(walk, node, &there)
+        }
+    };
+    Ok(at_rest(hindered, gated, worst))
+}
+
+/// How a collection stands of which nothing is to be applied. What is somebody else's is told before
+/// what is on its way out: that passes by itself.
+fn at_rest(
+    hindered: BTreeMap<usize, Standing>,
+    gated: Vec<Gated>,
+    worst: Option<NotReady>,
+) -> Standing {
+    let is_taken = |one: &Standing| matches!(one, Standing::Taken { .. });
+    let hindered = hindered.into_values().min_by_key(|one| !is_taken(one));
+    let is_broken = |one: &NotReady| one.broken.is_some();
+    match hindered {
+        Some(Standing::Ending { id, .. }) => Standing::Ending {
+            id,
+            broken: worst.filter(is_broken),
         },
-        (0, None) => ready::of_all(walk, node, &there),
-        (0, Some(unready)) => worst(unready).map_or(Standing::Ready, Standing::NotReady),
-    })
+        Some(other) => other,
+        None if !gated.is_empty() => Standing::Gated {
+            objects: gated,
+            broken: worst.filter(is_broken),
+        },
+        None => worst.map_or(Standing::Ready, Standing::NotReady),
+    }
 }
 
 /// What is broken is told before what may come right.
-fn worst(unready: Vec<Option<NotReady>>) -> Option<NotReady> {
-    let mut unready = unready.into_iter().flatten();
+fn worst(unready: impl Iterator<Item = (usize, Option<NotReady>)>) -> Option<NotReady> {
+    let mut unready = unready.filter_map(|(_, one)| one);
     let first = unready.next()?;
     let is_broken = |one: &NotReady| one.broken.is_some();
     if is_broken(&first) {

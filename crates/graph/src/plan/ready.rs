@@ -19,17 +19,15 @@ pub(super) fn of_one<'a>(walk: &mut Walk<'a>, node: &'a Node, live: &Live) -> St
     })
 }
 
-/// Of a node with many objects: all of them.
+/// Of a node with many objects: the worst of them, if not all are ready.
 pub(super) fn of_all<'a>(
     walk: &mut Walk<'a>,
     node: &'a Node,
     objects: &[&'a Arc<Live>],
-) -> Standing {
-    let Some(each) = node.each() else {
-        return Standing::Ready;
-    };
+) -> Option<NotReady> {
+    let each = node.each()?;
     if node.ready_when().is_empty() {
-        return Standing::Ready;
+        return None;
     }
     let mut first = None;
     for live in objects {
@@ -41,11 +39,11 @@ pub(super) fn of_all<'a>(
         let one = not_ready(live, why);
         // What is broken is told before what may come right.
         if one.broken.is_some() {
-            return Standing::NotReady(one);
+            return Some(one);
         }
         first.get_or_insert(one);
     }
-    first.map_or(Standing::Ready, Standing::NotReady)
+    first
 }
 
 /// Of each of many objects, why it is not ready, if it is there and is not.

@@ -86,7 +86,8 @@ pub(super) fn labelled<'a>(
     let objects: Vec<&'a Arc<Live>> = all.filter(|live| reference.means(live)).collect();
     walk.references.push((index, reference));
     walk.show_all(node, &objects);
-    Ok(ready::of_all(walk, node, &objects))
+    let unready = ready::of_all(walk, node, &objects);
+    Ok(unready.map_or(Standing::Ready, Standing::NotReady))
 }
 
 // === impl Reference ===

@@ -13,6 +13,7 @@ mod nodes;
 mod room;
 mod times;
 
+use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::sync::Arc;
 
@@ -32,6 +33,8 @@ struct World {
     now: Timestamp,
     /// What plans said to keep, and what it was last applied with.
     kept: BTreeMap<ObjectId, Json>,
+    /// What is somebody else's.
+    taken: BTreeSet<ObjectId>,
     applied: BTreeMap<ObjectId, Json>,
     in_flight: BTreeMap<ObjectId, Content>,
     /// Sent, and not answered; and those of them that the API has nonetheless.
@@ -60,6 +63,7 @@ impl World {
             observed: Observed::default(),
             now: Timestamp::parse("2026-03-01T12:00:00Z").expect("a time"),
             kept: BTreeMap::new(),
+            taken: BTreeSet::new(),
             applied: BTreeMap::new(),
             in_flight: BTreeMap::new(),
             unsure: BTreeMap::new(),
@@ -117,6 +121,10 @@ impl World {
                 }
             }
             "ending" => self.replace(rest, |live| live.deleting = true),
+            "taken" => {
+                let named = self.named(rest).into_iter();
+                self.taken.extend(named.map(|(_, live)| live.id.clone()));
+            }
             "now" => self.now = Timestamp::parse(rest).expect("a time"),
             // So many objects of the next plan are applied, and then all but what the API has is
             // forgotten: `crash 1`.
@@ -216,7 +224,7 @@ impl World {
             graph: &self.graph,
             instance: Instance::new(&self.instance),
             observed: &self.observed,
-            taken: &|_| None,
+            taken: &|id| self.taken.get(id).map(|_| Owner("them".to_owned())),
             product: "test",
             now: self.now,
             frozen: &|id| self.kept.get(id).cloned(),
@@ -339,20 +347,20 @@ fn shown(graph: &Graph, standing: &Standing) -> String {
             None => format!("{id} is not ready: {why:?}"),
         },
         Standing::Gated { objects, broken } => {
-            let broken = broken.as_ref().and_then(|one| one.broken.as_deref());
-            let broken = broken.map(|why| format!(", and one failed: {why}"));
-            format!(
-                "{} not made yet{}",
-                objects.len(),
-                broken.unwrap_or_default()
-            )
+            format!("{} not made yet{}", objects.len(), beside(broken))
         }
+        Standing::Ending { id, broken } => format!("{id} is being deleted{}", beside(broken)),
         other @ (Standing::Taken { .. }
-        | Standing::Ending { .. }
         | Standing::Applying { .. }
         | Standing::Missing { .. }
         | Standing::Ready) => format!("{other:?}"),
     }
+}
+
+/// One that failed.
+fn beside(broken: &Option<NotReady>) -> String {
+    let why = broken.iter().filter_map(|one| one.broken.as_deref());
+    why.map(|why| format!(", and one failed: {why}")).collect()
 }
 
 fn put(json: &mut Json, path: &str, value: Json) {
@@ -521,7 +529,7 @@ fn what_is_excluded_goes_when_nothing_is_open() {
         status {"available":2,"config":"a"}
         > ending config
         > pass
-        config: Ending { id: ObjectId { gvk: Gvk { group: "", version: "v1", kind: "ConfigMap" }, namespace: "team", name: "a" } }
+        config: ConfigMap team/a is being deleted
         web: blocked by config
         service: blocked by web
         cache: excluded by ${schema.spec.cache}
@@ -635,7 +643,7 @@ fn one_item_keeps_no_other() {
         apply ConfigMap team/a-y (Drifted)
         apply ConfigMap team/c-x (Absent)
         apply ConfigMap team/c-y (Absent)
-        rooms: Ending { id: ObjectId { gvk: Gvk { group: "", version: "v1", kind: "ConfigMap" }, namespace: "team", name: "a-x" } }
+        rooms: ConfigMap team/a-x is being deleted
         list: blocked by rooms
         status {}
         > gone rooms/a-x

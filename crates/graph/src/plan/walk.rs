@@ -390,6 +390,7 @@ impl<'a> Walk<'a> {
         let ending = live.is_some_and(|live| live.deleting);
         ending.then(|| Standing::Ending {
             id: wanted.id.clone(),
+            broken: None,
         })
     }
 

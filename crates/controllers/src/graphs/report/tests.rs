@@ -308,23 +308,41 @@ fn what_was_not_planned_keeps_its_fields() {
     assert_eq!(status["kept"], "yes");
 }
 
-/// Of items one may have failed while others may not be made yet: whoever waits learns it at once.
-#[test]
-fn what_failed_is_said_beside_what_a_gate_keeps_back() {
-    let graph = graph("schema.spec.name == 'b'");
-    let mut plan = planned(&graph, 0);
-    let Standing::Gated { broken, .. } = &mut plan.nodes[0] else {
-        panic!("{:?}", plan.nodes[0]);
-    };
-    *broken = Some(NotReady {
+/// One that failed.
+fn broken() -> Option<NotReady> {
+    Some(NotReady {
         id: id("other"),
         why: Unready::Condition {
             source: "${each.data.text != ''}".to_owned(),
         },
         broken: Some("ProgressDeadlineExceeded".to_owned()),
-    });
-    let said = resources(&graph, &plan, &Hindrances::default());
-    assert_eq!(said.reason, RESOURCE_FAILED);
-    let failed = "first: ConfigMap default/other failed: ProgressDeadlineExceeded";
-    assert!(said.message.starts_with(failed), "{}", said.message);
+    })
+}
+
+/// Of items one may have failed while others may not be made yet, or are on their way out: whoever
+/// waits learns it at once.
+#[test]
+fn what_failed_is_said_beside_what_keeps_back_others() {
+    let graph = graph("schema.spec.name == 'b'");
+    let mut plan = planned(&graph, 0);
+    let Standing::Gated { objects, .. } = plan.nodes[0].clone() else {
+        panic!("{:?}", plan.nodes[0]);
+    };
+    let gated = Standing::Gated {
+        objects,
+        broken: broken(),
+    };
+    let ending = Standing::Ending {
+        id: id("first"),
+        broken: broken(),
+    };
+    for standing in [gated, ending] {
+        plan.nodes[0] = standing;
+        let hindered = Hindrances::default();
+        let said = resources(&graph, &plan, &hindered);
+        assert_eq!(said.reason, RESOURCE_FAILED);
+        let failed = "first: ConfigMap default/other failed: ProgressDeadlineExceeded";
+        assert!(said.message.starts_with(failed), "{}", said.message);
+        assert!(has_failed(&plan, &hindered));
+    }
 }

@@ -115,7 +115,9 @@ fn objects(plan: &Plan, index: NodeIndex) -> Vec<(String, String)> {
 /// The object that a standing is about.
 fn id(standing: &Standing) -> Option<&ObjectId> {
     match standing {
-        Standing::Taken { id, .. } | Standing::Ending { id } | Standing::Missing { id } => Some(id),
+        Standing::Taken { id, .. } | Standing::Ending { id, .. } | Standing::Missing { id } => {
+            Some(id)
+        }
         Standing::NotReady(NotReady { id, .. }) => Some(id),
         Standing::Excluded(_)
         | Standing::Blocked { .. }

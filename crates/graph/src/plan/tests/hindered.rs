@@ -32,16 +32,31 @@ fn an_item_that_cannot_be_applied_keeps_no_other_from_being_put_right() {
             > drift rooms/a
             > pass
             apply ConfigMap team/a (Drifted)
-            rooms: Ending { id: ObjectId { gvk: Gvk { group: "", version: "v1", kind: "ConfigMap" }, namespace: "team", name: "b" } }
+            rooms: ConfigMap team/b is being deleted
             status {}
             > set schema spec.size="2"
             > pass
             apply ConfigMap team/a (Changed)
             apply ConfigMap team/c (Changed)
-            rooms: Ending { id: ObjectId { gvk: Gvk { group: "", version: "v1", kind: "ConfigMap" }, namespace: "team", name: "b" } }
+            rooms: ConfigMap team/b is being deleted
             status {}
         "#]],
     );
+}
+
+/// Deployments, each of which may say that it failed.
+fn webs(gate: &str) -> String {
+    format!(
+        r#"
+schema: {{kind: Crew, apiVersion: v1, spec: {{names: "[]string"}}}}
+resources:
+- id: webs
+  forEach: [{{web: "${{schema.spec.names}}"}}]
+  {gate}
+  readyWhen: ["${{each.status.availableReplicas > 0}}"]
+  template: {{apiVersion: apps/v1, kind: Deployment, metadata: {{name: "${{web}}"}}}}
+"#
+    )
 }
 
 /// Otherwise whoever waits for it would learn that only by waiting for too long.
@@ -50,15 +65,7 @@ fn one_that_failed_is_told_while_others_may_not_be_made() {
     let late =
         json!([{"type": "Progressing", "status": "False", "reason": "ProgressDeadlineExceeded"}]);
     check(
-        r#"
-schema: {kind: Crew, apiVersion: v1, spec: {names: "[]string"}}
-resources:
-- id: webs
-  forEach: [{web: "${schema.spec.names}"}]
-  propagateWhen: ["linearlyReady(web, webs, 1)"]
-  readyWhen: ["${each.status.availableReplicas > 0}"]
-  template: {apiVersion: apps/v1, kind: Deployment, metadata: {name: "${web}"}}
-"#,
+        &webs("propagateWhen: [\"linearlyReady(web, webs, 1)\"]"),
         json!({"spec": {"names": ["a", "b"]}}),
         &format!(
             "pass
@@ -77,6 +84,86 @@ resources:
             > pass
             webs: 1 not made yet, and one failed: ProgressDeadlineExceeded
               gated Deployment team/b: closed: linearlyReady(web, webs, 1): 1 in flight (team/a); 0 of 2 updated and ready
+            status {}
+        "#]],
+    );
+}
+
+/// Somebody's finalizer may keep the first for ever, with a gate or without.
+#[test]
+fn one_that_failed_is_told_while_another_is_on_its_way_out() {
+    for gate in ["", "propagateWhen: [\"linearlyReady(web, webs, 2)\"]"] {
+        check(
+            &webs(gate),
+            json!({"spec": {"names": ["a", "b"]}}),
+            r#"pass
+               set webs status.observedGeneration=1
+               set webs/b status.conditions=[{"type":"Progressing","status":"False","reason":"ProgressDeadlineExceeded"}]
+               ending webs/a
+               pass"#,
+            expect![[r#"
+                > pass
+                apply Deployment team/a (Absent)
+                apply Deployment team/b (Absent)
+                webs: Deployment team/a is not ready: Waiting(Wait { path: Path { root: "each", steps: [Field("status")] }, source: "${each.status.availableReplicas > 0}", place: "spec.resources[0].readyWhen[0]" })
+                status {}
+                > set webs status.observedGeneration=1
+                > set webs/b status.conditions=[{"type":"Progressing","status":"False","reason":"ProgressDeadlineExceeded"}]
+                > ending webs/a
+                > pass
+                webs: Deployment team/a is being deleted, and one failed: ProgressDeadlineExceeded
+                status {}
+            "#]],
+        );
+    }
+}
+
+/// It will be made anew, and how it fares until then is no failure of that.
+#[test]
+fn one_on_its_way_out_did_not_fail() {
+    check(
+        &webs(""),
+        json!({"spec": {"names": ["a", "b"]}}),
+        r#"pass
+           set webs status.observedGeneration=1
+           set webs/a status.conditions=[{"type":"Progressing","status":"False","reason":"ProgressDeadlineExceeded"}]
+           ending webs/a
+           pass"#,
+        expect![[r#"
+            > pass
+            apply Deployment team/a (Absent)
+            apply Deployment team/b (Absent)
+            webs: Deployment team/a is not ready: Waiting(Wait { path: Path { root: "each", steps: [Field("status")] }, source: "${each.status.availableReplicas > 0}", place: "spec.resources[0].readyWhen[0]" })
+            status {}
+            > set webs status.observedGeneration=1
+            > set webs/a status.conditions=[{"type":"Progressing","status":"False","reason":"ProgressDeadlineExceeded"}]
+            > ending webs/a
+            > pass
+            webs: Deployment team/a is being deleted
+            status {}
+        "#]],
+    );
+}
+
+#[test]
+fn what_is_taken_is_told_before_what_is_on_its_way_out() {
+    check(
+        &webs(""),
+        json!({"spec": {"names": ["a", "b"]}}),
+        "pass
+         ending webs/a
+         taken webs/b
+         pass",
+        expect![[r#"
+            > pass
+            apply Deployment team/a (Absent)
+            apply Deployment team/b (Absent)
+            webs: Deployment team/a is not ready: Waiting(Wait { path: Path { root: "each", steps: [Field("status")] }, source: "${each.status.availableReplicas > 0}", place: "spec.resources[0].readyWhen[0]" })
+            status {}
+            > ending webs/a
+            > taken webs/b
+            > pass
+            webs: Taken { id: ObjectId { gvk: Gvk { group: "apps", version: "v1", kind: "Deployment" }, namespace: "team", name: "b" }, owner: Owner("them") }
             status {}
         "#]],
     );
