@@ -12,6 +12,7 @@
 
 mod admission;
 pub mod api;
+mod asked;
 mod authoring;
 mod circles;
 mod compiled;
@@ -57,6 +58,7 @@ use serde_json::Value;
 use crate::Context;
 use crate::queue::{Failure, Next, Work};
 
+use asked::Asked;
 use authoring::Crossed;
 use circles::Circles;
 use compiled::{Compiled, Uncompiled};
@@ -176,6 +178,7 @@ impl Graphs {
         let mut of: BTreeMap<ObjectKey, String> = BTreeMap::new();
         let mut made: Cache<Arc<Value>> = Cache::new();
         let mut work: Work<String> = Work::new(AT_ONCE, pace.clone());
+        let mut asked = Asked::new();
         let mut discovery = self.discovery.clone();
         let mut troubles = self.troubles.changes();
         let mut foreign = self.guard.changes();
@@ -185,13 +188,11 @@ impl Graphs {
             tokio::select! {
                 Some(event) = definitions.next() => {
                     for key in all.apply(event, |item| whole(&item)) {
-                        match all.get(&key) {
-                            Some(one) => self.guard.see(one),
-                            // Others are let in by what is known when they are looked at.
-                            None => self.circles.forget(&key.name),
-                        }
+                        let is_news = self.see(&key.name, all.get(&key), &mut asked);
                         self.let_in_again(&key.name, &mut work);
-                        work.add(key.name);
+                        if is_news || !work.is_failing(&key.name) {
+                            work.add(key.name);
+                        }
                     }
                 }
                 Some(event) = revisions.next() => {
@@ -235,6 +236,22 @@ impl Graphs {
                     };
                     work.start(name.clone(), self.clone().reconcile(name, seen));
                 }
+            }
+        }
+    }
+
+    /// A definition came, changed or went. Whether it asks for something else.
+    fn see(&self, name: &String, one: Option<&Arc<Value>>, asked: &mut Asked<String>) -> bool {
+        match one {
+            Some(one) => {
+                self.guard.see(one);
+                asked.is_news(name, one)
+            }
+            None => {
+                // Others are let in by what is known when they are looked at.
+                self.circles.forget(name);
+                asked.forget(name);
+                true
             }
         }
     }

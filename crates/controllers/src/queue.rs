@@ -271,6 +271,11 @@ impl<K: Ord + Clone> Book<K> {
         }
     }
 
+    /// Whether it failed when it was last worked on, and waits to be tried again.
+    fn is_failing(&self, key: &K) -> bool {
+        self.keys.get(key).is_some_and(|entry| entry.failures > 0)
+    }
+
     /// Whether it is worked on, or about to be.
     fn is_busy(&self, key: &K) -> bool {
         let entry = self.keys.get(key);
@@ -313,6 +318,11 @@ where
     /// The key is not due any more.
     pub(crate) fn cancel(&mut self, key: &K) {
         self.book.cancel(key);
+    }
+
+    /// Whether the key failed, and is tried again in any case.
+    pub(crate) fn is_failing(&self, key: &K) -> bool {
+        self.book.is_failing(key)
     }
 
     /// The next key to work on; whoever gets it calls [`Work::start`] or [`Work::skip`] with it.

@@ -9,11 +9,12 @@ use std::sync::Arc;
 
 use deltaplane_api::admission::{ADMISSION, Admission, Point};
 use deltaplane_api::time::Time;
-use deltaplane_client::{ObjectKey, RequestError, Resource, request};
+use deltaplane_client::request::Refusal;
+use deltaplane_client::{Catalog, ObjectKey, RequestError, Resource, request};
 use deltaplane_graph::labels::{self, MANAGER};
 use deltaplane_graph::observed::{ObjectId, Observed, Owner};
 use deltaplane_graph::plan::{Apply, Prune};
-use deltaplane_graph::{Graph, Node};
+use deltaplane_graph::{Graph, Gvk, Node};
 use futures::{StreamExt, stream};
 use parking_lot::Mutex;
 use serde::de::IgnoredAny;
@@ -48,6 +49,8 @@ pub(super) struct Subject {
     /// Who is told when something changes that the instance refers to.
     pub(super) dirty: Arc<Dirty>,
     pub(super) counted: Counted,
+    /// What the API serves, as far as is known.
+    pub(super) catalog: Arc<Catalog>,
 }
 
 /// Instances as the API answered to what was written, until their feed tells the same: a pass that
@@ -69,6 +72,16 @@ pub(super) struct Deleted {
     pub(super) refused: BTreeMap<ObjectId, String>,
     /// An answer that did not come.
     pub(super) lost: Option<RequestError>,
+}
+
+/// What came of deleting one.
+enum Deletion {
+    /// It goes, and its feed tells when it is gone.
+    Asked,
+    Gone,
+    Refused(String),
+    /// The answer did not come.
+    Lost(RequestError),
 }
 
 /// So many objects of an instance are written at once.
@@ -138,6 +151,19 @@ fn highest_wave(observed: &Observed) -> Vec<Prune> {
 
 /// What objects say that they were made with.
 pub(super) const PRODUCT: &str = env!("CARGO_PKG_VERSION");
+
+// === impl Deletion ===
+
+impl From<Result<(), RequestError>> for Deletion {
+    fn from(answer: Result<(), RequestError>) -> Self {
+        match answer {
+            Ok(()) => Self::Asked,
+            Err(error) if error.is_not_found() => Self::Gone,
+            Err(error) if error.refusal().is_some() => Self::Refused(error.to_string()),
+            Err(error) => Self::Lost(error),
+        }
+    }
+}
 
 // === impl Latest ===
 
@@ -287,27 +313,35 @@ impl Subject {
         let mut deleted = Deleted::default();
         while let Some((one, answer)) = answers.next().await {
             match answer {
-                Ok(()) => self.counted.deleted(),
+                Deletion::Asked => self.counted.deleted(),
                 // The feed may not say so: it ends with its kind.
-                Err(error) if error.is_not_found() => self.objects.remove(&one.id, Some(&one.uid)),
-                Err(error) if error.refusal().is_some() => {
+                Deletion::Gone => self.objects.remove(&one.id, Some(&one.uid)),
+                Deletion::Refused(why) => {
                     self.counted.refused();
-                    deleted.refused.insert(one.id.clone(), error.to_string());
+                    deleted.refused.insert(one.id.clone(), why);
                 }
-                Err(error) => deleted.lost = Some(error),
+                Deletion::Lost(error) => deleted.lost = Some(error),
             }
         }
         deleted
     }
 
-    async fn delete_one(&self, one: &Prune) -> Result<(), RequestError> {
+    async fn delete_one(&self, one: &Prune) -> Deletion {
+        match self.delete_at(&self.objects.path(&one.id), one).await {
+            Err(error) if error.refusal().is_some_and(Refusal::is_kind_not_served) => {
+                self.delete_elsewhere(one).await
+            }
+            answer => answer.into(),
+        }
+    }
+
+    async fn delete_at(&self, path: &str, one: &Prune) -> Result<(), RequestError> {
         let options = json!({
             "apiVersion": "v1", "kind": "DeleteOptions",
             "propagationPolicy": "Background", "preconditions": {"uid": one.uid},
         });
-        let (client, path) = (&self.context.client, self.objects.path(&one.id));
-        match request::delete(client, &path, &options).await {
-            Err(error) if error.is_conflict() => match self.is_another(one, &path).await {
+        match request::delete(&self.context.client, path, &options).await {
+            Err(error) if error.is_conflict() => match self.is_another(one, path).await {
                 // Of that one the feed tells, and this one is gone.
                 Ok(true) => {
                     self.objects.remove(&one.id, Some(&one.uid));
@@ -318,6 +352,34 @@ impl Subject {
                 Err(unknown) => Err(unknown),
             },
             answer => answer,
+        }
+    }
+
+    /// The version of its kind is not served that an object was made in. It lives on if another is:
+    /// no feed tells when it is gone, so that it is asked for until it is.
+    async fn delete_elsewhere(&self, one: &Prune) -> Deletion {
+        let Gvk {
+            group,
+            version,
+            kind,
+        } = &one.id.gvk;
+        let Some(served) = self.catalog.group_kind(group, kind) else {
+            return match self.catalog.failure(group) {
+                Some(why) => Deletion::Refused(format!("kind {kind}: {why}")),
+                None => Deletion::Gone,
+            };
+        };
+        let resource = &served.resource;
+        if resource.version == *version {
+            return Deletion::Refused(format!("kind {kind} is not served at the moment"));
+        }
+        let key = ObjectKey::new(&one.id.namespace, &one.id.name);
+        match self.delete_at(&resource.object_path(&key), one).await {
+            Ok(()) => {
+                let now = &resource.version;
+                Deletion::Refused(format!("it is of version {now} by now, and going there"))
+            }
+            answer => answer.into(),
         }
     }
 

@@ -20,6 +20,7 @@ use serde_json::Value;
 use tokio::sync::watch;
 
 use super::admission::{self, Revisions, Rollout};
+use super::asked::Asked;
 use super::effort::Effort;
 use super::externals::Externals;
 use super::guard::Guard;
@@ -111,6 +112,9 @@ struct Runner {
     watching: Watching,
     /// Instances of which it is not seen what they have.
     unseen: BTreeSet<ObjectKey>,
+    asked: Asked<ObjectKey>,
+    /// Whether some could not move at once when that was last looked at.
+    held_back: bool,
 }
 
 /// What is done about an instance.
@@ -155,6 +159,8 @@ pub(super) async fn run(mut given: Given, serving: watch::Receiver<Serving>) {
         dirty,
         watching: Watching::new(objects, memories, catalog),
         unseen: BTreeSet::new(),
+        asked: Asked::new(),
+        held_back: false,
     };
     runner.run().await;
 }
@@ -265,7 +271,12 @@ impl Runner {
         let serving = self.serving.borrow().clone();
         let target = serving.target.clone().ok()?;
         let graph = serving.revisions.graph(target)?;
-        if !self.holds_back(graph, serving.paused) {
+        let holds_back = self.holds_back(graph, serving.paused);
+        if std::mem::replace(&mut self.held_back, holds_back) && !holds_back {
+            // Those move now about whom nothing was decided yet.
+            self.add_all();
+        }
+        if !holds_back {
             // There is nothing to decide, however often something changes.
             self.decided.clear();
             self.kept.clear();
@@ -359,7 +370,9 @@ impl Runner {
                     true => drop(self.held.insert(key.clone())),
                     false => drop(self.held.remove(&key)),
                 }
-                self.work.add(key);
+                if self.asked.is_news(&key, &json) || !self.work.is_failing(&key) {
+                    self.work.add(key);
+                }
             }
             None => {
                 if let Some(uid) = self.uids.remove(&key) {
@@ -369,6 +382,7 @@ impl Runner {
                 self.unseen.remove(&key);
                 self.held.remove(&key);
                 self.kept.remove(&key);
+                self.asked.forget(&key);
                 self.work.cancel(&key);
             }
         }
@@ -441,6 +455,7 @@ impl Runner {
             passes: self.passes.clone(),
             dirty: self.dirty.clone(),
             counted: given.counted.clone(),
+            catalog: self.watching.catalog().clone(),
         }
     }
 

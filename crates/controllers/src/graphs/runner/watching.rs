@@ -67,6 +67,11 @@ impl Watching {
         self.catalog = catalog;
     }
 
+    /// What the API serves, as far as is known.
+    pub(super) fn catalog(&self) -> &Arc<Catalog> {
+        &self.catalog
+    }
+
     /// Follows the kinds of these graphs and those that instances say they have objects of, and no
     /// others.
     pub(super) fn follow<'i>(
@@ -126,7 +131,9 @@ impl Watching {
     }
 
     /// How much is seen of what an instance has, and of what a graph would make of it.
-    pub(super) fn sight(&self, instance: &Value, graph: Option<&Graph>) -> Sight {
+    pub(super) fn sight(&mut self, instance: &Value, graph: Option<&Graph>) -> Sight {
+        // What was written on it last may not have come back from its feed yet.
+        self.add_kinds_of(instance);
         let mut sight = Sight::Whole;
         for (group, kind) in group_kinds_of(instance) {
             sight = sight.and(match (self.of(group, kind), self.catalog.failure(group)) {
@@ -235,5 +242,51 @@ impl Sight {
             (Self::Partial, _) | (_, Self::Partial) => Self::Partial,
             (Self::Whole, Self::Whole) => Self::Whole,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use deltaplane_client::Pace;
+    use deltaplane_client::discovery::Served;
+    use deltaplane_runtime::Tasks;
+    use serde_json::json;
+
+    use super::super::super::instance::GROUP_KINDS;
+    use super::*;
+    use crate::Context;
+
+    #[tokio::test]
+    async fn a_kind_that_is_served_and_not_followed_is_not_known_to_have_no_objects() {
+        // An API that does not answer.
+        let service = tower::service_fn(|_: http::Request<kube::client::Body>| {
+            std::future::pending::<Result<http::Response<String>, std::io::Error>>()
+        });
+        let context = Context {
+            client: kube::Client::new(service, "default"),
+            pace: Pace::system(),
+        };
+        let tasks = Tasks::new();
+        let objects = Objects::new(context.clone(), tasks.group("objects"));
+        let memories = Memories::new(context, tasks.group("memories"));
+        let resource = Resource::namespaced("example.com", "v1", "widgets", "Widget");
+        let mut catalog = Catalog::default();
+        let served = Served {
+            resource,
+            verbs: ["list", "watch"].map(str::to_owned).into(),
+            short_names: [].into(),
+        };
+        let key = ("example.com".to_owned(), "widgets".to_owned());
+        catalog.kinds.insert(key, served);
+        let mut watching = Watching::new(objects, memories, Arc::new(catalog));
+        let annotated = |kinds: &str| json!({"metadata": {"annotations": {GROUP_KINDS: kinds}}});
+        assert_eq!(
+            watching.sight(&annotated("Gone.example.com"), None),
+            Sight::Whole
+        );
+        assert_eq!(
+            watching.sight(&annotated("Widget.example.com"), None),
+            Sight::Partial
+        );
     }
 }

@@ -296,3 +296,43 @@ async fn an_older_revision_whose_kind_is_gone_says_so() {
     world.until(&shops(), &key("a"), told).await;
     graphs.end().await;
 }
+
+/// Whoever serves another version of a kind by now has what was made in the one before.
+#[tokio::test]
+async fn what_was_made_in_a_version_that_is_not_served_any_more_goes_with_its_instance() {
+    let graphs = Graphs::start().await;
+    let mut kind = widgets(json!({}));
+    let mut second = kind["spec"]["versions"][0].clone();
+    second["name"] = json!("v2");
+    second["storage"] = json!(false);
+    let versions = kind["spec"]["versions"].as_array_mut();
+    versions.expect("a list").push(second);
+    graphs.world.create(&definitions_kind(), kind.clone()).await;
+    let name = ObjectKey::cluster("widgets.example.com");
+    let established = |object: &Value| condition(object, "Established", "True");
+    graphs
+        .world
+        .until(&definitions_kind(), &name, established)
+        .await;
+    graphs.define(with_widget()).await;
+    graphs.active("a").await;
+    kind["spec"]["versions"][0]["served"] = json!(false);
+    let change = json!({"spec": {"versions": kind["spec"]["versions"]}});
+    graphs.change(&definitions_kind(), &name, change).await;
+    graphs.until_definition("GraphAccepted", "False").await;
+    let held = json!({"metadata": {"finalizers": ["test.io/hold"]}});
+    let widgets = Resource::namespaced("example.com", "v2", "widgets", "Widget");
+    graphs.change(&widgets, &key("a-widget"), held).await;
+    graphs.world.delete(&shops(), &key("a"), "Background").await;
+    let going = |object: &Value| object["metadata"]["deletionTimestamp"].is_string();
+    graphs.world.until(&widgets, &key("a-widget"), going).await;
+    let why = "it is of version v2 by now, and going there";
+    graphs
+        .until_told("a", "ResourcesReady", "UnderDeletion", why)
+        .await;
+    let free = json!({"metadata": {"finalizers": []}});
+    graphs.change(&widgets, &key("a-widget"), free).await;
+    graphs.world.until_gone(&shops(), &key("a")).await;
+    graphs.world.until_gone(&widgets, &key("a-widget")).await;
+    graphs.end().await;
+}

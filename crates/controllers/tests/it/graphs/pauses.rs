@@ -226,3 +226,58 @@ async fn nobody_moves_while_it_is_paused_although_it_is_not_valid() {
     graphs.until_says("b", "hi?").await;
     graphs.end().await;
 }
+
+/// Who waited only because another was held goes on when that one is not any more, whatever was
+/// known of others by then.
+#[tokio::test]
+async fn the_last_that_is_held_no_more_lets_all_others_go_on() {
+    let mut graphs = Graphs::start().await;
+    graphs.define(saying("!")).await;
+    for name in ["a", "b", "c"] {
+        graphs.world.create(&shops(), shop(name)).await;
+        graphs.approve(name, "hi!").await;
+        graphs.until_state(name, "ACTIVE").await;
+    }
+    graphs.annotate("a", keys::HOLD, json!("true")).await;
+    graphs.tasks.shutdown(GRACE).await.expect("a clean end");
+    graphs.redefine(&saying("?")).await;
+    // Of c nothing is known for as long as an answer does not come.
+    let first = key("c-first");
+    graphs
+        .world
+        .delete(&config_maps(), &first, "Background")
+        .await;
+    graphs.world.until_gone(&config_maps(), &first).await;
+    let (answers, answered) = tokio::sync::watch::channel(false);
+    let looked = Arc::new(tokio::sync::Notify::new());
+    let (inner, looks) = (graphs.world.client.clone(), looked.clone());
+    let service = tower::service_fn(move |request: http::Request<kube::client::Body>| {
+        if request.uri().path() == "/openapi/v3" {
+            looks.notify_one();
+        }
+        let late = request.method() == Method::PATCH && request.uri().path().ends_with("/c-first");
+        let (client, mut answered) = (inner.clone(), answered.clone());
+        async move {
+            if late {
+                let _ = answered.wait_for(|answered| *answered).await;
+            }
+            client.send(request).await
+        }
+    });
+    graphs
+        .by_hand_with(kube::Client::new(service, "default"))
+        .await;
+    // All that makes for another look is over.
+    looked.notified().await;
+    graphs.world.hand.advance(Duration::from_secs(5));
+    looked.notified().await;
+    let waits = |object: &Value| kept(object, "GateClosed", "");
+    graphs.world.until(&shops(), &key("b"), waits).await;
+    graphs.annotate("a", keys::HOLD, Value::Null).await;
+    graphs.until_says("a", "hi?").await;
+    answers.send_replace(true);
+    for name in ["b", "c"] {
+        graphs.until_says(name, "hi?").await;
+    }
+    graphs.end().await;
+}

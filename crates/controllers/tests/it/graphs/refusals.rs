@@ -192,3 +192,55 @@ async fn that_old_revisions_may_not_be_deleted_is_told_and_stops_nothing() {
         .await;
     graphs.end().await;
 }
+
+/// A server that has other words for it each time is not asked again for that.
+#[tokio::test]
+async fn what_is_refused_in_other_words_each_time_is_tried_no_more_often() {
+    let mut graphs = Graphs::start().await;
+    graphs.define(definition()).await;
+    graphs.tasks.shutdown(GRACE).await.expect("a clean end");
+    let times = Arc::new(AtomicUsize::new(0));
+    let (inner, counted) = (graphs.world.client.clone(), times.clone());
+    let service = tower::service_fn(move |request: http::Request<kube::client::Body>| {
+        let refused = is_patch(
+            request.method(),
+            request.uri().path(),
+            "/configmaps/a-first",
+        );
+        let (client, counted) = (inner.clone(), counted.clone());
+        async move {
+            if !refused {
+                return client.send(request).await;
+            }
+            let port = counted.fetch_add(1, Ordering::SeqCst);
+            let message = format!("failed calling webhook: read 10.0.0.4:{port}: reset");
+            let status = json!({"code": 500, "reason": "InternalError", "message": message});
+            let body = kube::client::Body::from(status.to_string().into_bytes());
+            let answer = http::Response::builder().status(500).body(body);
+            Ok(answer.expect("an answer"))
+        }
+    });
+    let hour = Duration::from_secs(3600);
+    let mut pace = deltaplane_client::Pace::system();
+    (pace.backoff.first, pace.backoff.longest) = (hour, hour);
+    let client = kube::Client::new(service, "default");
+    let context = Context { client, pace };
+    (graphs.tasks, graphs.requests) = run_in(context);
+    graphs.world.create(&shops(), shop("a")).await;
+    let told = |object: &Value| object["status"]["conditions"].to_string().contains("reset");
+    graphs.world.until(&shops(), &key("a"), told).await;
+    for number in 0..20 {
+        let name = format!("b{number}");
+        graphs.world.create(&shops(), shop(&name)).await;
+        let begun = |object: &Value| object["metadata"]["finalizers"].is_array();
+        graphs.world.until(&shops(), &key(&name), begun).await;
+    }
+    let times = times.load(Ordering::SeqCst);
+    assert!(times < 6, "{times} times");
+    // What somebody changes is tried at once.
+    let change = json!({"spec": {"greeting": "ho"}});
+    graphs.change(&shops(), &key("a"), change).await;
+    let generation = |object: &Value| object["status"]["conditions"][0]["observedGeneration"] == 2;
+    graphs.world.until(&shops(), &key("a"), generation).await;
+    graphs.end().await;
+}
