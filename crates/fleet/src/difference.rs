@@ -42,17 +42,28 @@ const IDENTITY: [&str; 4] = ["apiVersion", "kind", "metadata.name", "metadata.na
 
 /// What is not the same in two versions of an object; one of both may be nothing.
 pub fn difference(before: Option<&Value>, after: Option<&Value>) -> Vec<Field> {
-    let kind = after
-        .or(before)
-        .map(|object| (&object["apiVersion"], &object["kind"]));
-    let secret = kind.is_some_and(|(group, kind)| group == "v1" && kind == "Secret");
+    let is_secret = |object: &Value| object["apiVersion"] == "v1" && object["kind"] == "Secret";
+    let mut fields = fields(before, after);
+    if before.is_some_and(is_secret) || after.is_some_and(is_secret) {
+        let closed = fields.iter_mut().filter(|field| !field.is_open());
+        closed.for_each(Field::hide);
+    }
+    fields
+}
+
+/// The same of a Secret, whatever it says that it is: whoever asks for it may have written any of it,
+/// and have its values copied to where all may read them.
+pub fn secret_difference(before: Option<&Value>, after: Option<&Value>) -> Vec<Field> {
+    let mut fields = fields(before, after);
+    fields.iter_mut().for_each(Field::hide);
+    fields
+}
+
+fn fields(before: Option<&Value>, after: Option<&Value>) -> Vec<Field> {
     let mut fields = Vec::new();
     compare(String::new(), before, after, &mut fields);
     if before.is_none() || after.is_none() {
         fields.retain(|field| !IDENTITY.contains(&field.path.as_str()));
-    }
-    if secret {
-        fields.iter_mut().for_each(Field::hide);
     }
     fields
 }
@@ -182,12 +193,13 @@ fn align<'t>(old: &[&'t str], new: &[&'t str]) -> Vec<(char, &'t str)> {
 // === impl Field ===
 
 impl Field {
-    /// Leaves of a field of a Secret that it changes, unless everybody may know more.
+    /// Whether everybody may know what it says in a Secret.
+    fn is_open(&self) -> bool {
+        OPEN.contains(&self.path.as_str()) || self.path.starts_with("metadata.labels")
+    }
+
+    /// Leaves of a field that it changes.
     fn hide(&mut self) {
-        let open = OPEN.contains(&self.path.as_str()) || self.path.starts_with("metadata.labels");
-        if open {
-            return;
-        }
         self.change = FieldChange::Hidden(match &self.change {
             FieldChange::Added(_) => "added",
             FieldChange::Removed(_) => "removed",

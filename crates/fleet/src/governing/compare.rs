@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::release::{Id, Manifest, Released};
 use super::render::{self, Patch};
-use crate::difference::{Field, difference};
+use crate::difference::{Field, difference, secret_difference};
 
 /// What all zones of a release have, before overrides.
 #[derive(Clone, Copy)]
@@ -139,6 +139,11 @@ pub(super) fn compare(
 type Rendered = Result<Option<(Value, Places)>, String>;
 
 fn hunk(id: &Id, old: Rendered, new: Rendered) -> Option<(Hunk, Places)> {
+    let is_secret = (id.0.group(), id.0.kind()) == ("", "Secret");
+    let difference = match is_secret {
+        true => secret_difference,
+        false => difference,
+    };
     // What cannot be read of what is there is as if nothing were.
     let old = old.ok().flatten().map(|(object, _)| object);
     let (change, overrides) = match (old, new) {
@@ -245,5 +250,40 @@ impl Hunk {
             "fields": fields.iter().map(Field::json).collect::<Vec<_>>(),
             "message": message,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use deltaplane_sync::SyncKind;
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn what_a_secret_says_is_told_to_nobody_whatever_it_is_called() {
+        let kind = SyncKind::new("", "Secret").expect("a kind");
+        let id = (kind, "team/a".parse().expect("a name"));
+        let secret = json!({
+            "apiVersion": "v1", "kind": "Secret", "data": {"password": "c2VjcmV0"},
+            "metadata": {"name": "a", "namespace": "team"},
+        });
+        let rendered = |object: &Value| Ok(Some((object.clone(), Places::new())));
+        let mut renamed = secret.clone();
+        renamed["apiVersion"] = json!("v2");
+        renamed["data"] = Value::Null;
+        // As an override would have it.
+        let mut copied = secret.clone();
+        copied["metadata"]["labels"] = json!({"x": "c2VjcmV0"});
+        let shown = |old: Rendered, new: Rendered| {
+            let (hunk, _) = hunk(&id, old, new).expect("it is another");
+            format!("{:?}", hunk.change)
+        };
+        for new in [&renamed, &copied] {
+            for old in [rendered(&secret), Ok(None)] {
+                let shown = shown(old, rendered(new));
+                assert!(!shown.contains("c2VjcmV0"), "{shown}");
+            }
+        }
     }
 }
