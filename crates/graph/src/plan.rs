@@ -65,6 +65,9 @@ pub struct Inputs<'a> {
     /// What [`Plan::in_flight`] was last. With nothing here, an object that is not ready and is to
     /// become something else counts as broken before, and not as in flight.
     pub in_flight: &'a BTreeMap<ObjectId, Content>,
+    /// Nodes of others' objects of which it is not known now what there is: that nothing of them is
+    /// observed does not mean that nothing is there.
+    pub unseen: &'a dyn Fn(NodeIndex) -> bool,
     /// What of it is rendered.
     pub rendering: Rendering<'a>,
 }
@@ -175,6 +178,8 @@ pub enum Standing {
     Missing {
         id: ObjectId,
     },
+    /// Which objects of others are there is not known.
+    Unseen,
     NotReady(NotReady),
     Ready,
 }
@@ -293,6 +298,7 @@ impl Plan {
         let done = |node: &Standing| match node {
             Standing::Excluded(_)
             | Standing::Missing { .. }
+            | Standing::Unseen
             | Standing::NotReady(_)
             | Standing::Ready => true,
             Standing::Blocked { .. }
@@ -318,6 +324,7 @@ impl Plan {
             | Standing::Ending { .. }
             | Standing::Applying { .. }
             | Standing::Missing { .. }
+            | Standing::Unseen
             | Standing::NotReady(_)
             | Standing::Ready => &[],
         };

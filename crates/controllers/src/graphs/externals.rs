@@ -113,19 +113,29 @@ impl Externals {
         }
     }
 
-    /// Adds what an instance refers to, as far as it is seen, and by this graph.
-    pub(super) fn show(&self, uid: &str, graph: &Graph, observed: &mut Observed) {
+    /// Adds what an instance refers to, as far as it is seen, and by this graph. The nodes of which
+    /// not all was seen.
+    pub(super) fn show(
+        &self,
+        uid: &str,
+        graph: &Graph,
+        observed: &mut Observed,
+    ) -> BTreeSet<NodeIndex> {
         let shared = self.shared.lock();
-        let Some(referring) = shared.instances.get(uid) else {
-            return;
-        };
-        let nodes = referring.nodes.iter();
-        for (node, Refers { to, place, .. }) in nodes.filter(|(node, _)| refers(graph, node)) {
-            let place = shared.places.get(place);
-            for live in place.iter().flat_map(|place| place.meant(to)) {
+        let referring = shared.instances.get(uid);
+        let nodes = referring.into_iter().flat_map(|one| &one.nodes);
+        let mut unseen = BTreeSet::new();
+        for (node, refers) in nodes.filter(|(node, _)| refers(graph, node)) {
+            let place = shared.places.get(&refers.place);
+            for live in place.iter().flat_map(|place| place.meant(&refers.to)) {
                 observed.insert(node, live.clone());
             }
+            // All that a feed tells first is put here before it says so.
+            if !refers.interest.is_synced() {
+                unseen.extend(graph.find(node));
+            }
         }
+        unseen
     }
 
     /// An instance refers to these by now. What a node refers to that is not among them stays.

@@ -5,16 +5,16 @@
 //! object that the API refused is not applied again in the same pass; one that may or may not have
 //! been applied counts as applied to its gate until it was seen.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use deltaplane_api::admission::{Admission, Point, Stage, is_suspended};
 use deltaplane_client::RequestError;
 use deltaplane_client::request::Refusal;
 use deltaplane_expr::Timestamp;
-use deltaplane_graph::Graph;
 use deltaplane_graph::observed::{ObjectId, Observed};
 use deltaplane_graph::plan::{Apply, Inputs, Instance, Plan, Rendering, plan};
+use deltaplane_graph::{Graph, NodeIndex};
 use futures::{StreamExt, stream};
 
 use super::admission::{self, Health, Passed};
@@ -87,15 +87,17 @@ impl Pass<'_> {
             return self.subject.tell(&Ended::Suspended).await;
         }
         loop {
-            let observed = self.observed();
+            let (observed, unseen) = self.observed();
             let memory = self.subject.memories.of(self.subject.uid());
             let clock = &self.subject.context.pace.clock;
-            let plan = || self.plan(&observed, &memory);
+            let plan = || self.plan(&observed, &unseen, &memory);
             let plan = self.subject.passes.plan(clock, plan);
             match self.see(&plan) {
                 Sight::Other => continue,
                 Sight::Partial => return Ok(Next::Rest),
-                Sight::Whole(unseen) => self.hindered.unseen = unseen,
+                // More is seen by now, or less, than it was planned with.
+                Sight::Whole(hindered) if !hindered.keys().eq(&unseen) => continue,
+                Sight::Whole(hindered) => self.hindered.unseen = hindered,
             }
             let next = memory.after(&plan, &observed);
             if next != *memory {
@@ -137,15 +139,16 @@ impl Pass<'_> {
         Err(failure)
     }
 
-    fn observed(&self) -> Observed {
+    /// What there is, and the nodes of which it is not known what others have.
+    fn observed(&self) -> (Observed, BTreeSet<NodeIndex>) {
         let uid = self.subject.uid();
         let mut observed = self.subject.observed();
         let graph = &self.course.graph;
-        self.subject.externals.show(uid, graph, &mut observed);
-        observed
+        let unseen = self.subject.externals.show(uid, graph, &mut observed);
+        (observed, unseen)
     }
 
-    fn plan(&self, observed: &Observed, memory: &Memory) -> Plan {
+    fn plan(&self, observed: &Observed, unseen: &BTreeSet<NodeIndex>, memory: &Memory) -> Plan {
         let subject = self.subject;
         plan(Inputs {
             graph: &self.course.graph,
@@ -157,6 +160,7 @@ impl Pass<'_> {
             frozen: &|id| memory.frozen.get(id).cloned(),
             unsure: &self.hindered.unsure,
             in_flight: &memory.in_flight,
+            unseen: &|node| unseen.contains(&node),
             rendering: Rendering {
                 most: AT_A_TIME,
                 without: &|id| !self.may_apply(id),

@@ -140,6 +140,7 @@ fn failed(standing: &Standing) -> bool {
         | Standing::Applying { .. }
         | Standing::Gated { .. }
         | Standing::Missing { .. }
+        | Standing::Unseen
         | Standing::Ready => false,
     }
 }
@@ -293,6 +294,7 @@ fn is_broken(standing: &Standing) -> bool {
         | Standing::Taken { .. }
         | Standing::Applying { .. }
         | Standing::Missing { .. }
+        | Standing::Unseen
         | Standing::Ready => false,
     }
 }
@@ -377,6 +379,7 @@ pub(super) fn why(
             format!("{}{} may not be made yet", first(broken), objects.len())
         }
         Standing::Missing { id } => format!("{id} is not there"),
+        Standing::Unseen => "it cannot be seen".to_owned(),
         Standing::NotReady(not) => not_ready(not),
     })
 }

@@ -299,7 +299,8 @@ impl<'a> Walk<'a> {
             | Standing::Failed(_)
             | Standing::Taken { .. }
             | Standing::Ending { .. }
-            | Standing::Missing { .. } => false,
+            | Standing::Missing { .. }
+            | Standing::Unseen => false,
         };
         let shown = std::mem::take(&mut self.shown);
         let ready = match (node.role(), known) {

@@ -69,7 +69,8 @@ fn is_settled(standing: &Standing) -> bool {
         | Standing::Taken { .. }
         | Standing::Ending { .. }
         | Standing::Applying { .. }
-        | Standing::Missing { .. } => false,
+        | Standing::Missing { .. }
+        | Standing::Unseen => false,
     }
 }
 

@@ -85,6 +85,10 @@ pub(super) fn labelled<'a>(
     let all = walk.inputs.observed.of(node.id());
     let objects: Vec<&'a Arc<Live>> = all.filter(|live| reference.means(live)).collect();
     walk.references.push((index, reference));
+    // Taken for none, they would take with them all that was made for each of them.
+    if (walk.inputs.unseen)(index) {
+        return Ok(Standing::Unseen);
+    }
     walk.show_all(node, &objects);
     let unready = ready::of_all(walk, node, &objects);
     Ok(unready.map_or(Standing::Ready, Standing::NotReady))

@@ -10,6 +10,7 @@ mod hindered;
 mod items;
 mod lost;
 mod nodes;
+mod references;
 mod room;
 mod times;
 
@@ -40,6 +41,8 @@ struct World {
     /// Sent, and not answered; and those of them that the API has nonetheless.
     unsure: BTreeMap<ObjectId, Content>,
     late: Vec<(String, Live)>,
+    /// Nodes of others' objects that cannot be seen.
+    unseen: BTreeSet<String>,
     writes: u64,
     said: String,
 }
@@ -68,6 +71,7 @@ impl World {
             in_flight: BTreeMap::new(),
             unsure: BTreeMap::new(),
             late: Vec::new(),
+            unseen: BTreeSet::new(),
             writes: 0,
             said: String::new(),
         }
@@ -124,6 +128,14 @@ impl World {
             "taken" => {
                 let named = self.named(rest).into_iter();
                 self.taken.extend(named.map(|(_, live)| live.id.clone()));
+            }
+            // Nobody can see the objects of others that it refers to.
+            "unseen" => {
+                self.step(&format!("gone {rest}"));
+                self.unseen.insert(rest.to_owned());
+            }
+            "seen" => {
+                self.unseen.remove(rest);
             }
             "now" => self.now = Timestamp::parse(rest).expect("a time"),
             // So many objects of the next plan are applied, and then all but what the API has is
@@ -230,6 +242,7 @@ impl World {
             frozen: &|id| self.kept.get(id).cloned(),
             unsure: &self.unsure,
             in_flight: &self.in_flight,
+            unseen: &|index| self.unseen.contains(self.graph.node(index).id()),
             rendering: Rendering::whole(),
         })
     }
@@ -353,6 +366,7 @@ fn shown(graph: &Graph, standing: &Standing) -> String {
         other @ (Standing::Taken { .. }
         | Standing::Applying { .. }
         | Standing::Missing { .. }
+        | Standing::Unseen
         | Standing::Ready) => format!("{other:?}"),
     }
 }

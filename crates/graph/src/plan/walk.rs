@@ -512,6 +512,7 @@ fn is_known(standing: &Standing) -> bool {
         | Standing::Waiting(_)
         | Standing::Failed(_)
         | Standing::Taken { .. }
-        | Standing::Ending { .. } => false,
+        | Standing::Ending { .. }
+        | Standing::Unseen => false,
     }
 }

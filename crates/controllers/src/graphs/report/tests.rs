@@ -81,6 +81,7 @@ fn planned(graph: &Graph, passes: usize) -> Plan {
             frozen: &|_| None,
             unsure: &BTreeMap::new(),
             in_flight: &BTreeMap::new(),
+            unseen: &|_| false,
             rendering: Rendering::whole(),
         });
         if pass == passes {

@@ -148,3 +148,110 @@ async fn nothing_is_read_but_what_is_referred_to() {
     graphs.until_greets("hi 0").await;
     graphs.end().await;
 }
+
+/// A ConfigMap for each Secret that is labelled like this.
+fn hotel() -> Value {
+    json!({
+        "metadata": {"name": "shop"},
+        "spec": {
+            "schema": {
+                "kind": "Shop", "apiVersion": "v1",
+                "spec": {"name": "string", "takes": "string | default=guest"},
+            },
+            "resources": [
+                {"id": "guests", "externalRef": {
+                    "apiVersion": "v1", "kind": "Secret",
+                    "metadata": {"selector": {"matchLabels": {"is": "${schema.spec.takes}"}}},
+                }},
+                {"id": "rooms", "forEach": [{"guest": "${guests}"}], "template": {
+                    "apiVersion": "v1", "kind": "ConfigMap",
+                    "metadata": {"name": "room-${guest.metadata.name}"},
+                }},
+            ],
+        },
+    })
+}
+
+impl Graphs {
+    /// An instance with two rooms.
+    async fn two_rooms(&self) {
+        self.define(hotel()).await;
+        for name in ["ann", "bob"] {
+            let labels = json!({"is": "guest"});
+            let metadata = json!({"name": name, "namespace": "default", "labels": labels});
+            let guest = json!({"metadata": metadata});
+            self.world.create(&secrets(), guest).await;
+        }
+        self.world.create(&shops(), shop("a")).await;
+        self.until_state("a", "ACTIVE").await;
+        self.assert_two_rooms().await;
+    }
+
+    async fn assert_two_rooms(&self) {
+        for name in ["room-ann", "room-bob"] {
+            let room = self.world.get(&config_maps(), &key(name)).await;
+            assert!(room.is_some(), "{name}");
+        }
+    }
+
+    async fn until_unseen(&self) {
+        let told = |object: &Value| {
+            let said = object["status"]["conditions"][2]["message"].as_str();
+            said.is_some_and(|said| {
+                said.starts_with("guests: it cannot be seen: ")
+                    && said.contains("no (403 Forbidden)")
+            })
+        };
+        let told = self.world.until(&shops(), &key("a"), told).await;
+        assert_eq!(told["status"]["state"], "ERROR");
+    }
+}
+
+/// What objects are selected from, as it is listed and watched.
+fn follows_secrets(method: &Method, path: &str) -> bool {
+    method == Method::GET && path == "/api/v1/secrets"
+}
+
+#[tokio::test]
+async fn what_is_made_of_what_cannot_be_listed_after_a_restart_stays() {
+    let mut graphs = Graphs::start().await;
+    graphs.two_rooms().await;
+    let deleted = Arc::new(AtomicUsize::new(0));
+    let counted = deleted.clone();
+    let refused = graphs
+        .restart_refused(move |method, path| {
+            if method == Method::DELETE && path.contains("/configmaps/") {
+                counted.fetch_add(1, Ordering::SeqCst);
+            }
+            follows_secrets(method, path)
+        })
+        .await;
+    graphs.until_unseen().await;
+    graphs.assert_two_rooms().await;
+    refused.store(false, Ordering::SeqCst);
+    graphs.until_state("a", "ACTIVE").await;
+    graphs.assert_two_rooms().await;
+    assert_eq!(deleted.load(Ordering::SeqCst), 0);
+    graphs.end().await;
+}
+
+/// Nor does what is selected otherwise from now on count as nothing before it was listed.
+#[tokio::test]
+async fn what_is_made_of_what_cannot_be_listed_after_a_change_stays() {
+    let mut graphs = Graphs::start().await;
+    let refused = graphs.restart_refused(follows_secrets).await;
+    refused.store(false, Ordering::SeqCst);
+    graphs.two_rooms().await;
+    refused.store(true, Ordering::SeqCst);
+    let friends = json!({"spec": {"takes": "friend"}});
+    graphs.change(&shops(), &key("a"), friends).await;
+    graphs.until_unseen().await;
+    graphs.assert_two_rooms().await;
+    refused.store(false, Ordering::SeqCst);
+    // There are none.
+    for name in ["room-ann", "room-bob"] {
+        graphs.world.until_gone(&config_maps(), &key(name)).await;
+    }
+    graphs.until_state("a", "ACTIVE").await;
+    graphs.end().await;
+}

@@ -241,6 +241,7 @@ impl Picture<'_> {
                 | Standing::Applying { .. }
                 | Standing::Gated { .. }
                 | Standing::Missing { .. }
+                | Standing::Unseen
                 | Standing::NotReady(_) => {
                     let state = told(graph, plan, index);
                     let nodes = vec![node.id().to_owned()];

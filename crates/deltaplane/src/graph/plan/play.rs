@@ -187,6 +187,7 @@ impl<'a> Play<'a> {
                 frozen: &|_| None,
                 unsure: &BTreeMap::new(),
                 in_flight: &BTreeMap::new(),
+                unseen: &|_| false,
                 rendering: Rendering::whole(),
             });
             // Every time at least one more is used, or it ends.
@@ -361,7 +362,8 @@ fn is_held(standing: &Standing) -> bool {
         Standing::Excluded(_)
         | Standing::Blocked { .. }
         | Standing::Waiting(_)
-        | Standing::Failed(_) => true,
+        | Standing::Failed(_)
+        | Standing::Unseen => true,
         Standing::Taken { .. }
         | Standing::Ending { .. }
         | Standing::Applying { .. }

@@ -125,6 +125,7 @@ fn id(standing: &Standing) -> Option<&ObjectId> {
         | Standing::Failed(_)
         | Standing::Applying { .. }
         | Standing::Gated { .. }
+        | Standing::Unseen
         | Standing::Ready => None,
     }
 }
@@ -156,6 +157,7 @@ pub(in crate::graph) fn state(graph: &Graph, plan: &Plan, index: NodeIndex) -> S
         Standing::Applying { objects } => is("apply", &format!("{objects} objects")),
         Standing::Gated { .. } => is("gated", &gated(plan, index).unwrap_or_default()),
         Standing::Missing { .. } => is("missing", "others have to make it"),
+        Standing::Unseen => is("unseen", "which objects are there is not known"),
         Standing::NotReady(NotReady { why, .. }) => match why {
             Unready::Condition { source } => {
                 is("not ready", UNMET).about(source, &conditions(graph, index, "readyWhen"))
@@ -324,6 +326,7 @@ pub(super) fn waiting(graph: &Graph, played: &Played) -> String {
             | Standing::Ending { .. }
             | Standing::Gated { .. }
             | Standing::Missing { .. }
+            | Standing::Unseen
             | Standing::NotReady(_) => {
                 let State { word, why, .. } = state(graph, &played.plan, index);
                 text.push_str(&format!("{} is {word}: {why}\n", node.id()));
@@ -401,6 +404,7 @@ fn node_json(graph: &Graph, plan: &Plan, index: NodeIndex) -> Value {
         | Standing::Applying { .. }
         | Standing::Gated { .. }
         | Standing::Missing { .. }
+        | Standing::Unseen
         | Standing::Ready => None,
     };
     if let Some(wait) = wait {

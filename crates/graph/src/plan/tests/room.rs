@@ -32,6 +32,7 @@ impl World {
             frozen: &|_| None,
             unsure: &nothing,
             in_flight: &nothing,
+            unseen: &|_| false,
             rendering: Rendering { most, without },
         })
     }
