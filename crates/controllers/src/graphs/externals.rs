@@ -34,10 +34,11 @@ struct Shared {
     instances: BTreeMap<String, Referring>,
 }
 
-/// Where objects are that somebody refers to: a kind, and a namespace, or all.
+/// Where objects are that somebody refers to: a kind, as it was served when that was found out, and a
+/// namespace, or all.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Place {
-    gvk: Gvk,
+    resource: Resource,
     namespace: Option<String>,
     only: Only,
 }
@@ -155,7 +156,7 @@ impl Externals {
         for (index, reference) in references {
             let node = graph.node(*index);
             let resource = super::place(node);
-            other |= self.refer_one(who, node.id(), reference, resource);
+            other |= self.refer_one(who, node.id(), reference, &resource);
         }
         if other {
             return Sight::Other;
@@ -173,16 +174,17 @@ impl Externals {
         Sight::Whole(unseen)
     }
 
-    /// Whether the node referred to something else, or to nothing.
-    fn refer_one(&self, who: &Who<'_>, node: &str, to: &Reference, resource: Resource) -> bool {
+    /// Whether the node referred to something else, or elsewhere, or to nothing.
+    fn refer_one(&self, who: &Who<'_>, node: &str, to: &Reference, resource: &Resource) -> bool {
         let mut shared = self.shared.lock();
         let referring = shared.instances.get(who.uid);
         let before = referring.and_then(|one| one.nodes.get(node));
-        if before.is_some_and(|before| before.to == *to) {
+        let same = |before: &Refers| before.to == *to && before.place.resource == *resource;
+        if before.is_some_and(same) {
             return false;
         }
-        let place = shared.place(to);
-        let interest = self.follow(&mut shared, &place, resource);
+        let place = shared.place(to, resource);
+        let interest = self.follow(&mut shared, &place);
         let referring = shared.instances.entry(who.uid.to_owned());
         let referring = referring.or_insert_with(|| Referring {
             dirty: who.dirty.clone(),
@@ -200,14 +202,14 @@ impl Externals {
         true
     }
 
-    fn follow(&self, shared: &mut Shared, place: &Place, resource: Resource) -> Interest {
+    fn follow(&self, shared: &mut Shared, place: &Place) -> Interest {
         let followed = shared.places.entry(place.clone()).or_default();
         if let Some(interest) = Interest::find(&followed.feed) {
             return interest;
         }
         let (all, of) = (self.clone(), place.clone());
         let interest = Interest::start(&self.tasks, |telling| async move {
-            all.run(of, resource, telling).await;
+            all.run(of, telling).await;
         });
         followed.feed = interest.downgrade();
         interest
@@ -221,8 +223,9 @@ impl Externals {
         shared.reindex(uid, gone);
     }
 
-    async fn run(&self, place: Place, resource: Resource, telling: Telling) {
-        let query = Query::all(resource);
+    async fn run(&self, place: Place, telling: Telling) {
+        let gvk = place.gvk();
+        let query = Query::all(place.resource.clone());
         let query = match &place.namespace {
             Some(namespace) => query.in_namespace(namespace),
             None => query,
@@ -249,7 +252,7 @@ impl Externals {
                 return;
             };
             let was_synced = cache.is_synced();
-            for key in cache.apply(event, |item| Told::of(&place.gvk, &item)) {
+            for key in cache.apply(event, |item| Told::of(&gvk, &item)) {
                 self.put(&place, &key, cache.get(&key));
             }
             if cache.is_synced() && !was_synced {
@@ -265,7 +268,7 @@ impl Externals {
             return;
         };
         let id = ObjectId {
-            gvk: place.gvk.clone(),
+            gvk: place.gvk(),
             namespace: key.namespace.clone(),
             name: key.name.clone(),
         };
@@ -330,10 +333,10 @@ impl Shared {
     }
 
     /// Where something is to be followed.
-    fn place(&self, to: &Reference) -> Place {
-        let narrow = Place::of(to);
+    fn place(&self, to: &Reference, resource: &Resource) -> Place {
+        let narrow = Place::of(to, resource);
         let beside = self.places.keys().filter(|place| {
-            let same = place.gvk == narrow.gvk && place.namespace == narrow.namespace;
+            let same = place.resource == narrow.resource && place.namespace == narrow.namespace;
             same && place.only != Only::All
         });
         match self.places.contains_key(&narrow) || beside.count() < FEW {
@@ -391,7 +394,7 @@ impl Shared {
 impl Place {
     /// With what is referred to, and no more; with all, if that cannot be asked for: names and labels
     /// may come from expressions, and be none.
-    fn of(reference: &Reference) -> Self {
+    fn of(reference: &Reference, resource: &Resource) -> Self {
         let fit = |byte: u8| byte.is_ascii_alphanumeric() || b"-._:".contains(&byte);
         let only = match &reference.which {
             Which::Named(name) => {
@@ -405,10 +408,20 @@ impl Place {
         };
         let only = only.unwrap_or(Only::All);
         Self {
-            gvk: reference.gvk.clone(),
+            resource: resource.clone(),
             namespace: reference.namespace.clone(),
             only,
         }
+    }
+
+    fn gvk(&self) -> Gvk {
+        let Resource {
+            group,
+            version,
+            kind,
+            ..
+        } = &self.resource;
+        Gvk::new(group, version, kind)
     }
 }
 
@@ -470,26 +483,29 @@ mod tests {
     #[test]
     fn many_are_followed_together() {
         let mut shared = Shared::default();
+        let secrets = Resource::namespaced("", "v1", "secrets", "Secret");
+        let place = |shared: &Shared, to: &Reference| shared.place(to, &secrets);
+        let narrow = |to: &Reference| Place::of(to, &secrets);
         for number in 0..FEW {
             let to = named(&format!("n{number}"));
-            let place = shared.place(&to);
-            assert_eq!(place, Place::of(&to));
-            shared.places.insert(place, Followed::default());
+            let found = place(&shared, &to);
+            assert_eq!(found, narrow(&to));
+            shared.places.insert(found, Followed::default());
         }
         // What is followed already is no more.
-        assert_eq!(shared.place(&named("n3")), Place::of(&named("n3")));
-        assert_eq!(shared.place(&named("other")).only, Only::All);
+        assert_eq!(place(&shared, &named("n3")), narrow(&named("n3")));
+        assert_eq!(place(&shared, &named("other")).only, Only::All);
         let mut elsewhere = named("other");
         elsewhere.namespace = Some("ops".to_owned());
-        assert_eq!(shared.place(&elsewhere), Place::of(&elsewhere));
+        assert_eq!(place(&shared, &elsewhere), narrow(&elsewhere));
         let labelled = Reference {
             which: Which::Labelled("a in (x)".parse().expect("a selector")),
             ..elsewhere
         };
         let only = Only::Labels("a in (x)".to_owned());
-        assert_eq!(shared.place(&labelled).only, only);
+        assert_eq!(place(&shared, &labelled).only, only);
         for unfit in ["", "a,b", "a b"] {
-            assert_eq!(Place::of(&named(unfit)).only, Only::All, "{unfit}");
+            assert_eq!(narrow(&named(unfit)).only, Only::All, "{unfit}");
         }
     }
 }

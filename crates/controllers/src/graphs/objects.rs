@@ -35,7 +35,7 @@ pub(super) struct Objects {
 #[derive(Default)]
 struct Shared {
     feeds: BTreeMap<Gvk, Weak<Following>>,
-    /// Where objects are of the kinds that were ever followed.
+    /// Where objects are of the kinds that were ever followed, as they were served then.
     places: BTreeMap<Gvk, Resource>,
     /// By the uid of the instance.
     instances: BTreeMap<String, Observed>,
@@ -126,7 +126,10 @@ impl Objects {
     /// Follows a kind for as long as the answer is kept.
     pub(super) fn follow(&self, gvk: &Gvk, resource: Resource) -> Interest {
         let mut shared = self.shared.lock();
-        if let Some(interest) = shared.feeds.get(gvk).and_then(Interest::find) {
+        // A kind that was deleted may be made again with another scope, or another name in paths.
+        let there = shared.places.get(gvk) == Some(&resource);
+        let followed = shared.feeds.get(gvk).filter(|_| there);
+        if let Some(interest) = followed.and_then(Interest::find) {
             return interest;
         }
         shared.places.insert(gvk.clone(), resource.clone());

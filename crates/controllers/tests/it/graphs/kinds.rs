@@ -336,3 +336,68 @@ async fn what_was_made_in_a_version_that_is_not_served_any_more_goes_with_its_in
     graphs.world.until_gone(&widgets, &key("a-widget")).await;
     graphs.end().await;
 }
+
+/// A kind may be made again with another scope.
+#[tokio::test]
+async fn a_kind_that_comes_back_in_namespaces_is_found_where_it_is() {
+    let graphs = Graphs::start().await;
+    let world = &graphs.world;
+    let mut kind = widgets(json!({}));
+    kind["spec"]["scope"] = json!("Cluster");
+    world.create(&definitions_kind(), kind).await;
+    let established = |object: &Value| condition(object, "Established", "True");
+    let name = ObjectKey::cluster("widgets.example.com");
+    world.until(&definitions_kind(), &name, established).await;
+    graphs.define(with_widget()).await;
+    graphs.active("a").await;
+    world.delete(&definitions_kind(), &name, "Background").await;
+    world.until_gone(&definitions_kind(), &name).await;
+    graphs.serve_widgets(json!({})).await;
+    let (widget, of_widgets) = (key("a-widget"), custom("widgets", "Widget"));
+    world.until(&of_widgets, &widget, |_| true).await;
+    graphs.until_state("a", "ACTIVE").await;
+    world.delete(&shops(), &key("a"), "Background").await;
+    world.until_gone(&shops(), &key("a")).await;
+    assert_eq!(world.get(&of_widgets, &widget).await, None);
+    graphs.end().await;
+}
+
+/// So is what is referred to by labels, which say nothing of where it is.
+#[tokio::test]
+async fn a_kind_that_comes_back_under_another_name_is_referred_to_where_it_is() {
+    let graphs = Graphs::start().await;
+    graphs.serve_widgets(json!({})).await;
+    let mut counting = definition();
+    counting["spec"]["schema"]["status"] = json!({"widgets": "${string(widgets.size())}"});
+    counting["spec"]["resources"] = json!([
+        {"id": "widgets", "externalRef": {
+            "apiVersion": "example.com/v1", "kind": "Widget",
+            "metadata": {"selector": {"matchLabels": {"a": "b"}}},
+        }},
+        {"id": "count", "template": {
+            "apiVersion": "v1", "kind": "ConfigMap",
+            "metadata": {"name": "${schema.spec.name}-count"},
+            "data": {"widgets": "${string(widgets.size())}"},
+        }},
+    ]);
+    graphs.define(counting).await;
+    let world = &graphs.world;
+    world.create(&shops(), shop("a")).await;
+    let counted = |count: &'static str| move |object: &Value| object["status"]["widgets"] == count;
+    world.until(&shops(), &key("a"), counted("0")).await;
+    let name = ObjectKey::cluster("widgets.example.com");
+    world.delete(&definitions_kind(), &name, "Background").await;
+    world.until_gone(&definitions_kind(), &name).await;
+    let mut kind = widgets(json!({}));
+    kind["metadata"]["name"] = json!("gadgets.example.com");
+    kind["spec"]["names"]["plural"] = json!("gadgets");
+    world.create(&definitions_kind(), kind).await;
+    let established = |object: &Value| condition(object, "Established", "True");
+    let name = ObjectKey::cluster("gadgets.example.com");
+    world.until(&definitions_kind(), &name, established).await;
+    let metadata = json!({"name": "one", "namespace": "default", "labels": {"a": "b"}});
+    let gadgets = custom("gadgets", "Widget");
+    world.create(&gadgets, json!({"metadata": metadata})).await;
+    world.until(&shops(), &key("a"), counted("1")).await;
+    graphs.end().await;
+}
