@@ -66,6 +66,12 @@ pub fn apply_set((group, kind): (&str, &str), namespace: &str, name: &str) -> St
     format!("applyset-{digest}-v1")
 }
 
+/// The id of the set of an instance's objects.
+pub(crate) fn set_of(kind: &GraphKind, instance: &Instance<'_>) -> String {
+    let of = (kind.group.as_str(), kind.kind.as_str());
+    apply_set(of, instance.namespace(), instance.name())
+}
+
 /// Labels that all objects of an instance have.
 pub(crate) fn of_instance(
     kind: &GraphKind,
@@ -85,12 +91,7 @@ pub(crate) fn of_instance(
     set(INSTANCE_VERSION, &kind.version);
     set(INSTANCE_KIND, &kind.kind);
     set(MANAGED_BY, "kro");
-    let parent = apply_set(
-        (&kind.group, &kind.kind),
-        instance.namespace(),
-        instance.name(),
-    );
-    labels.insert(PART_OF.to_owned(), parent.into());
+    labels.insert(PART_OF.to_owned(), set_of(kind, instance).into());
     labels
 }
 

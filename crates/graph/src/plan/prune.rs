@@ -2,8 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use super::Standing;
 use super::walk::Walk;
+use super::{Inputs, Standing};
+use crate::graph::Node;
 use crate::labels;
 use crate::observed::{Live, ObjectId};
 
@@ -32,12 +33,18 @@ pub(super) fn prune(walk: &Walk<'_>) -> Vec<Prune> {
     if unwanted.is_empty() {
         return Vec::new();
     }
+    let set = labels::set_of(walk.inputs.graph.kind(), &walk.inputs.instance);
     let external: BTreeSet<&str> = {
         let nodes = walk.inputs.graph.nodes().iter();
         nodes
             .filter(|node| node.is_external())
-            .map(crate::graph::Node::id)
+            .map(Node::id)
             .collect()
+    };
+    // Others' objects are not ours to delete, whether the node refers to them still or not.
+    let is_others = |node: &str, live: &Live| {
+        let left = is_made_for(node, live, &set) && !is_referred_to(walk, node, live);
+        external.contains(node) && !left
     };
     // An object may be seen in several versions of its kind.
     let wanted: BTreeSet<&str> = {
@@ -45,7 +52,7 @@ pub(super) fn prune(walk: &Walk<'_>) -> Vec<Prune> {
         uids.filter(|uid| !uid.is_empty()).collect()
     };
     let unwanted = unwanted.into_iter().filter(|(node, live)| {
-        let there = external.contains(node) || wanted.contains(live.uid.as_str());
+        let there = is_others(node, live) || wanted.contains(live.uid.as_str());
         !there && !walk.kept.contains(&live.id)
     });
     let pruned = unwanted.map(|(node, live)| Prune::of(node, live));
@@ -53,6 +60,27 @@ pub(super) fn prune(walk: &Walk<'_>) -> Vec<Prune> {
     let highest = pruned.iter().map(|prune| prune.wave).max();
     pruned.retain(|prune| Some(prune.wave) == highest);
     pruned
+}
+
+/// Whether the object was made for the node, which may be one that refers to others' by now.
+fn is_made_for(node: &str, live: &Live, set: &str) -> bool {
+    let written = &live.json()["metadata"]["labels"];
+    let ours = written[labels::OWNED] == "true" && written[labels::PART_OF] == set;
+    ours && written[labels::NODE] == labels::value(node)
+}
+
+/// Whether the node refers to the object, be it in another version of its kind.
+fn is_referred_to(walk: &Walk<'_>, node: &str, live: &Live) -> bool {
+    let Inputs {
+        graph, observed, ..
+    } = walk.inputs;
+    let references = walk.references.iter();
+    let mut references = references.filter(|(index, _)| graph.node(*index).id() == node);
+    let is_same = |one: &Live| one.id == live.id || (!one.uid.is_empty() && one.uid == live.uid);
+    references.any(|(_, reference)| {
+        let mut meant = observed.of(node).filter(|one| reference.means(one));
+        meant.any(|one| is_same(one))
+    })
 }
 
 /// Whether it is known what the node wants, and it is there or may not be made yet: deletion waits

@@ -106,15 +106,50 @@ async fn what_becomes_the_graphs_own_is_not_taken_from_others() {
     world.create(&shops(), shop("a")).await;
     graphs.until_greets("hi 0").await;
     // From now on the graph has a house of its own.
+    graphs.redefine(&with_own_house()).await;
+    graphs.until_greets("home 0").await;
+    assert!(world.get(&config_maps(), &key("house")).await.is_some());
+    graphs.end().await;
+}
+
+/// With a house of the graph's own.
+fn with_own_house() -> Value {
     let mut own = referring();
     own["spec"]["resources"][0] = json!({"id": "house", "template": {
         "apiVersion": "v1", "kind": "ConfigMap",
         "metadata": {"name": "${schema.spec.name}-house"}, "data": {"greeting": "home"},
     }});
-    let change = json!({"spec": own["spec"]});
-    graphs.change(&api::definitions(), &rgd(), change).await;
+    own
+}
+
+/// Unless it is the same, which is what the author refers to.
+#[tokio::test]
+async fn what_was_the_graphs_own_goes_when_it_refers_to_others() {
+    let graphs = Graphs::start().await;
+    graphs.define(with_own_house()).await;
+    let world = &graphs.world;
+    world
+        .create(&config_maps(), map("house", "hi", json!({})))
+        .await;
+    let mut same = shop("a");
+    same["spec"]["reads"] = json!("a-house");
+    world.create(&shops(), same).await;
     graphs.until_greets("home 0").await;
-    assert!(world.get(&config_maps(), &key("house")).await.is_some());
+    world.create(&shops(), shop("b")).await;
+    world.until(&config_maps(), &key("b-house"), |_| true).await;
+    graphs.redefine(&referring()).await;
+    world.until_gone(&config_maps(), &key("b-house")).await;
+    let moved = |object: &Value| {
+        let shown = object["status"]["conditions"].to_string();
+        object["status"]["state"] == "ACTIVE" && shown.contains("revision 2")
+    };
+    for name in ["a", "b"] {
+        world.until(&shops(), &key(name), moved).await;
+    }
+    for name in ["a-house", "house"] {
+        let there = world.get(&config_maps(), &key(name)).await;
+        assert!(there.is_some(), "{name}");
+    }
     graphs.end().await;
 }
 

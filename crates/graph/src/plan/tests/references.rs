@@ -71,3 +71,73 @@ fn what_cannot_be_seen_is_not_taken_for_none() {
     "#]]
     .assert_eq(&world.said);
 }
+
+/// With a house of its own.
+const OWN: &str = r#"
+schema: {kind: Inn, apiVersion: v1, spec: {name: string}}
+resources:
+- id: house
+  template: {apiVersion: v1, kind: ConfigMap, metadata: {name: mine}}
+"#;
+
+/// With somebody else's, of some name.
+const REFERRING: &str = r#"
+schema: {kind: Inn, apiVersion: v1, spec: {name: string, there: boolean}}
+resources:
+- id: house
+  includeWhen: ["${schema.spec.there}"]
+  externalRef: {apiVersion: v1, kind: ConfigMap, metadata: {name: "${schema.spec.name}"}}
+"#;
+
+/// It has a house of its own, sees one of others, and then refers to the one of this name.
+fn check_referring(name: &str, steps: &[&str], expected: &Expect) {
+    let mut world = World::new(OWN, json!({"spec": {"name": name, "there": true}}));
+    world.step("pass");
+    world.said.clear();
+    world.graph = compiled(REFERRING).unwrap_or_else(|problems| panic!("{problems}"));
+    let theirs = config_map("theirs", json!({}));
+    world.observed.insert("house", theirs);
+    steps.iter().for_each(|step| world.step(step));
+    expected.assert_eq(&world.said);
+}
+
+#[test]
+fn what_a_node_made_goes_when_it_refers_to_another() {
+    check_referring(
+        "theirs",
+        &["pass"],
+        &expect![[r#"
+            delete ConfigMap team/mine of house
+            house: Ready
+            status {}
+        "#]],
+    );
+}
+
+#[test]
+fn what_a_node_made_stays_when_it_refers_to_that() {
+    check_referring(
+        "mine",
+        &["pass", "twin house/mine", "pass"],
+        &expect![[r#"
+            house: Ready
+            status {}
+            house: Ready
+            status {}
+        "#]],
+    );
+}
+
+/// What a node referred to may still be seen when it refers to nothing.
+#[test]
+fn what_is_others_stays_when_nobody_refers_to_it() {
+    check_referring(
+        "theirs",
+        &["set schema spec.there=false", "pass"],
+        &expect![[r#"
+            delete ConfigMap team/mine of house
+            house: excluded by ${schema.spec.there}
+            status {}
+        "#]],
+    );
+}
