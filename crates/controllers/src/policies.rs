@@ -189,6 +189,8 @@ impl Mover {
     }
 
     async fn policy(&mut self, name: &str) -> Result<Passed, PolicyError> {
+        // Whatever is held until a time is so at this one, or free: it is not missed between both.
+        let now = Timestamp::from_system(self.context.pace.clock.now());
         let Some(mut facts) = self.fleet.look(name) else {
             return Ok(Passed::Later);
         };
@@ -201,8 +203,6 @@ impl Mover {
             // What was decided has not taken effect yet; it wakes us when it does.
             return Ok(Passed::Later);
         }
-        let now = self.context.pace.clock.now();
-        let now = Timestamp::from_system(now);
         if facts.is_released() {
             self.gathering.over(name);
         }

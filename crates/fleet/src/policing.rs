@@ -74,7 +74,7 @@ impl Policing {
         if resource.group != GROUP {
             // What the hub deletes goes with something that somebody deleted.
             let signs = !by_hub || review.operation == Operation::Delete;
-            if signs && review.user.name != SYNC_USER && resource.subresource.is_empty() {
+            if signs && review.user.name != SYNC_USER {
                 self.sign(review);
             }
             if review.operation == Operation::Delete && !by_hub {
@@ -404,6 +404,11 @@ fn sign(review: &mut Review<'_>, same: bool) {
         true => before.map(str::to_owned),
         false => Some(review.user.name.clone()),
     };
+    if author.is_none() {
+        // Whatever somebody wrote there, nobody signed it.
+        forget_author(review.object);
+        return;
+    }
     let Some(metadata) = review.object["metadata"].as_object_mut() else {
         return;
     };

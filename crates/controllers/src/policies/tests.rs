@@ -25,6 +25,8 @@ struct Broken {
     /// How often somebody looked.
     looks: AtomicU64,
     told: AtomicU64,
+    /// So long a look takes.
+    takes: Option<(deltaplane_runtime::clock::Hand, Duration)>,
 }
 
 impl Fleet for Broken {
@@ -50,6 +52,9 @@ impl Fleet for Broken {
 
     fn look(&self, _policy: &str) -> Option<PolicyFacts> {
         self.looks.fetch_add(1, Ordering::Relaxed);
+        if let Some((hand, takes)) = &self.takes {
+            hand.advance(*takes);
+        }
         Some(self.facts.clone())
     }
 
@@ -108,6 +113,7 @@ fn broken(facts: PolicyFacts) -> Arc<Broken> {
         stamp: Mutex::new(None),
         looks: AtomicU64::new(0),
         told: AtomicU64::new(0),
+        takes: None,
     })
 }
 
@@ -186,6 +192,7 @@ async fn a_release_of_another_policy_of_that_name_is_told_of() {
         stamp: Mutex::new(Some(1)),
         looks: AtomicU64::new(0),
         told: AtomicU64::new(0),
+        takes: None,
     });
     let asked = Asked::default();
     let there = Arc::new(Mutex::new(Some(json!({"spec": {"policyUID": "theirs"}}))));
@@ -216,6 +223,22 @@ async fn a_release_of_another_policy_of_that_name_is_told_of() {
     mover.pass().await;
     let (_, told) = asked.lock().pop().expect("it is told");
     assert!(told["status"]["problems"].is_null(), "{told}");
+}
+
+/// A hold may end while a policy is looked at.
+#[tokio::test]
+async fn what_ends_during_a_look_is_not_missed() {
+    let mut facts = facts(2);
+    let second = deltaplane_propagation::Duration::from_nanos(1_000_000_000);
+    let until = now().plus(second).expect("a time");
+    facts.zones[0].hold = deltaplane_propagation::Hold::Held;
+    facts.zones[0].released_at = Some(until);
+    let (clock, hand) = Clock::manual(now().to_system());
+    let mut fleet = broken(facts);
+    let takes = Some((hand, Duration::from_secs(2)));
+    Arc::get_mut(&mut fleet).expect("mine").takes = takes;
+    let mut mover = mover(&Asked::default(), clock, &fleet);
+    assert_eq!(mover.pass().await, Some(until.to_system()));
 }
 
 /// Any zone that says something wakes us: policies that it does not concern cost nothing.

@@ -53,6 +53,9 @@ impl Patch {
         }
         let mut patched = object.clone();
         match apply_json_patch(&self.operations, &mut patched) {
+            Ok(()) if identity(&patched) != identity(object) => {
+                Err("an override changes what it is called".to_owned())
+            }
             Ok(()) => {
                 *object = patched;
                 Ok(true)
@@ -61,6 +64,13 @@ impl Patch {
             Err(error) => Err(error.message),
         }
     }
+}
+
+/// What says which object it is.
+fn identity(object: &Value) -> [&Value; 4] {
+    let metadata = &object["metadata"];
+    let [name, namespace] = ["name", "namespace"].map(|field| &metadata[field]);
+    [&object["apiVersion"], &object["kind"], name, namespace]
 }
 
 /// What zones of a class get of an object.
@@ -78,9 +88,6 @@ pub(crate) fn render(
         }
     }
     let crossing = Crossing::of(&object).map_err(|error| error.to_string())?;
-    if crossing.name() != name {
-        return Err("an override changes what it is called".to_owned());
-    }
     let body = serde_json::to_vec(crossing.object()).map_err(|error| error.to_string())?;
     Ok(Item {
         version: crossing.version(),
@@ -109,5 +116,25 @@ mod tests {
         let refused = patch.apply((&kind, &name), &mut object);
         assert!(refused.is_err_and(|why| why.contains("copy")));
         assert_eq!(object, before, "nothing of it is done");
+    }
+
+    #[test]
+    fn an_object_is_called_what_it_is_called() {
+        let kind = SyncKind::new("", "ConfigMap").expect("legal");
+        let name: ObjectName = "team/a".parse().expect("legal");
+        let object = json!({
+            "apiVersion": "v1", "kind": "ConfigMap",
+            "metadata": {"name": "a", "namespace": "team"},
+        });
+        for patch in [
+            json!([{"op": "replace", "path": "/metadata", "value": {}}]),
+            json!([{"op": "move", "from": "/metadata/name", "path": "/data"}]),
+            json!([{"op": "replace", "path": "/kind", "value": "Secret"}]),
+        ] {
+            let patch = Patch::read(&json!({ "patch": patch })).expect("a patch");
+            let applied = patch.apply((&kind, &name), &mut object.clone());
+            let why = "an override changes what it is called".to_owned();
+            assert_eq!(applied, Err(why));
+        }
     }
 }

@@ -179,6 +179,30 @@ async fn who_changes_what_is_governed_is_written_down() {
     assert_eq!(by_hub.author(), None);
 }
 
+/// Otherwise who scales something is not its author, and may approve it.
+#[tokio::test]
+async fn who_changes_what_is_governed_through_a_part_of_it_is_written_down() {
+    let hub = Hub::new().await;
+    hub.knows(policy("web", "2026-01-01T00:00:00Z", "web"));
+    let write = |part: &'static str, old: &Value, object: Value| {
+        let resource = Resource {
+            subresource: part,
+            ..CONFIG_MAPS
+        };
+        hub.write("bob", (Operation::Update, resource), (Some(old), object))
+    };
+    let mut there = config("web", "1");
+    there["metadata"]["annotations"][AUTHOR] = "ann".into();
+    let scaled = write("scale", &there, config("web", "2"));
+    assert_eq!(scaled.author(), Some("bob"));
+    let mut said = there.clone();
+    said["status"] = json!({"ready": true});
+    said["metadata"]["annotations"][AUTHOR] = "eve".into();
+    assert_eq!(write("status", &there, said.clone()).author(), Some("ann"));
+    // Nor is anybody named where nobody signed.
+    assert_eq!(write("status", &config("web", "1"), said).author(), None);
+}
+
 /// Otherwise whoever takes a label away in the middle of a rollout learns it from the zones.
 #[tokio::test]
 async fn who_takes_an_object_out_of_a_policy_is_warned() {

@@ -355,22 +355,46 @@ fn patch_problems(path: &str, patch: &Json) -> Vec<Problem> {
         for need in needs.iter().filter(|need| operation.get(**need).is_none()) {
             problems.push(Problem::new(format!("{path}.{need}"), "it is missing"));
         }
-        problems.extend(pointer_problem(&path, operation));
+        // What is copied stays where it is.
+        let moves = operation["op"] == "move";
+        problems.extend(pointer_problem(
+            format!("{path}.path"),
+            &operation["path"],
+            true,
+        ));
+        problems.extend(pointer_problem(
+            format!("{path}.from"),
+            &operation["from"],
+            moves,
+        ));
     }
     problems
 }
 
-fn pointer_problem(path: &str, operation: &Json) -> Option<Problem> {
-    let pointer = operation["path"].as_str()?;
-    let at = format!("{path}.path");
-    if !pointer.starts_with('/') {
-        let problem = Problem::new(at, format!("{pointer:?} is no place in an object"));
-        return Some(problem.hint("begin with a slash: /spec/replicas"));
+/// What is wrong with a place in an object, which may be `changed` or only read.
+fn pointer_problem(at: String, pointer: &Json, changed: bool) -> Option<Problem> {
+    if pointer.is_null() {
+        return None;
     }
-    let is_kept = |kept: &str| pointer == kept || pointer.starts_with(&format!("{kept}/"));
-    let kept = KEPT.into_iter().find(|kept| is_kept(kept))?;
+    let text = pointer.as_str().filter(|text| is_pointer(text));
+    let Some(text) = text else {
+        let problem = Problem::new(at, format!("{pointer} is no place in an object"));
+        return Some(problem.hint("begin with a slash: /spec/replicas"));
+    };
+    let within = |outer: &str, inner: &str| {
+        let rest = inner.strip_prefix(outer);
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    };
+    let is_kept = |kept: &str| within(kept, text) || within(text, kept);
+    let kept = KEPT.into_iter().find(|kept| changed && is_kept(kept))?;
     let problem = Problem::new(at, format!("{kept} cannot be different in some zones"));
     Some(problem)
+}
+
+/// Whether it can be read (RFC 6901): `~` stands for `~0`, and `/` for `~1`.
+fn is_pointer(text: &str) -> bool {
+    let mut escaped = text.split('~').skip(1);
+    text.starts_with('/') && escaped.all(|rest| rest.starts_with(['0', '1']))
 }
 
 fn windows(specs: &[WindowSpec], problems: &mut Vec<Problem>) -> BTreeMap<String, Calendar> {
@@ -463,6 +487,10 @@ fn stage(
     let soak = duration(&at("soak"), spec.soak.as_deref().unwrap_or("0s"), problems);
     let deadline = spec.progress_deadline.as_deref().unwrap_or(DEADLINE);
     let deadline = duration(&at("progressDeadline"), deadline, problems);
+    if deadline == Duration::from_nanos(0) {
+        let problem = Problem::new(at("progressDeadline"), "nobody is ready in no time");
+        problems.push(problem.hint(format!("leave it out for {DEADLINE}")));
+    }
     Some(Stage {
         name: spec.name.clone(),
         zones,
@@ -539,5 +567,72 @@ mod tests {
                 format!("spec.overrides[0].patch: there are 257, and at most 256 may be {hint}"),
             ]
         );
+    }
+
+    /// What is wrong with a policy for ConfigMaps.
+    fn problems(more: &Json) -> Vec<String> {
+        let mut spec = json!({"targets": [{"kind": "ConfigMap"}]});
+        for (key, value) in more.as_object().into_iter().flatten() {
+            spec[key] = value.clone();
+        }
+        let spec: PolicySpec = serde_json::from_value(spec).expect("a spec");
+        let problems = Policy::compile(&spec).err().unwrap_or_default();
+        problems.iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn an_override_leaves_an_object_what_it_is() {
+        let kept = |field: &str, kept: &str| {
+            let at = format!("spec.overrides[0].patch[0].{field}");
+            format!("{at}: {kept} cannot be different in some zones")
+        };
+        let nowhere = |field: &str, pointer: &str| {
+            let at = format!("spec.overrides[0].patch[0].{field}");
+            let hint = "(begin with a slash: /spec/replicas)";
+            format!("{at}: {pointer} is no place in an object {hint}")
+        };
+        let name = "/metadata/name";
+        for (operation, expected) in [
+            (
+                json!({"op": "remove", "path": "/metadata"}),
+                Some(kept("path", name)),
+            ),
+            (
+                json!({"op": "replace", "path": "/kind", "value": "A"}),
+                Some(kept("path", "/kind")),
+            ),
+            (
+                json!({"op": "move", "from": name, "path": "/data/a"}),
+                Some(kept("from", name)),
+            ),
+            (json!({"op": "copy", "from": name, "path": "/data/a"}), None),
+            (json!({"op": "remove", "path": "/metadata/names"}), None),
+            (json!({"op": "remove", "path": "/data/a~1b~0c"}), None),
+            (
+                json!({"op": "remove", "path": "/data/a~x"}),
+                Some(nowhere("path", "\"/data/a~x\"")),
+            ),
+            (
+                json!({"op": "remove", "path": 5}),
+                Some(nowhere("path", "5")),
+            ),
+            (
+                json!({"op": "remove", "path": "data"}),
+                Some(nowhere("path", "\"data\"")),
+            ),
+        ] {
+            let told = problems(&json!({"overrides": [{"patch": [operation]}]}));
+            assert_eq!(told, expected.into_iter().collect::<Vec<_>>());
+        }
+    }
+
+    #[test]
+    fn a_deadline_is_later() {
+        let deadline =
+            |text: &str| problems(&json!({"stages": [{"name": "all", "progressDeadline": text}]}));
+        let said =
+            "spec.stages[0].progressDeadline: nobody is ready in no time (leave it out for 10m)";
+        assert_eq!(deadline("0s"), [said]);
+        assert_eq!(deadline("1s"), [""; 0]);
     }
 }

@@ -461,7 +461,8 @@ impl<'a> Deciding<'a> {
     fn rollback(&self, stage: &Stage, release: &Release) -> Option<Effect> {
         let wanted = self.policy.on_failure == OnFailure::Rollback && release.restores.is_none();
         let newer = self.situation.releases.iter().rev();
-        let mut newer = newer.take_while(|one| one.number > release.number);
+        let newer = newer.take_while(|one| one.number > release.number);
+        let mut newer = newer.filter(|one| self.is_other(one.number, release));
         if !wanted || newer.any(|one| one.restores.is_some()) || self.helps(release).is_some() {
             return None;
         }
@@ -492,8 +493,14 @@ impl<'a> Deciding<'a> {
         });
         taken
             .chain(self.queued)
-            .filter(|one| *one > release.number)
+            .filter(|one| *one > release.number && self.is_other(*one, release))
             .max()
+    }
+
+    /// Whether a release has something else than one that failed: what brings back its content does
+    /// not help.
+    fn is_other(&self, one: u64, failed: &Release) -> bool {
+        self.content_of(one) != self.content_of(failed.number)
     }
 
     /// The newest release that a stage has completed, and whose content failed in none: what passed

@@ -88,7 +88,9 @@ fn never(
     (zones, now): (&[Named<'_>], Timestamp),
     budget: &mut Budget,
 ) -> Option<(String, Verdict)> {
-    if stage.gate.is_always_open() || zones.is_empty() {
+    // What the next release will be nobody knows.
+    let unknown = stage.gate.reads().contains("release");
+    if stage.gate.is_always_open() || zones.is_empty() || unknown {
         return None;
     }
     let play = |zones: Vec<_>| Play {

@@ -163,3 +163,15 @@ fn it_takes_no_longer_for_ten_thousand() {
         assert!(took < Elapsed::from_secs(5), "{text}: {took:?}");
     }
 }
+
+#[test]
+fn what_depends_on_the_next_release_may_open() {
+    for text in [
+        "release.changes.removed == 0",
+        "time.now() - timestamp(release.createdAt) >= duration('24h')",
+        "'bot' in release.authors",
+        "release.number > 3",
+    ] {
+        check(gate(text), 3, expect![""]);
+    }
+}
