@@ -203,6 +203,7 @@ fn planned(graph: &Graph, instance: &Value, observed: &Observed) -> Plan {
         graph,
         instance: Instance::new(instance),
         observed,
+        unseen: &|_| false,
         taken: &|_| None,
         product: "bench",
         now: now(),
