@@ -22,7 +22,7 @@ pub(crate) use wait::Wait;
 pub(crate) use zones::Zones;
 
 /// Which hub to ask.
-#[derive(Clone, Debug, Args)]
+#[derive(Clone, Debug, Default, Args)]
 pub(crate) struct Hub {
     /// The hub's kubeconfig [default: $KUBECONFIG, or else that of the hub on this machine]
     #[arg(long, value_name = "FILE", global = true)]

@@ -5,6 +5,8 @@
 mod args;
 mod cel;
 mod client;
+#[cfg(test)]
+mod fake;
 mod graph;
 mod greeting;
 mod hunks;

@@ -44,6 +44,17 @@ impl<'e> Api<'e> {
         })
     }
 
+    /// One that is asked without a kubeconfig.
+    #[cfg(test)]
+    pub(super) fn of_client(client: Client, environment: &'e Environment) -> Self {
+        Self {
+            client,
+            hub: Hub::default(),
+            zone: None,
+            environment,
+        }
+    }
+
     /// A command that asks the same: `why shop`.
     pub(super) fn command(&self, words: &str) -> String {
         let kubeconfig = self.hub.flag();

@@ -52,6 +52,36 @@ impl Policies<'_> {
         self.patch(&self.path(), Patch::Json, &change).await
     }
 
+    /// Forgives failures beside those that were forgiven before, along with another change.
+    async fn forgive(&self, forgiven: &[Forgiven], change: &Value) -> Result<(), RolloutError> {
+        match self.forgive_once(forgiven, change).await {
+            Err(RolloutError::Write { source, .. }) if source.is_conflict() => {
+                self.forgive_once(forgiven, change).await
+            }
+            done => done,
+        }
+    }
+
+    /// Fails with a conflict if somebody else writes the policy meanwhile: what they forgive is
+    /// not to be taken back.
+    async fn forgive_once(
+        &self,
+        forgiven: &[Forgiven],
+        change: &Value,
+    ) -> Result<(), RolloutError> {
+        let object: Value = request::get(&self.client, &self.path())
+            .await
+            .map_err(RolloutError::request)?;
+        let metadata = &object["metadata"];
+        let before = metadata["annotations"][RESUME].as_str();
+        let mut change = change.clone();
+        change["metadata"] = json!({
+            "resourceVersion": metadata["resourceVersion"],
+            "annotations": {RESUME: with_forgiven(before, forgiven)},
+        });
+        self.patch(&self.path(), Patch::Merge, &change).await
+    }
+
     async fn turn_zone(&self, zone: &ZoneName, hold: Value) -> Result<(), RolloutError> {
         let zones = Resource::cluster(GROUP, VERSION, "zones", "Zone");
         let path = zones.object_path(&ObjectKey::cluster(zone.as_str()));
@@ -119,12 +149,10 @@ pub(crate) async fn resume(
             "that release {release} failed in {zones} does not stop stage {stage} any more; one more does\n"
         ));
     }
-    if !forgiven.is_empty() {
-        let all: Vec<String> = forgiven.iter().map(ToString::to_string).collect();
-        change["metadata"] = json!({"annotations": {RESUME: all.join(", ")}});
-    }
-    if change != json!({}) {
-        policy.patch(&policy.path(), Patch::Merge, &change).await?;
+    match forgiven.as_slice() {
+        [] if change == json!({}) => {}
+        [] => policy.patch(&policy.path(), Patch::Merge, &change).await?,
+        forgiven => policy.forgive(forgiven, &change).await?,
     }
     let paused = told.stages.iter().filter(|one| one.paused && !told.paused);
     let paused = paused.filter(|one| stage != Some(&one.name));
@@ -154,6 +182,19 @@ fn forgiven(told: &Told, stage: Option<&str>) -> Vec<Forgiven> {
         })
     });
     stopped.collect()
+}
+
+/// What is forgiven in all: what was before, but for stages and releases that are forgiven anew.
+fn with_forgiven(before: Option<&str>, forgiven: &[Forgiven]) -> String {
+    // What cannot be read forgives nothing, and is not kept.
+    let before = before.and_then(Forgiven::read).unwrap_or_default();
+    let anew = |old: &Forgiven| {
+        let mut forgiven = forgiven.iter();
+        forgiven.any(|new| new.release == old.release && new.stage == old.stage)
+    };
+    let kept = before.iter().filter(|old| !anew(old));
+    let all: Vec<String> = kept.chain(forgiven).map(ToString::to_string).collect();
+    all.join(", ")
 }
 
 /// What somebody says yes to.

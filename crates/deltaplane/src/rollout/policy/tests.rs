@@ -1,17 +1,29 @@
 //! Rollouts of policies as data.
 
+use std::sync::{Arc, Mutex};
+
+use deltaplane_propagation::stages::RESUME;
+use kube::Client;
 use serde_json::{Value, json};
 
+use super::super::ask::Api;
+use super::Policies;
+use super::act::resume;
 use super::told::{State, Told};
+use crate::args::Environment;
+use crate::fake;
 
 /// A policy with two stages and releases of which each has another content.
 fn told(reason: &str, stages: Value, releases: Value) -> Told {
-    let answer = json!({
+    Told::read(&answer(reason, stages, releases)).expect("as the hub writes it")
+}
+
+fn answer(reason: &str, stages: Value, releases: Value) -> Value {
+    json!({
         "policy": "web", "asOf": "2026-03-01T12:00:00Z", "release": 3,
         "propagated": reason == "Propagated", "reason": reason, "message": "", "settled": true,
         "stages": stages, "releases": releases,
-    });
-    Told::read(&answer).expect("as the hub writes it")
+    })
 }
 
 fn stage(name: &str, zones: Value, waits: &str) -> Value {
@@ -103,4 +115,58 @@ fn what_people_wrote_is_not_what_was_brought_back() {
     let releases = json!([release(1, &[], &[]), release(2, &[], &[]), restored]);
     let told = told("Progressing", json!([]), releases);
     assert_eq!(told.authored(), Some(2));
+}
+
+/// The policy `web`, at an API that a test answers for.
+fn web<'e>(api: &'e Api<'e>) -> Policies<'e> {
+    Policies {
+        api,
+        client: api.client.clone(),
+        name: "web".to_owned(),
+    }
+}
+
+/// A hub at which a stage failed, and somebody else forgives another one just before it is first
+/// written: what the policy says in the end.
+fn stopped_hub(before: &str, meanwhile: &str) -> (Client, Arc<Mutex<String>>) {
+    let written = Arc::new(Mutex::new(before.to_owned()));
+    let (at_hub, meanwhile) = (Arc::clone(&written), meanwhile.to_owned());
+    let mut version = 1;
+    let client = fake::api(move |what, body| {
+        let mut resume = at_hub.lock().expect("no panic");
+        match what.split_once(' ') {
+            Some(("GET", path)) if path.ends_with("/_rollout") => {
+                let rest = stage("rest", json!({"total": 3, "failed": 2}), "TooManyFailures");
+                (200, answer("TooManyFailures", json!([rest]), json!([])))
+            }
+            Some(("GET", _)) => {
+                let annotations = json!({RESUME: *resume});
+                let metadata =
+                    json!({"resourceVersion": version.to_string(), "annotations": annotations});
+                (200, json!({"metadata": metadata}))
+            }
+            _ if version == 1 => {
+                version = 2;
+                resume.push_str(&meanwhile);
+                fake::refusal(409)
+            }
+            _ => {
+                assert_eq!(body["metadata"]["resourceVersion"], "2");
+                let annotations = &body["metadata"]["annotations"];
+                *resume = annotations[RESUME].as_str().expect("a text").to_owned();
+                (200, json!({}))
+            }
+        }
+    });
+    (client, written)
+}
+
+#[tokio::test]
+async fn what_was_forgiven_before_or_meanwhile_stays_forgiven() {
+    let (client, written) = stopped_hub("2 canary 1, 3 rest 1", ", 3 canary 1");
+    let environment = Environment::default();
+    let api = Api::of_client(client, &environment);
+    resume(&web(&api), None).await.expect("resumed");
+    let written = written.lock().expect("no panic");
+    assert_eq!(*written, "2 canary 1, 3 canary 1, 3 rest 2");
 }
