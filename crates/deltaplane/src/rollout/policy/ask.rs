@@ -31,8 +31,29 @@ pub(crate) enum Found<'e> {
     Graph(DefinitionName),
 }
 
+/// What came of asking whether something is there.
+enum Asked {
+    There,
+    /// It is not, or who asks may not know of any.
+    Absent(RequestError),
+    /// It may be.
+    Unknown(RequestError),
+}
+
 pub(super) fn resource() -> Resource {
     Resource::cluster(GROUP, VERSION, "propagationpolicies", "PropagationPolicy")
+}
+
+// === impl Asked ===
+
+impl Asked {
+    fn of(answer: Result<Value, RequestError>) -> Self {
+        match answer {
+            Ok(_) => Self::There,
+            Err(error) if matches!(error.code(), Some(401 | 403 | 404)) => Self::Absent(error),
+            Err(error) => Self::Unknown(error),
+        }
+    }
 }
 
 // === impl Policies ===
@@ -52,11 +73,18 @@ impl<'e> Policies<'e> {
         let client = api.at_hub().await?;
         let object = request::get::<Value>(&client, &path(&name)).await;
         let definition = request::get::<Value>(&api.client, &read::definition_path(&graph)).await;
-        match (object, definition) {
-            (Ok(_), Ok(_)) => Err(PolicyError::Ambiguous(name).into()),
-            (Ok(_), Err(_)) => Ok(Found::Policy(Self { api, client, name })),
-            (Err(_), Ok(_)) => Ok(Found::Graph(graph)),
-            (Err(error), Err(_)) => {
+        match (Asked::of(object), Asked::of(definition)) {
+            (Asked::There, Asked::There) => Err(PolicyError::Ambiguous(name).into()),
+            (Asked::There, Asked::Absent(_)) => Ok(Found::Policy(Self { api, client, name })),
+            (Asked::Absent(_), Asked::There) => Ok(Found::Graph(graph)),
+            // To say which is meant would not help.
+            (Asked::Unknown(source), Asked::Unknown(_)) => Err(RolloutError::request(source)),
+            (Asked::Unknown(source), Asked::There | Asked::Absent(_))
+            | (Asked::There | Asked::Absent(_), Asked::Unknown(source)) => {
+                let source = Box::new(source);
+                Err(PolicyError::Unclear { name, source }.into())
+            }
+            (Asked::Absent(error), Asked::Absent(_)) => {
                 let missing = missing(&client, name, error).await;
                 let near = matches!(
                     missing,

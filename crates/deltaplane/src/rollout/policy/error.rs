@@ -1,5 +1,7 @@
 //! Why there is no answer about a policy, and what to do about it.
 
+use deltaplane_client::RequestError;
+
 use super::super::error::first;
 
 /// Why there is no answer.
@@ -13,6 +15,12 @@ pub(crate) enum PolicyError {
     },
     #[error("both a PropagationPolicy and a ResourceGraphDefinition are called {0}")]
     Ambiguous(String),
+    #[error("it is not known whether {name} is a PropagationPolicy or a ResourceGraphDefinition")]
+    Unclear {
+        name: String,
+        #[source]
+        source: Box<RequestError>,
+    },
     #[error("{0} is for policies alone, and this is a graph")]
     NotForGraphs(&'static str),
     #[error("{policy} has no release {number}")]
@@ -56,7 +64,9 @@ impl PolicyError {
             Self::NoPolicy { known: names, .. }
             | Self::NoStage { known: names, .. }
             | Self::NoZone { known: names, .. } => known(names),
-            Self::Ambiguous(name) => format!("say policy/{name} or graph/{name}"),
+            Self::Ambiguous(name) | Self::Unclear { name, .. } => {
+                format!("say policy/{name} or graph/{name}")
+            }
             Self::NotForGraphs(_) => "deltaplane rollout --help lists what there is".to_owned(),
             Self::NoRelease { known: numbers, .. } => {
                 let names: Vec<String> = numbers.iter().map(ToString::to_string).collect();

@@ -7,9 +7,10 @@ use kube::Client;
 use serde_json::{Value, json};
 
 use super::super::ask::Api;
-use super::Policies;
+use super::super::names::Subject;
 use super::act::resume;
 use super::told::{State, Told};
+use super::{Found, Policies};
 use crate::args::Environment;
 use crate::fake;
 
@@ -169,4 +170,40 @@ async fn what_was_forgiven_before_or_meanwhile_stays_forgiven() {
     resume(&web(&api), None).await.expect("resumed");
     let written = written.lock().expect("no panic");
     assert_eq!(*written, "2 canary 1, 3 canary 1, 3 rest 2");
+}
+
+/// What `app` is taken for where policies and graphs are answered with these codes.
+async fn taken_for(policies: u16, graphs: u16) -> String {
+    let client = fake::api(move |what, _| {
+        let code = match what.contains("/propagationpolicies") {
+            true => policies,
+            false => graphs,
+        };
+        match code {
+            200 => (200, json!({})),
+            code => fake::refusal(code),
+        }
+    });
+    let environment = Environment::default();
+    let api = Api::of_client(client, &environment);
+    match Policies::find(&api, Subject::Either("app".to_owned())).await {
+        Ok(Found::Policy(_)) => "policy".to_owned(),
+        Ok(Found::Graph(_)) => "graph".to_owned(),
+        Err(error) => format!("{error}; {}", error.hint()),
+    }
+}
+
+#[tokio::test]
+async fn what_could_not_be_asked_for_is_not_taken_for_absent() {
+    assert_eq!(taken_for(200, 404).await, "policy");
+    assert_eq!(taken_for(404, 200).await, "graph");
+    // Who may not see the ones means the others.
+    assert_eq!(taken_for(403, 200).await, "graph");
+    assert_eq!(taken_for(200, 403).await, "policy");
+    let unclear = "it is not known whether app is a PropagationPolicy or a ResourceGraphDefinition; say policy/app or graph/app";
+    for (policies, graphs) in [(200, 503), (503, 200), (503, 404), (404, 504)] {
+        assert_eq!(taken_for(policies, graphs).await, unclear);
+    }
+    let down = "the API did not answer; what the API said is above";
+    assert_eq!(taken_for(503, 503).await, down);
 }
