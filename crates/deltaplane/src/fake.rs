@@ -10,7 +10,7 @@ use kube::client::Body;
 use serde_json::{Value, json};
 
 /// A client of it: `answer` is told what is asked (`GET /api/v1`, without its query) and with which
-/// body.
+/// body. Nothing can be watched: feeds list.
 pub(crate) fn api(
     answer: impl FnMut(&str, &Value) -> (u16, Value) + Send + Sync + 'static,
 ) -> Client {
@@ -19,10 +19,17 @@ pub(crate) fn api(
         let answer = Arc::clone(&answer);
         async move {
             let what = format!("{} {}", request.method(), request.uri().path());
+            let watches = request
+                .uri()
+                .query()
+                .is_some_and(|query| query.contains("watch=true"));
             let body = request.into_body().collect().await.expect("a body");
             let body: Value = serde_json::from_slice(&body.to_bytes()).unwrap_or_default();
             let mut answer = answer.lock().expect("nobody panicked before");
-            let (code, said) = (*answer)(&what, &body);
+            let (code, said) = match watches {
+                true => refusal(422),
+                false => (*answer)(&what, &body),
+            };
             let response = Response::builder().status(code).body(said.to_string());
             Ok::<_, Infallible>(response.expect("an answer"))
         }

@@ -3,7 +3,7 @@
 use std::io::{self, IsTerminal, Write};
 use std::time::Duration;
 
-use deltaplane_client::{Cache, Event, Feed, ObjectKey, Pace, Query, Resource};
+use deltaplane_client::{Cache, Event, Feed, ObjectKey, Pace, Query};
 use deltaplane_controllers::graphs::api;
 use deltaplane_sync::ZoneName;
 use futures::StreamExt;
@@ -28,9 +28,19 @@ struct Watch {
     definitions: Cache<Value>,
     revisions: Cache<Revision>,
     instances: Cache<Value>,
-    /// Where instances are, once their kind is served.
-    place: Option<Resource>,
+    place: Place,
 }
+
+/// Whether it is known where the instances of a definition are.
+enum Place {
+    /// Nobody answered yet.
+    Unasked,
+    NotServed,
+    Followed,
+}
+
+/// How long to wait before an API is asked again that did not answer.
+pub(super) const AGAIN: Duration = Duration::from_secs(1);
 
 /// Where it is shown.
 pub(crate) enum Screen {
@@ -176,7 +186,7 @@ impl Watch {
             definitions: Cache::new(),
             revisions: Cache::new(),
             instances: Cache::new(),
-            place: None,
+            place: Place::Unasked,
         };
         let told = stream::unfold(watch, |mut watch| async {
             let seen = watch.next().await;
@@ -188,12 +198,14 @@ impl Watch {
     /// What there is, when something of it changed.
     async fn next(&mut self) -> Result<Seen, RolloutError> {
         loop {
+            let again = again(&self.place);
             let [definitions, revisions, instances] = &mut self.feeds;
             tokio::select! {
                 Some(event) = definitions.next() => {
                     self.definitions.apply(event, |item| item.parse().ok());
                     self.find().await?;
                 }
+                () = again => self.find().await?,
                 Some(event) = revisions.next() => {
                     let name = self.name.as_str();
                     self.revisions.apply(event, |item| Revision::read(&item.parse().ok()?, name));
@@ -202,7 +214,12 @@ impl Watch {
                     self.instances.apply(event, |item| item.parse().ok());
                 }
             }
-            let known = self.place.is_none() || self.instances.is_synced();
+            let known = match self.place {
+                // Without a definition there is nothing to ask for.
+                Place::Unasked => self.definition().is_none(),
+                Place::NotServed => true,
+                Place::Followed => self.instances.is_synced(),
+            };
             if self.definitions.is_synced() && self.revisions.is_synced() && known {
                 return self.seen();
             }
@@ -211,12 +228,18 @@ impl Watch {
 
     /// Follows the instances, if their kind is served by now.
     async fn find(&mut self) -> Result<(), RolloutError> {
-        if let (None, Some(definition)) = (&self.place, self.definition()) {
-            self.place = read::served(&self.client, &definition).await?;
-            if let Some(place) = &self.place {
-                self.feeds[2] = feed(&self.client, Query::all(place.clone()));
+        let (Place::Unasked | Place::NotServed, Some(definition)) =
+            (&self.place, self.definition())
+        else {
+            return Ok(());
+        };
+        self.place = match read::served(&self.client, &definition).await? {
+            None => Place::NotServed,
+            Some(place) => {
+                self.feeds[2] = feed(&self.client, Query::all(place));
+                Place::Followed
             }
-        }
+        };
         Ok(())
     }
 
@@ -239,6 +262,15 @@ impl Watch {
             revisions.collect(),
             instances.collect(),
         ))
+    }
+}
+
+/// When to ask once more where instances are, if nobody said it yet.
+async fn again(place: &Place) {
+    match place {
+        Place::Unasked => tokio::time::sleep(AGAIN).await,
+        // Definitions change when their kinds come to be served.
+        Place::NotServed | Place::Followed => std::future::pending().await,
     }
 }
 
@@ -271,5 +303,52 @@ impl Screen {
             }
         }
         out.flush()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::fake;
+
+    /// A zone with an instance, which does not say for a while which kinds it serves.
+    fn zone() -> Client {
+        let list = |items: Value| {
+            let list = json!({"metadata": {"resourceVersion": "1"}, "items": items});
+            (200, list)
+        };
+        let mut asked = 0;
+        fake::api(move |what, _| match what {
+            "GET /apis/kro.run/v1alpha1" => {
+                asked += 1;
+                let kind = json!({"name": "webapps", "kind": "WebApp", "namespaced": true});
+                match asked {
+                    1..20 => fake::refusal(503),
+                    _ => (200, json!({"resources": [kind]})),
+                }
+            }
+            "GET /apis/kro.run/v1alpha1/resourcegraphdefinitions" => list(json!([{
+                "metadata": {"name": "webapp", "resourceVersion": "1"},
+                "spec": {"schema": {"apiVersion": "v1alpha1", "kind": "WebApp"}},
+            }])),
+            "GET /apis/kro.run/v1alpha1/webapps" => list(json!([{
+                "metadata": {"namespace": "prod", "name": "a", "resourceVersion": "1"},
+            }])),
+            _ => list(json!([])),
+        })
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn nothing_is_told_before_it_is_known_where_instances_are() {
+        let mut told = Watch::start(zone(), DefinitionName::new("webapp"));
+        let seen = loop {
+            match told.next().await.expect("a watch never ends") {
+                Ok(seen) => break seen,
+                Err(error) => assert!(matches!(error, RolloutError::Ask(_)), "{error}"),
+            }
+        };
+        assert_eq!(seen.instances.len(), 1);
     }
 }
