@@ -72,6 +72,7 @@ pub(super) async fn read(
     documents: Vec<Value>,
     namespace: &str,
 ) -> Result<Vec<Changed>, PlanError> {
+    check_metadata(&documents)?;
     let catalog = ask_catalog(client).await?;
     let mut changes = Vec::new();
     for mut document in documents {
@@ -95,6 +96,29 @@ pub(super) async fn read(
         changes.push(dry_run(client, &resource, document).await?);
     }
     Ok(changes)
+}
+
+/// Refuses documents whose metadata is something else than fields; without any, the hub says what
+/// is missing.
+fn check_metadata(documents: &[Value]) -> Result<(), PlanError> {
+    let wrong = documents.iter().filter(|document| {
+        let metadata = &document["metadata"];
+        !metadata.is_object() && !metadata.is_null()
+    });
+    let lines = wrong.map(|document| {
+        let kind = document["kind"].as_str().unwrap_or("a document");
+        format!(
+            "{kind}: metadata is {}, and not fields such as name",
+            document["metadata"]
+        )
+    });
+    let lines: Vec<String> = lines.collect();
+    match lines.is_empty() {
+        true => Ok(()),
+        false => Err(PlanError::Documents {
+            wrong: lines.join("\n"),
+        }),
+    }
 }
 
 pub(super) async fn ask_catalog(client: &Client) -> Result<Catalog, PlanError> {
@@ -268,6 +292,21 @@ mod tests {
             "data": {"a": "3", "b": null}, "metadata": {"name": "n", "labels": null},
         });
         assert_eq!(merged(Some(&before), &now), expected);
+    }
+
+    #[tokio::test]
+    async fn metadata_that_is_no_object_is_refused() {
+        let client = crate::fake::api(|what, _| panic!("nothing is asked: {what}"));
+        for (metadata, shown) in [(json!("web"), "\"web\""), (json!([]), "[]")] {
+            let document = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata});
+            let error = read(&client, vec![document], "default").await;
+            let error = error.expect_err("no metadata");
+            assert_eq!(error.exit_code(), 2);
+            let said = format!(
+                "there are documents that cannot be read:\nConfigMap: metadata is {shown}, and not fields such as name"
+            );
+            assert_eq!(error.to_string(), said);
+        }
     }
 
     #[test]
