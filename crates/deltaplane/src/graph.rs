@@ -223,11 +223,7 @@ impl Graph {
             Verb::Diff(asked) => asked.run(),
         }?;
         // What was read may be anybody's.
-        Ok(Said {
-            out: printable(said.out),
-            err: printable(said.err),
-            good: said.good,
-        })
+        Ok(said.printable())
     }
 }
 
@@ -410,14 +406,5 @@ fn json_stream(all: Vec<&Value>) -> String {
             let list = json!({"apiVersion": "v1", "kind": "List", "items": all});
             format!("{list:#}\n")
         }
-    }
-}
-
-/// Without what would move the cursor of a terminal, or do worse.
-pub(crate) fn printable(text: String) -> String {
-    let bad = |c: char| c.is_control() && !matches!(c, '\n' | '\t');
-    match text.contains(bad) {
-        true => text.replace(bad, "\u{fffd}"),
-        false => text,
     }
 }

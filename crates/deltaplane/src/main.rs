@@ -42,7 +42,7 @@ use args::{Cli, Command, Environment, Role, Settings, SettingsError, ZoneCommand
 use manifest::ManifestError;
 use plan::PlanError;
 use rollout::RolloutError;
-use said::Said;
+use said::{Said, printable};
 use up::{Up, UpError};
 
 #[global_allocator]
@@ -152,11 +152,17 @@ fn main() -> ExitCode {
 
 /// Asks a hub, and says what it answered.
 fn ask<E: Into<Failure>>(ask: impl Future<Output = Result<Said, E>>) -> Result<ExitCode, Failure> {
+    Ok(tell(&answer(ask)?))
+}
+
+fn answer<E: Into<Failure>>(ask: impl Future<Output = Result<Said, E>>) -> Result<Said, Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .map_err(Failure::Runtime)?;
-    Ok(tell(&runtime.block_on(ask).map_err(Into::into)?))
+    let said = runtime.block_on(ask).map_err(Into::into)?;
+    // Zones and whoever writes objects have a say in it.
+    Ok(said.printable())
 }
 
 fn tell(said: &Said) -> ExitCode {
@@ -267,6 +273,13 @@ fn print(text: &str) -> bool {
 }
 
 fn explain(failure: &Failure) {
+    let _ = io::stderr()
+        .lock()
+        .write_all(explanation(failure).as_bytes());
+}
+
+/// What failed, why, and what to do. Servers have a say in it.
+fn explanation(failure: &Failure) -> String {
     let mut text = format!("error: {failure}\n");
     let mut source = failure.source();
     while let Some(cause) = source {
@@ -274,7 +287,7 @@ fn explain(failure: &Failure) {
         source = cause.source();
     }
     text.push_str(&format!("hint: {}\n", failure.hint()));
-    let _ = io::stderr().lock().write_all(text.as_bytes());
+    printable(text)
 }
 
 // === impl Failure ===
@@ -378,5 +391,37 @@ fn sort_code(sort: Sort) -> u8 {
         Sort::Address => 4,
         Sort::Certificates => 5,
         Sort::Other => 1,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use deltaplane_client::RequestError;
+    use deltaplane_client::request::Refusal;
+
+    use super::*;
+
+    #[test]
+    fn nothing_that_was_answered_moves_the_cursor() {
+        let said = Said {
+            out: "zone-a\u{1b}[2J\n".to_owned(),
+            err: "note: \u{1b}]0;title\u{7}\n".to_owned(),
+            good: true,
+        };
+        let told = answer(async { Ok::<_, ClientError>(said) }).expect("an answer");
+        assert_eq!(told.out, "zone-a\u{fffd}[2J\n");
+        assert_eq!(told.err, "note: \u{fffd}]0;title\u{fffd}\n");
+    }
+
+    #[test]
+    fn nothing_in_an_error_moves_the_cursor() {
+        let refusal = Refusal {
+            code: 500,
+            message: "\u{1b}[2J".to_owned(),
+            ..Refusal::default()
+        };
+        let error = ClientError::from(RequestError::Refused(refusal));
+        let expected = "error: the hub did not do it\n  because: \u{fffd}[2J (500 )\nhint: what the hub said is above\n";
+        assert_eq!(explanation(&error.into()), expected);
     }
 }

@@ -22,7 +22,6 @@ use serde_json::{Value, json};
 
 use crate::args::Environment;
 use crate::client::{Hub, Output};
-use crate::graph::printable;
 use crate::rollout::objects;
 use crate::said::Said;
 use change::{Changed, Deleted};
@@ -82,7 +81,7 @@ impl Plan {
             None => shown::text(&planned),
         };
         Ok(Said {
-            out: printable(out),
+            out,
             err: String::new(),
             good,
         })

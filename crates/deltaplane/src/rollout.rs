@@ -32,7 +32,6 @@ use deltaplane_sync::ZoneName;
 
 use crate::args::Environment;
 use crate::client::Hub;
-use crate::graph::printable;
 use crate::said::Said;
 
 pub(crate) use error::RolloutError;
@@ -72,13 +71,7 @@ impl Rollout {
     pub(crate) async fn run(self, environment: &Environment) -> Result<Said, RolloutError> {
         let Self { hub, zone, verb } = self;
         let api = Api::new(hub, zone, environment).await?;
-        let said = verb.run(&api).await?;
-        // What was read may be anybody's.
-        Ok(Said {
-            out: printable(said.out),
-            err: printable(said.err),
-            good: said.good,
-        })
+        verb.run(&api).await
     }
 }
 

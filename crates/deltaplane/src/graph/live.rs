@@ -18,7 +18,6 @@ use deltaplane_sync::ZoneName;
 use kube::Client;
 use serde_json::Value;
 
-use super::printable;
 use super::tree::Output;
 use crate::args::Environment;
 use crate::client::{Hub, zone_objects};
@@ -124,7 +123,7 @@ impl Question {
             false => "",
         };
         Ok(Said {
-            out: printable(picture.drawn(self.output)),
+            out: picture.drawn(self.output),
             err: err.to_owned(),
             good: true,
         })

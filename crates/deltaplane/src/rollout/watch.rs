@@ -17,8 +17,7 @@ use super::overview::Overview;
 use super::seen::{Revision, Seen};
 use super::shown::{self, Listed};
 use super::{DefinitionName, RolloutError, now, read};
-use crate::graph::printable;
-use crate::said::Said;
+use crate::said::{Said, printable};
 
 /// What is followed of a definition.
 struct Watch {
