@@ -17,6 +17,7 @@ pub(super) struct Fleet {
     pub(super) zones: Vec<Value>,
 }
 
+#[derive(Clone)]
 struct Governs {
     name: String,
     targets: Vec<Targets>,
@@ -56,12 +57,26 @@ impl Fleet {
         self.policies.iter().any(|policy| policy.name == name)
     }
 
+    /// The policies as they would be: those that are given as they are written; new ones are the
+    /// youngest.
+    fn policies_after(&self, own: &BTreeMap<&str, &Changed>) -> Vec<Governs> {
+        let given = |change: &&Changed| Governs::read(&change.stored);
+        let known = self.policies.iter().map(|policy| {
+            let given = own.get(policy.name.as_str()).map(given);
+            given.unwrap_or_else(|| policy.clone())
+        });
+        let new = own
+            .values()
+            .filter(|change| !self.has_policy(change.name()));
+        known.chain(new.map(given)).collect()
+    }
+
     /// The policy that governs an object, if one does.
-    pub(super) fn governor(&self, object: &Value) -> Option<&str> {
+    fn governor<'p>(&self, policies: &'p [Governs], object: &Value) -> Option<&'p str> {
         if !self.crosses(object) {
             return None;
         }
-        let mut policies = self.policies.iter();
+        let mut policies = policies.iter();
         let policy = policies.find(|policy| includes(&policy.targets, object))?;
         Some(&policy.name)
     }
@@ -87,10 +102,13 @@ impl Fleet {
         own: &BTreeMap<&str, &Changed>,
     ) -> Vec<String> {
         let before = changes.iter().filter_map(|change| change.live.as_ref());
-        let after = changes.iter().map(|change| &change.stored);
         let deleted = deletions.iter().map(|deletion| &deletion.live);
-        let all = before.chain(after).chain(deleted);
-        let governing = all.filter_map(|object| self.governor(object));
+        let before = before.chain(deleted);
+        let before = before.filter_map(|object| self.governor(&self.policies, object));
+        let policies = self.policies_after(own);
+        let after = changes.iter().map(|change| &change.stored);
+        let after = after.filter_map(|object| self.governor(&policies, object));
+        let governing = before.chain(after);
         let governing: BTreeSet<&str> = governing.chain(own.keys().copied()).collect();
         let known = self.policies.iter().map(|policy| policy.name.as_str());
         let known = known.filter(|name| governing.contains(name));
@@ -111,18 +129,9 @@ impl Fleet {
         deletions: &[Deleted],
         own: &BTreeMap<&str, &Changed>,
     ) -> Vec<Value> {
-        let taken = |object: &Value| {
-            let new = own
-                .values()
-                .filter(|change| !self.has_policy(change.name()));
-            let mut new = new.map(|change| Governs::read(&change.stored));
-            self.crosses(object) && new.any(|policy| includes(&policy.targets, object))
-        };
+        let policies = self.policies_after(own);
         let changed = changes.iter().filter(|change| !change.is_policy());
-        let changed = changed.filter(|change| {
-            let stored = &change.stored;
-            self.governor(stored).is_none() && !taken(stored)
-        });
+        let changed = changed.filter(|change| self.governor(&policies, &change.stored).is_none());
         let changed = changed.map(|change| {
             let (live, stored) = (change.live.as_ref(), Some(&change.stored));
             let mut other = self.other(&change.stored, live, stored);
@@ -130,7 +139,8 @@ impl Fleet {
             other
         });
         let deleted = deletions.iter().map(|deletion| &deletion.live);
-        let deleted = deleted.filter(|live| self.governor(live).is_none());
+        // Who governs it now takes it away.
+        let deleted = deleted.filter(|live| self.governor(&self.policies, live).is_none());
         let deleted = deleted.map(|live| self.other(live, Some(live), None));
         changed.chain(deleted).collect()
     }

@@ -24,9 +24,17 @@ pub(super) fn is_good(planned: &Value) -> bool {
         let impossible = list(&policy["hunks"])
             .iter()
             .any(|one| one["change"] == "Impossible");
-        policy["stuck"].is_null() && list(&policy["problems"]).is_empty() && !impossible
+        policy["stuck"].is_null()
+            && list(&policy["problems"]).is_empty()
+            && !impossible
+            && !is_open(policy)
     };
     list(&planned["policies"]).iter().all(fine)
+}
+
+/// Whether it is not known what becomes of a release: neither its end nor what stops it is foreseen.
+fn is_open(policy: &Value) -> bool {
+    !policy["release"].is_null() && policy["done"].is_null() && policy["stuck"].is_null()
 }
 
 pub(super) fn text(planned: &Value) -> String {
@@ -190,6 +198,9 @@ fn notes(planned: &Value) -> String {
     if let Some(stuck) = planned.get("stuck").filter(|stuck| !stuck.is_null()) {
         let (stage, why) = (said(&stuck["stage"]), said(&stuck["why"]));
         text.push_str(&format!("then it stops: stage {stage}: {why}\n"));
+    }
+    if is_open(planned) {
+        text.push_str("further is not foreseen\n");
     }
     for evidence in list(&planned["evidence"]) {
         let zones = &evidence["zones"];

@@ -1,11 +1,16 @@
 //! Plans as data.
 
+use std::collections::BTreeMap;
+
 use serde_json::{Value, json};
 
+use super::change::Changed;
+use super::fleet::Fleet;
 use super::shown;
 
 fn planned(deletions: Value) -> Value {
-    json!({"policies": [{"policy": "web", "release": 2, "deletions": deletions}]})
+    let done = "2026-03-01T12:00:00Z";
+    json!({"policies": [{"policy": "web", "release": 2, "done": done, "deletions": deletions}]})
 }
 
 #[track_caller]
@@ -42,4 +47,59 @@ fn what_would_stop_is_not_good() {
         bad["policies"][0][field] = value;
         assert!(!shown::is_good(&bad), "{field}");
     }
+}
+
+#[test]
+fn what_is_not_foreseen_is_said_and_not_good() {
+    let mut open = planned(json!({}));
+    open["policies"][0]["done"] = Value::Null;
+    assert!(!shown::is_good(&open));
+    says(&open, "further is not foreseen\n");
+    // Nothing is to be foreseen where nothing is released.
+    open["policies"][0]["release"] = Value::Null;
+    assert!(shown::is_good(&open));
+}
+
+/// The policy `web` for ConfigMaps of these names.
+fn policy(names: &[&str]) -> Value {
+    json!({
+        "apiVersion": "fleet.deltaplane.io/v1alpha1", "kind": "PropagationPolicy",
+        "metadata": {"name": "web"},
+        "spec": {"targets": [{"kind": "ConfigMap", "names": names}]},
+    })
+}
+
+/// Of new ConfigMaps `site` and `extra`, those that no policy would govern if `web` became another.
+fn ungoverned(live: &[&str], given: &[&str]) -> Vec<String> {
+    let synced = json!({
+        "metadata": {"name": "configmaps"},
+        "spec": {"kind": "ConfigMap", "direction": "HubToZone"},
+    });
+    let fleet = Fleet::new(vec![policy(live)], &[synced], Vec::new());
+    let changed = |live: Option<Value>, stored: Value| Changed {
+        live,
+        stored,
+        note: None,
+    };
+    let config = |name: &str| {
+        let metadata = json!({"namespace": "default", "name": name});
+        json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata})
+    };
+    let changes = [
+        changed(Some(policy(live)), policy(given)),
+        changed(None, config("site")),
+        changed(None, config("extra")),
+    ];
+    let own = BTreeMap::from([("web", &changes[0])]);
+    assert_eq!(fleet.concerned(&changes, &[], &own), ["web"]);
+    let others = fleet.others(&changes, &[], &own);
+    let names = others.iter().filter_map(|other| other["name"].as_str());
+    names.map(str::to_owned).collect()
+}
+
+#[test]
+fn a_policy_that_changes_governs_what_it_says_then() {
+    assert_eq!(ungoverned(&["site"], &["site"]), ["extra"]);
+    assert!(ungoverned(&["site"], &["site", "extra"]).is_empty());
+    assert_eq!(ungoverned(&["site", "extra"], &["site"]), ["extra"]);
 }
