@@ -82,6 +82,14 @@ impl RolloutError {
         }
     }
 
+    /// Whether it may be otherwise when the same is asked again.
+    pub(super) fn is_passing(&self) -> bool {
+        let Self::Ask(error) = self else {
+            return false;
+        };
+        error.code().is_none_or(|code| code == 429 || code >= 500)
+    }
+
     pub(crate) fn hint(&self) -> String {
         match self {
             Self::Client(error) => error.hint(),

@@ -186,7 +186,7 @@ pub(super) const EXIT_CODES: &str = "\
 Exit codes:
   0  done; for watch: complete; for replay: the same decisions
   1  it could not be done; for watch: not in time, or failed (with --exit-on-failure);
-     for replay: something else; for approve: it does not count
+     for replay: something else; for approve: it does not count, or that is not known
   2  the command line is wrong";
 
 const STATUS_EXAMPLES: &str = "\

@@ -6,8 +6,8 @@ use std::time::Duration;
 use deltaplane_client::{Cache, Event, Feed, ObjectKey, Pace, Query};
 use deltaplane_controllers::graphs::api;
 use deltaplane_sync::ZoneName;
-use futures::StreamExt;
 use futures::stream::{self, BoxStream, SelectAll};
+use futures::{StreamExt, future};
 use kube::Client;
 use serde_json::Value;
 
@@ -102,7 +102,7 @@ async fn follow_one(
     name: &DefinitionName,
     screen: &Screen,
 ) -> Result<bool, RolloutError> {
-    let mut told = Watch::start(client.clone(), name.clone());
+    let mut told = lasting(Watch::start(client.clone(), name.clone()));
     let mut last: Option<Overview> = None;
     while let Some(seen) = told.next().await {
         let overview = Overview::of(&seen?, now());
@@ -128,7 +128,7 @@ async fn follow_fleet(
 ) -> Result<bool, RolloutError> {
     let name = DefinitionName::new(seen.name());
     let mut hub = seen.definition.clone();
-    let mut at_hub = Watch::start(api.client.clone(), name.clone());
+    let mut at_hub = lasting(Watch::start(api.client.clone(), name.clone()));
     let mut fleet = ask::fleet(api, seen, zones.clone()).await;
     let mut told: SelectAll<BoxStream<'static, (String, Result<Seen, RolloutError>)>> =
         SelectAll::new();
@@ -264,6 +264,16 @@ impl Watch {
     }
 }
 
+/// Without failures that pass: a watch asks again by itself.
+fn lasting(told: Told) -> Told {
+    let passes = |seen: &Result<Seen, RolloutError>| {
+        let error = seen.as_ref().err();
+        error.is_some_and(RolloutError::is_passing)
+    };
+    told.filter(move |seen| future::ready(!passes(seen)))
+        .boxed()
+}
+
 /// When to ask once more where instances are, if nobody said it yet.
 async fn again(place: &Place) {
     match place {
@@ -349,5 +359,12 @@ mod tests {
             }
         };
         assert_eq!(seen.instances.len(), 1);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_api_that_is_away_for_a_while_is_watched_on() {
+        let mut told = lasting(Watch::start(zone(), DefinitionName::new("webapp")));
+        let first = told.next().await.expect("a watch never ends");
+        assert_eq!(first.expect("what there is").instances.len(), 1);
     }
 }

@@ -236,16 +236,21 @@ pub(crate) async fn approve(policy: &Policies<'_>, yes: Yes<'_>) -> Result<Said,
     let by = made["spec"]["approvedBy"].as_str().unwrap_or_default();
     let called = made["metadata"]["name"].as_str().unwrap_or_default();
     let mut said = format!("{by} approved release {release} of {name} for {what}\n");
-    // Whether it counts is for the hub to say.
-    let told = policy.told().await?;
-    let refused = still_waits(&told, &yes, (stage, release));
-    if let Some(why) = refused {
-        said.push_str(&format!("note: that does not count: {why}\n"));
-    }
+    // Whether it counts is for the hub to say; it is made in any case.
+    let doubt = match policy.told().await {
+        Ok(told) => still_waits(&told, &yes, (stage, release))
+            .map(|why| format!("note: that does not count: {why}\n")),
+        Err(error) => Some(format!(
+            "note: it is not known whether that counts: {error}\nhint: {} says whether it still waits\n",
+            policy.command("status")
+        )),
+    };
+    let good = doubt.is_none();
+    said.push_str(&doubt.unwrap_or_default());
     Ok(Said {
         out: format!("{called}\n"),
         err: said,
-        good: refused.is_none(),
+        good,
     })
 }
 

@@ -139,12 +139,8 @@ impl<'e> Policies<'e> {
                 format!("hint: {} says what it waits for\n", self.command("why"))
             }
             State::Waiting => {
-                let deletions = match told.reason == DELETIONS {
-                    true => " --deletions",
-                    false => "",
-                };
                 let approve = self.command("approve");
-                format!("hint: {approve}{deletions} lets it go on\n")
+                format!("hint: {approve}{} lets it go on\n", approved(told))
             }
             State::Stopped => {
                 // Not where nothing was before.
@@ -161,6 +157,21 @@ impl<'e> Policies<'e> {
 
 fn path(name: &str) -> String {
     resource().object_path(&ObjectKey::cluster(name))
+}
+
+/// The flags that approve what waits now, and nothing that comes to wait until they are used.
+fn approved(told: &Told) -> String {
+    let deletions = match told.reason == DELETIONS {
+        true => " --deletions",
+        false => "",
+    };
+    let mut stages = told.stages.iter();
+    let waiting = stages.find_map(|stage| Some((stage, stage.waits(&told.reason)?.release?)));
+    match waiting {
+        None => deletions.to_owned(),
+        Some((_, release)) if !deletions.is_empty() => format!("{deletions} --release {release}"),
+        Some((stage, release)) => format!(" --stage {} --release {release}", stage.name),
+    }
 }
 
 async fn missing(client: &Client, name: String, error: RequestError) -> RolloutError {

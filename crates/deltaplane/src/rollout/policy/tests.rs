@@ -8,8 +8,9 @@ use serde_json::{Value, json};
 
 use super::super::ask::Api;
 use super::super::names::Subject;
-use super::act::resume;
+use super::act::{Yes, approve, resume};
 use super::told::{State, Told};
+use super::watch::{self, Ends};
 use super::{Found, Policies};
 use crate::args::Environment;
 use crate::fake;
@@ -206,4 +207,87 @@ async fn what_could_not_be_asked_for_is_not_taken_for_absent() {
     }
     let down = "the API did not answer; what the API said is above";
     assert_eq!(taken_for(503, 503).await, down);
+}
+
+/// A hub that answers how far `web` is with these, one after the other, and takes approvals.
+fn telling(answers: Vec<(u16, Value)>) -> Client {
+    let mut answers = answers.into_iter();
+    fake::api(move |what, _| {
+        if what.ends_with("/_rollout") {
+            return answers.next().expect("an answer that is not asked for");
+        }
+        let made = json!({"metadata": {"name": "web-3-rest-x"}, "spec": {"approvedBy": "ada"}});
+        match what.starts_with("POST") {
+            true => (201, made),
+            false => (
+                200,
+                json!({"metadata": {"resourceVersion": "1"}, "items": []}),
+            ),
+        }
+    })
+}
+
+fn waiting(reason: &str) -> Value {
+    let stages = json!([
+        stage("canary", json!({"total": 1}), "Propagated"),
+        stage("rest", json!({"total": 1}), reason),
+    ]);
+    answer(reason, stages, json!([]))
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_hub_that_is_away_for_a_while_is_watched_on() {
+    let check = async |answers: Vec<(u16, Value)>| {
+        let environment = Environment::default();
+        let api = Api::of_client(telling(answers), &environment);
+        let ends = Ends {
+            timeout: None,
+            on_failure: false,
+        };
+        watch::run(&web(&api), ends).await.map(|said| said.good)
+    };
+    let (moving, done) = ((200, waiting("GateClosed")), (200, waiting("Propagated")));
+    for code in [429, 500, 503, 504] {
+        let away = fake::refusal(code);
+        let good = check(vec![moving.clone(), away.clone(), away, done.clone()]).await;
+        assert!(good.expect("an answer"), "{code}");
+    }
+    // What is wrong from the start, or stays so, is said at once.
+    assert!(check(vec![fake::refusal(503)]).await.is_err());
+    assert!(check(vec![moving, fake::refusal(404)]).await.is_err());
+}
+
+#[tokio::test]
+async fn a_hint_approves_what_was_shown() {
+    let environment = Environment::default();
+    let api = Api::of_client(telling(Vec::new()), &environment);
+    let check = |reason: &str, flags: &str| {
+        let told = Told::read(&waiting(reason)).expect("as the hub writes it");
+        let expected =
+            format!("hint: deltaplane rollout approve policy/web {flags} lets it go on\n");
+        assert_eq!(web(&api).hint(&told), expected);
+    };
+    check("ApprovalRequired", "--stage rest --release 3");
+    check("DeletionBudgetExceeded", "--deletions --release 3");
+}
+
+#[tokio::test]
+async fn an_approval_that_was_made_is_named_whatever_happens_then() {
+    let answers = vec![(200, waiting("ApprovalRequired")), fake::refusal(503)];
+    let environment = Environment::default();
+    let api = Api::of_client(telling(answers), &environment);
+    let yes = Yes {
+        stage: None,
+        release: None,
+        deletions: false,
+    };
+    let said = approve(&web(&api), yes).await.expect("it was made");
+    assert_eq!(said.out, "web-3-rest-x\n");
+    assert_eq!(
+        said.err,
+        "ada approved release 3 of web for stage rest\n\
+         note: it is not known whether that counts: the API did not answer\n\
+         hint: deltaplane rollout status policy/web says whether it still waits\n"
+    );
+    assert!(!said.good);
 }

@@ -8,7 +8,7 @@ use futures::StreamExt;
 
 use super::super::RolloutError;
 use super::super::shown::Listed;
-use super::super::watch::{Screen, feed};
+use super::super::watch::{AGAIN, Screen, feed};
 use super::ask::{Policies, resource};
 use super::shown;
 use super::told::{State, Told};
@@ -65,7 +65,14 @@ async fn follow(policy: &Policies<'_>, on_failure: bool) -> Result<Ended, Rollou
     let mut changes = feed(&policy.client, Query::all(resource()).with_fields(&field));
     let mut last: Option<Told> = None;
     loop {
-        let mut told = policy.told().await?;
+        let mut told = match (policy.told().await, &last) {
+            // The hub answered before, and may be back soon.
+            (Err(error), Some(_)) if error.is_passing() => {
+                tokio::time::sleep(AGAIN).await;
+                continue;
+            }
+            (told, _) => told?,
+        };
         let next = told.next.clone();
         // When it was asked is no news.
         told.as_of.clear();
