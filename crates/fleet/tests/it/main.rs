@@ -7,4 +7,5 @@ mod leaving;
 mod projector;
 mod readiness;
 mod status;
+mod staying;
 mod world;
