@@ -70,6 +70,8 @@ pub(super) struct Definition {
 pub(super) struct Deleted {
     /// What may not be, and why.
     pub(super) refused: BTreeMap<ObjectId, String>,
+    /// Something goes, and nobody tells when it is gone.
+    pub(super) untold: bool,
     /// An answer that did not come.
     pub(super) lost: Option<RequestError>,
 }
@@ -78,6 +80,8 @@ pub(super) struct Deleted {
 enum Deletion {
     /// It goes, and its feed tells when it is gone.
     Asked,
+    /// It goes, and no feed tells when it is gone.
+    Untold,
     Gone,
     Refused(String),
     /// The answer did not come.
@@ -135,7 +139,7 @@ pub(super) async fn end(subject: Subject) -> Result<Next, Failure> {
     let told = subject.tell(&ended).await?;
     match deleted.lost {
         Some(error) => Err(Failure::to("delete an object")(error)),
-        None if !deleted.refused.is_empty() => Ok(Next::Later),
+        None if !deleted.refused.is_empty() || deleted.untold => Ok(Next::Later),
         None => Ok(told),
     }
 }
@@ -314,6 +318,7 @@ impl Subject {
         while let Some((one, answer)) = answers.next().await {
             match answer {
                 Deletion::Asked => self.counted.deleted(),
+                Deletion::Untold => deleted.untold = true,
                 // The feed may not say so: it ends with its kind.
                 Deletion::Gone => self.objects.remove(&one.id, Some(&one.uid)),
                 Deletion::Refused(why) => {
@@ -375,10 +380,7 @@ impl Subject {
         }
         let key = ObjectKey::new(&one.id.namespace, &one.id.name);
         match self.delete_at(&resource.object_path(&key), one).await {
-            Ok(()) => {
-                let now = &resource.version;
-                Deletion::Refused(format!("it is of version {now} by now, and going there"))
-            }
+            Ok(()) => Deletion::Untold,
             answer => answer.into(),
         }
     }

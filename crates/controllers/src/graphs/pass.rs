@@ -232,6 +232,7 @@ impl Pass<'_> {
         let subject = self.subject;
         let deleted = subject.delete(&plan.prune).await;
         self.hindered.undeleted = deleted.refused;
+        let untold = deleted.untold;
         self.note(plan);
         self.lost = self.lost.take().or(deleted.lost);
         if let Some(next) = plan.next {
@@ -250,7 +251,7 @@ impl Pass<'_> {
             // It is done again, which does no harm if it was.
             Some(error) => Err(Failure::to("apply or delete an object")(error)),
             // Nothing tells when it would be taken.
-            None if self.hindered.is_refused() => Ok(Next::Later),
+            None if self.hindered.is_refused() || untold => Ok(Next::Later),
             None => Ok(told),
         }
     }

@@ -55,6 +55,14 @@ impl<'e> Api<'e> {
         }
     }
 
+    /// The same in a zone.
+    #[cfg(test)]
+    pub(super) fn of_zone(client: Client, zone: ZoneName, environment: &'e Environment) -> Self {
+        let zone = Some(zone);
+        let of_hub = Self::of_client(client, environment);
+        Self { zone, ..of_hub }
+    }
+
     /// A command that asks the same: `why shop`.
     pub(super) fn command(&self, words: &str) -> String {
         let kubeconfig = self.hub.flag();

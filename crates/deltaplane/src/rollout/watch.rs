@@ -232,6 +232,8 @@ impl Watch {
         else {
             return Ok(());
         };
+        // What is not answered is asked again.
+        self.place = Place::Unasked;
         self.place = match read::served(&self.client, &definition).await? {
             None => Place::NotServed,
             Some(place) => {

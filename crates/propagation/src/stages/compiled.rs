@@ -486,8 +486,9 @@ fn stage(
     let zones = selector(&at("zones"), spec.zones.as_ref(), problems);
     let soak = duration(&at("soak"), spec.soak.as_deref().unwrap_or("0s"), problems);
     let deadline = spec.progress_deadline.as_deref().unwrap_or(DEADLINE);
+    let none = Duration::parse(deadline) == Some(Duration::from_nanos(0));
     let deadline = duration(&at("progressDeadline"), deadline, problems);
-    if deadline == Duration::from_nanos(0) {
+    if none {
         let problem = Problem::new(at("progressDeadline"), "nobody is ready in no time");
         problems.push(problem.hint(format!("leave it out for {DEADLINE}")));
     }
@@ -633,6 +634,7 @@ mod tests {
         let said =
             "spec.stages[0].progressDeadline: nobody is ready in no time (leave it out for 10m)";
         assert_eq!(deadline("0s"), [said]);
+        assert_eq!(deadline("soon").len(), 1);
         assert_eq!(deadline("1s"), [""; 0]);
     }
 }

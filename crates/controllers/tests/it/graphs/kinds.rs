@@ -326,9 +326,9 @@ async fn what_was_made_in_a_version_that_is_not_served_any_more_goes_with_its_in
     graphs.world.delete(&shops(), &key("a"), "Background").await;
     let going = |object: &Value| object["metadata"]["deletionTimestamp"].is_string();
     graphs.world.until(&widgets, &key("a-widget"), going).await;
-    let why = "it is of version v2 by now, and going there";
+    let waits = "waits until these are gone: Widget default/a-widget";
     graphs
-        .until_told("a", "ResourcesReady", "UnderDeletion", why)
+        .until_told("a", "ResourcesReady", "UnderDeletion", waits)
         .await;
     let free = json!({"metadata": {"finalizers": []}});
     graphs.change(&widgets, &key("a-widget"), free).await;

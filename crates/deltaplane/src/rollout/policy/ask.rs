@@ -69,11 +69,28 @@ impl<'e> Policies<'e> {
             Subject::Policy(name) => return Self::named(api, name).await.map(Found::Policy),
             Subject::Either(name) => name,
         };
-        let graph = DefinitionName::new(&name);
         let client = api.at_hub().await?;
+        Self::tell_apart(api, client, name).await
+    }
+
+    /// What a name means that may be of a policy or of a graph.
+    pub(super) async fn tell_apart(
+        api: &'e Api<'e>,
+        client: Client,
+        name: String,
+    ) -> Result<Found<'e>, RolloutError> {
+        let graph = DefinitionName::new(&name);
         let object = request::get::<Value>(&client, &path(&name)).await;
         let definition = request::get::<Value>(&api.client, &read::definition_path(&graph)).await;
-        match (Asked::of(object), Asked::of(definition)) {
+        let definition = match Asked::of(definition) {
+            // Graphs of a zone that is away are authored at its hub, as far as anybody can tell.
+            Asked::Unknown(_) if api.zone().is_some() => {
+                let authored = request::get(&client, &read::definition_path(&graph)).await;
+                Asked::of(authored)
+            }
+            asked @ (Asked::There | Asked::Absent(_) | Asked::Unknown(_)) => asked,
+        };
+        match (Asked::of(object), definition) {
             (Asked::There, Asked::There) => Err(PolicyError::Ambiguous(name).into()),
             (Asked::There, Asked::Absent(_)) => Ok(Found::Policy(Self { api, client, name })),
             (Asked::Absent(_), Asked::There) => Ok(Found::Graph(graph)),

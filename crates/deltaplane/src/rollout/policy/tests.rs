@@ -209,6 +209,32 @@ async fn what_could_not_be_asked_for_is_not_taken_for_absent() {
     assert_eq!(taken_for(503, 503).await, down);
 }
 
+#[tokio::test]
+async fn a_zone_that_is_away_keeps_nobody_from_asking_for_policies() {
+    let taken_for = async |authored: u16| {
+        let away = fake::api(|_, _| fake::refusal(503));
+        let hub = fake::api(move |what, _| match what.contains("/propagationpolicies") {
+            true => (200, json!({})),
+            false if authored == 200 => (200, json!({})),
+            false => fake::refusal(authored),
+        });
+        let environment = Environment::default();
+        let api = Api::of_zone(away, "eu-1".parse().expect("legal"), &environment);
+        match Policies::tell_apart(&api, hub, "app".to_owned()).await {
+            Ok(Found::Policy(_)) => "policy".to_owned(),
+            Ok(Found::Graph(_)) => "graph".to_owned(),
+            Err(error) => error.to_string(),
+        }
+    };
+    assert_eq!(taken_for(404).await, "policy");
+    assert!(taken_for(200).await.starts_with("both a PropagationPolicy"));
+    assert!(
+        taken_for(503)
+            .await
+            .starts_with("it is not known whether app")
+    );
+}
+
 /// A hub that answers how far `web` is with these, one after the other, and takes approvals.
 fn telling(answers: Vec<(u16, Value)>) -> Client {
     let mut answers = answers.into_iter();
