@@ -258,6 +258,12 @@ impl Governing {
         }
     }
 
+    /// An object comes to a policy that zones have already, by no policy or by another one.
+    pub(crate) fn joins(&mut self, policy: &str, id: &Id, at: u64) {
+        let governor = self.policies.get_mut(policy);
+        governor.into_iter().for_each(|one| one.joins(id, at));
+    }
+
     /// An object is no policy's business any more, though it is there; or it is deleted. The
     /// policies that still have it in what zones may hold.
     pub(crate) fn ungovern(&mut self, id: &Id, gone: Gone<'_>, at: u64) {

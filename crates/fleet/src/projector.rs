@@ -477,7 +477,7 @@ impl Projector {
             true => {
                 let value: Value = serde_json::from_slice(object.bytes()).unwrap_or_default();
                 let audience = place::audience(synced, &value);
-                if self.is_governed((&kind, &name), &value, &audience, at) {
+                if self.is_governed(batch, (&kind, &name), &value, &audience, at) {
                     batch.stirs = true;
                     return Ok(());
                 }

@@ -46,8 +46,9 @@ pub(crate) struct Governor {
     elsewhere: BTreeSet<Id>,
     /// The same, as releases say.
     left: BTreeSet<Id>,
-    /// When what it had let go came back. Meanwhile zones were sent it by nobody's release, so that
-    /// what was released before then says nothing of what they should have.
+    /// When what it had let go came back, or what others had let zones have came. Meanwhile zones
+    /// were sent it by none of its releases, so that what was released before then says nothing of
+    /// what they should have.
     pub(super) returned: BTreeMap<Id, u64>,
     /// The revision at which the catalog was told something of it last.
     pub(super) refreshed: u64,
@@ -266,6 +267,14 @@ impl Governor {
         self.head.insert(id, head);
     }
 
+    /// Something comes that zones have already.
+    pub(super) fn joins(&mut self, id: &Id, at: u64) {
+        // Nobody goes back to before the first release.
+        if !self.releases.is_empty() && !self.head.contains_key(id) {
+            self.returned.insert(id.clone(), at);
+        }
+    }
+
     /// It is there, and not its business.
     pub(super) fn let_go(&mut self, id: &Id, at: u64) {
         if self.head.remove(id).is_some() {
@@ -324,7 +333,7 @@ impl Governor {
         elsewhere.retain(|id| self.is_released(id));
         self.elsewhere = elsewhere;
         let mut returned = std::mem::take(&mut self.returned);
-        returned.retain(|id, at| self.was_released_before(id, *at));
+        returned.retain(|_, at| self.was_released_before(*at));
         self.returned = returned;
     }
 
@@ -338,10 +347,10 @@ impl Governor {
         self.head.contains_key(id) || self.is_released(id)
     }
 
-    /// Whether a release of before a revision has an object.
-    fn was_released_before(&self, id: &Id, at: u64) -> bool {
+    /// Whether there is content of before a revision, which somebody may have or go back to.
+    fn was_released_before(&self, at: u64) -> bool {
         let mut releases = self.releases.values();
-        releases.any(|one| one.as_of < at && one.manifest.contains_key(id))
+        releases.any(|one| one.content_as_of < at)
     }
 
     pub(super) fn deleted(&mut self, id: &Id, by: Option<&str>, at: u64) {
@@ -383,7 +392,7 @@ impl Governor {
         match release {
             // When it changed is not known for what was there before the hub was started.
             Some(release) => {
-                release.as_of >= revision.min(self.changed)
+                release.content_as_of >= revision.min(self.changed)
                     || release.digest == self.head_facts().digest
             }
             None => self.head.is_empty() && self.changed <= revision,
@@ -405,11 +414,21 @@ impl Governor {
     /// go and came back does not, unless it is again what it was then: zones may have something
     /// newer, which must neither go nor be set back.
     pub(super) fn decides(&self, id: &Id, release: &Released) -> bool {
-        let since = self.returned.get(id);
-        since.is_none_or(|since| release.as_of >= *since) || {
+        let shows = match release.manifest.contains_key(id) {
+            true => release.as_of,
+            // What is not in it was not there when its content was, or zones had it from elsewhere.
+            false => release.content_as_of,
+        };
+        self.is_shown(id, shows) || {
             let head = self.head.get(id).map(|head| head.version);
             head.is_some() && release.manifest.get(id).copied() == head
         }
+    }
+
+    /// Whether content of a revision says something of an object by being without it.
+    pub(super) fn is_shown(&self, id: &Id, revision: u64) -> bool {
+        let since = self.returned.get(id);
+        since.is_none_or(|since| revision >= *since)
     }
 
     /// Whether an object was there and is not any more, for who has a release without it. What came

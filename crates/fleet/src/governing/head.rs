@@ -119,32 +119,35 @@ impl Governor {
         restores: Option<u64>,
         known: (&Catalog, &Contents),
     ) -> Result<Draft, String> {
-        let (manifest, overrides) = match restores {
-            None => (self.manifest(), self.overrides()),
+        let (manifest, overrides, shows) = match restores {
+            None => (self.manifest(), self.overrides(), self.changed),
             Some(number) => {
                 let release = self.releases.get(&number);
                 let release = release.ok_or_else(|| format!("release {number} is not kept"))?;
-                (release.manifest.clone(), release.overrides.clone())
+                let (manifest, overrides) = (release.manifest.clone(), release.overrides.clone());
+                (manifest, overrides, release.content_as_of)
             }
         };
         let before = self
             .newest()
             .map(|newest| newest.manifest.clone())
             .unwrap_or_default();
-        let (added, changed, removed) = release::changes(&before, &manifest);
+        let (added, changed, mut removed) = release::changes(&before, &manifest);
+        removed.retain(|id| self.is_shown(id, shows));
         let digest = release::digest(&manifest, &overrides);
         let authors = self.authors((&before, &manifest), &overrides, restores);
         let spec = json!({
             "policy": self.id.as_str(),
             "policyUID": self.uid,
             "revision": self.changed,
+            "contentRevision": shows,
             "digest": digest,
             "restores": restores,
             "authorsSince": release::write_since(&self.authors_since(&authors)),
             "authors": authors,
             "overrides": overrides,
             "changes": {"added": added, "changed": changed, "removed": removed.len()},
-            "removes": release::write_removes(&self.removes(&manifest, known)),
+            "removes": release::write_removes(&self.removes((&manifest, shows), known)),
             "left": release::write_left(self.let_go_of()),
             "returned": release::write_returned(&self.returned),
             "objects": release::write_manifest(&manifest),
@@ -175,14 +178,15 @@ impl Governor {
     /// What would be taken away from zones, by the release that they have.
     fn removes(
         &self,
-        manifest: &Manifest,
+        (manifest, shows): (&Manifest, u64),
         known: (&Catalog, &Contents),
     ) -> BTreeMap<u64, (Removes, u64)> {
         let releases = self.releases.iter();
         let removes = releases.map(|(since, release)| {
             let (_, _, removed) = release::changes(&release.manifest, manifest);
             // What was let go stays, or goes by itself.
-            let removed: Vec<&Id> = removed.iter().filter(|id| self.has(id)).collect();
+            let removed = removed.iter().filter(|id| self.has(id));
+            let removed: Vec<&Id> = removed.filter(|id| self.is_shown(id, shows)).collect();
             let behind: u64 = removed.iter().map(|id| self.left_behind(id, known)).sum();
             let removes = Removes {
                 objects: removed.len() as u64,

@@ -29,6 +29,9 @@ pub(crate) struct Released {
     pub(crate) digest: String,
     /// The store's revision that it shows.
     pub(crate) as_of: u64,
+    /// The same of the release whose content it brings back: what came later is not among it, and
+    /// was not taken away.
+    pub(crate) content_as_of: u64,
     pub(crate) manifest: Manifest,
     /// Of what is in it.
     pub(crate) kinds: BTreeSet<SyncKind>,
@@ -86,6 +89,9 @@ impl Released {
             policy: text("policyUID")?,
             digest: text("digest")?,
             as_of: spec["revision"].as_u64()?,
+            content_as_of: spec["contentRevision"]
+                .as_u64()
+                .or_else(|| spec["revision"].as_u64())?,
             kinds: manifest.keys().map(|(kind, _)| kind.clone()).collect(),
             manifest,
             left: ids(&spec["left"])

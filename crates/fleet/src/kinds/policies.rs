@@ -178,6 +178,7 @@ pub(super) fn releases() -> Value {
                 "restores": {"type": "integer", "format": "int64", "nullable": true, "description": "The release whose content it brings back."},
                 "digest": {"type": "string", "description": "Of all content: the same for the same."},
                 "revision": {"type": "integer", "format": "int64", "description": "Of the store, that it shows."},
+                "contentRevision": {"type": "integer", "format": "int64", "description": "The same of the release whose content it brings back. It says nothing of what came to the policy later and was in zones before."},
             },
             "x-kubernetes-validations": [{"rule": "self == oldSelf", "message": "a release is never changed"}],
         }},

@@ -70,6 +70,7 @@ impl Projector {
     /// Whether a policy decides about an object that is there.
     pub(super) fn is_governed(
         &self,
+        batch: &Batch,
         (kind, name): (&SyncKind, &ObjectName),
         object: &Value,
         audience: &Audience,
@@ -85,6 +86,9 @@ impl Projector {
         let head = policy.as_ref().and_then(|_| head(kind, object));
         match (policy, head) {
             (Some(policy), Some(head)) => {
+                if batch.is_wanted(kind, name) && batch.is_of_others(&id, &policy) {
+                    governing.joins(&policy, &id, at.get());
+                }
                 governing.govern(&policy, &id, head, at.get());
                 true
             }

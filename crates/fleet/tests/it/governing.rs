@@ -677,6 +677,12 @@ async fn what_zones_may_have_is_known_after_a_restart() {
     assert!(!has_all(&world));
     let world = world.restart().await;
     assert!(!has_all(&world));
+    // Who goes back has not what was written.
+    release(&world, 2, None).await;
+    release(&world, 3, Some(1)).await;
+    let placed = json!([at("3", "x,y")]);
+    world.put(POLICIES, &policy(&json!({}), &placed)).await;
+    assert!(!has_all(&world));
 }
 
 #[tokio::test]

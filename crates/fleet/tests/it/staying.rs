@@ -276,3 +276,48 @@ async fn who_leaves_a_paused_policy_keeps_what_it_has_until_it_goes_on() {
     world.put(POLICIES, &policy(&spec(false), &others)).await;
     check(&world, "1", "withdrawn");
 }
+
+#[tokio::test]
+async fn going_back_takes_nothing_away_that_zones_had_before_it_joined() {
+    let world = governed().await;
+    world.delete("configmaps", &config("1")).await;
+    put_another(&world).await;
+    release(&world, 1, None).await;
+    let placed = |one: &str| policy(&json!({}), &json!([at(one, "x,y")]));
+    world.put(POLICIES, &placed("1")).await;
+    world.put("configmaps", &free("1")).await;
+    check(&world, "1", "1");
+    world.put("configmaps", &config("2")).await;
+    release(&world, 2, None).await;
+    let canary = json!([at("2", "x"), at("1", "y")]);
+    world.put(POLICIES, &policy(&json!({}), &canary)).await;
+    check(&world, "2", "frozen");
+    let draft = world.fleet.draft("web", Some(1)).await.expect("a draft");
+    assert_eq!(draft["changes"]["removed"], 0);
+    assert_eq!(draft["removes"][1]["objects"], 0);
+    release(&world, 3, Some(1)).await;
+    world.put(POLICIES, &placed("3")).await;
+    check(&world, "frozen", "frozen");
+    let world = world.restart().await;
+    check(&world, "frozen", "frozen");
+    // What somebody deletes goes.
+    world.delete("configmaps", &config("2")).await;
+    release(&world, 4, None).await;
+    world.put(POLICIES, &placed("4")).await;
+    check(&world, "gone", "gone");
+}
+
+/// What a policy added is its own to take away.
+#[tokio::test]
+async fn going_back_takes_away_what_came_with_the_policy() {
+    let world = governed().await;
+    world.delete("configmaps", &config("1")).await;
+    put_another(&world).await;
+    release(&world, 1, None).await;
+    world.put("configmaps", &config("2")).await;
+    release(&world, 2, None).await;
+    release(&world, 3, Some(1)).await;
+    let placed = policy(&json!({}), &json!([at("3", "x,y")]));
+    world.put(POLICIES, &placed).await;
+    check(&world, "gone", "gone");
+}
