@@ -297,7 +297,7 @@ impl Mover {
         match request::create::<serde::de::IgnoredAny>(&self.context.client, &path, &release).await
         {
             Ok(_) => Ok(()),
-            Err(error) if error.is_conflict() => self.is_ours(&release).await,
+            Err(error) if error.is_conflict() => self.check_ours(&release).await,
             Err(source) => Err(PolicyError::Request {
                 verb: "write a release",
                 source,
@@ -307,7 +307,7 @@ impl Mover {
 
     /// Of a release that is there already: it was written before and is seen in a moment, unless it
     /// is one of another policy that had this name.
-    async fn is_ours(&self, release: &Value) -> Result<(), PolicyError> {
+    async fn check_ours(&self, release: &Value) -> Result<(), PolicyError> {
         let name = release["metadata"]["name"].as_str().unwrap_or_default();
         let path = resource("releases", "Release").object_path(&ObjectKey::cluster(name));
         let there = request::get::<Value>(&self.context.client, &path).await;

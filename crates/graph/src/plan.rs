@@ -284,6 +284,15 @@ impl<'a> Instance<'a> {
     }
 }
 
+// === impl NotReady ===
+
+impl NotReady {
+    /// Whether it will not come right by waiting.
+    pub fn is_broken(&self) -> bool {
+        self.broken.is_some()
+    }
+}
+
 // === impl Plan ===
 
 impl Plan {

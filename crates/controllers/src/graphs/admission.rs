@@ -17,7 +17,7 @@ use deltaplane_propagation::{
 };
 use serde_json::Value;
 
-use super::kept::{Asked, KeptBy};
+use super::kept::{KeptBy, Question};
 
 /// What is known of an instance.
 #[derive(Clone, Debug)]
@@ -309,7 +309,7 @@ impl Rollout<'_> {
                 (Hold::Free, true) => KeptBy::Paused,
                 (Hold::Free, false) => {
                     let generation = generation(one.json);
-                    let asked = Asked { newest, generation };
+                    let asked = Question { newest, generation };
                     KeptBy::by_gate(verdicts.get(name.as_str()).copied(), asked, one.kept)
                 }
             };

@@ -22,13 +22,13 @@ pub(super) enum KeptBy {
     Error {
         expression: usize,
         why: String,
-        asked: Asked,
+        asked: Question,
     },
 }
 
 /// What a gate was asked: what was wrong with another question says nothing of this one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Asked {
+pub(super) struct Question {
     /// The revision whose gate it is.
     pub(super) newest: Point,
     /// Of the instance.
@@ -54,7 +54,11 @@ impl KeptBy {
     /// What a gate says of an instance, given what was said before. That an earlier expression is
     /// closed by now does not make right what was wrong with a later one, as long as the gate and the
     /// instance are what they were.
-    pub(super) fn by_gate(verdict: Option<&Verdict>, asked: Asked, before: Option<&Self>) -> Self {
+    pub(super) fn by_gate(
+        verdict: Option<&Verdict>,
+        asked: Question,
+        before: Option<&Self>,
+    ) -> Self {
         let closed = match verdict {
             Some(Verdict::Error { expression, .. } | Verdict::Limit { expression }) => {
                 return Self::Error {
@@ -74,7 +78,7 @@ impl KeptBy {
 
     /// Whether it is what is wrong with an expression after the one that is closed, which was not
     /// asked this time.
-    fn is_error_after(&self, closed: Option<usize>, now: Asked) -> bool {
+    fn is_error_after(&self, closed: Option<usize>, now: Question) -> bool {
         match self {
             Self::Error {
                 expression, asked, ..
@@ -144,8 +148,8 @@ mod tests {
     use super::*;
 
     /// The gate of a revision, and an instance of a generation.
-    fn asked(newest: i64, generation: i64) -> Asked {
-        Asked {
+    fn asked(newest: i64, generation: i64) -> Question {
+        Question {
             newest: Point {
                 number: newest,
                 hash: None,

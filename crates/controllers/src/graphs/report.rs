@@ -285,7 +285,7 @@ fn resources(graph: &Graph, plan: &Plan, hindered: &Hindrances) -> Condition {
 /// Whether something of a node says of itself that it will not come right by waiting.
 fn is_broken(standing: &Standing) -> bool {
     match standing {
-        Standing::NotReady(not) => not.broken.is_some(),
+        Standing::NotReady(not) => not.is_broken(),
         Standing::Gated { broken, .. } | Standing::Ending { broken, .. } => broken.is_some(),
         Standing::Excluded(_)
         | Standing::Blocked { .. }

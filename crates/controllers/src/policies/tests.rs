@@ -185,15 +185,10 @@ async fn what_cannot_be_released_stops_nothing_else() {
 async fn a_release_of_another_policy_of_that_name_is_told_of() {
     let mut facts = facts(2);
     facts.head.digest = "new".to_owned();
-    let fleet = Arc::new(Broken {
-        facts,
-        draft: Some(json!({"policyUID": "ours"})),
-        stirred: watch::Sender::new(0),
-        stamp: Mutex::new(Some(1)),
-        looks: AtomicU64::new(0),
-        told: AtomicU64::new(0),
-        takes: None,
-    });
+    let mut fleet = broken(facts);
+    let mine = Arc::get_mut(&mut fleet).expect("mine");
+    mine.draft = Some(json!({"policyUID": "ours"}));
+    mine.stamp = Mutex::new(Some(1));
     let asked = Asked::default();
     let there = Arc::new(Mutex::new(Some(json!({"spec": {"policyUID": "theirs"}}))));
     let (clock, hand) = Clock::manual(now().to_system());

@@ -224,11 +224,5 @@ pub(crate) fn instances(graph: &Value, catalog: &Catalog) -> Option<(SyncKind, u
 
 /// Whether it was taken away wherever a policy decided about it.
 fn is_gone(entry: &Entry) -> bool {
-    match entry {
-        Entry::Governed(governed) => {
-            let slots = &governed.slots;
-            !slots.is_empty() && slots.values().all(Option::is_none)
-        }
-        Entry::Shared { .. } => false,
-    }
+    matches!(entry, Entry::Governed(_)) && !entry.is_for_anybody()
 }

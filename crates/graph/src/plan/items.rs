@@ -96,16 +96,23 @@ pub(super) fn each<'a>(
         return Ok(Standing::Applying { objects });
     }
     // How one that cannot be applied fares says nothing of what it will be.
-    let free = |at: usize| !hindered.contains_key(&at);
     let worst = match unready {
-        Some(unready) => worst((0..).zip(unready).filter(|(at, _)| free(*at))),
+        Some(unready) => ready::worst(unhindered(unready, &hindered)),
         None => {
-            let there = (0..).zip(&live).filter(|(at, _)| free(*at));
-            let there: Vec<&'a Arc<Live>> = there.filter_map(|(_, live)| *live).collect();
+            let there: Vec<&'a Arc<Live>> = unhindered(live, &hindered).collect();
             ready::of_all(walk, node, &there)
         }
     };
     Ok(at_rest(hindered, gated, worst))
+}
+
+/// What is known of items, but for those that cannot be applied.
+fn unhindered<T>(
+    items: Vec<Option<T>>,
+    hindered: &BTreeMap<usize, Standing>,
+) -> impl Iterator<Item = T> {
+    let items = items.into_iter().enumerate();
+    items.filter_map(|(at, item)| item.filter(|_| !hindered.contains_key(&at)))
 }
 
 /// How a collection stands of which nothing is to be applied. What is somebody else's is told before
@@ -117,30 +124,18 @@ fn at_rest(
 ) -> Standing {
     let is_taken = |one: &Standing| matches!(one, Standing::Taken { .. });
     let hindered = hindered.into_values().min_by_key(|one| !is_taken(one));
-    let is_broken = |one: &NotReady| one.broken.is_some();
     match hindered {
         Some(Standing::Ending { id, .. }) => Standing::Ending {
             id,
-            broken: worst.filter(is_broken),
+            broken: worst.filter(NotReady::is_broken),
         },
         Some(other) => other,
         None if !gated.is_empty() => Standing::Gated {
             objects: gated,
-            broken: worst.filter(is_broken),
+            broken: worst.filter(NotReady::is_broken),
         },
         None => worst.map_or(Standing::Ready, Standing::NotReady),
     }
-}
-
-/// What is broken is told before what may come right.
-fn worst(unready: impl Iterator<Item = (usize, Option<NotReady>)>) -> Option<NotReady> {
-    let mut unready = unready.filter_map(|(_, one)| one);
-    let first = unready.next()?;
-    let is_broken = |one: &NotReady| one.broken.is_some();
-    if is_broken(&first) {
-        return Some(first);
-    }
-    Some(unready.find(is_broken).unwrap_or(first))
 }
 
 /// The items that cannot be applied, by their numbers: others go on without them. A gate that counts

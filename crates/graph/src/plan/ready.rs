@@ -29,21 +29,20 @@ pub(super) fn of_all<'a>(
     if node.ready_when().is_empty() {
         return None;
     }
-    let mut first = None;
-    for live in objects {
+    worst(objects.iter().filter_map(|live| {
         // Any object can be bound: it is one.
         let _ = walk.bindings.set_json(node.env(), each, live.json());
-        let Some(why) = unready(walk, node, live) else {
-            continue;
-        };
-        let one = not_ready(live, why);
-        // What is broken is told before what may come right.
-        if one.broken.is_some() {
-            return Some(one);
-        }
-        first.get_or_insert(one);
+        unready(walk, node, live).map(|why| not_ready(live, why))
+    }))
+}
+
+/// What is broken is told before what may come right. What comes after it is not asked.
+pub(super) fn worst(mut unready: impl Iterator<Item = NotReady>) -> Option<NotReady> {
+    let first = unready.next()?;
+    if first.is_broken() {
+        return Some(first);
     }
-    first
+    Some(unready.find(NotReady::is_broken).unwrap_or(first))
 }
 
 /// Of each of many objects, why it is not ready, if it is there and is not.
