@@ -57,7 +57,7 @@ pub(crate) async fn governed() -> World {
     world
         .put(KINDS, &synced("configmaps", "ConfigMap", &spec))
         .await;
-    world.put(POLICIES, &policy(&json!({}), &json!([]))).await;
+    place(&world, json!([])).await;
     world.put("configmaps", &config("1")).await;
     world
 }
@@ -69,6 +69,11 @@ pub(crate) async fn release(world: &World, number: u64, restores: Option<u64>) {
     let mut release = object("Release", "", &format!("web-{number}"));
     release["spec"] = spec;
     world.put(RELEASES, &release).await;
+}
+
+/// Says where zones are.
+pub(crate) async fn place(world: &World, zones: Value) {
+    world.put(POLICIES, &policy(&json!({}), &zones)).await;
 }
 
 /// What a zone should have of the ConfigMap: its value, or how it stands.
@@ -108,15 +113,12 @@ async fn each_zone_gets_what_was_released_to_it_and_no_more() {
     check(&world, "frozen", "frozen");
     release(&world, 1, None).await;
     check(&world, "frozen", "frozen");
-    world
-        .put(POLICIES, &policy(&json!({}), &json!([at("1", "x")])))
-        .await;
+    place(&world, json!([at("1", "x")])).await;
     check(&world, "1", "frozen");
     world.put("configmaps", &config("2")).await;
     check(&world, "1", "frozen");
     release(&world, 2, None).await;
-    let moved = json!([at("1", "y"), at("2", "x")]);
-    world.put(POLICIES, &policy(&json!({}), &moved)).await;
+    place(&world, json!([at("1", "y"), at("2", "x")])).await;
     check(&world, "2", "1");
     // What was released before is kept, whatever is there now.
     world.put("configmaps", &config("3")).await;
@@ -131,12 +133,7 @@ async fn a_release_can_bring_back_what_an_older_one_had() {
     world.put("configmaps", &config("2")).await;
     release(&world, 2, None).await;
     release(&world, 3, Some(1)).await;
-    world
-        .put(
-            POLICIES,
-            &policy(&json!({}), &json!([at("3", "x"), at("2", "y")])),
-        )
-        .await;
+    place(&world, json!([at("3", "x"), at("2", "y")])).await;
     check(&world, "1", "2");
 }
 
@@ -144,18 +141,11 @@ async fn a_release_can_bring_back_what_an_older_one_had() {
 async fn what_was_deleted_goes_with_the_release_that_does_not_have_it() {
     let world = governed().await;
     release(&world, 1, None).await;
-    world
-        .put(POLICIES, &policy(&json!({}), &json!([at("1", "x,y")])))
-        .await;
+    place(&world, json!([at("1", "x,y")])).await;
     world.delete("configmaps", &config("1")).await;
     check(&world, "1", "1");
     release(&world, 2, None).await;
-    world
-        .put(
-            POLICIES,
-            &policy(&json!({}), &json!([at("2", "x"), at("1", "y")])),
-        )
-        .await;
+    place(&world, json!([at("2", "x"), at("1", "y")])).await;
     check(&world, "gone", "1");
     let world = world.restart().await;
     check(&world, "gone", "1");
@@ -173,8 +163,7 @@ async fn a_deletion_waits_for_the_gate_of_each_zone() {
     check(&world, "frozen", "frozen");
     release(&world, 2, None).await;
     // One is placed, and the other may have it for as long as its gate is closed.
-    let placed = json!([at("2", "x")]);
-    world.put(POLICIES, &policy(&json!({}), &placed)).await;
+    place(&world, json!([at("2", "x")])).await;
     check(&world, "gone", "frozen");
     let world = world.restart().await;
     check(&world, "gone", "frozen");
@@ -182,8 +171,7 @@ async fn a_deletion_waits_for_the_gate_of_each_zone() {
     let deferred = json!([at("2", "x"), at_phase("1", "y", "Deferred")]);
     world.put(POLICIES, &policy(&json!({}), &deferred)).await;
     check(&world, "gone", "frozen");
-    let placed = json!([at("2", "x,y")]);
-    world.put(POLICIES, &policy(&json!({}), &placed)).await;
+    place(&world, json!([at("2", "x,y")])).await;
     check(&world, "gone", "gone");
 }
 
@@ -199,11 +187,9 @@ async fn going_back_takes_away_what_was_added() {
     release(&world, 2, None).await;
     release(&world, 3, Some(1)).await;
     // Who has not got it yet has what it had.
-    let placed = json!([at("1", "x"), at("2", "y")]);
-    world.put(POLICIES, &policy(&json!({}), &placed)).await;
+    place(&world, json!([at("1", "x"), at("2", "y")])).await;
     check(&world, "frozen", "1");
-    let placed = json!([at("1", "x"), at("3", "y")]);
-    world.put(POLICIES, &policy(&json!({}), &placed)).await;
+    place(&world, json!([at("1", "x"), at("3", "y")])).await;
     check(&world, "frozen", "gone");
 }
 
@@ -274,9 +260,7 @@ async fn what_becomes_governed_stays_in_zones_until_it_is_released() {
     let world = governed().await;
     world.delete("configmaps", &config("1")).await;
     release(&world, 1, None).await;
-    world
-        .put(POLICIES, &policy(&json!({}), &json!([at("1", "x,y")])))
-        .await;
+    place(&world, json!([at("1", "x,y")])).await;
     let mut free = config("1");
     free["metadata"]["labels"] = json!({});
     world.put("configmaps", &free).await;
@@ -285,12 +269,7 @@ async fn what_becomes_governed_stays_in_zones_until_it_is_released() {
     world.put("configmaps", &config("2")).await;
     check(&world, "frozen", "frozen");
     release(&world, 2, None).await;
-    world
-        .put(
-            POLICIES,
-            &policy(&json!({}), &json!([at("2", "x"), at("1", "y")])),
-        )
-        .await;
+    place(&world, json!([at("2", "x"), at("1", "y")])).await;
     check(&world, "2", "frozen");
 }
 
@@ -298,9 +277,7 @@ async fn what_becomes_governed_stays_in_zones_until_it_is_released() {
 async fn what_is_not_governed_any_more_goes_everywhere() {
     let world = governed().await;
     release(&world, 1, None).await;
-    world
-        .put(POLICIES, &policy(&json!({}), &json!([at("1", "x")])))
-        .await;
+    place(&world, json!([at("1", "x")])).await;
     world.put("configmaps", &config("2")).await;
     check(&world, "1", "frozen");
     let web = policy(&json!({}), &json!([at("1", "x")]));
@@ -339,9 +316,7 @@ async fn overrides_are_part_of_the_release_that_has_them() {
 async fn nobody_moves_by_what_cannot_be_read() {
     let world = governed().await;
     release(&world, 1, None).await;
-    world
-        .put(POLICIES, &policy(&json!({}), &json!([at("1", "x")])))
-        .await;
+    place(&world, json!([at("1", "x")])).await;
     check(&world, "1", "frozen");
     let nonsense = policy(&json!({}), &json!([{"release": "one", "zones": "x"}]));
     world.put(POLICIES, &nonsense).await;
@@ -359,12 +334,7 @@ async fn nobody_moves_by_what_cannot_be_read() {
     check(&world, "frozen", "frozen");
     assert_eq!(problem(&world).path, "status.decisions");
     // A release that is not there says nothing.
-    world
-        .put(
-            POLICIES,
-            &policy(&json!({}), &json!([at("7", "x"), at("1", "y")])),
-        )
-        .await;
+    place(&world, json!([at("7", "x"), at("1", "y")])).await;
     check(&world, "frozen", "1");
 }
 
@@ -457,8 +427,7 @@ async fn who_agreed_to_what_a_release_takes_away_agreed_for_its_zones() {
     release(&world, 1, None).await;
     world.delete("configmaps", &config("1")).await;
     release(&world, 2, None).await;
-    let placed = json!([at("2", "x"), at("1", "y")]);
-    world.put(POLICIES, &policy(&json!({}), &placed)).await;
+    place(&world, json!([at("2", "x"), at("1", "y")])).await;
     assert!(!is_agreed(&world, "x"));
     let mut approval = object("Approval", "", "web-2");
     approval["spec"] = json!({
@@ -473,7 +442,7 @@ async fn who_agreed_to_what_a_release_takes_away_agreed_for_its_zones() {
     world.put("configmaps", &other).await;
     release(&world, 3, None).await;
     let placed = json!([at("3", "x,y")]);
-    world.put(POLICIES, &policy(&json!({}), &placed)).await;
+    place(&world, placed.clone()).await;
     let world = world.restart().await;
     check(&world, "gone", "gone");
     assert!(is_agreed(&world, "x") && is_agreed(&world, "y"));
@@ -629,8 +598,7 @@ async fn what_a_release_has_that_comes_while_others_are_dropped_is_kept() {
     assert_eq!(sweep.await.expect("swept"), 8);
     // It is the only place that has it.
     world.put("configmaps", &config("newer")).await;
-    let placed = json!([at("9", "x,y")]);
-    world.put(POLICIES, &policy(&json!({}), &placed)).await;
+    place(&world, json!([at("9", "x,y")])).await;
     check(&world, "new", "new");
 }
 
@@ -668,8 +636,7 @@ async fn what_zones_may_have_is_known_after_a_restart() {
     let world = governed().await;
     assert!(!has_all(&world));
     release(&world, 1, None).await;
-    let placed = json!([at("1", "x,y")]);
-    world.put(POLICIES, &policy(&json!({}), &placed)).await;
+    place(&world, json!([at("1", "x,y")])).await;
     assert!(has_all(&world));
     let world = world.restart().await;
     assert!(has_all(&world));
@@ -680,8 +647,7 @@ async fn what_zones_may_have_is_known_after_a_restart() {
     // Who goes back has not what was written.
     release(&world, 2, None).await;
     release(&world, 3, Some(1)).await;
-    let placed = json!([at("3", "x,y")]);
-    world.put(POLICIES, &policy(&json!({}), &placed)).await;
+    place(&world, json!([at("3", "x,y")])).await;
     assert!(!has_all(&world));
 }
 

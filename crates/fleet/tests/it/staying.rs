@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::governing::{
-    KINDS, POLICIES, RELEASES, ZONES, at, at_phase, check, config, governed, policy, release,
+    KINDS, POLICIES, RELEASES, ZONES, at, at_phase, check, config, governed, place, policy, release,
 };
 use crate::world::{World, object, synced};
 
@@ -11,8 +11,7 @@ use crate::world::{World, object, synced};
 async fn what_left_a_policy_is_not_brought_back_by_what_it_released() {
     let world = governed().await;
     release(&world, 1, None).await;
-    let placed = json!([at("1", "x,y")]);
-    world.put(POLICIES, &policy(&json!({}), &placed)).await;
+    place(&world, json!([at("1", "x,y")])).await;
     let mut free = config("2");
     free["metadata"]["labels"] = json!({});
     world.put("configmaps", &free).await;
@@ -37,7 +36,7 @@ async fn a_policy_for_no_zone_takes_nothing_away() {
     let world = governed().await;
     release(&world, 1, None).await;
     let placed = json!([at("1", "x,y")]);
-    world.put(POLICIES, &policy(&json!({}), &placed)).await;
+    place(&world, placed.clone()).await;
     check(&world, "1", "1");
     world.put(POLICIES, &policy(&none, &placed)).await;
     check(&world, "withdrawn", "withdrawn");
@@ -84,8 +83,7 @@ async fn what_was_governed_for_a_moment_stays() {
         world.delete("configmaps", &config("1")).await;
         put_another(&world).await;
         release(&world, 1, None).await;
-        let placed = json!([at("1", placed)]);
-        world.put(POLICIES, &policy(&json!({}), &placed)).await;
+        place(&world, json!([at("1", placed)])).await;
         world.put("configmaps", &free("1")).await;
         check(&world, "1", "1");
         world.put("configmaps", &config("2")).await;
@@ -118,8 +116,7 @@ async fn what_was_deleted_before_it_was_released_and_comes_for_all_stays() {
 async fn a_kind_that_does_not_cross_is_not_governed_after_a_restart() {
     let world = governed().await;
     release(&world, 1, None).await;
-    let placed = json!([at("1", "x,y")]);
-    world.put(POLICIES, &policy(&json!({}), &placed)).await;
+    place(&world, json!([at("1", "x,y")])).await;
     world.delete("configmaps", &config("1")).await;
     release(&world, 2, None).await;
     world
@@ -128,8 +125,7 @@ async fn a_kind_that_does_not_cross_is_not_governed_after_a_restart() {
     check(&world, "withdrawn", "withdrawn");
     let world = world.restart().await;
     check(&world, "withdrawn", "withdrawn");
-    let placed = json!([at("2", "x,y")]);
-    world.put(POLICIES, &policy(&json!({}), &placed)).await;
+    place(&world, json!([at("2", "x,y")])).await;
     check(&world, "withdrawn", "withdrawn");
 }
 
@@ -166,8 +162,11 @@ async fn a_policy_of_a_newer_version_frees_nothing() {
 async fn who_lost_its_place_keeps_what_it_has() {
     let world = governed().await;
     release(&world, 1, None).await;
-    let placed = json!([at_phase("1", "x", "Deferred"), at("1", "y")]);
-    world.put(POLICIES, &policy(&json!({}), &placed)).await;
+    place(
+        &world,
+        json!([at_phase("1", "x", "Deferred"), at("1", "y")]),
+    )
+    .await;
     check(&world, "frozen", "1");
 }
 
@@ -182,13 +181,11 @@ fn free(value: &str) -> Value {
 async fn what_left_and_comes_back_is_neither_deleted_nor_set_back() {
     let world = governed().await;
     release(&world, 1, None).await;
-    let placed = json!([at("1", "x,y")]);
-    world.put(POLICIES, &policy(&json!({}), &placed)).await;
+    place(&world, json!([at("1", "x,y")])).await;
     world.put("configmaps", &free("2")).await;
     check(&world, "2", "2");
     release(&world, 2, None).await;
-    let placed = json!([at("2", "x"), at("1", "y")]);
-    world.put(POLICIES, &policy(&json!({}), &placed)).await;
+    place(&world, json!([at("2", "x"), at("1", "y")])).await;
     check(&world, "2", "2");
     // Neither the release without it nor the one of before says what they should have.
     world.put("configmaps", &config("3")).await;
@@ -196,8 +193,7 @@ async fn what_left_and_comes_back_is_neither_deleted_nor_set_back() {
     let world = world.restart().await;
     check(&world, "frozen", "frozen");
     release(&world, 3, None).await;
-    let placed = json!([at("3", "x"), at("1", "y")]);
-    world.put(POLICIES, &policy(&json!({}), &placed)).await;
+    place(&world, json!([at("3", "x"), at("1", "y")])).await;
     check(&world, "3", "frozen");
     // What says so may go before what it is about, if later ones say it, too.
     world.put("configmaps", &config("4")).await;
@@ -205,8 +201,7 @@ async fn what_left_and_comes_back_is_neither_deleted_nor_set_back() {
     for gone in ["web-2", "web-3"] {
         world.delete(RELEASES, &object("Release", "", gone)).await;
     }
-    let placed = json!([at("4", "x"), at("1", "y")]);
-    world.put(POLICIES, &policy(&json!({}), &placed)).await;
+    place(&world, json!([at("4", "x"), at("1", "y")])).await;
     let world = world.restart().await;
     check(&world, "4", "frozen");
 }
@@ -215,8 +210,7 @@ async fn what_left_and_comes_back_is_neither_deleted_nor_set_back() {
 async fn what_leaves_and_comes_back_between_two_releases_is_not_set_back() {
     let world = governed().await;
     release(&world, 1, None).await;
-    let placed = json!([at("1", "x,y")]);
-    world.put(POLICIES, &policy(&json!({}), &placed)).await;
+    place(&world, json!([at("1", "x,y")])).await;
     world.put("configmaps", &free("2")).await;
     world.put("configmaps", &config("3")).await;
     check(&world, "frozen", "frozen");
@@ -226,8 +220,7 @@ async fn what_leaves_and_comes_back_between_two_releases_is_not_set_back() {
     // It goes with the release that does not have it.
     world.delete("configmaps", &config("3")).await;
     release(&world, 3, None).await;
-    let placed = json!([at("3", "x"), at("1", "y")]);
-    world.put(POLICIES, &policy(&json!({}), &placed)).await;
+    place(&world, json!([at("3", "x"), at("1", "y")])).await;
     check(&world, "gone", "frozen");
 }
 
@@ -235,8 +228,7 @@ async fn what_leaves_and_comes_back_between_two_releases_is_not_set_back() {
 async fn what_comes_back_as_it_was_released_is_what_zones_should_have() {
     let world = governed().await;
     release(&world, 1, None).await;
-    let placed = json!([at("1", "x,y")]);
-    world.put(POLICIES, &policy(&json!({}), &placed)).await;
+    place(&world, json!([at("1", "x,y")])).await;
     world.put("configmaps", &free("1")).await;
     // Nothing is to be released.
     world.put("configmaps", &config("1")).await;
@@ -249,8 +241,7 @@ async fn what_was_deleted_and_came_for_all_zones_stays_when_it_is_governed_again
     release(&world, 1, None).await;
     world.delete("configmaps", &config("1")).await;
     release(&world, 2, None).await;
-    let placed = json!([at("2", "x"), at("1", "y")]);
-    world.put(POLICIES, &policy(&json!({}), &placed)).await;
+    place(&world, json!([at("2", "x"), at("1", "y")])).await;
     check(&world, "gone", "1");
     world.put("configmaps", &free("2")).await;
     check(&world, "2", "2");
@@ -263,7 +254,7 @@ async fn who_leaves_a_paused_policy_keeps_what_it_has_until_it_goes_on() {
     let world = governed().await;
     release(&world, 1, None).await;
     let placed = json!([at("1", "x,y")]);
-    world.put(POLICIES, &policy(&json!({}), &placed)).await;
+    place(&world, placed.clone()).await;
     let spec = |paused: bool| json!({"paused": paused, "zones": {"matchLabels": {"region": "eu"}}});
     world.put(POLICIES, &policy(&spec(true), &placed)).await;
     check(&world, "1", "frozen");
@@ -289,8 +280,7 @@ async fn going_back_takes_nothing_away_that_zones_had_before_it_joined() {
     check(&world, "1", "1");
     world.put("configmaps", &config("2")).await;
     release(&world, 2, None).await;
-    let canary = json!([at("2", "x"), at("1", "y")]);
-    world.put(POLICIES, &policy(&json!({}), &canary)).await;
+    place(&world, json!([at("2", "x"), at("1", "y")])).await;
     check(&world, "2", "frozen");
     let draft = world.fleet.draft("web", Some(1)).await.expect("a draft");
     assert_eq!(draft["changes"]["removed"], 0);
