@@ -69,6 +69,22 @@ struct State {
     yielded: BTreeMap<SyncKind, BTreeSet<ObjectName>>,
 }
 
+/// Whether what others manage is overwritten.
+#[derive(Clone, Copy)]
+enum Force {
+    Yes,
+    No,
+}
+
+/// Why something was not applied.
+enum Unapplied {
+    /// Others manage fields of it, as the API says.
+    Conflict(String),
+    /// There is one that is somebody else's.
+    Theirs(String),
+    Failed(String),
+}
+
 // === impl Mirror ===
 
 impl Mirror {
@@ -240,14 +256,15 @@ impl Mirror {
                 false => {}
             }
         }
-        let applied = match self.apply_object(&path, &object).await {
-            Err(reason) if is_shared(kind) && reason.contains(AUTHORED_HERE) => {
-                return self.yields(kind, name);
-            }
-            Err(reason) if !known && reason.contains(AUTHORED_HERE) => {
-                return Err(Declined::foreign(reason));
-            }
-            applied => applied?,
+        let applied = match known {
+            true => self.apply_object(&path, &object, Force::Yes).await,
+            false => self.take(&path, &object).await,
+        };
+        let applied = match applied {
+            Ok(applied) => applied,
+            Err(Unapplied::Theirs(_)) if is_shared(kind) => return self.yields(kind, name),
+            Err(Unapplied::Theirs(reason)) if !known => return Err(Declined::foreign(reason)),
+            Err(unapplied) => return Err(unapplied.into_reason().into()),
         };
         let stamp = applied.stamp(self.config.guarded);
         let held = |version| Held {
@@ -283,25 +300,76 @@ impl Mirror {
         Err(Declined::own(KEPT))
     }
 
-    async fn apply_object(&self, path: &str, object: &Value) -> Result<Marked, String> {
+    /// Applies what sync has not here. What it left to whoever is here may be taken back, but for
+    /// what they changed meanwhile.
+    async fn take(&self, path: &str, object: &Value) -> Result<Marked, Unapplied> {
+        let applied = match self.apply_object(path, object, Force::No).await {
+            Err(Unapplied::Conflict(conflict)) => {
+                let Self { config, .. } = self;
+                let found = attempt::get(&config.client, &config.pace, path).await?;
+                match found {
+                    Some(found) if is_authored_here(&found) => {
+                        return Err(Unapplied::Theirs(AUTHORED_HERE.to_owned()));
+                    }
+                    Some(found) if Origin::of(&found).is_none() => {
+                        return Err(Unapplied::Theirs(format!("{CHANGED_HERE}: {conflict}")));
+                    }
+                    // It was applied before, and nobody said so; or it has just gone.
+                    Some(_) | None => self.apply_object(path, object, Force::Yes).await?,
+                }
+            }
+            applied => applied?,
+        };
+        match applied.is_left() {
+            true => Ok(self.unmark(path).await?),
+            false => Ok(applied),
+        }
+    }
+
+    /// It is not left here any more.
+    async fn unmark(&self, path: &str) -> Result<Marked, String> {
         let Self { config, .. } = self;
-        let path = format!("{path}?fieldManager={MANAGER}&force=true");
+        let change = json!({"metadata": {"annotations": {ORPHANED: null}}});
+        let path = format!("{path}?fieldManager={MANAGER}");
+        let patch = || request::patch(&config.client, &path, Patch::Merge, &change);
+        attempt::repeat(&config.pace, patch).await
+    }
+
+    async fn apply_object(
+        &self,
+        path: &str,
+        object: &Value,
+        force: Force,
+    ) -> Result<Marked, Unapplied> {
+        let Self { config, .. } = self;
+        let path = format!("{path}?fieldManager={MANAGER}&force={}", force.word());
         let namespace = match &config.sender {
             Origin::Zone(zone) => object["metadata"]["namespace"].as_str().zip(Some(zone)),
             Origin::Hub => None,
         };
         let applied = attempt::repeat(&config.pace, || async {
             let applied = request::apply(&config.client, &path, object).await;
-            match (applied, namespace) {
+            let applied = match (applied, namespace) {
                 // Zones have namespaces that the hub does not know.
                 (Err(error), Some((namespace, zone))) if lacks(&error, namespace) => {
                     attempt::create_namespace(&config.client, namespace, zone).await?;
                     request::apply(&config.client, &path, object).await
                 }
                 (applied, _) => applied,
+            };
+            match applied {
+                Err(RequestError::Refused(refusal)) if refusal.is_about_managers() => {
+                    Ok(Err(refusal.message))
+                }
+                applied => applied.map(Ok),
             }
         });
-        attempt::stays(applied.await?)
+        match applied.await {
+            Ok(Ok(applied)) => Ok(attempt::stays(applied)?),
+            Ok(Err(conflict)) => Err(Unapplied::Conflict(conflict)),
+            Err(reason) if reason.contains(AUTHORED_HERE) => Err(Unapplied::Theirs(reason)),
+            Err(reason) => Err(Unapplied::Failed(reason)),
+        }
     }
 
     /// Whether somebody here has made an object that sync may not touch.
@@ -387,6 +455,33 @@ impl Mirror {
     }
 }
 
+// === impl Force ===
+
+impl Force {
+    fn word(self) -> &'static str {
+        match self {
+            Self::Yes => "true",
+            Self::No => "false",
+        }
+    }
+}
+
+// === impl Unapplied ===
+
+impl Unapplied {
+    fn into_reason(self) -> String {
+        match self {
+            Self::Conflict(reason) | Self::Theirs(reason) | Self::Failed(reason) => reason,
+        }
+    }
+}
+
+impl From<String> for Unapplied {
+    fn from(reason: String) -> Self {
+        Self::Failed(reason)
+    }
+}
+
 // === impl State ===
 
 impl State {
@@ -449,6 +544,8 @@ fn lacks(error: &RequestError, namespace: &str) -> bool {
     refusal.is_some_and(|refusal| refusal.lacks_namespace(namespace))
 }
 
+/// What is said of one that was left to whoever is here, and is theirs since.
+const CHANGED_HERE: &str = "it was left here and changed since, and sync does not overwrite that; change it back, or delete it, to have it as it is where it comes from";
 /// What is said of one that is there already.
 const KEPT: &str =
     "there is one here that was not made by sync: it is left as it is, and serves what needs it";

@@ -62,10 +62,12 @@ struct Labels {
     zone: Option<String>,
 }
 
-#[derive(Default, Deserialize, Hash)]
+#[derive(Default, Deserialize)]
 struct Annotations {
     #[serde(default, rename = "deltaplane.io/version")]
     version: Option<String>,
+    #[serde(default, rename = "deltaplane.io/orphaned-from")]
+    orphaned: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -192,6 +194,12 @@ impl Marked {
         self.metadata.deletion_timestamp.is_some()
     }
 
+    /// Whether it says that sync left it to whoever is here.
+    pub(super) fn is_left(&self) -> bool {
+        let annotations = self.metadata.annotations.as_ref();
+        annotations.is_some_and(|annotations| annotations.orphaned.is_some())
+    }
+
     /// A hash of what is sync's. The fields are read, because the same ones may be written
     /// differently; when and in which version they were applied does not matter.
     fn fields(&self) -> u64 {
@@ -203,7 +211,8 @@ impl Marked {
         } = &self.metadata;
         let mut hasher = DefaultHasher::new();
         labels.hash(&mut hasher);
-        annotations.hash(&mut hasher);
+        let version = annotations.as_ref().map(|one| &one.version);
+        version.hash(&mut hasher);
         let managed = managed_fields.iter().flatten();
         for managed in managed.filter(|one| one.manager == MANAGER && one.operation == "Apply") {
             let fields = managed.fields_v1.as_ref().map(|fields| fields.get());

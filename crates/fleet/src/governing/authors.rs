@@ -91,7 +91,7 @@ impl Governor {
         let last = changed.iter().map(|(_, head)| head.author.as_deref());
         let removed = before.keys().filter(|id| !now.contains_key(*id));
         let removed = removed.map(|id| self.deleters.get(id).map(|by| &**by));
-        let patched = self.newest().is_some_and(|one| one.overrides != *overrides);
+        let patched = self.is_patched_otherwise(overrides);
         let patchers = self
             .unreleased
             .overrides
@@ -105,6 +105,12 @@ impl Governor {
         let authors = authors.filter_map(|author| author.or(of_policy));
         let authors: BTreeSet<&str> = authors.collect();
         authors.into_iter().map(str::to_owned).collect()
+    }
+
+    /// Whether the newest release has other overrides.
+    pub(super) fn is_patched_otherwise(&self, overrides: &Value) -> bool {
+        let newest = self.newest();
+        newest.is_some_and(|one| one.overrides != *overrides)
     }
 
     /// Who made what comes after each release that is there, the next one included, so that it is

@@ -22,7 +22,7 @@ pub(crate) struct Governor {
     pub(crate) id: PolicyId,
     pub(crate) uid: String,
     pub(crate) object: Arc<Value>,
-    targets: Vec<Targets>,
+    pub(super) targets: Vec<Targets>,
     zones: LabelSelector,
     /// What it governs now.
     pub(crate) head: BTreeMap<Id, HeadObject>,

@@ -43,10 +43,11 @@ impl Governor {
     pub(super) fn head_facts(&self) -> HeadFacts {
         let facts = self.facts.get_or_init(|| {
             let overrides = self.overrides();
+            let tried = (&overrides, self.targets.as_slice());
             HeadFacts {
                 digest: release::digest(&self.manifest(), &overrides),
                 objects: self.head.len(),
-                problems: self.trials.borrow_mut().problems(&overrides, &self.head),
+                problems: self.trials.borrow_mut().problems(tried, &self.head),
             }
         });
         facts.clone()
@@ -146,7 +147,12 @@ impl Governor {
             "authorsSince": release::write_since(&self.authors_since(&authors)),
             "authors": authors,
             "overrides": overrides,
-            "changes": {"added": added, "changed": changed, "removed": removed.len()},
+            "changes": {
+                "added": added,
+                "changed": changed,
+                "removed": removed.len(),
+                "overrides": self.is_patched_otherwise(&overrides),
+            },
             "removes": release::write_removes(&self.removes((&manifest, shows), known)),
             "left": release::write_left(self.let_go_of()),
             "returned": release::write_returned(&self.returned),

@@ -3,8 +3,9 @@
 
 use std::collections::BTreeMap;
 
+use deltaplane_propagation::stages::{Object, Targets};
 use deltaplane_sync::Version;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::governor::HeadObject;
 use super::release::Id;
@@ -15,6 +16,8 @@ use super::render::Patch;
 pub(super) struct Trials {
     /// As they are written.
     overrides: Value,
+    /// What the policy governs.
+    targets: Vec<Targets>,
     /// Nothing for those that cannot be read.
     patches: Vec<Option<Patch>>,
     objects: BTreeMap<Id, Tried>,
@@ -32,10 +35,19 @@ impl Trials {
     /// Overrides that cannot be applied.
     pub(super) fn problems(
         &mut self,
-        overrides: &Value,
+        (overrides, targets): (&Value, &[Targets]),
         head: &BTreeMap<Id, HeadObject>,
     ) -> Vec<String> {
-        self.bring_up_to_date(overrides, head);
+        if self.overrides != *overrides || self.targets != targets {
+            let written = overrides.as_array().into_iter().flatten();
+            *self = Self {
+                overrides: overrides.clone(),
+                targets: targets.to_vec(),
+                patches: written.map(Patch::read).collect(),
+                objects: BTreeMap::new(),
+            };
+        }
+        self.bring_up_to_date(head);
         let mut problems = Vec::new();
         for (place, patch) in self.patches.iter().enumerate() {
             if patch.is_none() {
@@ -64,13 +76,7 @@ impl Trials {
         problems
     }
 
-    fn bring_up_to_date(&mut self, overrides: &Value, head: &BTreeMap<Id, HeadObject>) {
-        if self.overrides != *overrides {
-            self.overrides = overrides.clone();
-            let written = overrides.as_array().into_iter().flatten();
-            self.patches = written.map(Patch::read).collect();
-            self.objects.clear();
-        }
+    fn bring_up_to_date(&mut self, head: &BTreeMap<Id, HeadObject>) {
         if self.patches.is_empty() {
             return;
         }
@@ -79,9 +85,9 @@ impl Trials {
             head.is_some_and(|head| head.version == tried.version)
         });
         for (id, head) in head {
-            let patches = &self.patches;
+            let (patches, targets) = (&self.patches, &self.targets);
             let tried = self.objects.entry(id.clone());
-            tried.or_insert_with(|| Tried::of(patches, id, head));
+            tried.or_insert_with(|| Tried::of((patches, targets), id, head));
         }
     }
 }
@@ -89,17 +95,39 @@ impl Trials {
 // === impl Tried ===
 
 impl Tried {
-    fn of(patches: &[Option<Patch>], (kind, name): &Id, head: &HeadObject) -> Self {
+    fn of((patches, targets): (&[Option<Patch>], &[Targets]), id: &Id, head: &HeadObject) -> Self {
         let object: Value = serde_json::from_slice(&head.body).unwrap_or_default();
-        let applied = patches.iter().map(|patch| match patch {
-            Some(patch) => patch.apply((kind, name), &mut object.clone()),
-            None => Ok(false),
+        let applied = patches.iter().map(|patch| {
+            let Some(patch) = patch else {
+                return Ok(false);
+            };
+            let mut object = object.clone();
+            let applied = patch.apply((&id.0, &id.1), &mut object)?;
+            match applied && !are_for(targets, id, &object) {
+                true => Err(LEAVES.to_owned()),
+                false => Ok(applied),
+            }
         });
         Self {
             version: head.version,
             applied: applied.collect(),
         }
     }
+}
+
+/// Zones are asked about what the policy's targets select, of what they have.
+const LEAVES: &str = "in zones no selector of spec.targets would be for it any more, and nobody would say how it fares; leave the labels that they go by";
+
+fn are_for(targets: &[Targets], (kind, name): &Id, object: &Value) -> bool {
+    let nothing = Map::new();
+    let about = Object {
+        group: kind.group(),
+        kind: kind.kind(),
+        namespace: name.namespace(),
+        name: name.name(),
+        object: object.as_object().unwrap_or(&nothing),
+    };
+    targets.iter().any(|targets| targets.include(&about))
 }
 
 #[cfg(test)]
@@ -120,6 +148,10 @@ mod tests {
         ((kind, name), head)
     }
 
+    fn targets(written: &Value) -> Vec<Targets> {
+        Targets::read(written).expect("targets")
+    }
+
     fn replacing(field: &str) -> Value {
         let path = format!("/data/{field}");
         let patch = json!([{"op": "replace", "path": path, "value": "other"}]);
@@ -127,23 +159,43 @@ mod tests {
     }
 
     #[test]
-    fn what_did_not_change_is_not_read_again() {
+    fn what_zones_get_is_what_they_are_asked_about() {
+        let selector = json!({"matchExpressions": [{"key": "old", "operator": "DoesNotExist"}]});
+        let labelled = targets(&json!([{"kind": "ConfigMap", "selector": selector}]));
+        let labels = json!([{"op": "add", "path": "/metadata/labels", "value": {"old": "yes"}}]);
+        let overrides = json!([{ "patch": labels }]);
+        let objects = BTreeMap::from([head("a", "1")]);
         let mut trials = Trials::default();
+        let found = trials.problems((&overrides, &labelled), &objects);
+        let problem = "spec.overrides[0].patch cannot be applied to ConfigMap shop/a";
+        assert_eq!(found, [format!("{problem}: {LEAVES}")]);
+        let all = targets(&json!([{"kind": "ConfigMap"}]));
+        assert_eq!(trials.problems((&overrides, &all), &objects).len(), 0);
+    }
+
+    #[test]
+    fn what_did_not_change_is_not_read_again() {
+        let all = targets(&json!([{"kind": "ConfigMap"}]));
+        let mut trials = Trials::default();
+        let mut problems = |field: &str, objects: &BTreeMap<Id, HeadObject>| {
+            let found = trials.problems((&replacing(field), &all), objects);
+            found.len()
+        };
         let mut objects = BTreeMap::from([head("a", "1"), head("b", "1")]);
-        assert_eq!(trials.problems(&replacing("key"), &objects).len(), 0);
+        assert_eq!(problems("key", &objects), 0);
         // Nothing could be applied to this, if it were read.
         let body: std::sync::Arc<[u8]> = b"{}".to_vec().into();
         for one in objects.values_mut() {
             one.body = body.clone();
         }
-        assert_eq!(trials.problems(&replacing("key"), &objects).len(), 0);
+        assert_eq!(problems("key", &objects), 0);
         // One that became another is, and so are all for other overrides.
         let (id, mut changed) = head("a", "2");
         changed.body = body;
         objects.insert(id, changed);
-        assert_eq!(trials.problems(&replacing("key"), &objects).len(), 1);
-        assert_eq!(trials.problems(&replacing("other"), &objects).len(), 2);
+        assert_eq!(problems("key", &objects), 1);
+        assert_eq!(problems("other", &objects), 2);
         objects.clear();
-        assert_eq!(trials.problems(&replacing("key"), &objects).len(), 0);
+        assert_eq!(problems("key", &objects), 0);
     }
 }

@@ -155,3 +155,47 @@ async fn what_nothing_guards_comes_back() {
     until(&world.here, &zones, taken).await;
     world.stop().await;
 }
+
+/// What a zone was left with is the zone's, as far as it changed it.
+async fn is_left_and_changed(world: World) {
+    delivered(&world).await;
+    let path = format!("{MAPS}/a");
+    let zones = format!("{path}/_zones");
+    let orphaned = |object: &Value| {
+        let annotations = &object["metadata"]["annotations"];
+        annotations["deltaplane.io/orphaned-from"] == "hub"
+    };
+    let crosses = |yes: Value| json!({"metadata": {"labels": {"cross": yes}}});
+    change(&world.here, &path, crosses(Value::Null)).await;
+    until(&world.there, &path, orphaned).await;
+    change(&world.there, &path, json!({"data": {"a": "mine"}})).await;
+    change(&world.here, &path, crosses("yes".into())).await;
+    let refuses = |all: &Value| {
+        let said = all.to_string();
+        is(all, "Rejected") && said.contains("changed since") && said.contains(".data.a")
+    };
+    until(&world.here, &zones, refuses).await;
+    let (_, kept) = get(&world.there, &path).await;
+    assert_eq!(kept["data"], json!({"a": "mine", "b": "hub"}));
+    assert!(orphaned(&kept), "{kept}");
+    // Whoever wants it back says so by what it is.
+    change(&world.there, &path, json!({"data": {"a": "hub"}})).await;
+    until(&world.here, &zones, |all| is(all, "Current")).await;
+    let (_, back) = get(&world.there, &path).await;
+    assert!(is_there(&back) && !orphaned(&back), "{back}");
+    assert_eq!(back["metadata"]["labels"]["deltaplane.io/origin"], "hub");
+    // It is the hub's again, in all.
+    change(&world.here, &path, json!({"data": {"a": "new"}})).await;
+    until(&world.there, &path, |object| object["data"]["a"] == "new").await;
+    world.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_zone_changed_of_what_it_was_left_with_is_not_taken() {
+    is_left_and_changed(World::start().await).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nor_is_it_on_a_cluster() {
+    is_left_and_changed(World::on_cluster().await).await;
+}

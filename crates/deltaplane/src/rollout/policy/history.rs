@@ -56,18 +56,22 @@ fn by(told: &Told, release: &Release) -> String {
 }
 
 fn changes(release: &Release) -> String {
+    let Some(changes) = release.changes else {
+        return "-".to_owned();
+    };
     let Changes {
         added,
         changed,
         removed,
-    } = release.changes.unwrap_or_default();
+        overrides,
+    } = changes;
     let all = [(added, "added"), (changed, "changed"), (removed, "removed")];
     let some = all.into_iter().filter(|(count, _)| *count > 0);
-    let words: Vec<String> = some
-        .map(|(count, word)| format!("{count} {word}"))
-        .collect();
+    let words = some.map(|(count, word)| format!("{count} {word}"));
+    let overrides = overrides.then(|| "overrides".to_owned());
+    let words: Vec<String> = words.chain(overrides).collect();
     let words = match words.is_empty() {
-        true => "overrides".to_owned(),
+        true => "nothing changed".to_owned(),
         false => words.join(", "),
     };
     match release.restores {

@@ -150,6 +150,7 @@ pub(super) struct Changes {
     pub(super) added: u64,
     pub(super) changed: u64,
     pub(super) removed: u64,
+    pub(super) overrides: bool,
 }
 
 /// How many, and which, in few words.
