@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 use std::time::SystemTime;
 
-use deltaplane_border::{Catalog, Reader, Shared};
+use deltaplane_border::{Catalog, Entry, Reader, Shared};
 use deltaplane_client::Pace;
 use deltaplane_runtime::{Clock, Stop, TaskGroup, Tasks};
 use deltaplane_store::Store;
@@ -13,7 +13,7 @@ use kube::Client;
 use parking_lot::{Mutex, RwLock};
 use tokio::sync::watch;
 
-use crate::governing::{Contents, Decided, Governing, Reports};
+use crate::governing::{Contents, Decided, Governing, KeptBack, Reports};
 use crate::known::Known;
 use crate::lineage;
 use crate::policing::Overlaps;
@@ -195,23 +195,37 @@ impl Fleet {
             let enabled = known.zones.iter().filter(|(_, zone)| zone.spec.enabled);
             enabled.map(|(name, _)| name.clone()).collect()
         };
+        let kept_back = self.kept_back(kind, name);
+        let is_kept_back = |zone: &ZoneName| kept_back.zones.contains_key(zone);
         let is_wanted = |zone: &ZoneName| {
             let catalog = self.0.catalog.read();
             let reader = Reader {
                 catalog: &catalog,
                 zone: Some(zone),
             };
-            matches!(reader.presence(kind, name), Presence::Wanted(_))
+            is_kept_back(zone) || matches!(reader.presence(kind, name), Presence::Wanted(_))
         };
         let (mut have, mut want) = (0, 0);
         for zone in zones.into_iter().filter(is_wanted) {
             want += 1;
             let session = self.session_of(&zone);
             let state = session.and_then(|session| session.sending.object(kind, name));
-            let current = state.is_some_and(|state| state.is_current());
+            let current = !is_kept_back(&zone) && state.is_some_and(|state| state.is_current());
             have += usize::from(current);
         }
         (have, want)
+    }
+
+    /// The zones that a policy does not let have an object as it is.
+    pub(crate) fn kept_back(&self, kind: &SyncKind, name: &ObjectName) -> KeptBack {
+        let entry = self.0.catalog.read().entry(kind, name).cloned();
+        match entry {
+            Some(Entry::Governed(governed)) => {
+                let governing = self.0.governing.lock();
+                governing.kept_back(&governed.policy, &(kind.clone(), name.clone()))
+            }
+            Some(Entry::Shared { .. }) | None => KeptBack::default(),
+        }
     }
 
     /// Waits until all that is stored now has been taken in.

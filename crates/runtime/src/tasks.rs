@@ -91,7 +91,10 @@ struct Shared {
 #[derive(Default)]
 struct State {
     next: u64,
-    running: BTreeMap<u64, (Name, AbortHandle)>,
+    /// Without a handle as long as it is being started.
+    running: BTreeMap<u64, (Name, Option<AbortHandle>)>,
+    /// Whoever is started from now on is aborted.
+    aborted: bool,
     failure: Option<TaskFailure>,
     failed: bool,
 }
@@ -227,12 +230,18 @@ impl Tasks {
     }
 
     fn abort(&self) -> Vec<String> {
-        let state = self.shared.lock();
-        let abort = |(name, handle): &(Name, AbortHandle)| {
-            handle.abort();
+        let running: Vec<(Name, Option<AbortHandle>)> = {
+            let mut state = self.shared.lock();
+            state.aborted = true;
+            state.running.values().cloned().collect()
+        };
+        let abort = |(name, handle): (Name, Option<AbortHandle>)| {
+            if let Some(handle) = handle {
+                handle.abort();
+            }
             name.to_string()
         };
-        state.running.values().map(abort).collect()
+        running.into_iter().map(abort).collect()
     }
 }
 
@@ -284,20 +293,34 @@ impl Shared {
     ) where
         Fut: Future<Output = ()> + Send + 'static,
     {
-        // Held over the spawn, so that even a task that ends at once finds its entry.
-        let mut state = self.lock();
-        let id = state.next;
-        state.next += 1;
+        // There first, so that even a task that ends at once finds its entry.
+        let id = {
+            let mut state = self.lock();
+            let id = state.next;
+            state.next += 1;
+            state.running.insert(id, (name.clone(), None));
+            id
+        };
         let running = Running {
             id,
-            name: name.clone(),
+            name,
             policy,
             shared: self.clone(),
             group,
             result: None,
         };
+        // Nothing is locked meanwhile: a runtime that ends drops the task at once.
         let handle = spawn(task(running));
-        state.running.insert(id, (name, handle));
+        let mut state = self.lock();
+        let aborted = state.aborted;
+        match state.running.get_mut(&id) {
+            Some(_) if aborted => {
+                drop(state);
+                handle.abort();
+            }
+            Some((_, kept)) => *kept = Some(handle),
+            None => {}
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {

@@ -357,7 +357,7 @@ fn goes_back(cli: &Cli<'_>) {
     assert_eq!(refused.code, 1, "{refused:?}");
     for said in [
         "the object belongs to the hub, where alone it can be changed",
-        "hint: it came from the hub; with the hub's kubeconfig, and without --zone: deltaplane rollout undo shop\n",
+        "hint: it came from the hub; with the hub's kubeconfig, and without --zone: deltaplane rollout undo graph/shop\n",
     ] {
         assert!(refused.stderr.contains(said), "{refused:?}");
     }

@@ -46,7 +46,7 @@ pub(super) async fn turn(
     };
     let change = json!({"metadata": {"annotations": {keys::PAUSED: value}}});
     let path = read::definition_path(name);
-    let command = format!("deltaplane rollout {command} {}", name.as_str());
+    let command = format!("deltaplane rollout {command} graph/{}", name.as_str());
     patch(&api.client, &path, &change)
         .await
         .map_err(|error| refused(error, &definition, &command))?;
@@ -91,7 +91,10 @@ async fn mark(
     let path = place.map(|place: Resource| place.object_path(&key));
     let change = json!({"metadata": {"annotations": {keys::HOLD: value}}});
     let verb = if value.is_null() { "release" } else { "hold" };
-    let command = format!("deltaplane rollout {verb} {} {key}", definition.as_str());
+    let command = format!(
+        "deltaplane rollout {verb} graph/{} {key}",
+        definition.as_str()
+    );
     patch(&api.client, &path.unwrap_or_default(), &change)
         .await
         .map_err(|error| refused(error, instance, &command))?;
@@ -162,7 +165,7 @@ pub(super) async fn undo(
     );
     let written = request::replace::<Value>(&api.client, &path, &object).await;
     let command = format!(
-        "deltaplane rollout undo {}{}",
+        "deltaplane rollout undo graph/{}{}",
         name.as_str(),
         number.map_or_else(String::new, |number| format!(" --to-revision {number}"))
     );
@@ -191,7 +194,7 @@ pub(super) async fn undo(
     };
     Ok(said(format!(
         "{again}: {what}\nnote: whoever applies the definition from a file brings back what is there; change that too\nhint: {} follows it\n",
-        api.command(&format!("watch {}", seen.name()))
+        api.command(&format!("watch graph/{}", seen.name()))
     )))
 }
 

@@ -117,7 +117,7 @@ pub(super) async fn status(
         if let Some(out) = output.show(&fleet.json())? {
             return Ok(Said::of_data(out));
         }
-        let hint = api.command(&format!("status {} --zone <zone>", seen.name()));
+        let hint = api.command(&format!("status graph/{} --zone <zone>", seen.name()));
         return Ok(Said {
             out: fleet.screen(),
             err: format!("hint: {hint} lists instances\n"),
@@ -132,7 +132,7 @@ pub(super) async fn status(
     let err = match overview.is_over() {
         true => String::new(),
         false => {
-            let command = api.command(&format!("why {}", seen.name()));
+            let command = api.command(&format!("why graph/{}", seen.name()));
             format!("hint: {command} says what it waits for\n")
         }
     };
@@ -183,8 +183,8 @@ async fn why_fleet(
     (instance, output): (Option<&InstanceName>, Output),
 ) -> Result<Said, RolloutError> {
     let words = match instance {
-        Some(instance) => format!("why {} {instance} --zone <zone>", seen.name()),
-        None => format!("why {} --zone <zone>", seen.name()),
+        Some(instance) => format!("why graph/{} {instance} --zone <zone>", seen.name()),
+        None => format!("why graph/{} --zone <zone>", seen.name()),
     };
     let fleet = fleet(api, seen, zones).await;
     if let Some(out) =
@@ -210,7 +210,7 @@ fn why_definition(api: &Api<'_>, seen: &Seen, output: Output) -> Result<Said, Ro
     let under_way = overview.rows.iter().filter(|row| row.is_under_way());
     let worst = under_way.min_by_key(|row| row.standing);
     let err = worst.map_or_else(String::new, |row| {
-        let command = api.command(&format!("why {} {}", seen.name(), row.key));
+        let command = api.command(&format!("why graph/{} {}", seen.name(), row.key));
         format!("hint: {command} goes through its graph\n")
     });
     let good = true;

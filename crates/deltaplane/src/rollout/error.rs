@@ -131,7 +131,7 @@ impl RolloutError {
                 "give a time to come, or how long (2h), or nothing: until it is released".to_owned()
             }
             Self::NothingBefore(name) => {
-                format!("deltaplane rollout history {name} lists what it was")
+                format!("deltaplane rollout history graph/{name} lists what it was")
             }
             Self::Write {
                 instead: Some(instead),

@@ -72,7 +72,7 @@ pub(super) async fn run(
             out: String::new(),
             err: format!(
                 "not complete in time\nhint: {} says what it waits for\n",
-                api.command(&format!("why {}", name.as_str()))
+                api.command(&format!("why graph/{}", name.as_str()))
             ),
             good: false,
         }),

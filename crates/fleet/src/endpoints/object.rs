@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 
 use super::{json, only_get};
 use crate::fleet::Fleet;
+use crate::governing::Back;
 
 /// Answers `_zones`.
 pub struct ObjectZones(pub Fleet);
@@ -67,9 +68,11 @@ impl ObjectZones {
             .synced(resource.group, resource.plural)
             .is_some();
         let zones: Vec<ZoneName> = self.0.known().borrow().zones.keys().cloned().collect();
-        let zones = zones
-            .into_iter()
-            .map(|zone| self.in_zone(&kind, &name, zone));
+        let kept_back = self.0.kept_back(&kind, &name);
+        let zones = zones.into_iter().map(|zone| {
+            let back = kept_back.zones.get(&zone);
+            self.in_zone((&kind, &name), zone, back)
+        });
         let implied = kind == namespaces() || kind == definitions();
         let message = match (synced, implied) {
             (true, _) | (false, true) => None,
@@ -78,16 +81,23 @@ impl ObjectZones {
                 plural_name(resource.group, resource.plural)
             )),
         };
+        let version = entry.and_then(|entry| entry.version());
+        let version = kept_back.version.or(version);
         Ok(json!({
             "kind": "ObjectZones",
             "apiVersion": "fleet.deltaplane.io/v1alpha1",
-            "version": entry.and_then(|entry| entry.version()).map(|version| version.to_string()),
+            "version": version.map(|version| version.to_string()),
             "message": message,
             "zones": zones.map(InZone::json).collect::<Vec<_>>(),
         }))
     }
 
-    fn in_zone(&self, kind: &SyncKind, name: &ObjectName, zone: ZoneName) -> InZone {
+    fn in_zone(
+        &self,
+        (kind, name): (&SyncKind, &ObjectName),
+        zone: ZoneName,
+        back: Option<&Back>,
+    ) -> InZone {
         let session = self.0.session_of(&zone);
         let state = session
             .as_ref()
@@ -112,9 +122,11 @@ impl ObjectZones {
         let phase = match (wanted, acknowledged, verdict) {
             (_, _, Some(Verdict::Failed | Verdict::Foreign)) => "Rejected",
             (Some(_), _, Some(Verdict::Own)) => "Own",
-            (Some(wanted), Some(held), _) if wanted == held => "Current",
+            (Some(wanted), Some(held), _) if wanted == held && back.is_none() => "Current",
             (Some(_), _, _) => "Pending",
             (None, _, _) if frozen => "Frozen",
+            // It does not have it, and is to have it later.
+            (None, None, _) if back.is_some() => "Pending",
             (None, Some(_), _) => "Removing",
             (None, None, _) => "None",
         };
@@ -122,7 +134,9 @@ impl ObjectZones {
             zone,
             phase,
             version: acknowledged,
-            reason: rejected.map(|(_, reason)| reason),
+            reason: rejected
+                .map(|(_, reason)| reason)
+                .or_else(|| back.map(ToString::to_string)),
             as_of,
         }
     }

@@ -109,3 +109,31 @@ async fn what_does_not_end_in_time_is_aborted_and_named() {
     )
     .await;
 }
+
+/// Starts a task when it goes.
+struct Last(TaskGroup);
+
+impl Drop for Last {
+    fn drop(&mut self) {
+        self.0.spawn(std::future::pending());
+    }
+}
+
+#[test]
+fn what_is_started_while_all_ends_is_gone_at_once() {
+    let runtime = tokio::runtime::Builder::new_current_thread().build();
+    let runtime = runtime.expect("a runtime");
+    let tasks = Tasks::new();
+    let last = Last(tasks.group("connection"));
+    let spawning = async {
+        tasks.group("connection").spawn(async move {
+            let _last = last;
+            std::future::pending().await
+        });
+        tokio::task::yield_now().await;
+    };
+    runtime.block_on(spawning);
+    assert_eq!(tasks.running(), ["connection"]);
+    drop(runtime);
+    assert!(tasks.running().is_empty());
+}
