@@ -132,6 +132,11 @@ impl Catalog {
         self.began
     }
 
+    /// Where the zones stand that a policy is for; nothing if it has not decided yet.
+    pub fn placement(&self, policy: &PolicyId) -> Option<Arc<Placement>> {
+        self.policies.get(policy)?.placement.clone()
+    }
+
     /// What is there now was there from the beginning: nobody has read yet.
     pub fn settle(&mut self) {
         self.dropped = self.end();

@@ -16,9 +16,9 @@ use deltaplane_client::discovery::discover;
 use deltaplane_client::request::{self, Patch, RequestError};
 use deltaplane_client::{ObjectKey, Pace, Resource};
 use deltaplane_sync::{
-    AUTHORED_HERE, Arrival, Crossing, DISPLAY_NAME, Declined, Item, Known, MANAGER, Mirrored,
-    ORIGIN, ORPHANED, ObjectName, Origin, Outcome, Position, SOURCE, SyncKind, VERSION, Version,
-    ZONE, is_authored_here, is_named_by_labels, mirrored_name,
+    AUTHORED_HERE, Arrival, CHANGED_HERE, Crossing, DISPLAY_NAME, Declined, Item, Known, MANAGER,
+    Mirrored, ORIGIN, ORPHANED, ORPHANED_AS, ObjectName, Origin, Outcome, Position, SOURCE,
+    SyncKind, VERSION, Version, ZONE, is_named_by_labels, likeness, may_take, mirrored_name,
 };
 use futures::FutureExt;
 use futures::future::{BoxFuture, ready};
@@ -67,22 +67,6 @@ struct State {
     held: BTreeMap<SyncKind, BTreeMap<ObjectName, Held>>,
     /// What was here already and does as well: it is somebody else's, and needed nevertheless.
     yielded: BTreeMap<SyncKind, BTreeSet<ObjectName>>,
-}
-
-/// Whether what others manage is overwritten.
-#[derive(Clone, Copy)]
-enum Force {
-    Yes,
-    No,
-}
-
-/// Why something was not applied.
-enum Unapplied {
-    /// Others manage fields of it, as the API says.
-    Conflict(String),
-    /// There is one that is somebody else's.
-    Theirs(String),
-    Failed(String),
 }
 
 // === impl Mirror ===
@@ -250,21 +234,19 @@ impl Mirror {
         let path = self.path(kind, &object)?;
         let known = self.version(kind, name).is_some();
         if !known && !self.config.guarded {
-            match self.authored_here(&path).await? {
-                true if is_shared(kind) => return self.yields(kind, name),
-                true => return Err(Declined::foreign(AUTHORED_HERE)),
-                false => {}
-            }
+            self.look_before(&path)
+                .await?
+                .or_else(|reason| self.declines((kind, name), reason))?;
         }
-        let applied = match known {
-            true => self.apply_object(&path, &object, Force::Yes).await,
-            false => self.take(&path, &object).await,
+        let applied = match self.apply_object(&path, &object).await {
+            Err(reason) if is_theirs(&reason) && (!known || is_shared(kind)) => {
+                return self.declines((kind, name), reason);
+            }
+            applied => applied?,
         };
-        let applied = match applied {
-            Ok(applied) => applied,
-            Err(Unapplied::Theirs(_)) if is_shared(kind) => return self.yields(kind, name),
-            Err(Unapplied::Theirs(reason)) if !known => return Err(Declined::foreign(reason)),
-            Err(unapplied) => return Err(unapplied.into_reason().into()),
+        let applied = match applied.is_left() {
+            true => self.unmark(&path).await?,
+            false => applied,
         };
         let stamp = applied.stamp(self.config.guarded);
         let held = |version| Held {
@@ -292,90 +274,55 @@ impl Mirror {
         of_kind.insert(name.clone(), held);
     }
 
-    /// It is there, which is all that is needed; how it is, is the owner's business.
-    fn yields(&self, kind: &SyncKind, name: &ObjectName) -> Outcome {
+    /// There is one that is somebody else's. Of some kinds that is all that is needed; how it is, is
+    /// the owner's business.
+    fn declines(&self, (kind, name): (&SyncKind, &ObjectName), reason: String) -> Outcome {
+        if !is_shared(kind) {
+            return Err(Declined::foreign(reason));
+        }
         let mut state = self.state.lock();
         let yielded = state.yielded.entry(kind.clone()).or_default();
         yielded.insert(name.clone());
-        Err(Declined::own(KEPT))
+        Err(Declined::own(match reason.contains(CHANGED_HERE) {
+            true => KEPT_AS_CHANGED,
+            false => KEPT,
+        }))
     }
 
-    /// Applies what sync has not here. What it left to whoever is here may be taken back, but for
-    /// what they changed meanwhile.
-    async fn take(&self, path: &str, object: &Value) -> Result<Marked, Unapplied> {
-        let applied = match self.apply_object(path, object, Force::No).await {
-            Err(Unapplied::Conflict(conflict)) => {
-                let Self { config, .. } = self;
-                let found = attempt::get(&config.client, &config.pace, path).await?;
-                match found {
-                    Some(found) if is_authored_here(&found) => {
-                        return Err(Unapplied::Theirs(AUTHORED_HERE.to_owned()));
-                    }
-                    Some(found) if Origin::of(&found).is_none() => {
-                        return Err(Unapplied::Theirs(format!("{CHANGED_HERE}: {conflict}")));
-                    }
-                    // It was applied before, and nobody said so; or it has just gone.
-                    Some(_) | None => self.apply_object(path, object, Force::Yes).await?,
-                }
-            }
-            applied => applied?,
-        };
-        match applied.is_left() {
-            true => Ok(self.unmark(path).await?),
-            false => Ok(applied),
-        }
-    }
-
-    /// It is not left here any more.
-    async fn unmark(&self, path: &str) -> Result<Marked, String> {
+    async fn apply_object(&self, path: &str, object: &Value) -> Result<Marked, String> {
         let Self { config, .. } = self;
-        let change = json!({"metadata": {"annotations": {ORPHANED: null}}});
-        let path = format!("{path}?fieldManager={MANAGER}");
-        let patch = || request::patch(&config.client, &path, Patch::Merge, &change);
-        attempt::repeat(&config.pace, patch).await
-    }
-
-    async fn apply_object(
-        &self,
-        path: &str,
-        object: &Value,
-        force: Force,
-    ) -> Result<Marked, Unapplied> {
-        let Self { config, .. } = self;
-        let path = format!("{path}?fieldManager={MANAGER}&force={}", force.word());
+        let path = format!("{path}?fieldManager={MANAGER}&force=true");
         let namespace = match &config.sender {
             Origin::Zone(zone) => object["metadata"]["namespace"].as_str().zip(Some(zone)),
             Origin::Hub => None,
         };
         let applied = attempt::repeat(&config.pace, || async {
             let applied = request::apply(&config.client, &path, object).await;
-            let applied = match (applied, namespace) {
+            match (applied, namespace) {
                 // Zones have namespaces that the hub does not know.
                 (Err(error), Some((namespace, zone))) if lacks(&error, namespace) => {
                     attempt::create_namespace(&config.client, namespace, zone).await?;
                     request::apply(&config.client, &path, object).await
                 }
                 (applied, _) => applied,
-            };
-            match applied {
-                Err(RequestError::Refused(refusal)) if refusal.is_about_managers() => {
-                    Ok(Err(refusal.message))
-                }
-                applied => applied.map(Ok),
             }
         });
-        match applied.await {
-            Ok(Ok(applied)) => Ok(attempt::stays(applied)?),
-            Ok(Err(conflict)) => Err(Unapplied::Conflict(conflict)),
-            Err(reason) if reason.contains(AUTHORED_HERE) => Err(Unapplied::Theirs(reason)),
-            Err(reason) => Err(Unapplied::Failed(reason)),
-        }
+        attempt::stays(applied.await?)
     }
 
-    /// Whether somebody here has made an object that sync may not touch.
-    async fn authored_here(&self, path: &str) -> Result<bool, String> {
+    /// Whether somebody here has an object that sync may not touch, and why not.
+    async fn look_before(&self, path: &str) -> Result<Result<(), String>, String> {
         let found = attempt::get(&self.config.client, &self.config.pace, path).await?;
-        Ok(found.is_some_and(|object| is_authored_here(&object)))
+        let may = found.map_or(Ok(()), |object| may_take(&object));
+        Ok(may.map_err(|refusal| refusal.to_string()))
+    }
+
+    /// What was taken back is not left here any more.
+    async fn unmark(&self, path: &str) -> Result<Marked, String> {
+        let Self { config, .. } = self;
+        let change = json!({"metadata": {"annotations": {ORPHANED: null, ORPHANED_AS: null}}});
+        let patch = || request::patch(&config.client, path, Patch::Merge, &change);
+        attempt::repeat(&config.pace, patch).await
     }
 
     /// The path and the content of an object that came across, if it is here.
@@ -403,7 +350,10 @@ impl Mirror {
             let was = object["metadata"]["labels"][ORIGIN].clone();
             let change = json!({"metadata": {
                 "labels": {ORIGIN: null, ZONE: null},
-                "annotations": {VERSION: null, SOURCE: null, DISPLAY_NAME: null, ORPHANED: was},
+                "annotations": {
+                    VERSION: null, SOURCE: null, DISPLAY_NAME: null,
+                    ORPHANED: was, ORPHANED_AS: likeness(&object),
+                },
             }});
             let Self { config, .. } = self;
             attempt::repeat(&config.pace, || async {
@@ -452,33 +402,6 @@ impl Mirror {
 
     fn forget(&self, kind: &SyncKind, name: &ObjectName) {
         self.state.lock().forget(kind, name);
-    }
-}
-
-// === impl Force ===
-
-impl Force {
-    fn word(self) -> &'static str {
-        match self {
-            Self::Yes => "true",
-            Self::No => "false",
-        }
-    }
-}
-
-// === impl Unapplied ===
-
-impl Unapplied {
-    fn into_reason(self) -> String {
-        match self {
-            Self::Conflict(reason) | Self::Theirs(reason) | Self::Failed(reason) => reason,
-        }
-    }
-}
-
-impl From<String> for Unapplied {
-    fn from(reason: String) -> Self {
-        Self::Failed(reason)
     }
 }
 
@@ -544,11 +467,20 @@ fn lacks(error: &RequestError, namespace: &str) -> bool {
     refusal.is_some_and(|refusal| refusal.lacks_namespace(namespace))
 }
 
-/// What is said of one that was left to whoever is here, and is theirs since.
-const CHANGED_HERE: &str = "it was left here and changed since, and sync does not overwrite that; change it back, or delete it, to have it as it is where it comes from";
 /// What is said of one that is there already.
 const KEPT: &str =
     "there is one here that was not made by sync: it is left as it is, and serves what needs it";
+
+/// What is said of one that was left, and is somebody's since.
+const KEPT_AS_CHANGED: &str =
+    "the one that was left here was changed since: it is left as it is, and serves what needs it";
+
+/// Whether sync was refused because of whose it is.
+fn is_theirs(reason: &str) -> bool {
+    [AUTHORED_HERE, CHANGED_HERE]
+        .iter()
+        .any(|theirs| reason.contains(theirs))
+}
 
 /// Kinds that hub and zones need alike: one that is there already is left as it is.
 fn is_shared(kind: &SyncKind) -> bool {

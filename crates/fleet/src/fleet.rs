@@ -196,7 +196,7 @@ impl Fleet {
             enabled.map(|(name, _)| name.clone()).collect()
         };
         let kept_back = self.kept_back(kind, name);
-        let is_kept_back = |zone: &ZoneName| kept_back.zones.contains_key(zone);
+        let is_kept_back = |zone: &ZoneName| kept_back.zone(zone).is_some();
         let is_wanted = |zone: &ZoneName| {
             let catalog = self.0.catalog.read();
             let reader = Reader {
@@ -208,9 +208,9 @@ impl Fleet {
         let (mut have, mut want) = (0, 0);
         for zone in zones.into_iter().filter(is_wanted) {
             want += 1;
-            let session = self.session_of(&zone);
+            let session = self.session_of(&zone).filter(|_| !is_kept_back(&zone));
             let state = session.and_then(|session| session.sending.object(kind, name));
-            let current = !is_kept_back(&zone) && state.is_some_and(|state| state.is_current());
+            let current = state.is_some_and(|state| state.is_current());
             have += usize::from(current);
         }
         (have, want)
@@ -218,14 +218,21 @@ impl Fleet {
 
     /// The zones that a policy does not let have an object as it is.
     pub(crate) fn kept_back(&self, kind: &SyncKind, name: &ObjectName) -> KeptBack {
-        let entry = self.0.catalog.read().entry(kind, name).cloned();
-        match entry {
-            Some(Entry::Governed(governed)) => {
-                let governing = self.0.governing.lock();
-                governing.kept_back(&governed.policy, &(kind.clone(), name.clone()))
+        let governed = {
+            let catalog = self.0.catalog.read();
+            match catalog.entry(kind, name) {
+                Some(Entry::Governed(governed)) => {
+                    let places = catalog.placement(&governed.policy);
+                    places.map(|places| (governed.policy.clone(), places))
+                }
+                Some(Entry::Shared { .. }) | None => None,
             }
-            Some(Entry::Shared { .. }) | None => KeptBack::default(),
-        }
+        };
+        let Some((policy, places)) = governed else {
+            return KeptBack::default();
+        };
+        let governing = self.0.governing.lock();
+        governing.kept_back(&policy, &(kind.clone(), name.clone()), &places)
     }
 
     /// Waits until all that is stored now has been taken in.

@@ -62,7 +62,7 @@ pub enum Smuggled {
 }
 
 /// Our own labels and annotations begin with this.
-const OURS: &str = "deltaplane.io/";
+pub(crate) const OURS: &str = "deltaplane.io/";
 /// The label of everything that came from elsewhere: `hub` or `zone`.
 pub const ORIGIN: &str = "deltaplane.io/origin";
 /// The label with the name of the zone that it is from.
@@ -246,15 +246,17 @@ impl Mirrored {
     }
 }
 
+/// Whether a label or annotation of this name crosses.
+pub(crate) fn crosses(key: &str) -> bool {
+    (!key.starts_with(OURS) || USERS.contains(&key)) && key != APPLIED
+}
+
 /// The labels or annotations that are the users' own.
 fn users_entries(entries: Option<&Value>) -> impl Iterator<Item = (String, Value)> {
     let entries = entries.and_then(Value::as_object).into_iter().flatten();
     entries
         .filter(|(key, value)| {
-            (!key.starts_with(OURS) || USERS.contains(&key.as_str()))
-                && *key != APPLIED
-                && value.is_string()
-                && names::qualified_name(key).is_empty()
+            crosses(key) && value.is_string() && names::qualified_name(key).is_empty()
         })
         .map(|(key, value)| (key.clone(), value.clone()))
 }

@@ -20,6 +20,7 @@ mod budget;
 mod counts;
 mod crossing;
 mod handshake;
+mod left;
 mod names;
 mod ownership;
 mod readiness;
@@ -38,10 +39,11 @@ pub use crossing::{
 pub use handshake::{
     FEATURES, Hello, OWN, PROTOCOLS, QUERY, READINESS, REPAIR, Refused, Welcome, welcome,
 };
+pub use left::{ORPHANED_AS, likeness};
 pub use names::{NameError, ObjectName, SyncKind, ZoneName, is_named_by_labels, mirrored_name};
 pub use ownership::{
-    AUTHORED_HERE, Computed, Direction, MANAGER, Part, Refusal, SYNCS_ANNOTATIONS, SYNCS_LABELS,
-    StatusWriters, Synced, Write, Writer, is_authored_here, judge,
+    AUTHORED_HERE, CHANGED_HERE, Computed, Direction, MANAGER, Part, Refusal, SYNCS_ANNOTATIONS,
+    SYNCS_LABELS, StatusWriters, Synced, Write, Writer, judge, may_take,
 };
 pub use readiness::{
     Asked, AskedPolicy, AskedSelector, AskedTarget, FareState, Fared, Fares, KindFared,

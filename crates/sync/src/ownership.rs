@@ -8,6 +8,7 @@ use std::fmt;
 use serde_json::{Map, Value};
 
 use crate::crossing::{DISPLAY_NAME, Mirrored, ORIGIN, ORPHANED, Origin, SOURCE, VERSION, ZONE};
+use crate::left;
 use crate::names::{SyncKind, ZoneName, is_mirrored_label, is_named_by_labels};
 
 /// In which direction a kind's objects cross.
@@ -86,6 +87,8 @@ pub enum Refusal {
     StatusBySync,
     #[error("{AUTHORED_HERE}")]
     AuthoredHere,
+    #[error("{CHANGED_HERE}")]
+    ChangedHere,
     #[error("an object of this name belongs to {0}; rename one of them")]
     OthersName(Owner),
     #[error("the object belongs to {owner}, where alone it can be changed; change it {instead}")]
@@ -113,6 +116,8 @@ pub struct Owner(Origin);
 /// Why something does not come in: its place is taken.
 pub const AUTHORED_HERE: &str =
     "an object of this name was authored here, and sync does not overwrite it; rename one of them";
+/// Why something does not come back: it was left, and is somebody's since.
+pub const CHANGED_HERE: &str = "the object was left here and changed since, and sync does not overwrite that; change it back, or delete it, to have it as it is where it comes from";
 /// The keys that sync alone writes.
 pub const SYNCS_LABELS: [&str; 2] = [ORIGIN, ZONE];
 pub const SYNCS_ANNOTATIONS: [&str; 3] = [VERSION, DISPLAY_NAME, SOURCE];
@@ -156,9 +161,7 @@ fn untouched(write: &Write<'_>) -> Result<(), Refusal> {
     let Some(old) = write.old else {
         return Ok(());
     };
-    if is_authored_here(old) {
-        return Err(Refusal::AuthoredHere);
-    }
+    may_take(old)?;
     let (was, becomes) = (Origin::of(old), write.new.and_then(Origin::of));
     match (was, becomes) {
         (Some(was), Some(becomes)) if was != becomes => Err(Refusal::OthersName(Owner(was))),
@@ -166,10 +169,17 @@ fn untouched(write: &Write<'_>) -> Result<(), Refusal> {
     }
 }
 
-/// Whether an object is of the control plane where it is: it neither came from elsewhere nor was
-/// left there.
-pub fn is_authored_here(object: &Value) -> bool {
-    Origin::of(object).is_none() && object["metadata"]["annotations"].get(ORPHANED).is_none()
+/// Whether sync may write an object. One that is of the control plane where it is, because it
+/// neither came from elsewhere nor was left there, it may not; nor one that was changed there since.
+pub fn may_take(object: &Value) -> Result<(), Refusal> {
+    if Origin::of(object).is_some() {
+        return Ok(());
+    }
+    match object["metadata"]["annotations"].get(ORPHANED) {
+        None => Err(Refusal::AuthoredHere),
+        Some(_) if left::is_changed(object) => Err(Refusal::ChangedHere),
+        Some(_) => Ok(()),
+    }
 }
 
 /// Whether a write of the main resource changes the status.
@@ -272,8 +282,12 @@ fn is_local(old: &Value, new: &Value) -> bool {
 /// Whether it says what sync applied.
 fn is_managed(object: &Value) -> bool {
     let entries = object["metadata"]["managedFields"].as_array();
-    let mut entries = entries.into_iter().flatten();
-    entries.any(|entry| entry["manager"] == MANAGER)
+    entries.into_iter().flatten().any(is_managed_entry)
+}
+
+/// Whether it is what sync applied.
+pub(crate) fn is_managed_entry(entry: &Value) -> bool {
+    entry["manager"] == MANAGER
 }
 
 /// Whether a write says who manages what; one that says nothing leaves it as it is.
@@ -283,12 +297,10 @@ fn resets_managers(object: &Value) -> bool {
 }
 
 /// The labels or annotations that sync applied.
-fn synced_keys(object: &Value, place: &str) -> Vec<String> {
+pub(crate) fn synced_keys(object: &Value, place: &str) -> Vec<String> {
     let entries = object["metadata"]["managedFields"].as_array();
-    let ours = entries
-        .into_iter()
-        .flatten()
-        .filter(|entry| entry["manager"] == MANAGER);
+    let entries = entries.into_iter().flatten();
+    let ours = entries.filter(|entry| is_managed_entry(entry));
     let field = format!("f:{place}");
     let keys = ours.filter_map(|entry| entry["fieldsV1"]["f:metadata"][&field].as_object());
     let keys = keys.flat_map(Map::keys);

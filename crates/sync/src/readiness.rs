@@ -11,6 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use deltaplane_api::selector::LabelSelector;
 use serde_json::Value;
 
+use crate::crossing::crosses;
 use crate::names::{ObjectName, SyncKind};
 use crate::version::Version;
 
@@ -163,6 +164,20 @@ impl AskedSelector {
         }
     }
 
+    /// Of what a hub selects by, as much as zones can see: labels that do not cross are not there.
+    pub fn in_zones(written: &Value) -> Result<Self, NotASelector> {
+        let mut seen = written.clone();
+        let labels = seen.get_mut("matchLabels").and_then(Value::as_object_mut);
+        if let Some(labels) = labels {
+            labels.retain(|key, _| crosses(key));
+        }
+        let expressions = seen.get_mut("matchExpressions");
+        if let Some(expressions) = expressions.and_then(Value::as_array_mut) {
+            expressions.retain(|one| one["key"].as_str().is_none_or(crosses));
+        }
+        seen.try_into()
+    }
+
     /// As it was written.
     pub fn written(&self) -> &Value {
         &self.written
@@ -223,6 +238,28 @@ mod tests {
         check(&labelled, "Deployment", "a", true);
         let others = target(&[], json!({"matchLabels": {"team": "db"}}));
         check(&others, "Deployment", "a", false);
+    }
+
+    #[test]
+    fn zones_select_by_what_they_can_see() {
+        let secrets = json!({
+            "matchLabels": {"deltaplane.io/sync": "true", "team": "web"},
+            "matchExpressions": [
+                {"key": "deltaplane.io/origin", "operator": "DoesNotExist"},
+                {"key": "old", "operator": "DoesNotExist"},
+            ],
+        });
+        let seen = AskedSelector::in_zones(&secrets).expect("legal");
+        let expected = json!({
+            "matchLabels": {"team": "web"},
+            "matchExpressions": [{"key": "old", "operator": "DoesNotExist"}],
+        });
+        assert_eq!(seen.written(), &expected);
+        assert_eq!(
+            AskedSelector::in_zones(&Value::Null),
+            Ok(AskedSelector::everything())
+        );
+        assert_eq!(AskedSelector::in_zones(&json!("web")), Err(NotASelector));
     }
 
     #[test]

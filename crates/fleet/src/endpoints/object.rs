@@ -70,7 +70,7 @@ impl ObjectZones {
         let zones: Vec<ZoneName> = self.0.known().borrow().zones.keys().cloned().collect();
         let kept_back = self.0.kept_back(&kind, &name);
         let zones = zones.into_iter().map(|zone| {
-            let back = kept_back.zones.get(&zone);
+            let back = kept_back.zone(&zone);
             self.in_zone((&kind, &name), zone, back)
         });
         let implied = kind == namespaces() || kind == definitions();
@@ -96,7 +96,7 @@ impl ObjectZones {
         &self,
         (kind, name): (&SyncKind, &ObjectName),
         zone: ZoneName,
-        back: Option<&Back>,
+        back: Option<Back<'_>>,
     ) -> InZone {
         let session = self.0.session_of(&zone);
         let state = session
@@ -136,7 +136,7 @@ impl ObjectZones {
             version: acknowledged,
             reason: rejected
                 .map(|(_, reason)| reason)
-                .or_else(|| back.map(ToString::to_string)),
+                .or_else(|| back.map(|back| back.to_string())),
             as_of,
         }
     }

@@ -386,7 +386,10 @@ impl Governor {
 
     /// Whether a zone may have all that it governs as of a revision, or later.
     pub(super) fn lets_have(&self, zone: &ZoneName, revision: u64) -> bool {
-        match self.let_have(zone) {
+        let admitted = self.record.zones.get(zone.as_str());
+        let admitted = admitted.filter(|one| one.phase != Phase::Deferred);
+        let release = admitted.and_then(|one| self.releases.get(&one.target.release));
+        match release {
             // When it changed is not known for what was there before the hub was started.
             Some(release) => {
                 release.content_as_of >= revision.min(self.changed)
@@ -394,14 +397,6 @@ impl Governor {
             }
             None => self.head.is_empty() && self.changed <= revision,
         }
-    }
-
-    /// The release that it lets a zone have.
-    pub(super) fn let_have(&self, zone: &ZoneName) -> Option<&Released> {
-        let admitted = self.record.zones.get(zone.as_str());
-        let admitted = admitted.filter(|one| one.phase != Phase::Deferred)?;
-        let release = self.releases.get(&admitted.target.release);
-        release.map(|release| &**release)
     }
 
     /// Whether zones may hold an object because of it.

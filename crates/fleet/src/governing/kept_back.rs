@@ -3,37 +3,37 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use deltaplane_border::PolicyId;
+use deltaplane_border::{Place, Placement, PolicyId};
 use deltaplane_sync::{Version, ZoneName};
 
+use super::Governing;
 use super::governor::Governor;
 use super::release::Id;
-use super::{Governing, Zones};
 
-/// What a policy lets zones have of an object.
+/// Zones that should have an object as it is, and are not to have it yet.
 #[derive(Debug, Default)]
 pub(crate) struct KeptBack {
     /// As it is at the hub; nothing if no policy governs it.
     pub(crate) version: Option<Version>,
-    /// Zones that should have it as it is, and are not to have it yet.
-    pub(crate) zones: BTreeMap<ZoneName, Back>,
+    policy: Option<PolicyId>,
+    /// And the releases that they are to have; nothing where that is not decided.
+    zones: BTreeMap<ZoneName, Option<u64>>,
 }
 
 /// Why a zone is not to have it yet.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Back {
-    policy: PolicyId,
-    /// Where the zone is; nothing if the policy has not let it have anything.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Back<'a> {
+    policy: &'a PolicyId,
     release: Option<u64>,
 }
 
 // === impl Governing ===
 
 impl Governing {
-    /// What a policy lets zones have of an object.
-    pub(crate) fn kept_back(&self, policy: &PolicyId, id: &Id) -> KeptBack {
+    /// The zones that a policy does not let have an object as it is, by where they were placed.
+    pub(crate) fn kept_back(&self, policy: &PolicyId, id: &Id, places: &Placement) -> KeptBack {
         let governor = self.policies.get(policy.as_str());
-        let kept = governor.and_then(|governor| governor.kept_back(id, &self.zones));
+        let kept = governor.and_then(|governor| governor.kept_back(id, places));
         kept.unwrap_or_default()
     }
 }
@@ -41,28 +41,43 @@ impl Governing {
 // === impl Governor ===
 
 impl Governor {
-    fn kept_back(&self, id: &Id, zones: &Zones) -> Option<KeptBack> {
+    fn kept_back(&self, id: &Id, places: &Placement) -> Option<KeptBack> {
         let version = self.head.get(id)?.version;
-        let selected = zones.iter().filter(|(_, object)| self.selects(object));
-        let back = selected.filter_map(|(zone, _)| {
-            let release = self.let_have(zone);
-            let has = release.and_then(|release| release.manifest.get(id));
-            let back = Back {
-                policy: self.id.clone(),
-                release: release.map(|release| release.number),
+        let releases = self.releases.iter();
+        let having: Vec<u64> = releases
+            .filter(|(_, release)| release.manifest.get(id) == Some(&version))
+            .map(|(number, _)| *number)
+            .collect();
+        let zones = places.iter().filter_map(|(zone, place)| {
+            let release = match place {
+                Place::At(slot) => Some(slot.release),
+                Place::Frozen => None,
             };
-            (has != Some(&version)).then(|| (zone.clone(), back))
+            let has = release.is_some_and(|release| having.binary_search(&release).is_ok());
+            (!has).then(|| (zone.clone(), release))
         });
         Some(KeptBack {
             version: Some(version),
-            zones: back.collect(),
+            policy: Some(self.id.clone()),
+            zones: zones.collect(),
         })
+    }
+}
+
+// === impl KeptBack ===
+
+impl KeptBack {
+    /// Why a zone is not to have it yet, if it is not.
+    pub(crate) fn zone(&self, zone: &ZoneName) -> Option<Back<'_>> {
+        let release = *self.zones.get(zone)?;
+        let policy = self.policy.as_ref()?;
+        Some(Back { policy, release })
     }
 }
 
 // === impl Back ===
 
-impl fmt::Display for Back {
+impl fmt::Display for Back<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { policy, release } = self;
         match release {
@@ -70,7 +85,10 @@ impl fmt::Display for Back {
                 f,
                 "policy {policy} lets the zone have release {release}, and not yet what is at the hub"
             )?,
-            None => write!(f, "policy {policy} has let the zone have nothing yet")?,
+            None => write!(
+                f,
+                "policy {policy} has not decided what the zone is to have: what it has stays"
+            )?,
         }
         write!(f, "; deltaplane rollout why policy/{policy} says more")
     }

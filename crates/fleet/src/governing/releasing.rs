@@ -242,7 +242,7 @@ fn targets(policy: &Policy, zone: &Map<String, Value>) -> Vec<AskedTarget> {
         Some(AskedTarget {
             kind: SyncKind::new(&target.group, &target.kind).ok()?,
             names: target.given().clone(),
-            selector: AskedSelector::try_from(target.labels.clone()).ok()?,
+            selector: AskedSelector::in_zones(&target.labels).ok()?,
             ready_when: target.ready_when.iter().chain(more).cloned().collect(),
         })
     });

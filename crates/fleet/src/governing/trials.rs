@@ -101,9 +101,9 @@ impl Tried {
             let Some(patch) = patch else {
                 return Ok(false);
             };
-            let mut object = object.clone();
-            let applied = patch.apply((&id.0, &id.1), &mut object)?;
-            match applied && !are_for(targets, id, &object) {
+            let mut patched = object.clone();
+            let applied = patch.apply((&id.0, &id.1), &mut patched)?;
+            match are_for(targets, id, &object) && !are_for(targets, id, &patched) {
                 true => Err(LEAVES.to_owned()),
                 false => Ok(applied),
             }

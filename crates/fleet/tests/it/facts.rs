@@ -115,7 +115,7 @@ async fn served(world: &World, session: &Session, during: impl AsyncFnOnce(mpsc:
 /// Ends when the hub heard what zone x has.
 async fn heard(world: &World) {
     let mut stirred = world.fleet.stirred();
-    while world.fleet.spread(&kind("ConfigMap"), &name("team/a")) != (1, 1) {
+    while world.fleet.spread(&kind("ConfigMap"), &name("team/a")).0 != 1 {
         stirred.changed().await.expect("the fleet goes on");
     }
 }

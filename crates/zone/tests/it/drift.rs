@@ -168,21 +168,23 @@ async fn is_left_and_changed(world: World) {
     let crosses = |yes: Value| json!({"metadata": {"labels": {"cross": yes}}});
     change(&world.here, &path, crosses(Value::Null)).await;
     until(&world.there, &path, orphaned).await;
-    change(&world.there, &path, json!({"data": {"a": "mine"}})).await;
+    change(&world.there, &path, json!({"data": {"b": null}})).await;
     change(&world.here, &path, crosses("yes".into())).await;
     let refuses = |all: &Value| {
         let said = all.to_string();
-        is(all, "Rejected") && said.contains("changed since") && said.contains(".data.a")
+        is(all, "Rejected") && said.contains("was left here and changed since")
     };
     until(&world.here, &zones, refuses).await;
     let (_, kept) = get(&world.there, &path).await;
-    assert_eq!(kept["data"], json!({"a": "mine", "b": "hub"}));
+    assert_eq!(kept["data"], json!({"a": "hub"}));
     assert!(orphaned(&kept), "{kept}");
     // Whoever wants it back says so by what it is.
-    change(&world.there, &path, json!({"data": {"a": "hub"}})).await;
+    change(&world.there, &path, json!({"data": {"b": "hub"}})).await;
     until(&world.here, &zones, |all| is(all, "Current")).await;
     let (_, back) = get(&world.there, &path).await;
-    assert!(is_there(&back) && !orphaned(&back), "{back}");
+    assert!(is_there(&back), "{back}");
+    let annotations = back["metadata"]["annotations"].to_string();
+    assert!(!annotations.contains("orphaned"), "{annotations}");
     assert_eq!(back["metadata"]["labels"]["deltaplane.io/origin"], "hub");
     // It is the hub's again, in all.
     change(&world.here, &path, json!({"data": {"a": "new"}})).await;
