@@ -17,8 +17,9 @@ use deltaplane_client::request::{self, Patch, RequestError};
 use deltaplane_client::{ObjectKey, Pace, Resource};
 use deltaplane_sync::{
     AUTHORED_HERE, Arrival, CHANGED_HERE, Crossing, DISPLAY_NAME, Declined, Item, Known, MANAGER,
-    Mirrored, ORIGIN, ORPHANED, ORPHANED_AS, ObjectName, Origin, Outcome, Position, SOURCE,
-    SyncKind, VERSION, Version, ZONE, is_named_by_labels, likeness, may_take, mirrored_name,
+    Mirrored, ORIGIN, ORPHANED, ORPHANED_AS, ObjectName, Origin, Outcome, Position, Refusal,
+    SOURCE, SyncKind, VERSION, Version, ZONE, applied_version, has_its_content, is_named_by_labels,
+    likeness, may_take, mirrored_name,
 };
 use futures::FutureExt;
 use futures::future::{BoxFuture, ready};
@@ -67,6 +68,13 @@ struct State {
     held: BTreeMap<SyncKind, BTreeMap<ObjectName, Held>>,
     /// What was here already and does as well: it is somebody else's, and needed nevertheless.
     yielded: BTreeMap<SyncKind, BTreeSet<ObjectName>>,
+}
+
+/// Whether what others manage is overwritten.
+#[derive(Clone, Copy)]
+enum Force {
+    Yes,
+    No,
 }
 
 // === impl Mirror ===
@@ -238,7 +246,11 @@ impl Mirror {
                 .await?
                 .or_else(|reason| self.declines((kind, name), reason))?;
         }
-        let applied = match self.apply_object(&path, &object).await {
+        let applied = match known {
+            true => self.apply_object(&path, &object).await,
+            false => self.take(&path, &object).await,
+        };
+        let applied = match applied {
             Err(reason) if is_theirs(&reason) && (!known || is_shared(kind)) => {
                 return self.declines((kind, name), reason);
             }
@@ -289,25 +301,66 @@ impl Mirror {
         }))
     }
 
+    /// Applies what sync has not here. What others have set meanwhile is not overwritten.
+    async fn take(&self, path: &str, object: &Value) -> Result<Marked, String> {
+        let conflict = match self.try_apply(path, object, Force::No).await? {
+            Ok(applied) => return Ok(applied),
+            Err(conflict) => conflict,
+        };
+        let found = attempt::get(&self.config.client, &self.config.pace, path).await?;
+        let Some(found) = found else {
+            return Err(conflict);
+        };
+        let ours = match may_take(&found) {
+            // What came before, and nobody said so, is still sync's.
+            Ok(()) => Origin::of(&found).is_some() || has_its_content(&found),
+            Err(Refusal::ChangedHere) => false,
+            Err(refusal) => return Err(refusal.to_string()),
+        };
+        match ours {
+            true => self.apply_object(path, object).await,
+            false => Err(format!("{CHANGED_HERE}: {conflict}")),
+        }
+    }
+
     async fn apply_object(&self, path: &str, object: &Value) -> Result<Marked, String> {
+        self.try_apply(path, object, Force::Yes).await?
+    }
+
+    /// Applies it, or says which fields others manage.
+    async fn try_apply(
+        &self,
+        path: &str,
+        object: &Value,
+        force: Force,
+    ) -> Result<Result<Marked, String>, String> {
         let Self { config, .. } = self;
-        let path = format!("{path}?fieldManager={MANAGER}&force=true");
+        let path = format!("{path}?fieldManager={MANAGER}&force={}", force.word());
         let namespace = match &config.sender {
             Origin::Zone(zone) => object["metadata"]["namespace"].as_str().zip(Some(zone)),
             Origin::Hub => None,
         };
         let applied = attempt::repeat(&config.pace, || async {
             let applied = request::apply(&config.client, &path, object).await;
-            match (applied, namespace) {
+            let applied = match (applied, namespace) {
                 // Zones have namespaces that the hub does not know.
                 (Err(error), Some((namespace, zone))) if lacks(&error, namespace) => {
                     attempt::create_namespace(&config.client, namespace, zone).await?;
                     request::apply(&config.client, &path, object).await
                 }
                 (applied, _) => applied,
+            };
+            match applied {
+                Err(RequestError::Refused(refusal)) if refusal.is_about_managers() => {
+                    Ok(Err(refusal.message))
+                }
+                applied => applied.map(Ok),
             }
         });
-        attempt::stays(applied.await?)
+        Ok(match applied.await? {
+            Ok(applied) => Ok(attempt::stays(applied)?),
+            Err(conflict) => Err(conflict),
+        })
     }
 
     /// Whether somebody here has an object that sync may not touch, and why not.
@@ -347,12 +400,13 @@ impl Mirror {
 
     async fn leave(&self, kind: &SyncKind, name: &ObjectName) -> Outcome {
         if let Some((path, object)) = self.find(kind, name).await? {
+            let likeness = likeness(&self.as_applied(kind, &object).await?);
             let was = object["metadata"]["labels"][ORIGIN].clone();
             let change = json!({"metadata": {
                 "labels": {ORIGIN: null, ZONE: null},
                 "annotations": {
                     VERSION: null, SOURCE: null, DISPLAY_NAME: null,
-                    ORPHANED: was, ORPHANED_AS: likeness(&object),
+                    ORPHANED: was, ORPHANED_AS: likeness,
                 },
             }});
             let Self { config, .. } = self;
@@ -365,6 +419,20 @@ impl Mirror {
         }
         self.forget(kind, name);
         Ok(())
+    }
+
+    /// An object in the version in which it was applied, as it will be when it comes back.
+    async fn as_applied(&self, kind: &SyncKind, object: &Value) -> Result<Value, String> {
+        let version = applied_version(object).map(Value::from);
+        let version = version.filter(|version| *version != object["apiVersion"]);
+        let Some(version) = version else {
+            return Ok(object.clone());
+        };
+        let mut there = object.clone();
+        there["apiVersion"] = version;
+        let path = self.path(kind, &there)?;
+        let found = attempt::get(&self.config.client, &self.config.pace, &path).await?;
+        Ok(found.unwrap_or_else(|| object.clone()))
     }
 
     async fn remove(&self, kind: &SyncKind, name: &ObjectName) -> Outcome {
@@ -402,6 +470,17 @@ impl Mirror {
 
     fn forget(&self, kind: &SyncKind, name: &ObjectName) {
         self.state.lock().forget(kind, name);
+    }
+}
+
+// === impl Force ===
+
+impl Force {
+    fn word(self) -> &'static str {
+        match self {
+            Self::Yes => "true",
+            Self::No => "false",
+        }
     }
 }
 

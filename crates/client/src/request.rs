@@ -137,13 +137,18 @@ impl Refusal {
         self.code == 404 && self.name.is_empty()
     }
 
+    /// Others manage fields that were to be applied without force.
+    pub fn is_about_managers(&self) -> bool {
+        self.code == 409 && self.has_cause("FieldManagerConflict")
+    }
+
+    fn has_cause(&self, reason: &str) -> bool {
+        self.causes.iter().any(|cause| cause == reason)
+    }
+
     /// The object cannot be made because its namespace is going.
     pub fn is_terminating(&self) -> bool {
-        self.code == 403
-            && self
-                .causes
-                .iter()
-                .any(|cause| cause == "NamespaceTerminating")
+        self.code == 403 && self.has_cause("NamespaceTerminating")
     }
 }
 

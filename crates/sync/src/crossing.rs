@@ -62,7 +62,7 @@ pub enum Smuggled {
 }
 
 /// Our own labels and annotations begin with this.
-pub(crate) const OURS: &str = "deltaplane.io/";
+const OURS: &str = "deltaplane.io/";
 /// The label of everything that came from elsewhere: `hub` or `zone`.
 pub const ORIGIN: &str = "deltaplane.io/origin";
 /// The label with the name of the zone that it is from.

@@ -6,46 +6,87 @@
 
 use serde_json::{Value, json};
 
-use crate::crossing::{Crossing, OURS};
+use crate::crossing::{Crossing, crosses};
 use crate::ownership::{is_managed_entry, synced_keys};
 use crate::version::Version;
 
 /// The annotation of an object that was left, with how it was then.
 pub const ORPHANED_AS: &str = "deltaplane.io/orphaned-as";
 
-/// How an object is: its content, and what of it is sync's.
+/// How an object is.
+struct Likeness {
+    content: String,
+    /// What of it is sync's.
+    share: String,
+}
+
+/// How an object is, to be written on it when it is left.
 pub fn likeness(object: &Value) -> String {
-    let content = Crossing::of(object).map_or_else(|_| Version::altered(), |one| one.version());
-    let share = Version::of(share(object).to_string().as_bytes());
-    format!("{}.{}", content.short(), share.short())
+    let Likeness { content, share } = Likeness::of(object);
+    format!("{content}.{share}")
+}
+
+/// The version in which sync applied an object.
+pub fn applied_version(object: &Value) -> Option<&str> {
+    let mut applied = applied(object);
+    applied.next()?["apiVersion"].as_str()
+}
+
+/// Whether the content of an object is what it was when it was left.
+pub fn has_its_content(object: &Value) -> bool {
+    let was = Likeness::was(object);
+    was.is_some_and(|was| was.content == Likeness::of(object).content)
 }
 
 /// Whether somebody changed an object since it was left. One that does not say how it was is
 /// taken for what it was.
 pub(crate) fn is_changed(object: &Value) -> bool {
-    let Some(was) = object["metadata"]["annotations"][ORPHANED_AS].as_str() else {
+    if object["metadata"]["annotations"].get(ORPHANED_AS).is_none() {
         return false;
-    };
-    let now = likeness(object);
-    let mut parts = was.split('.').zip(now.split('.'));
-    !parts.any(|(was, now)| was == now)
+    }
+    let now = Likeness::of(object);
+    Likeness::was(object).is_none_or(|was| was.content != now.content && was.share != now.share)
+}
+
+// === impl Likeness ===
+
+impl Likeness {
+    fn of(object: &Value) -> Self {
+        let content = Crossing::of(object).map_or_else(|_| Version::altered(), |one| one.version());
+        let share = Version::of(share(object).to_string().as_bytes());
+        Self {
+            content: content.short(),
+            share: share.short(),
+        }
+    }
+
+    /// As an object says that it was.
+    fn was(object: &Value) -> Option<Self> {
+        let was = object["metadata"]["annotations"][ORPHANED_AS].as_str()?;
+        let (content, share) = was.split_once('.')?;
+        let (content, share) = (content.to_owned(), share.to_owned());
+        Some(Self { content, share })
+    }
+}
+
+/// What is said of the fields that sync applied.
+fn applied(object: &Value) -> impl Iterator<Item = &Value> {
+    let entries = object["metadata"]["managedFields"].as_array();
+    let entries = entries.into_iter().flatten();
+    entries.filter(|entry| is_managed_entry(entry) && entry["operation"] == "Apply")
 }
 
 /// The fields that sync applied and nobody took over, but for its own marks.
 fn share(object: &Value) -> Value {
-    let entries = object["metadata"]["managedFields"].as_array();
-    let entries = entries.into_iter().flatten();
-    let applied = entries.filter(|entry| is_managed_entry(entry) && entry["operation"] == "Apply");
-    let fields = applied.map(|entry| {
-        let mut fields = entry["fieldsV1"].clone();
-        if let Some(fields) = fields.as_object_mut() {
-            fields.remove("f:metadata");
-        }
-        fields
+    // Nothing is said any more of who applied nothing but marks.
+    let fields = applied(object).filter_map(|entry| {
+        let mut fields = entry["fieldsV1"].as_object()?.clone();
+        fields.remove("f:metadata");
+        (!fields.is_empty()).then_some(fields)
     });
     let keys = |place: &str| {
         let mut keys = synced_keys(object, place);
-        keys.retain(|key| !key.starts_with(OURS));
+        keys.retain(|key| crosses(key));
         keys.sort();
         keys
     };
@@ -126,6 +167,22 @@ mod tests {
             object["metadata"]["annotations"] = Value::Null;
             object["data"]["a"] = "2".into();
         });
+        check(
+            "what sync did not say, of one that has nothing",
+            false,
+            &|object| {
+                let mut empty = left();
+                empty["data"] = json!({});
+                empty["metadata"]["labels"] = json!({});
+                let entry = &mut empty["metadata"]["managedFields"][0];
+                entry["fieldsV1"] =
+                    json!({"f:metadata": {"f:labels": {"f:deltaplane.io/origin": {}}}});
+                empty["metadata"]["annotations"] = json!({ORPHANED_AS: likeness(&empty)});
+                empty["metadata"]["managedFields"] = json!([]);
+                empty["metadata"]["labels"] = json!({"noted": "here"});
+                *object = empty;
+            },
+        );
         check("what says how it was", true, &|object| {
             object["metadata"]["annotations"][ORPHANED_AS] = "?".into();
         });

@@ -39,7 +39,7 @@ pub use crossing::{
 pub use handshake::{
     FEATURES, Hello, OWN, PROTOCOLS, QUERY, READINESS, REPAIR, Refused, Welcome, welcome,
 };
-pub use left::{ORPHANED_AS, likeness};
+pub use left::{ORPHANED_AS, applied_version, has_its_content, likeness};
 pub use names::{NameError, ObjectName, SyncKind, ZoneName, is_named_by_labels, mirrored_name};
 pub use ownership::{
     AUTHORED_HERE, CHANGED_HERE, Computed, Direction, MANAGER, Part, Refusal, SYNCS_ANNOTATIONS,

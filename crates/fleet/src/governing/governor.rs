@@ -91,7 +91,7 @@ impl HeadObject {
         Ok(Self {
             version: crossing.version(),
             body: body.into(),
-            labelled: Arc::new(labelled(crossing.object())),
+            labelled: Arc::new(object.as_object().map(labelled).unwrap_or_default()),
             author: author.map(Into::into),
         })
     }

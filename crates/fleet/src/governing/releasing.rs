@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use deltaplane_propagation::stages::Policy;
+use deltaplane_propagation::stages::{Policy, Targets};
 use deltaplane_runtime::Stop;
 use deltaplane_sync::{Asked, AskedPolicy, AskedSelector, AskedTarget, SyncKind, ZoneName};
 use serde_json::{Map, Value};
@@ -238,13 +238,20 @@ fn targets(policy: &Policy, zone: &Map<String, Value>) -> Vec<AskedTarget> {
     let more = stage
         .map(|stage| stage.ready_when.as_slice())
         .unwrap_or_default();
-    let asked = policy.targets.iter().filter_map(|target| {
-        Some(AskedTarget {
-            kind: SyncKind::new(&target.group, &target.kind).ok()?,
-            names: target.given().clone(),
-            selector: AskedSelector::in_zones(&target.labels).ok()?,
-            ready_when: target.ready_when.iter().chain(more).cloned().collect(),
-        })
+    let asked = policy.targets.iter().filter_map(asked_about);
+    let asked = asked.map(|mut asked| {
+        asked.ready_when.extend_from_slice(more);
+        asked
     });
     asked.collect()
+}
+
+/// What zones are asked of what a policy governs.
+pub(super) fn asked_about(target: &Targets) -> Option<AskedTarget> {
+    Some(AskedTarget {
+        kind: SyncKind::new(&target.group, &target.kind).ok()?,
+        names: target.given().clone(),
+        selector: AskedSelector::in_zones(&target.labels).ok()?,
+        ready_when: target.ready_when.clone(),
+    })
 }

@@ -3,12 +3,13 @@
 
 use std::collections::BTreeMap;
 
-use deltaplane_propagation::stages::{Object, Targets};
+use deltaplane_propagation::stages::Targets;
 use deltaplane_sync::Version;
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use super::governor::HeadObject;
 use super::release::Id;
+use super::releasing::asked_about;
 use super::render::Patch;
 
 /// What was tried.
@@ -118,16 +119,11 @@ impl Tried {
 /// Zones are asked about what the policy's targets select, of what they have.
 const LEAVES: &str = "in zones no selector of spec.targets would be for it any more, and nobody would say how it fares; leave the labels that they go by";
 
+/// Whether zones would be asked about an object.
 fn are_for(targets: &[Targets], (kind, name): &Id, object: &Value) -> bool {
-    let nothing = Map::new();
-    let about = Object {
-        group: kind.group(),
-        kind: kind.kind(),
-        namespace: name.namespace(),
-        name: name.name(),
-        object: object.as_object().unwrap_or(&nothing),
-    };
-    targets.iter().any(|targets| targets.include(&about))
+    let labels = &object["metadata"]["labels"];
+    let mut asked = targets.iter().filter_map(asked_about);
+    asked.any(|target| target.selects(kind, name, |key| labels[key].as_str()))
 }
 
 #[cfg(test)]
@@ -160,7 +156,11 @@ mod tests {
 
     #[test]
     fn what_zones_get_is_what_they_are_asked_about() {
-        let selector = json!({"matchExpressions": [{"key": "old", "operator": "DoesNotExist"}]});
+        // Not one that is in zones.
+        let selector = json!({
+            "matchLabels": {"deltaplane.io/sync": "true"},
+            "matchExpressions": [{"key": "old", "operator": "DoesNotExist"}],
+        });
         let labelled = targets(&json!([{"kind": "ConfigMap", "selector": selector}]));
         let labels = json!([{"op": "add", "path": "/metadata/labels", "value": {"old": "yes"}}]);
         let overrides = json!([{ "patch": labels }]);

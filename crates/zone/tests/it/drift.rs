@@ -189,6 +189,20 @@ async fn is_left_and_changed(world: World) {
     // It is the hub's again, in all.
     change(&world.here, &path, json!({"data": {"a": "new"}})).await;
     until(&world.there, &path, |object| object["data"]["a"] == "new").await;
+    // What the zone adds is no change of it, as long as the hub does not say the same.
+    for (added, from_hub, phase) in [
+        ("c", json!({}), "Current"),
+        ("d", json!({"d": "hub"}), "Rejected"),
+    ] {
+        change(&world.here, &path, crosses(Value::Null)).await;
+        until(&world.there, &path, orphaned).await;
+        change(&world.there, &path, json!({"data": {added: "mine"}})).await;
+        change(&world.here, &path, json!({"data": from_hub})).await;
+        change(&world.here, &path, crosses("yes".into())).await;
+        until(&world.here, &zones, |all| is(all, phase)).await;
+        let (_, kept) = get(&world.there, &path).await;
+        assert_eq!(kept["data"][added], "mine", "{phase}");
+    }
     world.stop().await;
 }
 
