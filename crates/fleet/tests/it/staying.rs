@@ -274,8 +274,7 @@ async fn going_back_takes_nothing_away_that_zones_had_before_it_joined() {
     world.delete("configmaps", &config("1")).await;
     put_another(&world).await;
     release(&world, 1, None).await;
-    let placed = |one: &str| policy(&json!({}), &json!([at(one, "x,y")]));
-    world.put(POLICIES, &placed("1")).await;
+    place(&world, json!([at("1", "x,y")])).await;
     world.put("configmaps", &free("1")).await;
     check(&world, "1", "1");
     world.put("configmaps", &config("2")).await;
@@ -287,14 +286,14 @@ async fn going_back_takes_nothing_away_that_zones_had_before_it_joined() {
     assert_eq!(draft["changes"], changes);
     assert_eq!(draft["removes"][1]["objects"], 0);
     release(&world, 3, Some(1)).await;
-    world.put(POLICIES, &placed("3")).await;
+    place(&world, json!([at("3", "x,y")])).await;
     check(&world, "frozen", "frozen");
     let world = world.restart().await;
     check(&world, "frozen", "frozen");
     // What somebody deletes goes.
     world.delete("configmaps", &config("2")).await;
     release(&world, 4, None).await;
-    world.put(POLICIES, &placed("4")).await;
+    place(&world, json!([at("4", "x,y")])).await;
     check(&world, "gone", "gone");
 }
 
@@ -308,7 +307,6 @@ async fn going_back_takes_away_what_came_with_the_policy() {
     world.put("configmaps", &config("2")).await;
     release(&world, 2, None).await;
     release(&world, 3, Some(1)).await;
-    let placed = policy(&json!({}), &json!([at("3", "x,y")]));
-    world.put(POLICIES, &placed).await;
+    place(&world, json!([at("3", "x,y")])).await;
     check(&world, "gone", "gone");
 }

@@ -137,3 +137,16 @@ fn what_is_started_while_all_ends_is_gone_at_once() {
     drop(runtime);
     assert!(tasks.running().is_empty());
 }
+
+#[tokio::test]
+async fn what_is_started_after_the_end_is_aborted() {
+    let tasks = Tasks::new();
+    let last = Last(tasks.group("last"));
+    tasks.group("connection").spawn(async move {
+        let _last = last;
+        std::future::pending().await
+    });
+    let ended = tasks.shutdown(Duration::ZERO).await;
+    assert!(matches!(ended, Err(TaskError::Stuck(names)) if names == ["connection"]));
+    assert!(tasks.running().is_empty());
+}

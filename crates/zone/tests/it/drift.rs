@@ -178,11 +178,12 @@ async fn is_left_and_changed(world: World) {
     let (_, kept) = get(&world.there, &path).await;
     assert_eq!(kept["data"], json!({"a": "hub"}));
     assert!(orphaned(&kept), "{kept}");
-    // Whoever wants it back says so by what it is.
+    // Whoever wants it back says so by what it is, and whoever set it before has it no longer.
+    change(&world.here, &path, json!({"data": {"b": "newer"}})).await;
     change(&world.there, &path, json!({"data": {"b": "hub"}})).await;
     until(&world.here, &zones, |all| is(all, "Current")).await;
     let (_, back) = get(&world.there, &path).await;
-    assert!(is_there(&back), "{back}");
+    assert_eq!(back["data"], json!({"a": "hub", "b": "newer"}));
     let annotations = back["metadata"]["annotations"].to_string();
     assert!(!annotations.contains("orphaned"), "{annotations}");
     assert_eq!(back["metadata"]["labels"]["deltaplane.io/origin"], "hub");
@@ -214,4 +215,64 @@ async fn what_a_zone_changed_of_what_it_was_left_with_is_not_taken() {
 #[tokio::test(flavor = "multi_thread")]
 async fn nor_is_it_on_a_cluster() {
     is_left_and_changed(World::on_cluster().await).await;
+}
+
+/// A kind of two versions: what is stored is not what servers prefer.
+fn widgets() -> Value {
+    let version = |name: &str, storage: bool| {
+        let schema = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
+        json!({
+            "name": name, "served": true, "storage": storage,
+            "schema": {"openAPIV3Schema": schema},
+        })
+    };
+    json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": "widgets.example.com"},
+        "spec": {
+            "group": "example.com", "scope": "Cluster",
+            "names": {"kind": "Widget", "plural": "widgets", "singular": "widget"},
+            "versions": [version("v1", true), version("v2", false)],
+        },
+    })
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_left_is_known_again_in_the_version_that_is_sent() {
+    let world = World::start().await;
+    let definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+    create(&world.here, definitions, widgets()).await;
+    let synced = json!({
+        "apiVersion": "fleet.deltaplane.io/v1alpha1", "kind": "SyncedKind",
+        "metadata": {"name": "widgets.example.com"},
+        "spec": {
+            "group": "example.com", "kind": "Widget", "direction": "HubToZone",
+            "selector": {"matchLabels": {"cross": "yes"}},
+        },
+    });
+    let kinds = "/apis/fleet.deltaplane.io/v1alpha1/syncedkinds";
+    create(&world.here, kinds, synced).await;
+    let all = "/apis/example.com/v1/widgets";
+    until(&world.here, all, |list| list["kind"] == "WidgetList").await;
+    let widget = json!({
+        "apiVersion": "example.com/v1", "kind": "Widget",
+        "metadata": {"name": "a", "labels": {"cross": "yes"}}, "spec": {"size": 1},
+    });
+    create(&world.here, all, widget).await;
+    let path = format!("{all}/a");
+    let current = |said: &Value| is(said, "Current");
+    until(&world.here, &format!("{path}/_zones"), current).await;
+    let crosses = |yes: Value| json!({"metadata": {"labels": {"cross": yes}}});
+    change(&world.here, &path, crosses(Value::Null)).await;
+    let orphaned = |object: &Value| {
+        let annotations = &object["metadata"]["annotations"];
+        annotations["deltaplane.io/orphaned-as"].is_string()
+    };
+    until(&world.there, &path, orphaned).await;
+    for size in [2, 1] {
+        change(&world.there, &path, json!({"spec": {"size": size}})).await;
+    }
+    change(&world.here, &path, crosses("yes".into())).await;
+    until(&world.here, &format!("{path}/_zones"), current).await;
+    world.stop().await;
 }
