@@ -394,7 +394,13 @@ impl Mirror {
         let local = self.local_name(kind, name);
         let path = resource.object_path(&ObjectKey::new(name.namespace(), &local));
         let found = attempt::get(&self.config.client, &self.config.pace, &path).await?;
-        let ours = found.filter(|object| Origin::of(object).is_some());
+        let ours = found.filter(|object| {
+            Origin::of(object).is_some_and(|origin| match &self.config.sender {
+                // The hub relays objects of other zones.
+                Origin::Hub => true,
+                sender @ Origin::Zone(_) => origin == *sender,
+            })
+        });
         Ok(ours.map(|object| (path, object)))
     }
 

@@ -10,8 +10,8 @@ use deltaplane_client::Pace;
 use deltaplane_runtime::{Stop, Trigger};
 use deltaplane_sync::{
     DeletionBudget, FEATURES, Hello, Item, ObjectName, Origin, Outcome, PROTOCOLS, Position,
-    ProtocolError, Receiver, Refused, Request, Response, Revision, SessionId, SyncKind, Uploaded,
-    Welcome, ZoneName, welcome,
+    ProtocolError, Receiver, Refused, Request, Response, Revision, SenderRole, SessionId, SyncKind,
+    Uploaded, Welcome, ZoneName, welcome,
 };
 use futures::future::{BoxFuture, ready};
 use futures::{FutureExt, Stream, StreamExt};
@@ -125,10 +125,9 @@ impl Target for FromZone {
     }
 
     fn orphan<'a>(&'a self, kind: &'a SyncKind, name: &'a ObjectName) -> BoxFuture<'a, Outcome> {
-        match self.takes(kind, None) {
-            Ok(()) => self.mirror.orphan(kind, name),
-            Err(reason) => ready(Err(reason)).boxed(),
-        }
+        // `SenderRole::Zone` refuses the message before it comes to this.
+        let reason = format!("{kind} {name} stays the zone's: only the hub orphans objects");
+        ready(Err(reason.into())).boxed()
     }
 
     fn delete<'a>(&'a self, kind: &'a SyncKind, name: &'a ObjectName) -> BoxFuture<'a, Outcome> {
@@ -425,7 +424,8 @@ impl Fleet {
             guarded: true,
         }));
         let ledger = inner.zones.lock().ledgers.get(&session.zone).cloned();
-        let mut receiver = Receiver::new(session.budget, ledger.unwrap_or_default());
+        let mut receiver =
+            Receiver::new(SenderRole::Zone, session.budget, ledger.unwrap_or_default());
         let target = Arc::new(FromZone {
             mirror: mirror.clone(),
             known: inner.known.clone(),

@@ -37,6 +37,7 @@ pub fn protocol_status(error: &ProtocolError) -> Status {
         | ProtocolError::NotSubscribed { .. }
         | ProtocolError::SubscribedTwice { .. }
         | ProtocolError::Unanswered { .. }
+        | ProtocolError::OrphanedByZone { .. }
         | ProtocolError::Malformed(_) => Code::InvalidArgument,
     };
     Status::new(code, error.to_string())

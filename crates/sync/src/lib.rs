@@ -14,6 +14,7 @@
 //!   whatever was lost, repeated or restored.
 //! - What is not decided ([`Presence::Frozen`]) is neither sent nor taken away, and nothing waits
 //!   for it.
+//! - A zone never changes an object's origin, nor who else receives it: [`SenderRole`].
 //! - One object that is rejected delays itself and what needs it, and nothing else.
 
 mod budget;
@@ -49,7 +50,7 @@ pub use readiness::{
     Asked, AskedPolicy, AskedSelector, AskedTarget, FareState, Fared, Fares, KindFared,
     NotASelector, Part as FaredPart,
 };
-pub use receiver::{Action, Declined, Outcome, Receiver, Stake};
+pub use receiver::{Action, Declined, Outcome, Receiver, SenderRole, Stake};
 pub use sender::{
     Before, Change, Exception, Held, Lineage, Need, OnFork, Presence, Sender, Undelivered, View,
 };

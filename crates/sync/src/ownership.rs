@@ -89,6 +89,8 @@ pub enum Refusal {
     AuthoredHere,
     #[error("{CHANGED_HERE}")]
     ChangedHere,
+    #[error("the object was authored in {0}, and the hub does not make it its own")]
+    OriginRemoved(Owner),
     #[error("an object of this name belongs to {0}; rename one of them")]
     OthersName(Owner),
     #[error("the object belongs to {owner}, where alone it can be changed; change it {instead}")]
@@ -165,6 +167,11 @@ fn untouched(write: &Write<'_>) -> Result<(), Refusal> {
     let (was, becomes) = (Origin::of(old), write.new.and_then(Origin::of));
     match (was, becomes) {
         (Some(was), Some(becomes)) if was != becomes => Err(Refusal::OthersName(Owner(was))),
+        // In a zone sync orphans what the hub withdraws. At the hub an object of a zone would become
+        // the hub's own, and go to all zones.
+        (Some(was), None) if write.new.is_some() && *write.place == Origin::Hub => {
+            Err(Refusal::OriginRemoved(Owner(was)))
+        }
         (_, _) => Ok(()),
     }
 }

@@ -51,9 +51,18 @@ pub struct Stake {
     pub along: Result<u64, String>,
 }
 
+/// The control plane at the other end of a stream. The hub alone says where objects are from and
+/// who keeps them; a zone speaks for what it authored and for nothing else.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SenderRole {
+    Hub,
+    Zone,
+}
+
 /// One end of a stream.
 #[derive(Debug)]
 pub struct Receiver {
+    sender: SenderRole,
     budget: DeletionBudget,
     ledger: Ledger,
     kinds: BTreeMap<SyncKind, Following>,
@@ -93,8 +102,9 @@ struct Work {
 
 impl Receiver {
     /// `ledger` is that of the last stream.
-    pub fn new(budget: DeletionBudget, ledger: Ledger) -> Self {
+    pub fn new(sender: SenderRole, budget: DeletionBudget, ledger: Ledger) -> Self {
         Self {
+            sender,
             budget,
             ledger,
             kinds: BTreeMap::new(),
@@ -143,6 +153,7 @@ impl Receiver {
         now: Duration,
     ) -> Result<Vec<Action>, ProtocolError> {
         let kind = response.kind.clone();
+        self.sender.check(&response)?;
         let Some(following) = self.kinds.get_mut(&kind) else {
             return Err(ProtocolError::NotSubscribed { kind });
         };
@@ -200,16 +211,20 @@ impl Receiver {
             kind: kind.clone(),
             name,
         }));
-        actions.extend(
-            response
-                .items
-                .into_iter()
-                .map(|(name, item)| Action::Apply {
+        for (name, item) in response.items {
+            match self.sender.refuses(&item) {
+                Some(reason) => work.rejected.push(Rejection {
+                    name,
+                    reason,
+                    verdict: Verdict::Failed,
+                }),
+                None => actions.push(Action::Apply {
                     kind: kind.clone(),
                     name,
                     item,
                 }),
-        );
+            }
+        }
         work.left = actions.iter().filter_map(Action::name).cloned().collect();
         following.work = Some(work);
         actions.extend(following.finish(&kind));
@@ -258,6 +273,31 @@ impl Receiver {
     pub fn position(&self, kind: &SyncKind) -> Option<(&Position, &BTreeSet<ObjectName>)> {
         let following = self.kinds.get(kind)?;
         Some((following.whole.as_ref()?, &following.beyond))
+    }
+}
+
+// === impl SenderRole ===
+
+impl SenderRole {
+    /// Returns an error if the response says something that only the hub may say: that an object
+    /// loses its origin.
+    fn check(self, response: &Response) -> Result<(), ProtocolError> {
+        match (self, response.orphaned.first()) {
+            (Self::Zone, Some(name)) => Err(ProtocolError::OrphanedByZone { name: name.clone() }),
+            (Self::Zone, None) | (Self::Hub, _) => Ok(()),
+        }
+    }
+
+    /// Returns the reason to reject an object that has another origin than its sender may name.
+    fn refuses(self, item: &Item) -> Option<String> {
+        let relayed = item.relayed.as_ref()?;
+        match self {
+            Self::Hub => None,
+            Self::Zone => Some(format!(
+                "a zone sends its own objects only, and not those of zone {}",
+                relayed.zone
+            )),
+        }
     }
 }
 

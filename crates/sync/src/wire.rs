@@ -149,6 +149,8 @@ pub enum ProtocolError {
         "revision {followed} was followed, which this store (at {ours}) never had: it was restored to an earlier state, and somebody must say which side is right: `deltaplane zones approve-deletions <zone>` says that the hub is, or restore a newer state"
     )]
     Forked { followed: Revision, ours: Revision },
+    #[error("a zone may not orphan {name}: only the hub changes where an object is from")]
+    OrphanedByZone { name: ObjectName },
     #[error("too many changes were not read in time: resume by versions")]
     Behind,
     #[error("{0}")]

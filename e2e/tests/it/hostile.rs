@@ -117,7 +117,7 @@ async fn what_is_smuggled_is_rejected_object_by_object() {
             ),
             (
                 "team/relayed",
-                "it is called team/fine, and not team/relayed"
+                "a zone sends its own objects only, and not those of zone good"
             ),
             (
                 "team/renamed",
@@ -130,7 +130,7 @@ async fn what_is_smuggled_is_rejected_object_by_object() {
     let reasons = up.send(relayed, &[]).await;
     assert_eq!(
         reasons[0].1,
-        "zone bad may send its own objects only, and not those of zone good"
+        "a zone sends its own objects only, and not those of zone good"
     );
     assert_eq!(world.at_hub().await, ["bad.fine", "kept"]);
     // Names are those of its own objects, whatever they look like.
@@ -138,6 +138,35 @@ async fn what_is_smuggled_is_rejected_object_by_object() {
     up.send(Vec::new(), &removed[..2]).await;
     assert_eq!(world.at_hub().await, ["bad.fine", "kept"]);
     world.serves_the_other().await;
+}
+
+/// A zone that orphans its upload would make it the hub's own, which goes to all zones.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_zone_cannot_give_its_objects_to_the_hub() {
+    let world = World::start().await;
+    let mut up = world.uploading().await;
+    let (version, body) = crossing(&object("mine", "1"));
+    let mine = SyncedObject {
+        object: body,
+        ..SyncedObject::default()
+    };
+    let reasons = up
+        .send(vec![resource("team/mine", &version, &mine)], &[])
+        .await;
+    assert_eq!(reasons, []);
+    let refused = up.orphan("team/mine").await;
+    assert_eq!(refused.code(), Code::InvalidArgument);
+    assert_eq!(
+        refused.message(),
+        "a zone may not orphan team/mine: only the hub changes where an object is from"
+    );
+    let stored = world.get("team/bad.mine").await;
+    let labels = &stored["metadata"]["labels"];
+    assert_eq!(labels["deltaplane.io/origin"], "zone");
+    assert_eq!(labels["deltaplane.io/zone"], "bad");
+    // What is written later than the attack has come: so would have what the attack sent.
+    world.serves_the_other().await;
+    assert_eq!(world.in_good().await, ["kept"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -14,7 +14,8 @@ use deltaplane_client::Pace;
 use deltaplane_fleet::synced_kinds;
 use deltaplane_runtime::{Stop, TaskGroup};
 use deltaplane_sync::{
-    DeletionBudget, Epoch, FEATURES, Ledger, PROTOCOLS, ProtocolError, Receiver, SyncKind,
+    DeletionBudget, Epoch, FEATURES, Ledger, PROTOCOLS, ProtocolError, Receiver, SenderRole,
+    SyncKind,
 };
 use deltaplane_sync_grpc::proto::deltaplane::sync::v1::{Hello, ReportSeen, ZoneReport};
 use deltaplane_sync_grpc::{
@@ -124,7 +125,11 @@ impl Simulated {
             Ok(response) => decode_response(response),
             Err(status) => Err(lost(&status)),
         });
-        let mut receiver = Receiver::new(DeletionBudget::default(), Ledger::default());
+        let mut receiver = Receiver::new(
+            SenderRole::Hub,
+            DeletionBudget::default(),
+            Ledger::default(),
+        );
         let clock = self.pace.clock.clone();
         let (receiving, subscriptions) =
             Receiving::new(self.versions.clone(), self.group.clone(), clock);

@@ -64,8 +64,12 @@ impl View for Reader<'_> {
 
     fn presence(&self, kind: &SyncKind, name: &ObjectName) -> Presence {
         let Some(kept) = self.catalog.kinds.get(kind) else {
-            // Nobody ever said that it crosses: it is not ours to take away.
-            return Presence::Withdrawn(Withdrawal::Orphan);
+            return match self.zone {
+                // The hub stopped syncing the kind: the zone keeps its objects as its own.
+                Some(_) => Presence::Withdrawn(Withdrawal::Orphan),
+                // A zone's catalog does not know the kind yet. A zone never withdraws.
+                None => Presence::Frozen,
+            };
         };
         match (kept.entries.get(name), kept.retired) {
             (Some(Entry::Governed(governed)), _) => self.governed(governed),

@@ -261,3 +261,30 @@ fn computed_fields_have_a_way_of_their_own() {
         "only computed fields are written through /computed, and spec.size is none"
     );
 }
+
+#[test]
+fn sync_at_the_hub_never_removes_an_origin() {
+    let old = object(Some("eu-1"));
+    let stripped = changed(&old, |new| {
+        let labels = new["metadata"]["labels"].as_object_mut().expect("some");
+        labels.retain(|key, _| ![ORIGIN, ZONE].contains(&key.as_str()));
+    });
+    let by_sync = |place: Origin, new: Option<&Value>| {
+        judge(&Write {
+            place: &place,
+            synced: None,
+            custom: false,
+            computed: &[],
+            writer: Writer::Sync,
+            part: Part::Main,
+            old: Some(&old),
+            new,
+            zones: &[zone("eu-1")],
+        })
+    };
+    let owner = Owner(Origin::Zone(zone("eu-1")));
+    let refused = Err(Refusal::OriginRemoved(owner));
+    assert_eq!(by_sync(Origin::Hub, Some(&stripped)), refused);
+    assert_eq!(by_sync(Origin::Hub, None), Ok(()));
+    assert_eq!(by_sync(Origin::Zone(zone("eu-2")), Some(&stripped)), Ok(()));
+}

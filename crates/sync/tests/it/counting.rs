@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use deltaplane_sync::{
     Action, Counts, Declined, DeletionBudget, Known, Ledger, ObjectName, Reasons, Receiver,
-    Rejection, Request, Response, Sender, Stake, Verdict, Version,
+    Rejection, Request, Response, Sender, SenderRole, Stake, Verdict, Version,
 };
 
 use crate::world::{Entry, Hub, kind, name};
@@ -163,7 +163,7 @@ fn what_the_receiver_holds_back_is_tried_again_when_it_is_approved() {
 fn what_the_receiver_has_of_its_own_is_no_lag_and_is_said_again() {
     let mut hub = hub(2);
     let mut sender = subscribe(&hub, BUDGET, BTreeMap::new());
-    let mut receiver = Receiver::new(BUDGET, Ledger::default());
+    let mut receiver = Receiver::new(SenderRole::Hub, BUDGET, Ledger::default());
     let known = Known::Versions {
         held: BTreeMap::new(),
         sources: Vec::new(),

@@ -3,6 +3,7 @@
 mod costs;
 mod counting;
 mod frozen;
+mod hostile;
 mod relays;
 mod repairs;
 mod simulation;

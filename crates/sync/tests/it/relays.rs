@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use deltaplane_sync::{ObjectName, Version, Withdrawal, mirrored_name};
+use deltaplane_sync::{ObjectName, SenderRole, Version, Withdrawal, mirrored_name};
 
 use crate::simulation::{BUDGET, Dice, schedules, within_budget};
 use crate::world::{Entry, Hub, World, Zone, item, kind, name};
@@ -35,6 +35,7 @@ fn schedule(seed: u64) {
         down: World::new(BUDGET),
         backup: None,
     };
+    chain.up.sender = SenderRole::Zone;
     chain.up.resumes = dice.roll(2) == 0;
     chain.down.resumes = dice.roll(2) == 0;
     let restores = dice.roll(4) == 0;

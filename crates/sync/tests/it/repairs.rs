@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use deltaplane_sync::{
-    DeletionBudget, Ledger, MAX_REPAIRS, Receiver, Request, Response, Sender, Version, Withdrawal,
+    DeletionBudget, Ledger, MAX_REPAIRS, Receiver, Request, Response, Sender, SenderRole, Version,
+    Withdrawal,
 };
 
 use crate::streams::{SECOND, ack, all, hub, subscribe, write};
@@ -175,7 +176,11 @@ fn no_more_are_repaired_than_were_asked_for() {
 
 #[test]
 fn a_receiver_says_what_it_lost_of_what_it_follows() {
-    let mut receiver = Receiver::new(DeletionBudget::default(), Ledger::default());
+    let mut receiver = Receiver::new(
+        SenderRole::Hub,
+        DeletionBudget::default(),
+        Ledger::default(),
+    );
     let lost = BTreeSet::from([name("a")]);
     assert_eq!(receiver.repair(kind("Widget"), lost.clone()), None);
     let known = deltaplane_sync::Known::Versions {

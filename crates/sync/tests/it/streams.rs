@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use deltaplane_sync::{
     Action, Before, Change, DeletionBudget, Epoch, Held, Known, Ledger, ObjectName, Position,
-    ProtocolError, Receiver, Rejection, Request, Response, Sender, Stake, Verdict, Version,
-    Withdrawal,
+    ProtocolError, Receiver, Rejection, Request, Response, Sender, SenderRole, Stake, Verdict,
+    Version, Withdrawal,
 };
 
 use crate::world::{Entry, Hub, World, item, kind, name};
@@ -577,7 +577,7 @@ fn what_a_sender_may_not_say_ends_the_stream() {
         removed: Vec::new(),
         approved: false,
     };
-    let mut receiver = Receiver::new(BUDGET, Ledger::default());
+    let mut receiver = Receiver::new(SenderRole::Hub, BUDGET, Ledger::default());
     let known = Known::Versions {
         held: BTreeMap::new(),
         sources: vec![at("h", 5)],
@@ -623,7 +623,7 @@ fn what_a_sender_may_not_say_ends_the_stream() {
 
 #[test]
 fn a_receiver_keeps_the_budget_itself() {
-    let mut receiver = Receiver::new(BUDGET, Ledger::default());
+    let mut receiver = Receiver::new(SenderRole::Hub, BUDGET, Ledger::default());
     let known = Known::Versions {
         held: BTreeMap::new(),
         sources: Vec::new(),
@@ -661,7 +661,7 @@ fn a_receiver_keeps_the_budget_itself() {
 fn a_receiver_counts_what_goes_along() {
     let stakes = |along| Stake { held: 30, along };
     let check = |along: Result<u64, String>, approved: bool, expected: &str| {
-        let mut receiver = Receiver::new(BUDGET, Ledger::default());
+        let mut receiver = Receiver::new(SenderRole::Hub, BUDGET, Ledger::default());
         let known = Known::Versions {
             held: BTreeMap::new(),
             sources: Vec::new(),

@@ -8,7 +8,7 @@ use std::time::Duration;
 use deltaplane_sync::{
     Action, Before, Change, Crossing, DeletionBudget, Epoch, Item, Known, Ledger, Lineage, Need,
     ObjectName, Outcome, Position, Presence, ProtocolError, Receiver, Request, Response, Sender,
-    Stake, SyncKind, Version, View, Withdrawal,
+    SenderRole, Stake, SyncKind, Version, View, Withdrawal,
 };
 use serde_json::json;
 
@@ -271,6 +271,8 @@ pub(crate) struct World {
     pub(crate) zone: Zone,
     pub(crate) now: Duration,
     pub(crate) budget: DeletionBudget,
+    /// The control plane that "hub" stands for.
+    pub(crate) sender: SenderRole,
     pub(crate) link: Option<Link>,
     /// Names of which the zone takes nothing.
     pub(crate) refuses: BTreeSet<ObjectName>,
@@ -330,6 +332,7 @@ impl World {
             zone: Zone::default(),
             now: Duration::ZERO,
             budget,
+            sender: SenderRole::Hub,
             link: None,
             refuses: BTreeSet::new(),
             released: BTreeSet::new(),
@@ -374,7 +377,7 @@ impl World {
             return;
         }
         self.look();
-        let mut receiver = Receiver::new(self.budget, self.zone_ledger.clone());
+        let mut receiver = Receiver::new(self.sender, self.budget, self.zone_ledger.clone());
         let mut up = VecDeque::new();
         for kind in KINDS.map(kind) {
             let position = self.positions.get(&kind).filter(|_| self.resumes);

@@ -5,7 +5,9 @@ use std::collections::BTreeSet;
 use deltaplane_border::{Receiving, Subscriptions, definitions, namespaces};
 use deltaplane_fleet::synced_kinds;
 use deltaplane_runtime::Stop;
-use deltaplane_sync::{DeletionBudget, Known, OWN, REPAIR, Receiver, Request, SyncKind};
+use deltaplane_sync::{
+    DeletionBudget, Known, OWN, REPAIR, Receiver, Request, SenderRole, SyncKind,
+};
 use deltaplane_sync_grpc::proto::deltaplane::sync::v1::Welcome;
 use deltaplane_sync_grpc::{
     MAX_MESSAGE, decode_response, encode_request, receiving, size_of_subscription,
@@ -40,7 +42,7 @@ impl Agent {
         let lost = Lost::default();
         let responses = lost.until(answer.into_inner()).map(decode_response);
         let ledger = self.kept.lock().deleted.clone();
-        let mut receiver = Receiver::new(budget(welcome), ledger);
+        let mut receiver = Receiver::new(SenderRole::Hub, budget(welcome), ledger);
         let clock = self.pace.clock.clone();
         let (receiving, subscriptions) =
             Receiving::new(self.target.clone(), self.group.clone(), clock);

@@ -238,14 +238,21 @@ impl World {
         }
     }
 
+    /// An object at the hub, by `<namespace>/<name>`.
+    pub(crate) async fn get(&self, name: &str) -> Value {
+        let (namespace, name) = name.split_once('/').expect("a namespace");
+        let path = format!("/api/v1/namespaces/{namespace}/configmaps/{name}");
+        request::get(&self.hub, &path).await.expect("there")
+    }
+
     /// What is at the hub, but for what tests write.
     pub(crate) async fn at_hub(&self) -> Vec<String> {
-        let path = "/api/v1/namespaces/team/configmaps";
-        let list: Value = request::get(&self.hub, path).await.expect("listed");
-        let items = list["items"].as_array().expect("a list").iter();
-        let names = items.filter_map(|item| item["metadata"]["name"].as_str());
-        let ours = |name: &&str| *name != "kube-root-ca.crt" && !name.starts_with('n');
-        names.filter(ours).map(str::to_owned).collect()
+        names(&self.hub).await
+    }
+
+    /// What the zone has that keeps to the rules, but for what tests write.
+    pub(crate) async fn in_good(&self) -> Vec<String> {
+        names(&self.good).await
     }
 
     async fn session(&self) -> (SyncClient, u64) {
@@ -319,6 +326,15 @@ impl World {
     }
 }
 
+async fn names(of: &Client) -> Vec<String> {
+    let path = "/api/v1/namespaces/team/configmaps";
+    let list: Value = request::get(of, path).await.expect("listed");
+    let items = list["items"].as_array().expect("a list").iter();
+    let names = items.filter_map(|item| item["metadata"]["name"].as_str());
+    let ours = |name: &&str| *name != "kube-root-ca.crt" && !name.starts_with('n');
+    names.filter(ours).map(str::to_owned).collect()
+}
+
 async fn end<T>(mut stream: Streaming<T>) -> Option<Code> {
     loop {
         match stream.message().await {
@@ -332,6 +348,29 @@ async fn end<T>(mut stream: Streaming<T>) -> Option<Code> {
 // === impl Uploading ===
 
 impl Uploading {
+    /// Sends that the hub may keep an object as its own, and gives how the stream ended.
+    pub(crate) async fn orphan(&mut self, name: &str) -> Status {
+        self.nonce += 1;
+        let orphaned = Resource {
+            name: name.to_owned(),
+            resource: Some(Any {
+                type_url: "type.googleapis.com/deltaplane.sync.v1.Orphaned".to_owned(),
+                value: Vec::new(),
+            }),
+            ..Resource::default()
+        };
+        let response = DeltaDiscoveryResponse {
+            system_version_info: format!("e@{}", self.nonce),
+            resources: vec![orphaned],
+            type_url: CONFIG_MAPS.to_owned(),
+            nonce: self.nonce.to_string(),
+            ..DeltaDiscoveryResponse::default()
+        };
+        self.out.send(response).await.expect("open");
+        let answer = in_time(self.answers.message()).await;
+        answer.expect_err("the stream ends")
+    }
+
     /// Sends these, and gives those that were rejected, with the reasons.
     pub(crate) async fn send(
         &mut self,

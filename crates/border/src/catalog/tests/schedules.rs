@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use deltaplane_sync::{
     Action, DeletionBudget, Known, Ledger, Outcome, Position, Receiver, Request, Response, Sender,
-    Stake,
+    SenderRole, Stake,
 };
 
 use super::*;
@@ -299,7 +299,7 @@ impl Far {
         if self.link.is_some() {
             return;
         }
-        let mut receiver = Receiver::new(BUDGET, Ledger::default());
+        let mut receiver = Receiver::new(SenderRole::Hub, BUDGET, Ledger::default());
         let mut sender = Sender::new(BUDGET, Ledger::default());
         let now = Duration::ZERO;
         let by_versions = Known::Versions {
