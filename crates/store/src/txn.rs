@@ -21,6 +21,9 @@ pub struct Txn {
     pub guards: Vec<(Key, Expect)>,
     /// What to do then, in this order, at most one per collection.
     pub ops: Vec<Op>,
+    /// The transaction's revision is at least this one, and so are all that follow. For a store
+    /// that was restored to an earlier state, whose readers have seen later revisions.
+    pub floor: Revision,
 }
 
 /// What a guard asks of a key.
@@ -140,6 +143,7 @@ pub enum InvalidTxn {
 pub struct Prepared {
     guards: Vec<(Key, Expect)>,
     ops: Vec<PreparedOp>,
+    floor: Revision,
 }
 
 /// One operation of a [`Prepared`] transaction.
@@ -169,6 +173,7 @@ impl Txn {
         Self {
             guards: vec![(key.clone(), Expect::Absent)],
             ops: vec![Op::Put(key, draft)],
+            floor: Revision::ZERO,
         }
     }
 
@@ -178,6 +183,7 @@ impl Txn {
         Self {
             guards: vec![(key.clone(), Expect::At(at))],
             ops: vec![Op::Put(key, draft)],
+            floor: Revision::ZERO,
         }
     }
 
@@ -187,6 +193,7 @@ impl Txn {
         Self {
             guards: Vec::new(),
             ops: vec![Op::Put(key, draft)],
+            floor: Revision::ZERO,
         }
     }
 
@@ -196,7 +203,14 @@ impl Txn {
         Self {
             guards: vec![(key.clone(), Expect::At(at))],
             ops: vec![Op::Delete(key, last)],
+            floor: Revision::ZERO,
         }
+    }
+
+    /// The same at a revision that is not below `floor`.
+    #[must_use]
+    pub fn not_below(self, floor: Revision) -> Self {
+        Self { floor, ..self }
     }
 }
 
@@ -254,6 +268,7 @@ impl Prepared {
         Ok(Self {
             guards: txn.guards,
             ops: ops.collect(),
+            floor: txn.floor,
         })
     }
 
@@ -261,6 +276,12 @@ impl Prepared {
     #[must_use]
     pub fn guards(&self) -> &[(Key, Expect)] {
         &self.guards
+    }
+
+    /// The lowest revision that it may get.
+    #[must_use]
+    pub fn floor(&self) -> Revision {
+        self.floor
     }
 
     /// The operations.
@@ -356,6 +377,7 @@ mod tests {
             let txn = Txn {
                 guards: vec![],
                 ops,
+                ..Txn::default()
             };
             assert_eq!(Prepared::new(txn, Header::none).unwrap_err(), expected);
         };
@@ -394,6 +416,7 @@ mod tests {
         let txn = Txn {
             guards: vec![],
             ops: ops.collect(),
+            ..Txn::default()
         };
         let prepared = Prepared::new(txn, Header::none).unwrap();
         assert_eq!(

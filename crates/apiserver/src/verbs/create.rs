@@ -143,7 +143,17 @@ async fn attempt(cx: &mut Cx, new: New, options: &WriteOptions) -> Result<Attemp
     let draft = write::draft(&kind, &object);
     write::check_size(&cx.server, &object, &draft)?;
     let ops = vec![Op::Put(key.clone(), draft)];
-    match write::commit(&cx.server, &kind, Txn { guards, ops }).await {
+    match write::commit(
+        &cx.server,
+        &kind,
+        Txn {
+            guards,
+            ops,
+            ..Txn::default()
+        },
+    )
+    .await
+    {
         Ok(committed) => {
             let stored = committed.objects.into_iter().next();
             let stored = stored.ok_or_else(|| Error::internal("a write stored nothing"))?;

@@ -535,7 +535,17 @@ pub(crate) async fn commit_change(
 ) -> Result<Option<Arc<Object>>, Error> {
     let guards = vec![(read.key().clone(), Expect::At(read.revision()))];
     let ops = vec![op];
-    match commit(server, kind, Txn { guards, ops }).await {
+    match commit(
+        server,
+        kind,
+        Txn {
+            guards,
+            ops,
+            ..Txn::default()
+        },
+    )
+    .await
+    {
         Ok(committed) => Ok(committed.objects.into_iter().next()),
         Err(CommitError::Conflict { .. } | CommitError::Missing { .. }) => Ok(None),
         Err(error) => Err(storage_error(&error)),

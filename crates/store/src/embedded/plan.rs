@@ -59,11 +59,12 @@ impl Planner<'_> {
         for (key, expect) in txn.guards() {
             self.check(key, *expect)?;
         }
+        let floor = txn.floor();
         // All are looked up before any is done: each is in another collection,
         // so that none changes what another one finds.
         let steps = txn.into_ops().into_iter().map(|op| self.step(op));
         let steps = steps.collect::<Result<Vec<_>, _>>()?;
-        let revision = self.last.next();
+        let revision = self.last.next().max(floor);
         #[cfg(feature = "sabotage")]
         let revision = super::sabotage::repeat(self.last, revision);
         self.last = revision;

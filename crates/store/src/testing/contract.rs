@@ -40,6 +40,7 @@ pub async fn check(harness: &mut dyn Harness) {
     a_snapshot_does_not_change(harness.open()).await;
     a_closed_store_says_so(harness.open()).await;
     everything_survives_reopening(harness).await;
+    revisions_can_be_raised(harness).await;
     revisions_survive_compacted_deletions(harness).await;
 }
 
@@ -117,6 +118,7 @@ async fn guards_are_checked_and_answered(store: Store) {
     let going = Txn {
         guards: vec![],
         ops: vec![going],
+        ..Txn::default()
     };
     let going = store.commit(going).await.expect("committed").objects;
     let current = |name: &str| match name {
@@ -127,6 +129,7 @@ async fn guards_are_checked_and_answered(store: Store) {
     let guard = |name: &str, expect: Expect| Txn {
         guards: vec![(key(name), expect)],
         ops: vec![Op::Put(key("target"), draft(2))],
+        ..Txn::default()
     };
     for (name, expect) in [
         ("there", Expect::Absent),
@@ -167,6 +170,7 @@ async fn guards_are_checked_and_answered(store: Store) {
     let unguarded = Txn {
         guards: vec![],
         ops: vec![Op::Delete(key("gone"), None)],
+        ..Txn::default()
     };
     let missing = CommitError::Missing { key: key("gone") };
     assert_eq!(store.commit(unguarded).await, Err(missing));
@@ -185,6 +189,7 @@ async fn a_transaction_is_one_revision(store: Store) {
             .iter()
             .map(|key| Op::Put(key.clone(), draft(1)))
             .collect(),
+        ..Txn::default()
     };
     let done = store.commit(txn).await.expect("it is valid");
     let revisions: Vec<_> = done
@@ -206,6 +211,7 @@ async fn a_transaction_is_one_revision(store: Store) {
             Op::Put(keys[0].clone(), draft(2)),
             Op::Delete(key("gone"), None),
         ],
+        ..Txn::default()
     };
     store
         .commit(failing)
@@ -254,6 +260,7 @@ async fn invalid_transactions_change_nothing(store: Store) {
         let txn = Txn {
             guards: vec![],
             ops,
+            ..Txn::default()
         };
         assert_eq!(store.commit(txn).await, Err(CommitError::Invalid(expected)));
     };
@@ -484,6 +491,25 @@ async fn everything_survives_reopening(harness: &mut dyn Harness) {
         .expect("it is retained");
     assert_eq!(take(&mut watch, 3).await, ["+a@2", "+b@3", "-b@4"]);
     assert_ne!(harness.open().epoch(), epoch);
+}
+
+async fn revisions_can_be_raised(harness: &mut dyn Harness) {
+    let store = harness.open();
+    put(&store, "a", 1).await;
+    let raise = |to: u64| Txn::put(key("b"), draft(1)).not_below(rev(to));
+    let raised = store.commit(raise(1_000)).await.expect("committed");
+    assert_eq!(raised.revision, rev(1_000));
+    // Nothing is lowered.
+    let raised = store.commit(raise(7)).await.expect("committed");
+    assert_eq!(raised.revision, rev(1_001));
+    let store = harness.reopen(store).await;
+    assert_eq!(store.revision(), rev(1_001));
+    assert_eq!(put(&store, "a", 2).await.revision(), rev(1_002));
+    let mut watch = store
+        .watch(Scope::everything(), rev(1))
+        .expect("it is retained");
+    let seen = take(&mut watch, 3).await;
+    assert_eq!(seen, ["+b@1000", "+b@1001", "+a@1002"]);
 }
 
 async fn revisions_survive_compacted_deletions(harness: &mut dyn Harness) {

@@ -63,6 +63,7 @@ fn txn(current: Option<Revision>, number: u64, turn: u64, tag: u64) -> Txn {
     Txn {
         guards: vec![(key, expect)],
         ops,
+        ..Txn::default()
     }
 }
 
@@ -227,6 +228,7 @@ async fn count(store: Store, key: Key) {
             let txn = Txn {
                 guards: vec![(key.clone(), expect)],
                 ops: vec![Op::Put(key.clone(), Draft::opaque("").tagged(value + 1))],
+                ..Txn::default()
             };
             match store.commit(txn).await {
                 Ok(_) => break,
