@@ -37,6 +37,8 @@ impl Openings {
         match ended.chain(current).max() {
             Some(end) if followed.revision <= end => Lineage::Known,
             Some(_) => Lineage::Forked,
+            // The opening is lost: the store was restored to a state of before it.
+            None if followed.epoch.store() == self.current.store() => Lineage::Forked,
             None => Lineage::Foreign,
         }
     }
@@ -48,14 +50,17 @@ mod tests {
 
     #[test]
     fn a_store_knows_what_it_was() {
-        let epoch = |name: &str| Epoch(name.into());
+        let epoch = |name: &str| Epoch::opening("store", name);
         let openings = Openings::new(vec![(epoch("a"), 10), (epoch("b"), 20)], epoch("c"));
         for (followed, lineage) in [
-            ("a@10", Lineage::Known),
-            ("a@11", Lineage::Forked),
-            ("b@20", Lineage::Known),
-            ("c@25", Lineage::Known),
-            ("c@26", Lineage::Forked),
+            ("store.a@10", Lineage::Known),
+            ("store.a@11", Lineage::Forked),
+            ("store.b@20", Lineage::Known),
+            ("store.c@25", Lineage::Known),
+            ("store.c@26", Lineage::Forked),
+            // Opened after the backup that the store was restored from.
+            ("store.d@1", Lineage::Forked),
+            ("other.a@1", Lineage::Foreign),
             ("d@1", Lineage::Foreign),
         ] {
             let position = followed.parse().expect("legal");

@@ -6,8 +6,9 @@ use std::time::Duration;
 
 use deltaplane_runtime::{Clock, Stop};
 use deltaplane_sync::{
-    Counts, DeletionBudget, Exception, Item, Ledger, ObjectName, OnFork, Presence, ProtocolError,
-    Request, Response, Revision, Sender, SyncKind, Undelivered, Verdict, Version, View, ZoneName,
+    Counts, DeletionBudget, Difference, Exception, Item, Ledger, ObjectName, OnFork, Position,
+    Presence, ProtocolError, Request, Response, Revision, Sender, SyncKind, Undelivered, Verdict,
+    Version, View, ZoneName,
 };
 use futures::{Stream, StreamExt};
 use parking_lot::Mutex;
@@ -118,6 +119,47 @@ impl Sending {
     pub fn on_fork(self, on_fork: OnFork) -> Self {
         self.state.lock().sender.on_fork(on_fork);
         self
+    }
+
+    /// The reader says how far it followed this store. A lost future counts as settled up to a
+    /// revision.
+    #[must_use]
+    pub fn following(self, followed: Option<&Position>, settled: Revision) -> Self {
+        let catalog = self.catalog.read();
+        let view = Reader {
+            catalog: &catalog,
+            zone: self.zone.as_ref(),
+        };
+        let mut state = self.state.lock();
+        state.sender.settle(settled);
+        if let Some(followed) = followed {
+            state.sender.follow(followed, &view);
+        }
+        drop((state, catalog));
+        self
+    }
+
+    /// The position of a lost future that the reader followed, while that is not settled: nothing
+    /// is sent to it.
+    pub fn diverged(&self) -> Option<Position> {
+        self.state.lock().sender.diverged().cloned()
+    }
+
+    /// The objects that are not the same here and at the reader, by kind; nothing when that is not
+    /// known any more.
+    pub fn differences(&self) -> Option<BTreeMap<SyncKind, BTreeMap<ObjectName, Difference>>> {
+        let differences = self.with(|sender, _| {
+            let kinds = sender.kinds().cloned();
+            let differences = kinds.map(|kind| {
+                let names = sender.differences(&kind);
+                let names = names.map(|(name, how)| (name.clone(), how)).collect();
+                (kind, names)
+            });
+            let differences =
+                differences.filter(|(_, names): &(_, BTreeMap<_, _>)| !names.is_empty());
+            differences.collect()
+        });
+        differences.ok()
     }
 
     /// What was deleted lately, for the next stream.

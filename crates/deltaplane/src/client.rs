@@ -49,6 +49,8 @@ pub(crate) enum ClientError {
     Request(#[source] Box<RequestError>),
     #[error("there is no zone {0}")]
     NoZone(ZoneName),
+    #[error("zone {0} has not diverged: it follows the hub")]
+    NotDiverged(ZoneName),
     #[error("the answer cannot be shown")]
     Show(#[source] Box<dyn std::error::Error + Send + Sync>),
 }
@@ -169,6 +171,9 @@ impl ClientError {
                 Some(_) => "what the hub said is above".to_owned(),
             },
             Self::NoZone(_) => "deltaplane zones lists them".to_owned(),
+            Self::NotDiverged(zone) => {
+                format!("deltaplane zones show {zone} says how it stands with it")
+            }
             Self::Show(_) => "this should not happen; please report it".to_owned(),
         }
     }
@@ -190,4 +195,6 @@ pub(crate) enum ZonesCommand {
         /// The zone's name
         zone: ZoneName,
     },
+    /// Settle which side is right after the hub was restored to an earlier state than zones followed
+    Reconcile(zones::Reconcile),
 }

@@ -3,6 +3,7 @@
 mod object;
 mod origins;
 mod plan;
+mod reconcile;
 mod rollout;
 mod zone;
 
@@ -14,6 +15,7 @@ use serde_json::Value;
 pub use object::ObjectZones;
 pub use origins::KindOrigins;
 pub use plan::PolicyPlan;
+pub use reconcile::ZoneReconcile;
 pub use rollout::PolicyRollout;
 pub use zone::{ZonePropagated, ZoneSync};
 

@@ -59,6 +59,7 @@ pub(crate) struct Inner {
     /// Applies what comes from zones.
     pub(crate) group: TaskGroup,
     client: OnceLock<Client>,
+    controllers: OnceLock<Client>,
 }
 
 /// The sessions of zones, and what is kept from one to the next.
@@ -130,6 +131,7 @@ impl Fleet {
             transitions: Transitions::default(),
             group: tasks.group("from zones"),
             client: OnceLock::new(),
+            controllers: OnceLock::new(),
         })))
     }
 
@@ -137,6 +139,7 @@ impl Fleet {
     /// status of their objects.
     pub fn attach(&self, sync: Client, controllers: Client, tasks: &Tasks) {
         let _ = self.0.client.set(sync);
+        let _ = self.0.controllers.set(controllers.clone());
         let fleet = self.clone();
         tasks.spawn("zone admission", |stop: Stop| async move {
             stop.unless(fleet.dismiss()).await;
@@ -170,6 +173,11 @@ impl Fleet {
     /// The client for what comes from zones, once there is one.
     pub(crate) fn client(&self) -> Option<Client> {
         self.0.client.get().cloned()
+    }
+
+    /// The client for what the hub itself writes about its zones and policies, once there is one.
+    pub(crate) fn controllers(&self) -> Option<Client> {
+        self.0.controllers.get().cloned()
     }
 
     /// Whether there is a zone of this name.

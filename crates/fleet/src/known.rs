@@ -29,6 +29,8 @@ pub(crate) struct ZoneEntry {
     pub(crate) approved_at: Duration,
     /// The id of the join token that counts.
     pub(crate) token: Option<String>,
+    /// A person settled what the zone followed of a lost future of this store, up to here.
+    pub(crate) reconciled: Revision,
 }
 
 // === impl Known ===

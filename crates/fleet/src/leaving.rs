@@ -32,7 +32,12 @@ impl Fleet {
             for session in sessions {
                 let admitted = self.admit(&session.zone, &session.uid);
                 // Both ends keep the budget, and the other one is told it when it connects.
-                if admitted.is_err() || self.budget(&session.zone) != session.budget {
+                let budget_changed = self.budget(&session.zone) != session.budget;
+                // The next session is judged by what was settled.
+                let lost = session.sending.diverged();
+                let settled =
+                    lost.is_some_and(|lost| lost.revision <= self.reconciled(&session.zone));
+                if admitted.is_err() || budget_changed || settled {
                     session.ended.stop();
                 }
             }

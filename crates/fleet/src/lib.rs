@@ -9,6 +9,7 @@
 //! not heard; heartbeats are never stored.
 
 pub mod difference;
+mod divergence;
 mod endpoints;
 mod fleet;
 mod governing;
@@ -26,7 +27,7 @@ mod status;
 mod uploaded;
 
 pub use endpoints::{
-    KindOrigins, ObjectZones, PolicyPlan, PolicyRollout, ZonePropagated, ZoneSync,
+    KindOrigins, ObjectZones, PolicyPlan, PolicyRollout, ZonePropagated, ZoneReconcile, ZoneSync,
 };
 pub use fleet::{Fleet, FleetConfig, FleetError};
 pub use governing::{ContentsError, DraftError};

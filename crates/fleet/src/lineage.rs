@@ -26,11 +26,11 @@ const KEPT: usize = 1000;
 pub async fn open(store: &Store) -> Result<Openings, LineageError> {
     let collection = Collection::new(TENANT, OPENINGS)?;
     let snapshot = store.snapshot(&collection);
-    let mut openings: Vec<(Epoch, u64)> = snapshot
+    let mut openings: Vec<(String, u64)> = snapshot
         .range(None, None)
         .into_iter()
         .flatten()
-        .map(|object| (Epoch(object.key().name().into()), object.revision().get()))
+        .map(|object| (object.key().name().to_owned(), object.revision().get()))
         .collect();
     openings.sort_by_key(|(_, began)| *began);
     let name = Uuid::new_v4().simple().to_string();
@@ -38,8 +38,8 @@ pub async fn open(store: &Store) -> Result<Openings, LineageError> {
     let draft = Draft::opaque(format!(r#"{{"metadata":{{"name":"{name}"}}}}"#));
     let committed = store.commit(Txn::create(key, draft)).await?;
     let surplus = openings.len().saturating_sub(KEPT);
-    for (epoch, began) in openings.drain(..surplus) {
-        let key = collection.key("", &epoch.0)?;
+    for (opening, began) in openings.drain(..surplus) {
+        let key = collection.key("", &opening)?;
         store
             .commit(Txn::delete(key, Revision::new(began), None))
             .await?;
@@ -48,7 +48,9 @@ pub async fn open(store: &Store) -> Result<Openings, LineageError> {
     let begins = openings.iter().skip(1).map(|(_, began)| *began);
     let begins = begins.chain([committed.revision.get()]);
     let ends: Vec<u64> = begins.map(|began| began.saturating_sub(1)).collect();
-    let earlier = openings.into_iter().zip(ends);
-    let earlier = earlier.map(|((epoch, _), end)| (epoch, end)).collect();
-    Ok(Openings::new(earlier, Epoch(name.into())))
+    let identity = store.epoch().to_string();
+    let epoch = |opening: &str| Epoch::opening(&identity, opening);
+    let earlier = openings.iter().zip(ends);
+    let earlier = earlier.map(|((opening, _), end)| (epoch(opening), end));
+    Ok(Openings::new(earlier.collect(), epoch(&name)))
 }

@@ -284,6 +284,9 @@ impl Projector {
                     approved,
                     approved_at: self.approved_at(&name, approved),
                     token: annotation(TOKEN).map(str::to_owned),
+                    reconciled: value["status"]["reconciled"]["revision"]
+                        .as_u64()
+                        .unwrap_or(0),
                 };
                 let before = self.known.zones.insert(name, entry.clone());
                 before != Some(entry)

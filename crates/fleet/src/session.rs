@@ -9,9 +9,9 @@ use deltaplane_border::{Mirror, MirrorConfig, Receiving, Sending, Subscriptions,
 use deltaplane_client::Pace;
 use deltaplane_runtime::{Stop, Trigger};
 use deltaplane_sync::{
-    DeletionBudget, FEATURES, Hello, Item, ObjectName, Origin, Outcome, PROTOCOLS, Position,
-    ProtocolError, Receiver, Refused, Request, Response, Revision, SenderRole, SessionId, SyncKind,
-    Uploaded, Welcome, ZoneName, welcome,
+    DeletionBudget, FEATURES, FollowedPosition, Hello, Item, ObjectName, Origin, Outcome,
+    PROTOCOLS, Position, ProtocolError, Receiver, Refused, Request, Response, Revision, SenderRole,
+    SessionId, SyncKind, Uploaded, Welcome, ZoneName, welcome,
 };
 use futures::future::{BoxFuture, ready};
 use futures::{FutureExt, Stream, StreamExt};
@@ -34,6 +34,8 @@ pub struct Session {
     /// How much may be deleted in the zone.
     pub budget: DeletionBudget,
     pub(crate) sending: Sending,
+    /// How far the zone followed a hub before, as it says.
+    pub(crate) followed: Option<FollowedPosition>,
     open: AtomicBool,
     pub(crate) ended: Trigger,
     /// When the zone was last heard of.
@@ -232,12 +234,19 @@ impl Fleet {
             protocol: welcome.protocol,
             features: welcome.features.clone(),
         };
-        Ok((self.open_session((zone, uid), peer), welcome))
+        let followed = hello.followed.clone();
+        Ok((self.open_session((zone, uid), peer, followed), welcome))
     }
 
-    fn open_session(&self, (zone, uid): (&ZoneName, &str), peer: Peer) -> Arc<Session> {
+    fn open_session(
+        &self,
+        (zone, uid): (&ZoneName, &str),
+        peer: Peer,
+        followed: Option<FollowedPosition>,
+    ) -> Arc<Session> {
         let inner = self.inner();
         let budget = self.budget(zone);
+        let settled = self.reconciled(zone);
         let now = inner.clock.now();
         let mut zones = inner.zones.lock();
         let (id, _) = zones.numbers.open(zone);
@@ -249,6 +258,8 @@ impl Fleet {
             (budget, ledger.unwrap_or_default()),
             inner.clock.clone(),
         );
+        let position = followed.as_ref().map(|followed| &followed.position);
+        let sending = sending.following(position, settled);
         let session = Arc::new(Session {
             zone: zone.clone(),
             uid: uid.to_owned(),
@@ -257,6 +268,7 @@ impl Fleet {
             since: now,
             budget,
             sending,
+            followed,
             open: AtomicBool::new(false),
             ended: Trigger::new().0,
             heard: Mutex::new(now),
@@ -304,6 +316,7 @@ impl Fleet {
             sent = session.sending.run(requests, out, &ended) => sent,
             () = self.approve(session) => Ok(()),
             () = self.listen(session) => Ok(()),
+            () = self.tell_divergence(session) => Ok(()),
         };
         *session.lost.lock() = Some(self.inner().clock.now());
         session.open.store(false, Ordering::Release);
@@ -372,7 +385,7 @@ impl Fleet {
         ago.is_some_and(|ago| ago < LETS_GO) && self.approved(zone) > 0
     }
 
-    fn note(&self, session: &Session, message: Option<String>) {
+    pub(crate) fn note(&self, session: &Session, message: Option<String>) {
         let inner = self.inner();
         inner.transitions.note(
             &session.zone,
@@ -383,6 +396,7 @@ impl Fleet {
                 product: session.peer.product.clone(),
                 features: session.peer.features.clone(),
                 message,
+                diverged: self.divergence(session).map(|one| one.to_string()),
             },
         );
     }

@@ -34,6 +34,8 @@ pub(crate) struct Transition {
     pub(crate) product: String,
     pub(crate) features: BTreeSet<String>,
     pub(crate) message: Option<String>,
+    /// How the zone differs from this hub, which was restored to an earlier state.
+    pub(crate) diverged: Option<String>,
 }
 
 /// How long zones have to come back after the hub started before they count as lost.
@@ -128,6 +130,7 @@ async fn find_lost(fleet: &Fleet, client: &Client) -> Result<(), RequestError> {
                 product: String::new(),
                 features: BTreeSet::new(),
                 message: Some("it did not come back after the hub was restarted".to_owned()),
+                diverged: None,
             };
             fleet.inner().transitions.note(&zone, transition);
         }
@@ -162,10 +165,19 @@ impl Transition {
             true => "Connected",
             false => "Disconnected",
         };
+        let at = Time::from_system(self.at).to_string();
+        let diverged = self.diverged.as_ref().map(|message| {
+            json!([{
+                "type": "Diverged", "status": "True", "reason": "HubRestored",
+                "message": message, "lastTransitionTime": at,
+            }])
+        });
         let mut status = json!({
             "connection": connection,
-            "since": Time::from_system(self.at).to_string(),
+            "since": at,
             "message": self.message,
+            // A patch: nothing takes the conditions away.
+            "conditions": diverged,
         });
         if !self.product.is_empty() {
             status["product"] = self.product.as_str().into();

@@ -61,5 +61,6 @@ pub use gates::{Gate, GateExpression};
 pub use graph::{Condition, Dimension, Graph, GraphKind, Node, NodeIndex, Role, Version};
 pub use kinds::{Gvk, Known, Lookup};
 pub use near::did_you_mean;
+pub use owned::extract as extract_owned;
 pub use problem::{Excerpt, Problem, Problems};
 pub use template::{Filled, Form, Hole, Reads, Spot, Step, Template, Unfilled};

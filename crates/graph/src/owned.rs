@@ -70,7 +70,7 @@ fn item_holds(fields: &Map<String, Json>, item: &Json) -> bool {
 
 /// What the manager applied to an object, which is as it was applied: of every field that it owns,
 /// what is there.
-pub(crate) fn extract(fields: &Json, object: &Json) -> Json {
+pub fn extract(fields: &Json, object: &Json) -> Json {
     let mut applied = part(fields, object);
     for key in ["apiVersion", "kind"] {
         applied[key] = object[key].clone();

@@ -3,6 +3,7 @@
 mod down;
 mod issuer;
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -11,7 +12,7 @@ use deltaplane_fleet::{Fleet, HandshakeError, Session};
 use deltaplane_plane::{Route, RouteBody};
 use deltaplane_runtime::TaskGroup;
 use deltaplane_runtime::identity::ZoneSubject;
-use deltaplane_sync::{Epoch, Hello, ProtocolError, SessionId, ZoneName};
+use deltaplane_sync::{Epoch, FollowedPosition, Hello, ProtocolError, SessionId, ZoneName};
 use deltaplane_sync_grpc::proto::deltaplane::sync::v1 as wire;
 use deltaplane_sync_grpc::proto::deltaplane::sync::v1::sync_server::{Sync, SyncServer};
 use deltaplane_sync_grpc::proto::envoy::service::discovery::v3::{
@@ -55,6 +56,8 @@ const PREFIX: &str = "/deltaplane.sync.v1.Sync/";
 /// What a zone says of itself is kept while it is connected.
 const MAX_WORD: usize = 128;
 const MAX_FEATURES: usize = 64;
+const MAX_RELEASES: usize = 10_000;
+const MAX_POLICY_NAME: usize = 253;
 /// Calls that are no streams are small, and some come from nobody yet.
 const MAX_CALL: usize = 64 << 10;
 const STREAMS: [&str; 4] = ["HubToZone", "ZoneToHub", "Report", "Query"];
@@ -318,7 +321,29 @@ fn hello(hello: wire::Hello) -> Result<Hello, Status> {
         protocols: hello.oldest_protocol..=hello.newest_protocol,
         features: features.collect(),
         epoch: Epoch(hello.epoch.into()),
+        followed: followed(&hello.followed, hello.releases)?,
     })
+}
+
+/// What a zone says that it followed. A claim is kept in memory while the zone is connected.
+fn followed(
+    position: &str,
+    releases: HashMap<String, u64>,
+) -> Result<Option<FollowedPosition>, Status> {
+    if position.is_empty() {
+        return Ok(None);
+    }
+    let position = position.parse();
+    let position = position
+        .map_err(|error: deltaplane_sync::NameError| Status::invalid_argument(error.to_string()))?;
+    let legal = |name: &String| name.len() <= MAX_POLICY_NAME;
+    if releases.len() > MAX_RELEASES || !releases.keys().all(legal) {
+        return Err(Status::invalid_argument(
+            "the handshake names more releases than a zone can follow",
+        ));
+    }
+    let releases = releases.into_iter().collect();
+    Ok(Some(FollowedPosition { position, releases }))
 }
 
 fn refused(error: &HandshakeError) -> Status {

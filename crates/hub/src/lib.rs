@@ -26,7 +26,7 @@ use deltaplane_controllers::graphs::{self, Mode, Running};
 use deltaplane_fleet::kinds::CONTROLLERS;
 use deltaplane_fleet::{
     Fleet, FleetConfig, FleetError, KindOrigins, ObjectZones, Ownership, Policing, PolicyPlan,
-    PolicyRollout, SYNC_USER, ZonePropagated, ZoneSync, kinds,
+    PolicyRollout, SYNC_USER, ZonePropagated, ZoneReconcile, ZoneSync, kinds,
 };
 use deltaplane_plane::{Extensions, Opened, Plane, PlaneConfig, PlaneError, Role};
 use deltaplane_runtime::identity::{KeyError, ZoneTokens};
@@ -130,6 +130,7 @@ impl Hub {
                 Arc::new(ZoneSync(fleet.clone())),
                 Arc::new(KindOrigins(fleet.clone())),
                 Arc::new(ZonePropagated(fleet.clone())),
+                Arc::new(ZoneReconcile(fleet.clone())),
                 Arc::new(PolicyRollout(fleet.clone())),
                 Arc::new(PolicyPlan(fleet.clone())),
                 token.clone(),

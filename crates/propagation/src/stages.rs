@@ -34,8 +34,8 @@ mod told;
 pub use compiled::{Approval, Object, Policy, Stage, Targets};
 pub use decide::{Effect, Outcome, decide};
 pub use facts::{
-    ContentFacts, Fared, HeadFacts, PolicyFacts, RESUME, ROLLBACK, ReportFacts, ZoneFacts,
-    asked_for,
+    ContentFacts, Fared, HeadFacts, PolicyFacts, RELEASE_FLOOR, RESUME, ROLLBACK, ReportFacts,
+    ZoneFacts, asked_for,
 };
 pub use inputs::Inputs;
 pub use openings::stuck;

@@ -67,6 +67,9 @@ pub fn encode_response(response: &Response) -> DeltaDiscoveryResponse {
             info.push_str(text);
         }
     }
+    for (policy, release) in &response.releases {
+        info.push_str(&format!(" {policy}={release}"));
+    }
     DeltaDiscoveryResponse {
         system_version_info: info,
         resources: objects.chain(orphans).collect(),
@@ -94,6 +97,7 @@ pub fn decode_response(wire: DeltaDiscoveryResponse) -> Result<Response, Protoco
             .map(|name| parse(name))
             .collect::<Result<_, _>>()?,
         approved: flags.contains(&APPROVED),
+        releases: decode_releases(&flags)?,
     };
     for resource in wire.resources {
         let name: ObjectName = parse(&resource.name)?;
@@ -125,6 +129,17 @@ pub fn decode_response(wire: DeltaDiscoveryResponse) -> Result<Response, Protoco
         }
     }
     Ok(response)
+}
+
+/// The words `<policy>=<release>`; others are of newer versions.
+fn decode_releases(words: &[&str]) -> Result<BTreeMap<String, u64>, ProtocolError> {
+    let releases = words.iter().filter_map(|word| word.split_once('='));
+    let releases = releases.map(|(policy, release)| {
+        let release = release.parse();
+        let release = release.map_err(|_| malformed(format!("{policy} has no such release")))?;
+        Ok((policy.to_owned(), release))
+    });
+    releases.collect()
 }
 
 // --- requests

@@ -32,7 +32,6 @@ pub const SESSION: &str = "deltaplane-session";
 pub fn protocol_status(error: &ProtocolError) -> Status {
     let code = match error {
         ProtocolError::TooOld { .. } | ProtocolError::Behind => Code::OutOfRange,
-        ProtocolError::Forked { .. } => Code::FailedPrecondition,
         ProtocolError::UnexpectedAnswer { .. }
         | ProtocolError::NotSubscribed { .. }
         | ProtocolError::SubscribedTwice { .. }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
 
 use crate::names::ZoneName;
-use crate::wire::Epoch;
+use crate::wire::{Epoch, FollowedPosition};
 
 /// The versions of the protocol that are spoken here.
 pub const PROTOCOLS: RangeInclusive<u32> = 1..=1;
@@ -30,6 +30,8 @@ pub struct Hello {
     pub features: BTreeSet<String>,
     /// Which store it has.
     pub epoch: Epoch,
+    /// How far it followed a hub, if it ever did.
+    pub followed: Option<FollowedPosition>,
 }
 
 /// What a hub answers.
@@ -115,6 +117,7 @@ mod tests {
             protocols: zone,
             features: features(&["query", "later"]),
             epoch: Epoch("z".into()),
+            followed: None,
         };
         let ours = Welcome {
             product: "0.1.0".to_owned(),

@@ -14,6 +14,8 @@
 //!   whatever was lost, repeated or restored.
 //! - What is not decided ([`Presence::Frozen`]) is neither sent nor taken away, and nothing waits
 //!   for it.
+//! - A receiver that followed more of a store than the store knows is sent nothing until a person
+//!   settles it ([`Sender::diverged`]).
 //! - A zone never changes an object's origin, nor who else receives it: [`SenderRole`].
 //! - One object that is rejected delays itself and what needs it, and nothing else.
 
@@ -52,11 +54,12 @@ pub use readiness::{
 };
 pub use receiver::{Action, Declined, Outcome, Receiver, SenderRole, Stake};
 pub use sender::{
-    Before, Change, Exception, Held, Lineage, Need, OnFork, Presence, Sender, Undelivered, View,
+    Before, Change, Difference, Exception, Held, Lineage, Need, OnFork, Presence, Sender,
+    Undelivered, View,
 };
 pub use sessions::{SessionId, Sessions};
 pub use version::Version;
 pub use wire::{
-    Epoch, Item, Known, MAX_REPAIRS, Position, ProtocolError, Rejection, Relayed, Request,
-    Response, Revision, Verdict, Withdrawal,
+    Epoch, FollowedPosition, Item, Known, MAX_REPAIRS, Position, ProtocolError, Rejection, Relayed,
+    Request, Response, Revision, Verdict, Withdrawal,
 };

@@ -48,6 +48,10 @@ pub trait View {
     fn is_agreed(&self, _kind: &SyncKind, _name: &ObjectName) -> bool {
         false
     }
+    /// The policy and the release that decide what the receiver should have of an object.
+    fn release(&self, _kind: &SyncKind, _name: &ObjectName) -> Option<(String, u64)> {
+        None
+    }
 }
 
 /// What a store knows of a position.
@@ -57,6 +61,8 @@ pub enum Lineage {
     Known,
     /// It never was: the store was restored to an earlier state, and went on from there.
     Forked,
+    /// The same, and a person settled which side is right.
+    Settled,
     /// It is one of another store.
     Foreign,
 }
@@ -130,21 +136,35 @@ pub enum Held {
     OtherStore { count: usize },
 }
 
-/// What to do when the receiver has seen more than this store ever had, because it was restored to
-/// an earlier state.
+/// Reaction to a receiver that followed positions which this store never had, because the store
+/// was restored to an earlier state.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OnFork {
-    /// Nothing, until somebody says which side is right.
+    /// Send nothing until a person settles which side is right.
     #[default]
     Ask,
     /// Bring the receiver to what is here, and remove nothing: what is here is what runs.
     GoOn,
 }
 
+/// How an object differs between a sender's store and its receiver.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Difference {
+    /// Both have it, in different versions.
+    Changed,
+    OnlySender,
+    OnlyReceiver,
+}
+
 /// One end of a stream.
 #[derive(Debug)]
 pub struct Sender {
     on_fork: OnFork,
+    /// Lost positions up to this revision were settled.
+    settled: Revision,
+    /// The furthest position of a lost future that the receiver followed. Nothing is sent while
+    /// there is one.
+    diverged: Option<Position>,
     budget: DeletionBudget,
     ledger: Ledger,
     nonce: u64,
@@ -160,6 +180,8 @@ impl Sender {
     pub fn new(budget: DeletionBudget, ledger: Ledger) -> Self {
         Self {
             on_fork: OnFork::Ask,
+            settled: 0,
+            diverged: None,
             budget,
             ledger,
             nonce: 0,
@@ -171,6 +193,39 @@ impl Sender {
     /// What to do when this store was restored to an earlier state.
     pub fn on_fork(&mut self, on_fork: OnFork) {
         self.on_fork = on_fork;
+    }
+
+    /// A person settled that the receiver follows this store, whatever it followed of a lost future
+    /// up to this revision.
+    pub fn settle(&mut self, through: Revision) {
+        self.settled = through;
+    }
+
+    /// The receiver says how far it followed.
+    pub fn follow(&mut self, followed: &Position, view: &dyn View) {
+        if self.lineage(followed, view) == Lineage::Forked && self.on_fork == OnFork::Ask {
+            self.diverge(followed);
+        }
+    }
+
+    /// The position of a lost future that the receiver followed, while that is not settled.
+    pub fn diverged(&self) -> Option<&Position> {
+        self.diverged.as_ref()
+    }
+
+    fn diverge(&mut self, followed: &Position) {
+        let further = |known: &Position| followed.revision > known.revision;
+        if self.diverged.as_ref().is_none_or(further) {
+            self.diverged = Some(followed.clone());
+        }
+    }
+
+    fn lineage(&self, followed: &Position, view: &dyn View) -> Lineage {
+        let lineage = view.lineage(followed);
+        if lineage == Lineage::Forked && followed.revision <= self.settled {
+            return Lineage::Settled;
+        }
+        lineage
     }
 
     /// What was deleted lately.
@@ -205,13 +260,14 @@ impl Sender {
         if self.kinds.contains_key(&kind) {
             return Err(ProtocolError::SubscribedTwice { kind });
         }
-        let on_fork = match self.approved {
-            0 => self.on_fork,
-            // Somebody said that this side is right.
-            _ => OnFork::GoOn,
-        };
+        if let Known::Versions { sources, .. } = &known {
+            for source in sources {
+                self.follow(source, view);
+            }
+        }
         let goes_on = matches!(known, Known::Position { .. });
-        let mut stream = Stream::begin(&kind, known, view, on_fork)?;
+        let lineage = |position: &Position| self.lineage(position, view);
+        let mut stream = Stream::begin(&kind, known, view, &lineage)?;
         // What is found only now was not there to be approved.
         if goes_on {
             stream.approve(self.approved);
@@ -279,6 +335,9 @@ impl Sender {
     /// What is to be sent now.
     pub fn poll(&mut self, view: &dyn View, now: Duration) -> Vec<Response> {
         let mut responses = Vec::new();
+        if self.diverged.is_some() {
+            return responses;
+        }
         // What turns out to be there already may be what others wait for.
         while self.look(view, now, &mut responses) {}
         responses
@@ -330,6 +389,9 @@ impl Sender {
 
     /// When to poll next, if nothing happens before.
     pub fn wake_at(&self, now: Duration) -> Option<Duration> {
+        if self.diverged.is_some() {
+            return None;
+        }
         let retries = self.kinds.values().filter_map(Stream::retry_at);
         let held = self.kinds.iter();
         let held = held.filter(|(_, stream)| matches!(stream.held(), Some(Held::Budget(_))));
@@ -340,7 +402,7 @@ impl Sender {
     /// The receiver has all up to here, but for what it rejected or what is held.
     pub fn through(&self, view: &dyn View) -> Revision {
         // Of what it did not subscribe to it has nothing.
-        if !view.kinds().iter().all(|kind| self.is_subscribed(kind)) {
+        if self.diverged.is_some() || !view.kinds().iter().all(|kind| self.is_subscribed(kind)) {
             return 0;
         }
         let through = self.kinds.values().map(|stream| stream.through(view));
@@ -381,6 +443,18 @@ impl Sender {
     ) -> impl Iterator<Item = (&ObjectName, Exception<'_>)> {
         let stream = self.kinds.get(kind).into_iter();
         stream.flat_map(Stream::exceptions)
+    }
+
+    /// The objects of a kind that are not the same here and at the receiver, each once.
+    pub fn differences(&self, kind: &SyncKind) -> impl Iterator<Item = (&ObjectName, Difference)> {
+        self.exceptions(kind).map(|(name, exception)| {
+            let difference = match (exception.state, exception.held) {
+                (Undelivered::Surplus, _) => Difference::OnlyReceiver,
+                (_, Some(_)) => Difference::Changed,
+                (_, None) => Difference::OnlySender,
+            };
+            (name, difference)
+        })
     }
 
     /// Why an object was rejected, if it was.

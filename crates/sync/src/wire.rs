@@ -11,8 +11,9 @@ use crate::version::Version;
 /// A place in the order of a store's writes.
 pub type Revision = u64;
 
-/// Which store, and since when: drawn whenever it is opened. So what follows after it was restored
-/// to an earlier state is told from what followed before.
+/// A store's permanent identity and one of its openings: `<store>.<opening>`. An opening is drawn
+/// whenever the store is opened, so that positions after a restore differ from those before it. A
+/// store that does not know when it is opened has its identity alone.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Epoch(pub Arc<str>);
 
@@ -21,6 +22,13 @@ pub struct Epoch(pub Arc<str>);
 pub struct Position {
     pub epoch: Epoch,
     pub revision: Revision,
+}
+
+/// The newest position that a zone followed, and the newest release of each policy.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FollowedPosition {
+    pub position: Position,
+    pub releases: BTreeMap<String, u64>,
 }
 
 /// An object to be applied. Its body is encoded once, whoever gets it.
@@ -67,6 +75,8 @@ pub struct Response {
     pub removed: Vec<ObjectName>,
     /// Whether a person said that more may go than the budget allows.
     pub approved: bool,
+    /// The releases that the objects named here are of, by policy.
+    pub releases: BTreeMap<String, u64>,
 }
 
 /// What a receiver says of a kind.
@@ -145,16 +155,26 @@ pub enum ProtocolError {
     Unanswered { kind: SyncKind },
     #[error("the changes since revision {since} are not kept any more: resume by versions")]
     TooOld { since: Revision },
-    #[error(
-        "revision {followed} was followed, which this store (at {ours}) never had: it was restored to an earlier state, and somebody must say which side is right: `deltaplane zones approve-deletions <zone>` says that the hub is, or restore a newer state"
-    )]
-    Forked { followed: Revision, ours: Revision },
     #[error("a zone may not orphan {name}: only the hub changes where an object is from")]
     OrphanedByZone { name: ObjectName },
     #[error("too many changes were not read in time: resume by versions")]
     Behind,
     #[error("{0}")]
     Malformed(String),
+}
+
+// === impl Epoch ===
+
+impl Epoch {
+    /// One opening of a store.
+    pub fn opening(store: &str, opening: &str) -> Self {
+        Self(format!("{store}.{opening}").into())
+    }
+
+    /// The store's permanent identity.
+    pub fn store(&self) -> &str {
+        self.0.split_once('.').map_or(&self.0, |(store, _)| store)
+    }
 }
 
 // === impl Position ===

@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use deltaplane_border::Sending;
 use deltaplane_client::Pace;
+use deltaplane_runtime::files::FileError;
 use deltaplane_runtime::{Stop, TaskGroup, Trigger};
 use deltaplane_sync::{
     Asked, FEATURES, Ledger, ObjectName, PROTOCOLS, Position, READINESS, SyncKind,
@@ -25,6 +26,7 @@ use tokio::sync::watch;
 use tonic::metadata::MetadataValue;
 use tonic::{Code, IntoRequest, Status};
 
+use crate::followed::FollowedHub;
 use crate::link::Client;
 use crate::membership::{JoinError, Membership};
 use crate::query::Queries;
@@ -44,6 +46,7 @@ pub(crate) struct Agent {
     pub(crate) pace: Pace,
     pub(crate) group: TaskGroup,
     pub(crate) remembered: Mutex<Remembered>,
+    pub(crate) followed: Mutex<FollowedHub>,
     pub(crate) kept: Mutex<Kept>,
 }
 
@@ -67,6 +70,10 @@ pub(crate) enum LinkError {
     Status(Box<Status>),
     #[error("the hub does not keep to the protocol")]
     Protocol(#[from] deltaplane_sync::ProtocolError),
+    #[error(
+        "failed to write down how far the hub was followed; nothing is taken from it until then"
+    )]
+    Follow(#[from] FileError),
     #[error("the hub ended the connection")]
     Ended,
 }
@@ -167,6 +174,7 @@ impl Agent {
     }
 
     fn hello(&self) -> Hello {
+        let followed = self.followed.lock().newest().cloned();
         Hello {
             zone: self.membership.zone().to_string(),
             product: env!("CARGO_PKG_VERSION").to_owned(),
@@ -174,6 +182,12 @@ impl Agent {
             newest_protocol: *PROTOCOLS.end(),
             features: FEATURES.map(str::to_owned).into(),
             epoch: self.uploads.catalog().read().epoch().0.to_string(),
+            followed: followed
+                .as_ref()
+                .map_or_else(String::new, |followed| followed.position.to_string()),
+            releases: followed
+                .map(|followed| followed.releases.into_iter().collect())
+                .unwrap_or_default(),
         }
     }
 

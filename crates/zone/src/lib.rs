@@ -10,6 +10,7 @@ mod agent;
 mod cluster;
 mod drift;
 mod exposition;
+mod followed;
 mod link;
 mod membership;
 mod query;
@@ -56,6 +57,7 @@ pub use standalone::{Standalone, StandaloneConfig};
 
 use agent::{Agent, Kept};
 use drift::Drift;
+use followed::FollowedHub;
 use query::Queries;
 use readiness::Readiness;
 use remembered::Remembered;
@@ -266,6 +268,7 @@ fn membership_dir(data_dir: &Path) -> PathBuf {
 
 fn spawn_agent(tasks: &Tasks, membership: Membership, endpoint: Endpoint) -> Result<(), JoinError> {
     let remembered = Remembered::open(membership.directory())?;
+    let followed = FollowedHub::open(membership.directory())?;
     let Endpoint {
         client,
         api,
@@ -316,6 +319,7 @@ fn spawn_agent(tasks: &Tasks, membership: Membership, endpoint: Endpoint) -> Res
         pace: pace.clone(),
         group: tasks.group("apply"),
         remembered: parking_lot::Mutex::new(remembered),
+        followed: parking_lot::Mutex::new(followed),
         kept: parking_lot::Mutex::new(Kept::default()),
     });
     tasks.spawn("agent", |stop| agent.run(stop));

@@ -5,7 +5,7 @@ mod held;
 mod killed;
 mod mistakes;
 mod restored;
-mod world;
+pub(crate) mod world;
 
 use std::collections::BTreeMap;
 

@@ -9,6 +9,7 @@
 //! - `policies`: policies with our own commands, a fleet each; `session` plays them;
 //! - `tour`: the tour of the examples, as it is told;
 //! - `fleet`: in processes of their own, that are killed, cut off and renewed;
+//! - `restore`: a hub that is restored to an earlier state, and three zones that are ahead of it;
 //! - `controller`: a kube-rs controller, over TLS and in process.
 
 mod controller;
@@ -17,6 +18,7 @@ mod hostile;
 mod kubectl;
 mod life;
 mod policies;
+mod restore;
 mod rollout;
 mod session;
 mod tour;

@@ -105,6 +105,7 @@ impl Simulated {
             newest_protocol: *PROTOCOLS.end(),
             features: FEATURES.map(str::to_owned).into(),
             epoch: self.membership.zone().to_string(),
+            ..Hello::default()
         };
         let welcome = client.handshake(hello).await?.into_inner();
         let session = welcome.session;

@@ -171,6 +171,16 @@ impl View for Reader<'_> {
         there.sum()
     }
 
+    fn release(&self, kind: &SyncKind, name: &ObjectName) -> Option<(String, u64)> {
+        let Some(Entry::Governed(governed)) = self.catalog.entry(kind, name) else {
+            return None;
+        };
+        match self.spot(&governed.policy) {
+            Spot::At(slot) => Some((governed.policy.as_str().to_owned(), slot.release)),
+            Spot::Frozen | Spot::Out => None,
+        }
+    }
+
     fn is_agreed(&self, kind: &SyncKind, name: &ObjectName) -> bool {
         let Some(Entry::Governed(governed)) = self.catalog.entry(kind, name) else {
             return false;

@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 
 use deltaplane_propagation::Timestamp;
 use deltaplane_propagation::stages::{
-    Effect, Outcome, Policy, PolicyFacts, Problem, Record, ZoneFacts, decide, problems,
+    Effect, Outcome, Policy, PolicyFacts, Problem, RELEASE_FLOOR, Record, ZoneFacts, decide,
+    problems,
 };
 use serde_json::Value;
 
@@ -51,6 +52,7 @@ pub(super) fn plan(
     let mut problems = problems(facts, policy, &outcome);
     problems.extend_from_slice(troubles);
     let told = status::told(facts, &outcome, &problems, now);
+    let told = keep_floor(facts, told);
     Plan {
         wanted,
         decided: outcome.record != facts.record,
@@ -63,6 +65,7 @@ pub(super) fn plan(
 /// Of a policy that cannot be decided by: nothing moves.
 fn invalid(facts: &PolicyFacts, problems: &[Problem], now: Timestamp) -> Plan {
     let told = status::invalid(facts, problems, now);
+    let told = keep_floor(facts, told);
     Plan {
         wanted: None,
         decided: false,
@@ -72,10 +75,22 @@ fn invalid(facts: &PolicyFacts, problems: &[Problem], now: Timestamp) -> Plan {
     }
 }
 
+/// Keeps the lowest number of the next release, which the hub wrote when a zone was reconciled.
+fn keep_floor(facts: &PolicyFacts, mut status: Value) -> Value {
+    if let Some(floor) = facts.object["status"].get(RELEASE_FLOOR) {
+        status[RELEASE_FLOOR] = floor.clone();
+    }
+    status
+}
+
 fn wanted(facts: &PolicyFacts, policy: &Policy, outcome: &Outcome) -> Option<Wanted> {
-    let number = facts.newest() + 1;
+    let number = facts.next_number();
     if !facts.is_released() && facts.head.problems.is_empty() {
-        let restores = None;
+        // Below the floor the same content as before goes on, be it one that was brought back.
+        let newest = facts.releases.last();
+        let restores = newest
+            .filter(|_| facts.is_content_released())
+            .and_then(|newest| newest.restores);
         return Some(Wanted { number, restores });
     }
     if policy.paused {

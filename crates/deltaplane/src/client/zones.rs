@@ -1,6 +1,7 @@
 //! `deltaplane zones`: which zones there are, and how it stands with them.
 
 mod left;
+mod reconcile;
 mod shown;
 
 use clap::Args;
@@ -12,6 +13,7 @@ use deltaplane_client::request::{self, Patch};
 use deltaplane_fleet::kinds::APPROVED;
 use deltaplane_sync::ZoneName;
 
+pub(crate) use self::reconcile::Reconcile;
 use self::shown::{connection, text};
 use super::{ClientError, Hub, Output, Said, ZonesCommand, name_of, zone_objects, zone_path};
 use crate::args::Environment;
@@ -46,6 +48,9 @@ impl Zones {
                 (show(&client, &zone, output).await?, String::new())
             }
             Some(ZonesCommand::ApproveDeletions { zone }) => return approve(&client, &zone).await,
+            Some(ZonesCommand::Reconcile(reconcile)) => {
+                return reconcile.run(&self.hub, environment).await;
+            }
         };
         let good = true;
         Ok(Said { out, err, good })

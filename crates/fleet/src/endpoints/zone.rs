@@ -26,9 +26,14 @@ pub struct ZonePropagated(pub Fleet);
 /// Whoever asks for more is answered after this; they may ask again.
 const LONGEST_WAIT: Duration = Duration::from_secs(300);
 
-/// The zone that a request is about.
+/// The zone that a request is about, which only reads.
 fn zone_of(request: &SubresourceRequest<'_>) -> Result<ZoneName, Error> {
     only_get(request)?;
+    named_zone(request)
+}
+
+/// The zone that a request is about.
+pub(super) fn named_zone(request: &SubresourceRequest<'_>) -> Result<ZoneName, Error> {
     let resource = request.resource;
     if resource.group != GROUP || resource.plural != "zones" {
         return Err(Error::no_such_path());
@@ -71,6 +76,10 @@ impl ZoneSync {
             .filter_map(|(_, counts)| counts.as_ref())
             .any(held)
             || up.iter().any(|(_, up)| up.kinds.values().any(held));
+        let diverged = session.and_then(|session| self.0.divergence(session));
+        let approve = held.then(|| format!(
+            "deletions are held back; let them go with: deltaplane zones approve-deletions {zone}"
+        ));
         json!({
             "kind": "ZoneSync",
             "apiVersion": "fleet.deltaplane.io/v1alpha1",
@@ -89,9 +98,8 @@ impl ZoneSync {
             }),
             "kinds": down.iter().map(|(kind, counts)| counted(kind, counts.as_ref())).collect::<Vec<_>>(),
             "fromZone": self.up(zone, up),
-            "message": held.then(|| format!(
-                "deletions are held back; let them go with: deltaplane zones approve-deletions {zone}"
-            )),
+            "diverged": diverged.is_some(),
+            "message": diverged.map(|one| one.to_string()).or(approve),
         })
     }
 

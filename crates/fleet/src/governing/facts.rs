@@ -190,7 +190,14 @@ impl Fleet {
                 .and_then(|name: ZoneName| governing.zones.get(&name));
             known.is_some_and(|object| !governor.selects(object))
         });
+        let selected = governing.zones.iter();
+        let selected = selected.filter(|(_, object)| governor.selects(object));
+        let diverged = selected.filter(|(zone, _)| {
+            let session = self.session_of(zone).filter(|session| session.is_open());
+            session.is_some_and(|session| session.sending.diverged().is_some())
+        });
         PolicyFacts {
+            diverged: diverged.map(|(zone, _)| zone.to_string()).collect(),
             left: left.cloned().collect(),
             object: governor.object.clone(),
             record: governor.record.clone(),
@@ -211,6 +218,10 @@ impl Fleet {
     fn link(&self, session: Option<&Session>, zone: &Map<String, Value>) -> Link {
         let inner = self.inner();
         match session {
+            // Nothing is sent to it, as if it were away.
+            Some(session) if session.sending.diverged().is_some() => Link::Lost {
+                since: Timestamp::from_system(session.since),
+            },
             Some(session) if session.is_open() => Link::Connected {
                 since: Timestamp::from_system(session.since),
             },
@@ -268,6 +279,12 @@ impl Fleet {
         session: &Session,
         admitted: Admitted,
     ) -> Result<Fared, String> {
+        if let Some(lost) = session.sending.diverged() {
+            return Err(format!(
+                "it followed revision {}, which this hub does not know; settle it with: deltaplane zones reconcile {zone} --keep hub|zone",
+                lost.revision
+            ));
+        }
         let concerns = |kind: &_, name: &_| governor.concerns(kind, name);
         let Some(standing) = session.sending.standing(&contents.kinds, concerns) else {
             return Err("it begins anew".to_owned());

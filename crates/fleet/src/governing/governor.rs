@@ -16,6 +16,7 @@ use super::AUTHOR;
 use super::authors::Authors;
 use super::release::{Id, Released, selector};
 use super::trials::Trials;
+use crate::divergence::ReleaseFloor;
 
 /// What is known of a policy.
 pub(crate) struct Governor {
@@ -176,6 +177,7 @@ impl Governor {
     pub(crate) fn update(&mut self, object: Value) -> bool {
         let spec = self.object["spec"] != object["spec"];
         let decided = self.object["status"]["decisions"] != object["status"]["decisions"];
+        let floor = ReleaseFloor::of(&self.object);
         if !self.object.is_null() {
             self.unreleased.updated(&self.object, &object);
         }
@@ -190,6 +192,7 @@ impl Governor {
                 self.moved = true;
             }
         }
+        self.moved |= floor != ReleaseFloor::of(&self.object);
         if !spec {
             return false;
         }
@@ -456,7 +459,8 @@ impl Governor {
         revision.and_then(|text| text.parse().ok()).unwrap_or(0)
     }
 
-    /// The contents that zones should have now.
+    /// The contents that zones should have now. Those of before the store was restored say nothing of
+    /// zones that followed it further: these wait for a release that their gates let through.
     pub(super) fn slots(&self) -> BTreeSet<Slot> {
         let zones = self.record.zones.values();
         let placed = zones.filter(|one| one.phase != Phase::Deferred);
@@ -464,8 +468,9 @@ impl Governor {
             release: one.target.release,
             class: one.target.class.bits(),
         });
+        let floor = ReleaseFloor::of(&self.object).number;
         slots
-            .filter(|slot| self.releases.contains_key(&slot.release))
+            .filter(|slot| self.releases.contains_key(&slot.release) && slot.release >= floor)
             .collect()
     }
 

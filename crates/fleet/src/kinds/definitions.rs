@@ -44,6 +44,30 @@ fn zones() -> Value {
             "product": {"type": "string", "description": "The version of deltaplane in the zone."},
             "features": {"type": "array", "items": {"type": "string"}, "x-kubernetes-list-type": "set"},
             "message": {"type": "string", "description": "Why it is not connected, if that is known."},
+            "conditions": {
+                "type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["type"],
+                "description": "Diverged: the hub was restored to an earlier state than the zone followed, and sends it nothing until a person settles it: deltaplane zones reconcile.",
+                "items": {
+                    "type": "object", "required": ["type", "status"],
+                    "properties": {
+                        "type": {"type": "string"},
+                        "status": {"type": "string"},
+                        "reason": {"type": "string"},
+                        "message": {"type": "string"},
+                        "lastTransitionTime": {"type": "string", "format": "date-time"},
+                    },
+                },
+            },
+            "reconciled": {
+                "type": "object",
+                "description": "The position of a lost future of the hub that the zone followed, and a person settled.",
+                "properties": {
+                    "position": {"type": "string"},
+                    "revision": {"type": "integer", "format": "int64"},
+                    "at": {"type": "string", "format": "date-time"},
+                    "by": {"type": "string"},
+                },
+            },
         },
     });
     let schema = json!({

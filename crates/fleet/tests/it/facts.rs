@@ -50,6 +50,7 @@ fn connect(world: &World) -> Arc<Session> {
         protocols: PROTOCOLS,
         features: BTreeSet::from([READINESS.to_owned()]),
         epoch: Epoch("e".into()),
+        followed: None,
     };
     let opened = world.fleet.handshake((&zone("x"), "u"), &hello);
     opened.expect("there is such a zone").0

@@ -15,6 +15,7 @@ fn hello() -> Hello {
         protocols: PROTOCOLS,
         features: BTreeSet::new(),
         epoch: Epoch("e".into()),
+        followed: None,
     }
 }
 

@@ -32,10 +32,15 @@ pub struct PolicyFacts {
     pub zones: Vec<ZoneFacts>,
     /// Zones that are there, and that the policy selected before and does not select now.
     pub left: Vec<String>,
+    /// Zones that it selects and that followed a later state of this hub than the hub has.
+    pub diverged: Vec<String>,
     pub approvals: Vec<Approved>,
     /// When time alone may change what is known.
     pub again: Option<Timestamp>,
 }
+
+/// Of the status of a policy: the lowest number that its next release may have.
+pub const RELEASE_FLOOR: &str = "releaseFloor";
 
 /// What it governs now.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -195,8 +200,30 @@ impl PolicyFacts {
         Some(release.number)
     }
 
+    /// The number of the next release. Zones may have followed higher ones in a lost future of a
+    /// store that was restored.
+    pub fn next_number(&self) -> u64 {
+        (self.newest() + 1).max(self.release_floor())
+    }
+
+    /// Whether zones may have followed the newest release with other content, in a lost future of
+    /// the store: what there is goes through their gates again.
+    pub fn is_below_floor(&self) -> bool {
+        self.newest() > 0 && self.newest() < self.release_floor()
+    }
+
+    fn release_floor(&self) -> u64 {
+        let floor = &self.object["status"][RELEASE_FLOOR]["number"];
+        floor.as_u64().unwrap_or(0)
+    }
+
     /// Whether all that is there was released.
     pub fn is_released(&self) -> bool {
+        !self.is_below_floor() && self.is_content_released()
+    }
+
+    /// Whether a release has the content that is there.
+    pub fn is_content_released(&self) -> bool {
         match self.newest_of_head() {
             Some(number) => {
                 let content = self.contents.get(&number);

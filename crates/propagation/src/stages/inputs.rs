@@ -50,6 +50,7 @@ impl Inputs {
             "releases": releases.collect::<Vec<_>>(),
             "zones": facts.zones.iter().map(ZoneFacts::write).collect::<Vec<_>>(),
             "left": facts.left,
+            "diverged": facts.diverged,
             "approvals": facts.approvals.iter().map(Approved::write).collect::<Vec<_>>(),
         })
     }
@@ -66,6 +67,7 @@ impl Inputs {
         }
         let head = &written["head"];
         let facts = PolicyFacts {
+            diverged: texts(&written["diverged"]),
             object: Arc::new(written["policy"].clone()),
             record: Record::read(&written["record"])?,
             unreadable: false,

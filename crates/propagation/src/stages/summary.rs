@@ -27,6 +27,13 @@ impl Propagated {
         let Some(newest) = facts.releases.last().map(|release| release.number) else {
             return not_yet("NothingReleased", "nothing was released yet".to_owned());
         };
+        if !facts.diverged.is_empty() {
+            let zones = facts.diverged.join(", ");
+            let message = format!(
+                "the hub was restored to an earlier state than it had sent to {zones}; settle it with: deltaplane zones reconcile <zone> --keep hub|zone"
+            );
+            return not_yet("Diverged", message);
+        }
         if !facts.is_released() {
             let message = match facts.head.problems.first() {
                 Some(problem) => format!("what is there cannot be released: {problem}"),

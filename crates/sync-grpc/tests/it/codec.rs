@@ -48,6 +48,7 @@ prop_compose! {
         items in prop::collection::vec((name(), 0..9_u32, prop::collection::vec(any::<u8>(), 0..50)), 0..4),
         orphaned in prop::collection::vec(name(), 0..4),
         removed in prop::collection::vec(name(), 0..4),
+        releases in prop::collection::btree_map("[a-z]{1,5}(\\.[a-z]{1,5})?", any::<u64>(), 0..3),
     ) -> Response {
         let item = |(name, content, body): (ObjectName, u32, Vec<u8>)| {
             let relayed = content.is_multiple_of(3).then(|| Relayed {
@@ -57,7 +58,7 @@ prop_compose! {
             (name, Item { version: version(content), body: body.into(), relayed })
         };
         let items = items.into_iter().map(item).collect();
-        Response { kind, nonce, at, complete, items, orphaned, removed, approved }
+        Response { kind, nonce, at, complete, items, orphaned, removed, approved, releases }
     }
 }
 
@@ -136,6 +137,7 @@ proptest! {
 fn what_is_not_legal_is_said() {
     let good = || {
         encode_response(&Response {
+            releases: BTreeMap::from([("web".to_owned(), 3)]),
             kind: SyncKind::new("", "ConfigMap").expect("legal"),
             nonce: 1,
             at: Position {

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use super::queue::{Open, Queue};
-use super::{Before, Change, Held, Lineage, Need, OnFork, Presence, View};
+use super::{Before, Change, Held, Lineage, Need, Presence, View};
 use crate::budget::Excess;
 use crate::names::{ObjectName, SyncKind};
 use crate::version::Version;
@@ -111,12 +111,12 @@ impl Stream {
         kind: &SyncKind,
         known: Known,
         view: &dyn View,
-        on_fork: OnFork,
+        lineage: &dyn Fn(&Position) -> Lineage,
     ) -> Result<Self, ProtocolError> {
         let mut stream = Self::default();
         match known {
             Known::Position { position, beyond } => {
-                let known = view.lineage(&position) == Lineage::Known;
+                let known = lineage(&position) == Lineage::Known;
                 let since = position.revision;
                 let changes = known.then(|| view.since(kind, since)).flatten();
                 let changes = changes.ok_or(ProtocolError::TooOld { since })?;
@@ -131,17 +131,12 @@ impl Stream {
                 stream.changed(kind, touched.chain(changes).collect(), view);
             }
             Known::Versions { mut held, sources } => {
-                let is = |lineage| move |source: &&Position| view.lineage(source) == lineage;
-                let forked = sources.iter().find(is(Lineage::Forked));
-                if let (Some(forked), OnFork::Ask) = (forked, on_fork) {
-                    return Err(ProtocolError::Forked {
-                        followed: forked.revision,
-                        ours: view.at().revision,
-                    });
-                }
-                let known = |source: &Position| is(Lineage::Known)(&source);
-                let foreign = !sources.iter().all(known);
-                let trusts = held.is_empty() || !(sources.is_empty() || foreign);
+                let is_ours = |source: &Position| match lineage(source) {
+                    Lineage::Known | Lineage::Settled => true,
+                    Lineage::Forked | Lineage::Foreign => false,
+                };
+                let all_ours = sources.iter().all(is_ours);
+                let trusts = held.is_empty() || (!sources.is_empty() && all_ours);
                 for (name, version) in view.wanted(kind) {
                     let before = held.remove(&name);
                     if before != Some(version) {
@@ -301,10 +296,13 @@ impl Stream {
             orphaned: Vec::new(),
             removed: Vec::new(),
             approved: false,
+            releases: BTreeMap::new(),
         };
         self.wake(missing);
         self.add_items(&mut response, view, missing);
         self.add_removals(&mut response, view, may);
+        let releases = response.names().filter_map(|name| view.release(kind, name));
+        response.releases = releases.collect();
         (!response.is_empty()).then_some(response)
     }
 

@@ -395,6 +395,7 @@ impl World {
             orphaned: Vec::new(),
             removed: Vec::new(),
             approved: false,
+            releases: BTreeMap::new(),
         }
     }
 

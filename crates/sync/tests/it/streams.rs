@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use deltaplane_sync::{
-    Action, Before, Change, DeletionBudget, Epoch, Held, Known, Ledger, ObjectName, Position,
-    ProtocolError, Receiver, Rejection, Request, Response, Sender, SenderRole, Stake, Verdict,
-    Version, Withdrawal,
+    Action, Before, Change, DeletionBudget, Difference, Epoch, Held, Known, Ledger, ObjectName,
+    Position, Receiver, Rejection, Request, Response, Sender, SenderRole, Stake, Verdict, Version,
+    Withdrawal,
 };
 
 use crate::world::{Entry, Hub, World, item, kind, name};
@@ -478,7 +478,7 @@ fn a_restored_store_asks_who_is_right() {
     let followed = hub.position();
     hub = backup;
     hub.reopen("hub-1b");
-    for number in 4..9 {
+    for number in 4..6 {
         hub.write(
             &kind("Widget"),
             &name(&number.to_string()),
@@ -490,28 +490,71 @@ fn a_restored_store_asks_who_is_right() {
         kind: kind("Widget"),
         known: Known::Versions {
             held: BTreeMap::from([(name("3"), item(&name("3"), 3).version)]),
-            sources: vec![followed],
+            sources: vec![followed.clone()],
         },
     };
-    let why = sender.request(request.clone(), &hub, Duration::ZERO);
-    assert!(
-        matches!(why, Err(ProtocolError::Forked { followed: 5, .. })),
-        "{why:?}"
-    );
-    // Somebody says that this side is: it sends what it has, and takes nothing away yet.
-    sender.approve(hub.revision - 1);
+    let taken = sender.request(request.clone(), &hub, Duration::ZERO);
+    assert_eq!(taken, Ok(()));
+    assert_eq!(sender.diverged(), Some(&followed));
+    assert_eq!(sender.poll(&hub, Duration::ZERO), []);
+    assert_eq!(sender.through(&hub), 0);
+    let widget = kind("Widget");
+    let differences = |sender: &Sender| -> Vec<(String, Difference)> {
+        let all = sender.differences(&widget);
+        all.map(|(name, how)| (name.to_string(), how)).collect()
+    };
+    let expected = [
+        ("0", Difference::OnlySender),
+        ("1", Difference::OnlySender),
+        ("2", Difference::OnlySender),
+        ("4", Difference::OnlySender),
+        ("5", Difference::OnlySender),
+        ("3", Difference::OnlyReceiver),
+    ];
+    let expected = expected.map(|(name, how)| (name.to_owned(), how));
+    assert_eq!(differences(&sender), expected);
+    // An approval of deletions is another matter.
+    sender.approve(hub.revision);
+    assert_eq!(sender.poll(&hub, Duration::ZERO), []);
+    // Once a person settled it, the receiver follows.
+    let mut sender = Sender::new(BUDGET, Ledger::default());
+    sender.settle(followed.revision);
     sender
         .request(request, &hub, Duration::ZERO)
         .expect("it goes on");
+    assert_eq!(sender.diverged(), None);
     let [response] = &sender.poll(&hub, Duration::ZERO)[..] else {
         panic!("there is something to send");
     };
-    assert!(!response.items.is_empty() && response.removed.is_empty());
-    let held = sender.held(&kind("Widget"));
-    assert!(
-        matches!(held, Some(Held::OtherStore { count: 1 })),
-        "{held:?}"
-    );
+    assert_eq!(response.items.len(), 5);
+    assert_eq!(response.removed, [name("3")]);
+}
+
+/// Deletions leave no trace on objects: the zone itself remembers how far it followed.
+#[test]
+fn a_zone_that_says_how_far_it_followed_is_not_rewound() {
+    let mut hub = hub(2);
+    hub.reopen("opened-after-the-backup");
+    let lost = hub.position();
+    let mut restored = self::hub(2);
+    restored.reopen("opened-again");
+    let mut sender = Sender::new(BUDGET, Ledger::default());
+    sender.follow(&lost, &restored);
+    assert_eq!(sender.diverged(), Some(&lost));
+    let request = Request::Subscribe {
+        kind: kind("Widget"),
+        known: Known::Versions {
+            held: BTreeMap::new(),
+            sources: Vec::new(),
+        },
+    };
+    let taken = sender.request(request, &restored, Duration::ZERO);
+    assert_eq!(taken, Ok(()));
+    assert_eq!(sender.poll(&restored, Duration::ZERO), []);
+    // One that follows another store is not ahead of this one.
+    let mut sender = Sender::new(BUDGET, Ledger::default());
+    sender.follow(&Hub::new("other").position(), &restored);
+    assert_eq!(sender.diverged(), None);
 }
 
 #[test]
@@ -568,6 +611,7 @@ fn what_a_sender_may_not_say_ends_the_stream() {
         revision,
     };
     let response = |nonce: u64, at: Position| Response {
+        releases: BTreeMap::new(),
         kind: kind("Widget"),
         nonce,
         at,
@@ -630,6 +674,7 @@ fn a_receiver_keeps_the_budget_itself() {
     };
     receiver.subscribe(kind("Widget"), known);
     let response = |nonce: u64, approved: bool| Response {
+        releases: BTreeMap::new(),
         kind: kind("Widget"),
         nonce,
         at: hub(1).position(),
@@ -668,6 +713,7 @@ fn a_receiver_counts_what_goes_along() {
         };
         receiver.subscribe(kind("Namespace"), known);
         let response = Response {
+            releases: BTreeMap::new(),
             kind: kind("Namespace"),
             nonce: 1,
             at: hub(1).position(),

@@ -6,9 +6,9 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
 use deltaplane_sync::{
-    Action, Before, Change, Crossing, DeletionBudget, Epoch, Item, Known, Ledger, Lineage, Need,
-    ObjectName, Outcome, Position, Presence, ProtocolError, Receiver, Request, Response, Sender,
-    SenderRole, Stake, SyncKind, Version, View, Withdrawal,
+    Action, Before, Change, Crossing, DeletionBudget, Difference, Epoch, Item, Known, Ledger,
+    Lineage, Need, ObjectName, Outcome, Position, Presence, ProtocolError, Receiver, Request,
+    Response, Sender, SenderRole, Stake, SyncKind, Version, View, Withdrawal,
 };
 use serde_json::json;
 
@@ -28,6 +28,8 @@ pub(crate) struct Hub {
     pub(crate) epoch: Epoch,
     /// The epochs before, and how far each went.
     past: Vec<(Epoch, u64)>,
+    /// Lost positions up to here were settled, as a record of the store says.
+    pub(crate) settled: u64,
     pub(crate) revision: u64,
     pub(crate) objects: BTreeMap<(SyncKind, ObjectName), Entry>,
     /// What was there before each change.
@@ -104,6 +106,7 @@ impl Hub {
         Self {
             epoch: Epoch(epoch.into()),
             past: Vec::new(),
+            settled: 0,
             revision: 1,
             objects: BTreeMap::new(),
             log: Vec::new(),
@@ -137,7 +140,7 @@ impl Hub {
     /// It is opened again.
     pub(crate) fn reopen(&mut self, epoch: &str) {
         self.past.push((self.epoch.clone(), self.revision));
-        self.epoch = Epoch(epoch.into());
+        self.epoch = Epoch::opening(self.epoch.store(), epoch);
     }
 
     /// Forgets old changes.
@@ -179,6 +182,7 @@ impl View for Hub {
         match all.find(|(epoch, _)| *epoch == followed.epoch) {
             Some((_, until)) if followed.revision <= *until => Lineage::Known,
             Some(_) => Lineage::Forked,
+            None if followed.epoch.store() == self.epoch.store() => Lineage::Forked,
             None => Lineage::Foreign,
         }
     }
@@ -290,6 +294,8 @@ pub(crate) struct World {
     /// Whether positions are resumed from, where they are known.
     pub(crate) resumes: bool,
     positions: BTreeMap<SyncKind, (Position, BTreeSet<ObjectName>)>,
+    /// The newest position that the zone followed, which is durable.
+    pub(crate) followed: Option<Position>,
     /// What each side deleted lately; lost with its process.
     hub_ledger: Ledger,
     zone_ledger: Ledger,
@@ -343,6 +349,7 @@ impl World {
             ended: Vec::new(),
             resumes: true,
             positions: BTreeMap::new(),
+            followed: None,
             hub_ledger: Ledger::default(),
             zone_ledger: Ledger::default(),
             crashed: (None, None),
@@ -399,6 +406,10 @@ impl World {
         }
         let mut sender = Sender::new(self.budget, self.hub_ledger.clone());
         sender.approve(self.approved);
+        sender.settle(self.hub.settled);
+        if let Some(followed) = &self.followed {
+            sender.follow(followed, &self.hub);
+        }
         self.link = Some(Link {
             sender,
             receiver,
@@ -574,10 +585,7 @@ impl World {
 
     fn ends(&mut self, why: ProtocolError) {
         self.disconnect();
-        if matches!(
-            why,
-            ProtocolError::TooOld { .. } | ProtocolError::Forked { .. }
-        ) {
+        if matches!(why, ProtocolError::TooOld { .. }) {
             self.positions.clear();
         }
         self.ended.push(why);
@@ -598,6 +606,7 @@ impl World {
             return;
         };
         for response in link.sender.poll(&self.hub, self.now) {
+            assert_eq!(link.sender.diverged(), None, "sent to a zone that is ahead");
             is_decided(&response, &self.hub, &known);
             let items = response.items.iter().map(|(name, _)| name);
             let inside = items.filter_map(|name| name.namespace().parse().ok());
@@ -652,6 +661,7 @@ impl World {
                 });
                 link.work.extend(work);
                 self.never_back(&of, &at);
+                self.followed = Some(at);
             }
             Err(why) => self.ends(why),
         }
@@ -782,15 +792,38 @@ impl World {
             self.notice();
             self.hub_step();
             self.zone_step();
-            let forked = matches!(self.ended.last(), Some(ProtocolError::Forked { .. }));
-            if forked && self.link.is_none() {
-                self.approve();
+            // Whoever settles it has seen all that differs.
+            if self.is_diverged() && self.link.as_ref().is_some_and(|link| link.up.is_empty()) {
+                self.reconcile();
             }
             if self.is_quiet() && !self.decide() {
                 return;
             }
         }
         panic!("it does not settle: {:?}", self.ended.last());
+    }
+
+    pub(crate) fn is_diverged(&self) -> bool {
+        let link = self.link.as_ref();
+        link.is_some_and(|link| link.sender.diverged().is_some())
+    }
+
+    /// A person settles that the hub is right: the store goes on above all that the zone followed.
+    pub(crate) fn reconcile(&mut self) {
+        let Some(link) = &self.link else {
+            return;
+        };
+        let Some(lost) = link.sender.diverged().map(|lost| lost.revision) else {
+            return;
+        };
+        for kind in KINDS.map(kind) {
+            let differences = link.sender.differences(&kind);
+            let surplus = differences.filter(|(_, how)| *how == Difference::OnlyReceiver);
+            self.deleted.extend(surplus.map(|(name, _)| name.clone()));
+        }
+        self.hub.settled = self.hub.settled.max(lost);
+        self.hub.revision = self.hub.revision.max(lost) + 1;
+        self.disconnect();
     }
 
     fn is_quiet(&self) -> bool {

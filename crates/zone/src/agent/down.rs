@@ -13,6 +13,7 @@ use deltaplane_sync_grpc::{
     MAX_MESSAGE, decode_response, encode_request, receiving, size_of_subscription,
 };
 use futures::StreamExt;
+use futures::future::ready;
 use futures::stream::FuturesUnordered;
 use parking_lot::Mutex;
 use tokio::sync::mpsc;
@@ -41,6 +42,16 @@ impl Agent {
         let answer = client.hub_to_zone(requests).await?;
         let lost = Lost::default();
         let responses = lost.until(answer.into_inner()).map(decode_response);
+        let unsaved = Mutex::new(None);
+        // Written down before anything is done about it.
+        let responses = responses.scan((), |(), response| {
+            let followed = match &response {
+                Ok(response) => self.followed.lock().follow(response),
+                Err(_) => Ok(()),
+            };
+            let followed = followed.map_err(|error| *unsaved.lock() = Some(error));
+            ready(followed.ok().map(|()| response))
+        });
         let ledger = self.kept.lock().deleted.clone();
         let mut receiver = Receiver::new(SenderRole::Hub, budget(welcome), ledger);
         let clock = self.pace.clock.clone();
@@ -68,6 +79,9 @@ impl Agent {
         }
         drop(kept);
         received?;
+        let unsaved = unsaved.into_inner();
+        unsaved.map_or(Ok(()), Err)?;
+        self.followed.lock().save()?;
         Err(lost.why())
     }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Output};
 use std::time::Duration;
 
 use deltaplane_client::feed::{Event, Feed, Query};
@@ -32,9 +32,9 @@ pub(crate) struct Apart {
     _ports: [Port; 2],
 }
 
-const NAMESPACE: &str = "team";
+pub(crate) const NAMESPACE: &str = "team";
 const ZONE: &str = "eu-1";
-const FLEET: &str = "/apis/fleet.deltaplane.io/v1alpha1";
+pub(crate) const FLEET: &str = "/apis/fleet.deltaplane.io/v1alpha1";
 /// How it stands with the zone.
 pub(crate) const SYNC: &str = "/apis/fleet.deltaplane.io/v1alpha1/zones/eu-1/_sync";
 const AGAIN: Duration = Duration::from_millis(50);
@@ -47,7 +47,7 @@ fn path(name: &str) -> String {
     config_maps().object_path(&ObjectKey::new(NAMESPACE, name))
 }
 
-async fn start(words: Vec<String>, data: PathBuf) -> Server {
+pub(crate) async fn start(words: Vec<String>, data: PathBuf) -> Server {
     let started = tokio::task::spawn_blocking(move || {
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
         Server::start(&words, &data)
@@ -55,7 +55,7 @@ async fn start(words: Vec<String>, data: PathBuf) -> Server {
     started.await.expect("no panic").expect("ready")
 }
 
-async fn client(kubeconfig: &Path) -> Client {
+pub(crate) async fn client(kubeconfig: &Path) -> Client {
     deltaplane_client::remote(kubeconfig).await.expect("usable")
 }
 
@@ -79,6 +79,13 @@ where
         // Without an error before, the last try was not answered.
         Err(_) => panic!("not done in time; before: {last:?}"),
     }
+}
+
+/// A copy of a directory, as an administrator makes it.
+pub(crate) fn copy(from: &Path, to: &Path) {
+    let mut command = Command::new("cp");
+    command.arg("-a").arg(from).arg(to);
+    assert!(command.status().expect("cp").success());
 }
 
 /// Looks until there is something like this.
@@ -464,12 +471,17 @@ pub(crate) async fn cross(hub: &Client) {
     let _: Value = until_done(|| request::create(hub, &kinds, &kind)).await;
 }
 
-/// What it prints; it must succeed.
-async fn deltaplane(words: &[&str], kubeconfig: &Path) -> String {
+/// How a command ended, and all that it said.
+pub(crate) async fn run(words: &[&str], kubeconfig: &Path) -> Output {
     let mut command = Command::new(programs::deltaplane());
     command.args(words).arg("--kubeconfig").arg(kubeconfig);
     let output = tokio::task::spawn_blocking(move || command.output());
-    let output = output.await.expect("no panic").expect("it runs");
+    output.await.expect("no panic").expect("it runs")
+}
+
+/// What it prints; it must succeed.
+pub(crate) async fn deltaplane(words: &[&str], kubeconfig: &Path) -> String {
+    let output = run(words, kubeconfig).await;
     assert!(output.status.success(), "{words:?}: {output:?}");
     String::from_utf8(output.stdout).expect("UTF-8")
 }

@@ -67,6 +67,7 @@ pub(crate) fn hello(zone: &str, protocols: RangeInclusive<u32>) -> Hello {
         newest_protocol: *protocols.end(),
         features: vec!["unheard-of".to_owned()],
         epoch: "e".to_owned(),
+        ..Hello::default()
     }
 }
 

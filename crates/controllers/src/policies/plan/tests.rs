@@ -70,6 +70,7 @@ pub(in crate::policies) fn facts(newest: u64) -> PolicyFacts {
         removes: 0,
     };
     PolicyFacts {
+        diverged: Vec::new(),
         object: Arc::new(json!({
             "metadata": {"name": "web", "generation": 3},
             "spec": {"targets": [{"kind": "ConfigMap"}]},
@@ -428,4 +429,29 @@ fn what_was_decided_and_cannot_be_read_is_not_overwritten() {
     assert_eq!(status["decisions"], decisions);
     let problem = status["problems"][0].as_str().expect("a problem");
     assert!(problem.starts_with("status.decisions: what was decided cannot be read"));
+}
+
+/// The hub was restored to a state before releases that zones followed: numbers are never used
+/// twice, and the same content passes all gates again.
+#[test]
+fn a_release_below_the_floor_is_made_again() {
+    let mut facts = facts(2);
+    assert_eq!(plan(&facts, &[], now()).wanted, None);
+    let mut object = Value::clone(&facts.object);
+    object["status"]["releaseFloor"] = json!({"number": 7, "lost": 60});
+    facts.object = Arc::new(object);
+    let planned = plan(&facts, &[], now());
+    let restores = None;
+    assert_eq!(
+        planned.wanted,
+        Some(Wanted {
+            number: 7,
+            restores
+        })
+    );
+    // The floor outlives what is told.
+    let status = planned.status.expect("news");
+    assert_eq!(status["releaseFloor"]["number"], 7);
+    let propagated = &status["conditions"][1];
+    assert_eq!(propagated["reason"], "NotReleased", "{status:#}");
 }

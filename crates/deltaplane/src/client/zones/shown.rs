@@ -147,6 +147,7 @@ fn number(number: Option<u64>) -> String {
 
 pub(super) fn connection(state: &Value) -> &'static str {
     match state["connected"].as_bool() {
+        Some(true) if state["diverged"] == true => "diverged",
         Some(true) => "connected",
         Some(false) | None => "not connected",
     }

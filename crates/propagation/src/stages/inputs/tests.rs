@@ -64,6 +64,7 @@ fn inputs() -> Inputs {
         },
     });
     let facts = PolicyFacts {
+        diverged: Vec::new(),
         left: Vec::new(),
         again: None,
         object: Arc::new(policy),

@@ -1,0 +1,410 @@
+//! What is written at the hub so that it has what zones have. Pure.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+
+use deltaplane_graph::extract_owned;
+use deltaplane_sync::{Crossing, MANAGER, Origin, SyncKind, VERSION, ZoneName};
+use serde_json::Value;
+
+/// An object, at the hub and in zones.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct ObjectId {
+    pub(super) kind: SyncKind,
+    pub(super) namespace: String,
+    pub(super) name: String,
+}
+
+/// How a zone differs from the hub, as the hub says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Divergence {
+    pub(super) zone: ZoneName,
+    pub(super) followed: u64,
+    pub(super) revision: u64,
+    pub(super) objects: BTreeMap<ObjectId, DifferingObject>,
+    /// How many differ besides.
+    pub(super) more: u64,
+    pub(super) plurals: BTreeMap<SyncKind, String>,
+    budget: DeletionLimit,
+    /// How many objects of a kind the hub has for the zone.
+    wanted: BTreeMap<SyncKind, u64>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct DifferingObject {
+    pub(super) difference: ShownDifference,
+    pub(super) policy: Option<String>,
+    /// The zone has it with overrides of its policy.
+    overridden: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ShownDifference {
+    Changed,
+    OnlyAtHub,
+    OnlyInZone,
+}
+
+/// How many objects of a kind may be deleted: so many, or this share, whichever is more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct DeletionLimit {
+    max: u64,
+    percent: u64,
+}
+
+/// What a zone has of the objects that differ.
+#[derive(Debug, Default)]
+pub(super) struct ZoneContents(BTreeMap<ObjectId, ZoneContent>);
+
+#[derive(Clone, Debug, PartialEq)]
+enum ZoneContent {
+    Absent,
+    /// As the hub sent it.
+    Applied(Value),
+    /// Why it cannot be written at the hub.
+    Unusable(&'static str),
+}
+
+/// What is done at the hub about an object.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum HubWrite {
+    Put(Value),
+    Delete,
+}
+
+/// What is done at the hub, and what is left to a person.
+#[derive(Debug, Default)]
+pub(super) struct Plan {
+    writes: BTreeMap<ObjectId, HubWrite>,
+    /// Objects that nothing is done about, and why.
+    left: BTreeMap<ObjectId, String>,
+    /// Zones that are not settled because of what is left.
+    unsettled: BTreeSet<ZoneName>,
+    /// Deletions that no zone's budget allows.
+    excess: Vec<String>,
+    /// What more there is that was not listed.
+    unlisted: Vec<String>,
+}
+
+const LOCALLY_CHANGED: &str = "the zone's copy was changed locally; change it back there";
+const OF_A_ZONE: &str = "it is an object of another zone, which sends it again";
+const OVERRIDDEN: &str =
+    "its policy overrides it in the zone, which cannot be taken out of it; write it at the hub";
+
+/// The hub takes over what all of these zones agree on.
+pub(super) fn keep_zone(divergences: &[Divergence], contents: &[ZoneContents]) -> Plan {
+    let mut plan = Plan::default();
+    let ids = divergences.iter().flat_map(|one| one.objects.keys());
+    let ids: BTreeSet<&ObjectId> = ids.collect();
+    for id in ids {
+        let wishes = divergences.iter().zip(contents).map(|(one, contents)| {
+            let object = one.objects.get(id);
+            (&one.zone, object.map(|object| wish(id, object, contents)))
+        });
+        let wishes: Vec<(&ZoneName, Option<Wish>)> = wishes.collect();
+        plan.add(id, &wishes);
+    }
+    for divergence in divergences {
+        plan.count(divergence);
+    }
+    plan
+}
+
+/// What a zone that differs would have at the hub, or why it cannot say.
+type Wish = Result<HubWrite, &'static str>;
+
+fn wish(id: &ObjectId, object: &DifferingObject, contents: &ZoneContents) -> Wish {
+    if object.overridden {
+        return Err(OVERRIDDEN);
+    }
+    match contents.0.get(id) {
+        Some(ZoneContent::Applied(content)) => Ok(HubWrite::Put(content.clone())),
+        Some(ZoneContent::Absent) => Ok(HubWrite::Delete),
+        Some(ZoneContent::Unusable(why)) => Err(why),
+        None => Err("the hub does not sync its kind; create its SyncedKind first"),
+    }
+}
+
+/// The hub's object with the content of the zone's, and all that is the hub's own.
+pub(super) fn replaced(hub: &Value, content: &Value) -> Value {
+    let mut object = content.clone();
+    let metadata = hub["metadata"].as_object().cloned().unwrap_or_default();
+    let mut metadata = Value::Object(metadata);
+    for part in ["labels", "annotations"] {
+        let ours = metadata[part].as_object().cloned().unwrap_or_default();
+        let ours = ours
+            .into_iter()
+            .filter(|(key, _)| key.starts_with("deltaplane.io/"));
+        let theirs = content["metadata"][part].as_object().cloned();
+        metadata[part] = theirs.into_iter().flatten().chain(ours).collect();
+    }
+    if let Some(metadata) = metadata.as_object_mut() {
+        metadata.remove("managedFields");
+    }
+    object["metadata"] = metadata;
+    if let Some(status) = hub.get("status") {
+        object["status"] = status.clone();
+    }
+    object
+}
+
+// === impl ObjectId ===
+
+impl ObjectId {
+    pub(super) fn path(&self) -> String {
+        match self.namespace.as_str() {
+            "" => self.name.clone(),
+            namespace => format!("{namespace}/{}", self.name),
+        }
+    }
+}
+
+impl fmt::Display for ObjectId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.kind.kind(), self.path())
+    }
+}
+
+// === impl ShownDifference ===
+
+impl fmt::Display for ShownDifference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Changed => "changed",
+            Self::OnlyAtHub => "only at the hub",
+            Self::OnlyInZone => "only in the zone",
+        })
+    }
+}
+
+// === impl DifferingObject ===
+
+impl DifferingObject {
+    /// What becomes of it in a zone that follows the hub.
+    pub(super) fn follows(&self) -> &'static str {
+        match (self.difference, &self.policy) {
+            (ShownDifference::OnlyInZone, _) => "deleted in the zone, within its budget",
+            (_, Some(_)) => "the hub's in the zone, with a new release",
+            (_, None) => "the hub's in the zone",
+        }
+    }
+}
+
+// === impl Divergence ===
+
+impl Divergence {
+    /// Of what the hub says, if the zone has diverged.
+    pub(super) fn read(zone: &ZoneName, answer: &Value) -> Option<Self> {
+        if answer["diverged"] != true {
+            return None;
+        }
+        let number = |value: &Value| value.as_u64().unwrap_or(0);
+        let budget = &answer["deletionBudget"];
+        let mut divergence = Self {
+            zone: zone.clone(),
+            followed: number(&answer["followed"]),
+            revision: number(&answer["revision"]),
+            objects: BTreeMap::new(),
+            more: 0,
+            plurals: BTreeMap::new(),
+            budget: DeletionLimit {
+                max: number(&budget["max"]),
+                percent: number(&budget["percent"]),
+            },
+            wanted: BTreeMap::new(),
+        };
+        for kind in answer["kinds"].as_array().into_iter().flatten() {
+            divergence.add(kind)?;
+        }
+        Some(divergence)
+    }
+
+    fn add(&mut self, written: &Value) -> Option<()> {
+        let kind = SyncKind::new(written["group"].as_str()?, written["kind"].as_str()?).ok()?;
+        self.more += written["more"].as_u64().unwrap_or(0);
+        self.wanted
+            .insert(kind.clone(), written["wanted"].as_u64().unwrap_or(0));
+        let plural = written["plural"].as_str();
+        self.plurals
+            .extend(plural.map(|plural| (kind.clone(), plural.to_owned())));
+        for object in written["objects"].as_array()? {
+            let id = ObjectId {
+                kind: kind.clone(),
+                namespace: object["namespace"].as_str()?.to_owned(),
+                name: object["name"].as_str()?.to_owned(),
+            };
+            let object = DifferingObject {
+                difference: match object["difference"].as_str()? {
+                    "OnlyAtHub" => ShownDifference::OnlyAtHub,
+                    "OnlyInZone" => ShownDifference::OnlyInZone,
+                    _ => ShownDifference::Changed,
+                },
+                policy: object["policy"].as_str().map(str::to_owned),
+                overridden: object["overridden"] == true,
+            };
+            self.objects.insert(id, object);
+        }
+        Some(())
+    }
+}
+
+// === impl DeletionLimit ===
+
+impl DeletionLimit {
+    fn of(self, wanted: u64) -> u64 {
+        self.max.max(wanted * self.percent / 100)
+    }
+}
+
+// === impl ZoneContents ===
+
+impl ZoneContents {
+    /// What the zone has under a name, if anything.
+    pub(super) fn insert(&mut self, id: ObjectId, found: Option<&Value>) {
+        let content = found.map_or(ZoneContent::Absent, ZoneContent::of);
+        self.0.insert(id, content);
+    }
+}
+
+// === impl ZoneContent ===
+
+impl ZoneContent {
+    /// What the hub sent of an object that a zone has: exactly the version that the object says.
+    fn of(object: &Value) -> Self {
+        match Origin::of(object) {
+            Some(Origin::Hub) => {}
+            Some(Origin::Zone(_)) => return Self::Unusable(OF_A_ZONE),
+            // The zone's own of the same name: the hub's is not there.
+            None => return Self::Absent,
+        }
+        let version = object["metadata"]["annotations"][VERSION].as_str();
+        let managed = object["metadata"]["managedFields"].as_array();
+        let mut managed = managed.into_iter().flatten();
+        let applied = managed
+            .find(|entry| entry["manager"] == MANAGER && entry["operation"] == "Apply")
+            .map(|entry| extract_owned(&entry["fieldsV1"], object));
+        let candidates = [Some(object.clone()), applied].into_iter().flatten();
+        let mut crossings = candidates.filter_map(|one| Crossing::of(&one).ok());
+        let exact = crossings.find(|one| Some(one.version().to_string().as_str()) == version);
+        match exact {
+            Some(crossing) => Self::Applied(Value::Object(crossing.object().clone())),
+            None => Self::Unusable(LOCALLY_CHANGED),
+        }
+    }
+}
+
+// === impl Plan ===
+
+impl Plan {
+    fn add(&mut self, id: &ObjectId, wishes: &[(&ZoneName, Option<Wish>)]) {
+        let mut differing = wishes.iter().filter_map(|(_, wish)| wish.as_ref());
+        let Some(first) = differing.next() else {
+            return;
+        };
+        let agreed = wishes.iter().all(|(_, wish)| wish.as_ref() == Some(first));
+        match first {
+            Ok(write) if agreed => {
+                self.writes.insert(id.clone(), write.clone());
+                return;
+            }
+            Ok(_) => {
+                let why = "zones disagree about it; reconcile them one by one";
+                self.left.insert(id.clone(), why.to_owned());
+            }
+            Err(why) => {
+                self.left.insert(id.clone(), (*why).to_owned());
+            }
+        }
+        let zones = wishes.iter().filter(|(_, wish)| wish.is_some());
+        self.unsettled
+            .extend(zones.map(|(zone, _)| (*zone).clone()));
+    }
+
+    /// Counts what is deleted because of a zone, by its budget.
+    fn count(&mut self, divergence: &Divergence) {
+        if divergence.more > 0 {
+            self.unsettled.insert(divergence.zone.clone());
+            let (zone, more) = (&divergence.zone, divergence.more);
+            self.unlisted.push(format!(
+                "zone {zone}: {more} more objects differ than are listed"
+            ));
+        }
+        let mut deletions: BTreeMap<&SyncKind, u64> = BTreeMap::new();
+        for id in divergence.objects.keys() {
+            if self.writes.get(id) == Some(&HubWrite::Delete) {
+                *deletions.entry(&id.kind).or_default() += 1;
+            }
+        }
+        for (kind, count) in deletions {
+            let wanted = divergence.wanted.get(kind).copied().unwrap_or(0);
+            let limit = divergence.budget.of(wanted);
+            if count > limit {
+                self.excess.push(format!(
+                    "{count} {} objects would be deleted at the hub, and the deletion budget of zone {} allows {limit}",
+                    kind.kind(),
+                    divergence.zone
+                ));
+            }
+        }
+    }
+
+    /// Puts first what others may need, and deletes last.
+    pub(super) fn writes(&self) -> impl Iterator<Item = (&ObjectId, &HubWrite)> {
+        let rank = |(id, write): &(&ObjectId, &HubWrite)| match (write, id.kind.kind()) {
+            (HubWrite::Put(_), "Namespace" | "CustomResourceDefinition") => 0,
+            (HubWrite::Put(_), _) => 1,
+            (HubWrite::Delete, "Namespace" | "CustomResourceDefinition") => 3,
+            (HubWrite::Delete, _) => 2,
+        };
+        let mut writes: Vec<_> = self.writes.iter().collect();
+        writes.sort_by_key(rank);
+        writes.into_iter()
+    }
+
+    pub(super) fn exceeds_budget(&self) -> bool {
+        !self.excess.is_empty()
+    }
+
+    /// Whether a zone has nothing that is left to a person.
+    pub(super) fn settles(&self, zone: &ZoneName) -> bool {
+        !self.unsettled.contains(zone)
+    }
+
+    pub(super) fn is_whole(&self) -> bool {
+        self.unsettled.is_empty() && self.excess.is_empty()
+    }
+
+    /// What is done about an object, in a few words.
+    pub(super) fn says(&self, id: &ObjectId) -> &'static str {
+        match self.writes.get(id) {
+            Some(HubWrite::Put(_)) => "the zone's at the hub",
+            Some(HubWrite::Delete) => "deleted at the hub",
+            None => "left as it is",
+        }
+    }
+
+    /// What a person has to do.
+    pub(super) fn problems(&self) -> String {
+        let mut text = String::new();
+        for (id, why) in &self.left {
+            text.push_str(&format!("{id} is left as it is: {why}\n"));
+        }
+        for line in self.unlisted.iter().chain(&self.excess) {
+            text.push_str(&format!("{line}\n"));
+        }
+        if self.exceeds_budget() {
+            text.push_str(
+                "hint: delete them at the hub first, or raise spec.deletionBudget of the zone\n",
+            );
+        }
+        if !self.unsettled.is_empty() {
+            let zones = self.unsettled.iter().map(ZoneName::as_str);
+            let zones: Vec<&str> = zones.collect();
+            text.push_str(&format!("not settled: {}\n", zones.join(", ")));
+        }
+        text
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,180 @@
+use deltaplane_sync::{Arrival, Position};
+use serde_json::json;
+
+use super::*;
+
+fn zone(name: &str) -> ZoneName {
+    name.parse().expect("legal")
+}
+
+fn id(name: &str) -> ObjectId {
+    ObjectId {
+        kind: SyncKind::new("", "ConfigMap").expect("legal"),
+        namespace: "team".to_owned(),
+        name: name.to_owned(),
+    }
+}
+
+/// As the hub would send it.
+fn object(name: &str, content: &str) -> Value {
+    json!({
+        "apiVersion": "v1", "kind": "ConfigMap", "data": {"content": content},
+        "metadata": {"name": name, "namespace": "team"},
+    })
+}
+
+/// The same as it is in a zone.
+fn mirrored(name: &str, content: &str) -> Value {
+    let source: Position = "s.o@7".parse().expect("legal");
+    let crossing = Crossing::of(&object(name, content)).expect("an object");
+    let mut mirrored = crossing.arriving(Arrival {
+        name,
+        origin: &Origin::Hub,
+        authored_as: name,
+        source: &source,
+    });
+    mirrored["metadata"]["managedFields"] = json!([{
+        "manager": MANAGER, "operation": "Apply", "fieldsV1": {"f:data": {"f:content": {}}},
+    }]);
+    mirrored
+}
+
+fn divergence(name: &str, budget: u64, objects: &[(&str, &str)]) -> Divergence {
+    let objects = objects.iter().map(|(name, difference)| {
+        json!({"namespace": "team", "name": name, "difference": difference, "policy": null, "overridden": *name == "patched"})
+    });
+    let answer = json!({
+        "diverged": true, "followed": 60, "revision": 43,
+        "deletionBudget": {"max": budget, "percent": 0},
+        "kinds": [{
+            "group": "", "kind": "ConfigMap", "plural": "configmaps", "more": 0, "wanted": 10,
+            "objects": objects.collect::<Vec<_>>(),
+        }],
+    });
+    Divergence::read(&zone(name), &answer).expect("diverged")
+}
+
+fn contents(objects: &[(&str, Option<&Value>)]) -> ZoneContents {
+    let mut contents = ZoneContents::default();
+    for (name, found) in objects {
+        contents.insert(id(name), *found);
+    }
+    contents
+}
+
+#[test]
+fn the_hub_takes_over_what_zones_agree_on() {
+    let changed = mirrored("changed", "2");
+    let other = mirrored("changed", "3");
+    let new = mirrored("new", "1");
+    let differing = [
+        ("changed", "Changed"),
+        ("gone", "OnlyAtHub"),
+        ("new", "OnlyInZone"),
+    ];
+    let (one, two) = (
+        divergence("a", 9, &differing),
+        divergence("b", 9, &differing),
+    );
+    let of = |changed: &Value| {
+        contents(&[
+            ("changed", Some(changed)),
+            ("gone", None),
+            ("new", Some(&new)),
+        ])
+    };
+    let plan = keep_zone(&[one.clone(), two.clone()], &[of(&changed), of(&changed)]);
+    let writes: Vec<(String, &HubWrite)> = plan
+        .writes()
+        .map(|(id, write)| (id.name.clone(), write))
+        .collect();
+    let put = |name: &str, content: &str| HubWrite::Put(object(name, content));
+    assert_eq!(
+        writes,
+        [
+            ("changed".to_owned(), &put("changed", "2")),
+            ("new".to_owned(), &put("new", "1")),
+            ("gone".to_owned(), &HubWrite::Delete),
+        ]
+    );
+    assert!(plan.is_whole() && plan.settles(&zone("a")));
+    // Where they disagree nobody is settled.
+    let plan = keep_zone(&[one.clone(), two], &[of(&changed), of(&other)]);
+    assert_eq!(plan.writes().count(), 2);
+    assert!(!plan.settles(&zone("a")) && !plan.settles(&zone("b")));
+    assert_eq!(
+        plan.problems(),
+        "ConfigMap team/changed is left as it is: zones disagree about it; reconcile them one by one\nnot settled: a, b\n"
+    );
+    // So it is where one has what the hub has.
+    let same = divergence("b", 9, &[]);
+    let plan = keep_zone(&[one, same], &[of(&changed), contents(&[])]);
+    assert_eq!(plan.writes().count(), 0);
+    assert!(!plan.settles(&zone("a")) && plan.settles(&zone("b")));
+}
+
+#[test]
+fn deletions_at_the_hub_keep_to_the_budget() {
+    let differing = [("x", "OnlyAtHub"), ("y", "OnlyAtHub")];
+    let absent = || contents(&[("x", None), ("y", None)]);
+    let plan = keep_zone(&[divergence("a", 2, &differing)], &[absent()]);
+    assert!(!plan.exceeds_budget());
+    let plan = keep_zone(&[divergence("a", 1, &differing)], &[absent()]);
+    assert!(plan.exceeds_budget() && !plan.is_whole());
+    assert_eq!(
+        plan.problems(),
+        "2 ConfigMap objects would be deleted at the hub, and the deletion budget of zone a allows 1\nhint: delete them at the hub first, or raise spec.deletionBudget of the zone\n"
+    );
+}
+
+#[test]
+fn only_what_the_hub_sent_is_taken_over() {
+    // A label that somebody in the zone added is not the hub's.
+    let mut labelled = mirrored("labelled", "1");
+    labelled["metadata"]["labels"]["local"] = "yes".into();
+    let mut edited = mirrored("edited", "1");
+    edited["data"]["content"] = "local".into();
+    let mut own = object("own", "1");
+    own["metadata"]["uid"] = "u".into();
+    let patched = mirrored("patched", "1");
+    let names = ["edited", "labelled", "own", "patched"];
+    let differing = names.map(|name| (name, "Changed"));
+    let found = [&edited, &labelled, &own, &patched].map(Some);
+    let found: Vec<_> = names.into_iter().zip(found).collect();
+    let plan = keep_zone(&[divergence("a", 9, &differing)], &[contents(&found)]);
+    let says = names.map(|name| plan.says(&id(name)));
+    assert_eq!(
+        says,
+        [
+            "left as it is",
+            "the zone's at the hub",
+            "deleted at the hub",
+            "left as it is"
+        ]
+    );
+    let labelled = plan.writes.get(&id("labelled"));
+    assert_eq!(labelled, Some(&HubWrite::Put(object("labelled", "1"))));
+}
+
+#[test]
+fn what_is_the_hubs_own_stays() {
+    let hub = json!({
+        "apiVersion": "v1", "kind": "ConfigMap", "data": {"content": "1", "more": "x"},
+        "metadata": {
+            "name": "a", "namespace": "team", "uid": "u", "resourceVersion": "9", "finalizers": ["x/y"],
+            "labels": {"old": "1", "deltaplane.io/sync": "true"}, "managedFields": [{}],
+        },
+        "status": {"seen": true},
+    });
+    let mut content = object("a", "2");
+    content["metadata"]["labels"] = json!({"new": "1"});
+    let expected = json!({
+        "apiVersion": "v1", "kind": "ConfigMap", "data": {"content": "2"},
+        "metadata": {
+            "name": "a", "namespace": "team", "uid": "u", "resourceVersion": "9", "finalizers": ["x/y"],
+            "labels": {"new": "1", "deltaplane.io/sync": "true"}, "annotations": {},
+        },
+        "status": {"seen": true},
+    });
+    assert_eq!(replaced(&hub, &content), expected);
+}

@@ -1,0 +1,346 @@
+//! Zones that followed more of this hub's store than the store knows: it was restored to an earlier
+//! state.
+//!
+//! Such a zone is sent nothing and keeps what it has, until a person settles which side is right.
+//! Before that the store's revision and the release numbers of policies are raised above all that
+//! the zone followed, so that neither is ever given out twice; what policies govern then goes to
+//! the zone as a new release, through its gates.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use deltaplane_client::request::{self, Patch, RequestError};
+use deltaplane_client::{ObjectKey, Resource};
+use deltaplane_propagation::stages::RELEASE_FLOOR;
+use deltaplane_store::{Collection, CommitError, Draft, KeyError, Revision, Txn};
+use deltaplane_sync::{Difference, ObjectName, Position, SyncKind, ZoneName};
+use serde_json::{Value, json};
+
+use crate::fleet::Fleet;
+use crate::kinds::{GROUP, TENANT, VERSION, synced_kinds};
+use crate::session::Session;
+use crate::status::zones;
+
+/// How a zone differs from this hub.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Divergence {
+    pub(crate) zone: ZoneName,
+    pub(crate) lost: Position,
+    /// The revision of this hub.
+    pub(crate) at: u64,
+    pub(crate) objects: BTreeMap<SyncKind, BTreeMap<ObjectName, Difference>>,
+}
+
+/// How many objects differ, and how.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct DifferenceCounts {
+    pub(crate) changed: usize,
+    pub(crate) only_at_hub: usize,
+    pub(crate) only_in_zone: usize,
+}
+
+/// The lowest number that the next release of a policy may have, because zones followed lower ones
+/// in a lost future of the store.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct ReleaseFloor {
+    pub(crate) number: u64,
+    /// How far that future went, as far as it was settled.
+    pub(crate) lost: u64,
+}
+
+/// Why a zone was not reconciled.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ReconcileError {
+    #[error("zone {0} is not connected; start it, and reconcile it then")]
+    NotConnected(ZoneName),
+    #[error("zone {0} has not diverged: it follows this hub")]
+    NotDiverged(ZoneName),
+    #[error(
+        "zone {zone} says that it followed revision {claimed}, and this hub is at {ours}: that is further ahead than a lost future can be; check the zone, or delete it and let it join again"
+    )]
+    RevisionTooFar {
+        zone: ZoneName,
+        claimed: u64,
+        ours: u64,
+    },
+    #[error(
+        "zone {zone} says that it followed release {claimed} of policy {policy}, whose newest is {newest}: that is further ahead than a lost future can be; check the zone, or delete it and let it join again"
+    )]
+    ReleaseTooFar {
+        zone: ZoneName,
+        policy: String,
+        claimed: u64,
+        newest: u64,
+    },
+    #[error("failed to raise the revision of the store")]
+    Commit(#[source] Box<CommitError>),
+    #[error("a name of the store is not legal")]
+    Name(#[from] KeyError),
+    #[error("failed to write what was settled")]
+    Request(#[source] Box<RequestError>),
+    #[error("the hub is not ready yet; try again")]
+    NotReady,
+}
+
+/// A claim that is further ahead is not believed.
+const MAX_REVISIONS_AHEAD: u64 = 1_000_000_000;
+const MAX_RELEASES_AHEAD: u64 = 10_000;
+/// Kinds are subscribed to one after the other: counts are written when they have settled.
+const COUNTING: Duration = Duration::from_secs(1);
+/// Not served: no kind has this collection.
+const RAISED: &str = "deltaplane.io/raised";
+
+// === impl Divergence ===
+
+impl Divergence {
+    pub(crate) fn counts(&self) -> DifferenceCounts {
+        let mut counts = DifferenceCounts::default();
+        for difference in self.objects.values().flat_map(BTreeMap::values) {
+            match difference {
+                Difference::Changed => counts.changed += 1,
+                Difference::OnlySender => counts.only_at_hub += 1,
+                Difference::OnlyReceiver => counts.only_in_zone += 1,
+            }
+        }
+        counts
+    }
+}
+
+impl fmt::Display for Divergence {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { zone, lost, at, .. } = self;
+        let DifferenceCounts {
+            changed,
+            only_at_hub,
+            only_in_zone,
+        } = self.counts();
+        write!(
+            f,
+            "the zone followed revision {}, which this hub (at {at}) does not know: it was restored to an earlier state. Objects that differ: {changed}, only at the hub: {only_at_hub}, only in the zone: {only_in_zone}. Nothing is sent until it is settled: deltaplane zones reconcile {zone} --keep hub|zone",
+            lost.revision
+        )
+    }
+}
+
+// === impl ReconcileError ===
+
+impl From<CommitError> for ReconcileError {
+    fn from(error: CommitError) -> Self {
+        Self::Commit(Box::new(error))
+    }
+}
+
+impl From<RequestError> for ReconcileError {
+    fn from(error: RequestError) -> Self {
+        Self::Request(Box::new(error))
+    }
+}
+
+// === impl ReleaseFloor ===
+
+impl ReleaseFloor {
+    /// As the status of a policy says.
+    pub(crate) fn of(policy: &Value) -> Self {
+        let floor = &policy["status"][RELEASE_FLOOR];
+        let number = |key: &str| floor[key].as_u64().unwrap_or(0);
+        Self {
+            number: number("number"),
+            lost: number("lost"),
+        }
+    }
+
+    /// The floor of a policy whose newest release is `newest`, once a zone is reconciled that
+    /// followed `claimed` of it in a future that went to `lost`. Nothing if it is there already.
+    fn raised(self, newest: u64, claimed: u64, lost: u64) -> Option<Self> {
+        let covers = self.lost >= lost && self.number > claimed;
+        let number = newest.max(claimed) + 1;
+        (!covers).then_some(Self { number, lost })
+    }
+}
+
+// === impl Fleet ===
+
+impl Fleet {
+    /// A person settled what a zone followed of a lost future, up to here.
+    pub(crate) fn reconciled(&self, zone: &ZoneName) -> u64 {
+        let known = self.inner().known.borrow();
+        known.zones.get(zone).map_or(0, |zone| zone.reconciled)
+    }
+
+    /// How a connected zone differs from this hub, if it followed more than the hub knows.
+    pub(crate) fn divergence(&self, session: &Session) -> Option<Divergence> {
+        let lost = session.sending.diverged()?;
+        let mut objects = session.sending.differences().unwrap_or_default();
+        // A zone keeps which kinds are synced in its memory only.
+        objects.remove(&synced_kinds());
+        Some(Divergence {
+            zone: session.zone.clone(),
+            lost,
+            at: self.inner().store.revision().get(),
+            objects,
+        })
+    }
+
+    /// Writes how a zone differs whenever that changes, as long as it is connected.
+    pub(crate) async fn tell_divergence(&self, session: &Session) {
+        let mut said = session.sending.said();
+        let mut told = None;
+        loop {
+            said.borrow_and_update();
+            let counts = self.divergence(session).map(|one| one.counts());
+            if counts.is_some() && counts != told {
+                self.note(session, None);
+                told = counts;
+            }
+            if said.changed().await.is_err() {
+                return std::future::pending().await;
+            }
+            self.inner().clock.sleep(COUNTING).await;
+        }
+    }
+
+    /// The session of a zone that followed more than this hub knows.
+    fn diverged_session(
+        &self,
+        zone: &ZoneName,
+    ) -> Result<(Arc<Session>, Position), ReconcileError> {
+        let session = self.session_of(zone).filter(|session| session.is_open());
+        let session = session.ok_or_else(|| ReconcileError::NotConnected(zone.clone()))?;
+        let lost = session.sending.diverged();
+        let lost = lost.ok_or_else(|| ReconcileError::NotDiverged(zone.clone()))?;
+        Ok((session, lost))
+    }
+
+    /// Raises the store's revision and the release numbers of policies above all that a zone
+    /// followed. May be repeated.
+    pub(crate) async fn raise_above(&self, zone: &ZoneName) -> Result<(), ReconcileError> {
+        let (session, lost) = self.diverged_session(zone)?;
+        let inner = self.inner();
+        let ours = inner.store.revision().get();
+        if lost.revision.saturating_sub(ours) > MAX_REVISIONS_AHEAD {
+            return Err(ReconcileError::RevisionTooFar {
+                zone: zone.clone(),
+                claimed: lost.revision,
+                ours,
+            });
+        }
+        let floors = self.release_floors(&session, &lost)?;
+        if ours <= lost.revision {
+            let key = Collection::new(TENANT, RAISED)?.key("", "revision")?;
+            let draft = Draft::opaque(r#"{"metadata":{"name":"revision"}}"#);
+            let floor = Revision::new(lost.revision + 1);
+            inner
+                .store
+                .commit(Txn::put(key, draft).not_below(floor))
+                .await?;
+        }
+        let client = self.controllers().ok_or(ReconcileError::NotReady)?;
+        for (policy, floor) in floors {
+            let resource =
+                Resource::cluster(GROUP, VERSION, "propagationpolicies", "PropagationPolicy");
+            let path = resource.object_path(&ObjectKey::cluster(&policy));
+            let path = format!("{path}/status");
+            let floor = json!({"number": floor.number, "lost": floor.lost});
+            let status = json!({"status": {RELEASE_FLOOR: floor}});
+            request::patch::<Value>(&client, &path, Patch::Merge, &status).await?;
+        }
+        Ok(())
+    }
+
+    /// The policies whose next release must have another number, and which.
+    fn release_floors(
+        &self,
+        session: &Session,
+        lost: &Position,
+    ) -> Result<Vec<(String, ReleaseFloor)>, ReconcileError> {
+        let governing = self.inner().governing.lock();
+        let zone = governing.zones.get(&session.zone);
+        let mut floors = Vec::new();
+        for (policy, governor) in &governing.policies {
+            let newest = governor.newest().map_or(0, |newest| newest.number);
+            let followed = session.followed.as_ref();
+            let claimed = followed.and_then(|followed| followed.releases.get(policy));
+            let claimed = claimed.copied().unwrap_or(0);
+            if claimed.saturating_sub(newest) > MAX_RELEASES_AHEAD {
+                return Err(ReconcileError::ReleaseTooFar {
+                    zone: session.zone.clone(),
+                    policy: policy.clone(),
+                    claimed,
+                    newest,
+                });
+            }
+            let selected = zone.is_some_and(|zone| governor.selects(zone));
+            if newest == 0 || !(selected || claimed > 0) {
+                continue;
+            }
+            let floor = ReleaseFloor::of(&governor.object);
+            let raised = floor.raised(newest, claimed, lost.revision);
+            floors.extend(raised.map(|floor| (policy.clone(), floor)));
+        }
+        Ok(floors)
+    }
+
+    /// Lets a zone follow this hub again. What was raised before is in the store.
+    pub(crate) async fn settle(
+        &self,
+        zone: &ZoneName,
+        by: &str,
+    ) -> Result<Position, ReconcileError> {
+        let (_, lost) = self.diverged_session(zone)?;
+        self.raise_above(zone).await?;
+        self.caught_up().await;
+        let client = self.controllers().ok_or(ReconcileError::NotReady)?;
+        let path = zones().object_path(&ObjectKey::cluster(zone.as_str()));
+        let now = deltaplane_api::time::Time::from_system(self.inner().clock.now());
+        let status = json!({"status": {"reconciled": {
+            "position": lost.to_string(), "revision": lost.revision,
+            "at": now.to_string(), "by": by,
+        }}});
+        let path = format!("{path}/status");
+        request::patch::<Value>(&client, &path, Patch::Merge, &status).await?;
+        Ok(lost)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn release_numbers_rise_above_what_was_followed_once() {
+        let floor = |number, lost| ReleaseFloor { number, lost };
+        let none = floor(0, 0);
+        assert_eq!(none.raised(1, 2, 60), Some(floor(3, 60)));
+        // The hub made other releases before it was settled.
+        assert_eq!(none.raised(5, 2, 60), Some(floor(6, 60)));
+        // Another zone that followed the same future, and not further.
+        assert_eq!(floor(3, 60).raised(1, 2, 58), None);
+        assert_eq!(floor(3, 60).raised(3, 1, 60), None);
+        assert_eq!(floor(3, 60).raised(3, 4, 60), Some(floor(5, 60)));
+        assert_eq!(floor(3, 60).raised(3, 2, 61), Some(floor(4, 61)));
+    }
+
+    #[test]
+    fn a_divergence_says_what_differs_and_what_to_do() {
+        let kind = SyncKind::new("", "ConfigMap").expect("legal");
+        let names = [
+            ("ns/a", Difference::Changed),
+            ("ns/b", Difference::OnlySender),
+            ("ns/c", Difference::OnlyReceiver),
+            ("ns/d", Difference::OnlyReceiver),
+        ];
+        let names = names.map(|(name, how)| (name.parse().expect("legal"), how));
+        let divergence = Divergence {
+            zone: "eu-1".parse().expect("legal"),
+            lost: "s.o@60".parse().expect("legal"),
+            at: 43,
+            objects: BTreeMap::from([(kind, BTreeMap::from(names))]),
+        };
+        assert_eq!(
+            divergence.to_string(),
+            "the zone followed revision 60, which this hub (at 43) does not know: it was restored to an earlier state. Objects that differ: 1, only at the hub: 1, only in the zone: 2. Nothing is sent until it is settled: deltaplane zones reconcile eu-1 --keep hub|zone"
+        );
+    }
+}

@@ -1,0 +1,208 @@
+//! `…/zones/<zone>/_reconcile`: how a zone differs from this hub, which was restored to an earlier
+//! state than the zone followed; posted, what a person settled.
+//!
+//! Reading needs the right to `get` `zones/_reconcile`, settling the right to `create` it.
+
+use deltaplane_apiserver::error::About;
+use deltaplane_apiserver::seams::{BoxFuture, SubresourceRequest, VirtualSubresource};
+use deltaplane_apiserver::{Body, Error};
+use deltaplane_border::{Entry, definitions, namespaces};
+use deltaplane_sync::{Difference, ObjectName, SyncKind, ZoneName};
+use http::{Method, Response};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::json;
+use super::zone::named_zone;
+use crate::divergence::{DifferenceCounts, Divergence, ReconcileError};
+use crate::fleet::Fleet;
+
+/// Answers `_reconcile` of zones.
+pub struct ZoneReconcile(pub Fleet);
+
+/// The body of a POST.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Posted {
+    step: Step,
+}
+
+/// The steps of settling a divergence, each of which may be repeated.
+#[derive(Clone, Copy, Deserialize)]
+enum Step {
+    /// Raise revision and release numbers above what the zone followed, so that what is written
+    /// next is newer.
+    Raise,
+    /// The zone follows this hub from now on.
+    Settle,
+}
+
+/// So many objects are listed; the rest is counted.
+const LISTED: usize = 5_000;
+
+// === impl ZoneReconcile ===
+
+impl VirtualSubresource for ZoneReconcile {
+    fn name(&self) -> &str {
+        "_reconcile"
+    }
+
+    fn handle<'a>(
+        &'a self,
+        request: SubresourceRequest<'a>,
+    ) -> BoxFuture<'a, Result<Response<Body>, Error>> {
+        Box::pin(async move {
+            let zone = named_zone(&request)?;
+            match *request.method {
+                Method::GET => {
+                    self.0.caught_up().await;
+                    json(&self.shown(&zone))
+                }
+                Method::POST => {
+                    let posted: Posted = serde_json::from_slice(request.body).map_err(|error| {
+                        Error::bad_request(format!("the body cannot be read: {error}"))
+                    })?;
+                    self.step(&request, &zone, posted.step).await
+                }
+                _ => Err(Error::bad_request("use GET to read and POST to settle")),
+            }
+        })
+    }
+}
+
+impl ZoneReconcile {
+    async fn step(
+        &self,
+        request: &SubresourceRequest<'_>,
+        zone: &ZoneName,
+        step: Step,
+    ) -> Result<Response<Body>, Error> {
+        let done = match step {
+            Step::Raise => self.0.raise_above(zone).await,
+            Step::Settle => self.0.settle(zone, &request.user.name).await.map(drop),
+        };
+        let about = About {
+            group: request.resource.group,
+            resource: request.resource.plural,
+            name: zone.as_str(),
+        };
+        done.map_err(|error| refused(about, &error))?;
+        json(&json!({
+            "kind": "ZoneReconciliation",
+            "apiVersion": "fleet.deltaplane.io/v1alpha1",
+            "zone": zone.as_str(),
+            "revision": self.0.inner().store.revision().get(),
+        }))
+    }
+
+    fn shown(&self, zone: &ZoneName) -> Value {
+        let session = self.0.session_of(zone).filter(|session| session.is_open());
+        let divergence = session
+            .as_ref()
+            .and_then(|session| self.0.divergence(session));
+        let followed = session
+            .as_ref()
+            .and_then(|session| session.followed.as_ref());
+        let counts = divergence.as_ref().map(Divergence::counts);
+        let counts = counts.map(|counts| {
+            let DifferenceCounts {
+                changed,
+                only_at_hub,
+                only_in_zone,
+            } = counts;
+            json!({"changed": changed, "onlyAtHub": only_at_hub, "onlyInZone": only_in_zone})
+        });
+        let budget = self.0.budget(zone);
+        json!({
+            "kind": "ZoneReconciliation",
+            "apiVersion": "fleet.deltaplane.io/v1alpha1",
+            "zone": zone.as_str(),
+            "connected": session.is_some(),
+            "diverged": divergence.is_some(),
+            "revision": self.0.inner().store.revision().get(),
+            "followed": divergence.as_ref().map(|one| one.lost.revision),
+            "releases": followed.map(|followed| &followed.releases),
+            "counts": counts,
+            "deletionBudget": {"max": budget.max, "percent": budget.percent},
+            "kinds": divergence.map(|one| self.kinds(zone, &one)),
+        })
+    }
+
+    fn kinds(&self, zone: &ZoneName, divergence: &Divergence) -> Vec<Value> {
+        let known = self.0.known();
+        let known = known.borrow();
+        let mut left = LISTED;
+        let mut kinds = Vec::new();
+        for (kind, objects) in &divergence.objects {
+            let synced = known.synced.values().find(|one| one.kind == *kind);
+            let plural = match synced {
+                Some(synced) => Some(synced.plural.as_str()),
+                None if *kind == namespaces() => Some("namespaces"),
+                None if *kind == definitions() => Some("customresourcedefinitions"),
+                None => None,
+            };
+            let listed = objects.iter().take(left);
+            let listed: Vec<Value> = listed
+                .map(|(name, difference)| self.object(zone, (kind, name), *difference))
+                .collect();
+            left -= listed.len();
+            kinds.push(json!({
+                "group": kind.group(),
+                "kind": kind.kind(),
+                "plural": plural,
+                "more": objects.len() - listed.len(),
+                "wanted": self.wanted(zone, kind),
+                "objects": listed,
+            }));
+        }
+        kinds
+    }
+
+    fn wanted(&self, zone: &ZoneName, kind: &SyncKind) -> Option<u64> {
+        let session = self.0.session_of(zone)?;
+        session.sending.counts(kind).map(|counts| counts.wanted)
+    }
+
+    /// An object that differs, the policy that governs it, and whether the zone has it with
+    /// overrides, which cannot be taken out of it.
+    fn object(
+        &self,
+        zone: &ZoneName,
+        (kind, name): (&SyncKind, &ObjectName),
+        difference: Difference,
+    ) -> Value {
+        let catalog = self.0.catalog().read();
+        let governed = match catalog.entry(kind, name) {
+            Some(Entry::Governed(governed)) => Some(governed.policy.clone()),
+            Some(Entry::Shared { .. }) | None => None,
+        };
+        let overridden = governed.as_ref().is_some_and(|policy| {
+            let placement = catalog.placement(policy);
+            placement.is_some_and(|places| places.is_overridden(zone))
+        });
+        json!({
+            "namespace": name.namespace(),
+            "name": name.name(),
+            "difference": match difference {
+                Difference::Changed => "Changed",
+                Difference::OnlySender => "OnlyAtHub",
+                Difference::OnlyReceiver => "OnlyInZone",
+            },
+            "policy": governed.as_ref().map(|policy| policy.as_str()),
+            "overridden": overridden,
+        })
+    }
+}
+
+fn refused(about: About<'_>, error: &ReconcileError) -> Error {
+    match error {
+        ReconcileError::NotConnected(_)
+        | ReconcileError::NotDiverged(_)
+        | ReconcileError::RevisionTooFar { .. }
+        | ReconcileError::ReleaseTooFar { .. } => Error::conflict(about, &error.to_string()),
+        ReconcileError::NotReady
+        | ReconcileError::Commit(_)
+        | ReconcileError::Name(_)
+        | ReconcileError::Request(_) => Error::internal(error.to_string()),
+    }
+}

@@ -1,0 +1,291 @@
+//! A hub that is restored to an earlier state than its zones followed: it rewinds nobody, and a person
+//! settles which side is right.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::process::Output;
+
+use deltaplane_client::request::{self, Patch};
+use deltaplane_e2e::Server;
+use deltaplane_e2e::ports::Port;
+use kube::Client;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::fleet::world::{
+    FLEET, NAMESPACE, client, copy, cross, delete, deltaplane, objects, put, run, start, until,
+    until_done, until_gone, until_there,
+};
+
+/// A hub and three zones, each in a process of its own. `front` is governed by the policy `web`: the
+/// zone `a` is its canary, the others wait for an approval.
+struct RestoredFleet {
+    hub: Option<Server>,
+    hub_words: Vec<String>,
+    hub_client: Client,
+    zones: BTreeMap<&'static str, Client>,
+    _zones: Vec<Server>,
+    dir: TempDir,
+    _port: Port,
+}
+
+const ZONES: [&str; 3] = ["a", "b", "c"];
+
+fn contents(entries: &[(&str, &str)]) -> BTreeMap<String, String> {
+    let entry = |(name, content): &(&str, &str)| ((*name).to_owned(), (*content).to_owned());
+    entries.iter().map(entry).collect()
+}
+
+/// What everybody has before the backup, and after all that was done since.
+fn before() -> BTreeMap<String, String> {
+    contents(&[("deleted", "1"), ("front", "1"), ("plain", "1")])
+}
+
+fn after() -> BTreeMap<String, String> {
+    contents(&[("front", "2"), ("new", "1"), ("plain", "2")])
+}
+
+fn policy() -> Value {
+    json!({
+        "apiVersion": "fleet.deltaplane.io/v1alpha1", "kind": "PropagationPolicy",
+        "metadata": {"name": "web"},
+        "spec": {
+            "targets": [{"kind": "ConfigMap", "names": ["front"]}],
+            "stages": [
+                {"name": "canary", "zones": {"matchLabels": {"tier": "canary"}}},
+                {"name": "rest", "approval": "Required"},
+            ],
+        },
+    })
+}
+
+// === impl RestoredFleet ===
+
+impl RestoredFleet {
+    async fn start() -> Self {
+        let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
+        let dir = tempfile::tempdir().expect("a temporary directory");
+        let port = Port::reserve();
+        let address = port.address().to_string();
+        let hub_words = ["hub", "--listen", &address].map(str::to_owned).to_vec();
+        let hub = start(hub_words.clone(), dir.path().join("hub")).await;
+        let hub_client = client(hub.kubeconfig()).await;
+        let mut fleet = Self {
+            hub: Some(hub),
+            hub_words,
+            hub_client,
+            zones: BTreeMap::new(),
+            _zones: Vec::new(),
+            dir,
+            _port: port,
+        };
+        fleet.author().await;
+        for zone in ZONES {
+            fleet.join(zone).await;
+        }
+        fleet
+    }
+
+    async fn author(&self) {
+        let hub = &self.hub_client;
+        cross(hub).await;
+        let namespace =
+            json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}});
+        let _: Value = until_done(|| request::create(hub, "/api/v1/namespaces", &namespace)).await;
+        let policies = format!("{FLEET}/propagationpolicies");
+        let policy = policy();
+        let _: Value = until_done(|| request::create(hub, &policies, &policy)).await;
+        for (name, content) in before() {
+            put(hub, &name, &content).await;
+        }
+    }
+
+    async fn join(&mut self, zone: &'static str) {
+        let join = self.deltaplane(&["token", "create", "--zone", zone]).await;
+        let tier = if zone == "a" { "canary" } else { "rest" };
+        let labels = json!({"metadata": {"labels": {"tier": tier}}});
+        let path = format!("{FLEET}/zones/{zone}");
+        let _: Value =
+            until_done(|| request::patch(&self.hub_client, &path, Patch::Merge, &labels)).await;
+        let words = ["zone", "--join", join.trim()].map(str::to_owned).to_vec();
+        let server = start(words, self.dir.path().join(zone)).await;
+        self.zones.insert(zone, client(server.kubeconfig()).await);
+        self._zones.push(server);
+    }
+
+    fn kubeconfig(&self) -> PathBuf {
+        self.dir.path().join("hub").join("kubeconfig")
+    }
+
+    async fn deltaplane(&self, words: &[&str]) -> String {
+        deltaplane(words, &self.kubeconfig()).await
+    }
+
+    async fn run(&self, words: &[&str]) -> Output {
+        run(words, &self.kubeconfig()).await
+    }
+
+    /// Approves a release for the last stage, and waits until all have it.
+    async fn approve(&self, release: u64) {
+        let path = format!("{FLEET}/releases/web-{release}");
+        until_there(&self.hub_client, &path, |_| true).await;
+        let release = release.to_string();
+        let words = ["rollout", "approve", "web", "--stage", "rest", "--release"];
+        let words: Vec<&str> = words.into_iter().chain([release.as_str()]).collect();
+        self.deltaplane(&words).await;
+    }
+
+    /// Waits until all zones have this, and nothing else.
+    async fn all_have(&self, expected: &BTreeMap<String, String>) {
+        for (zone, client) in &self.zones {
+            until(client, zone, |seen| seen == expected).await;
+        }
+    }
+
+    async fn condition(&self, path: &str, of: &'static str, reason: &'static str) {
+        until_there(&self.hub_client, path, |object| {
+            let conditions = object["status"]["conditions"].as_array();
+            let mut conditions = conditions.into_iter().flatten();
+            conditions.any(|one| one["type"] == of && one["reason"] == reason)
+        })
+        .await;
+    }
+
+    async fn get(&self, path: &str) -> Value {
+        until_done(|| request::get(&self.hub_client, path)).await
+    }
+
+    /// Makes a backup, goes on, and puts the backup back. How far the zones had followed.
+    async fn restore(&mut self) -> u64 {
+        let hub_dir = self.dir.path().join("hub");
+        let backup = self.dir.path().join("backup");
+        self.approve(1).await;
+        self.all_have(&before()).await;
+        self.condition(
+            &format!("{FLEET}/propagationpolicies/web"),
+            "Propagated",
+            "Propagated",
+        )
+        .await;
+        self.hub.take().expect("it runs").terminate();
+        copy(&hub_dir, &backup);
+        self.hub = Some(start(self.hub_words.clone(), hub_dir.clone()).await);
+        put(&self.hub_client, "front", "2").await;
+        self.approve(2).await;
+        put(&self.hub_client, "plain", "2").await;
+        put(&self.hub_client, "new", "1").await;
+        delete(&self.hub_client, "deleted").await;
+        self.all_have(&after()).await;
+        self.condition(
+            &format!("{FLEET}/propagationpolicies/web"),
+            "Propagated",
+            "Propagated",
+        )
+        .await;
+        let revision = self.get(&format!("{FLEET}/zones/a/_sync")).await;
+        let revision = revision["through"].as_u64().expect("a revision");
+        self.hub.take().expect("it runs").terminate();
+        std::fs::remove_dir_all(&hub_dir).expect("removed");
+        copy(&backup, &hub_dir);
+        self.hub = Some(start(self.hub_words.clone(), hub_dir).await);
+        revision
+    }
+
+    /// All zones keep what they have, and everybody says why.
+    async fn diverges(&self) {
+        for zone in ZONES {
+            let path = format!("{FLEET}/zones/{zone}/_reconcile");
+            until_there(&self.hub_client, &path, |said| {
+                let counts = json!({"changed": 2, "onlyAtHub": 1, "onlyInZone": 1});
+                said["diverged"] == true && said["counts"] == counts
+            })
+            .await;
+            let zone_path = format!("{FLEET}/zones/{zone}");
+            self.condition(&zone_path, "Diverged", "HubRestored").await;
+            let sync = self.get(&format!("{zone_path}/_sync")).await;
+            assert_eq!(sync["sent"]["responses"], 0, "{sync:#}");
+        }
+        let policy = format!("{FLEET}/propagationpolicies/web");
+        self.condition(&policy, "Propagated", "Diverged").await;
+        let zones = self.deltaplane(&["zones"]).await;
+        assert_eq!(zones.matches("diverged").count(), 3, "{zones}");
+        for client in self.zones.values() {
+            assert_eq!(objects(client).await, after());
+        }
+        assert_eq!(objects(&self.hub_client).await, before());
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn zones_follow_a_restored_hub_once_somebody_settles_it() {
+    let mut fleet = RestoredFleet::start().await;
+    let followed = fleet.restore().await;
+    fleet.diverges().await;
+    let plan = ["zones", "reconcile", "--all", "--keep", "hub", "--dry-run"];
+    let shown = fleet.deltaplane(&plan).await;
+    for line in [
+        "a      ConfigMap   team/deleted   only at the hub    -        the hub's in the zone",
+        "a      ConfigMap   team/front     changed            web      the hub's in the zone, with a new release",
+        "a      ConfigMap   team/new       only in the zone   -        deleted in the zone, within its budget",
+        "a      ConfigMap   team/plain     changed            -        the hub's in the zone",
+    ] {
+        assert!(shown.contains(line), "{shown}");
+    }
+    fleet.diverges().await;
+    fleet.deltaplane(&plan[..5]).await;
+    // What no policy governs follows at once; the canary gets the new release, and the others wait.
+    let mut canary = before();
+    until(&fleet.zones["a"], "a", |seen| *seen == canary).await;
+    canary.insert("front".to_owned(), "2".to_owned());
+    for zone in ["b", "c"] {
+        until(&fleet.zones[zone], zone, |seen| *seen == canary).await;
+    }
+    let policy = fleet.get(&format!("{FLEET}/propagationpolicies/web")).await;
+    assert_eq!(policy["status"]["release"], 3, "{policy:#}");
+    until_gone(&fleet.hub_client, &format!("{FLEET}/releases/web-2")).await;
+    fleet.approve(3).await;
+    fleet.all_have(&before()).await;
+    let zone = fleet.get(&format!("{FLEET}/zones/a")).await;
+    let settled = zone["status"]["reconciled"]["revision"].as_u64();
+    assert!(settled >= Some(followed), "{zone:#}");
+    let now = zone["metadata"]["resourceVersion"].as_str();
+    let now: u64 = now.and_then(|text| text.parse().ok()).expect("a number");
+    assert!(now > followed, "revisions are not given out twice");
+    // It stays settled.
+    put(&fleet.hub_client, "later", "1").await;
+    let mut later = before();
+    later.insert("later".to_owned(), "1".to_owned());
+    fleet.all_have(&later).await;
+    let again = fleet
+        .run(&["zones", "reconcile", "a", "--keep", "hub"])
+        .await;
+    assert_eq!(again.status.code(), Some(1), "{again:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_restored_hub_takes_over_what_zones_have() {
+    let mut fleet = RestoredFleet::start().await;
+    fleet.restore().await;
+    fleet.diverges().await;
+    let words = ["zones", "reconcile", "--all", "--keep", "zone"];
+    fleet.deltaplane(&words).await;
+    until(&fleet.hub_client, "hub", |seen| *seen == after()).await;
+    fleet.all_have(&after()).await;
+    let policy = format!("{FLEET}/propagationpolicies/web");
+    until_there(&fleet.hub_client, &policy, |policy| {
+        policy["status"]["release"].as_u64() >= Some(3)
+    })
+    .await;
+    for zone in ZONES {
+        let path = format!("{FLEET}/zones/{zone}/_reconcile");
+        until_there(&fleet.hub_client, &path, |said| {
+            said["connected"] == true && said["diverged"] == false
+        })
+        .await;
+    }
+    // Zones follow on, and what they had is not sent again.
+    put(&fleet.hub_client, "later", "1").await;
+    let mut later = after();
+    later.insert("later".to_owned(), "1".to_owned());
+    fleet.all_have(&later).await;
+}
