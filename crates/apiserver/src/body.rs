@@ -17,24 +17,35 @@ use http_body::{Frame, SizeHint};
 use self::indent::Indenter;
 pub use self::pieces::Pieces;
 
-/// Compressed and indented bytes are sent in frames of about this size.
+/// Compressed, indented and rendered bytes are sent in frames of about this size.
 const FRAME: usize = 64 << 10;
+
+/// Rendered bodies up to about this size are rendered before the answer begins, so that its length
+/// is known; of larger ones this much is ahead of the client at first.
+pub(crate) const RENDERED_AHEAD: usize = 128 << 10;
 
 /// The body of a response.
 pub struct Body(Content);
 
 enum Content {
-    /// Known in full.
-    Whole(Pieces),
+    /// Known in full, or rendered as the client reads.
+    Plain(Source),
     /// The same, compressed on the way.
     Gzip {
-        pieces: Pieces,
+        source: Source,
         encoder: Option<GzEncoder<Vec<u8>>>,
     },
     /// The same, laid out for people on the way.
-    Indented { pieces: Pieces, indenter: Indenter },
+    Indented { source: Source, indenter: Indenter },
     /// Goes on until its end: a watch.
     Stream(Pin<Box<dyn Stream<Item = Pieces> + Send>>),
+}
+
+/// Bytes that are ready, and those that are rendered when they are gone.
+#[derive(Default)]
+struct Source {
+    ready: Pieces,
+    rest: Option<Box<dyn Iterator<Item = Pieces> + Send>>,
 }
 
 // === impl Body ===
@@ -42,17 +53,28 @@ enum Content {
 impl Body {
     /// No content.
     pub fn empty() -> Self {
-        Self(Content::Whole(Pieces::default()))
+        Self(Content::Plain(Source::default()))
+    }
+
+    /// Parts that cost memory of their own, and are therefore rendered as the client reads: a
+    /// client that does not read holds no more of them than [`RENDERED_AHEAD`] and one part.
+    pub(crate) fn rendered(parts: impl Iterator<Item = Pieces> + Send + 'static) -> Self {
+        let mut source = Source {
+            ready: Pieces::default(),
+            rest: Some(Box::new(parts)),
+        };
+        source.fill(RENDERED_AHEAD);
+        Self(Content::Plain(source))
     }
 
     /// The same content, compressed; a stream stays as it is.
     #[must_use]
     pub fn gzip(self) -> Self {
         match self.0 {
-            Content::Whole(pieces) => {
+            Content::Plain(source) => {
                 let encoder = GzEncoder::new(Vec::with_capacity(FRAME), Compression::fast());
                 Self(Content::Gzip {
-                    pieces,
+                    source,
                     encoder: Some(encoder),
                 })
             }
@@ -66,8 +88,8 @@ impl Body {
     #[must_use]
     pub fn indented(self) -> Self {
         match self.0 {
-            Content::Whole(pieces) => Self(Content::Indented {
-                pieces,
+            Content::Plain(source) => Self(Content::Indented {
+                source,
                 indenter: Indenter::default(),
             }),
             content @ (Content::Gzip { .. } | Content::Indented { .. } | Content::Stream(_)) => {
@@ -84,7 +106,10 @@ impl Body {
 
 impl From<Pieces> for Body {
     fn from(pieces: Pieces) -> Self {
-        Self(Content::Whole(pieces))
+        Self(Content::Plain(Source {
+            ready: pieces,
+            rest: None,
+        }))
     }
 }
 
@@ -109,14 +134,10 @@ impl http_body::Body for Body {
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Pieces>, Infallible>>> {
         let next = match &mut self.0 {
-            // In one frame: what it holds is shared, so nothing is gained by parts of it.
-            Content::Whole(pieces) => match pieces.has_remaining() {
-                true => Some(std::mem::take(pieces)),
-                false => None,
-            },
-            Content::Gzip { pieces, encoder } => next_compressed(pieces, encoder).map(Pieces::from),
-            Content::Indented { pieces, indenter } => {
-                next_indented(pieces, indenter).map(Pieces::from)
+            Content::Plain(source) => source.next_frame(),
+            Content::Gzip { source, encoder } => next_compressed(source, encoder).map(Pieces::from),
+            Content::Indented { source, indenter } => {
+                next_indented(source, indenter).map(Pieces::from)
             }
             Content::Stream(stream) => match stream.as_mut().poll_next(cx) {
                 Poll::Ready(next) => next,
@@ -127,12 +148,12 @@ impl http_body::Body for Body {
     }
 
     fn is_end_stream(&self) -> bool {
-        matches!(&self.0, Content::Whole(pieces) if !pieces.has_remaining())
+        matches!(&self.0, Content::Plain(source) if source.is_empty())
     }
 
     fn size_hint(&self) -> SizeHint {
         match &self.0 {
-            Content::Whole(pieces) => SizeHint::with_exact(pieces.remaining() as u64),
+            Content::Plain(source) => source.size_hint(),
             Content::Gzip { .. } | Content::Indented { .. } | Content::Stream(_) => {
                 SizeHint::default()
             }
@@ -140,16 +161,69 @@ impl http_body::Body for Body {
     }
 }
 
+// === impl Source ===
+
+impl Source {
+    /// Renders until there are `bytes` ready, or nothing is left to render.
+    fn fill(&mut self, bytes: usize) {
+        while self.ready.remaining() < bytes
+            && let Some(rest) = &mut self.rest
+        {
+            match rest.next() {
+                Some(part) => self.ready.append(part),
+                None => self.rest = None,
+            }
+        }
+    }
+
+    /// All that is ready in one frame: it is shared or there already, so nothing is gained by
+    /// parts of it.
+    fn next_frame(&mut self) -> Option<Pieces> {
+        if !self.ready.has_remaining() {
+            self.fill(FRAME);
+        }
+        self.ready
+            .has_remaining()
+            .then(|| std::mem::take(&mut self.ready))
+    }
+
+    /// The next bytes, at most `limit` of them; none at the end. They stay until
+    /// [`Source::advance`].
+    fn chunk(&mut self, limit: usize) -> Option<&[u8]> {
+        self.fill(1);
+        let chunk = self.ready.chunk();
+        let chunk = &chunk[..chunk.len().min(limit)];
+        (!chunk.is_empty()).then_some(chunk)
+    }
+
+    fn advance(&mut self, count: usize) {
+        self.ready.advance(count);
+    }
+
+    fn is_empty(&self) -> bool {
+        self.rest.is_none() && !self.ready.has_remaining()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        let ready = self.ready.remaining() as u64;
+        let mut hint = SizeHint::with_exact(ready);
+        if self.rest.is_some() {
+            hint = SizeHint::new();
+            hint.set_lower(ready);
+        }
+        hint
+    }
+}
+
 /// The next compressed bytes; none when all is sent.
-fn next_compressed(pieces: &mut Pieces, encoder: &mut Option<GzEncoder<Vec<u8>>>) -> Option<Bytes> {
+fn next_compressed(source: &mut Source, encoder: &mut Option<GzEncoder<Vec<u8>>>) -> Option<Bytes> {
     let writing = encoder.as_mut()?;
-    while pieces.has_remaining() {
-        let chunk = pieces.chunk();
+    while let Some(chunk) = source.chunk(usize::MAX) {
         writing
             .write_all(chunk)
             .expect("writing to memory does not fail");
         let size = chunk.len();
-        pieces.advance(size);
+        source.advance(size);
         if writing.get_ref().len() >= FRAME {
             return Some(std::mem::take(writing.get_mut()).into());
         }
@@ -162,20 +236,24 @@ fn next_compressed(pieces: &mut Pieces, encoder: &mut Option<GzEncoder<Vec<u8>>>
 }
 
 /// The next bytes laid out; none when all is sent.
-fn next_indented(pieces: &mut Pieces, indenter: &mut Indenter) -> Option<Bytes> {
+fn next_indented(source: &mut Source, indenter: &mut Indenter) -> Option<Bytes> {
     let mut out = Vec::new();
-    while pieces.has_remaining() && out.len() < FRAME {
-        let chunk = pieces.chunk();
-        let chunk = &chunk[..chunk.len().min(FRAME)];
+    while out.len() < FRAME
+        && let Some(chunk) = source.chunk(FRAME)
+    {
         indenter.push(chunk, &mut out);
         let size = chunk.len();
-        pieces.advance(size);
+        source.advance(size);
     }
     (!out.is_empty()).then(|| out.into())
 }
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use http_body::Body as _;
     use http_body_util::BodyExt;
 
     use super::*;
@@ -206,5 +284,51 @@ mod tests {
             .read_to_end(&mut plain)
             .unwrap();
         assert_eq!(plain, expected);
+    }
+
+    /// A rendered body of `count` parts of one kilobyte, and how many of them were rendered.
+    fn kilobytes(count: usize) -> (Body, Arc<AtomicUsize>) {
+        let rendered = Arc::new(AtomicUsize::new(0));
+        let counter = Arc::clone(&rendered);
+        let parts = (0..count).map(move |_| {
+            counter.fetch_add(1, Ordering::Relaxed);
+            Pieces::from(Bytes::from(vec![b'1'; 1024]))
+        });
+        (Body::rendered(parts), rendered)
+    }
+
+    #[tokio::test]
+    async fn parts_are_rendered_as_they_are_read() {
+        let (mut body, rendered) = kilobytes(1000);
+        let ahead = RENDERED_AHEAD / 1024;
+        assert_eq!(rendered.load(Ordering::Relaxed), ahead);
+        assert_eq!(body.size_hint().lower(), RENDERED_AHEAD as u64);
+        assert_eq!(body.size_hint().exact(), None);
+        for frames in 0..3 {
+            body.frame().await.expect("it goes on").expect("data");
+            let expected = ahead + frames * FRAME / 1024;
+            assert_eq!(rendered.load(Ordering::Relaxed), expected);
+        }
+        for form in [Body::gzip, Body::indented] {
+            let (body, rendered) = kilobytes(1000);
+            let mut body = form(body);
+            assert_eq!(rendered.load(Ordering::Relaxed), ahead);
+            body.frame().await.expect("it goes on").expect("data");
+            drop(body);
+        }
+        let (body, rendered) = kilobytes(1000);
+        let collected = collect(body).await;
+        assert_eq!(
+            (collected.len(), rendered.load(Ordering::Relaxed)),
+            (1_024_000, 1000)
+        );
+    }
+
+    #[tokio::test]
+    async fn what_is_rendered_at_once_has_a_length() {
+        let (body, _) = kilobytes(3);
+        assert_eq!(body.size_hint().exact(), Some(3 * 1024));
+        assert!(!body.is_end_stream());
+        assert_eq!(collect(body).await.len(), 3 * 1024);
     }
 }

@@ -47,10 +47,14 @@ pub(crate) fn one(cx: &Cx, object: Presented<'_>) -> Result<Bytes, Error> {
             Presented::Value(value) => encode::bytes(&partial(value, version)),
         },
         Form::Table { version } => {
-            let (extras, include) = (Extras::of(&cx.server, kind), Include::parse(&cx.query)?);
-            let mut table = Table::new(kind, &extras, version, include, cx.now);
-            table.push(&object.value(kind));
-            encode::bytes(&table.into_value(json!({"resourceVersion": object.revision()})))
+            let table = Table {
+                kind,
+                extras: &Extras::of(&cx.server, kind),
+                version,
+                include: Include::parse(&cx.query)?,
+                now: cx.now,
+            };
+            encode::bytes(&table.of_one(&object.value(kind), &object.revision()))
         }
     })
 }

@@ -142,12 +142,7 @@ fn indent(answer: Answer) -> Answer {
 }
 
 fn compressed(answer: Answer) -> Answer {
-    let large = answer
-        .body()
-        .size_hint()
-        .exact()
-        .is_some_and(|size| size >= GZIP_FROM);
-    if !large {
+    if answer.body().size_hint().lower() < GZIP_FROM {
         return answer;
     }
     let mut answer = answer.map(Body::gzip);

@@ -25,14 +25,14 @@ pub(crate) enum Include {
 /// Columns that others add to the Tables of a kind, and that stay the same for one answer.
 pub(crate) struct Extras(Vec<(Arc<dyn TableColumns>, Vec<TableColumn>)>);
 
-/// A Table under construction.
+/// Renders objects of a kind as a Table and its rows.
+#[derive(Clone, Copy)]
 pub(crate) struct Table<'a> {
-    kind: &'a Kind,
-    extras: &'a Extras,
-    version: &'static str,
-    include: Include,
-    now: Time,
-    rows: Vec<Value>,
+    pub(crate) kind: &'a Kind,
+    pub(crate) extras: &'a Extras,
+    pub(crate) version: &'static str,
+    pub(crate) include: Include,
+    pub(crate) now: Time,
 }
 
 // === impl Include ===
@@ -101,26 +101,9 @@ impl Extras {
 
 // === impl Table ===
 
-impl<'a> Table<'a> {
-    pub(crate) fn new(
-        kind: &'a Kind,
-        extras: &'a Extras,
-        version: &'static str,
-        include: Include,
-        now: Time,
-    ) -> Self {
-        Self {
-            kind,
-            extras,
-            version,
-            include,
-            now,
-            rows: Vec::new(),
-        }
-    }
-
-    /// Adds an object as a row.
-    pub(crate) fn push(&mut self, object: &Value) {
+impl Table<'_> {
+    /// The row of an object.
+    pub(crate) fn row(&self, object: &Value) -> Value {
         let mut cells = match &self.kind.source {
             Source::BuiltIn(row) => typepack::cells::cells(row, object, self.now),
             Source::Custom(definition) => self.custom_cells(definition, object),
@@ -136,23 +119,37 @@ impl<'a> Table<'a> {
                 row.insert("object".to_owned(), object.clone());
             }
         }
-        self.rows.push(Value::Object(row));
+        Value::Object(row)
     }
 
-    /// The Table, with the metadata of the list that it stands for.
-    pub(crate) fn into_value(self, metadata: Value) -> Value {
+    /// The Table of one object, at the revision of that.
+    pub(crate) fn of_one(&self, object: &Value, revision: &str) -> Value {
+        json!({
+            "kind": "Table",
+            "apiVersion": format!("meta.k8s.io/{}", self.version),
+            "metadata": {"resourceVersion": revision},
+            "columnDefinitions": self.columns(),
+            "rows": [self.row(object)],
+        })
+    }
+
+    /// The text of a Table of a list up to its first row, with the metadata of the list.
+    pub(crate) fn head(&self, metadata: Map<String, Value>) -> String {
+        format!(
+            "{{\"kind\":\"Table\",\"apiVersion\":\"meta.k8s.io/{}\",\"metadata\":{},\"columnDefinitions\":{},\"rows\":[",
+            self.version,
+            Value::Object(metadata),
+            Value::Array(self.columns()),
+        )
+    }
+
+    fn columns(&self) -> Vec<Value> {
         let mut columns = match &self.kind.source {
             Source::BuiltIn(row) => row.columns.iter().map(builtin_column).collect(),
             Source::Custom(definition) => custom_columns(definition, &self.kind.version),
         };
         columns.extend(self.extras.columns());
-        json!({
-            "kind": "Table",
-            "apiVersion": format!("meta.k8s.io/{}", self.version),
-            "metadata": metadata,
-            "columnDefinitions": Value::Array(columns),
-            "rows": Value::Array(self.rows),
-        })
+        columns
     }
 
     fn custom_cells(&self, definition: &Definition, object: &Value) -> Vec<Value> {

@@ -64,6 +64,13 @@ impl Pieces {
         self.push_piece(Piece::Object(Arc::clone(object), from));
     }
 
+    /// Adds all pieces of another sequence, none of which has been read.
+    pub(super) fn append(&mut self, mut other: Self) {
+        debug_assert_eq!(other.read, 0, "it is appended whole");
+        self.left += other.left;
+        self.queue.append(&mut other.queue);
+    }
+
     fn push_piece(&mut self, piece: Piece) {
         let size = piece.bytes().len();
         if size > 0 {

@@ -105,7 +105,7 @@ pub(crate) async fn delete_collection(cx: &mut Cx) -> Result<Answer, Error> {
     cx.visible = (!options.dry_run).then_some(revision);
     let shown = revision.get().to_string();
     metadata.insert("resourceVersion".to_owned(), json!(shown));
-    let body = super::list::objects(&kind, &deleted, &metadata);
+    let body = super::list::objects(&kind, deleted, &metadata);
     Ok(answer(StatusCode::OK, body))
 }
 

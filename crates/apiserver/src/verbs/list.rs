@@ -38,13 +38,18 @@ struct Version {
     v: String,
 }
 
-/// A list in the making: its head, and items with commas between them.
-struct List {
-    pieces: Pieces,
+/// Writes the objects of a list as they are stored where they can be, with commas between them.
+struct ItemWriter {
+    kind: Arc<Kind>,
+    /// The type of items that do not repeat it; empty if they do.
+    type_prefix: Vec<u8>,
     started: bool,
 }
 
 const TOKEN_VERSION: &str = "deltaplane.io/v1";
+
+/// What follows the last item of a list.
+const END: &[u8] = b"]}\n";
 
 pub(crate) async fn list(cx: &Cx) -> Result<Answer, Error> {
     let form = negotiate::form(&cx.headers, true)?;
@@ -54,16 +59,9 @@ pub(crate) async fn list(cx: &Cx) -> Result<Answer, Error> {
     let page = fetch(cx, &options, freshness, &filter).await?;
     let metadata = list_meta(&options, &filter, &page);
     let body = match form {
-        Form::Object => objects(&cx.kind, &page.items, &metadata),
-        Form::Metadata { version } => partials(&cx.kind, &page.items, metadata, version),
-        Form::Table { version } => {
-            let (extras, include) = (Extras::of(&cx.server, &cx.kind), Include::parse(&cx.query)?);
-            let mut table = Table::new(&cx.kind, &extras, version, include, cx.now);
-            for object in &page.items {
-                table.push(&present::value(&cx.kind, object));
-            }
-            crate::encode::bytes(&table.into_value(Value::Object(metadata))).into()
-        }
+        Form::Object => objects(&cx.kind, page.items, &metadata),
+        Form::Metadata { version } => partials(&cx.kind, page.items, metadata, version),
+        Form::Table { version } => table(cx, page.items, metadata, version)?,
     };
     Ok(answer(StatusCode::OK, body))
 }
@@ -226,42 +224,40 @@ fn list_meta(options: &ListOptions, filter: &Filter, page: &Page) -> Map<String,
     metadata
 }
 
-/// The list around its objects' own bytes.
-pub(super) fn objects(kind: &Kind, items: &[Arc<Object>], metadata: &Map<String, Value>) -> Body {
+/// The list around its objects' own bytes; objects that are stored in another form than they are
+/// served in are rendered as the client reads.
+pub(super) fn objects(
+    kind: &Arc<Kind>,
+    items: Vec<Arc<Object>>,
+    metadata: &Map<String, Value>,
+) -> Body {
     let head = format!(
         "{{\"kind\":{},\"apiVersion\":{},\"metadata\":{},\"items\":[",
         json!(kind.list_kind),
         json!(kind.api_version),
         Value::Object(metadata.clone()),
     );
-    // Items of built-in kinds do not repeat the list's type, as with the real server: typed
-    // clients compare them with objects that have none.
-    let prefix = match kind.is_custom() {
-        true => Vec::new(),
-        false => crate::encode::type_prefix(&kind.api_version, &kind.kind),
-    };
-    let untyped = |bytes: &[u8]| !prefix.is_empty() && bytes.starts_with(&prefix);
-    let mut list = List::new(head, items.len());
-    for object in items {
-        if object.tag() == kind.tag {
-            match untyped(object.bytes()) {
-                true => list.rest_of_item().push_object(object, prefix.len()),
-                false => list.item().push_object(object, 0),
-            }
-            continue;
-        }
-        let bytes = present::bytes(kind, object);
-        match untyped(&bytes) {
-            true => list.rest_of_item().push(bytes.slice(prefix.len()..)),
-            false => list.item().push(bytes),
-        }
+    let mut writer = ItemWriter::new(kind);
+    if items.iter().any(|object| object.tag() != kind.tag) {
+        let items = items.into_iter().map(move |object| {
+            let mut pieces = Pieces::with_capacity(2);
+            writer.push(&object, &mut pieces);
+            pieces
+        });
+        return rendered(head, items);
     }
-    list.end()
+    let mut pieces = Pieces::with_capacity(items.len() * 2 + 2);
+    pieces.push(head.into());
+    for object in &items {
+        writer.push(object, &mut pieces);
+    }
+    pieces.push_static(END);
+    pieces.into()
 }
 
 fn partials(
-    kind: &Kind,
-    items: &[Arc<Object>],
+    kind: &Arc<Kind>,
+    items: Vec<Arc<Object>>,
     metadata: Map<String, Value>,
     version: &str,
 ) -> Body {
@@ -269,52 +265,115 @@ fn partials(
         "{{\"kind\":\"PartialObjectMetadataList\",\"apiVersion\":\"meta.k8s.io/{version}\",\"metadata\":{},\"items\":[",
         Value::Object(metadata),
     );
-    let mut list = List::new(head, items.len());
+    let kind = Arc::clone(kind);
     // Without their type: who asks for metadata asks for protobuf first, where items have none, and
     // compares them.
-    for object in items {
-        let partial = match present::raw_metadata(kind, object) {
-            Some(metadata) => format!("{{\"metadata\":{metadata}}}"),
-            None => json!({ "metadata": present::value(kind, object)["metadata"] }).to_string(),
-        };
-        list.item().push(partial.into());
-    }
-    list.end()
+    let partial = move |object: Arc<Object>| match present::raw_metadata(&kind, &object) {
+        Some(metadata) => format!("{{\"metadata\":{metadata}}}").into(),
+        None => {
+            crate::encode::bytes(&json!({ "metadata": present::value(&kind, &object)["metadata"] }))
+        }
+    };
+    rendered(head, separated(items.into_iter().map(partial)))
 }
 
-// === impl List ===
+/// The list as rows for people.
+fn table(
+    cx: &Cx,
+    items: Vec<Arc<Object>>,
+    metadata: Map<String, Value>,
+    version: &'static str,
+) -> Result<Body, Error> {
+    let (kind, extras) = (Arc::clone(&cx.kind), Extras::of(&cx.server, &cx.kind));
+    let (include, now) = (Include::parse(&cx.query)?, cx.now);
+    let head = Table {
+        kind: &kind,
+        extras: &extras,
+        version,
+        include,
+        now,
+    }
+    .head(metadata);
+    let row = move |object: Arc<Object>| {
+        let table = Table {
+            kind: &kind,
+            extras: &extras,
+            version,
+            include,
+            now,
+        };
+        crate::encode::bytes(&table.row(&present::value(&kind, &object)))
+    };
+    Ok(rendered(head, separated(items.into_iter().map(row))))
+}
 
-impl List {
-    fn new(head: String, items: usize) -> Self {
-        let mut pieces = Pieces::with_capacity(items * 2 + 2);
-        pieces.push(Bytes::from(head));
+/// Items with commas between them.
+fn separated(
+    items: impl Iterator<Item = Bytes> + Send + 'static,
+) -> impl Iterator<Item = Pieces> + Send + 'static {
+    let mut started = false;
+    items.map(move |item| {
+        let mut pieces = Pieces::with_capacity(2);
+        if std::mem::replace(&mut started, true) {
+            pieces.push_static(b",");
+        }
+        pieces.push(item);
+        pieces
+    })
+}
+
+/// A list whose items are rendered as the client reads.
+fn rendered(head: String, items: impl Iterator<Item = Pieces> + Send + 'static) -> Body {
+    let head = std::iter::once(Pieces::from(Bytes::from(head)));
+    let end = std::iter::once(Pieces::from(Bytes::from_static(END)));
+    Body::rendered(head.chain(items).chain(end))
+}
+
+// === impl ItemWriter ===
+
+impl ItemWriter {
+    fn new(kind: &Arc<Kind>) -> Self {
+        // Items of built-in kinds do not repeat the list's type, as with the real server: typed
+        // clients compare them with objects that have none.
+        let type_prefix = if kind.is_custom() {
+            Vec::new()
+        } else {
+            crate::encode::type_prefix(&kind.api_version, &kind.kind)
+        };
         Self {
-            pieces,
+            kind: Arc::clone(kind),
+            type_prefix,
             started: false,
         }
     }
 
-    /// Where the next item goes.
-    fn item(&mut self) -> &mut Pieces {
-        if std::mem::replace(&mut self.started, true) {
-            self.pieces.push_static(b",");
+    fn push(&mut self, object: &Arc<Object>, out: &mut Pieces) {
+        if object.tag() == self.kind.tag {
+            let from = self.open(object.bytes(), out);
+            out.push_object(object, from);
+        } else {
+            let bytes = present::bytes(&self.kind, object);
+            let from = self.open(&bytes, out);
+            out.push(bytes.slice(from..));
         }
-        &mut self.pieces
     }
 
-    /// Where the next item goes that has lost its opening brace.
-    fn rest_of_item(&mut self) -> &mut Pieces {
-        let opening: &[u8] = match std::mem::replace(&mut self.started, true) {
-            true => b",{",
-            false => b"{",
-        };
-        self.pieces.push_static(opening);
-        &mut self.pieces
-    }
-
-    fn end(mut self) -> Body {
-        self.pieces.push_static(b"]}\n");
-        self.pieces.into()
+    /// Writes what precedes an item; gives the place in it from which it is to be written: behind
+    /// its type and opening brace, if it does not repeat the type.
+    fn open(&mut self, item: &[u8], out: &mut Pieces) -> usize {
+        let is_first = !std::mem::replace(&mut self.started, true);
+        let is_untyped = !self.type_prefix.is_empty() && item.starts_with(&self.type_prefix);
+        out.push_static(match (is_first, is_untyped) {
+            (true, true) => b"{",
+            (true, false) => b"",
+            (false, true) => b",{",
+            (false, false) => b",",
+        });
+        if is_untyped {
+            self.type_prefix.len()
+        } else {
+            0
+        }
     }
 }
 

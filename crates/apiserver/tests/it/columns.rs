@@ -1,12 +1,17 @@
 //! Columns that others add to Tables.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, UNIX_EPOCH};
 
+use bytes::Bytes;
+use deltaplane_apiserver::Body;
 use deltaplane_apiserver::seams::{Resource, TableColumn, TableColumns};
 use deltaplane_runtime::Clock;
 use http::{Method, Request};
+use http_body_util::{BodyExt, Full};
 use serde_json::{Value, json};
+use tower::ServiceExt;
 
 use crate::custom::with_widgets_on;
 use crate::harness::{Server, Setup};
@@ -147,4 +152,83 @@ async fn custom_kinds_can_have_them_and_others_stay_as_they_are() {
     let roles = "/apis/rbac.authorization.k8s.io/v1/clusterroles?includeObject=None";
     let there = server.accept(roles, ACCEPT).await;
     assert_eq!(there.bytes, plain.accept(roles, ACCEPT).await.bytes);
+}
+
+/// Counts the rows that were rendered.
+#[derive(Default)]
+struct RowCounter(AtomicUsize);
+
+impl TableColumns for RowCounter {
+    fn columns(&self, _: &str, plural: &str) -> &[TableColumn] {
+        const COUNTED: TableColumn = TableColumn {
+            name: "Counted",
+            r#type: "string",
+            description: "",
+            priority: 0,
+        };
+        match plural {
+            "configmaps" => &[COUNTED],
+            _ => &[],
+        }
+    }
+
+    fn cells(&self, _: Resource<'_>, _: &Value) -> Vec<Value> {
+        self.0.fetch_add(1, Ordering::Relaxed);
+        Vec::new()
+    }
+}
+
+impl RowCounter {
+    fn take(&self) -> usize {
+        self.0.swap(0, Ordering::Relaxed)
+    }
+}
+
+/// An answer whose body is read by the test.
+async fn unread(server: &Server, path: &str, encoding: &str) -> Body {
+    let request = Request::get(path)
+        .header("accept", ACCEPT)
+        .header("accept-encoding", encoding)
+        .extension(server.user().clone())
+        .body(Full::new(Bytes::new()));
+    let request = request.expect("a request");
+    let answer = server.api.clone().oneshot(request).await;
+    answer.expect("it never fails").into_body()
+}
+
+#[tokio::test]
+async fn rows_are_rendered_as_the_client_reads() {
+    const OBJECTS: usize = 400;
+    let counter = Arc::new(RowCounter::default());
+    let server = with(vec![counter.clone()]).await;
+    for index in 0..OBJECTS {
+        let data = json!({"k": "v".repeat(8 << 10)});
+        let map = json!({"metadata": {"name": format!("m{index:03}")}, "data": data});
+        server.post(MAPS, &map).await.expect(201);
+    }
+    let path = format!("{MAPS}?includeObject=Object");
+    counter.take();
+    // 8 KiB each: the first 128 KiB are rendered ahead, then 64 KiB for each frame that is read.
+    for encoding in ["identity", "gzip"] {
+        let mut body = unread(&server, &path, encoding).await;
+        assert_eq!(
+            counter.take(),
+            16,
+            "{encoding}: rendered before anybody reads"
+        );
+        body.frame().await.expect("it goes on").expect("data");
+        drop(body);
+        counter.take();
+    }
+    let mut body = unread(&server, &path, "identity").await;
+    let first = body.frame().await.expect("it goes on").expect("data");
+    counter.take();
+    body.frame().await.expect("it goes on").expect("data");
+    assert_eq!(counter.take(), 8, "as many as one frame takes");
+    drop((first, body));
+    let whole = server.accept(&path, ACCEPT).await;
+    assert_eq!(counter.take(), OBJECTS);
+    let table = whole.expect(200);
+    assert_eq!(table["rows"].as_array().map(Vec::len), Some(OBJECTS));
+    assert_eq!(table["rows"][399]["object"]["metadata"]["name"], "m399");
 }

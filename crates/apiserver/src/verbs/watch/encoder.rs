@@ -19,6 +19,7 @@ use crate::kinds::Kind;
 use crate::negotiate::Form;
 use crate::present;
 use crate::table::{Extras, Include, Table};
+use crate::value;
 
 /// Turns events into the client's form.
 pub(super) struct Encoder {
@@ -122,18 +123,28 @@ impl Encoder {
             Form::Object => value,
             Form::Metadata { version } => present::partial(&value, version),
             Form::Table { version } => {
-                let mut table =
-                    Table::new(&self.kind, &self.extras, version, self.include, self.now());
-                table.push(&value);
-                let revision = value["metadata"]["resourceVersion"].clone();
-                let mut table = table.into_value(json!({ "resourceVersion": revision }));
-                if std::mem::replace(&mut self.columns_sent, true) {
-                    table["columnDefinitions"] = Value::Null;
-                }
+                let table = self.table(&value, version, self.include);
+                self.columns_sent = true;
                 table
             }
         };
         frame(sort, &encode::bytes(&object))
+    }
+
+    /// An object as a Table, with columns if none were sent before.
+    fn table(&self, object: &Value, version: &'static str, include: Include) -> Value {
+        let table = Table {
+            kind: &self.kind,
+            extras: &self.extras,
+            version,
+            include,
+            now: self.now(),
+        };
+        let mut table = table.of_one(object, value::text(object, "metadata.resourceVersion"));
+        if self.columns_sent {
+            table["columnDefinitions"] = Value::Null;
+        }
+        table
     }
 
     pub(super) fn bookmark(&mut self, revision: Revision, end_of_initial: bool) -> Bytes {
@@ -164,19 +175,7 @@ impl Encoder {
         let Form::Table { version } = self.form else {
             return Bytes::new();
         };
-        let mut table = Table::new(
-            &self.kind,
-            &self.extras,
-            version,
-            Include::Object,
-            self.now(),
-        );
-        table.push(object);
-        let revision = object["metadata"]["resourceVersion"].clone();
-        let mut table = table.into_value(json!({ "resourceVersion": revision }));
-        if self.columns_sent {
-            table["columnDefinitions"] = Value::Null;
-        }
+        let table = self.table(object, version, Include::Object);
         frame(Sort::Bookmark, &encode::bytes(&table))
     }
 }
