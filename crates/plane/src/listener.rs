@@ -17,7 +17,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use http::{Request, Response};
+use futures::TryFutureExt;
+use http::header::CONTENT_LENGTH;
+use http::{Method, Request, Response};
+use http_body_util::{Either, Empty};
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -362,7 +365,7 @@ fn identified<S, B>(
     asked: Arc<AtomicBool>,
 ) -> impl hyper::service::Service<
     Request<Incoming>,
-    Response = Response<B>,
+    Response = Response<Either<B, Empty<B::Data>>>,
     Error = Infallible,
     Future: Send,
 >
@@ -370,6 +373,7 @@ where
     S: Service<Request<Incoming>, Response = Response<B>, Error = Infallible> + Clone + Send,
     S::Future: Send,
     B: http_body::Body,
+    B::Error: Into<Box<dyn Error + Send + Sync>>,
 {
     service_fn(move |mut request: Request<Incoming>| {
         asked.store(true, Ordering::Relaxed);
@@ -381,8 +385,27 @@ where
         if let Some(zone) = &peer.zone {
             extensions.insert(zone.clone());
         }
-        service.clone().oneshot(request)
+        let is_head = request.method() == Method::HEAD;
+        service.clone().oneshot(request).map_ok(move |answer| {
+            if is_head {
+                bodiless(answer)
+            } else {
+                answer.map(Either::Left)
+            }
+        })
     })
+}
+
+/// The answer to a HEAD request: what GET would be answered, without the body. Over HTTP/1 hyper
+/// does that itself; over HTTP/2 it sends the body, which clients take for a protocol error.
+fn bodiless<B: http_body::Body>(answer: Response<B>) -> Response<Either<B, Empty<B::Data>>> {
+    let length = answer.body().size_hint().exact();
+    let mut answer = answer.map(|_| Either::Right(Empty::new()));
+    if let Some(length) = length {
+        let headers = answer.headers_mut();
+        headers.entry(CONTENT_LENGTH).or_insert(length.into());
+    }
+    answer
 }
 
 // === impl Protocols ===

@@ -150,6 +150,50 @@ async fn http2_runs_in_the_group() {
         .expect("clean, although the client keeps its connection");
 }
 
+/// Asks by HEAD, then by GET on the same connection; gives the length that HEAD told.
+async fn ask_head(protocol: &'static [u8]) -> String {
+    let (tasks, address, _) = start(Limits::default());
+    let stream = connect(address, Some(&material().admin), protocol)
+        .await
+        .expect("connected");
+    let group = tasks.group("client");
+    let stream = TokioIo::new(stream);
+    let head = || {
+        let mut head = request();
+        *head.method_mut() = Method::HEAD;
+        head
+    };
+    let (head, get) = if protocol == b"h2" {
+        let executor = Streams(group.clone());
+        let (mut sender, connection) = http2::handshake(executor, stream).await.expect("HTTP");
+        group.spawn(async move { connection.await.expect("clean") });
+        let head = sender.send_request(head()).await.expect("answered");
+        let (head, body) = head.into_parts();
+        let body = body.collect().await.expect("complete").to_bytes();
+        assert!(body.is_empty());
+        (head, sender.send_request(request()).await)
+    } else {
+        let (mut sender, connection) = http1::handshake(stream).await.expect("HTTP");
+        group.spawn(async move { connection.await.expect("clean") });
+        let head = sender.send_request(head()).await.expect("answered");
+        let (head, body) = head.into_parts();
+        let body = body.collect().await.expect("complete").to_bytes();
+        assert!(body.is_empty());
+        (head, sender.send_request(request()).await)
+    };
+    assert_eq!(text(get.expect("the connection goes on")).await, "admin");
+    tasks.shutdown(GRACE).await.expect("clean");
+    assert_eq!(head.status, StatusCode::OK);
+    let length = head.headers[CONTENT_LENGTH].to_str();
+    length.expect("a number").to_owned()
+}
+
+#[tokio::test]
+async fn head_is_answered_without_a_body() {
+    assert_eq!(ask_head(b"http/1.1").await, "5");
+    assert_eq!(ask_head(b"h2").await, "5");
+}
+
 #[tokio::test]
 async fn a_foreign_certificate_is_refused() {
     let (tasks, address, _) = start(Limits::default());
