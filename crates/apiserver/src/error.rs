@@ -125,6 +125,17 @@ impl Error {
         Self::new(StatusCode::NOT_FOUND, "NotFound", message)
     }
 
+    /// No such resource is served; the path names it, or something of it.
+    pub fn no_such_resource(about: About<'_>) -> Self {
+        // Without a name: it is not the object that is missing, and clients tell the two apart by
+        // that.
+        let about = About { name: "", ..about };
+        Self {
+            details: Box::new(about.details()),
+            ..Self::no_such_path()
+        }
+    }
+
     /// What only something that runs could answer.
     pub fn nothing_runs(about: About<'_>, what: &str) -> Self {
         let message = format!(
@@ -414,7 +425,10 @@ impl Error {
             "code": self.code.as_u16(),
         });
         let details = self.details_json();
-        if !details.is_empty() {
+        // Clients look into the details of what is not found or not allowed without asking whether
+        // there are some.
+        let is_assumed = [StatusCode::NOT_FOUND, StatusCode::METHOD_NOT_ALLOWED];
+        if !details.is_empty() || is_assumed.contains(&self.code) {
             status["details"] = Value::Object(details);
         }
         status

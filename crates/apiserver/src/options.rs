@@ -110,6 +110,19 @@ impl Query {
         self.has(key).then(|| self.flag(key))
     }
 
+    /// The time that a client gives a request must be a duration. It is not enforced: nothing here
+    /// takes longer than clients wait.
+    pub(crate) fn check_timeout(&self) -> Result<(), Error> {
+        match self.get("timeout") {
+            "" => Ok(()),
+            text => check_duration(text).map_err(|fault| {
+                Error::bad_request(format!(
+                    "invalid timeout specified in the request URL - time: {fault} {text:?}"
+                ))
+            }),
+        }
+    }
+
     fn number(&self, key: &str) -> Result<Option<u64>, Error> {
         let text = self.get(key);
         if text.is_empty() {
@@ -130,6 +143,35 @@ fn number_fault(function: &str, text: &str, why: &std::num::IntErrorKind) -> Str
         false => "invalid syntax",
     };
     format!("strconv.{function}: parsing {text:?}: {why}")
+}
+
+/// Checks a duration such as `1h30m`; the fault is in the words of Go.
+fn check_duration(text: &str) -> Result<(), String> {
+    const UNITS: [&str; 8] = ["ns", "us", "µs", "μs", "ms", "s", "m", "h"];
+    let is_number = |c: char| c.is_ascii_digit() || c == '.';
+    let mut rest = text.strip_prefix(['-', '+']).unwrap_or(text);
+    if rest == "0" {
+        return Ok(());
+    }
+    if rest.is_empty() {
+        return Err("invalid duration".to_owned());
+    }
+    while !rest.is_empty() {
+        let after = rest.trim_start_matches(is_number);
+        let number = &rest[..rest.len() - after.len()];
+        if !number.contains(|c: char| c.is_ascii_digit()) || number.matches('.').count() > 1 {
+            return Err("invalid duration".to_owned());
+        }
+        let unit = &after[..after.find(is_number).unwrap_or(after.len())];
+        if unit.is_empty() {
+            return Err("missing unit in duration".to_owned());
+        }
+        if !UNITS.contains(&unit) {
+            return Err(format!("unknown unit {unit:?} in duration"));
+        }
+        rest = &after[unit.len()..];
+    }
+    Ok(())
 }
 
 /// `dryRun` knows one value.
@@ -363,6 +405,25 @@ mod tests {
         for (query, expected) in cases {
             assert_eq!(freshness(query), expected, "{query}");
         }
+    }
+
+    #[test]
+    fn timeouts_are_durations() {
+        let check = |text: &str, expected: Option<&str>| {
+            let fault = Query(vec![("timeout".to_owned(), text.to_owned())]).check_timeout();
+            let prefix = "invalid timeout specified in the request URL - time: ";
+            let expected = expected.map(|fault| format!("{prefix}{fault} {text:?}"));
+            assert_eq!(fault.err().map(|error| error.message), expected, "{text}");
+        };
+        for duration in ["", "0", "0s", "32s", "1h30m", "1.5h", "-3s", "100µs"] {
+            check(duration, None);
+        }
+        for invalid in ["invalid", "-", "s", "1.2.3s", ".s"] {
+            check(invalid, Some("invalid duration"));
+        }
+        check("10", Some("missing unit in duration"));
+        check("1m10", Some("missing unit in duration"));
+        check("1d", Some("unknown unit \"d\" in duration"));
     }
 
     #[test]

@@ -171,6 +171,12 @@ impl Incoming<'_> {
         B: http_body::Body<Data = Bytes> + Send,
         B::Error: Into<BoxError>,
     {
+        // Watches have a parameter of their own for it.
+        if !matches!(target, Target::Resource(request) if request.verb == Verb::Watch)
+            && let Err(error) = self.query.check_timeout()
+        {
+            return (None, failure(&error));
+        }
         let known = self.parts.extensions.get::<Identity>();
         let caller = match auth::caller(self.server, known, &self.parts.headers) {
             Ok(caller) => caller,
@@ -265,7 +271,8 @@ impl Incoming<'_> {
         let registry = self.server.registry.load();
         let kind = registry.get(&target.group, &target.version, &target.resource);
         let Some(kind) = kind.map(Arc::clone) else {
-            return (caller.user, failure(&Error::no_such_path()));
+            let error = Error::no_such_resource(target.about());
+            return (caller.user, failure(&error));
         };
         drop(registry);
         let warnings = kind.deprecation.iter().cloned().collect();
@@ -321,7 +328,7 @@ async fn dispatch(cx: &mut Cx, method: &Method, query: Option<&str>) -> Result<A
     if cx.target.subresource == "scale" {
         return match cx.kind.scale.clone() {
             Some(paths) => scale::scale(cx, paths).await,
-            None => Err(Error::no_such_path()),
+            None => Err(Error::no_such_resource(cx.target.about())),
         };
     }
     let section = Section::of(&cx.kind, &cx.target.subresource);
@@ -364,7 +371,7 @@ fn no_such_subresource(cx: &Cx) -> Error {
     let of_a_running_one = ["attach", "exec", "log", "portforward", "proxy"];
     match cx.kind.is("", "pods") && of_a_running_one.contains(&cx.target.subresource.as_str()) {
         true => Error::nothing_runs(cx.target.about(), &cx.target.subresource),
-        false => Error::no_such_path(),
+        false => Error::no_such_resource(cx.target.about()),
     }
 }
 
@@ -383,12 +390,12 @@ fn check_scope(cx: &Cx) -> Result<(), Error> {
     let all_namespaces =
         cx.target.name.is_empty() && matches!(cx.target.verb, Verb::List | Verb::Watch);
     match (cx.kind.namespaced, in_namespace) {
-        (false, true) => Err(Error::no_such_path()),
+        (false, true) => Err(Error::no_such_resource(cx.target.about())),
         (true, false) if !all_namespaces => {
             let verb = cx.target.verb.as_str();
             match cx.target.name.is_empty() {
                 true => Err(Error::method_not_allowed(cx.target.about(), verb)),
-                false => Err(Error::no_such_path()),
+                false => Err(Error::no_such_resource(cx.target.about())),
             }
         }
         (false, false) | (true, true | false) => Ok(()),
@@ -400,7 +407,8 @@ async fn virtual_subresource(cx: &Cx, method: &Method, query: &str) -> Result<An
     let handler = subresources
         .iter()
         .find(|one| one.name() == cx.target.subresource);
-    let handler = Arc::clone(handler.ok_or_else(Error::no_such_path)?);
+    let handler = handler.ok_or_else(|| Error::no_such_resource(cx.target.about()))?;
+    let handler = Arc::clone(handler);
     let key = cx
         .server
         .key(&cx.kind, &cx.target.namespace, &cx.target.name)?;

@@ -15,8 +15,10 @@ mod cron;
 pub(crate) mod definitions;
 pub(crate) mod events;
 pub(crate) mod namespaces;
+mod networking;
 mod pods;
 pub(crate) mod rbac;
+mod scheduling;
 pub(crate) mod selectors;
 pub(crate) mod workloads;
 
@@ -107,6 +109,8 @@ pub(crate) fn of(group: &str, plural: &str) -> &'static Strategy {
         }
         ("batch", "jobs") => &workloads::JOB,
         ("batch", "cronjobs") => &workloads::CRON_JOB,
+        ("networking.k8s.io", "networkpolicies") => &networking::NETWORK_POLICY,
+        ("scheduling.k8s.io", "priorityclasses") => &scheduling::PRIORITY_CLASS,
         ("batch" | "networking.k8s.io" | "policy" | "scheduling.k8s.io", _) => &COUNTED,
         ("coordination.k8s.io", "leases") => &config::LEASE,
         ("rbac.authorization.k8s.io", "roles" | "clusterroles") => &rbac::ROLE,

@@ -516,16 +516,20 @@ impl Walk {
             fit += self.ratcheted(value, old, child);
             self.path.truncate(mark);
         }
-        for name in node
-            .required()
-            .iter()
-            .filter(|name| !map.contains_key(&***name))
-        {
+        let is_missing = |name: &&str| !map.contains_key(*name) && !has_zero(node, name);
+        for name in node.required().iter().map(AsRef::as_ref).filter(is_missing) {
             let error = Error::required(self.here().child(name), "");
             self.push(error);
         }
         fit
     }
+}
+
+/// Returns true if a field that is left out has a value all the same: a time in a Go type, which
+/// clients that have none send as null.
+fn has_zero(node: Node<'_>, field: &str) -> bool {
+    node.property(field)
+        .is_some_and(|node| node.flags().decoded && node.format() == Some("date-time"))
 }
 
 /// What came of one branch of an `anyOf` and its like.

@@ -160,7 +160,7 @@ fn validate_ports(container: &Value, path: &Path, errors: &mut Vec<Error>) {
 }
 
 /// All that is wrong with a port's name; it need not have one.
-fn port_name_faults(name: &str) -> Vec<&'static str> {
+pub(super) fn port_name_faults(name: &str) -> Vec<&'static str> {
     if name.is_empty() {
         return Vec::new();
     }

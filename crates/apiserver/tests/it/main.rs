@@ -4,6 +4,7 @@ mod access;
 mod admission;
 mod apply;
 mod bad_input;
+mod clients;
 mod columns;
 mod computed;
 mod crud;
