@@ -23,6 +23,7 @@ pub mod field;
 pub mod finalizers;
 pub mod headers;
 pub mod identity;
+pub mod jobs;
 pub mod json;
 pub mod keys;
 pub mod kind;

@@ -108,6 +108,12 @@ impl Quantity {
         }
     }
 
+    /// The amount in billionths, however it was written.
+    #[must_use]
+    pub fn nanos(self) -> i128 {
+        self.nanos
+    }
+
     /// Rounded away from zero to a thousandth, which is as fine as compute resources are kept.
     #[must_use]
     pub fn round_up_to_milli(self) -> Self {

@@ -14,9 +14,11 @@ pub(crate) mod config;
 mod cron;
 pub(crate) mod definitions;
 pub(crate) mod events;
+mod jobs;
 pub(crate) mod namespaces;
 mod networking;
 mod pods;
+mod qos;
 pub(crate) mod rbac;
 mod scheduling;
 pub(crate) mod selectors;
@@ -42,6 +44,8 @@ pub(crate) struct Strategy {
     pub(crate) prepare_create: Option<fn(&mut Value)>,
     /// The same for a change; the second is the stored object.
     pub(crate) prepare_update: Option<fn(&mut Value, &Value)>,
+    /// Adds to a new object what the server generates of it, once its defaults are filled in.
+    pub(crate) generate: Option<fn(&mut Value)>,
     /// All that is wrong with the object; the second is the stored one, on a change.
     pub(crate) validate: Option<Validate>,
     /// Why nobody but the server itself may do this to the object of this namespace and name.
@@ -65,6 +69,7 @@ pub(crate) const GENERIC: Strategy = Strategy {
     returns_deleted: false,
     prepare_create: None,
     prepare_update: None,
+    generate: None,
     validate: None,
     refuse: None,
     mark_deleted: None,

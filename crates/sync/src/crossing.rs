@@ -1,6 +1,6 @@
 //! What of an object crosses the border.
 
-use deltaplane_api::{keys, names};
+use deltaplane_api::{jobs, keys, names};
 use serde_json::{Map, Value, json};
 
 use crate::names::{ObjectName, ZoneName};
@@ -115,6 +115,9 @@ impl Crossing {
             .map(|(key, value)| (key.clone(), value.clone()))
             .collect();
         crossing.insert("metadata".to_owned(), kept.into());
+        if let Some(spec) = crossing.get_mut("spec").filter(|_| is_job(object)) {
+            jobs::remove_generated(spec);
+        }
         Self::new(crossing)
     }
 
@@ -251,6 +254,11 @@ pub(crate) fn crosses(key: &str) -> bool {
     (!key.starts_with(OURS) || USERS.contains(&key)) && key != APPLIED
 }
 
+fn is_job(object: &Map<String, Value>) -> bool {
+    let is = |field: &str, text: &str| object.get(field).is_some_and(|found| found == text);
+    is("apiVersion", "batch/v1") && is("kind", "Job")
+}
+
 /// The labels or annotations that are the users' own.
 fn users_entries(entries: Option<&Value>) -> impl Iterator<Item = (String, Value)> {
     let entries = entries.and_then(Value::as_object).into_iter().flatten();
@@ -332,6 +340,24 @@ mod tests {
             Crossing::of(&other).map(|other| other.version()),
             Ok(crossing.version())
         );
+    }
+
+    #[test]
+    fn generated_selectors_of_jobs_do_not_cross() {
+        let uid = "batch.kubernetes.io/controller-uid";
+        let mut job = json!({
+            "apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "a", "namespace": "ns"},
+            "spec": {
+                "selector": {"matchLabels": {uid: "u"}},
+                "template": {"metadata": {"labels": {"app": "a", uid: "u"}}},
+            },
+        });
+        let crossing = Crossing::of(&job).expect("an object");
+        let expected = json!({"template": {"metadata": {"labels": {"app": "a"}}}});
+        assert_eq!(crossing.object()["spec"], expected);
+        job["spec"]["manualSelector"] = json!(true);
+        let crossing = Crossing::of(&job).expect("an object");
+        assert_eq!(crossing.object()["spec"], job["spec"]);
     }
 
     #[test]

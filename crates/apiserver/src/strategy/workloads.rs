@@ -3,10 +3,10 @@
 
 use deltaplane_api::field::{Error, Path};
 use deltaplane_api::names::NameRule;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::pods::{self, Lives};
-use super::{GENERIC, Strategy, cron, immutable};
+use super::{GENERIC, Strategy, cron, immutable, jobs, qos};
 use crate::seams::Operation;
 use crate::value;
 
@@ -25,8 +25,10 @@ pub(crate) static REPLICATION_CONTROLLER: Strategy = Strategy {
 };
 pub(crate) static JOB: Strategy = Strategy {
     generation: true,
-    validate: Some(|new, _| {
-        let mut errors = counts(new, "spec", &JOB_COUNTS);
+    generate: Some(jobs::generate_selector),
+    validate: Some(|new, old| {
+        let mut errors = jobs::validate(new, old);
+        errors.extend(counts(new, "spec", &JOB_COUNTS));
         errors.extend(TEMPLATE_ONCE.check(new));
         errors
     }),
@@ -40,6 +42,10 @@ pub(crate) static CRON_JOB: Strategy = Strategy {
 pub(crate) static POD: Strategy = Strategy {
     generation: true,
     returns_deleted: true,
+    generate: Some(|pod| {
+        let class = qos::class(&pod["spec"]);
+        pod["status"] = json!({"phase": "Pending", "qosClass": class});
+    }),
     validate: Some(validate_pod),
     ..GENERIC
 };
@@ -244,8 +250,6 @@ impl Pods {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
     #[test]

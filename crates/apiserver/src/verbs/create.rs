@@ -183,6 +183,9 @@ fn complete(cx: &Cx, object: &mut Value) {
         prepare(object);
     }
     kind.default(object);
+    if let Some(generate) = kind.strategy.generate {
+        generate(object);
+    }
 }
 
 /// Five characters that spell no words.

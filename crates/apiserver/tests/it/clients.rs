@@ -164,3 +164,108 @@ async fn network_policies_have_ports_and_peers_that_make_sense() {
     let fault = "to[0]: Forbidden: may not specify both ipBlock and another peer";
     check(peer(both), fault).await;
 }
+
+const PODS: &str = "/api/v1/namespaces/default/pods";
+const JOBS: &str = "/apis/batch/v1/namespaces/default/jobs";
+
+#[tokio::test]
+async fn pods_are_pending_from_the_beginning() {
+    let server = Server::start().await;
+    let limits = json!({"cpu": "1", "memory": "1Gi"});
+    let check = async |name: &str, resources: Value, class: &str| {
+        let container = json!({"name": "c", "image": "i", "resources": resources});
+        let pod = json!({"metadata": {"name": name}, "spec": {"containers": [container]},
+            "status": {"phase": "Running", "podIP": "10.0.0.1"}});
+        let made = server.post(PODS, &pod).await.expect(201);
+        assert_eq!(
+            made["status"],
+            json!({"phase": "Pending", "qosClass": class})
+        );
+        let managed = &made["metadata"]["managedFields"][0]["fieldsV1"];
+        assert!(
+            managed["f:status"].is_null(),
+            "nobody wrote the status: {managed}"
+        );
+    };
+    check("a", json!({}), "BestEffort").await;
+    check("b", json!({"requests": {"cpu": "1"}}), "Burstable").await;
+    // Requests are by default what the limits are.
+    check("c", json!({"limits": limits}), "Guaranteed").await;
+    let applied = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "d"},
+        "spec": {"containers": [{"name": "c", "image": "i"}]}});
+    let path = format!("{PODS}/d?fieldManager=test");
+    let made = server.patch(&path, "apply", &applied).await.expect(201);
+    assert_eq!(made["status"]["phase"], "Pending");
+}
+
+fn job(name: &str) -> Value {
+    let pod = json!({"restartPolicy": "Never", "containers": [{"name": "c", "image": "i"}]});
+    json!({"metadata": {"name": name}, "spec": {"template": {"spec": pod}}})
+}
+
+#[tokio::test]
+async fn jobs_select_their_own_pods() {
+    let server = Server::start().await;
+    let mut labelled = job("a");
+    labelled["spec"]["template"]["metadata"] = json!({"labels": {"app": "x"}});
+    let made = server.post(JOBS, &labelled).await.expect(201);
+    let uid = &made["metadata"]["uid"];
+    let selector = json!({"matchLabels": {"batch.kubernetes.io/controller-uid": uid}});
+    assert_eq!(made["spec"]["selector"], selector);
+    let labels = json!({"app": "x", "controller-uid": uid, "job-name": "a",
+        "batch.kubernetes.io/controller-uid": uid, "batch.kubernetes.io/job-name": "a"});
+    assert_eq!(made["spec"]["template"]["metadata"]["labels"], labels);
+    // What was read can be written back, and what others own stays.
+    server.put(&format!("{JOBS}/a"), &made).await.expect(200);
+    let patch = json!({"spec": {"suspend": true}});
+    let changed = server.patch(&format!("{JOBS}/a"), "merge", &patch).await;
+    let mut other = changed.expect(200);
+    other["spec"]["selector"] = json!({"matchLabels": {"app": "x"}});
+    let refused = server.put(&format!("{JOBS}/a"), &other).await.refused(422);
+    assert!(
+        refused.contains("`selector` not auto-generated"),
+        "{refused}"
+    );
+    assert!(refused.contains("field is immutable"), "{refused}");
+    let generated = json!({"metadata": {"generateName": "g-"}, "spec": job("g")["spec"]});
+    let made = server.post(JOBS, &generated).await.expect(201);
+    let labels = &made["spec"]["template"]["metadata"]["labels"];
+    assert_eq!(
+        labels["batch.kubernetes.io/job-name"],
+        made["metadata"]["name"]
+    );
+}
+
+#[tokio::test]
+async fn jobs_with_a_selector_of_their_own_say_so() {
+    let server = Server::start().await;
+    let mut manual = job("a");
+    manual["spec"]["selector"] = json!({"matchLabels": {"app": "x"}});
+    manual["spec"]["template"]["metadata"] = json!({"labels": {"app": "x"}});
+    let refused = server.post(JOBS, &manual).await.refused(422);
+    assert!(
+        refused.contains("`selector` not auto-generated"),
+        "{refused}"
+    );
+    manual["spec"]["manualSelector"] = json!(true);
+    let made = server.post(JOBS, &manual).await.expect(201);
+    assert_eq!(made["spec"]["selector"], manual["spec"]["selector"]);
+    assert_eq!(
+        made["spec"]["template"]["metadata"]["labels"],
+        json!({"app": "x"})
+    );
+    let mut bare = job("b");
+    bare["spec"]["manualSelector"] = json!(true);
+    let refused = server.post(JOBS, &bare).await.refused(422);
+    assert_eq!(
+        refused,
+        "Job.batch \"b\" is invalid: spec.selector: Required value"
+    );
+    let mut foreign = job("c");
+    foreign["spec"]["template"]["metadata"] = json!({"labels": {"job-name": "z"}});
+    let refused = server.post(JOBS, &foreign).await.refused(422);
+    assert!(
+        refused.contains("spec.template.metadata.labels[job-name]: Invalid value"),
+        "{refused}"
+    );
+}
