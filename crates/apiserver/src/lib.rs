@@ -52,6 +52,7 @@ pub mod error;
 mod filter;
 mod flow;
 mod follow;
+mod issuer;
 mod jsonpath;
 mod kinds;
 mod meta;

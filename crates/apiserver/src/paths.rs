@@ -12,7 +12,7 @@ use crate::context::{Answer, json, text};
 use crate::error::{About, Error};
 use crate::options::Query;
 use crate::server::Inner;
-use crate::{discovery, negotiate, openapi, typepack};
+use crate::{discovery, issuer, negotiate, openapi, typepack};
 
 pub(crate) fn answer(
     server: &Arc<Inner>,
@@ -32,6 +32,8 @@ pub(crate) fn answer(
         "" => Ok(root(server)),
         "/version" => Ok(version(server.config.commit)),
         "/metrics" => metrics(server),
+        issuer::CONFIGURATION_PATH => Ok(issuer::configuration(server)),
+        issuer::KEYS_PATH => Ok(issuer::keys(server)),
         "/openapi/v2" => {
             let (bytes, kind) = openapi::v2::document(headers, typepack::load().release())?;
             Ok(tagged(bytes, kind, headers))
@@ -116,11 +118,13 @@ fn root(server: &Inner) -> Answer {
         );
     }
     let others = [
+        issuer::CONFIGURATION_PATH,
         "/healthz",
         "/livez",
         "/metrics",
         "/openapi/v2",
         "/openapi/v3",
+        issuer::KEYS_PATH,
         "/readyz",
         "/version",
     ];

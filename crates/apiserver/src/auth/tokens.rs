@@ -9,6 +9,7 @@ use deltaplane_api::identity::{self, Identity};
 use deltaplane_api::time::Time;
 use jsonwebtoken::{Algorithm, DecodingKey, EncodingKey, Header, Validation};
 use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 /// Who tokens are for, when they do not say.
@@ -16,11 +17,16 @@ pub(crate) const AUDIENCE: &str = "https://kubernetes.default.svc";
 /// Who makes tokens.
 pub(crate) const ISSUER: &str = "https://kubernetes.default.svc";
 
+/// The length of a coordinate of a P-256 key.
+const COORDINATE_BYTES: usize = 32;
+
 /// Signs and verifies.
 pub struct Tokens {
     sign: EncodingKey,
     verify: DecodingKey,
     key_id: String,
+    /// The public key: an uncompressed point of the curve.
+    point: Vec<u8>,
 }
 
 /// The key cannot be used.
@@ -100,6 +106,22 @@ impl Tokens {
             sign,
             verify: DecodingKey::from_ec_der(public),
             key_id,
+            point: public.to_vec(),
+        })
+    }
+
+    /// The public key as a JSON Web Key.
+    pub(crate) fn public_key(&self) -> Value {
+        // One byte that says "uncompressed", then two coordinates.
+        let (x, y) = self.point[1..].split_at(COORDINATE_BYTES);
+        json!({
+            "use": "sig",
+            "kty": "EC",
+            "kid": self.key_id,
+            "crv": "P-256",
+            "alg": "ES256",
+            "x": URL_SAFE_NO_PAD.encode(x),
+            "y": URL_SAFE_NO_PAD.encode(y),
         })
     }
 

@@ -216,12 +216,24 @@ const DISCOVERY: &[&str] = &[
 ];
 const PUBLIC: &[&str] = &["/healthz", "/livez", "/readyz", "/version", "/version/"];
 
+/// How to verify tokens of service accounts.
+const ISSUER: &[&str] = &[
+    "/.well-known/openid-configuration",
+    "/.well-known/openid-configuration/",
+    "/openid/v1/jwks",
+    "/openid/v1/jwks/",
+];
+
 /// Role, and the group that has it.
-const BINDINGS: [(&str, &str); 4] = [
+const BINDINGS: [(&str, &str); 5] = [
     ("cluster-admin", MASTERS),
     ("system:discovery", "system:authenticated"),
     ("system:basic-user", "system:authenticated"),
     ("system:public-info-viewer", "system:authenticated"),
+    (
+        "system:service-account-issuer-discovery",
+        "system:serviceaccounts",
+    ),
 ];
 
 pub(super) fn cluster_roles() -> Vec<Value> {
@@ -235,6 +247,7 @@ pub(super) fn cluster_roles() -> Vec<Value> {
         role("system:discovery", paths(DISCOVERY)),
         role("system:public-info-viewer", paths(PUBLIC)),
         role("system:basic-user", rules(BASIC)),
+        role("system:service-account-issuer-discovery", paths(ISSUER)),
         gathered_by("admin", role("system:aggregate-to-admin", rules(ADMIN))),
         gathered_by("edit", role("system:aggregate-to-edit", rules(EDIT))),
         gathered_by("view", role("system:aggregate-to-view", rules(VIEW))),

@@ -272,3 +272,56 @@ async fn questions_about_rights_are_answered() {
     );
     assert_eq!(answer["status"]["incomplete"], false);
 }
+
+const CONFIGURATION: &str = "/.well-known/openid-configuration";
+const KEYS: &str = "/openid/v1/jwks";
+
+#[tokio::test]
+async fn tokens_can_be_verified_by_what_the_issuer_says_of_itself() {
+    let server = Server::start().await;
+    let accounts = "/api/v1/namespaces/default/serviceaccounts";
+    let account = json!({"metadata": {"name": "robot"}});
+    server.post(accounts, &account).await.expect(201);
+    let path = format!("{accounts}/robot/token");
+    let review = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest",
+        "spec": {"audiences": ["elsewhere"]}});
+    let token = server.post(&path, &review).await.expect(201)["status"]["token"].clone();
+    let token = token.as_str().expect("a token").to_owned();
+
+    let robot = "system:serviceaccount:default:robot";
+    let robot = server.as_user(robot, &["system:serviceaccounts"]);
+    let configuration = robot.get(CONFIGURATION).await;
+    assert_eq!(configuration.headers["content-type"], "application/json");
+    let configuration = configuration.expect(200);
+    assert_eq!(configuration["issuer"], "https://kubernetes.default.svc");
+    assert_eq!(
+        configuration["jwks_uri"],
+        "https://127.0.0.1:7443/openid/v1/jwks"
+    );
+    let keys = robot.get(KEYS).await;
+    assert_eq!(keys.headers["content-type"], "application/jwk-set+json");
+    let keys: jsonwebtoken::jwk::JwkSet = serde_json::from_value(keys.expect(200)).expect("keys");
+
+    let header = jsonwebtoken::decode_header(&token).expect("a header");
+    let key = keys
+        .find(&header.kid.expect("it names its key"))
+        .expect("the key is there");
+    let key = jsonwebtoken::DecodingKey::from_jwk(key).expect("a usable key");
+    let mut validation = jsonwebtoken::Validation::new(jsonwebtoken::Algorithm::ES256);
+    validation.set_issuer(&[configuration["issuer"].as_str().expect("an issuer")]);
+    validation.set_audience(&["elsewhere"]);
+    let claims = jsonwebtoken::decode::<Value>(&token, &key, &validation).expect("it is valid");
+    assert_eq!(claims.claims["sub"], "system:serviceaccount:default:robot");
+}
+
+#[tokio::test]
+async fn service_accounts_alone_may_see_the_issuer() {
+    let server = Server::start().await;
+    let eve = server.as_user("eve", &["system:authenticated"]);
+    let anonymous = server.as_user("system:anonymous", &["system:unauthenticated"]);
+    for path in [CONFIGURATION, KEYS] {
+        eve.get(path).await.refused(403);
+        anonymous.get(path).await.refused(401);
+        server.get(path).await.expect(200);
+    }
+}
