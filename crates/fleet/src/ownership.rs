@@ -3,11 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use deltaplane_api::computed::SUBRESOURCE;
 use deltaplane_apiserver::error::About;
 use deltaplane_apiserver::seams::{Admission, BoxFuture, Operation, Review};
 use deltaplane_apiserver::{Error, Revision};
 use deltaplane_border::Shared;
-use deltaplane_sync::{Origin, Part, Write, Writer, ZoneName, judge};
+use deltaplane_sync::{Origin, Part, Write, Writer, ZoneName, judge, restore_computed};
 use serde_json::Value;
 use tokio::sync::watch;
 
@@ -65,6 +66,20 @@ impl Ownership {
         }
     }
 
+    /// Keeps computed fields that a change leaves out. Sync applies what its origin has, and the
+    /// subresource writes these fields: both may leave them out to remove them.
+    fn restore_computed(&self, review: &mut Review<'_>) {
+        let resource = &review.resource;
+        let writes_them = review.user.name == SYNC_USER || resource.subresource == SUBRESOURCE;
+        if let Some(old) = review.old.filter(|_| !writes_them)
+            && review.operation == Operation::Update
+        {
+            let known = self.known.borrow();
+            let fields = known.computed(resource.group, resource.plural);
+            restore_computed(fields, review.object, old);
+        }
+    }
+
     fn judge(&self, review: &Review<'_>) -> Result<(), Error> {
         let resource = &review.resource;
         let known = self.known.borrow().clone();
@@ -92,7 +107,7 @@ impl Ownership {
             },
             part: match resource.subresource {
                 "status" => Part::Status,
-                "computed" => Part::Computed,
+                SUBRESOURCE => Part::Computed,
                 _ => Part::Main,
             },
             old: review.old,
@@ -139,9 +154,10 @@ fn unique(known: &Known, object: &Value) -> Result<(), String> {
 }
 
 impl Admission for Ownership {
-    fn admit<'a>(&'a self, review: Review<'a>) -> BoxFuture<'a, Result<(), Error>> {
+    fn admit<'a>(&'a self, mut review: Review<'a>) -> BoxFuture<'a, Result<(), Error>> {
         Box::pin(async move {
             self.ready(&review).await;
+            self.restore_computed(&mut review);
             self.judge(&review)
         })
     }
@@ -237,6 +253,70 @@ mod tests {
         };
         assert!(waits(7).is_some());
         assert!(waits(8).is_none());
+    }
+
+    #[tokio::test]
+    async fn computed_fields_that_are_left_out_are_unchanged() {
+        let mut known = Known::default();
+        let key = ("example.com".to_owned(), "gears".to_owned());
+        known.computed.insert(key, Computed::list("spec.state"));
+        known.at = 7;
+        let (_known, follows) = watch::channel(Arc::new(known));
+        let ownership = Ownership::in_zone("eu-1".parse().expect("legal"), follows);
+        let old = json!({"spec": {"size": 1, "state": "on"}});
+        fn resource(subresource: &str) -> Resource<'_> {
+            Resource {
+                group: "example.com",
+                version: "v1",
+                kind: "Gear",
+                plural: "gears",
+                subresource,
+                namespace: "",
+                name: "a",
+            }
+        }
+        let write = async |user: &str, subresource: &str, mut object: Value| {
+            let user = Identity::authenticated(user, &[]);
+            let mut warnings = Vec::new();
+            let review = Review {
+                user: &user,
+                operation: Operation::Update,
+                resource: resource(subresource),
+                object: &mut object,
+                old: Some(&old),
+                dry_run: false,
+                warnings: &mut warnings,
+            };
+            let admitted = ownership.admit(review).await;
+            admitted.map(|()| object["spec"].clone()).ok()
+        };
+        let kept = json!({"size": 2, "state": "on"});
+        let without = json!({"spec": {"size": 2}});
+        assert_eq!(write("ann", "", without.clone()).await, Some(kept.clone()));
+        let equal = json!({"spec": kept.clone()});
+        assert_eq!(write("ann", "", equal).await, Some(kept));
+        let other = json!({"spec": {"size": 2, "state": "off"}});
+        assert_eq!(write("ann", "", other).await, None);
+        let removed = json!({"spec": {"size": 1}});
+        let left = Some(json!({"size": 1}));
+        assert_eq!(write("robot", "computed", removed.clone()).await, left);
+        // Sync itself may, of what it applied.
+        let mut review_old = old.clone();
+        review_old["metadata"] = json!({"labels": {"deltaplane.io/origin": "hub"}});
+        let mut object = json!({"metadata": review_old["metadata"], "spec": {"size": 1}});
+        let user = Identity::authenticated(SYNC_USER, &[]);
+        let mut warnings = Vec::new();
+        let review = Review {
+            user: &user,
+            operation: Operation::Update,
+            resource: resource(""),
+            object: &mut object,
+            old: Some(&review_old),
+            dry_run: false,
+            warnings: &mut warnings,
+        };
+        ownership.admit(review).await.expect("it is sync's");
+        assert_eq!(object["spec"], json!({"size": 1}));
     }
 
     #[tokio::test]

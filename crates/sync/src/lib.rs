@@ -46,7 +46,7 @@ pub use left::{ORPHANED_AS, applied_version, has_its_content, likeness};
 pub use names::{NameError, ObjectName, SyncKind, ZoneName, is_named_by_labels, mirrored_name};
 pub use ownership::{
     AUTHORED_HERE, CHANGED_HERE, Computed, Direction, MANAGER, Part, Refusal, SYNCS_ANNOTATIONS,
-    SYNCS_LABELS, StatusWriters, Synced, Write, Writer, judge, may_take,
+    SYNCS_LABELS, StatusWriters, Synced, Write, Writer, judge, may_take, restore_computed,
 };
 pub use readiness::{
     Asked, AskedPolicy, AskedSelector, AskedTarget, FareState, Fared, Fares, KindFared,

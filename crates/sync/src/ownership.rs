@@ -152,6 +152,19 @@ pub fn judge(write: &Write<'_>) -> Result<(), Refusal> {
     }
 }
 
+/// Restores computed fields that a write of the whole object leaves out: whoever replaces an object
+/// by a manifest means the fields that are theirs. A write without the object that holds the field
+/// is left to [`judge`].
+pub fn restore_computed(fields: &[Computed], new: &mut Value, old: &Value) {
+    for field in fields {
+        if field.of(new).is_none()
+            && let Some(value) = field.of(old)
+        {
+            field.insert(new, value.clone());
+        }
+    }
+}
+
 /// Whether an object is going already.
 fn is_ending(write: &Write<'_>) -> bool {
     let ending = |object: &Value| object["metadata"].get("deletionTimestamp").is_some();
@@ -419,15 +432,28 @@ impl Computed {
     }
 
     fn remove(&self, object: &mut Value) {
-        let Some((last, path)) = self.0.split_last() else {
-            return;
-        };
+        if let Some((parent, last)) = self.parent_mut(object) {
+            parent.remove(last);
+        }
+    }
+
+    /// Sets the field, if the object that holds it is there.
+    fn insert(&self, object: &mut Value, value: Value) {
+        if let Some((parent, last)) = self.parent_mut(object) {
+            parent.insert(last.to_owned(), value);
+        }
+    }
+
+    /// The object that holds the field, and the field's name in it.
+    fn parent_mut<'a>(
+        &self,
+        object: &'a mut Value,
+    ) -> Option<(&'a mut serde_json::Map<String, Value>, &str)> {
+        let (last, path) = self.0.split_last()?;
         let parent = path
             .iter()
-            .try_fold(object, |value, key| value.get_mut(&**key));
-        if let Some(Value::Object(parent)) = parent {
-            parent.remove(&**last);
-        }
+            .try_fold(object, |value, key| value.get_mut(&**key))?;
+        Some((parent.as_object_mut()?, &**last))
     }
 }
 

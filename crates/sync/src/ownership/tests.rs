@@ -288,3 +288,25 @@ fn sync_at_the_hub_never_removes_an_origin() {
     assert_eq!(by_sync(Origin::Hub, None), Ok(()));
     assert_eq!(by_sync(Origin::Zone(zone("eu-2")), Some(&stripped)), Ok(()));
 }
+
+#[test]
+fn computed_fields_that_are_left_out_stay() {
+    let fields = Computed::list("spec.state, spec.deep.number, spec.none");
+    let old = json!({"spec": {"size": 1, "state": "Up", "deep": {"number": 7, "a": 1}}});
+    let check = |mut new: Value, expected: Value| {
+        restore_computed(&fields, &mut new, &old);
+        assert_eq!(new, expected);
+    };
+    check(
+        json!({"spec": {"size": 2, "deep": {"a": 2}}}),
+        json!({"spec": {"size": 2, "state": "Up", "deep": {"number": 7, "a": 2}}}),
+    );
+    check(old.clone(), old.clone());
+    let changed = json!({"spec": {"state": "Down", "deep": {"number": 8}}});
+    check(changed.clone(), changed);
+    check(json!({}), json!({}));
+    check(
+        json!({"spec": {"size": 1}}),
+        json!({"spec": {"size": 1, "state": "Up"}}),
+    );
+}
