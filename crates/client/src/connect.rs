@@ -2,7 +2,8 @@
 
 mod chunks;
 
-use std::path::Path;
+use std::io;
+use std::path::{Path, PathBuf};
 
 use http::header::{HeaderValue, USER_AGENT};
 use http::{Request, Response};
@@ -61,7 +62,16 @@ pub async fn remote(kubeconfig: &Path) -> Result<Client, ConnectError> {
 
 /// The same, of the API below a path of that server, such as `/zones/eu-1`.
 pub async fn remote_below(kubeconfig: &Path, path: &str) -> Result<Client, ConnectError> {
-    let kubeconfig = Kubeconfig::read_from(kubeconfig)?;
+    client_of(Kubeconfig::read_from(kubeconfig)?, path).await
+}
+
+/// A client of the API below a path, of the current context of several kubeconfigs that are merged
+/// as kubectl merges those of `KUBECONFIG`.
+pub async fn remote_merged(kubeconfigs: &[PathBuf], path: &str) -> Result<Client, ConnectError> {
+    client_of(merged(kubeconfigs)?, path).await
+}
+
+async fn client_of(kubeconfig: Kubeconfig, path: &str) -> Result<Client, ConnectError> {
     let options = KubeConfigOptions::default();
     let mut config = kube::Config::from_custom_kubeconfig(kubeconfig, &options).await?;
     if !path.is_empty() {
@@ -72,4 +82,73 @@ pub async fn remote_below(kubeconfig: &Path, path: &str) -> Result<Client, Conne
         config.default_retry = false;
     }
     Client::try_from(config).map_err(|error| ConnectError::Client(Box::new(error)))
+}
+
+/// The first file that sets something wins; an empty current context sets nothing, and files that
+/// do not exist are passed over, unless none does.
+fn merged(files: &[PathBuf]) -> Result<Kubeconfig, KubeconfigError> {
+    let mut merged: Option<Kubeconfig> = None;
+    let mut missing = None;
+    for file in files {
+        let mut next = match Kubeconfig::read_from(file) {
+            Err(KubeconfigError::ReadConfig(error, path))
+                if error.kind() == io::ErrorKind::NotFound =>
+            {
+                missing.get_or_insert(KubeconfigError::ReadConfig(error, path));
+                continue;
+            }
+            read => read?,
+        };
+        next.current_context = next.current_context.filter(|context| !context.is_empty());
+        merged = Some(merged.unwrap_or_default().merge(next)?);
+    }
+    match (merged, missing) {
+        (Some(merged), _) => Ok(merged),
+        (None, Some(missing)) => Err(missing),
+        (None, None) => Err(KubeconfigError::FindPath),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CLUSTER: &str = "
+apiVersion: v1
+kind: Config
+current-context: ''
+clusters: [{name: hub, cluster: {server: 'https://hub.example:7443'}}]
+contexts: [{name: spare, context: {cluster: hub, user: nobody}}]
+";
+    const USERS: &str = "
+apiVersion: v1
+kind: Config
+current-context: hub
+clusters: [{name: hub, cluster: {server: 'https://other.example'}}]
+users: [{name: ann, user: {token: t}}]
+contexts: [{name: hub, context: {cluster: hub, user: ann}}]
+";
+
+    #[tokio::test]
+    async fn files_are_merged_as_kubectl_merges_them() {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let path = |name: &str| directory.path().join(name);
+        std::fs::write(path("a"), CLUSTER).expect("written");
+        std::fs::write(path("b"), USERS).expect("written");
+        let both = merged(&[path("none"), path("a"), path("b")]).expect("two can be read");
+        assert_eq!(both.current_context.as_deref(), Some("hub"));
+        let names: Vec<&str> = both.contexts.iter().map(|one| one.name.as_str()).collect();
+        assert_eq!(names, ["spare", "hub"]);
+        let options = KubeConfigOptions::default();
+        let config = kube::Config::from_custom_kubeconfig(both, &options).await;
+        let url = config.expect("usable").cluster_url;
+        assert_eq!(url.to_string(), "https://hub.example:7443/");
+        let missing = merged(&[path("none"), path("neither")]).expect_err("there is none");
+        assert!(missing.to_string().contains("none"), "{missing}");
+        std::fs::write(path("c"), "{").expect("written");
+        assert!(
+            merged(&[path("a"), path("c")]).is_err(),
+            "what cannot be read is told"
+        );
+    }
 }

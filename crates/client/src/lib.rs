@@ -38,7 +38,7 @@ pub mod request;
 pub mod resource;
 
 pub use cache::Cache;
-pub use connect::{ConnectError, in_process, remote, remote_below};
+pub use connect::{ConnectError, in_process, remote, remote_below, remote_merged};
 pub use discovery::{Catalog, Discovery};
 pub use feed::{Event, Feed, Query};
 pub use header::{Header, Item};

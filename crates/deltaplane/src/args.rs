@@ -291,10 +291,11 @@ impl Environment {
         }
     }
 
-    /// The first file that kubectl would read.
-    pub(crate) fn kubeconfig(&self) -> Option<PathBuf> {
-        let paths = self.kubeconfig.as_ref()?;
-        std::env::split_paths(paths).find(|path| !path.as_os_str().is_empty())
+    /// The files that kubectl would read and merge; none if the variable names none.
+    pub(crate) fn kubeconfigs(&self) -> Option<Vec<PathBuf>> {
+        let paths = std::env::split_paths(self.kubeconfig.as_ref()?);
+        let named: Vec<PathBuf> = paths.filter(|path| !path.as_os_str().is_empty()).collect();
+        Some(named).filter(|named| !named.is_empty())
     }
 
     /// As the XDG base directory specification has it.

@@ -4,13 +4,13 @@ mod token;
 mod wait;
 mod zones;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
 use kube::Client;
 use serde_json::Value;
 
-use deltaplane_client::{ConnectError, ObjectKey, RequestError, Resource, remote_below, request};
+use deltaplane_client::{ConnectError, ObjectKey, RequestError, Resource, remote_merged, request};
 use deltaplane_fleet::kinds::{GROUP, VERSION};
 use deltaplane_sync::ZoneName;
 
@@ -24,7 +24,8 @@ pub(crate) use zones::Zones;
 /// Which hub to ask.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct Hub {
-    /// The hub's kubeconfig [default: $KUBECONFIG, or else that of the hub on this machine]
+    /// The hub's kubeconfig [default: the files of $KUBECONFIG, merged, or else that of the hub on
+    /// this machine]
     #[arg(long, value_name = "FILE", global = true)]
     kubeconfig: Option<PathBuf>,
 }
@@ -96,15 +97,15 @@ impl Hub {
         zone: Option<&ZoneName>,
         environment: &Environment,
     ) -> Result<Client, ClientError> {
-        let given = self.kubeconfig.clone();
+        let given = self.kubeconfig.clone().map(|path| vec![path]);
         let own = || {
             let path = environment.data_dir()?.join("kubeconfig");
-            path.exists().then_some(path)
+            path.exists().then(|| vec![path])
         };
-        let path = given.or_else(|| environment.kubeconfig()).or_else(own);
-        let path = path.ok_or(ClientError::NoKubeconfig)?;
+        let paths = given.or_else(|| environment.kubeconfigs()).or_else(own);
+        let paths = paths.ok_or(ClientError::NoKubeconfig)?;
         let below = zone.map_or_else(String::new, |zone| format!("/zones/{zone}"));
-        Ok(remote_below(Path::new(&path), &below).await?)
+        Ok(remote_merged(&paths, &below).await?)
     }
 }
 

@@ -226,3 +226,17 @@ fn durations() {
         check(wrong, None);
     }
 }
+
+#[test]
+fn the_variable_may_name_several_kubeconfigs() {
+    let check = |variable: &str, expected: Option<&[&str]>| {
+        let mut environment = environment("", "", "");
+        environment.kubeconfig = Some(OsString::from(variable));
+        let expected = expected.map(|paths| paths.iter().map(PathBuf::from).collect::<Vec<_>>());
+        assert_eq!(environment.kubeconfigs(), expected, "{variable}");
+    };
+    check("a", Some(&["a"]));
+    check("a::/b/c:", Some(&["a", "/b/c"]));
+    check("", None);
+    check(":", None);
+}
