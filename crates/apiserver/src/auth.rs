@@ -14,6 +14,7 @@ use crate::server::{Inner, TENANT};
 use rbac::{Action, ResourceAction};
 use tokens::Claims;
 
+pub(crate) mod aggregation;
 pub(crate) mod escalation;
 pub(crate) mod impersonation;
 pub(crate) mod rbac;

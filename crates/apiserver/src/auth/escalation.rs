@@ -1,61 +1,54 @@
 //! Nobody gives what they do not have: roles and bindings can only grant rights that their
 //! author holds, or is expressly allowed to grant.
+//!
+//! Every write is checked, whatever it changes: a label alone can make a role part of another one
+//! (`auth::aggregation`). Only writes that change what garbage collection needs are exempt.
 
 use serde_json::Value;
 
 use super::rbac::{Action, GROUP, Rbac, ResourceAction, Rule};
 use crate::context::Cx;
-use crate::error::Error;
-use crate::value;
+use crate::error::{About, Error};
+use crate::{meta, value};
 
 /// Refuses a role or binding that grants more than its author has.
 pub(crate) fn check(cx: &Cx, new: &Value, old: Option<&Value>) -> Result<(), Error> {
     if cx.kind.group != GROUP || cx.user.is_in(deltaplane_api::identity::MASTERS) {
         return Ok(());
     }
+    if old.is_some_and(|old| grants(old) == grants(new)) {
+        return Ok(());
+    }
     let rbac = cx.server.rbac.read();
-    let (allowed, wanted) = match cx.kind.plural.as_str() {
-        "roles" | "clusterroles" => {
-            let same = |field: &str| old.is_some_and(|old| old[field] == new[field]);
-            if same("rules") && same("aggregationRule") {
-                return Ok(());
-            }
-            (
-                may(
-                    cx,
-                    &rbac,
-                    "escalate",
-                    &cx.kind.plural,
-                    value::text(new, "metadata.name"),
-                ),
-                Rule::all(new),
-            )
-        }
-        _ => {
-            if old.is_some_and(|old| old["subjects"] == new["subjects"]) {
-                return Ok(());
-            }
-            let (plural, namespace) = match value::text(new, "roleRef.kind") {
-                "Role" => ("roles", cx.target.namespace.as_str()),
-                _ => ("clusterroles", ""),
-            };
-            let name = value::text(new, "roleRef.name");
-            // Asked first: who may bind anything may bind what does not exist yet.
-            if may(cx, &rbac, "bind", plural, name) {
-                return Ok(());
-            }
-            let rules = rbac.role(namespace, name).ok_or_else(|| {
-                let about = crate::error::About {
-                    group: GROUP,
-                    resource: plural,
-                    name,
-                };
-                Error::not_found(about)
-            })?;
-            (false, rules.to_vec())
-        }
-    };
-    if allowed {
+    match cx.kind.plural.as_str() {
+        "roles" | "clusterroles" => check_role(cx, &rbac, new, old),
+        _ => check_binding(cx, &rbac, new),
+    }
+}
+
+/// The object without the fields that garbage collection writes and those that the server keeps.
+fn grants(object: &Value) -> Value {
+    let mut object = object.clone();
+    for field in [
+        "finalizers",
+        "ownerReferences",
+        "managedFields",
+        "resourceVersion",
+        "generation",
+    ] {
+        value::take(&mut object["metadata"], field);
+    }
+    meta::tidy(&mut object);
+    object
+}
+
+fn check_role(cx: &Cx, rbac: &Rbac, new: &Value, old: Option<&Value>) -> Result<(), Error> {
+    let name = value::text(new, "metadata.name");
+    let plural = cx.kind.plural.as_str();
+    let key = (cx.target.namespace.clone(), name.to_owned());
+    let roles = rbac.roles_after(key.clone(), new);
+    let may_escalate = |role: &str| may(cx, rbac, "escalate", plural, role);
+    if may_escalate(name) && roles.aggregators(&key).iter().all(|one| may_escalate(one)) {
         return Ok(());
     }
     let own: Vec<&Rule> = rbac.rules(&cx.user, &cx.target.namespace).collect();
@@ -67,29 +60,49 @@ pub(crate) fn check(cx: &Cx, new: &Value, old: Option<&Value>) -> Result<(), Err
             .all(|rule| Rule::cover(&own, rule))
     {
         let why = "must have cluster-admin privileges to use the aggregationRule";
-        let name = value::text(new, "metadata.name");
         return Err(Error::forbidden(cx.kind.about(name), why));
     }
+    let wanted = roles.resulting_rules(&key).unwrap_or_default();
+    check_held(cx, &own, &wanted, name)
+}
+
+fn check_binding(cx: &Cx, rbac: &Rbac, new: &Value) -> Result<(), Error> {
+    let (plural, namespace) = match value::text(new, "roleRef.kind") {
+        "Role" => ("roles", cx.target.namespace.as_str()),
+        _ => ("clusterroles", ""),
+    };
+    let role = value::text(new, "roleRef.name");
+    // Asked first: who may bind anything may bind what does not exist yet.
+    if may(cx, rbac, "bind", plural, role) {
+        return Ok(());
+    }
+    let wanted = rbac.resulting_rules(namespace, role).ok_or_else(|| {
+        Error::not_found(About {
+            group: GROUP,
+            resource: plural,
+            name: role,
+        })
+    })?;
+    let own: Vec<&Rule> = rbac.rules(&cx.user, &cx.target.namespace).collect();
+    check_held(cx, &own, &wanted, value::text(new, "metadata.name"))
+}
+
+fn check_held(cx: &Cx, own: &[&Rule], wanted: &[Rule], name: &str) -> Result<(), Error> {
     let missing: Vec<String> = wanted
         .iter()
-        .filter(|rule| !Rule::cover(&own, rule))
+        .filter(|rule| !Rule::cover(own, rule))
         .map(|rule| rule.to_value().to_string())
         .collect();
-    match missing.is_empty() {
-        true => Ok(()),
-        false => {
-            let why = format!(
-                "user {:?} (groups={:?}) is attempting to grant RBAC permissions not currently held:\n{}",
-                cx.user.name,
-                cx.user.groups,
-                missing.join("\n")
-            );
-            Err(Error::forbidden(
-                cx.kind.about(value::text(new, "metadata.name")),
-                &why,
-            ))
-        }
+    if missing.is_empty() {
+        return Ok(());
     }
+    let why = format!(
+        "user {:?} (groups={:?}) is attempting to grant RBAC permissions not currently held:\n{}",
+        cx.user.name,
+        cx.user.groups,
+        missing.join("\n")
+    );
+    Err(Error::forbidden(cx.kind.about(name), &why))
 }
 
 fn may(cx: &Cx, rbac: &Rbac, verb: &str, resource: &str, name: &str) -> bool {

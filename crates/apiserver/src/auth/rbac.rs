@@ -8,6 +8,7 @@ use std::collections::{BTreeSet, HashMap};
 use deltaplane_api::identity::{Identity, MASTERS};
 use serde_json::{Value, json};
 
+use super::aggregation::{RoleEntry, RolesAfterWrite};
 use crate::value;
 
 /// The group of roles and bindings.
@@ -16,7 +17,7 @@ pub(crate) const GROUP: &str = "rbac.authorization.k8s.io";
 /// All roles and bindings, indexed by subject.
 #[derive(Default)]
 pub(crate) struct Rbac {
-    roles: HashMap<RoleKey, Vec<Rule>>,
+    roles: HashMap<RoleKey, RoleEntry>,
     bindings: HashMap<BindingKey, Binding>,
     by_subject: HashMap<Subject, BTreeSet<BindingKey>>,
 }
@@ -57,7 +58,7 @@ pub(crate) enum Part {
 }
 
 /// Namespace (empty for cluster roles) and name.
-type RoleKey = (String, String);
+pub(crate) type RoleKey = (String, String);
 /// Namespace (empty for cluster role bindings) and name.
 type BindingKey = (String, String);
 
@@ -89,9 +90,11 @@ impl Rbac {
         match part {
             Part::Role => {
                 let before = self.roles.remove(&key);
-                let now = object.map(Rule::all);
-                let lost = before.is_some() && before != now;
-                self.roles.extend(now.map(|rules| (key, rules)));
+                let now = object.map(RoleEntry::parse);
+                let rules = |role: &RoleEntry| role.rules.clone();
+                let lost =
+                    before.is_some() && before.as_ref().map(rules) != now.as_ref().map(rules);
+                self.roles.extend(now.map(|role| (key, role)));
                 lost
             }
             Part::Binding => {
@@ -156,14 +159,18 @@ impl Rbac {
             .filter(move |(scope, _)| scope.is_empty() || scope == namespace)
             .filter_map(|key| self.bindings.get(key))
             .filter_map(|binding| self.roles.get(&binding.role))
-            .flatten()
+            .flat_map(|role| &role.rules)
     }
 
-    /// The rules of one role.
-    pub(crate) fn role(&self, namespace: &str, name: &str) -> Option<&[Rule]> {
-        self.roles
-            .get(&(namespace.to_owned(), name.to_owned()))
-            .map(Vec::as_slice)
+    /// The rules of one role, those that it will aggregate included.
+    pub(crate) fn resulting_rules(&self, namespace: &str, name: &str) -> Option<Vec<Rule>> {
+        let key = (namespace.to_owned(), name.to_owned());
+        RolesAfterWrite::new(&self.roles, None).resulting_rules(&key)
+    }
+
+    /// All roles as they would be if `role` were stored.
+    pub(crate) fn roles_after(&self, key: RoleKey, role: &Value) -> RolesAfterWrite<'_> {
+        RolesAfterWrite::new(&self.roles, Some((key, RoleEntry::parse(role))))
     }
 }
 

@@ -23,6 +23,19 @@ fn binding(user: &str) -> Value {
     })
 }
 
+/// Gives a user these rights in all namespaces.
+async fn grant_everywhere(server: &Server, user: &str, rules: Value) {
+    let mut role = role(rules);
+    role["kind"] = json!("ClusterRole");
+    let mut binding = binding(user);
+    binding["kind"] = json!("ClusterRoleBinding");
+    binding["roleRef"]["kind"] = json!("ClusterRole");
+    for (plural, object) in [("clusterroles", role), ("clusterrolebindings", binding)] {
+        let path = format!("{RBAC}/{plural}");
+        server.post(&path, &object).await.expect(201);
+    }
+}
+
 #[tokio::test]
 async fn rights_begin_and_end_with_the_answer_that_grants_them() {
     let server = Server::start().await;
@@ -324,4 +337,110 @@ async fn service_accounts_alone_may_see_the_issuer() {
         anonymous.get(path).await.refused(401);
         server.get(path).await.expect(200);
     }
+}
+
+/// A label alone can make a role part of another one, so every write is checked.
+#[tokio::test]
+async fn labels_grant_nothing_that_their_author_does_not_hold() {
+    let server = Server::start().await;
+    let author = json!([
+        {"apiGroups": ["rbac.authorization.k8s.io"], "resources": ["clusterroles", "clusterrolebindings"],
+            "verbs": ["create", "patch", "update"]},
+        {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get"]},
+    ]);
+    grant_everywhere(&server, "eve", author).await;
+    let eve = server.as_user("eve", &[]);
+    let merge = "merge";
+    let label =
+        json!({"metadata": {"labels": {"rbac.authorization.k8s.io/aggregate-to-view": "true"}}});
+    let roles = format!("{RBAC}/clusterroles");
+    let refused = eve
+        .patch(&format!("{roles}/cluster-admin"), merge, &label)
+        .await
+        .refused(403);
+    assert!(
+        refused.contains("attempting to grant RBAC permissions not currently held"),
+        "{refused}"
+    );
+    // The same by replacing the whole object, and by server-side apply.
+    let mut whole = server
+        .get(&format!("{roles}/cluster-admin"))
+        .await
+        .expect(200);
+    whole["metadata"]["labels"] = label["metadata"]["labels"].clone();
+    eve.put(&format!("{roles}/cluster-admin"), &whole)
+        .await
+        .refused(403);
+    let applied = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
+        "metadata": {"name": "cluster-admin", "labels": label["metadata"]["labels"]}});
+    eve.send(
+        http::Method::PATCH,
+        &format!("{roles}/cluster-admin?fieldManager=eve"),
+        "application/apply-patch+yaml",
+        applied.to_string().as_bytes(),
+    )
+    .await
+    .refused(403);
+    // An aggregated role may become anything, so its labels are a matter of those who have all.
+    let refused = eve
+        .patch(&format!("{roles}/edit"), merge, &label)
+        .await
+        .refused(403);
+    assert!(refused.contains("cluster-admin privileges"), "{refused}");
+
+    // Rules that the author holds may be labelled, and fields of garbage collection set.
+    let mut own = role(json!([{"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get"]}]));
+    own["kind"] = json!("ClusterRole");
+    own["metadata"]["name"] = json!("own");
+    eve.post(&roles, &own).await.expect(201);
+    eve.patch(&format!("{roles}/own"), merge, &label)
+        .await
+        .expect(200);
+    let finalizer = json!({"metadata": {"finalizers": ["example.com/kept"]}});
+    eve.patch(&format!("{roles}/view"), merge, &finalizer)
+        .await
+        .expect(200);
+}
+
+/// The controller that aggregates may be behind; a binding grants what the role becomes.
+#[tokio::test]
+async fn a_binding_grants_what_its_role_will_aggregate() {
+    let server = Server::start().await;
+    let author = json!([
+        {"apiGroups": ["rbac.authorization.k8s.io"], "resources": ["clusterrolebindings"], "verbs": ["create", "patch"]},
+        {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get"]},
+    ]);
+    grant_everywhere(&server, "eve", author).await;
+    let eve = server.as_user("eve", &[]);
+    let cluster_role = |name: &str, resource: &str| {
+        let mut role =
+            role(json!([{"apiGroups": [""], "resources": [resource], "verbs": ["get"]}]));
+        role["kind"] = json!("ClusterRole");
+        role["metadata"] = json!({"name": name, "labels": {"part": name}});
+        role
+    };
+    let roles = format!("{RBAC}/clusterroles");
+    let mut whole = cluster_role("whole", "configmaps");
+    whole["aggregationRule"] =
+        json!({"clusterRoleSelectors": [{"matchLabels": {"part": "secrets"}}]});
+    server.post(&roles, &whole).await.expect(201);
+    let to_whole = |name: &str| {
+        let mut binding = binding("mallory");
+        binding["kind"] = json!("ClusterRoleBinding");
+        binding["metadata"]["name"] = json!(name);
+        binding["roleRef"]["kind"] = json!("ClusterRole");
+        binding["roleRef"]["name"] = json!("whole");
+        binding
+    };
+    let bindings = format!("{RBAC}/clusterrolebindings");
+    eve.post(&bindings, &to_whole("before")).await.expect(201);
+    server
+        .post(&roles, &cluster_role("secrets", "secrets"))
+        .await
+        .expect(201);
+    eve.post(&bindings, &to_whole("after")).await.refused(403);
+    let label = json!({"metadata": {"labels": {"a": "b"}}});
+    eve.patch(&format!("{bindings}/before"), "merge", &label)
+        .await
+        .refused(403);
 }
