@@ -13,6 +13,7 @@ use http::{HeaderMap, Response, StatusCode};
 
 use crate::body::Body;
 use crate::error::Error;
+use crate::flow::Turn;
 use crate::kinds::Kind;
 use crate::options::Query;
 use crate::request::ResourceRequest;
@@ -37,6 +38,8 @@ pub(crate) struct Cx {
     pub(crate) warnings: Vec<String>,
     /// From which revision on it is visible what this request wrote.
     pub(crate) visible: Option<Revision>,
+    /// Held until the answer begins; given up earlier by what waits for others.
+    pub(crate) turn: Turn,
 }
 
 /// More than this many warnings are not sent.

@@ -5,8 +5,9 @@
 //! in a queue per user, and the next place goes to the users in turn. A user whose queue is full
 //! is told to come back later.
 //!
-//! Memory is shared out likewise: large bodies count against a budget of bytes, of which one user
-//! has at most half, from when they come until their requests are answered.
+//! Memory is shared out likewise: bodies count against a budget of bytes, from when they come until
+//! their requests are answered, of which a user has a share that always leaves some to others
+//! (`share`). A request gets its place when its body has come: an unfinished upload holds none.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -16,10 +17,12 @@ use tokio::sync::oneshot;
 
 use crate::error::Error;
 use crate::server::Limits;
+use crate::share::FairShare;
 
 /// The places, and who waits for one.
 pub(crate) struct Flow {
     state: Arc<Mutex<State>>,
+    bodies: Arc<Mutex<FairShare>>,
     queued_per_user: usize,
 }
 
@@ -30,42 +33,39 @@ pub(crate) struct Turn(Option<Held>);
 struct Held {
     state: Arc<Mutex<State>>,
     user: Arc<str>,
+}
+
+/// The bytes of one request's body; dropping it frees them. Nothing is counted for those who are
+/// exempt.
+pub(crate) struct Upload(Option<CountedUpload>);
+
+struct CountedUpload {
+    bodies: Arc<Mutex<FairShare>>,
+    user: Arc<str>,
     bytes: usize,
 }
 
 struct State {
-    /// What nobody has.
-    free: Share,
-    /// What one user may have.
-    share: Share,
-    /// What each user has.
-    held: BTreeMap<Arc<str>, Share>,
+    /// How many places nobody has.
+    free: usize,
+    /// How many places one user may have.
+    share: usize,
+    /// How many places each user has.
+    held: BTreeMap<Arc<str>, usize>,
     waiting: BTreeMap<Arc<str>, VecDeque<oneshot::Sender<Turn>>>,
     /// Users with waiting requests, in the order of their turns.
     order: VecDeque<Arc<str>>,
     watches: BTreeMap<String, usize>,
 }
 
-#[derive(Clone, Copy, Default)]
-struct Share {
-    places: usize,
-    bytes: usize,
-}
-
 // === impl Flow ===
 
 impl Flow {
     pub(crate) fn new(limits: &Limits) -> Self {
-        let free = Share {
-            places: limits.in_flight.max(1),
-            bytes: limits.bodies,
-        };
+        let free = limits.in_flight.max(1);
         let state = State {
             free,
-            share: Share {
-                places: free.places.div_ceil(2),
-                bytes: free.bytes.div_ceil(2),
-            },
+            share: free.div_ceil(2),
             held: BTreeMap::new(),
             waiting: BTreeMap::new(),
             order: VecDeque::new(),
@@ -73,6 +73,7 @@ impl Flow {
         };
         Self {
             state: Arc::new(Mutex::new(state)),
+            bodies: Arc::new(Mutex::new(FairShare::new(limits.bodies))),
             queued_per_user: limits.queued_per_user,
         }
     }
@@ -82,12 +83,21 @@ impl Flow {
         Turn(None)
     }
 
+    /// Begins to count the body of a request of this user.
+    pub(crate) fn upload(&self, user: &str) -> Upload {
+        Upload(Some(CountedUpload {
+            bodies: Arc::clone(&self.bodies),
+            user: user.into(),
+            bytes: 0,
+        }))
+    }
+
     /// Waits for a turn, or is refused because too many of this user's requests wait already.
     pub(crate) async fn turn(&self, user: &str) -> Result<Turn, Error> {
         let waiting = {
             let mut state = self.state.lock();
             let user: Arc<str> = user.into();
-            if state.free.places > 0 && state.may_hold(&user) {
+            if state.free > 0 && state.may_hold(&user) {
                 state.take(&user);
                 return Ok(Turn::of(&self.state, user));
             }
@@ -123,34 +133,19 @@ impl Flow {
 impl State {
     fn may_hold(&self, user: &str) -> bool {
         let held = self.held.get(user);
-        held.is_none_or(|held| held.places < self.share.places)
+        held.is_none_or(|held| *held < self.share)
     }
 
     fn take(&mut self, user: &Arc<str>) {
-        self.free.places -= 1;
-        self.held.entry(Arc::clone(user)).or_default().places += 1;
-    }
-
-    /// Bytes for someone who has a place; whether there are so many.
-    fn take_bytes(&mut self, user: &str, bytes: usize) -> bool {
-        let Some(held) = self.held.get_mut(user) else {
-            return false;
-        };
-        let fits = bytes <= self.free.bytes && held.bytes + bytes <= self.share.bytes;
-        if fits {
-            self.free.bytes -= bytes;
-            held.bytes += bytes;
-        }
-        fits
+        self.free -= 1;
+        *self.held.entry(Arc::clone(user)).or_default() += 1;
     }
 
     fn give_back(&mut self, held: &Held) {
-        self.free.places += 1;
-        self.free.bytes += held.bytes;
-        if let Some(all) = self.held.get_mut(&held.user) {
-            all.places -= 1;
-            all.bytes -= held.bytes;
-            if all.places == 0 {
+        self.free += 1;
+        if let Some(places) = self.held.get_mut(&held.user) {
+            *places -= 1;
+            if *places == 0 {
                 self.held.remove(&held.user);
             }
         }
@@ -177,7 +172,7 @@ impl State {
     fn next(&mut self) -> Option<(Arc<str>, oneshot::Sender<Turn>)> {
         let mut passed_over = Vec::new();
         let mut found = None;
-        while self.free.places > 0
+        while self.free > 0
             && found.is_none()
             && let Some(user) = self.order.pop_front()
         {
@@ -215,25 +210,7 @@ impl Turn {
         Self(Some(Held {
             state: Arc::clone(state),
             user,
-            bytes: 0,
         }))
-    }
-
-    /// Counts so many more bytes of the request's body, if they are to be had.
-    pub(crate) fn hold(&mut self, bytes: usize) -> Result<(), Error> {
-        let Some(held) = &mut self.0 else {
-            return Ok(());
-        };
-        match held.state.lock().take_bytes(&held.user, bytes) {
-            true => {
-                held.bytes += bytes;
-                Ok(())
-            }
-            false => {
-                let message = "too many large requests at once, please try again later";
-                Err(Error::too_many_requests(message))
-            }
-        }
     }
 }
 
@@ -257,6 +234,37 @@ impl Drop for Turn {
                     }
                 }
             }
+        }
+    }
+}
+
+// === impl Upload ===
+
+impl Upload {
+    /// An upload that is not counted, of our own controllers and administrators.
+    pub(crate) fn exempt() -> Self {
+        Self(None)
+    }
+
+    /// Counts so many more bytes of the request's body, if they are to be had.
+    pub(crate) fn hold(&mut self, bytes: usize) -> Result<(), Error> {
+        let Some(counted) = &mut self.0 else {
+            return Ok(());
+        };
+        if !counted.bodies.lock().take(&counted.user, bytes) {
+            let message = "too many large requests at once, please try again later";
+            return Err(Error::too_many_requests(message));
+        }
+        counted.bytes += bytes;
+        Ok(())
+    }
+}
+
+impl Drop for Upload {
+    fn drop(&mut self) {
+        if let Some(counted) = self.0.take() {
+            let mut bodies = counted.bodies.lock();
+            bodies.give_back(&counted.user, counted.bytes);
         }
     }
 }
@@ -354,22 +362,23 @@ mod tests {
         assert!(third.as_mut().now_or_never().is_some());
     }
 
-    #[tokio::test]
-    async fn bytes_are_shared_out_and_come_back() {
+    #[test]
+    fn bytes_are_shared_out_and_come_back() {
         let flow = flow(8, 0);
         let code = |held: Result<(), Error>| held.map_err(|error| error.code.as_u16());
-        let mut first = flow.turn("a").await.unwrap();
-        let mut second = flow.turn("a").await.unwrap();
+        let mut first = flow.upload("a");
+        let mut second = flow.upload("a");
         assert_eq!(code(first.hold(30)), Ok(()));
         assert_eq!(code(second.hold(20)), Ok(()));
         assert_eq!(code(second.hold(1)), Err(429), "a has its half");
-        let mut other = flow.turn("b").await.unwrap();
-        assert_eq!(code(other.hold(50)), Ok(()));
-        let mut third = flow.turn("c").await.unwrap();
-        assert_eq!(code(third.hold(1)), Err(429), "all are taken");
-        assert_eq!(code(Flow::exempt().hold(1000)), Ok(()));
-        drop(first);
-        assert_eq!(code(third.hold(30)), Ok(()));
+        let mut other = flow.upload("b");
+        assert_eq!(code(other.hold(25)), Ok(()));
+        assert_eq!(code(other.hold(1)), Err(429), "b has half of the rest");
+        let mut third = flow.upload("c");
+        assert_eq!(code(third.hold(12)), Ok(()), "something is left for c");
         assert_eq!(code(third.hold(1)), Err(429));
+        assert_eq!(code(Upload::exempt().hold(1000)), Ok(()));
+        drop(first);
+        assert_eq!(code(third.hold(15)), Ok(()));
     }
 }

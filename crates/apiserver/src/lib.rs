@@ -69,6 +69,7 @@ mod reviews;
 pub mod seams;
 mod server;
 mod service;
+mod share;
 mod strategy;
 mod table;
 pub mod typepack;
@@ -80,6 +81,7 @@ pub use body::{Body, Pieces};
 pub use deltaplane_store::Revision;
 pub use error::Error;
 pub use server::{Config, Limits, TENANT};
+pub use share::FairShare;
 pub use verbs::patch::apply_json_patch;
 
 use deltaplane_api::identity::{ANONYMOUS, Identity};

@@ -125,6 +125,12 @@ pub trait VirtualSubresource: Send + Sync {
         true
     }
 
+    /// Returns true if answers wait for something that may take minutes. Such a request counts as
+    /// a watch of its user, and takes no place from requests that are carried out.
+    fn is_long_poll(&self) -> bool {
+        false
+    }
+
     /// Answers a request that was authenticated and authorized already.
     fn handle<'a>(
         &'a self,

@@ -21,7 +21,7 @@ use crate::auth::{self, Caller};
 use crate::body::Body;
 use crate::context::{Answer, Cx, failure};
 use crate::error::Error;
-use crate::flow::{Flow, Turn};
+use crate::flow::{Flow, Turn, Upload};
 use crate::negotiate;
 use crate::options::Query;
 use crate::paths;
@@ -32,6 +32,7 @@ use crate::seams::SubresourceRequest;
 use crate::server::Inner;
 use crate::table::Include;
 use crate::upload::{self, BoxError};
+use crate::verbs::watch::slot::Slot;
 use crate::verbs::write::Section;
 use crate::verbs::{create, delete, get, list, patch, scale, update, watch};
 
@@ -162,6 +163,13 @@ struct Incoming<'a> {
     query: Query,
 }
 
+/// A request that may be carried out now.
+struct Admitted {
+    turn: Turn,
+    body: Bytes,
+    _upload: Upload,
+}
+
 // === impl Incoming ===
 
 impl Incoming<'_> {
@@ -182,7 +190,7 @@ impl Incoming<'_> {
             Ok(caller) => caller,
             Err(error) => return (None, failure(&error)),
         };
-        let (_turn, body) = match self.admit(&caller.user, target, body).await {
+        let admitted = match self.admit(&caller.user, target, body).await {
             Ok(admitted) => admitted,
             Err(error) => return (Some(caller.user), failure(&error)),
         };
@@ -194,41 +202,51 @@ impl Incoming<'_> {
                 (Some(caller.user), answer)
             }
             Target::Resource(request) => {
-                let (user, answer) = self.resource(caller, request.clone(), body).await;
+                let (user, answer) = self.resource(caller, request.clone(), admitted).await;
                 (Some(user), answer)
             }
         }
     }
 
-    /// A turn and the body, for those who may do this.
+    /// The body and a turn, for those who may do this. The body comes first: one that never ends
+    /// must not take a place from others.
     async fn admit<B>(
         &self,
         user: &Identity,
         target: &Target,
         body: Pin<&mut B>,
-    ) -> Result<(Turn, Bytes), Error>
+    ) -> Result<Admitted, Error>
     where
         B: http_body::Body<Data = Bytes> + Send,
         B::Error: Into<BoxError>,
     {
         auth::authorize(self.server, user, target, &self.selected_name(target))?;
-        let mut turn = self.turn(user, target).await?;
+        let mut upload = if user.is_in(MASTERS) {
+            Upload::exempt()
+        } else {
+            self.server.flow.upload(&user.name)
+        };
         let body = match target {
             Target::Path { .. } => Bytes::new(),
-            Target::Resource(_) => self.read(body, &mut turn).await?,
+            Target::Resource(_) => self.read(body, &mut upload).await?,
         };
-        Ok((turn, body))
+        Ok(Admitted {
+            turn: self.turn(user, target).await?,
+            body,
+            _upload: upload,
+        })
     }
 
-    /// The whole body, which holds a turn while it comes and therefore may not take for ever.
-    async fn read<B>(&self, body: Pin<&mut B>, turn: &mut Turn) -> Result<Bytes, Error>
+    /// The whole body, which counts against its user's share while it comes and therefore may not
+    /// take for ever.
+    async fn read<B>(&self, body: Pin<&mut B>, upload: &mut Upload) -> Result<Bytes, Error>
     where
         B: http_body::Body<Data = Bytes> + Send,
         B::Error: Into<BoxError>,
     {
         let config = &self.server.config;
         tokio::select! {
-            read = upload::read(body, config.limits.body, turn) => read,
+            read = upload::read(body, config.limits.body, upload) => read,
             () = config.clock.sleep(config.limits.body_time) => Err(Error::body_too_slow()),
         }
     }
@@ -261,8 +279,13 @@ impl Incoming<'_> {
         self,
         caller: Caller,
         target: ResourceRequest,
-        body: Bytes,
+        admitted: Admitted,
     ) -> (Identity, Answer) {
+        let Admitted {
+            turn,
+            body,
+            _upload,
+        } = admitted;
         if reviews::is_question(&target) {
             let outcome = self.question(&caller.user, &target, &body);
             let answer = outcome.unwrap_or_else(|error| failure(&error));
@@ -288,6 +311,7 @@ impl Incoming<'_> {
             body,
             warnings,
             visible: None,
+            turn,
         };
         let outcome = dispatch(&mut cx, &self.parts.method, self.parts.uri.query()).await;
         let answer = cx.finish(outcome.unwrap_or_else(|error| failure(&error)));
@@ -402,7 +426,7 @@ fn check_scope(cx: &Cx) -> Result<(), Error> {
     }
 }
 
-async fn virtual_subresource(cx: &Cx, method: &Method, query: &str) -> Result<Answer, Error> {
+async fn virtual_subresource(cx: &mut Cx, method: &Method, query: &str) -> Result<Answer, Error> {
     let subresources = &cx.server.config.subresources;
     let handler = subresources
         .iter()
@@ -418,6 +442,13 @@ async fn virtual_subresource(cx: &Cx, method: &Method, query: &str) -> Result<An
         return Err(Error::not_found(cx.kind.about(&cx.target.name)));
     }
     let object = object.unwrap_or_default();
+    let waiting = if handler.is_long_poll() {
+        let slot = Slot::take(cx)?;
+        cx.turn = Flow::exempt();
+        Some(slot)
+    } else {
+        None
+    };
     let request = SubresourceRequest {
         user: &cx.user,
         resource: cx.resource(&cx.target.name),
@@ -427,5 +458,7 @@ async fn virtual_subresource(cx: &Cx, method: &Method, query: &str) -> Result<An
         query,
         body: &cx.body,
     };
-    handler.handle(request).await
+    let answer = handler.handle(request).await;
+    drop(waiting);
+    answer
 }

@@ -9,10 +9,10 @@ use http_body::Body;
 use http_body_util::BodyExt;
 
 use crate::error::Error;
-use crate::flow::Turn;
+use crate::flow::Upload;
 
-/// Smaller bodies are not counted: the places bound how many there are.
-const SMALL: usize = 64 << 10;
+/// An open upload counts for so many bytes at least, which bounds how many there are.
+const SMALLEST: usize = 4 << 10;
 /// As much of a body that nobody wants is let pass, five times the largest that is wanted.
 const PASSED: usize = 16 << 20;
 /// Whoever takes longer to send what nobody wants is answered in the middle of it.
@@ -25,7 +25,7 @@ pub(crate) type BoxError = Box<dyn std::error::Error + Send + Sync>;
 pub(crate) async fn read<B>(
     mut body: Pin<&mut B>,
     limit: usize,
-    turn: &mut Turn,
+    upload: &mut Upload,
 ) -> Result<Bytes, Error>
 where
     B: Body<Data = Bytes>,
@@ -34,7 +34,11 @@ where
     // Most bodies are one piece, which is taken as it is.
     let mut first = Bytes::new();
     let mut all = BytesMut::new();
-    let mut counted = 0;
+    if body.is_end_stream() {
+        return Ok(first);
+    }
+    upload.hold(SMALLEST)?;
+    let mut counted = SMALLEST;
     while let Some(frame) = body.frame().await {
         let frame = frame.map_err(|error| {
             let error: BoxError = error.into();
@@ -47,8 +51,8 @@ where
         if size > limit {
             return Err(Error::too_large(limit));
         }
-        if size > SMALL {
-            turn.hold(size - counted)?;
+        if size > counted {
+            upload.hold(size - counted)?;
             counted = size;
         }
         if size == data.len() {
@@ -107,9 +111,9 @@ mod tests {
             bodies,
             ..Limits::default()
         };
-        let mut turn = Flow::new(&limits).turn("a").await.unwrap();
+        let mut upload = Flow::new(&limits).upload("a");
         let body = pin!(body(sizes));
-        let read = read(body, limit, &mut turn).await;
+        let read = read(body, limit, &mut upload).await;
         let read = read.map(|bytes| bytes.len());
         assert_eq!(
             read.map_err(|error| error.code.as_u16()),
@@ -120,15 +124,27 @@ mod tests {
 
     #[tokio::test]
     async fn bodies_are_read_within_limits() {
-        check(&[], 10, 0, Ok(0)).await;
-        check(&[3, 4, 3], 10, 0, Ok(10)).await;
-        check(&[0, 3, 0], 10, 0, Ok(3)).await;
-        check(&[3, 4, 4], 10, 0, Err(413)).await;
-        check(&[SMALL], SMALL * 3, 0, Ok(SMALL)).await;
-        check(&[SMALL, 1], SMALL * 3, 0, Err(429)).await;
-        let (size, bodies) = (SMALL * 3, SMALL * 6);
-        check(&[SMALL, SMALL, SMALL], size, bodies, Ok(size)).await;
-        check(&[SMALL, SMALL, SMALL], size, bodies - 2, Err(429)).await;
+        let few = SMALLEST * 2;
+        check(&[3, 4, 3], 10, few, Ok(10)).await;
+        check(&[0, 3, 0], 10, few, Ok(3)).await;
+        check(&[3, 4, 4], 10, few, Err(413)).await;
+        check(&[1], 10, few - 1, Err(429)).await;
+        check(&[SMALLEST], SMALLEST * 3, few, Ok(SMALLEST)).await;
+        check(&[SMALLEST, 1], SMALLEST * 3, few, Err(429)).await;
+        let (size, bodies) = (SMALLEST * 3, SMALLEST * 6);
+        check(&[SMALLEST, SMALLEST, SMALLEST], size, bodies, Ok(size)).await;
+        check(&[SMALLEST, SMALLEST, SMALLEST], size, bodies - 2, Err(429)).await;
+    }
+
+    #[tokio::test]
+    async fn no_body_costs_nothing() {
+        let limits = Limits {
+            bodies: 0,
+            ..Limits::default()
+        };
+        let mut upload = Flow::new(&limits).upload("a");
+        let empty = pin!(http_body_util::Empty::<Bytes>::new());
+        assert_eq!(read(empty, 10, &mut upload).await.unwrap(), Bytes::new());
     }
 
     #[tokio::test]

@@ -9,7 +9,7 @@ mod alarm;
 mod encoder;
 mod initial;
 mod rights;
-mod slot;
+pub(crate) mod slot;
 
 use std::sync::Arc;
 use std::time::Duration;

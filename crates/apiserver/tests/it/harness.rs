@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use bytes::{Buf as _, Bytes};
 use deltaplane_api::identity::Identity;
-use deltaplane_apiserver::seams::{Admission, TableColumns};
+use deltaplane_apiserver::seams::{Admission, TableColumns, VirtualSubresource};
 use deltaplane_apiserver::{ApiServer, Body, Config, Limits};
 use deltaplane_runtime::{Clock, Readiness, Tasks};
 use deltaplane_store::driver::Driver;
@@ -33,6 +33,7 @@ pub(crate) struct Setup {
     pub(crate) clock: Clock,
     pub(crate) admission: Vec<Arc<dyn Admission>>,
     pub(crate) columns: Vec<Arc<dyn TableColumns>>,
+    pub(crate) subresources: Vec<Arc<dyn VirtualSubresource>>,
     /// A driver in front of the store's own.
     pub(crate) in_front: fn(Arc<dyn Driver>) -> Arc<dyn Driver>,
 }
@@ -59,6 +60,7 @@ impl Default for Setup {
             clock: Clock::system(),
             admission: Vec::new(),
             columns: Vec::new(),
+            subresources: Vec::new(),
             in_front: |driver| driver,
         }
     }
@@ -87,7 +89,7 @@ impl Server {
             commit: "unknown",
             limits: setup.limits,
             admission: setup.admission,
-            subresources: Vec::new(),
+            subresources: setup.subresources,
             columns: setup.columns,
             clock: setup.clock,
             readiness: Readiness::new(),

@@ -1,11 +1,13 @@
 //! What one user may take, through the front door.
 
+use std::sync::Arc;
 use std::time::{Duration, UNIX_EPOCH};
 
-use deltaplane_apiserver::Limits;
+use deltaplane_apiserver::seams::{BoxFuture, SubresourceRequest, VirtualSubresource};
+use deltaplane_apiserver::{Body, Error, Limits};
 use deltaplane_runtime::Clock;
 use futures::FutureExt;
-use http::{Method, Request};
+use http::{Method, Request, Response};
 use serde_json::{Value, json};
 use tower::ServiceExt;
 
@@ -21,6 +23,10 @@ const BRIEF: &str = "/api/v1/namespaces/default/configmaps?watch=1&timeoutSecond
 async fn limited(limits: Limits) -> (Server, Server) {
     let setup = Setup {
         limits,
+        subresources: vec![
+            Arc::new(Never("_busy", LongPoll(false))),
+            Arc::new(Never("_awaited", LongPoll(true))),
+        ],
         ..Setup::default()
     };
     let server = Server::start_with(setup).await;
@@ -30,7 +36,36 @@ async fn limited(limits: Limits) -> (Server, Server) {
 }
 
 fn all_of_maps() -> Value {
-    json!([{"apiGroups": [""], "resources": ["configmaps"], "verbs": ["*"]}])
+    let resources = ["configmaps", "configmaps/_busy", "configmaps/_awaited"];
+    json!([{"apiGroups": [""], "resources": resources, "verbs": ["*"]}])
+}
+
+/// A subresource that answers only when nobody waits any more.
+struct Never(&'static str, LongPoll);
+
+#[derive(Clone, Copy)]
+struct LongPoll(bool);
+
+impl VirtualSubresource for Never {
+    fn name(&self) -> &str {
+        self.0
+    }
+
+    fn needs_object(&self) -> bool {
+        false
+    }
+
+    fn is_long_poll(&self) -> bool {
+        let LongPoll(is_long_poll) = self.1;
+        is_long_poll
+    }
+
+    fn handle<'a>(
+        &'a self,
+        _request: SubresourceRequest<'a>,
+    ) -> BoxFuture<'a, Result<Response<Body>, Error>> {
+        std::future::pending().boxed()
+    }
 }
 
 fn map(name: &str) -> Value {
@@ -51,8 +86,8 @@ async fn a_user_waits_for_a_turn_and_beyond_that_comes_back_later() {
         ..Limits::default()
     })
     .await;
-    let slow = server.api.clone().oneshot(endless(&eve, MAPS, b""));
-    let mut slow = Box::pin(slow);
+    let busy = format!("{MAPS}/any/_busy");
+    let mut slow = Box::pin(eve.get(&busy));
     assert!(slow.as_mut().now_or_never().is_none());
     let mut watch = Box::pin(eve.watch(WATCH));
     assert!(
@@ -64,6 +99,85 @@ async fn a_user_waits_for_a_turn_and_beyond_that_comes_back_later() {
     drop(slow);
     let _open = watch.await;
     eve.get(MAPS).await.expect(200);
+}
+
+/// Two accounts with half-sent bodies used to hold all places.
+#[tokio::test]
+async fn unfinished_uploads_hold_no_place() {
+    let (server, eve) = limited(Limits {
+        in_flight: 2,
+        queued_per_user: 1,
+        ..Limits::default()
+    })
+    .await;
+    for user in ["mallory", "bob"] {
+        grant(&server, user, all_of_maps()).await;
+    }
+    let mallory = server.as_user("mallory", &[]);
+    let mut uploads = Vec::new();
+    for user in [&eve, &mallory] {
+        for _ in 0..20 {
+            let upload = endless(user, MAPS, b"{");
+            let mut upload = Box::pin(server.api.clone().oneshot(upload));
+            assert!(upload.as_mut().now_or_never().is_none());
+            uploads.push(upload);
+        }
+    }
+    let bob = server.as_user("bob", &[]);
+    bob.post(MAPS, &map("bobs")).await.expect(201);
+    eve.get(MAPS).await.expect(200);
+}
+
+/// However much some users upload at once, another one can upload something.
+#[tokio::test]
+async fn unfinished_uploads_leave_memory_to_others() {
+    let (server, eve) = limited(Limits {
+        bodies: 1 << 20,
+        ..Limits::default()
+    })
+    .await;
+    for user in ["mallory", "bob"] {
+        grant(&server, user, all_of_maps()).await;
+    }
+    let mallory = server.as_user("mallory", &[]);
+    let mut uploads = Vec::new();
+    let mut refused = 0;
+    for _ in 0..20 {
+        for user in [&eve, &mallory] {
+            let upload = endless(user, MAPS, &[b' '; 50_000]);
+            let mut upload = Box::pin(server.api.clone().oneshot(upload));
+            // The rest of a refused body is awaited for a while, so that its answer is not lost.
+            refused += usize::from(upload.as_mut().now_or_never().is_some());
+            uploads.push(upload);
+        }
+    }
+    let bob = server.as_user("bob", &[]);
+    let mut large = map("large");
+    large["data"] = json!({"k": "v".repeat(90_000)});
+    bob.post(MAPS, &large).await.expect(201);
+    told_to_come_back(&eve.post(MAPS, &large).await);
+    assert_eq!(refused, 0);
+}
+
+#[tokio::test]
+async fn long_polls_count_as_watches_and_hold_no_place() {
+    let (_server, eve) = limited(Limits {
+        in_flight: 2,
+        queued_per_user: 0,
+        watches_per_user: 3,
+        ..Limits::default()
+    })
+    .await;
+    let awaited = format!("{MAPS}/any/_awaited");
+    let mut polls: Vec<_> = (0..3).map(|_| Box::pin(eve.get(&awaited))).collect();
+    for poll in &mut polls {
+        assert!(poll.as_mut().now_or_never().is_none());
+    }
+    eve.get(MAPS).await.expect(200);
+    told_to_come_back(&eve.get(&awaited).await);
+    told_to_come_back(&eve.get(BRIEF).await);
+    drop(polls.pop());
+    assert!(eve.get(&awaited).now_or_never().is_none());
 }
 
 #[tokio::test]

@@ -182,6 +182,10 @@ impl VirtualSubresource for ZonePropagated {
         "_propagated"
     }
 
+    fn is_long_poll(&self) -> bool {
+        true
+    }
+
     fn handle<'a>(
         &'a self,
         request: SubresourceRequest<'a>,

@@ -1,4 +1,4 @@
-//! How many watches there may be, in all and for one user.
+//! How many watches and long polls there may be, in all and for one user.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -7,8 +7,8 @@ use crate::context::Cx;
 use crate::error::Error;
 use crate::server::Inner;
 
-/// One of the watches that are allowed at once.
-pub(super) struct Slot {
+/// One of the watches or long polls that are allowed at once.
+pub(crate) struct Slot {
     server: Arc<Inner>,
     user: String,
 }
@@ -16,7 +16,7 @@ pub(super) struct Slot {
 // === impl Slot ===
 
 impl Slot {
-    pub(super) fn take(cx: &Cx) -> Result<Self, Error> {
+    pub(crate) fn take(cx: &Cx) -> Result<Self, Error> {
         let limits = &cx.server.config.limits;
         let slot = Self {
             server: Arc::clone(&cx.server),
