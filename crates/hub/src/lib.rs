@@ -117,6 +117,7 @@ impl Hub {
             channels: channels.clone(),
             clock: opened.clock().clone(),
             limit: config.zone_answer,
+            group: opened.front().group("zone answer"),
         };
         let zones = Arc::new(ZonesRoute::new(asking));
         let group = opened.front().group("sync stream");

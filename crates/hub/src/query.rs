@@ -45,7 +45,14 @@ pub(crate) struct Channel {
 #[derive(Debug, Default)]
 struct State {
     exchanges: Exchanges,
-    readers: BTreeMap<u64, Arc<Notify>>,
+    readers: BTreeMap<u64, Reader>,
+}
+
+#[derive(Debug)]
+struct Reader {
+    woken: Arc<Notify>,
+    /// The time of the answer is over; nothing of it is passed on any more.
+    expired: bool,
 }
 
 /// A stream that is open as long as this lives.
@@ -176,7 +183,7 @@ impl Channel {
         let reader = state.exchanges.receive(answer)?;
         let reader = reader.and_then(|number| state.readers.get(&number));
         if let Some(reader) = reader {
-            reader.notify_one();
+            reader.woken.notify_one();
         }
         Ok(())
     }
@@ -185,7 +192,11 @@ impl Channel {
         let woken = Arc::new(Notify::new());
         let mut state = self.state.lock();
         let number = state.exchanges.open(head)?;
-        state.readers.insert(number, woken.clone());
+        let reader = Reader {
+            woken: woken.clone(),
+            expired: false,
+        };
+        state.readers.insert(number, reader);
         drop(state);
         self.news.notify_one();
         Ok(Asked {
@@ -195,11 +206,24 @@ impl Channel {
         })
     }
 
+    /// Ends an exchange whose time is over, whether or not its client reads.
+    fn expire(&self, number: u64) {
+        let mut state = self.state.lock();
+        let Some(reader) = state.readers.get_mut(&number) else {
+            return;
+        };
+        reader.expired = true;
+        reader.woken.notify_one();
+        state.exchanges.cancel(number);
+        drop(state);
+        self.news.notify_one();
+    }
+
     fn close(&self) {
         let mut state = self.state.lock();
         state.exchanges.close();
         for reader in state.readers.values() {
-            reader.notify_one();
+            reader.woken.notify_one();
         }
         drop(state);
         self.ended.stop();
@@ -214,6 +238,10 @@ impl Asked {
         loop {
             let (part, news) = {
                 let mut state = self.channel.state.lock();
+                let reader = state.readers.get(&self.number);
+                if reader.is_some_and(|reader| reader.expired) {
+                    return Part::Late;
+                }
                 let part = state.exchanges.read(self.number);
                 (part, state.exchanges.has_news())
             };

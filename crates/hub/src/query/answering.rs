@@ -6,12 +6,12 @@ use std::time::{Duration, SystemTime};
 use bytes::Bytes;
 use deltaplane_apiserver::{Error, Pieces};
 use deltaplane_plane::RouteBody;
-use deltaplane_runtime::Clock;
+use deltaplane_runtime::{Clock, Stop, TaskGroup, Trigger};
 use deltaplane_sync::ZoneName;
 use deltaplane_sync_grpc::proto::deltaplane::sync::v1::question;
 use futures::future::BoxFuture;
 use futures::{FutureExt, Stream, stream};
-use http::header::{CACHE_CONTROL, CONTENT_TYPE, WARNING};
+use http::header::{CACHE_CONTROL, CONTENT_TYPE, WARNING, X_CONTENT_TYPE_OPTIONS};
 use http::{HeaderValue, Response};
 use http_body::Frame;
 use http_body_util::{BodyExt, Empty, StreamBody};
@@ -29,6 +29,8 @@ pub(crate) struct Answering {
     pub(crate) until: Option<SystemTime>,
     pub(crate) body: Wanted,
     pub(crate) clock: Clock,
+    /// Ends answers in time whose clients do not read.
+    pub(crate) group: TaskGroup,
 }
 
 /// How long an answer may take.
@@ -58,6 +60,18 @@ enum BrokenOff {
     Late,
 }
 
+/// What Kubernetes APIs answer in.
+const SAFE_TYPES: [&str; 8] = [
+    "application/cbor",
+    "application/cbor-seq",
+    "application/com.github.proto-openapi.spec.v2@v1.0+protobuf",
+    "application/json",
+    "application/openmetrics-text",
+    "application/vnd.kubernetes.protobuf",
+    "application/yaml",
+    "text/plain",
+];
+
 type Late = BoxFuture<'static, ()>;
 
 // === impl Answering ===
@@ -85,6 +99,7 @@ impl Answering {
             Part::Head(head) => head,
             Part::Failed(error) => return Err(self.failed(&error)),
             Part::Lost => return Err(self.lost()),
+            Part::Late => return Err(self.too_late()),
             Part::Body(_) | Part::Complete => {
                 return Err(Error::internal("an answer without a head was taken"));
             }
@@ -93,10 +108,28 @@ impl Answering {
             late = self.expiry();
         }
         let body = match self.body {
-            Wanted::Yes => StreamBody::new(rest(asked, late)).boxed_unsync(),
+            Wanted::Yes => {
+                let (read, gone) = Trigger::new();
+                self.end_in_time(&asked, late, gone);
+                StreamBody::new(rest(asked, read)).boxed_unsync()
+            }
             Wanted::No => Empty::new().map_err(|never| match never {}).boxed_unsync(),
         };
         Ok(with_head(head, body))
+    }
+
+    /// Ends an answer when it is late. The body itself cannot: it is polled only while its client
+    /// reads.
+    fn end_in_time(&self, asked: &Asked, late: Late, gone: Stop) {
+        let (channel, number) = (asked.channel.clone(), asked.number);
+        let stop = self.group.stop();
+        self.group.spawn(async move {
+            tokio::select! {
+                () = late => channel.expire(number),
+                () = gone.wait() => {}
+                () = stop.wait() => {}
+            }
+        });
     }
 
     fn late(&self) -> Late {
@@ -119,6 +152,10 @@ impl Answering {
             Refused::Full => Error::too_many_requests(format!(
                 "zone {} is being asked too many things at once; try again soon, or close watches of it that nobody needs",
                 self.zone
+            )),
+            Refused::BeyondShare => Error::too_many_requests(format!(
+                "user {:?} has its share of what zone {} can be asked at once; try again soon, or close watches of it that nobody needs",
+                self.question.user, self.zone
             )),
             Refused::Closed => self.lost(),
         }
@@ -148,12 +185,9 @@ fn with_head(head: Head, body: RouteBody) -> Response<RouteBody> {
     let mut answer = Response::new(body);
     *answer.status_mut() = head.status;
     let headers = answer.headers_mut();
+    headers.insert(CONTENT_TYPE, content_type(&head.content_type));
+    headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     // What is no legal header is the zone's own fault, and the rest of the answer is not.
-    if !head.content_type.is_empty()
-        && let Ok(value) = HeaderValue::from_bytes(head.content_type.as_bytes())
-    {
-        headers.insert(CONTENT_TYPE, value);
-    }
     for warning in head.warnings {
         if let Ok(value) = HeaderValue::from_bytes(warning.as_bytes()) {
             headers.append(WARNING, value);
@@ -163,25 +197,59 @@ fn with_head(head: Head, body: RouteBody) -> Response<RouteBody> {
     answer
 }
 
+/// The content type of an answer, if it is one that no browser executes or renders: a zone must
+/// not make the hub's address serve pages and scripts. Everything else is bytes.
+fn content_type(of_zone: &str) -> HeaderValue {
+    let essence = of_zone.split(';').next().unwrap_or_default();
+    let essence = essence.trim().to_ascii_lowercase();
+    let passed = SAFE_TYPES.contains(&essence.as_str());
+    let value = HeaderValue::from_str(of_zone).ok().filter(|_| passed);
+    value.unwrap_or(HeaderValue::from_static("application/octet-stream"))
+}
+
 /// The body, as the zone sends it and the client reads it; an error unless it is complete.
 fn rest(
     asked: Asked,
-    late: Late,
+    read: Trigger,
 ) -> impl Stream<Item = Result<Frame<Pieces>, BoxError>> + Send + 'static {
     let frame = |bytes: Bytes| Ok(Frame::data(Pieces::from(bytes)));
-    stream::unfold(Some((asked, late)), move |reading| async move {
-        let (asked, mut late) = reading?;
-        let part = tokio::select! {
-            biased;
-            part = asked.next() => part,
-            () = &mut late => return Some((Err(BrokenOff::Late.into()), None)),
-        };
-        match part {
-            Part::Body(bytes) => Some((frame(bytes), Some((asked, late)))),
+    stream::unfold(Some((asked, read)), move |reading| async move {
+        let (asked, read) = reading?;
+        match asked.next().await {
+            Part::Body(bytes) => Some((frame(bytes), Some((asked, read)))),
             Part::Complete => None,
             Part::Failed(error) => Some((Err(BrokenOff::Failed(error).into()), None)),
             Part::Lost => Some((Err(BrokenOff::Lost.into()), None)),
+            Part::Late => Some((Err(BrokenOff::Late.into()), None)),
             Part::Head(_) => Some((Err(BrokenOff::Failed("two heads".to_owned()).into()), None)),
         }
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn zones_answer_in_types_that_no_browser_renders() {
+        let bytes = "application/octet-stream";
+        let table = "application/json;as=Table;v=v1;g=meta.k8s.io";
+        let cases = [
+            ("application/json", "application/json"),
+            (table, table),
+            ("Text/Plain; charset=utf-8", "Text/Plain; charset=utf-8"),
+            ("application/yaml", "application/yaml"),
+            ("text/html", bytes),
+            ("TEXT/HTML; charset=utf-8", bytes),
+            (" text/html", bytes),
+            ("application/xhtml+xml", bytes),
+            ("image/svg+xml", bytes),
+            ("text/javascript", bytes),
+            ("application/json\r\nset-cookie: a=b", bytes),
+            ("", bytes),
+        ];
+        for (of_zone, expected) in cases {
+            assert_eq!(content_type(of_zone), expected, "{of_zone:?}");
+        }
+    }
 }

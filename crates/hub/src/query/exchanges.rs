@@ -2,21 +2,28 @@
 //! without time or tasks.
 //!
 //! Invariants: of an exchange no more than [`WINDOW`] bytes wait here, and there are no more than
-//! [`MOST`] exchanges, whatever the zone sends and however slowly clients read; what a zone is to
+//! [`MOST`] exchanges, whatever the zone sends and however slowly clients read; no user has so many
+//! of them that another finds none, and some are left to administrators; what a zone is to
 //! be told is derived from the state, so that nothing queues for a zone that does not listen; a
 //! number is never used twice.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
+use deltaplane_api::identity::MASTERS;
+use deltaplane_apiserver::FairShare;
 use deltaplane_sync_grpc::proto::deltaplane::sync::v1::{Answer, Question, answer, question};
 use http::StatusCode;
 
 /// All exchanges of a stream.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Exchanges {
     last: u64,
     all: BTreeMap<u64, Exchange>,
+    /// What is not left to administrators, and the users who have some of it.
+    share: FairShare,
+    askers: BTreeMap<u64, Arc<str>>,
     /// Those of which the zone may have to be told something.
     news: BTreeSet<u64>,
     closed: bool,
@@ -33,6 +40,8 @@ pub(super) enum Part {
     Failed(String),
     /// The stream is gone.
     Lost,
+    /// It took too long, or its user's token has ended.
+    Late,
 }
 
 /// The head of an answer, which is legal.
@@ -48,6 +57,8 @@ pub(super) struct Head {
 pub(super) enum Refused {
     /// There are as many exchanges as there may be.
     Full,
+    /// Their user has as many of them as it may have beside others.
+    BeyondShare,
     /// The stream is gone.
     Closed,
 }
@@ -111,12 +122,27 @@ struct Inbox {
 pub(super) const WINDOW: u32 = 256 << 10;
 /// How many exchanges a stream has at most, those included that a zone has yet to end.
 pub(super) const MOST: usize = 256;
+/// How many of them only administrators can have.
+pub(super) const RESERVED: usize = 32;
 /// What clients take as the headers of an answer.
 const LARGEST_HEAD: usize = 64 << 10;
 /// How much of a zone's words is shown.
 const LONGEST_ERROR: usize = 1024;
 
 // === impl Exchanges ===
+
+impl Default for Exchanges {
+    fn default() -> Self {
+        Self {
+            last: 0,
+            all: BTreeMap::new(),
+            share: FairShare::new(MOST - RESERVED),
+            askers: BTreeMap::new(),
+            news: BTreeSet::new(),
+            closed: false,
+        }
+    }
+}
 
 impl Exchanges {
     /// Begins an exchange, before anything is sent, so that no answer comes too early.
@@ -127,7 +153,15 @@ impl Exchanges {
         if self.all.len() >= MOST {
             return Err(Refused::Full);
         }
+        let administrator = head.groups.iter().any(|group| group == MASTERS);
+        let asker: Arc<str> = head.user.as_str().into();
+        if !administrator && !self.share.take(&asker, 1) {
+            return Err(Refused::BeyondShare);
+        }
         self.last += 1;
+        if !administrator {
+            self.askers.insert(self.last, asker);
+        }
         let head = question::Head {
             credit: WINDOW,
             ..head
@@ -166,7 +200,7 @@ impl Exchanges {
             Some(Exchange::Ended { .. }) => Err(Violation::AfterEnd(exchange)),
             Some(Exchange::Cancelled) => {
                 if matches!(part, answer::Part::End(_)) {
-                    self.all.remove(&exchange);
+                    self.forget(exchange);
                 }
                 Ok(None)
             }
@@ -199,7 +233,7 @@ impl Exchanges {
                     return Some(part);
                 }
                 let error = std::mem::take(error);
-                self.all.remove(&number);
+                self.forget(number);
                 Some(match error.is_empty() {
                     true => Part::Complete,
                     false => Part::Failed(error),
@@ -213,7 +247,7 @@ impl Exchanges {
         match self.all.get_mut(&number) {
             None | Some(Exchange::Cancelled) => {}
             Some(Exchange::Queued(_) | Exchange::Ended { .. }) => {
-                self.all.remove(&number);
+                self.forget(number);
                 self.news.remove(&number);
             }
             Some(open @ Exchange::Open(_)) => {
@@ -229,6 +263,14 @@ impl Exchanges {
         self.news.clear();
         self.all
             .retain(|_, exchange| matches!(exchange, Exchange::Ended { .. }));
+    }
+
+    /// Frees the place of an exchange.
+    fn forget(&mut self, number: u64) {
+        self.all.remove(&number);
+        if let Some(asker) = self.askers.remove(&number) {
+            self.share.give_back(&asker, 1);
+        }
     }
 }
 

@@ -24,7 +24,7 @@ struct FarEnd {
     answers: mpsc::Sender<Answer>,
     session: Trigger,
     ended: oneshot::Receiver<Status>,
-    _tasks: Tasks,
+    tasks: Tasks,
 }
 
 fn zone() -> ZoneName {
@@ -56,7 +56,7 @@ fn connect_to(channels: &Arc<Channels>, session: u64) -> FarEnd {
         answers,
         session,
         ended,
-        _tasks: tasks,
+        tasks,
     }
 }
 
@@ -90,9 +90,10 @@ impl FarEnd {
     }
 }
 
-fn answering(deadline: Deadline, clock: Clock) -> Answering {
+fn answering(far: &FarEnd, deadline: Deadline, clock: Clock) -> Answering {
     Answering {
         zone: zone(),
+        group: far.tasks.group("zone answer"),
         question: question::Head::default(),
         deadline,
         until: None,
@@ -105,10 +106,8 @@ type Answered = Result<Response<RouteBody>, Error>;
 
 fn ask(far: &FarEnd) -> impl Future<Output = Answered> + use<> {
     let channel = far.channel.clone();
-    async move {
-        let answering = answering(Deadline::Whole(LIMIT), Clock::system());
-        answering.ask(&channel).await
-    }
+    let answering = answering(far, Deadline::Whole(LIMIT), Clock::system());
+    async move { answering.ask(&channel).await }
 }
 
 /// An answer of which the head has come, and its number.
@@ -146,6 +145,7 @@ async fn an_answer_is_passed_on_with_its_head() {
     far.body(number, "two").await;
     far.end(number, "").await;
     assert_eq!(answer.headers()["content-type"], "application/json");
+    assert_eq!(answer.headers()["x-content-type-options"], "nosniff");
     assert_eq!(answer.headers()["warning"], "299 - \"old\"");
     assert_eq!(text(answer).await, Ok("one, two".to_owned()));
 }
@@ -195,7 +195,7 @@ async fn nobody_waits_for_ever() {
     let mut far = connect();
     for deadline in [Deadline::Whole(LIMIT), Deadline::Head(LIMIT)] {
         let (clock, hand) = Clock::manual(UNIX_EPOCH);
-        let asking = answering(deadline, clock);
+        let asking = answering(&far, deadline, clock);
         let channel = far.channel.clone();
         let waiting = async {
             let question = far.asked().await;
@@ -216,7 +216,7 @@ async fn answers_have_a_deadline_and_watches_have_none() {
     let mut far = connect();
     for (deadline, told) in [(Deadline::Whole(LIMIT), 30_000), (Deadline::Head(LIMIT), 0)] {
         let (clock, hand) = Clock::manual(UNIX_EPOCH);
-        let asking = answering(deadline, clock);
+        let asking = answering(&far, deadline, clock);
         let channel = far.channel.clone();
         let beginning = async {
             let question = far.asked().await;
@@ -257,7 +257,7 @@ async fn answers_have_a_deadline_and_watches_have_none() {
 async fn a_watch_ends_with_the_token_that_opened_it() {
     let mut far = connect();
     let (clock, hand) = Clock::manual(UNIX_EPOCH);
-    let mut asking = answering(Deadline::Head(LIMIT), clock);
+    let mut asking = answering(&far, Deadline::Head(LIMIT), clock);
     asking.until = Some(UNIX_EPOCH + 2 * LIMIT);
     let channel = far.channel.clone();
     let beginning = async {
@@ -339,11 +339,41 @@ async fn the_newest_stream_of_the_newest_session_counts() {
 #[tokio::test]
 async fn a_zone_is_asked_only_so_much_at_once() {
     let far = connect();
-    let asked: Vec<Asked> = (0..exchanges::MOST)
-        .map(|_| far.channel.ask(question::Head::default()).unwrap())
-        .collect();
-    let (code, _) = refused(ask(&far).await);
+    let asked: Vec<Asked> =
+        std::iter::from_fn(|| far.channel.ask(question::Head::default()).ok()).collect();
+    let (code, message) = refused(ask(&far).await);
     assert_eq!(code, StatusCode::TOO_MANY_REQUESTS);
+    assert!(message.contains("has its share"), "{message}");
+    let other = question::Head {
+        user: "bystander".to_owned(),
+        ..question::Head::default()
+    };
+    assert!(far.channel.ask(other).is_ok());
     drop(asked);
     assert!(far.channel.ask(question::Head::default()).is_ok());
+}
+
+/// Nobody polls the body of an answer whose client has closed its window.
+#[tokio::test]
+async fn an_answer_that_nobody_reads_ends_in_time() {
+    let mut far = connect();
+    let (clock, hand) = Clock::manual(UNIX_EPOCH);
+    let mut watched = answering(&far, Deadline::Head(LIMIT), clock.clone());
+    watched.until = Some(UNIX_EPOCH + 4 * LIMIT);
+    let asked = [answering(&far, Deadline::Whole(2 * LIMIT), clock), watched];
+    for asking in asked {
+        let channel = far.channel.clone();
+        let beginning = async {
+            let number = far.asked().await.exchange;
+            far.head(number).await;
+            number
+        };
+        let (answer, number) = tokio::join!(asking.ask(&channel), beginning);
+        far.body(number, "some").await;
+        hand.advance(2 * LIMIT);
+        // The zone is told although nobody polls the answer.
+        let question = far.asked().await;
+        assert!(is_cancel(&question) && question.exchange == number);
+        assert!(text(answer.unwrap()).await.is_err());
+    }
 }

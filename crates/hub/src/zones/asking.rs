@@ -10,7 +10,7 @@ use deltaplane_apiserver::Error;
 use deltaplane_apiserver::error::About;
 use deltaplane_fleet::{Fleet, Session, kinds};
 use deltaplane_plane::RouteBody;
-use deltaplane_runtime::Clock;
+use deltaplane_runtime::{Clock, TaskGroup};
 use deltaplane_sync::{QUERY, ZoneName};
 use deltaplane_sync_grpc::proto::deltaplane::sync::v1::question;
 use http::header::{ACCEPT, UPGRADE};
@@ -28,6 +28,7 @@ pub(crate) struct Asking {
     pub(crate) clock: Clock,
     /// How long an answer may take.
     pub(crate) limit: Duration,
+    pub(crate) group: TaskGroup,
 }
 
 /// A zone that has just connected opens its streams one after the other.
@@ -57,6 +58,7 @@ impl Asking {
             deadline: deadline(&parts.uri, self.limit),
             until,
             clock: self.clock.clone(),
+            group: self.group.clone(),
             zone,
             body,
         };

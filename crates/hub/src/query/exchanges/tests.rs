@@ -37,7 +37,9 @@ fn step(exchanges: &mut Exchanges, verb: &str, number: u64, rest: Option<&str>) 
         "read" => match exchanges.read(number) {
             Some(Part::Body(bytes)) => format!("{} bytes", bytes.len()),
             Some(Part::Head(head)) => format!("head {}", head.status.as_u16()),
-            Some(other @ (Part::Complete | Part::Failed(_) | Part::Lost)) => format!("{other:?}"),
+            Some(other @ (Part::Complete | Part::Failed(_) | Part::Lost | Part::Late)) => {
+                format!("{other:?}")
+            }
             None => "nothing".to_owned(),
         },
         "cancel" => {
@@ -305,24 +307,79 @@ fn nonsense_is_told_from_what_is_new() {
     );
 }
 
+fn asked_by(user: &str, groups: &[&str]) -> question::Head {
+    question::Head {
+        user: user.to_owned(),
+        groups: groups.iter().map(|&group| group.to_owned()).collect(),
+        ..question::Head::default()
+    }
+}
+
 #[test]
 fn there_are_only_so_many_exchanges() {
     let mut exchanges = Exchanges::default();
+    let administrator = || asked_by("admin", &[MASTERS]);
     for number in 1..=MOST as u64 {
-        assert_eq!(exchanges.open(question::Head::default()), Ok(number));
+        assert_eq!(exchanges.open(administrator()), Ok(number));
     }
-    assert_eq!(
-        exchanges.open(question::Head::default()),
-        Err(Refused::Full)
-    );
+    assert_eq!(exchanges.open(administrator()), Err(Refused::Full));
     // One that was asked takes its place until the zone ends it; one that was not asked does not.
     assert!(exchanges.next_question().is_some());
     exchanges.cancel(1);
-    assert_eq!(
-        exchanges.open(question::Head::default()),
-        Err(Refused::Full)
-    );
+    assert_eq!(exchanges.open(administrator()), Err(Refused::Full));
     exchanges.cancel(2);
     let next = MOST as u64 + 1;
-    assert_eq!(exchanges.open(question::Head::default()), Ok(next));
+    assert_eq!(exchanges.open(administrator()), Ok(next));
+}
+
+/// Opens as many exchanges for a user as it gets.
+fn fill(exchanges: &mut Exchanges, user: &str) -> Vec<u64> {
+    let opened = std::iter::from_fn(|| exchanges.open(asked_by(user, &[])).ok());
+    opened.collect()
+}
+
+#[test]
+fn no_user_takes_the_exchanges_of_others() {
+    let mut exchanges = Exchanges::default();
+    let greedy = fill(&mut exchanges, "greedy");
+    assert_eq!(greedy.len(), (MOST - RESERVED) / 2);
+    assert_eq!(
+        exchanges.open(asked_by("greedy", &[])),
+        Err(Refused::BeyondShare)
+    );
+    let second = fill(&mut exchanges, "second");
+    assert_eq!(second.len(), (MOST - RESERVED) / 4);
+    assert!(exchanges.open(asked_by("bystander", &[])).is_ok());
+    for _ in 0..RESERVED {
+        assert!(exchanges.open(asked_by("admin", &[MASTERS])).is_ok());
+    }
+}
+
+#[test]
+fn an_exchange_that_ends_is_free_again_however_it_ends() {
+    let mut exchanges = Exchanges::default();
+    let asked = fill(&mut exchanges, "anna");
+    while exchanges.next_question().is_some() {}
+    let full = Err(Refused::BeyondShare);
+    let end = |exchanges: &mut Exchanges, exchange: u64| {
+        let error = "it failed".to_owned();
+        let part = Some(answer::Part::End(answer::End { error }));
+        exchanges.receive(Answer { exchange, part }).unwrap();
+    };
+    end(&mut exchanges, asked[0]);
+    assert_eq!(
+        exchanges.open(asked_by("anna", &[])),
+        full,
+        "it is not read yet"
+    );
+    exchanges.read(asked[0]);
+    assert!(exchanges.open(asked_by("anna", &[])).is_ok());
+    exchanges.cancel(asked[1]);
+    assert_eq!(
+        exchanges.open(asked_by("anna", &[])),
+        full,
+        "the zone has not ended it"
+    );
+    end(&mut exchanges, asked[1]);
+    assert!(exchanges.open(asked_by("anna", &[])).is_ok());
 }
