@@ -18,6 +18,7 @@ use crate::known::Known;
 use crate::lineage;
 use crate::policing::Overlaps;
 use crate::projector::{FromZones, Outlets, Projector};
+use crate::quota::ZoneUsage;
 use crate::readiness::Readiness;
 use crate::session::Session;
 use crate::status::Transitions;
@@ -72,6 +73,8 @@ pub(crate) struct Zones {
     pub(crate) ledgers: BTreeMap<ZoneName, Ledger>,
     /// Whoever takes what a zone sends, one session after the other.
     pub(crate) taking: BTreeMap<ZoneName, Arc<tokio::sync::Mutex<()>>>,
+    /// How much of each zone's quota is used.
+    pub(crate) usage: BTreeMap<ZoneName, Arc<Mutex<ZoneUsage>>>,
 }
 
 /// Why a fleet did not start.

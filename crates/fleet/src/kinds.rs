@@ -7,6 +7,8 @@ use deltaplane_sync::{
 use serde::Deserialize;
 use serde_json::Value;
 
+use crate::quota::QuotaSpec;
+
 mod definitions;
 mod policies;
 
@@ -72,6 +74,8 @@ pub struct ZoneSpec {
     pub enabled: bool,
     #[serde(default)]
     pub deletion_budget: Option<Budget>,
+    #[serde(default)]
+    pub quota: Option<QuotaSpec>,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]

@@ -65,6 +65,7 @@ impl Fleet {
         let mut zones = self.inner().zones.lock();
         let stays = |zone: &ZoneName| now.contains_key(zone) && !renewed.contains(zone);
         zones.ledgers.retain(|zone, _| stays(zone));
+        zones.usage.retain(|zone, _| stays(zone));
         self.readiness().retain(stays);
         // One that still takes must not meet another.
         zones

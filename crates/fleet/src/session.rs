@@ -21,6 +21,7 @@ use tokio::sync::{mpsc, watch};
 
 use crate::fleet::Fleet;
 use crate::known::Known;
+use crate::metering::Metered;
 use crate::status::Transition;
 
 /// A zone's connection, or its last one.
@@ -440,8 +441,13 @@ impl Fleet {
         let ledger = inner.zones.lock().ledgers.get(&session.zone).cloned();
         let mut receiver =
             Receiver::new(SenderRole::Zone, session.budget, ledger.unwrap_or_default());
-        let target = Arc::new(FromZone {
-            mirror: mirror.clone(),
+        let target = Arc::new(Metered {
+            target: FromZone {
+                mirror: mirror.clone(),
+                known: inner.known.clone(),
+            },
+            zone: session.zone.clone(),
+            usage: self.usage_of(&session.zone),
             known: inner.known.clone(),
         });
         let (receiving, subscriptions) =
@@ -491,6 +497,7 @@ impl Fleet {
                 let key = (session.zone.clone(), kind.clone());
                 let held = self.inner().from_zones.read().get(&key).cloned();
                 mirror.learn(kind, plural);
+                self.measure(&session.zone, kind, plural);
                 mirror.holds(kind, held.unwrap_or_default());
                 to.add(kind.clone(), mirror.versions(kind)).await;
             }

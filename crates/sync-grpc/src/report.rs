@@ -11,6 +11,10 @@ const MAX_KINDS: usize = 256;
 /// So many objects are listed in a report, all kinds together; the rest are counted.
 const MAX_LISTED: usize = 50;
 const MAX_REASON: usize = 256;
+/// No store holds so many objects; who says so reports nonsense.
+const MAX_COUNT: u64 = 1_000_000_000;
+/// Larger numbers are not the same to all who read JSON.
+const MAX_REVISION: u64 = 1 << 53;
 
 pub fn encode_uploaded(uploaded: &Uploaded) -> wire::Uploaded {
     let mut room = MAX_LISTED;
@@ -60,6 +64,10 @@ fn encode_counts(counts: &Counts, room: &mut usize) -> wire::UploadedKind {
 
 pub fn decode_uploaded(uploaded: wire::Uploaded) -> Result<Uploaded, ProtocolError> {
     let mut room = MAX_LISTED;
+    if uploaded.revision > MAX_REVISION {
+        let what = format!("revision {} is reported", uploaded.revision);
+        return Err(ProtocolError::Malformed(what));
+    }
     let kinds = uploaded.kinds.into_iter().take(MAX_KINDS);
     let kinds = kinds.map(|kind| Ok((parse(&kind.type_url)?, decode_counts(kind, &mut room)?)));
     Ok(Uploaded {
@@ -69,6 +77,21 @@ pub fn decode_uploaded(uploaded: wire::Uploaded) -> Result<Uploaded, ProtocolErr
 }
 
 fn decode_counts(kind: wire::UploadedKind, room: &mut usize) -> Result<Counts, ProtocolError> {
+    let counts = [
+        ("wanted", kind.wanted),
+        ("sent", kind.sent),
+        ("acknowledged", kind.acknowledged),
+        ("open", kind.open),
+        ("rejected", kind.more_rejected),
+        ("surplus", kind.surplus),
+    ];
+    if let Some((what, count)) = counts.into_iter().find(|(_, count)| *count > MAX_COUNT) {
+        let what = format!(
+            "{count} objects of {} are reported as {what}",
+            kind.type_url
+        );
+        return Err(ProtocolError::Malformed(what));
+    }
     let surplus = kind.rejected.len().saturating_sub(*room) as u64;
     let listed = kind.rejected.into_iter().take(*room).map(|one| {
         let name: ObjectName = parse(&one.name)?;
@@ -78,8 +101,9 @@ fn decode_counts(kind: wire::UploadedKind, room: &mut usize) -> Result<Counts, P
     *room -= listed.len();
     Ok(Counts {
         wanted: kind.wanted,
-        sent: kind.sent,
-        acknowledged: kind.acknowledged,
+        // Both are counted among those that are wanted.
+        sent: kind.sent.min(kind.wanted),
+        acknowledged: kind.acknowledged.min(kind.wanted),
         open: kind.open,
         rejected: Reasons {
             listed,
@@ -134,6 +158,46 @@ mod tests {
         assert_eq!(decoded.revision, 7);
         let held = decoded.kinds.values().map(|counts| counts.held.as_deref());
         assert!(held.clone().all(|held| held == Some("too many")));
+    }
+
+    #[test]
+    fn numbers_that_cannot_be_are_refused() {
+        let kind = |change: fn(&mut wire::UploadedKind)| {
+            let mut kind = wire::UploadedKind {
+                type_url: "deltaplane.io/core/ConfigMap".to_owned(),
+                wanted: 10,
+                sent: 9,
+                acknowledged: 8,
+                ..wire::UploadedKind::default()
+            };
+            change(&mut kind);
+            decode_uploaded(wire::Uploaded {
+                revision: 1,
+                kinds: vec![kind],
+            })
+        };
+        let beyond: [fn(&mut wire::UploadedKind); 6] = [
+            |kind| kind.wanted = u64::MAX,
+            |kind| kind.sent = u64::MAX,
+            |kind| kind.acknowledged = u64::MAX,
+            |kind| kind.open = u64::MAX,
+            |kind| kind.more_rejected = MAX_COUNT + 1,
+            |kind| kind.surplus = u64::MAX,
+        ];
+        for change in beyond {
+            assert!(kind(change).is_err());
+        }
+        let legal = kind(|_| ()).expect("legal");
+        let counts = legal.kinds.values().next().expect("one kind");
+        assert_eq!((counts.sent, counts.acknowledged), (9, 8));
+        let more = kind(|kind| kind.acknowledged = 11).expect("legal");
+        let counts = more.kinds.values().next().expect("one kind");
+        assert_eq!(counts.acknowledged, 10, "no more than there are");
+        let future = wire::Uploaded {
+            revision: u64::MAX,
+            kinds: Vec::new(),
+        };
+        assert!(decode_uploaded(future).is_err());
     }
 
     /// A zone that does not keep to the sizes.

@@ -31,6 +31,15 @@ fn zones() -> Value {
                     "percent": {"type": "integer", "format": "int32", "minimum": 0, "maximum": 100},
                 },
             },
+            "quota": {
+                "type": "object",
+                "description": "How much of what the zone authors the hub keeps at most. Updates that make an object smaller always pass.",
+                "properties": {
+                    "objects": {"type": "integer", "format": "int64", "minimum": 0, "description": "Objects; 50000 if not given."},
+                    "bytes": {"type": "integer", "format": "int64", "minimum": 0, "description": "Bytes of all of them as JSON, without status and what control planes add; 256000000 if not given."},
+                    "namespaces": {"type": "integer", "format": "int64", "minimum": 0, "description": "Namespaces that these objects are in; 500 if not given."},
+                },
+            },
         },
     });
     let status = json!({

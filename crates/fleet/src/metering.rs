@@ -1,0 +1,157 @@
+//! Holds what a zone sends against its quota, before it is written.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use deltaplane_border::Target;
+use deltaplane_runtime::heavy;
+use deltaplane_store::Collection;
+use deltaplane_sync::{
+    Item, ObjectName, Outcome, Position, SyncKind, ZoneName, is_named_by_labels, mirrored_name,
+};
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use parking_lot::Mutex;
+use serde_json::Value;
+use tokio::sync::watch;
+
+use crate::fleet::Fleet;
+use crate::kinds::TENANT;
+use crate::known::Known;
+use crate::quota::{QuotaExceeded, ZoneQuota, ZoneUsage, content_size};
+
+/// What a zone sends, within its quota.
+pub(crate) struct Metered<T> {
+    pub(crate) target: T,
+    pub(crate) zone: ZoneName,
+    pub(crate) usage: Arc<Mutex<ZoneUsage>>,
+    pub(crate) known: watch::Receiver<Arc<Known>>,
+}
+
+// === impl Metered ===
+
+impl<T> Metered<T> {
+    /// Counts an object that is to be written; returns how large it was before.
+    fn reserve(
+        &self,
+        kind: &SyncKind,
+        name: &ObjectName,
+        item: &Item,
+    ) -> Result<Option<u64>, QuotaExceeded> {
+        let object: Value = serde_json::from_slice(&item.body).unwrap_or_default();
+        let quota = {
+            let known = self.known.borrow();
+            let spec = known.zones.get(&self.zone).and_then(|zone| zone.spec.quota);
+            ZoneQuota::of(spec.unwrap_or_default())
+        };
+        let mut usage = self.usage.lock();
+        usage.reserve(&quota, (kind, name), content_size(&object))
+    }
+
+    /// Counts an object as it was before a write that failed.
+    fn restore(&self, kind: &SyncKind, name: &ObjectName, before: Option<u64>) {
+        let mut usage = self.usage.lock();
+        match before {
+            Some(size) => usage.set(kind, name, size),
+            None => {
+                usage.remove(kind, name);
+            }
+        }
+    }
+}
+
+impl<T: Target> Target for Metered<T> {
+    fn apply<'a>(
+        &'a self,
+        kind: &'a SyncKind,
+        name: &'a ObjectName,
+        item: &'a Item,
+        at: &'a Position,
+    ) -> BoxFuture<'a, Outcome> {
+        async move {
+            let before = self
+                .reserve(kind, name, item)
+                .map_err(|exceeded| exceeded.to_string())?;
+            let applied = self.target.apply(kind, name, item, at).await;
+            if applied.is_err() {
+                self.restore(kind, name, before);
+            }
+            applied
+        }
+        .boxed()
+    }
+
+    fn orphan<'a>(&'a self, kind: &'a SyncKind, name: &'a ObjectName) -> BoxFuture<'a, Outcome> {
+        self.target.orphan(kind, name)
+    }
+
+    fn delete<'a>(&'a self, kind: &'a SyncKind, name: &'a ObjectName) -> BoxFuture<'a, Outcome> {
+        async move {
+            let deleted = self.target.delete(kind, name).await;
+            if deleted.is_ok() {
+                self.usage.lock().remove(kind, name);
+            }
+            deleted
+        }
+        .boxed()
+    }
+
+    fn count(&self, kind: &SyncKind) -> u64 {
+        self.target.count(kind)
+    }
+
+    fn parallel(&self) -> usize {
+        self.target.parallel()
+    }
+
+    fn along<'a>(
+        &'a self,
+        kind: &'a SyncKind,
+        names: &'a [ObjectName],
+    ) -> BoxFuture<'a, Result<u64, String>> {
+        self.target.along(kind, names)
+    }
+}
+
+// === impl Fleet ===
+
+impl Fleet {
+    /// How much a zone keeps here; the same for all of its sessions.
+    pub(crate) fn usage_of(&self, zone: &ZoneName) -> Arc<Mutex<ZoneUsage>> {
+        let mut zones = self.inner().zones.lock();
+        zones.usage.entry(zone.clone()).or_default().clone()
+    }
+
+    /// Counts the objects of a kind that came from a zone and are here. Those that were counted
+    /// before are not read again.
+    pub(crate) fn measure(&self, zone: &ZoneName, kind: &SyncKind, plural: &str) {
+        let key = (zone.clone(), kind.clone());
+        let here: BTreeSet<ObjectName> = {
+            let all = self.inner().from_zones.read();
+            let here = all.get(&key).into_iter().flatten();
+            here.map(|(name, _)| name.clone()).collect()
+        };
+        let usage = self.usage_of(zone);
+        usage.lock().retain(kind, &here);
+        let resource = match kind.group() {
+            "" => plural.to_owned(),
+            group => format!("{group}/{plural}"),
+        };
+        let Ok(collection) = Collection::new(TENANT, &resource) else {
+            return;
+        };
+        let unknown = here
+            .into_iter()
+            .filter(|name| !usage.lock().counts(kind, name));
+        for name in unknown.collect::<Vec<_>>() {
+            let local = mirrored_name(zone, name.name(), is_named_by_labels(kind));
+            let stored = collection.key(name.namespace(), &local).ok();
+            let stored = stored.and_then(|key| self.inner().store.get(&key));
+            let size = stored.map_or(0, |stored| {
+                let object = heavy(|| serde_json::from_slice::<Value>(stored.bytes()));
+                object.map_or(0, |object| content_size(&object))
+            });
+            usage.lock().set(kind, &name, size);
+        }
+    }
+}
