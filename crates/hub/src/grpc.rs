@@ -2,6 +2,7 @@
 
 mod down;
 mod issuer;
+mod joining;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -11,7 +12,7 @@ use deltaplane_apiserver::Pieces;
 use deltaplane_fleet::{Fleet, HandshakeError, Session};
 use deltaplane_plane::{Route, RouteBody};
 use deltaplane_runtime::TaskGroup;
-use deltaplane_runtime::identity::ZoneSubject;
+use deltaplane_runtime::identity::{ZoneKeyFingerprint, ZoneSubject};
 use deltaplane_sync::{Epoch, FollowedPosition, Hello, ProtocolError, SessionId, ZoneName};
 use deltaplane_sync_grpc::proto::deltaplane::sync::v1 as wire;
 use deltaplane_sync_grpc::proto::deltaplane::sync::v1::sync_server::{Sync, SyncServer};
@@ -34,6 +35,7 @@ use tonic::{Status, Streaming};
 use tower::ServiceExt;
 
 pub(crate) use issuer::Issuer;
+pub(crate) use joining::JoinBindings;
 
 use crate::query::Channels;
 
@@ -123,7 +125,11 @@ impl Route for SyncRoute {
 impl Services {
     /// The session that a request is of, if it is its zone's newest.
     fn session<T>(&self, request: &tonic::Request<T>) -> Result<Arc<Session>, Status> {
-        let (zone, _) = subject(request)?;
+        let (zone, uid) = subject(request)?;
+        // The number of a session can be guessed; a certificate of an earlier zone cannot join it.
+        self.fleet
+            .admit(&zone, &uid)
+            .map_err(|error| refused(&error))?;
         let number = request.metadata().get(SESSION);
         let number = number.and_then(|number| number.to_str().ok()?.parse().ok());
         let number = number
@@ -154,7 +160,7 @@ impl Sync for Services {
         &self,
         request: tonic::Request<wire::CertificateRequest>,
     ) -> Result<tonic::Response<wire::Certificate>, Status> {
-        let chain = self.issuer.join(&self.fleet, &request)?;
+        let chain = self.issuer.join(&self.fleet, &request).await?;
         Ok(tonic::Response::new(wire::Certificate { chain }))
     }
 
@@ -175,9 +181,13 @@ impl Sync for Services {
         request: tonic::Request<wire::Hello>,
     ) -> Result<tonic::Response<wire::Welcome>, Status> {
         let (zone, uid) = subject(&request)?;
+        let key = request.extensions().get::<ZoneKeyFingerprint>().copied();
         let hello = hello(request.into_inner())?;
         let opened = self.fleet.handshake((&zone, &uid), &hello);
         let (session, welcome) = opened.map_err(|error| refused(&error))?;
+        if let Some(key) = key {
+            self.issuer.bindings.connected(&zone, key).await;
+        }
         tracing::info!(%zone, session = session.id.get(), product = hello.product, "zone connected");
         Ok(tonic::Response::new(wire::Welcome {
             product: welcome.product,

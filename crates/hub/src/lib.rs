@@ -6,6 +6,7 @@
 //! a zone's API is reached through the hub only by whom the hub has authenticated, and the zone
 //! decides what they may.
 
+mod certificates;
 mod columns;
 mod grpc;
 mod policies;
@@ -36,8 +37,9 @@ use futures::{FutureExt, StreamExt};
 use kube::Client;
 use serde_json::{Value, json};
 
+use certificates::ZoneCertificates;
 use columns::ZonesColumn;
-use grpc::{Issuer, SyncRoute};
+use grpc::{Issuer, JoinBindings, SyncRoute};
 use policies::Facts;
 use query::Channels;
 use tokens::ZoneToken;
@@ -105,7 +107,9 @@ impl Hub {
         };
         let fleet = Fleet::open(fleet_config, opened.back()).await?;
         let tokens = Arc::new(ZoneTokens::new(&opened.material().zone_key.0)?);
+        let bindings = Arc::new(JoinBindings::default());
         let issuer = Issuer {
+            bindings: bindings.clone(),
             material: opened.material().clone(),
             tokens: tokens.clone(),
             lifetime: config.zone_certificate,
@@ -138,6 +142,7 @@ impl Hub {
             ],
             columns: vec![Arc::new(ZonesColumn(fleet.clone()))],
             routes: vec![Arc::new(sync), zones.clone()],
+            zone_gate: Some(Arc::new(ZoneCertificates(fleet.clone()))),
             beginning: Some(Box::new(|api| {
                 async move { install(&client_as(&api, CONTROLLERS)).await }.boxed()
             })),
@@ -146,6 +151,7 @@ impl Hub {
         let sync = client_as(plane.api(), SYNC_USER);
         let controllers = client_as(plane.api(), CONTROLLERS);
         token.attach(controllers.clone());
+        bindings.attach(controllers.clone());
         zones.attach(plane.api().clone());
         let context = Context {
             client: controllers.clone(),

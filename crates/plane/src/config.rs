@@ -11,7 +11,7 @@ use deltaplane_client::RequestError;
 use deltaplane_store::RetentionPolicy;
 use futures::future::BoxFuture;
 
-use crate::listener::Limits;
+use crate::listener::{Limits, ZoneGate};
 use crate::routes::Route;
 
 /// Everything that a control plane is told.
@@ -59,6 +59,8 @@ pub struct Extensions {
     pub columns: Vec<Arc<dyn TableColumns>>,
     /// Requests that are not for the API.
     pub routes: Vec<Arc<dyn Route>>,
+    /// Says which certificates of zones count. Without it none does.
+    pub zone_gate: Option<Arc<dyn ZoneGate>>,
     /// What must be done before it is ready.
     pub beginning: Option<Beginning>,
 }

@@ -49,7 +49,7 @@ use deltaplane_store::{Embedded, Options, Revision, Store};
 pub use config::{Beginning, Certificates, Extensions, PlaneConfig};
 pub use error::{PlaneError, Sort};
 pub use layout::Role;
-pub use listener::Limits;
+pub use listener::{Limits, ZoneGate};
 pub use routes::{Route, RouteBody};
 
 use certificates::{Loaded, Renewal};
@@ -198,6 +198,7 @@ impl Opened {
         let guard = readiness.guard("control plane");
         let begun = readiness.guard("beginning");
         let beginning = extensions.beginning.take();
+        let zone_gate = extensions.zone_gate.take();
         let tls = server_config(&config, &loaded)?;
         let own = Own {
             config: &config,
@@ -216,6 +217,7 @@ impl Opened {
             tls: tls.clone(),
             limits: config.connections.clone(),
             metrics: metrics.listener.clone(),
+            zone_gate,
         };
         api.register_metrics(|registry| metrics.register(registry, &store));
         let listener = bound.listen().map_err(failed_on(config.listen))?;

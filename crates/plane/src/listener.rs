@@ -4,7 +4,8 @@
 //!
 //! Invariants: a connection beyond the limit waits in the kernel's queue and costs nothing here; one
 //! client cannot take the places of all (`places`); a client that does not finish its handshake or
-//! its headers is cut off; only a verified client certificate puts an [`Identity`] into a request.
+//! its headers is cut off; only a verified client certificate puts an [`Identity`] into a request,
+//! and that of a zone only while the zone may connect.
 
 mod places;
 
@@ -17,7 +18,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use futures::TryFutureExt;
+use futures::future::BoxFuture;
+use futures::{FutureExt, TryFutureExt};
 use http::header::CONTENT_LENGTH;
 use http::{Method, Request, Response};
 use http_body_util::{Either, Empty};
@@ -31,7 +33,7 @@ use tokio_rustls::TlsAcceptor;
 use tower::{Service, ServiceExt};
 
 use deltaplane_api::identity::Identity;
-use deltaplane_runtime::identity::{ZoneSubject, zone_of};
+use deltaplane_runtime::identity::{ZoneKeyFingerprint, ZoneSubject, zone_of};
 use deltaplane_runtime::tls::ServerConfig;
 use deltaplane_runtime::{Clock, Stop, TaskGroup};
 
@@ -80,6 +82,16 @@ pub(crate) struct Setup {
     pub(crate) tls: ServerConfig,
     pub(crate) limits: Limits,
     pub(crate) metrics: ListenerMetrics,
+    pub(crate) zone_gate: Option<Arc<dyn ZoneGate>>,
+}
+
+/// Says whether the certificate of a zone counts: it outlives the zone that it was made for.
+pub trait ZoneGate: Send + Sync {
+    /// Returns true if the certificate counts now.
+    fn admits(&self, zone: &ZoneSubject) -> bool;
+
+    /// Ends when the certificate does not count any more.
+    fn revoked(&self, zone: ZoneSubject) -> BoxFuture<'static, ()>;
 }
 
 /// What every connection needs.
@@ -89,6 +101,7 @@ struct Front {
     limits: Limits,
     stop: Stop,
     metrics: ListenerMetrics,
+    zone_gate: Option<Arc<dyn ZoneGate>>,
 }
 
 /// Takes connections, and says when it cannot.
@@ -107,6 +120,8 @@ struct Peer {
     identity: Option<Identity>,
     /// Which zone it is, by its certificate, if it is one.
     zone: Option<ZoneSubject>,
+    zone_key: Option<ZoneKeyFingerprint>,
+    zone_gate: Option<Arc<dyn ZoneGate>>,
     address: SocketAddr,
 }
 
@@ -129,6 +144,8 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 const WINDOW: u32 = 1 << 20;
 /// For the headers of one request.
 const HEADER_BYTES: u32 = 128 << 10;
+/// How long a client whose certificate does not count any more may read why.
+const LAST_WORDS: Duration = Duration::from_secs(5);
 
 // === impl Limits ===
 
@@ -195,6 +212,7 @@ impl Listener {
             tls,
             limits,
             metrics,
+            zone_gate,
         } = setup;
         let mut door = Door {
             socket: self.socket,
@@ -210,6 +228,7 @@ impl Listener {
             limits,
             stop: stop.clone(),
             metrics,
+            zone_gate,
         });
         while let Some((stream, peer, place)) = stop.unless(door.next()).await {
             let (front, service) = (front.clone(), service.clone());
@@ -252,6 +271,8 @@ impl Front {
         let shown = session.peer_certificates().and_then(|chain| chain.first());
         let identity = shown.and_then(|leaf| certificate::identity(leaf));
         let zone = shown.and_then(|leaf| zone_of(leaf));
+        let zone_key = shown.and_then(|leaf| ZoneKeyFingerprint::of_certificate(leaf));
+        let revoked = self.revoked(zone.as_ref());
         let expires = shown.and_then(|leaf| certificate::expires(leaf));
         let builder = self.protocols.negotiated(session.alpn_protocol());
         let asked = Arc::new(AtomicBool::new(false));
@@ -260,6 +281,8 @@ impl Front {
             Peer {
                 identity,
                 zone,
+                zone_key,
+                zone_gate: self.zone_gate.clone(),
                 address: peer,
             },
             asked.clone(),
@@ -268,16 +291,18 @@ impl Front {
         // Beyond its first request a connection has limits of its own.
         let mut patience = pin!(tokio::time::sleep(self.limits.headers));
         let mut waiting = true;
+        let mut revoked = pin!(revoked);
         let mut over = pin!(async {
             match expires {
                 Some(at) => Clock::system().sleep_until(at).await,
                 None => std::future::pending().await,
             }
         });
-        loop {
+        let last_words = loop {
             tokio::select! {
                 ended = connection.as_mut() => return ended,
-                () = self.stop.wait() => break,
+                () = self.stop.wait() => break None,
+                () = &mut revoked => break Some(LAST_WORDS),
                 () = &mut over => return Err("the client's certificate has expired".into()),
                 () = &mut patience, if waiting => {
                     if !asked.load(Ordering::Relaxed) {
@@ -286,9 +311,26 @@ impl Front {
                     waiting = false;
                 }
             }
-        }
+        };
         connection.as_mut().graceful_shutdown();
-        connection.await
+        match last_words {
+            None => connection.await,
+            Some(limit) => {
+                let ended = tokio::time::timeout(limit, connection).await;
+                ended.unwrap_or_else(|_| {
+                    Err("the zone's certificate does not count any more".into())
+                })
+            }
+        }
+    }
+
+    /// Ends when the certificate of a zone does not count any more; never for other clients.
+    fn revoked(&self, zone: Option<&ZoneSubject>) -> BoxFuture<'static, ()> {
+        match (&self.zone_gate, zone) {
+            (Some(gate), Some(zone)) if gate.admits(zone) => gate.revoked(zone.clone()),
+            // One that does not count from the beginning is told so, request by request.
+            _ => std::future::pending().boxed(),
+        }
     }
 }
 
@@ -379,11 +421,14 @@ where
         asked.store(true, Ordering::Relaxed);
         let extensions = request.extensions_mut();
         extensions.insert(peer.address);
-        if let Some(identity) = &peer.identity {
+        if let Some(identity) = peer.identity() {
             extensions.insert(identity.clone());
         }
         if let Some(zone) = &peer.zone {
             extensions.insert(zone.clone());
+        }
+        if let Some(key) = peer.zone_key {
+            extensions.insert(key);
         }
         let is_head = request.method() == Method::HEAD;
         service.clone().oneshot(request).map_ok(move |answer| {
@@ -406,6 +451,21 @@ fn bodiless<B: http_body::Body>(answer: Response<B>) -> Response<Either<B, Empty
         headers.entry(CONTENT_LENGTH).or_insert(length.into());
     }
     answer
+}
+
+// === impl Peer ===
+
+impl Peer {
+    /// Who the client is. Whoever shows the certificate of a zone that is disabled or gone is nobody
+    /// to the API; the sync services say why it does not count.
+    fn identity(&self) -> Option<&Identity> {
+        let counts = match (&self.zone, &self.zone_gate) {
+            (None, _) => true,
+            (Some(zone), Some(gate)) => gate.admits(zone),
+            (Some(_), None) => false,
+        };
+        self.identity.as_ref().filter(|_| counts)
+    }
 }
 
 // === impl Protocols ===

@@ -44,6 +44,7 @@ impl Own<'_> {
             subresources,
             columns,
             routes,
+            zone_gate: _,
             beginning: _,
         } = extensions;
         let config = ApiConfig {

@@ -22,7 +22,7 @@ mod fingerprint;
 mod join;
 mod token;
 
-pub use certificate::{SignError, ZoneSubject, zone_of};
+pub use certificate::{SignError, ZoneKeyFingerprint, ZoneSubject, zone_of};
 pub use client::{LearnedCa, NotTheAuthority, client_config, joining_config};
 pub use credential::{Credential, CredentialError, Flaw, ZoneKey};
 pub use fingerprint::{Fingerprint, NoFingerprint};

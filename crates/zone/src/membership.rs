@@ -96,7 +96,8 @@ impl Membership {
         let (credential, url) = match (usable, url, join) {
             (Some(kept), Some(url), _) => (kept, url.trim().parse()?),
             (Some(_) | None, _, Some(join)) => {
-                let credential = request(join, link).await?;
+                let key = joining_key(directory)?;
+                let credential = request(join, &key, link).await?;
                 let now = &credential.zone().zone;
                 if let Some(was) = was.filter(|was| was != now) {
                     let now = now.clone();
@@ -106,6 +107,7 @@ impl Membership {
                 credential.save(directory)?;
                 let token = token.unwrap_or_default();
                 files::write_private(&directory.join(JOINED), token.as_bytes())?;
+                ZoneKey::forget_joining(directory)?;
                 (credential, join.url.clone())
             }
             (Some(_) | None, _, None) => return Err(expired.unwrap_or(JoinError::NotJoined)),
@@ -203,9 +205,23 @@ fn refused(status: Status) -> JoinError {
     JoinError::Refused(Box::new(status))
 }
 
-/// Trades the token of a join string for a credential.
-async fn request(join: &JoinString, link: LinkConfig) -> Result<Credential, JoinError> {
+/// The key to join with: one that has asked before, or a new one. It is kept before anybody is
+/// asked.
+fn joining_key(directory: &Path) -> Result<ZoneKey, JoinError> {
+    if let Some(key) = ZoneKey::load_joining(directory)? {
+        return Ok(key);
+    }
     let key = new_key()?;
+    key.save_joining(directory)?;
+    Ok(key)
+}
+
+/// Trades the token of a join string for a credential.
+async fn request(
+    join: &JoinString,
+    key: &ZoneKey,
+    link: LinkConfig,
+) -> Result<Credential, JoinError> {
     let (tls, learned) = joining_config(join.ca);
     let url = join.url.clone();
     let connected = link::connect(&url, tls, link).await;

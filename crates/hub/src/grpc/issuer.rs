@@ -6,12 +6,15 @@ use std::time::Duration;
 use deltaplane_apiserver::TENANT;
 use deltaplane_fleet::Fleet;
 use deltaplane_runtime::Clock;
-use deltaplane_runtime::identity::{SignError, ZoneGrant, ZoneSubject, ZoneTokens};
+use deltaplane_runtime::identity::{
+    SignError, ZoneGrant, ZoneKeyFingerprint, ZoneSubject, ZoneTokens,
+};
 use deltaplane_runtime::tls::Material;
 use deltaplane_sync::ZoneName;
 use deltaplane_sync_grpc::proto::deltaplane::sync::v1::CertificateRequest;
 use tonic::{Request, Status};
 
+use super::joining::{JoinBindings, PresentedToken};
 use super::refused;
 
 /// Signs what zones ask for, if they may.
@@ -20,13 +23,14 @@ pub(crate) struct Issuer {
     pub(crate) tokens: Arc<ZoneTokens>,
     pub(crate) lifetime: Duration,
     pub(crate) clock: Clock,
+    pub(crate) bindings: Arc<JoinBindings>,
 }
 
 // === impl Issuer ===
 
 impl Issuer {
-    /// A certificate for whoever has the join token of a zone.
-    pub(super) fn join(
+    /// A certificate for whoever has the join token of a zone, and has used it first.
+    pub(super) async fn join(
         &self,
         fleet: &Fleet,
         request: &Request<CertificateRequest>,
@@ -46,7 +50,13 @@ impl Issuer {
             .map_err(|_| Status::unauthenticated("the join token names no legal zone"))?;
         let admitted = fleet.admit_token(&zone, &uid, &id);
         admitted.map_err(|error| refused(&error))?;
-        self.renew((&zone, &uid), &request.get_ref().csr)
+        let key = ZoneKeyFingerprint::of_request(&request.get_ref().csr);
+        let key = key.map_err(|error| unsigned(&error))?;
+        let (zone, uid) = (&zone, uid.as_str());
+        let id = id.as_str();
+        let presented = PresentedToken { zone, uid, id, key };
+        self.bindings.bind(presented).await?;
+        self.renew((zone, uid), &request.get_ref().csr)
     }
 
     /// A certificate for a zone that has proved who it is.
@@ -62,13 +72,17 @@ impl Issuer {
         };
         let now = self.clock.now();
         let signed = self.material.sign_zone(csr, &subject, self.lifetime, now);
-        signed.map_err(|error| match error {
-            SignError::Serial | SignError::Issue(_) => Status::internal(error.to_string()),
-            SignError::TooLong
-            | SignError::Malformed
-            | SignError::Signature
-            | SignError::Key
-            | SignError::Name { .. } => Status::invalid_argument(error.to_string()),
-        })
+        signed.map_err(|error| unsigned(&error))
+    }
+}
+
+fn unsigned(error: &SignError) -> Status {
+    match error {
+        SignError::Serial | SignError::Issue(_) => Status::internal(error.to_string()),
+        SignError::TooLong
+        | SignError::Malformed
+        | SignError::Signature
+        | SignError::Key
+        | SignError::Name { .. } => Status::invalid_argument(error.to_string()),
     }
 }

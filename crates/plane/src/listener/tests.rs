@@ -46,6 +46,7 @@ fn start(limits: Limits) -> (Tasks, SocketAddr, ListenerMetrics) {
         tls,
         limits,
         metrics: metrics.clone(),
+        zone_gate: None,
     };
     tasks.spawn("listener", |stop| {
         listener.serve(setup, whoami, group, stop)

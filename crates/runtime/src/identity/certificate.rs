@@ -3,6 +3,7 @@
 //! The zone's uid and tenant are in its URI, `deltaplane://<tenant>/zones/<zone>?uid=<uid>`; the
 //! subject is the user and the group that it is to the API server.
 
+use std::fmt;
 use std::time::{Duration, SystemTime};
 
 use rcgen::string::Ia5String;
@@ -18,6 +19,7 @@ use x509_parser::extensions::GeneralName;
 use x509_parser::prelude::FromDer;
 use x509_parser::x509::AttributeTypeAndValue;
 
+use super::Fingerprint;
 use crate::tls::{AUTHORITY_LIFETIME, Material, issue};
 
 /// Which zone a certificate is of.
@@ -72,6 +74,10 @@ const MAX_PART: usize = 63;
 /// Far more than it takes for two never to be the same.
 const SERIAL_BYTES: usize = 16;
 
+/// The fingerprint of a zone's public key, by which a join token is bound to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ZoneKeyFingerprint(Fingerprint);
+
 /// Which zone this certificate is of; `None` for one that is not a zone's. That it can be trusted
 /// is for TLS to find out.
 pub fn zone_of(certificate_der: &[u8]) -> Option<ZoneSubject> {
@@ -93,6 +99,29 @@ pub fn zone_of(certificate_der: &[u8]) -> Option<ZoneSubject> {
 fn only<'a>(mut values: impl Iterator<Item = &'a AttributeTypeAndValue<'a>>) -> Option<&'a str> {
     let value = values.next()?.as_str().ok()?;
     values.next().is_none().then_some(value)
+}
+
+// === impl ZoneKeyFingerprint ===
+
+impl ZoneKeyFingerprint {
+    /// That of the key that a zone asks a certificate for, PEM.
+    pub fn of_request(csr_pem: &str) -> Result<Self, SignError> {
+        let key = requested_key(csr_pem)?;
+        Ok(Self(Fingerprint::of(&key.subject_public_key_info())))
+    }
+
+    /// That of the key of a zone's certificate; none for one that is not a zone's.
+    pub fn of_certificate(der: &[u8]) -> Option<Self> {
+        zone_of(der)?;
+        let (_, certificate) = X509Certificate::from_der(der).ok()?;
+        Some(Self(Fingerprint::of(certificate.public_key().raw)))
+    }
+}
+
+impl fmt::Display for ZoneKeyFingerprint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
 }
 
 // === impl Material ===
@@ -124,6 +153,7 @@ impl Material {
 }
 
 /// The key of a request, which was signed with it.
+/// The key of a request for a certificate, whose owner has signed the request.
 fn requested_key(csr_pem: &str) -> Result<SubjectPublicKeyInfo, SignError> {
     if csr_pem.len() > MAX_BYTES {
         return Err(SignError::TooLong);

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use rcgen::{CertificateParams, DistinguishedName};
+use rcgen::{CertificateParams, DistinguishedName, KeyPair};
 use rustls_pki_types::CertificateDer;
 use x509_parser::certificate::X509Certificate;
 use x509_parser::prelude::FromDer;
@@ -70,6 +70,8 @@ pub enum Flaw {
 /// All in one, so that no crash leaves the half of two: the zone's certificate, its key, and the
 /// authority.
 const FILE: &str = "credential.pem";
+/// The key of a zone that has asked to join, and was not answered yet.
+const JOINING: &str = "joining.pem";
 const KEY_BEGIN: &str = "-----BEGIN PRIVATE KEY-----";
 const KEY_END: &str = "-----END PRIVATE KEY-----";
 
@@ -78,12 +80,35 @@ const KEY_END: &str = "-----END PRIVATE KEY-----";
 impl ZoneKey {
     /// At random.
     pub fn generate() -> Result<Self, rcgen::Error> {
-        let key = issue::key()?;
+        Self::of(&issue::key()?)
+    }
+
+    /// The key that was kept in a directory to join with; `None` if there is none, or one that
+    /// cannot be used.
+    pub fn load_joining(directory: &Path) -> Result<Option<Self>, FileError> {
+        let kept = files::read_if_exists(&directory.join(JOINING))?;
+        let key = kept.and_then(|pem| KeyPair::from_pem(&pem).ok());
+        Ok(key.and_then(|key| Self::of(&key).ok()))
+    }
+
+    /// Keeps the key to join with. The hub knows the join token by this key from the first request
+    /// on: without it an answer that is lost would make the token worthless.
+    pub fn save_joining(&self, directory: &Path) -> Result<(), FileError> {
+        files::create_private_dir(directory)?;
+        files::write_private(&directory.join(JOINING), self.key.0.as_bytes())
+    }
+
+    /// Removes the key that was kept to join with.
+    pub fn forget_joining(directory: &Path) -> Result<(), FileError> {
+        files::remove_if_exists(&directory.join(JOINING))
+    }
+
+    fn of(key: &KeyPair) -> Result<Self, rcgen::Error> {
         // The hub knows who asks, and takes no names from the request.
         let mut params = CertificateParams::default();
         params.distinguished_name = DistinguishedName::new();
         Ok(Self {
-            csr: params.serialize_request(&key)?.pem()?,
+            csr: params.serialize_request(key)?.pem()?,
             key: SecretPem(key.serialize_pem()),
         })
     }

@@ -296,3 +296,29 @@ proptest! {
         prop_assert_eq!(ZoneSubject::from_uri(&subject.uri()), Some(subject));
     }
 }
+
+#[test]
+fn a_key_has_one_fingerprint_in_requests_and_certificates() {
+    let key = KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256).expect("a key");
+    let other = KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256).expect("a key");
+    let request = |key: &KeyPair| {
+        let request = CertificateParams::default().serialize_request(key);
+        request.expect("a request").pem().expect("PEM")
+    };
+    let asked = ZoneKeyFingerprint::of_request(&request(&key)).expect("a key");
+    let again = ZoneKeyFingerprint::of_request(&request(&key)).expect("a key");
+    assert_eq!(asked, again);
+    assert_ne!(
+        asked,
+        ZoneKeyFingerprint::of_request(&request(&other)).expect("a key")
+    );
+    let certificate = sign(&request(&key), &berlin()).expect("signed");
+    assert_eq!(
+        ZoneKeyFingerprint::of_certificate(&certificate),
+        Some(asked)
+    );
+    let administrator = CertificateDer::from_pem_slice(material().admin.chain.as_bytes());
+    let administrator = administrator.expect("PEM");
+    assert_eq!(ZoneKeyFingerprint::of_certificate(&administrator), None);
+    assert!(ZoneKeyFingerprint::of_request("nonsense").is_err());
+}
