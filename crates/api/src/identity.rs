@@ -30,6 +30,34 @@ pub const OWN_PREFIX: &str = "system:deltaplane:";
 /// All service accounts.
 pub const SERVICE_ACCOUNTS: &str = "system:serviceaccounts";
 
+/// With this begin the names of the hub's own users in zones, so that they are not taken for those
+/// of the zone.
+const OF_THE_HUB: &str = "hub:";
+
+/// The hub's user as a zone's API should see them; none for whoever did not say who they are.
+///
+/// Names that begin with `system:` are given by the API that knows their owners. The hub's service
+/// account `default/web` is not the zone's, and must not have its rights; but all APIs mean the
+/// same by administrators, and by whoever proved who they are.
+pub fn hub_user_in_zone(user: &str, groups: &[String]) -> Option<Identity> {
+    if user.is_empty() || user == ANONYMOUS {
+        return None;
+    }
+    let translated = |name: &str| match name {
+        MASTERS | AUTHENTICATED => name.to_owned(),
+        own if own.starts_with("system:") => format!("{OF_THE_HUB}{own}"),
+        other => other.to_owned(),
+    };
+    // As a user's name, those of groups mean nothing.
+    let name = match user {
+        MASTERS | AUTHENTICATED => format!("{OF_THE_HUB}{user}"),
+        other => translated(other),
+    };
+    let groups: Vec<String> = groups.iter().map(|group| translated(group)).collect();
+    let groups: Vec<&str> = groups.iter().map(String::as_str).collect();
+    Some(Identity::authenticated(&name, &groups))
+}
+
 // === impl Identity ===
 
 impl Identity {
@@ -58,5 +86,40 @@ impl Identity {
     /// Whether this user is a member of `group`.
     pub fn is_in(&self, group: &str) -> bool {
         self.groups.iter().any(|one| one == group)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_the_hub_are_not_those_of_the_zone() {
+        let check = |user: &str, groups: &[&str], expected: (&str, &[&str])| {
+            let groups: Vec<String> = groups.iter().map(|&group| group.to_owned()).collect();
+            let expected = Identity::authenticated(expected.0, expected.1);
+            assert_eq!(hub_user_in_zone(user, &groups), Some(expected));
+        };
+        check(
+            "anna",
+            &["ops", AUTHENTICATED],
+            ("anna", &["ops", AUTHENTICATED]),
+        );
+        check("admin", &[MASTERS], ("admin", &[MASTERS]));
+        check(
+            "system:serviceaccount:default:web",
+            &["system:serviceaccounts", AUTHENTICATED],
+            (
+                "hub:system:serviceaccount:default:web",
+                &["hub:system:serviceaccounts", AUTHENTICATED],
+            ),
+        );
+        check(
+            MASTERS,
+            &["system:nodes"],
+            ("hub:system:masters", &["hub:system:nodes"]),
+        );
+        assert_eq!(hub_user_in_zone("", &[]), None);
+        assert_eq!(hub_user_in_zone(ANONYMOUS, &[]), None);
     }
 }

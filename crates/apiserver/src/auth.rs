@@ -4,9 +4,10 @@ use std::time::SystemTime;
 
 use deltaplane_api::identity::{self, Identity};
 use deltaplane_store::Key;
-use http::HeaderMap;
 use http::header::AUTHORIZATION;
+use http::{Extensions, HeaderMap};
 
+use crate::ValidUntil;
 use crate::context::Cx;
 use crate::error::{About, Error};
 use crate::request::{ResourceRequest, Target};
@@ -35,37 +36,50 @@ pub(crate) struct Caller {
 /// whom these act as, if they may.
 pub(crate) fn caller(
     server: &Inner,
-    known: Option<&Identity>,
+    extensions: &Extensions,
     headers: &HeaderMap,
 ) -> Result<Caller, Error> {
-    let Caller { user, until } = authenticate(server, known, headers)?;
+    let Caller { user, until } = authenticate(server, extensions, headers)?;
     let user = impersonation::impersonate(server, user, headers)?;
     Ok(Caller { user, until })
 }
 
 fn authenticate(
     server: &Inner,
-    known: Option<&Identity>,
+    extensions: &Extensions,
     headers: &HeaderMap,
 ) -> Result<Caller, Error> {
-    let endless = |user| Caller { user, until: None };
-    if let Some(user) = known {
-        return Ok(endless(user.clone()));
+    if let Some(user) = extensions.get::<Identity>() {
+        let until = extensions.get::<ValidUntil>();
+        return Ok(Caller {
+            user: user.clone(),
+            until: until.map(|ValidUntil(until)| *until),
+        });
     }
-    let Some(header) = headers.get(AUTHORIZATION) else {
-        return Ok(endless(Identity::anonymous()));
-    };
-    let token = header.to_str().ok().and_then(|text| {
-        let (scheme, token) = text.split_once(' ')?;
-        scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
-    });
-    let token = token.ok_or_else(Error::unauthorized)?;
+    if !headers.contains_key(AUTHORIZATION) {
+        return Ok(Caller {
+            user: Identity::anonymous(),
+            until: None,
+        });
+    }
+    let token = bearer(headers).ok_or_else(Error::unauthorized)?;
     let claims = verify_token(server, token, &[tokens::AUDIENCE]);
     let claims = claims.ok_or_else(Error::unauthorized)?;
     Ok(Caller {
         user: claims.identity(),
         until: claims.end(),
     })
+}
+
+fn bearer(headers: &HeaderMap) -> Option<&str> {
+    let header = headers.get(AUTHORIZATION)?.to_str().ok()?;
+    let (scheme, token) = header.split_once(' ')?;
+    scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
+}
+
+/// Returns true if the headers hold a token that counts now.
+pub(crate) fn knows_token(server: &Inner, headers: &HeaderMap) -> bool {
+    bearer(headers).is_some_and(|token| verify_token(server, token, &[tokens::AUDIENCE]).is_some())
 }
 
 /// The claims of a token that holds now: signed here, in time, and what it is bound to exists.

@@ -90,6 +90,11 @@ use deltaplane_api::identity::{ANONYMOUS, Identity};
 #[derive(Clone)]
 pub struct ApiServer(Arc<Inner>, Arc<Trigger>);
 
+/// When it ends that a request's [`Identity`] is that of its user: in the request's extensions,
+/// from whoever put the identity there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ValidUntil(pub SystemTime);
+
 /// Why a server cannot start.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
@@ -156,12 +161,16 @@ impl ApiServer {
         &self,
         parts: &http::request::Parts,
     ) -> Result<(Identity, Option<SystemTime>), Error> {
-        let known = parts.extensions.get::<Identity>();
-        let caller = auth::caller(&self.0, known, &parts.headers)?;
+        let caller = auth::caller(&self.0, &parts.extensions, &parts.headers)?;
         match caller.user.name == ANONYMOUS {
             true => Err(Error::unauthorized()),
             false => Ok((caller.user, caller.until)),
         }
+    }
+
+    /// Returns true if the headers hold a token of this server's that counts now.
+    pub fn knows_token(&self, headers: &http::HeaderMap) -> bool {
+        auth::knows_token(&self.0, headers)
     }
 
     /// A token without an end for the account that a Secret belongs to.

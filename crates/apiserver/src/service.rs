@@ -185,8 +185,7 @@ impl Incoming<'_> {
         {
             return (None, failure(&error));
         }
-        let known = self.parts.extensions.get::<Identity>();
-        let caller = match auth::caller(self.server, known, &self.parts.headers) {
+        let caller = match auth::caller(self.server, &self.parts.extensions, &self.parts.headers) {
             Ok(caller) => caller,
             Err(error) => return (None, failure(&error)),
         };

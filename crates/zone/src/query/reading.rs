@@ -1,6 +1,6 @@
 //! What the hub may ask, from what it sent: decided here and not by the hub.
 
-use deltaplane_api::identity::{ANONYMOUS, AUTHENTICATED, Identity, MASTERS};
+use deltaplane_api::identity::{Identity, hub_user_in_zone};
 use deltaplane_apiserver::Error;
 use deltaplane_sync_grpc::proto::deltaplane::sync::v1::question;
 use http::HeaderValue;
@@ -16,9 +16,6 @@ pub struct Reading {
     pub user: Identity,
 }
 
-/// With this begin the names of the hub's own, so that they are not taken for the zone's.
-const OF_THE_HUB: &str = "hub:";
-
 // === impl Reading ===
 
 impl Reading {
@@ -32,7 +29,7 @@ impl Reading {
             deadline_milliseconds: _,
             credit: _,
         } = head;
-        let user = from_hub(&user, &groups)?;
+        let user = hub_user_in_zone(&user, &groups).ok_or_else(Error::unauthorized)?;
         let path = match path.starts_with('/') {
             true => path.parse::<PathAndQuery>().ok(),
             false => None,
@@ -52,30 +49,6 @@ impl Reading {
             };
         Ok(Self { path, accept, user })
     }
-}
-
-/// The hub's user, as the zone's API should see them.
-///
-/// Names that begin with `system:` are given by the API that knows their owners. The hub's service
-/// account `default/web` is not the zone's, and must not have its rights; but all APIs mean the
-/// same by administrators, and by whoever proved who they are.
-fn from_hub(user: &str, groups: &[String]) -> Result<Identity, Error> {
-    if user.is_empty() || user == ANONYMOUS {
-        return Err(Error::unauthorized());
-    }
-    let translated = |name: &str| match name {
-        MASTERS | AUTHENTICATED => name.to_owned(),
-        own if own.starts_with("system:") => format!("{OF_THE_HUB}{own}"),
-        other => other.to_owned(),
-    };
-    // As a user's name, those of groups mean nothing.
-    let name = match user {
-        MASTERS | AUTHENTICATED => format!("{OF_THE_HUB}{user}"),
-        other => translated(other),
-    };
-    let groups: Vec<String> = groups.iter().map(|group| translated(group)).collect();
-    let groups: Vec<&str> = groups.iter().map(String::as_str).collect();
-    Ok(Identity::authenticated(&name, &groups))
 }
 
 /// Whether a path leads through the API to something that runs. There a GET can do anything, and
@@ -100,6 +73,8 @@ fn connects(path: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use deltaplane_api::identity::ANONYMOUS;
+
     use super::*;
 
     fn asked(path: &str, user: &str) -> Result<Reading, String> {
@@ -151,33 +126,5 @@ mod tests {
         for user in ["", ANONYMOUS] {
             assert_eq!(asked("/", user), Err("401 Unauthorized".to_owned()));
         }
-    }
-
-    #[test]
-    fn names_of_the_hub_are_not_those_of_the_zone() {
-        let check = |user: &str, groups: &[&str], expected: (&str, &[&str])| {
-            let groups: Vec<String> = groups.iter().map(|&group| group.to_owned()).collect();
-            let (name, groups) = (from_hub(user, &groups).unwrap(), expected.1);
-            assert_eq!(name, Identity::authenticated(expected.0, groups));
-        };
-        check(
-            "anna",
-            &["ops", AUTHENTICATED],
-            ("anna", &["ops", AUTHENTICATED]),
-        );
-        check("admin", &[MASTERS], ("admin", &[MASTERS]));
-        check(
-            "system:serviceaccount:default:web",
-            &["system:serviceaccounts", AUTHENTICATED],
-            (
-                "hub:system:serviceaccount:default:web",
-                &["hub:system:serviceaccounts", AUTHENTICATED],
-            ),
-        );
-        check(
-            MASTERS,
-            &["system:nodes"],
-            ("hub:system:masters", &["hub:system:nodes"]),
-        );
     }
 }

@@ -3,4 +3,5 @@
 mod drift;
 mod query;
 mod readiness;
+mod security;
 mod world;

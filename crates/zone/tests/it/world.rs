@@ -1,6 +1,6 @@
 //! A hub and a zone that has joined it. They share a process and nothing else.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use deltaplane_api::identity::{Identity, MASTERS};
@@ -17,7 +17,7 @@ use http::{Method, Request, Response, StatusCode};
 use http_body_util::BodyExt;
 use kube::Client;
 use kube::client::Body;
-use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::config::{AuthInfo, KubeConfigOptions, Kubeconfig};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -39,7 +39,14 @@ pub(crate) struct World {
     config: Kubeconfig,
     /// The cluster that is the zone, where the zone has no API of its own.
     cluster: Option<Node>,
-    _directory: TempDir,
+    directory: TempDir,
+}
+
+/// How the hub reaches the zone's API.
+#[derive(Clone, Copy)]
+enum Reach {
+    Connection,
+    Local,
 }
 
 /// A control plane that runs until it is told to stop.
@@ -54,6 +61,14 @@ impl World {
         Self::embedded(None).await
     }
 
+    /// The zone is one of the hub's own process, as in `up`.
+    pub(crate) async fn local() -> Self {
+        Self::begin(Reach::Local, async |here, data| {
+            embedded(here, data, None).await
+        })
+        .await
+    }
+
     /// The zone has an API of its own, and workloads seem to run there.
     pub(crate) async fn simulated() -> Self {
         let delay = Duration::from_millis(50);
@@ -61,12 +76,8 @@ impl World {
     }
 
     async fn embedded(simulate: Option<SimulatorConfig>) -> Self {
-        Self::begin(async |here, data| {
-            let zone = zone(here, data, simulate).await;
-            let api = zone.api().clone();
-            let there = zone.client(administrator());
-            let zone = Node::run(|stop| async { zone.run(stop).await.expect("a clean end") });
-            (there, api, zone, None)
+        Self::begin(Reach::Connection, async |here, data| {
+            embedded(here, data, simulate).await
         })
         .await
     }
@@ -74,7 +85,7 @@ impl World {
     /// The zone is a cluster that has no admission policies: nothing there keeps anybody from
     /// changing what came from the hub.
     pub(crate) async fn on_cluster() -> Self {
-        Self::begin(async |here, data| {
+        Self::begin(Reach::Connection, async |here, data| {
             let cluster = Plane::start(plane(&data.join("cluster"))).await;
             let cluster = cluster.expect("the cluster started");
             let config = ClusterConfig {
@@ -96,6 +107,7 @@ impl World {
     }
 
     async fn begin(
+        reach: Reach,
         zone: impl AsyncFnOnce(&Client, &Path) -> (Client, ApiServer, Node, Option<Node>),
     ) -> Self {
         // For libraries that ask for the process's provider, as the binary does it.
@@ -112,6 +124,9 @@ impl World {
         tokio::time::timeout(PATIENCE, hub.fleet().connected(&name))
             .await
             .expect("connected in time");
+        if let Reach::Local = reach {
+            hub.add_local(name, api.clone());
+        }
         Self {
             fleet: hub.fleet().clone(),
             hub: Node::run(|stop| async { hub.run(stop).await.expect("a clean end") }),
@@ -121,8 +136,28 @@ impl World {
             api,
             config,
             cluster,
-            _directory: directory,
+            directory,
         }
+    }
+
+    /// Where the zone keeps its credential.
+    pub(crate) fn membership(&self) -> PathBuf {
+        self.directory.path().join("zone").join("zone")
+    }
+
+    /// A directory for something else.
+    pub(crate) fn other_directory(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
+    }
+
+    /// The hub's address and authority, without anybody's credentials.
+    pub(crate) async fn nobody(&self) -> kube::Config {
+        let options = KubeConfigOptions::default();
+        let config = kube::Config::from_custom_kubeconfig(self.config.clone(), &options);
+        let mut config = config.await.expect("a usable kubeconfig");
+        config.auth_info = AuthInfo::default();
+        config.default_retry = false;
+        config
     }
 
     /// In the zone, as a user.
@@ -170,6 +205,18 @@ impl Node {
     }
 }
 
+async fn embedded(
+    here: &Client,
+    data: &Path,
+    simulate: Option<SimulatorConfig>,
+) -> (Client, ApiServer, Node, Option<Node>) {
+    let zone = zone(here, data, simulate).await;
+    let api = zone.api().clone();
+    let there = zone.client(administrator());
+    let zone = Node::run(|stop| async { zone.run(stop).await.expect("a clean end") });
+    (there, api, zone, None)
+}
+
 fn plane(data: &Path) -> PlaneConfig {
     PlaneConfig::new(data.to_owned(), ([127, 0, 0, 1], 0).into())
 }
@@ -188,7 +235,7 @@ fn administrator() -> Identity {
     Identity::authenticated("test", &[MASTERS])
 }
 
-async fn join(hub: &Client) -> JoinString {
+pub(crate) async fn join(hub: &Client) -> JoinString {
     let path = format!("/apis/fleet.deltaplane.io/v1alpha1/zones/{ZONE}/_token");
     let token: Value = request::create(hub, &path, &json!({}))
         .await

@@ -1,0 +1,289 @@
+//! Who is believed to be a zone, what a zone may take of the hub, and whom it takes the hub's users
+//! for.
+
+use std::path::Path;
+use std::time::Duration;
+
+use deltaplane_client::request::{self, Patch};
+use deltaplane_runtime::Clock;
+use deltaplane_runtime::identity::{Credential, JoinString, ZoneKey};
+use deltaplane_zone::{JoinError, LinkConfig, Membership};
+use http::{Method, Request, StatusCode};
+use kube::Client;
+use kube::client::Body;
+use kube::config::AuthInfo;
+use serde_json::{Value, json};
+
+use crate::world::{PATIENCE, World, ZONE, get, join, json_of};
+
+const FLEET: &str = "/apis/fleet.deltaplane.io/v1alpha1";
+const MAPS: &str = "/api/v1/namespaces/default/configmaps";
+const AGAIN: Duration = Duration::from_millis(20);
+
+async fn create(client: &Client, path: &str, object: Value) -> Value {
+    let made = request::create::<Value>(client, path, &object).await;
+    made.expect("made")
+}
+
+async fn change_zone(world: &World, change: Value) {
+    let path = format!("{FLEET}/zones/{ZONE}");
+    let changed = request::patch::<Value>(&world.here, &path, Patch::Merge, &change).await;
+    changed.expect("changed");
+}
+
+/// Asks until the answer is as it should be.
+async fn until(client: &Client, path: &str, is: impl Fn(StatusCode, &Value) -> bool) -> Value {
+    let mut last = (StatusCode::OK, Value::Null);
+    let asking = async {
+        loop {
+            last = get(client, path).await;
+            if is(last.0, &last.1) {
+                return;
+            }
+            tokio::time::sleep(AGAIN).await;
+        }
+    };
+    let in_time = tokio::time::timeout(PATIENCE, asking).await;
+    assert!(in_time.is_ok(), "{path}: {last:?}");
+    last.1
+}
+
+async fn open(directory: &Path, join: &JoinString) -> Result<Membership, JoinError> {
+    Membership::open(
+        directory,
+        Some(join),
+        LinkConfig::default(),
+        &Clock::system(),
+    )
+    .await
+}
+
+fn refusal(opened: Result<Membership, JoinError>) -> String {
+    match opened {
+        Err(JoinError::Refused(status)) => status.message().to_owned(),
+        Err(other) => panic!("{other}"),
+        Ok(_) => panic!("it joined"),
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_join_token_counts_for_the_first_key_alone() {
+    let world = World::start().await;
+    let (first, copy, thief) = (
+        world.other_directory("first"),
+        world.other_directory("copy"),
+        world.other_directory("thief"),
+    );
+    let token = join(&world.here).await;
+    // The key is kept before anybody is asked, so that a lost answer costs nothing.
+    let key = ZoneKey::generate().expect("a key");
+    for directory in [&first, &copy] {
+        key.save_joining(directory).expect("saved");
+    }
+    open(&first, &token).await.expect("joined");
+    open(&copy, &token)
+        .await
+        .expect("the same key may ask again");
+    let refused = refusal(open(&thief, &token).await);
+    assert!(
+        refused.starts_with("the join token of zone eu-1 was used already, with another key"),
+        "{refused}"
+    );
+    assert!(
+        ZoneKey::load_joining(&thief).expect("readable").is_some(),
+        "it was kept before it asked"
+    );
+    assert!(
+        ZoneKey::load_joining(&first).expect("readable").is_none(),
+        "it is not needed any more"
+    );
+    let path = format!("{FLEET}/zones/{ZONE}");
+    let (_, zone) = get(&world.here, &path).await;
+    let bound = &zone["metadata"]["annotations"]["fleet.deltaplane.io/join-key"];
+    assert!(bound.as_str().is_some_and(|bound| !bound.is_empty()));
+    world.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_join_token_ends_when_the_zone_has_connected() {
+    let world = World::start().await;
+    let path = format!("{FLEET}/zones/{ZONE}");
+    let connected = |_: StatusCode, zone: &Value| {
+        let bound = &zone["metadata"]["annotations"]["fleet.deltaplane.io/join-key"];
+        bound
+            .as_str()
+            .is_some_and(|bound| bound.ends_with(" connected"))
+    };
+    until(&world.here, &path, connected).await;
+    world.stop().await;
+}
+
+/// A client with the certificate of the zone.
+async fn with_certificate(world: &World) -> Client {
+    let credential = Credential::load(&world.membership()).expect("readable");
+    let credential = credential.expect("it joined");
+    let mut config = world.nobody().await;
+    let file = |name: &str, pem: &str| {
+        let path = world.other_directory(name);
+        std::fs::write(&path, pem).expect("written");
+        path.to_str().map(str::to_owned)
+    };
+    config.auth_info = AuthInfo {
+        client_certificate: file("zone.crt", credential.chain()),
+        client_key: file("zone.key", &credential.key().0),
+        ..AuthInfo::default()
+    };
+    Client::try_from(config).expect("a client")
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_certificate_of_a_disabled_or_deleted_zone_is_nobodys() {
+    let world = World::start().await;
+    let connected = with_certificate(&world).await;
+    assert_eq!(get(&connected, "/apis").await.0, StatusCode::OK);
+    let unauthorized = |code: StatusCode, _: &Value| code == StatusCode::UNAUTHORIZED;
+    change_zone(&world, json!({"spec": {"enabled": false}})).await;
+    until(&with_certificate(&world).await, "/apis", unauthorized).await;
+    change_zone(&world, json!({"spec": {"enabled": true}})).await;
+    let known = |code: StatusCode, _: &Value| code == StatusCode::OK;
+    until(&with_certificate(&world).await, "/apis", known).await;
+    let path = format!("{FLEET}/zones/{ZONE}");
+    request::delete(&world.here, &path, &json!({}))
+        .await
+        .expect("deleted");
+    until(&with_certificate(&world).await, "/apis", unauthorized).await;
+    // Another zone of the same name is not the one that the certificate is for.
+    let zone = json!({"apiVersion": "fleet.deltaplane.io/v1alpha1", "kind": "Zone",
+        "metadata": {"name": ZONE}, "spec": {}});
+    create(&world.here, &format!("{FLEET}/zones"), zone).await;
+    let zones = with_certificate(&world).await;
+    assert_eq!(get(&zones, "/apis").await.0, StatusCode::UNAUTHORIZED);
+    world.zone.stop().await;
+    world.hub.stop().await;
+}
+
+fn map(name: &str, value: &str) -> Value {
+    json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name},
+        "data": {"value": value}})
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_zone_uploads_within_its_quota() {
+    let world = World::start().await;
+    change_zone(&world, json!({"spec": {"quota": {"objects": 2}}})).await;
+    let synced = json!({"apiVersion": "fleet.deltaplane.io/v1alpha1", "kind": "SyncedKind",
+    "metadata": {"name": "configmaps"},
+    "spec": {"group": "", "kind": "ConfigMap", "direction": "ZoneToHub",
+        "selector": {"matchExpressions": [
+            {"key": "up", "operator": "Exists"},
+        ]}}});
+    create(&world.here, &format!("{FLEET}/syncedkinds"), synced).await;
+    for name in ["one", "two", "three"] {
+        let mut map = map(name, "1");
+        map["metadata"]["labels"] = json!({"up": "yes"});
+        create(&world.there, MAPS, map).await;
+    }
+    let uploaded = format!("{MAPS}?labelSelector=up");
+    let count = |expected: usize| {
+        move |_: StatusCode, list: &Value| {
+            let items = list["items"].as_array();
+            items.is_some_and(|items| items.len() == expected)
+        }
+    };
+    let sync = format!("{FLEET}/zones/{ZONE}/_sync");
+    let refused = |_: StatusCode, sync: &Value| {
+        let reasons = sync["fromZone"]["kinds"].to_string();
+        reasons.contains("would have 3 objects at the hub, and its quota allows 2")
+            && reasons.contains("spec.quota.objects")
+    };
+    until(&world.here, &sync, refused).await;
+    let (_, here) = get(&world.here, &uploaded).await;
+    assert!(count(2)(StatusCode::OK, &here), "{here}");
+    // A smaller quota does not keep what is there from becoming smaller.
+    change_zone(
+        &world,
+        json!({"spec": {"quota": {"objects": 0, "bytes": 0}}}),
+    )
+    .await;
+    let first = here["items"][0]["metadata"]["annotations"]["deltaplane.io/name"].as_str();
+    let first = first.unwrap_or_else(|| {
+        let name = here["items"][0]["metadata"]["name"].as_str();
+        name.and_then(|name| name.strip_prefix("eu-1."))
+            .expect("a name")
+    });
+    let path = format!("{MAPS}/{first}");
+    let change = json!({"data": {"value": ""}});
+    let changed = request::patch::<Value>(&world.there, &path, Patch::Merge, &change).await;
+    changed.expect("changed");
+    let shrunk = |_: StatusCode, list: &Value| {
+        let items = list["items"].as_array().cloned().unwrap_or_default();
+        items.iter().any(|item| item["data"]["value"] == "")
+    };
+    until(&world.here, &uploaded, shrunk).await;
+    change_zone(&world, json!({"spec": {"quota": null}})).await;
+    until(&world.here, &uploaded, count(3)).await;
+    world.stop().await;
+}
+
+async fn token(client: &Client, name: &str) -> String {
+    let accounts = "/api/v1/namespaces/default/serviceaccounts";
+    let account = json!({"apiVersion": "v1", "kind": "ServiceAccount",
+        "metadata": {"name": name}});
+    create(client, accounts, account).await;
+    let request = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest",
+        "spec": {}});
+    let issued = create(client, &format!("{accounts}/{name}/token"), request).await;
+    issued["status"]["token"]
+        .as_str()
+        .expect("a token")
+        .to_owned()
+}
+
+/// Whom the zone takes the owner of a token for, asked through the hub.
+async fn whoami(world: &World, token: &str) -> (StatusCode, String) {
+    let mut config = world.nobody().await;
+    let url = format!("{}zones/{ZONE}", config.cluster_url);
+    config.cluster_url = url.parse().expect("a legal address");
+    config.auth_info.token = Some(token.to_owned().into());
+    let client = Client::try_from(config).expect("a client");
+    let question = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"});
+    let request = Request::builder()
+        .method(Method::POST)
+        .uri("/apis/authentication.k8s.io/v1/selfsubjectreviews")
+        .header("content-type", "application/json")
+        .body(Body::from(question.to_string().into_bytes()));
+    let answer = client
+        .send(request.expect("legal"))
+        .await
+        .expect("answered");
+    let (status, review) = json_of(answer).await;
+    let user = review["status"]["userInfo"]["username"].as_str();
+    (status, user.unwrap_or_default().to_owned())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn accounts_of_hub_and_zone_are_told_apart_in_one_process() {
+    let world = World::local().await;
+    let of_hub = token(&world.here, "robot").await;
+    let of_zone = token(&world.there, "robot").await;
+    let made = StatusCode::CREATED;
+    let user = "hub:system:serviceaccount:default:robot".to_owned();
+    assert_eq!(whoami(&world, &of_hub).await, (made, user));
+    let user = "system:serviceaccount:default:robot".to_owned();
+    assert_eq!(whoami(&world, &of_zone).await, (made, user));
+    let (status, _) = whoami(&world, "nonsense").await;
+    assert_eq!(status, StatusCode::UNAUTHORIZED);
+
+    let admin = world.through(ZONE).await;
+    assert_eq!(get(&admin, "/api/v1/namespaces").await.0, StatusCode::OK);
+    let path = format!("{FLEET}/zones/{ZONE}");
+    request::delete(&world.here, &path, &json!({}))
+        .await
+        .expect("deleted");
+    let gone = |code: StatusCode, _: &Value| code == StatusCode::NOT_FOUND;
+    until(&admin, "/api/v1/namespaces", gone).await;
+    let (status, _) = whoami(&world, &of_zone).await;
+    assert_eq!(status, StatusCode::UNAUTHORIZED);
+    world.zone.stop().await;
+    world.hub.stop().await;
+}
