@@ -5,6 +5,7 @@
 //! Nothing that a verb fetches or builds is kept in the tree, except what `typepack` writes on purpose.
 #![expect(clippy::print_stdout, reason = "a command-line tool reports on stdout")]
 
+mod attack;
 mod audit;
 mod bench;
 mod check;
@@ -45,6 +46,8 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Verb {
+    /// Attack a hub as users, zones and strangers could, and see that it withstands.
+    Attack(attack::Args),
     /// Measure the hub beside its peers, as ratios of one run.
     Bench(bench::Args),
     /// Formatting, lints, documentation, tidiness and licences, as the continuous integration runs them.
@@ -73,6 +76,7 @@ enum Verb {
 
 fn main() -> anyhow::Result<()> {
     match Cli::parse().verb {
+        Verb::Attack(args) => attack::run(&args),
         Verb::Bench(args) => bench::run(&args),
         Verb::Check => check::run(),
         Verb::Tidy => tidy::run(),

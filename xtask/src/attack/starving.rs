@@ -1,0 +1,203 @@
+//! A user or two take what others need.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use deltaplane_client::remote;
+use http::StatusCode;
+use serde_json::json;
+use tokio::task::JoinSet;
+
+use super::Outcome;
+use super::account::{Account, Connection, Server, Window};
+use super::stage::{self, FLEET, MAPS, Stage, ZONE, create};
+use crate::bench::cpu;
+use crate::hub::Hub;
+
+const JSON: &str = "application/json";
+const TABLE: &str = "application/json;as=Table;v=v1;g=meta.k8s.io";
+/// So much may the hub's memory grow by answers that nobody reads.
+const CEILING: u64 = 300_000_000;
+/// How many of them there are.
+const TABLES: usize = 40;
+/// What a process grows and shrinks by itself.
+const NOISE: u64 = 5_000_000;
+const LOOK: Duration = Duration::from_millis(200);
+/// Zones have so long to answer through the hub, and a little more.
+const DEADLINE: Duration = Duration::from_secs(31);
+/// The hub has its time to notice.
+const SETTLE: Duration = Duration::from_secs(2);
+
+/// Opens this many streams, and keeps them for as long as the result lives.
+async fn unread(
+    connection: &mut Connection,
+    path: &str,
+    accept: &str,
+    count: usize,
+) -> Result<Held> {
+    let mut held = Held::default();
+    for _ in 0..count {
+        let answer = connection.begin_get(path, accept).await?;
+        held.hold(answer);
+    }
+    Ok(held)
+}
+
+/// Requests that are under way, given up when dropped.
+#[derive(Default)]
+struct Held {
+    tasks: JoinSet<()>,
+    /// How many heads of answers have come.
+    answered: Arc<AtomicUsize>,
+}
+
+impl Held {
+    fn hold<T: Send>(&mut self, answer: impl Future<Output = T> + Send + 'static) {
+        let answered = Arc::clone(&self.answered);
+        self.tasks.spawn(async move {
+            // The answer must live, or its stream would be reset.
+            let _answer = answer.await;
+            answered.fetch_add(1, Ordering::Relaxed);
+            std::future::pending::<()>().await;
+        });
+    }
+
+    fn answered(&self) -> usize {
+        self.answered.load(Ordering::Relaxed)
+    }
+}
+
+fn judged(bystander: Result<Duration, String>) -> Outcome {
+    match bystander {
+        Ok(took) => Outcome::Refused(format!("others served in {} ms", took.as_millis())),
+        Err(why) => Outcome::Succeeded(format!("others not served: {why}")),
+    }
+}
+
+/// 280 requests through a window that stays closed, on two connections of one account.
+pub(super) async fn unread_answers_of_a_zone(stage: &Stage) -> Result<Outcome> {
+    let attacker = stage.account("unread", &json!([])).await?;
+    stage
+        .bystander_of_zone()
+        .await
+        .map_err(anyhow::Error::msg)
+        .context("before the attack")?;
+    let mut first = attacker.connect(Window::Closed).await?;
+    let mut second = attacker.connect(Window::Closed).await?;
+    let path = format!("/zones/{ZONE}/version");
+    let held = [
+        unread(&mut first, &path, JSON, 140).await?,
+        unread(&mut second, &path, JSON, 140).await?,
+    ];
+    tokio::time::sleep(SETTLE).await;
+    let outcome = judged(stage.bystander_of_zone().await);
+    drop(held);
+    Ok(outcome)
+}
+
+/// The same, and the account that does it: answers that nobody reads end in time.
+pub(super) async fn unread_answers_after_their_deadline(stage: &Stage) -> Result<Outcome> {
+    let attacker = stage.account("patient", &json!([])).await?;
+    let mut connection = attacker.connect(Window::Closed).await?;
+    let path = format!("/zones/{ZONE}/version");
+    let held = unread(&mut connection, &path, JSON, 200).await?;
+    tokio::time::sleep(SETTLE).await;
+    let full = attacker.get(&path).await?.status;
+    ensure!(full == StatusCode::TOO_MANY_REQUESTS || full.is_success());
+    tokio::time::sleep(DEADLINE).await;
+    let answer = attacker.get(&path).await?;
+    let mut more = attacker.connect(Window::Closed).await?;
+    let again = unread(&mut more, &path, JSON, 100).await?;
+    tokio::time::sleep(SETTLE).await;
+    let outcome = match (answer.status.is_success(), stage.bystander_of_zone().await) {
+        (true, Ok(_)) => Outcome::Refused("the exchanges were free again".to_owned()),
+        (false, _) => Outcome::Succeeded(format!("they stay taken: {}", answer.brief())),
+        (true, Err(why)) => Outcome::Succeeded(format!("they stay taken: {why}")),
+    };
+    drop((held, again));
+    Ok(outcome)
+}
+
+/// Two accounts, each with one connection and 135 bodies that do not end.
+pub(super) async fn half_sent_bodies(stage: &Stage) -> Result<Outcome> {
+    let rules = json!([{"apiGroups": [""], "resources": ["configmaps"], "verbs": ["create"]}]);
+    let mut held = Held::default();
+    let mut connections = Vec::new();
+    for name in ["half-one", "half-two"] {
+        let attacker = stage.account(name, &rules).await?;
+        let mut connection = attacker.connect(Window::Usual).await?;
+        for _ in 0..135 {
+            held.hold(connection.begin_post(MAPS).await?);
+        }
+        connections.push(connection);
+    }
+    tokio::time::sleep(SETTLE).await;
+    let outcome = judged(stage.bystander().await);
+    drop(held);
+    Ok(outcome)
+}
+
+/// Two accounts wait for revisions that never come.
+pub(super) async fn long_polls(stage: &Stage) -> Result<Outcome> {
+    let rules = json!([{"apiGroups": ["fleet.deltaplane.io"],
+        "resources": ["zones/_propagated"], "verbs": ["get"]}]);
+    let path = format!("{FLEET}/zones/{ZONE}/_propagated?revision=999999999999");
+    let mut held = Vec::new();
+    let mut connections = Vec::new();
+    for name in ["poll-one", "poll-two"] {
+        let attacker = stage.account(name, &rules).await?;
+        let mut connection = attacker.connect(Window::Usual).await?;
+        held.push(unread(&mut connection, &path, JSON, 135).await?);
+        connections.push(connection);
+    }
+    tokio::time::sleep(SETTLE).await;
+    let outcome = judged(stage.bystander().await);
+    drop(held);
+    Ok(outcome)
+}
+
+/// Forty Tables of all objects that nobody reads, on a hub of its own.
+pub(super) async fn unread_tables(stage: &Stage) -> Result<Outcome> {
+    let hub = Hub::start(&stage.binary)?;
+    let admin = remote(hub.kubeconfig()).await?;
+    for number in 0..24 {
+        let map = json!({"apiVersion": "v1", "kind": "ConfigMap",
+            "metadata": {"name": format!("large-{number}")},
+            "data": {"value": "x".repeat(900_000)}});
+        create(&admin, MAPS, &map).await?;
+    }
+    let rules = json!([{"apiGroups": [""], "resources": ["configmaps"], "verbs": ["list"]}]);
+    let attacker = Account {
+        server: Server::of(hub.kubeconfig())?,
+        prefix: String::new(),
+        token: stage::account(&admin, "reader", &rules).await?,
+    };
+    let before = cpu::memory(&[hub.pid()])?;
+    let mut connection = attacker.connect(Window::Closed).await?;
+    let path = format!("{MAPS}?includeObject=Object");
+    let held = unread(&mut connection, &path, TABLE, TABLES).await?;
+    let mut most = before;
+    let mut quiet = 0;
+    // Until it has grown too much, or everybody is answered and it grows no more.
+    for _ in 0..100 {
+        tokio::time::sleep(LOOK).await;
+        let now = cpu::memory(&[hub.pid()])?;
+        quiet = match now > most + NOISE || held.answered() < TABLES {
+            true => 0,
+            false => quiet + 1,
+        };
+        most = most.max(now);
+        if most.saturating_sub(before) > CEILING || quiet > 10 {
+            break;
+        }
+    }
+    drop(held);
+    let grown = most.saturating_sub(before);
+    let megabytes = grown / 1_000_000;
+    Ok(match grown > CEILING {
+        true => Outcome::Succeeded(format!("the hub grew by {megabytes} MB")),
+        false => Outcome::Refused(format!("the hub grew by {megabytes} MB of 300")),
+    })
+}
