@@ -11,13 +11,14 @@ use deltaplane_store::Revision;
 use http::header::{CONTENT_TYPE, HeaderName, HeaderValue, USER_AGENT, WARNING};
 use http::{HeaderMap, Response, StatusCode};
 
+use crate::auth::rbac::{Action, ResourceAction};
 use crate::body::Body;
 use crate::error::Error;
 use crate::flow::Turn;
 use crate::kinds::Kind;
 use crate::options::Query;
 use crate::request::ResourceRequest;
-use crate::seams::Resource;
+use crate::seams::{Access, Resource};
 use crate::server::Inner;
 
 /// An answer.
@@ -81,6 +82,23 @@ impl Cx {
             namespace,
             name,
         }
+    }
+
+    /// Returns true if the user of this request may do something else, as seams ask.
+    pub(crate) fn may(&self, access: Access<'_>) -> bool {
+        let registry = self.server.registry.load();
+        let mut kinds = registry.all();
+        let kind = kinds.find(|one| one.group == access.group && one.kind == access.kind);
+        let action = ResourceAction {
+            verb: access.verb,
+            group: access.group,
+            resource: kind.map_or("*", |kind| &kind.plural),
+            subresource: "",
+            namespace: access.namespace,
+            name: access.name,
+        };
+        let rbac = self.server.rbac.read();
+        rbac.allows(&self.user, Action::Resource(action))
     }
 
     pub(crate) fn warn(&mut self, text: impl Into<String>) {

@@ -59,6 +59,26 @@ pub struct Review<'a> {
     pub dry_run: bool,
     /// Texts for the `Warning` headers of the answer.
     pub warnings: &'a mut Vec<String>,
+    /// What else the user may do, by the same RBAC that allowed this write.
+    pub may: &'a UserRights<'a>,
+}
+
+/// Returns true if RBAC lets the user of a request do something else.
+pub type UserRights<'a> = dyn Fn(Access<'_>) -> bool + Send + Sync + 'a;
+
+/// An action on objects of a kind, as RBAC judges it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Access<'a> {
+    /// The verb, such as `update`.
+    pub verb: &'a str,
+    /// The API group.
+    pub group: &'a str,
+    /// The kind. A kind that is not served is covered only by rules for all resources of a group.
+    pub kind: &'a str,
+    /// Empty for cluster-scoped objects, and for objects in all namespaces.
+    pub namespace: &'a str,
+    /// Empty for all objects.
+    pub name: &'a str,
 }
 
 /// What a write does.
@@ -155,4 +175,6 @@ pub struct SubresourceRequest<'a> {
     pub query: &'a str,
     /// The body.
     pub body: &'a Bytes,
+    /// What else the user may do.
+    pub may: &'a UserRights<'a>,
 }

@@ -456,6 +456,7 @@ async fn virtual_subresource(cx: &mut Cx, method: &Method, query: &str) -> Resul
         headers: &cx.headers,
         query,
         body: &cx.body,
+        may: &|access| cx.may(access),
     };
     let answer = handler.handle(request).await;
     drop(waiting);

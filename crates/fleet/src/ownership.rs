@@ -236,6 +236,7 @@ mod tests {
             old: None,
             dry_run: false,
             warnings: &mut warnings,
+            may: &|_| true,
         });
         assert!((&mut admitted).now_or_never().is_none(), "not known yet");
         known.send_modify(|known| {
@@ -345,6 +346,7 @@ mod tests {
                     old: Some(&json!({"metadata": {"name": name}})),
                     dry_run: false,
                     warnings: &mut warnings,
+                    may: &|_| true,
                 };
                 ownership.admit(review).await.is_ok()
             }

@@ -1,6 +1,8 @@
 //! What may be written of policies, releases and approvals: what cannot work is refused when it is
 //! written, with what to change, and what looks like a mistake is said.
 
+mod rights;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -13,13 +15,17 @@ use deltaplane_apiserver::error::About;
 use deltaplane_apiserver::seams::{Admission, BoxFuture, Operation, Resource, Review};
 use deltaplane_apiserver::{Error, Revision};
 use deltaplane_propagation::Timestamp;
-use deltaplane_propagation::stages::{Object, Policy, PolicySpec, Problem, ROLLBACK, sets, stuck};
+use deltaplane_propagation::stages::{
+    Object, Policy, PolicySpec, Problem, ROLLBACK, asked_for, rollback_of, sets, stuck,
+};
 use deltaplane_sync::{Crossing, SyncKind, Withdrawal, ZoneName};
 use serde_json::{Map, Value, json};
 
 use crate::fleet::Fleet;
 use crate::governing::{AUTHOR, GRAPHS, Governing, Governor, HeadObject, instances};
 use crate::kinds::{CONTROLLERS, GROUP, SYNC_USER, SyncedKind};
+
+pub(crate) use rights::is_protected;
 
 /// Keeps the rules of policies at a hub.
 pub struct Policing(pub Fleet);
@@ -82,11 +88,7 @@ impl Policing {
             }
             return Ok(());
         }
-        let about = About {
-            group: resource.group,
-            resource: resource.plural,
-            name: resource.name,
-        };
+        let about = about(resource);
         match (resource.plural, resource.subresource, review.operation) {
             ("releases", "", Operation::Delete) if self.is_left_over(review) => Ok(()),
             ("releases", _, _) if !by_hub => {
@@ -120,13 +122,12 @@ impl Policing {
     fn policy(&self, review: &mut Review<'_>) -> Result<(), Error> {
         let spec = review.object["spec"].clone();
         let same_spec = review.old.is_some_and(|old| old["spec"] == spec);
-        let asked = |object: &Value| object["metadata"]["annotations"][ROLLBACK].clone();
-        let same_asked = review
-            .old
-            .is_some_and(|old| asked(old) == asked(review.object));
+        let asks = asks_for_rollback(review);
+        let same_asked = asked(Some(&*review.object)) == asked(review.old);
         sign(review, same_spec && same_asked);
         let now = self.0.inner().clock.now();
-        if !same_asked && asked(review.object).is_string() {
+        if asks {
+            self.rollback(review)?;
             unsettle(review.object, now);
         }
         let resource = review.resource;
@@ -143,10 +144,12 @@ impl Policing {
         };
         let policy = Policy::compile(&parsed);
         let policy = policy.map_err(|problems| invalid(resource, &problems))?;
-        let implied = implied(&policy);
-        if !implied.is_empty() {
-            return Err(invalid(resource, &implied));
+        let mut refused = implied(&policy);
+        refused.extend(rights::protected_overrides(&policy));
+        if !refused.is_empty() {
+            return Err(invalid(resource, &refused));
         }
+        authorize(review, &policy)?;
         let (taken, known) = {
             let governing = self.0.inner().governing.lock();
             let taken = taken(&governing, resource.name, &policy);
@@ -163,6 +166,32 @@ impl Policing {
         let doubts = doubts(&known.crossing, &policy, &zones);
         review.warnings.extend(doubts);
         Ok(())
+    }
+
+    /// Going back changes what zones have: whoever asks for it needs the rights to do so here.
+    fn rollback(&self, review: &mut Review<'_>) -> Result<(), Error> {
+        let resource = review.resource;
+        let governing = self.0.inner().governing.lock();
+        let Some(governor) = governing.policies.get(resource.name) else {
+            // It would be taken for a wish about releases that are not there yet.
+            let annotations = review.object["metadata"]["annotations"].as_object_mut();
+            annotations.map(|all| all.remove(ROLLBACK));
+            let warning = format!("{ROLLBACK} is dropped: the policy has released nothing yet");
+            review.warnings.push(warning);
+            return Ok(());
+        };
+        let newest = governor.newest_number();
+        if let Some((_, instead)) = rollback_of(review.object)
+            && instead > newest
+        {
+            return Err(invalid(resource, &[not_released_yet(instead, newest)]));
+        }
+        let to = asked_for(review.object, newest);
+        let differing = to.map(|to| governor.differing_from(to)).unwrap_or_default();
+        match rights::rollback_refused(&differing, review.may) {
+            Some(why) => Err(Error::forbidden(about(resource), &why)),
+            None => Ok(()),
+        }
     }
 
     fn warn_of_deletion(&self, review: &mut Review<'_>) {
@@ -372,7 +401,16 @@ impl Policing {
 
 impl Admission for Policing {
     fn admit<'a>(&'a self, mut review: Review<'a>) -> BoxFuture<'a, Result<(), Error>> {
-        Box::pin(async move { self.review(&mut review) })
+        Box::pin(async move {
+            let group = review.resource.group;
+            if (group, review.resource.plural) == (GROUP, "propagationpolicies")
+                && asks_for_rollback(&review)
+            {
+                // It is judged by the releases that the user knows of.
+                self.0.caught_up().await;
+            }
+            self.review(&mut review)
+        })
     }
 
     /// Whoever changed what a policy may govern, and then asks it whether all has propagated, is
@@ -393,6 +431,50 @@ impl Admission for Policing {
                 drop(tokio::time::timeout(LATE, said).await);
             }) as BoxFuture<'a, ()>
         })
+    }
+}
+
+fn about(resource: Resource<'_>) -> About<'_> {
+    About {
+        group: resource.group,
+        resource: resource.plural,
+        name: resource.name,
+    }
+}
+
+/// The older release that somebody asks for, as it is written.
+fn asked(policy: Option<&Value>) -> Option<&str> {
+    policy?["metadata"]["annotations"][ROLLBACK].as_str()
+}
+
+/// Returns true if a write asks to go back to an older release.
+fn asks_for_rollback(review: &Review<'_>) -> bool {
+    let now = asked(Some(&*review.object));
+    now.is_some() && now != asked(review.old)
+}
+
+fn not_released_yet(instead: u64, newest: u64) -> Problem {
+    Problem {
+        path: format!("metadata.annotations[{ROLLBACK}]"),
+        message: format!("there is no release {instead}"),
+        hint: Some(format!("the newest is {newest}")),
+    }
+}
+
+/// Refuses a policy by which its author would do what RBAC refuses to them.
+fn authorize(review: &Review<'_>, policy: &Policy) -> Result<(), Error> {
+    let (old, new) = (review.old.map(|old| &old["spec"]), &review.object["spec"]);
+    let overrides = rights::overrides_changed(old, new)
+        .then(|| rights::overrides_refused(policy, review.may))
+        .flatten();
+    let refused = overrides.or_else(|| {
+        rights::ready_when_changed(old, new)
+            .then(|| rights::ready_when_refused(policy, review.may))
+            .flatten()
+    });
+    match refused {
+        Some(why) => Err(Error::forbidden(about(review.resource), &why)),
+        None => Ok(()),
     }
 }
 

@@ -35,7 +35,7 @@ pub use compiled::{Approval, Object, Policy, Stage, Targets};
 pub use decide::{Effect, Outcome, decide};
 pub use facts::{
     ContentFacts, Fared, HeadFacts, PolicyFacts, RELEASE_FLOOR, RESUME, ROLLBACK, ReportFacts,
-    ZoneFacts, asked_for,
+    ZoneFacts, asked_for, rollback_of,
 };
 pub use inputs::Inputs;
 pub use openings::stuck;

@@ -19,7 +19,7 @@ use crate::context::Cx;
 use crate::error::{About, Error};
 use crate::kinds::{Kind, KindVersions, Source};
 use crate::options::{FieldValidation, WriteOptions};
-use crate::seams::{Operation, Review};
+use crate::seams::{Access, Operation, Review};
 use crate::server::{Inner, TENANT};
 use crate::{decode, encode, follow, meta, typepack, value};
 
@@ -309,6 +309,7 @@ pub(crate) async fn admit(
         return Err(Error::forbidden(cx.kind.about(&name), why));
     }
     let mut warnings = Vec::new();
+    let may = |access: Access<'_>| cx.may(access);
     for decider in &cx.server.config.admission {
         let review = Review {
             user: &cx.user,
@@ -318,6 +319,7 @@ pub(crate) async fn admit(
             old,
             dry_run,
             warnings: &mut warnings,
+            may: &may,
         };
         decider.admit(review).await?;
     }

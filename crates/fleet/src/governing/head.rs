@@ -114,6 +114,26 @@ impl Governor {
         self.releases.values().next_back()
     }
 
+    /// The highest number that a release had. Numbers are never used twice.
+    pub(crate) fn newest_number(&self) -> u64 {
+        let known = self.newest().map_or(0, |newest| newest.number);
+        known.max(self.object["status"]["release"].as_u64().unwrap_or(0))
+    }
+
+    /// The objects that zones get otherwise when an older release comes back instead of the newest.
+    pub(crate) fn differing_from(&self, older: u64) -> BTreeSet<Id> {
+        let Some((newest, older)) = self.newest().zip(self.releases.get(&older)) else {
+            return BTreeSet::new();
+        };
+        let ids = newest.manifest.keys().chain(older.manifest.keys());
+        let differing = ids.filter(|id| {
+            let versions = [newest, older].map(|one| one.manifest.get(*id));
+            let overrides = [newest, older].map(|one| one.overrides_for(id));
+            versions[0] != versions[1] || overrides[0] != overrides[1]
+        });
+        differing.cloned().collect()
+    }
+
     /// What would be released: what is there now, or what an older release had.
     pub(crate) fn draft(
         &self,

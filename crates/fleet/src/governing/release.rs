@@ -109,6 +109,14 @@ impl Released {
         })
     }
 
+    /// The overrides that may be for an object, as they are written.
+    pub(crate) fn overrides_for(&self, id: &Id) -> Vec<&Value> {
+        let written = self.overrides.as_array().into_iter().flatten();
+        let both = self.patches.iter().zip(written);
+        let concerning = both.filter(|(patch, _)| patch.may_change((&id.0, &id.1)));
+        concerning.map(|(_, written)| written).collect()
+    }
+
     /// How many objects it takes away from zones that have the release before it.
     pub(crate) fn removes_from_the_last(&self) -> u64 {
         let last = self.removes.last_key_value();

@@ -7,6 +7,7 @@ use deltaplane_sync::{Crossing, Item, ObjectName, SyncKind};
 use serde_json::Value;
 
 use super::release::selector;
+use crate::policing::is_protected;
 
 /// An override of a release.
 #[derive(Clone, Debug)]
@@ -32,6 +33,20 @@ impl Patch {
         })
     }
 
+    /// Returns true if it is for an object, whatever the labels of that are.
+    pub(crate) fn may_change(&self, (kind, name): (&SyncKind, &ObjectName)) -> bool {
+        let fields = serde_json::Map::new();
+        let about = Object {
+            group: kind.group(),
+            kind: kind.kind(),
+            namespace: name.namespace(),
+            name: name.name(),
+            object: &fields,
+        };
+        let mut targets = self.targets.iter();
+        self.targets.is_empty() || targets.any(|one| one.may_include(&about))
+    }
+
     /// Changes an object. One without targets is for all that it can be applied to; whether that
     /// is so for this one.
     pub(crate) fn apply(
@@ -50,6 +65,13 @@ impl Patch {
         let meant = self.targets.iter().any(|targets| targets.include(&about));
         if !self.targets.is_empty() && !meant {
             return Ok(false);
+        }
+        // A policy of before this was refused may still say so.
+        if is_protected(kind.group(), kind.kind()) {
+            return match meant {
+                true => Err(format!("{} cannot be different in some zones", kind.kind())),
+                false => Ok(false),
+            };
         }
         let mut patched = object.clone();
         match apply_json_patch(&self.operations, &mut patched) {

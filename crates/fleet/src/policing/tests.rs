@@ -1,6 +1,9 @@
 //! What may be written at a hub that knows some policies.
 
+mod rights;
+
 use deltaplane_api::identity::Identity;
+use deltaplane_apiserver::seams::UserRights;
 use deltaplane_runtime::{Clock, Tasks};
 use deltaplane_store::{Embedded, Options};
 use deltaplane_sync::ObjectName;
@@ -115,7 +118,18 @@ impl Hub {
         &self,
         by: &str,
         (operation, resource): (Operation, Resource<'_>),
+        written: (Option<&Value>, Value),
+    ) -> Written {
+        self.write_with(by, (operation, resource), written, &|_| true)
+    }
+
+    /// A write by somebody with these rights.
+    fn write_with(
+        &self,
+        by: &str,
+        (operation, resource): (Operation, Resource<'_>),
         (old, object): (Option<&Value>, Value),
+        may: &UserRights<'_>,
     ) -> Written {
         let (mut object, mut warnings) = (object, Vec::new());
         let user = Identity::authenticated(by, &[]);
@@ -127,6 +141,7 @@ impl Hub {
             old,
             dry_run: false,
             warnings: &mut warnings,
+            may,
         });
         let admitted = admitted.now_or_never().expect("nobody waits");
         Written {

@@ -227,10 +227,12 @@ impl Targets {
     }
 
     pub fn include(&self, object: &Object<'_>) -> bool {
-        self.group == object.group
-            && self.kind == object.kind
-            && self.names(object)
-            && selects(&self.selector, labels(object.object))
+        self.may_include(object) && selects(&self.selector, labels(object.object))
+    }
+
+    /// Returns true if an object is among these, whatever its labels are.
+    pub fn may_include(&self, object: &Object<'_>) -> bool {
+        self.group == object.group && self.kind == object.kind && self.names(object)
     }
 
     fn names(&self, object: &Object<'_>) -> bool {

@@ -99,9 +99,13 @@ pub const RESUME: &str = "fleet.deltaplane.io/resume";
 
 /// The older release that the object of a policy asks for, instead of the newest.
 pub fn asked_for(policy: &Json, newest: u64) -> Option<u64> {
-    let asked = policy["metadata"]["annotations"][ROLLBACK].as_str()?;
-    let (to, instead) = read_asked(asked)?;
+    let (to, instead) = rollback_of(policy)?;
     (instead == newest).then_some(to)
+}
+
+/// The releases that the object of a policy names to go back: to which, and instead of which.
+pub fn rollback_of(policy: &Json) -> Option<(u64, u64)> {
+    read_asked(policy["metadata"]["annotations"][ROLLBACK].as_str()?)
 }
 
 fn read_asked(asked: &str) -> Option<(u64, u64)> {
