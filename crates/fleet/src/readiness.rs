@@ -14,7 +14,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use deltaplane_sync::{Asked, Fared, FaredPart, READINESS, SessionId, SyncKind, ZoneName};
+use deltaplane_sync::{
+    Asked, Fared, FaredPart, KindFared, READINESS, SessionId, SyncKind, ZoneName, redact_readiness,
+};
 use futures::{Stream, StreamExt, stream};
 use parking_lot::Mutex;
 use tokio::sync::watch;
@@ -204,6 +206,10 @@ impl Zone {
         let asked = asked.kinds();
         let Fared { at, part, kinds } = fared;
         let kinds = kinds.into_iter().filter(|(kind, _)| asked.contains(kind));
+        let kinds = kinds.map(|(kind, said)| {
+            let said = redacted(&kind, said);
+            (kind, said)
+        });
         let heard = Voice::Heard { at: now };
         if part == FaredPart::Changes {
             if self.session != Some(session) {
@@ -243,6 +249,15 @@ impl Zone {
         };
         other
     }
+}
+
+/// What a zone said of a kind, without what Secrets hold: the zone may be of an older version.
+fn redacted(kind: &SyncKind, mut said: KindFared) -> KindFared {
+    for fares in said.objects.values_mut().flatten() {
+        let reason = std::mem::take(&mut fares.reason);
+        fares.reason = redact_readiness(kind, fares.state, reason);
+    }
+    said
 }
 
 // === impl Fleet ===

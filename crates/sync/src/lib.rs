@@ -28,6 +28,7 @@ mod names;
 mod ownership;
 mod readiness;
 mod receiver;
+mod secrets;
 mod sender;
 mod sessions;
 mod version;
@@ -53,6 +54,7 @@ pub use readiness::{
     NotASelector, Part as FaredPart,
 };
 pub use receiver::{Action, Declined, Outcome, Receiver, SenderRole, Stake};
+pub use secrets::{is_secret, redact_readiness, redact_rejection};
 pub use sender::{
     Before, Change, Difference, Exception, Held, Lineage, Need, OnFork, Presence, Sender,
     Undelivered, View,

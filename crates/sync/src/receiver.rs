@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use crate::budget::{DeletionBudget, Ledger};
 use crate::names::{ObjectName, SyncKind};
+use crate::secrets::redact_rejection;
 use crate::wire::{Item, Known, Position, ProtocolError, Rejection, Request, Response, Verdict};
 
 /// What the caller is to do.
@@ -254,7 +255,7 @@ impl Receiver {
                 }
                 work.rejected.push(Rejection {
                     name: name.clone(),
-                    reason,
+                    reason: redact_rejection(kind, reason),
                     verdict,
                 });
             }

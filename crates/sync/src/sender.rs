@@ -14,6 +14,7 @@ use std::time::Duration;
 use crate::budget::{DeletionBudget, Excess, Ledger};
 use crate::counts::Counts;
 use crate::names::{ObjectName, SyncKind};
+use crate::secrets::redact_rejection;
 use crate::version::Version;
 use crate::wire::{
     Item, Known, MAX_REPAIRS, Position, ProtocolError, Rejection, Request, Response, Revision,
@@ -286,7 +287,11 @@ impl Sender {
         let stream = self.kinds.get_mut(kind);
         let unexpected = || ProtocolError::UnexpectedAnswer { kind: kind.clone() };
         let stream = stream.ok_or_else(unexpected)?;
-        let refused = stream.answered(nonce, rejected, now, unexpected)?;
+        let rejected = rejected.into_iter().map(|one| Rejection {
+            reason: redact_rejection(kind, one.reason),
+            ..one
+        });
+        let refused = stream.answered(nonce, rejected.collect(), now, unexpected)?;
         self.ledger.refund(kind, refused);
         Ok(())
     }

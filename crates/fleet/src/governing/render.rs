@@ -3,7 +3,7 @@
 use deltaplane_api::selector::LabelSelector;
 use deltaplane_apiserver::apply_json_patch;
 use deltaplane_propagation::stages::{Class, Object, Targets};
-use deltaplane_sync::{Crossing, Item, ObjectName, SyncKind};
+use deltaplane_sync::{Crossing, Item, ObjectName, SyncKind, is_secret};
 use serde_json::Value;
 
 use super::release::selector;
@@ -83,6 +83,8 @@ impl Patch {
                 Ok(true)
             }
             Err(_) if !meant => Ok(false),
+            // The message may tell what is in it.
+            Err(_) if is_secret(kind) => Err("the patch does not fit the Secret".to_owned()),
             Err(error) => Err(error.message),
         }
     }
@@ -138,6 +140,23 @@ mod tests {
         let refused = patch.apply((&kind, &name), &mut object);
         assert!(refused.is_err_and(|why| why.contains("copy")));
         assert_eq!(object, before, "nothing of it is done");
+    }
+
+    #[test]
+    fn a_patch_that_does_not_fit_quotes_no_secret() {
+        let name: ObjectName = "team/a".parse().expect("legal");
+        let patch = json!([{"op": "test", "path": "/data/hunter2", "value": "x"}]);
+        let patch = json!({"targets": [{"kind": "Secret"}, {"kind": "ConfigMap"}], "patch": patch});
+        let patch = Patch::read(&patch).expect("a patch");
+        let why = |kind: &str| {
+            let of = SyncKind::new("", kind).expect("legal");
+            let mut object = json!({"kind": kind, "data": {"hunter2": "y"}});
+            patch
+                .apply((&of, &name), &mut object)
+                .expect_err("it does not fit")
+        };
+        assert_eq!(why("Secret"), "the patch does not fit the Secret");
+        assert!(why("ConfigMap").contains("hunter2"), "{}", why("ConfigMap"));
     }
 
     #[test]

@@ -230,3 +230,27 @@ fn zones_are_asked_when_it_is_known_what_and_when_it_is_another() {
     let late = readiness.asked(&"eu-2".parse().expect("legal"));
     assert_eq!(*late.borrow(), Some(Arc::default()));
 }
+
+/// A zone of an older version may say more than it should.
+#[test]
+fn nothing_is_kept_of_what_secrets_hold() {
+    let mut world = World::new();
+    world.kind = SyncKind::new("", "Secret").expect("legal");
+    world.ask(&[asked(&world.kind)]);
+    let session = world.connect();
+    for (part, state) in [
+        (FaredPart::Last, FareState::Waiting),
+        (FaredPart::Changes, FareState::Failed),
+        (FaredPart::Changes, FareState::NoEvidence),
+    ] {
+        let fares = Fares {
+            version: Some(version("1")),
+            state,
+            since: 10,
+            reason: "waiting for object.metadata[\"hunter2\"]".to_owned(),
+        };
+        world.say(session, (part, 50), &[("a/b", Some(fares))]);
+        let why = world.verdict("a/b", "1").expect_err("not ready");
+        assert!(why.contains("Secret") && !why.contains("hunter2"), "{why}");
+    }
+}

@@ -84,15 +84,22 @@ impl Expression {
     /// Why it is not true.
     fn hindrance(&self, object: &Json) -> Option<String> {
         let text = &self.text;
+        let hindrance = self.unguarded(object)?;
+        // What is waited for, and what went wrong, may quote what the Secret holds.
+        Some(match is_secret(object) {
+            true => format!("{text} is not true"),
+            false => hindrance,
+        })
+    }
+
+    /// Why it is not true, in words that may quote the object.
+    fn unguarded(&self, object: &Json) -> Option<String> {
+        let text = &self.text;
         let env = environment();
         let slot = env.slot(OBJECT).expect("declared above");
         let mut bindings = Bindings::new(env);
         let wrong = |why: &dyn std::fmt::Display| {
-            // An error may quote what it is about.
-            Some(match is_secret(object) {
-                true => format!("readyWhen cannot be evaluated: {text}"),
-                false => format!("readyWhen cannot be evaluated: {text}: {why}"),
-            })
+            Some(format!("readyWhen cannot be evaluated: {text}: {why}"))
         };
         if bindings.set_json(env, slot, object).is_err() {
             return wrong(&"the object cannot be read");

@@ -365,6 +365,9 @@ fn reasons_tell_nothing_of_what_secrets_hold() {
         "int(object.data.password) > 1",
         "object.data.password.nothing",
         "object.data.password",
+        "object.metadata[object.data.password] == ''",
+        "object.metadata[object.data.password].x.y",
+        "object.data.password == ''",
     ] {
         let judgement = judge(&secret, &Rules::new(&[wrong]));
         assert_eq!(judgement.state, State::Waiting);

@@ -6,6 +6,7 @@ mod frozen;
 mod hostile;
 mod relays;
 mod repairs;
+mod secrets;
 mod simulation;
 mod streams;
 mod world;

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use deltaplane_propagation::readiness::{Judgement, State};
 use deltaplane_sync::{
-    FareState, Fared, FaredPart, Fares, KindFared, ObjectName, SyncKind, Version,
+    FareState, Fared, FaredPart, Fares, KindFared, ObjectName, SyncKind, Version, redact_readiness,
 };
 use deltaplane_sync_grpc::cut;
 
@@ -126,7 +126,8 @@ impl Board {
             return false;
         };
         let before = known.objects.get(name);
-        let fares = found.fares(before);
+        let mut fares = found.fares(before);
+        fares.reason = redact_readiness(kind, fares.state, fares.reason);
         if before == Some(&fares) {
             return false;
         }

@@ -133,3 +133,19 @@ fn much_is_told_in_parts() {
     assert_eq!(nothing.len(), 1);
     assert_eq!(nothing[0].part, FaredPart::Last);
 }
+
+#[test]
+fn nothing_is_told_of_what_secrets_hold() {
+    let mut board = Board::default();
+    let secrets = SyncKind::new("", "Secret").expect("legal");
+    board.begin(&secrets);
+    for judgement in [
+        Judgement::waiting("waiting for object.metadata[\"hunter2\"]"),
+        Judgement::failed("hunter2 is wrong"),
+        Judgement::no_evidence("hunter2"),
+    ] {
+        board.set(&secrets, &name("a/b"), found('1', judgement, 10));
+        let told = format!("{:?}", board.changes(10).expect("news"));
+        assert!(!told.contains("hunter2"), "{told}");
+    }
+}
