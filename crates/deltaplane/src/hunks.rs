@@ -44,6 +44,9 @@ pub(crate) fn text(hunk: &Value) -> String {
         where_to(hunk)
     );
     let fields = hunk["fields"].as_array().map_or(&[][..], Vec::as_slice);
+    if let (Some(message), '+' | '~' | '-') = (hunk["message"].as_str(), sign) {
+        text.push_str(&format!("    {message}\n"));
+    }
     for one in fields.iter().take(FIELDS) {
         for line in field(one) {
             text.push_str(&format!("    {line}\n"));

@@ -7,10 +7,12 @@ mod reconcile;
 mod rollout;
 mod zone;
 
-use deltaplane_apiserver::seams::SubresourceRequest;
+use deltaplane_apiserver::seams::{Access, SubresourceRequest};
 use deltaplane_apiserver::{Body, Error};
 use http::{Method, Response};
 use serde_json::Value;
+
+use crate::governing::Id;
 
 pub use object::ObjectZones;
 pub use origins::KindOrigins;
@@ -30,6 +32,19 @@ fn only_get(request: &SubresourceRequest<'_>) -> Result<(), Error> {
     match *request.method {
         Method::GET => Ok(()),
         _ => Err(Error::bad_request("this can only be read: use GET")),
+    }
+}
+
+/// Whether whoever asks may read an object at the hub.
+fn may_read<'a>(request: &'a SubresourceRequest<'_>) -> impl Fn(&Id) -> bool + Send + Sync + 'a {
+    |(kind, name)| {
+        (request.may)(Access {
+            verb: "get",
+            group: kind.group(),
+            kind: kind.kind(),
+            namespace: name.namespace(),
+            name: name.name(),
+        })
     }
 }
 

@@ -12,7 +12,7 @@ use std::time::{Duration, SystemTime};
 use deltaplane_api::field::{self, Path};
 use deltaplane_api::time::Time;
 use deltaplane_apiserver::error::About;
-use deltaplane_apiserver::seams::{Admission, BoxFuture, Operation, Resource, Review};
+use deltaplane_apiserver::seams::{Admission, BoxFuture, Operation, Resource, Review, UserRights};
 use deltaplane_apiserver::{Error, Revision};
 use deltaplane_propagation::Timestamp;
 use deltaplane_propagation::stages::{
@@ -149,7 +149,7 @@ impl Policing {
         if !refused.is_empty() {
             return Err(invalid(resource, &refused));
         }
-        authorize(review, &policy)?;
+        authorize(resource, (review.old, &*review.object), &policy, review.may)?;
         let (taken, known) = {
             let governing = self.0.inner().governing.lock();
             let taken = taken(&governing, resource.name, &policy);
@@ -462,18 +462,23 @@ fn not_released_yet(instead: u64, newest: u64) -> Problem {
 }
 
 /// Refuses a policy by which its author would do what RBAC refuses to them.
-fn authorize(review: &Review<'_>, policy: &Policy) -> Result<(), Error> {
-    let (old, new) = (review.old.map(|old| &old["spec"]), &review.object["spec"]);
+pub(crate) fn authorize(
+    resource: Resource<'_>,
+    (old, new): (Option<&Value>, &Value),
+    policy: &Policy,
+    may: &UserRights<'_>,
+) -> Result<(), Error> {
+    let (old, new) = (old.map(|old| &old["spec"]), &new["spec"]);
     let overrides = rights::overrides_changed(old, new)
-        .then(|| rights::overrides_refused(policy, review.may))
+        .then(|| rights::overrides_refused(policy, may))
         .flatten();
     let refused = overrides.or_else(|| {
         rights::ready_when_changed(old, new)
-            .then(|| rights::ready_when_refused(policy, review.may))
+            .then(|| rights::ready_when_refused(policy, may))
             .flatten()
     });
     match refused {
-        Some(why) => Err(Error::forbidden(about(review.resource), &why)),
+        Some(why) => Err(Error::forbidden(about(resource), &why)),
         None => Ok(()),
     }
 }

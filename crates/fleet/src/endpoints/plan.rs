@@ -1,20 +1,24 @@
 //! `…/propagationpolicies/<name>/_plan`: what a change would do, before anything is written.
 //!
 //! Posted, because it has a body; it needs the right to `create` `propagationpolicies/_plan`, and
-//! writes nothing. Whoever has it can read what the policy governs, but for the values of Secrets.
+//! writes nothing. It shows the content of objects that the caller may `get`, but for the values of
+//! Secrets.
 
 use deltaplane_apiserver::error::About;
 use deltaplane_apiserver::seams::{BoxFuture, SubresourceRequest, VirtualSubresource};
 use deltaplane_apiserver::{Body, Error};
+use deltaplane_propagation::stages::{Policy, PolicySpec};
 use deltaplane_sync::{ObjectName, SyncKind};
 use http::{Method, Response};
 use serde::Deserialize;
 use serde_json::Value;
 
 use super::json;
+use super::may_read;
 use super::rollout::policy_of;
 use crate::fleet::Fleet;
 use crate::governing::{Change, PlanError};
+use crate::policing::authorize;
 
 /// Answers `_plan` of policies.
 pub struct PolicyPlan(pub Fleet);
@@ -66,9 +70,12 @@ impl VirtualSubresource for PolicyPlan {
                 return Err(Error::bad_request("post what would change"));
             }
             let change = read(request.body)?;
+            if let Some(posted) = &change.policy {
+                permit(&request, posted)?;
+            }
             self.0.caught_up().await;
             self.0.gathered(policy).await;
-            let planned = self.0.plan(policy, change).await;
+            let planned = self.0.plan(policy, change, &may_read(&request)).await;
             let mut planned = planned.map_err(|error| match error {
                 PlanError::Unknown => Error::not_found(About {
                     group: request.resource.group,
@@ -82,6 +89,17 @@ impl VirtualSubresource for PolicyPlan {
             json(&planned)
         })
     }
+}
+
+/// Whoever may not write a policy is not told what it would do to what it reads and changes.
+fn permit(request: &SubresourceRequest<'_>, posted: &Value) -> Result<(), Error> {
+    let spec: Result<PolicySpec, _> = serde_json::from_value(posted["spec"].clone());
+    // What else is wrong with it is told with the plan.
+    let Some(policy) = spec.ok().and_then(|spec| Policy::compile(&spec).ok()) else {
+        return Ok(());
+    };
+    let old = Some(request.object).filter(|object| !object.is_null());
+    authorize(request.resource, (old, posted), &policy, request.may)
 }
 
 fn read(body: &[u8]) -> Result<Change, Error> {

@@ -13,7 +13,7 @@ use deltaplane_propagation::stages::{Inputs, Outcome};
 use http::Response;
 use serde_json::{Value, json};
 
-use super::{json, only_get, parameter};
+use super::{json, may_read, only_get, parameter};
 use crate::fleet::Fleet;
 use crate::kinds::GROUP;
 
@@ -73,7 +73,8 @@ impl PolicyRollout {
         };
         if let Some(asked) = parameter(request, "release") {
             let number = asked.parse().ok();
-            let shown = number.and_then(|number| self.0.release(policy, number));
+            let shown =
+                number.and_then(|number| self.0.release(policy, number, &may_read(request)));
             let unknown = || Error::bad_request(format!("there is no release {asked}"));
             answer["shown"] = shown.ok_or_else(unknown)?;
         }

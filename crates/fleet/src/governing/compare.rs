@@ -25,6 +25,12 @@ pub(super) struct Edition<'a> {
 /// The content of versions.
 pub(super) type Bodies<'a> = dyn Fn(&Id, Version) -> Option<Arc<[u8]>> + 'a;
 
+/// Returns true if whoever asks may read an object at the hub.
+pub(crate) type MayRead<'a> = dyn Fn(&Id) -> bool + Send + Sync + 'a;
+
+/// Shown instead of the content of an object.
+const HIDDEN: &str = "the content is not shown: you may not get the object at the hub";
+
 /// What becomes of an object.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Hunk {
@@ -186,8 +192,8 @@ impl Hunks {
         }
     }
 
-    /// What most zones get first, object by object.
-    pub(super) fn json(&self) -> Value {
+    /// What most zones get first, object by object, with the content of those that may be read.
+    pub(super) fn json(&self, may_read: &MayRead<'_>) -> Value {
         let mut hunks: Vec<(&Hunk, &Zones)> = self.zones.iter().collect();
         // Of as many, those who get what all get come first.
         hunks.sort_by_key(|(hunk, zones)| {
@@ -201,7 +207,7 @@ impl Hunks {
             if usual.is_none() {
                 most = Some((hunk, zones));
             }
-            let mut json = hunk.json();
+            let mut json = hunk.json(may_read);
             json["zones"] = set(&zones.names);
             json["from"] = zones.from.iter().copied().collect();
             json["overrides"] = zones.beside(usual).into_iter().collect();
@@ -235,14 +241,18 @@ pub(super) fn set(names: &BTreeSet<String>) -> Value {
 // === impl Hunk ===
 
 impl Hunk {
-    pub(super) fn json(&self) -> Value {
+    /// The content is left out of objects that may not be read.
+    pub(super) fn json(&self, may_read: &MayRead<'_>) -> Value {
         let (kind, name) = &self.id;
-        let (change, fields, message) = match &self.change {
+        let (change, mut fields, mut message) = match &self.change {
             Became::Added(fields) => ("Added", fields.as_slice(), None),
             Became::Changed(fields) => ("Changed", fields.as_slice(), None),
             Became::Removed => ("Removed", &[][..], None),
-            Became::Impossible(why) => ("Impossible", &[][..], Some(why)),
+            Became::Impossible(why) => ("Impossible", &[][..], Some(why.as_str())),
         };
+        if !may_read(&self.id) {
+            (fields, message) = (&[], Some(HIDDEN));
+        }
         json!({
             "group": kind.group(), "kind": kind.kind(),
             "namespace": name.namespace(), "name": name.name(),
@@ -259,6 +269,29 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn content_is_shown_to_those_who_may_read_it() {
+        let kind = SyncKind::new("", "ConfigMap").expect("a kind");
+        let id = (kind, "team/a".parse().expect("a name"));
+        let map = json!({"kind": "ConfigMap", "data": {"key": "hunter2"}});
+        let rendered = || Ok(Some((map.clone(), Places::new())));
+        for (old, new) in [
+            (Ok(None), rendered()),
+            (Ok(Some((json!({}), Places::new()))), rendered()),
+            (rendered(), Err("hunter2 does not fit".to_owned())),
+        ] {
+            let (hunk, _) = hunk(&id, old, new).expect("it is another");
+            let mut hunks = Hunks::default();
+            hunks.add(vec![(hunk, Places::new())], &["eu-1"], None);
+            let shown = hunks.json(&|_| true).to_string();
+            assert!(shown.contains("hunter2"), "{shown}");
+            let hidden = hunks.json(&|_| false);
+            assert!(!hidden.to_string().contains("hunter2"), "{hidden}");
+            assert_eq!(hidden[0]["message"], HIDDEN);
+            assert_eq!(hidden[0]["name"], "a");
+        }
+    }
 
     #[test]
     fn what_a_secret_says_is_told_to_nobody_whatever_it_is_called() {

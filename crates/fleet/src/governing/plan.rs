@@ -13,7 +13,7 @@ use deltaplane_sync::Version;
 use serde_json::{Value, json};
 
 use super::Governing;
-use super::compare::{Bodies, Edition, Hunks, compare, set};
+use super::compare::{Bodies, Edition, Hunks, MayRead, compare, set};
 use super::contents::Contents;
 use super::governor::Governor;
 use super::release::{Id, Manifest, Released};
@@ -45,7 +45,12 @@ pub(crate) enum PlanError {
 
 impl Fleet {
     /// What a change would do with what a policy governs.
-    pub(crate) async fn plan(&self, policy: &str, change: Change) -> Result<Value, PlanError> {
+    pub(crate) async fn plan(
+        &self,
+        policy: &str,
+        change: Change,
+        may_read: &MayRead<'_>,
+    ) -> Result<Value, PlanError> {
         // What was decided of it is in force then.
         let is_new = self.inputs(policy).await.is_none();
         let inner = self.inner();
@@ -103,7 +108,7 @@ impl Fleet {
             // What zones have is not what is there.
             let newest = facts.releases.last();
             planned["broughtBack"] = newest.and_then(|newest| newest.restores).into();
-            planned["hunks"] = hunks.json();
+            planned["hunks"] = hunks.json(may_read);
             planned["unchanged"] = hunks.unchanged();
             foreseen.tell(&mut planned);
         }
@@ -142,7 +147,12 @@ impl Fleet {
     }
 
     /// What is in a release, and what is not as it was in the one before.
-    pub(crate) fn release(&self, policy: &str, number: u64) -> Option<Value> {
+    pub(crate) fn release(
+        &self,
+        policy: &str,
+        number: u64,
+        may_read: &MayRead<'_>,
+    ) -> Option<Value> {
         let (release, before, contents) = {
             let governing = self.inner().governing.lock();
             let governor = governing.policies.get(policy)?;
@@ -167,7 +177,7 @@ impl Fleet {
             "objects": objects.collect::<Vec<_>>(),
             "overrides": release.overrides,
             "before": before.map(|before| before.number),
-            "hunks": hunks.iter().map(|(hunk, _)| hunk.json()).collect::<Vec<_>>(),
+            "hunks": hunks.iter().map(|(hunk, _)| hunk.json(may_read)).collect::<Vec<_>>(),
         }))
     }
 }

@@ -3,7 +3,6 @@
 mod rights;
 
 use deltaplane_api::identity::Identity;
-use deltaplane_apiserver::seams::UserRights;
 use deltaplane_runtime::{Clock, Tasks};
 use deltaplane_store::{Embedded, Options};
 use deltaplane_sync::ObjectName;

@@ -370,7 +370,7 @@ async fn warned(world: &World, resource: Resource<'_>, old: &Value) -> Vec<Strin
     warnings
 }
 
-const WEB: Resource<'static> = Resource {
+pub(crate) const WEB: Resource<'static> = Resource {
     group: "fleet.deltaplane.io",
     version: "v1alpha1",
     kind: "PropagationPolicy",

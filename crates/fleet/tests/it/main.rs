@@ -4,6 +4,7 @@ mod facts;
 mod governing;
 mod interleavings;
 mod leaving;
+mod plan;
 mod projector;
 mod readiness;
 mod status;
