@@ -243,12 +243,16 @@ impl Mover {
         let policy = self.compiled.of(name, facts);
         let mut planned = plan(facts, &policy, &troubles, now);
         let (mut tried, mut again) = (None, None);
-        while let Some(wanted) = planned.wanted.filter(|one| Some(*one) != tried) {
-            again = self.gather(name, facts, wanted);
+        while let Some(wanted) = planned
+            .wanted
+            .clone()
+            .filter(|one| Some(one) != tried.as_ref())
+        {
+            again = self.gather(name, facts, &wanted);
             if again.is_some() {
                 break;
             }
-            let Err(error) = self.release(name, facts, wanted).await else {
+            let Err(error) = self.release(name, facts, &wanted).await else {
                 self.gathering.over(name);
                 break;
             };
@@ -263,7 +267,7 @@ impl Mover {
     }
 
     /// Until when more may come that belongs to a release. To go back waits for nothing.
-    fn gather(&mut self, name: &str, facts: &PolicyFacts, wanted: Wanted) -> Option<SystemTime> {
+    fn gather(&mut self, name: &str, facts: &PolicyFacts, wanted: &Wanted) -> Option<SystemTime> {
         if wanted.restores.is_some() {
             return None;
         }
@@ -277,12 +281,15 @@ impl Mover {
         &self,
         policy: &str,
         facts: &PolicyFacts,
-        wanted: Wanted,
+        wanted: &Wanted,
     ) -> Result<(), PolicyError> {
         let draft = self.fleet.draft(policy, wanted.restores).await;
         let number = wanted.number;
         let mut spec = draft.map_err(|why| PolicyError::Draft { number, why })?;
         spec["number"] = wanted.number.into();
+        if let Some((release, cause)) = &wanted.rolled_back {
+            spec["rolledBack"] = cause.write(*release);
+        }
         let owner = json!({
             "apiVersion": format!("{GROUP}/{VERSION}"), "kind": "PropagationPolicy",
             "name": policy, "uid": facts.object["metadata"]["uid"],

@@ -83,15 +83,18 @@ impl Verb {
             Self::Status {
                 subject,
                 all,
+                release,
                 output,
             } => match Policies::find(api, subject).await? {
-                Found::Policy(policy) => policy::status(&policy, all, output).await,
+                Found::Policy(policy) => policy::status(&policy, (all, release), output).await,
+                Found::Graph(_) if release.is_some() => Err(not_for_graphs("--release")),
                 Found::Graph(name) => ask::status(api, &name, all, output).await,
             },
             Self::Watch {
                 subject,
                 timeout,
                 exit_on_failure: on_failure,
+                release,
             } => match Policies::find(api, subject).await? {
                 Found::Policy(policy) => {
                     policy::watch(
@@ -99,11 +102,13 @@ impl Verb {
                         Ends {
                             timeout,
                             on_failure,
+                            release,
                         },
                     )
                     .await
                 }
                 Found::Graph(_) if on_failure => Err(not_for_graphs("--exit-on-failure")),
+                Found::Graph(_) if release.is_some() => Err(not_for_graphs("--release")),
                 Found::Graph(name) => watch::run(api, &name, timeout).await,
             },
             Self::Why {

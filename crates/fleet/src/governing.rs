@@ -18,6 +18,7 @@ mod release;
 mod releasing;
 mod render;
 mod trials;
+mod withheld;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

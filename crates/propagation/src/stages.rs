@@ -35,7 +35,7 @@ pub use compiled::{Approval, Object, Policy, Stage, Targets};
 pub use decide::{Effect, Outcome, decide};
 pub use facts::{
     ContentFacts, Fared, HeadFacts, PolicyFacts, RELEASE_FLOOR, RESUME, ROLLBACK, ReportFacts,
-    ZoneFacts, asked_for, rollback_of,
+    RollbackCause, RolledBack, ZoneFacts, asked_for, rollback_of,
 };
 pub use inputs::Inputs;
 pub use openings::stuck;
@@ -48,5 +48,5 @@ pub use situation::{
 };
 pub use spec::{NoEvidence, OnFailure, OnNewer, PolicySpec, TargetSpec};
 pub use standing::{Standing, ZoneTold, zones};
-pub use summary::{Propagated, problems, progress};
+pub use summary::{Propagated, problems, progress, rolled_back};
 pub use told::{Counted, Refusal, StageTold, Waiting, cut};

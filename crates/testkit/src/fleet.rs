@@ -261,10 +261,10 @@ impl Fleet {
         number
     }
 
-    /// What a release holds: what the last one did that brought nothing back, but for what changed.
+    /// What a release holds: what the last one did, but for what changed. What was rolled back stays
+    /// so until it is changed.
     fn manifest(&self, number: u64, made: &Made) -> Manifest {
-        let mut before = self.releases.iter().rev();
-        let before = before.find(|one| one.restores.is_none());
+        let before = self.releases.last();
         let like = made.restores.or(before.map(|one| one.number));
         let like = like.and_then(|like| self.manifests.get(&like));
         let mut manifest = like.cloned().unwrap_or_default();

@@ -25,4 +25,5 @@ scripts! {
     the_commands_of_a_rollout "commands";
     what_is_deleted_and_what_zones_keep "deletions";
     people_who_agree "approvals";
+    what_was_rolled_back "rollbacks";
 }

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use deltaplane_propagation::Timestamp;
 use deltaplane_propagation::stages::{
-    Effect, Outcome, Policy, PolicyFacts, Problem, RELEASE_FLOOR, Record, ZoneFacts, decide,
-    problems,
+    Effect, Outcome, Policy, PolicyFacts, Problem, RELEASE_FLOOR, Record, RollbackCause, Waiting,
+    ZoneFacts, cut, decide, problems,
 };
 use serde_json::Value;
 
@@ -25,12 +25,18 @@ pub(super) struct Plan {
 }
 
 /// A release to be made.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Wanted {
     pub(super) number: u64,
     pub(super) restores: Option<u64>,
+    /// The release that it takes back, and why.
+    pub(super) rolled_back: Option<(u64, RollbackCause)>,
 }
 
+/// The annotation of a policy with who wrote it last.
+const AUTHOR: &str = "deltaplane.io/author";
+/// So many bytes of why a release failed are kept.
+const CAUSE: usize = 500;
 /// So many releases are kept, beside those in use.
 const KEPT: usize = 10;
 
@@ -86,25 +92,60 @@ fn keep_floor(facts: &PolicyFacts, mut status: Value) -> Value {
 fn wanted(facts: &PolicyFacts, policy: &Policy, outcome: &Outcome) -> Option<Wanted> {
     let number = facts.next_number();
     if !facts.is_released() && facts.head.problems.is_empty() {
-        // Below the floor the same content as before goes on, be it one that was brought back.
-        let newest = facts.releases.last();
-        let restores = newest
-            .filter(|_| facts.is_content_released())
-            .and_then(|newest| newest.restores);
-        return Some(Wanted { number, restores });
+        return Some(Wanted {
+            number,
+            restores: None,
+            rolled_back: None,
+        });
     }
     if policy.paused {
         return None;
     }
     let asked = facts.asked_for();
     let asked = asked.filter(|to| facts.contents.contains_key(to));
-    let restores = asked.or_else(|| {
-        let Effect::Rollback { to, .. } = outcome.effect?;
-        Some(to)
-    });
-    restores.map(|restores| Wanted {
+    let asked = asked.map(|to| (to, facts.newest(), asked_by(facts, to)));
+    let (to, instead, cause) = asked.or_else(|| {
+        let Effect::Rollback { to, failed } = outcome.effect?;
+        Some((to, failed, failure(outcome, failed)))
+    })?;
+    Some(Wanted {
         number,
-        restores: Some(restores),
+        restores: Some(to),
+        rolled_back: Some((instead, cause)),
+    })
+}
+
+/// Who asked to go back, as far as is known.
+fn asked_by(facts: &PolicyFacts, to: u64) -> RollbackCause {
+    let by = facts.annotation(AUTHOR).unwrap_or("somebody");
+    RollbackCause {
+        zone: None,
+        reason: format!("{by} asked for release {to}"),
+    }
+}
+
+/// The first zone in which a release failed, and what it said.
+fn failure(outcome: &Outcome, release: u64) -> RollbackCause {
+    let mut stages = outcome.stages.iter();
+    let stage = stages.find(|stage| stage.release == Some(release));
+    let waiting = stage.into_iter().flat_map(|stage| &stage.waiting);
+    let mut failed = waiting.filter_map(|one| {
+        let Waiting::Zone {
+            zone,
+            reason,
+            failed: true,
+        } = one
+        else {
+            return None;
+        };
+        Some(RollbackCause {
+            zone: Some(zone.clone()),
+            reason: cut(reason, CAUSE),
+        })
+    });
+    failed.next().unwrap_or_else(|| RollbackCause {
+        zone: None,
+        reason: "too many zones failed".to_owned(),
     })
 }
 

@@ -2,7 +2,9 @@
 
 use deltaplane_api::time::Time;
 use deltaplane_propagation::Timestamp;
-use deltaplane_propagation::stages::{Outcome, PolicyFacts, Problem, Propagated, cut, progress};
+use deltaplane_propagation::stages::{
+    Outcome, PolicyFacts, Problem, Propagated, cut, progress, rolled_back,
+};
 use serde_json::{Map, Value};
 
 use crate::condition::{self, Condition};
@@ -29,6 +31,9 @@ pub(super) fn told(
     let problems: Vec<String> = problems.iter().map(|one| cut(one, PROBLEM)).collect();
     set(&mut conditions, valid(&problems), now);
     set(&mut conditions, propagated(facts, outcome), now);
+    let rolled_back = rolled_back(facts);
+    let rolled_back = wanted("RolledBack", rolled_back);
+    set(&mut conditions, rolled_back, now);
     let each = (WAITING / outcome.stages.len().max(1)).max(1);
     let stages = outcome.stages.iter().map(|one| one.write_brief(each));
     let (current, total) = progress(&outcome.stages, newest);
@@ -116,13 +121,17 @@ fn valid(problems: &[String]) -> condition::Wanted {
 }
 
 fn propagated(facts: &PolicyFacts, outcome: &Outcome) -> condition::Wanted {
+    wanted(PROPAGATED, Propagated::of(facts, outcome))
+}
+
+fn wanted(r#type: &'static str, said: Propagated) -> condition::Wanted {
     let Propagated {
         holds,
         reason,
         message,
-    } = Propagated::of(facts, outcome);
+    } = said;
     condition::Wanted {
-        r#type: PROPAGATED,
+        r#type,
         holds,
         reason,
         message: cut(&message, MESSAGE),

@@ -76,9 +76,9 @@ fn policy(planned: &Value) -> String {
             format!("policy {name} would release nothing: nothing that it governs changes\n")
         }
     };
-    if let Some(restored) = planned["broughtBack"].as_u64() {
+    if let Some(why) = planned["rolledBack"].as_str() {
         text.push_str(&format!(
-            "note: zones have what release {restored} had, which was brought back; the hub still has what came after it, and this releases that, too\n"
+            "note: {why}; this release keeps what zones have of it\n"
         ));
     }
     for problem in list(&planned["problems"]) {

@@ -20,6 +20,9 @@ pub(super) enum Verb {
         /// List all zones or instances, however many there are
         #[arg(long)]
         all: bool,
+        /// The exit code is 1 if this release of a policy was rolled back
+        #[arg(long, value_name = "NUMBER")]
+        release: Option<u64>,
         /// How the answer looks
         #[arg(short, long, value_enum, default_value_t)]
         output: Output,
@@ -34,9 +37,12 @@ pub(super) enum Verb {
         /// How long to wait; the exit code is 1 when it is not complete by then [default: for ever]
         #[arg(long, value_name = "DURATION", value_parser = duration)]
         timeout: Option<Duration>,
-        /// End with exit code 1 when too many zones failed (policies)
+        /// End with exit code 1 when too many zones failed, or when it is rolled back (policies)
         #[arg(long)]
         exit_on_failure: bool,
+        /// Watch this release of a policy [default: the newest]
+        #[arg(long, value_name = "NUMBER")]
+        release: Option<u64>,
     },
     /// What opened or holds each gate: which zone, release and verdict; of a graph, what those
     /// under way wait for
@@ -185,7 +191,8 @@ pub(super) enum GraphVerb {
 pub(super) const EXIT_CODES: &str = "\
 Exit codes:
   0  done; for watch: complete; for replay: the same decisions
-  1  it could not be done; for watch: not in time, or failed (with --exit-on-failure);
+  1  it could not be done; for watch: not in time, rolled back, or failed (with
+     --exit-on-failure); for status --release: that release was rolled back;
      for replay: something else; for approve: it does not count, or that is not known
   2  the command line is wrong";
 
@@ -201,8 +208,10 @@ Examples:
   deltaplane rollout watch web --timeout 1h --exit-on-failure
 
 Exit codes:
-  0  complete: all stages completed the newest release
-  1  not in time, or with --exit-on-failure: too many zones failed";
+  0  complete: all stages completed the release that was newest when watching began, or
+     the one that --release names
+  1  not in time, or that release was rolled back, or with --exit-on-failure: too many
+     zones failed";
 
 const WHY_EXAMPLES: &str = "\
 Examples:

@@ -123,6 +123,9 @@ impl ObjectZones {
             (_, _, Some(Verdict::Failed | Verdict::Foreign)) => "Rejected",
             (Some(_), _, Some(Verdict::Own)) => "Own",
             (Some(wanted), Some(held), _) if wanted == held && back.is_none() => "Current",
+            (wanted, held, _) if wanted == held && back.is_some_and(Back::is_rolled_back) => {
+                "RolledBack"
+            }
             (Some(_), _, _) => "Pending",
             (None, _, _) if frozen => "Frozen",
             // It does not have it, and is to have it later.

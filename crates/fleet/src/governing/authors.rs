@@ -82,7 +82,10 @@ impl Governor {
             return vec![author.to_owned()];
         }
         let head = self.head.iter();
-        let changed = head.filter(|(id, head)| before.get(*id) != Some(&head.version));
+        let changed = head.filter(|(id, head)| {
+            let version = Some(&head.version);
+            now.get(*id) == version && before.get(*id) != version
+        });
         let changed: Vec<(&Id, &HeadObject)> = changed.collect();
         let earlier = changed
             .iter()

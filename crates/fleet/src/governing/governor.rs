@@ -292,6 +292,7 @@ impl Governor {
     /// A release came.
     pub(super) fn released(&mut self, release: Released) {
         self.stale = true;
+        self.facts.take();
         let manifest = &release.manifest;
         self.deleters.retain(|id, _| manifest.contains_key(id));
         self.unreleased.released(&release, &self.head);
@@ -313,6 +314,7 @@ impl Governor {
             self.learn_returned(release);
         }
         self.releases = releases;
+        self.facts.take();
         self.left = self.find_left();
     }
 
@@ -330,6 +332,7 @@ impl Governor {
     /// A release is gone.
     pub(super) fn forget_release(&mut self, number: u64) {
         self.stale = true;
+        self.facts.take();
         self.releases.remove(&number);
         self.left = self.find_left();
         let mut elsewhere = std::mem::take(&mut self.elsewhere);
@@ -395,8 +398,9 @@ impl Governor {
         match release {
             // When it changed is not known for what was there before the hub was started.
             Some(release) => {
-                release.content_as_of >= revision.min(self.changed)
-                    || release.digest == self.head_facts().digest
+                let head = self.head_facts();
+                let is_head = head.rolled_back.is_none() && release.digest == head.digest;
+                release.content_as_of >= revision.min(self.changed) || is_head
             }
             None => self.head.is_empty() && self.changed <= revision,
         }

@@ -30,24 +30,20 @@ const LARGEST: usize = 1 << 20;
 // === impl Governor ===
 
 impl Governor {
-    fn overrides(&self) -> Value {
+    pub(super) fn overrides(&self) -> Value {
         let overrides = self.object["spec"].get("overrides");
         overrides.cloned().unwrap_or_else(|| json!([]))
     }
 
-    pub(crate) fn manifest(&self) -> Manifest {
-        let head = self.head.iter();
-        head.map(|(id, head)| (id.clone(), head.version)).collect()
-    }
-
     pub(super) fn head_facts(&self) -> HeadFacts {
         let facts = self.facts.get_or_init(|| {
-            let overrides = self.overrides();
+            let (manifest, overrides) = self.releasable();
             let tried = (&overrides, self.targets.as_slice());
             HeadFacts {
-                digest: release::digest(&self.manifest(), &overrides),
+                digest: release::digest(&manifest, &overrides),
                 objects: self.head.len(),
                 problems: self.trials.borrow_mut().problems(tried, &self.head),
+                rolled_back: self.rolled_back(),
             }
         });
         facts.clone()
@@ -141,7 +137,10 @@ impl Governor {
         known: (&Catalog, &Contents),
     ) -> Result<Draft, String> {
         let (manifest, overrides, shows) = match restores {
-            None => (self.manifest(), self.overrides(), self.changed),
+            None => {
+                let (manifest, overrides) = self.releasable();
+                (manifest, overrides, self.changed)
+            }
             Some(number) => {
                 let release = self.releases.get(&number);
                 let release = release.ok_or_else(|| format!("release {number} is not kept"))?;
@@ -157,7 +156,7 @@ impl Governor {
         removed.retain(|id| self.is_shown(id, shows));
         let digest = release::digest(&manifest, &overrides);
         let authors = self.authors((&before, &manifest), &overrides, restores);
-        let spec = json!({
+        let mut spec = json!({
             "policy": self.id.as_str(),
             "policyUID": self.uid,
             "revision": self.changed,
@@ -175,9 +174,10 @@ impl Governor {
             },
             "removes": release::write_removes(&self.removes((&manifest, shows), known)),
             "left": release::write_left(self.let_go_of()),
-            "returned": release::write_returned(&self.returned),
+            "returned": release::write_returned(&self.returned_after(&manifest)),
             "objects": release::write_manifest(&manifest),
         });
+        self.write_withheld(&mut spec, (&manifest, &overrides), restores);
         let size = spec.to_string().len();
         if size > LARGEST {
             return Err(format!(
@@ -185,12 +185,17 @@ impl Governor {
                 manifest.len()
             ));
         }
-        let head = self.head.values().filter(|_| restores.is_none());
-        let contents = head.map(|head| (head.version, head.body.clone()));
+        let head = self.head.iter().filter(|(id, head)| {
+            let is_new = manifest.get(*id) == Some(&head.version);
+            is_new && restores.is_none()
+        });
+        let contents: Vec<_> = head
+            .map(|(_, head)| (head.version, head.body.clone()))
+            .collect();
         Ok(Draft {
             versions: manifest.into_values().collect(),
             spec,
-            contents: contents.collect(),
+            contents,
         })
     }
 

@@ -16,6 +16,8 @@ pub(crate) struct KeptBack {
     /// As it is at the hub; nothing if no policy governs it.
     pub(crate) version: Option<Version>,
     policy: Option<PolicyId>,
+    /// Why the version at the hub is in no release that comes, if it was rolled back.
+    rolled_back: Option<String>,
     /// And the releases that they are to have; nothing where that is not decided.
     zones: BTreeMap<ZoneName, Option<u64>>,
 }
@@ -25,6 +27,7 @@ pub(crate) struct KeptBack {
 pub(crate) struct Back<'a> {
     policy: &'a PolicyId,
     release: Option<u64>,
+    rolled_back: Option<&'a str>,
 }
 
 // === impl Governing ===
@@ -41,6 +44,11 @@ impl Governing {
 // === impl Governor ===
 
 impl Governor {
+    fn why_rolled_back(&self, id: &Id) -> Option<String> {
+        let why = self.head_facts().rolled_back.filter(|_| self.withholds(id));
+        why.map(|why| why.to_string())
+    }
+
     fn kept_back(&self, id: &Id, places: &Placement) -> Option<KeptBack> {
         let version = self.head.get(id)?.version;
         let releases = self.releases.iter();
@@ -59,6 +67,7 @@ impl Governor {
         Some(KeptBack {
             version: Some(version),
             policy: Some(self.id.clone()),
+            rolled_back: self.why_rolled_back(id),
             zones: zones.collect(),
         })
     }
@@ -71,16 +80,35 @@ impl KeptBack {
     pub(crate) fn zone(&self, zone: &ZoneName) -> Option<Back<'_>> {
         let release = *self.zones.get(zone)?;
         let policy = self.policy.as_ref()?;
-        Some(Back { policy, release })
+        let rolled_back = self.rolled_back.as_deref();
+        Some(Back {
+            policy,
+            release,
+            rolled_back,
+        })
     }
 }
 
 // === impl Back ===
 
+impl Back<'_> {
+    /// Returns true if the version at the hub is in no release that comes.
+    pub(crate) fn is_rolled_back(self) -> bool {
+        self.rolled_back.is_some()
+    }
+}
+
 impl fmt::Display for Back<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { policy, release } = self;
+        let Self {
+            policy, release, ..
+        } = self;
         match release {
+            Some(release) if self.is_rolled_back() => write!(
+                f,
+                "the hub's current version was rolled back by policy {policy}, and the zone is at release {release}: {}",
+                self.rolled_back.unwrap_or_default()
+            )?,
             Some(release) => write!(
                 f,
                 "policy {policy} lets the zone have release {release}, and not yet what is at the hub"

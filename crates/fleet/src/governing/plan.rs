@@ -105,9 +105,9 @@ impl Fleet {
                 now,
             };
             planned["release"] = released.number.into();
-            // What zones have is not what is there.
-            let newest = facts.releases.last();
-            planned["broughtBack"] = newest.and_then(|newest| newest.restores).into();
+            // It stays so until it is changed at the hub.
+            let rolled_back = facts.head.rolled_back.as_ref();
+            planned["rolledBack"] = rolled_back.map(ToString::to_string).into();
             planned["hunks"] = hunks.json(may_read);
             planned["unchanged"] = hunks.unchanged();
             foreseen.tell(&mut planned);
@@ -191,8 +191,8 @@ fn released(mut spec: Value, number: u64, now: Timestamp) -> Option<Released> {
 
 /// Whether anything would be released.
 fn is_news(facts: &PolicyFacts, released: &Released) -> bool {
-    let newest = facts.newest_of_head();
-    let newest = newest.and_then(|number| facts.contents.get(&number));
+    let newest = facts.releases.last();
+    let newest = newest.and_then(|newest| facts.contents.get(&newest.number));
     match newest {
         Some(newest) => newest.digest != released.digest,
         None => !released.manifest.is_empty(),

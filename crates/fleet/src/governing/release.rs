@@ -47,9 +47,19 @@ pub(crate) struct Released {
     /// What it takes away from zones that have an older one, and how many instances graphs that go
     /// leave behind.
     pub(crate) removes: BTreeMap<u64, (stages::Removes, u64)>,
+    /// The versions at the hub that a rollback keeps from being released, nothing for objects that
+    /// are not there. Nothing if the release is of a version that did not write this down.
+    pub(crate) withheld: Option<Withheld>,
+    /// The same of overrides, as the policy had them.
+    pub(crate) withheld_overrides: Option<Value>,
+    /// The release that was rolled back, and why, while anything is withheld.
+    pub(crate) rolled_back: Option<(u64, stages::RollbackCause)>,
     /// What decisions are about.
     pub(crate) decided: stages::Release,
 }
+
+/// Objects, and the versions of them that were rolled back.
+pub(crate) type Withheld = BTreeMap<Id, Option<Version>>;
 
 // === impl Released ===
 
@@ -105,6 +115,12 @@ impl Released {
                 .into_iter()
                 .map(|(since, removes)| (since, (removes, behind(&since))))
                 .collect(),
+            withheld: match spec["withheld"].is_null() {
+                true => None,
+                false => Some(withheld(&spec["withheld"])?),
+            },
+            withheld_overrides: spec.get("withheldOverrides").cloned(),
+            rolled_back: stages::RollbackCause::read(&spec["rolledBack"]),
             decided,
         })
     }
@@ -194,6 +210,26 @@ fn returned(written: &Value) -> Option<BTreeMap<Id, u64>> {
     let all = ids(written);
     all.map(|(id, one)| Some((id?, one["revision"].as_u64()?)))
         .collect()
+}
+
+pub(crate) fn write_withheld(withheld: &Withheld) -> Value {
+    let one = |(id, version): (&Id, &Option<Version>)| {
+        let mut written = write_id(id);
+        written["version"] = version.map(|version| version.to_string()).into();
+        written
+    };
+    withheld.iter().map(one).collect()
+}
+
+fn withheld(written: &Value) -> Option<Withheld> {
+    let one = |(id, one): (Option<Id>, &Value)| {
+        let version = &one["version"];
+        if version.is_null() {
+            return Some((id?, None));
+        }
+        Some((id?, Some(version.as_str()?.parse().ok()?)))
+    };
+    ids(written).map(one).collect()
 }
 
 pub(crate) fn write_removes(removes: &BTreeMap<u64, (stages::Removes, u64)>) -> Value {

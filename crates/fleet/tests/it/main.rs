@@ -7,6 +7,8 @@ mod leaving;
 mod plan;
 mod projector;
 mod readiness;
+mod rollbacks;
 mod status;
+
 mod staying;
 mod world;

@@ -3,10 +3,11 @@
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
+use std::fmt;
 use std::sync::Arc;
 
 use deltaplane_expr::Timestamp;
-use serde_json::{Map, Value as Json};
+use serde_json::{Map, Value as Json, json};
 
 use super::compiled::Policy;
 use super::problem::Problem;
@@ -45,11 +46,33 @@ pub const RELEASE_FLOOR: &str = "releaseFloor";
 /// What it governs now.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HeadFacts {
-    /// Of all content, with overrides.
+    /// Of all content, with overrides: of what would be released. What was rolled back is not
+    /// among it until it is changed.
     pub digest: String,
     pub objects: usize,
     /// Why it cannot be released.
     pub problems: Vec<String>,
+    /// Why objects at the hub differ from the newest release, if a rollback is why.
+    pub rolled_back: Option<RolledBack>,
+}
+
+/// A rollback whose objects are at the hub as they were.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RolledBack {
+    /// The release that was rolled back.
+    pub release: u64,
+    pub cause: RollbackCause,
+    /// The objects that differ, for people.
+    pub objects: Vec<String>,
+}
+
+/// Why a release was rolled back.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RollbackCause {
+    /// The zone in which it failed; nothing where a person asked.
+    pub zone: Option<String>,
+    /// What the zone said, or who asked.
+    pub reason: String,
 }
 
 /// What a release holds.
@@ -221,20 +244,87 @@ impl PolicyFacts {
         floor.as_u64().unwrap_or(0)
     }
 
-    /// Whether all that is there was released.
+    /// Returns true if all that is there was released, but for what was rolled back.
     pub fn is_released(&self) -> bool {
-        !self.is_below_floor() && self.is_content_released()
+        if self.is_below_floor() {
+            return false;
+        }
+        let Some(newest) = self.releases.last() else {
+            return self.head.objects == 0;
+        };
+        let content = self.contents.get(&newest.number);
+        content.is_some_and(|content| content.digest == self.head.digest)
+    }
+}
+
+// === impl RolledBack ===
+
+/// So many objects are named.
+const NAMED: usize = 3;
+
+impl fmt::Display for RolledBack {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { release, cause, .. } = self;
+        match &cause.zone {
+            Some(zone) => write!(
+                f,
+                "release {release} failed in zone {zone} and was rolled back: {}",
+                cause.reason
+            )?,
+            None => write!(f, "release {release} was rolled back: {}", cause.reason)?,
+        }
+        let named: Vec<&str> = self
+            .objects
+            .iter()
+            .take(NAMED)
+            .map(String::as_str)
+            .collect();
+        match named.is_empty() {
+            true => f.write_str("; the overrides of the policy are not released")?,
+            false => write!(f, "; not released as at the hub: {}", named.join(", "))?,
+        }
+        match self.objects.len() - named.len() {
+            0 => Ok(()),
+            more => write!(f, " and {more} more"),
+        }
+    }
+}
+
+impl RolledBack {
+    /// As it is told.
+    pub fn write(&self) -> Json {
+        let mut written = self.cause.write(self.release);
+        written["objects"] = self.objects.clone().into();
+        written
     }
 
-    /// Whether a release has the content that is there.
-    pub fn is_content_released(&self) -> bool {
-        match self.newest_of_head() {
-            Some(number) => {
-                let content = self.contents.get(&number);
-                content.is_some_and(|content| content.digest == self.head.digest)
-            }
-            None => self.head.objects == 0,
-        }
+    pub(super) fn read(written: &Json) -> Option<Self> {
+        let (release, cause) = RollbackCause::read(written)?;
+        let objects = written["objects"].as_array()?.iter();
+        let objects = objects.map(|one| one.as_str().map(str::to_owned));
+        Some(Self {
+            release,
+            cause,
+            objects: objects.collect::<Option<_>>()?,
+        })
+    }
+}
+
+// === impl RollbackCause ===
+
+impl RollbackCause {
+    /// As a release has it, with the number of the one that was rolled back.
+    pub fn write(&self, release: u64) -> Json {
+        json!({"release": release, "zone": self.zone, "reason": self.reason})
+    }
+
+    /// Of what was written.
+    pub fn read(written: &Json) -> Option<(u64, Self)> {
+        let cause = Self {
+            zone: written["zone"].as_str().map(str::to_owned),
+            reason: written["reason"].as_str()?.to_owned(),
+        };
+        Some((written["release"].as_u64()?, cause))
     }
 }
 

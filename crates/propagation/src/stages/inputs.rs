@@ -9,7 +9,9 @@ use deltaplane_expr::Timestamp;
 use serde_json::{Value as Json, json};
 
 use super::decide::{Effect, Outcome, decide};
-use super::facts::{ContentFacts, Fared, HeadFacts, PolicyFacts, ReportFacts, ZoneFacts};
+use super::facts::{
+    ContentFacts, Fared, HeadFacts, PolicyFacts, ReportFacts, RolledBack, ZoneFacts,
+};
 use super::problem::Problem;
 use super::record::Record;
 use super::situation::{Approved, Link, Release, Removes};
@@ -46,6 +48,7 @@ impl Inputs {
             "head": {
                 "digest": facts.head.digest, "objects": facts.head.objects,
                 "problems": facts.head.problems,
+                "rolledBack": facts.head.rolled_back.as_ref().map(RolledBack::write),
             },
             "releases": releases.collect::<Vec<_>>(),
             "zones": facts.zones.iter().map(ZoneFacts::write).collect::<Vec<_>>(),
@@ -75,6 +78,7 @@ impl Inputs {
                 digest: text(&head["digest"])?,
                 objects: count(&head["objects"])?,
                 problems: texts(&head["problems"]),
+                rolled_back: RolledBack::read(&head["rolledBack"]),
             },
             releases,
             contents,

@@ -54,6 +54,13 @@ impl Propagated {
         let mut stages = outcome.stages.iter();
         let behind = stages.find(|stage| stage.completed != Some(newest));
         match behind.map(|stage| (stage, stage.waiting.first())) {
+            None if facts.head.rolled_back.is_some() => {
+                let why = facts.head.rolled_back.as_ref();
+                not_yet(
+                    ROLLED_BACK,
+                    why.map(ToString::to_string).unwrap_or_default(),
+                )
+            }
             None => {
                 let restored = facts.newest_of_head() != Some(newest);
                 let note = if restored {
@@ -81,6 +88,25 @@ impl Propagated {
                 format!("stage {}: {}", stage.name, stage.counts),
             ),
         }
+    }
+}
+
+/// The reason of conditions while what was rolled back is at the hub.
+const ROLLED_BACK: &str = "RolledBack";
+
+/// Whether objects at the hub differ from the newest release because of a rollback.
+pub fn rolled_back(facts: &PolicyFacts) -> Propagated {
+    match &facts.head.rolled_back {
+        Some(rolled_back) => Propagated {
+            holds: true,
+            reason: ROLLED_BACK,
+            message: rolled_back.to_string(),
+        },
+        None => Propagated {
+            holds: false,
+            reason: "NotRolledBack",
+            message: String::new(),
+        },
     }
 }
 

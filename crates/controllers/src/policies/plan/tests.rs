@@ -3,8 +3,8 @@ use std::sync::Arc;
 
 use deltaplane_propagation::Hold;
 use deltaplane_propagation::stages::{
-    Admitted, Class, ContentFacts, Fared, HeadFacts, Link, Phase, ROLLBACK, Release, Removes,
-    ReportFacts, Target, ZoneFacts,
+    Admitted, Class, ContentFacts, Fared, HeadFacts, Link, Mark, Phase, Progress, ROLLBACK,
+    Release, Removes, ReportFacts, RolledBack, Target, ZoneFacts,
 };
 use serde_json::json;
 
@@ -81,6 +81,7 @@ pub(in crate::policies) fn facts(newest: u64) -> PolicyFacts {
             digest: format!("content-{newest}"),
             objects: 1,
             problems: Vec::new(),
+            rolled_back: None,
         },
         releases: (1..=newest).map(|number| release(number, None)).collect(),
         contents: (1..=newest)
@@ -243,9 +244,101 @@ fn what_was_brought_back_is_not_released_again_by_what_is_there() {
             removes: 0,
         },
     );
+    facts.head.digest = "content-1".to_owned();
     check(&facts, None);
     facts.head.digest = "other".to_owned();
     check(&facts, Some((4, None)));
+}
+
+/// A stage of one zone that completed release 1, while release 2 fails in it.
+fn failing() -> PolicyFacts {
+    let mut facts = facts(2);
+    change(&mut facts, |object| {
+        object["metadata"]["annotations"] = json!({"deltaplane.io/author": "ann"});
+        object["spec"]["onFailure"] = "Rollback".into();
+    });
+    let mark = |release| Some(Mark { release, at: now() });
+    let progress = Progress {
+        taken: mark(2),
+        completed: mark(1),
+        failed: None,
+    };
+    facts.record.stages.insert("all".to_owned(), progress);
+    facts.zones[0].report = Some(ReportFacts {
+        at: Target {
+            release: 2,
+            class: Class::default(),
+        },
+        state: Fared::Failed("ConfigMap team/a: it broke".to_owned()),
+    });
+    facts
+}
+
+#[test]
+fn a_rollback_says_which_release_failed_where_and_why() {
+    let wanted = plan(&failing(), &[], now()).wanted.expect("a release");
+    assert_eq!((wanted.number, wanted.restores), (3, Some(1)));
+    let (failed, cause) = wanted.rolled_back.expect("why");
+    assert_eq!(failed, 2);
+    assert_eq!(cause.zone.as_deref(), Some("eu"));
+    assert_eq!(cause.reason, "ConfigMap team/a: it broke");
+    let mut asked = facts(2);
+    change(&mut asked, |object| {
+        let annotations = json!({ROLLBACK: "1 instead of 2", "deltaplane.io/author": "ann"});
+        object["metadata"]["annotations"] = annotations;
+    });
+    let wanted = plan(&asked, &[], now()).wanted.expect("a release");
+    let (instead, cause) = wanted.rolled_back.expect("why");
+    assert_eq!((instead, cause.zone), (2, None));
+    assert_eq!(cause.reason, "ann asked for release 1");
+}
+
+#[test]
+fn what_was_rolled_back_has_not_propagated() {
+    let mut facts = facts(3);
+    facts.releases[2].restores = Some(1);
+    let completed = Some(Mark {
+        release: 3,
+        at: now(),
+    });
+    let progress = Progress {
+        taken: completed,
+        completed,
+        failed: None,
+    };
+    facts.record.stages.insert("all".to_owned(), progress);
+    let conditions = |facts: &PolicyFacts| {
+        let told = plan(facts, &[], now()).status.expect("news");
+        let one = |name: &str| {
+            let all = told["conditions"].as_array().expect("a list");
+            let found = all.iter().find(|one| one["type"] == name);
+            let found = found.expect("a condition");
+            let part = |field: &str| found[field].as_str().unwrap_or_default().to_owned();
+            (part("status"), part("reason"), part("message"))
+        };
+        (one("Propagated"), one("RolledBack"))
+    };
+    facts.head.rolled_back = Some(RolledBack {
+        release: 2,
+        cause: RollbackCause {
+            zone: Some("eu".to_owned()),
+            reason: "ConfigMap team/a: it broke".to_owned(),
+        },
+        objects: vec!["ConfigMap team/a".to_owned()],
+    });
+    let why = "release 2 failed in zone eu and was rolled back: ConfigMap team/a: it broke; not released as at the hub: ConfigMap team/a";
+    let said = |status: &str, reason: &str, message: &str| {
+        (status.to_owned(), reason.to_owned(), message.to_owned())
+    };
+    let (propagated, rolled_back) = conditions(&facts);
+    assert_eq!(propagated, said("False", "RolledBack", why));
+    assert_eq!(rolled_back, said("True", "RolledBack", why));
+    facts.head.rolled_back = None;
+    let (propagated, rolled_back) = conditions(&facts);
+    assert_eq!(
+        (propagated.0.as_str(), rolled_back.0.as_str()),
+        ("True", "False")
+    );
 }
 
 #[test]
@@ -441,14 +534,12 @@ fn a_release_below_the_floor_is_made_again() {
     object["status"]["releaseFloor"] = json!({"number": 7, "lost": 60});
     facts.object = Arc::new(object);
     let planned = plan(&facts, &[], now());
-    let restores = None;
-    assert_eq!(
-        planned.wanted,
-        Some(Wanted {
-            number: 7,
-            restores
-        })
-    );
+    let wanted = Wanted {
+        number: 7,
+        restores: None,
+        rolled_back: None,
+    };
+    assert_eq!(planned.wanted, Some(wanted));
     // The floor outlives what is told.
     let status = planned.status.expect("news");
     assert_eq!(status["releaseFloor"]["number"], 7);

@@ -322,7 +322,7 @@ pub(crate) async fn rollback(policy: &Policies<'_>, to: Option<u64>) -> Result<S
         policy: name.clone(),
     };
     let newest = told.release.ok_or_else(nothing)?;
-    if let (None, Some(older), false) = (to, told.find_release(newest)?.restores, told.propagated) {
+    if let (None, Some(older), false) = (to, told.find_release(newest)?.restores, told.is_over()) {
         // Somebody else may have been faster.
         return Ok(done(format!(
             "{name}: release {newest} brings back what release {older} had already, and is on its way\nhint: {} follows it; --to goes further back\n",
@@ -352,7 +352,7 @@ pub(crate) async fn rollback(policy: &Policies<'_>, to: Option<u64>) -> Result<S
         said.push_str(&format!("note: it is paused, and moves after {command}\n"));
     }
     said.push_str(&format!(
-        "note: the objects at the hub still say what release {} said: whoever applies a change to them brings that back; change them, too\nhint: {} follows it\n",
+        "note: the objects at the hub stay as release {} has them, and are released again when they are changed; change them, too\nhint: {} follows it\n",
         told.authored().unwrap_or(newest),
         policy.command("watch")
     ));

@@ -13,7 +13,7 @@ use super::super::seen::key;
 use super::super::shown::Listed;
 use super::super::{RolloutError, now, read};
 use super::act::DELETIONS;
-use super::told::{State, Told};
+use super::told::{Fate, State, Told};
 use super::{PolicyError, history as past, replay as again, shown, why as reasons};
 use crate::client::Output;
 use crate::said::Said;
@@ -159,6 +159,17 @@ impl<'e> Policies<'e> {
                 let approve = self.command("approve");
                 format!("hint: {approve}{} lets it go on\n", approved(told))
             }
+            State::RolledBack => {
+                let again = told.releases.iter().rev().find_map(|one| {
+                    let release = one.rolled_back_by.map(|_| one.release)?;
+                    let rollback = self.command("rollback");
+                    Some(format!("; {rollback} --to {release} releases them again"))
+                });
+                format!(
+                    "hint: change the objects at the hub{}\n",
+                    again.unwrap_or_default()
+                )
+            }
             State::Stopped => {
                 // Not where nothing was before.
                 let back = told.previous().map(|_| {
@@ -170,6 +181,11 @@ impl<'e> Policies<'e> {
             }
         }
     }
+}
+
+/// What is said of a release that was rolled back.
+pub(super) fn rolled_back(release: u64, by: u64) -> String {
+    format!("release {release} was rolled back by release {by}")
 }
 
 fn path(name: &str) -> String {
@@ -201,9 +217,10 @@ async fn missing(client: &Client, name: String, error: RequestError) -> RolloutE
     PolicyError::NoPolicy { name, near, known }.into()
 }
 
+/// The exit code is about a release that is named.
 pub(crate) async fn status(
     policy: &Policies<'_>,
-    all: bool,
+    (all, release): (bool, Option<u64>),
     output: Output,
 ) -> Result<Said, RolloutError> {
     let query = match policy.api.zone() {
@@ -211,15 +228,25 @@ pub(crate) async fn status(
         None => String::new(),
     };
     let answer = policy.answer(&query).await?;
-    if let Some(out) = output.show(&answer)? {
-        return Ok(Said::of_data(out));
-    }
     let told = Told::read(&answer)?;
+    let named = release.map(|release| told.find_release(release));
+    let named = named.transpose()?.map(|one| one.release);
+    let fate = named.map(|release| (release, told.fate(release)));
+    let (note, good) = match fate {
+        Some((release, Fate::RolledBack(by))) => (format!("{}\n", rolled_back(release, by)), false),
+        Some((_, Fate::Open | Fate::Complete)) | None => (String::new(), true),
+    };
+    if let Some(out) = output.show(&answer)? {
+        return Ok(Said {
+            good,
+            ..Said::of_data(out)
+        });
+    }
     let listed = if all { Listed::All } else { Listed::Screen };
     Ok(Said {
         out: shown::screen(&told, listed),
-        err: policy.hint(&told),
-        good: true,
+        err: format!("{note}{}", policy.hint(&told)),
+        good,
     })
 }
 
@@ -257,7 +284,7 @@ pub(crate) async fn why(
     };
     let err = match told.state() {
         State::Complete | State::Moving | State::Paused => String::new(),
-        State::Waiting => policy.hint(&told),
+        State::Waiting | State::RolledBack => policy.hint(&told),
         State::Stopped => format!(
             "hint: {} brings back what was before; {} lets it go on in spite of failures\n",
             policy.command("rollback"),

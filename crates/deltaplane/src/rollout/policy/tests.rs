@@ -13,6 +13,7 @@ use super::told::{State, Told};
 use super::watch::{self, Ends};
 use super::{Found, Policies};
 use crate::args::Environment;
+use crate::client::Output;
 use crate::fake;
 
 /// A policy with two stages and releases of which each has another content.
@@ -269,6 +270,7 @@ async fn a_hub_that_is_away_for_a_while_is_watched_on() {
         let ends = Ends {
             timeout: None,
             on_failure: false,
+            release: None,
         };
         watch::run(&web(&api), ends).await.map(|said| said.good)
     };
@@ -281,6 +283,89 @@ async fn a_hub_that_is_away_for_a_while_is_watched_on() {
     // What is wrong from the start, or stays so, is said at once.
     assert!(check(vec![fake::refusal(503)]).await.is_err());
     assert!(check(vec![moving, fake::refusal(404)]).await.is_err());
+}
+
+/// Release 3, and from then on what a rollback of it looks like.
+fn rolled_back(newest: u64, reason: &str) -> Value {
+    let mut third = release(3, &["canary"], &["rest"]);
+    third["rolledBackBy"] = (newest > 3).then_some(4).into();
+    let mut releases = vec![release(2, &["canary", "rest"], &[]), third];
+    releases.extend((newest > 3).then(|| {
+        let mut fourth = release(4, &[], &[]);
+        fourth["restores"] = 2.into();
+        fourth
+    }));
+    let mut told = answer(
+        reason,
+        json!([stage("rest", json!({"total": 1}), reason)]),
+        json!(releases),
+    );
+    told["release"] = newest.into();
+    told
+}
+
+#[tokio::test(start_paused = true)]
+async fn exit_codes_are_about_the_release_that_was_watched() {
+    let check = async |answers: Vec<Value>, release: Option<u64>, on_failure: bool| {
+        let answers = answers.into_iter().map(|one| (200, one)).collect();
+        let environment = Environment::default();
+        let api = Api::of_client(telling(answers), &environment);
+        let ends = Ends {
+            timeout: None,
+            on_failure,
+            release,
+        };
+        let said = watch::run(&web(&api), ends).await.expect("an answer");
+        (said.good, said.err)
+    };
+    let failing = || rolled_back(3, "ZoneNotReady");
+    let back = || rolled_back(4, "ZoneNotReady");
+    let over = || rolled_back(4, "RolledBack");
+    // It is followed to its end, or ends at once.
+    let (good, why) = check(vec![failing(), back(), over()], None, false).await;
+    assert!(!good);
+    assert!(
+        why.starts_with("release 3 was rolled back by release 4\n"),
+        "{why}"
+    );
+    assert!(
+        why.contains("rollout rollback policy/web --to 3 releases them again"),
+        "{why}"
+    );
+    assert!(!check(vec![failing(), back()], None, true).await.0);
+    // The rollback itself is what whoever comes later watches.
+    assert!(check(vec![back(), over()], None, true).await.0);
+    assert!(!check(vec![over()], Some(3), false).await.0);
+    assert!(check(vec![over()], Some(4), false).await.0);
+    assert!(check(vec![over()], Some(2), false).await.0);
+    // A later release in its place is no failure.
+    let mut later = answer(
+        "GateClosed",
+        json!([stage("rest", json!({"total": 1}), "GateClosed")]),
+        json!([]),
+    );
+    later["release"] = 4.into();
+    later["stages"][0]["completed"] = 3.into();
+    assert!(check(vec![failing(), later], None, true).await.0);
+}
+
+#[tokio::test]
+async fn status_of_a_release_that_was_rolled_back_is_bad() {
+    let check = async |release: Option<u64>| {
+        let environment = Environment::default();
+        let answers = vec![(200, rolled_back(4, "RolledBack"))];
+        let api = Api::of_client(telling(answers), &environment);
+        let said = super::status(&web(&api), (false, release), Output::default()).await;
+        said.expect("an answer")
+    };
+    let said = check(None).await;
+    assert!(
+        said.good && said.out.contains("rolled back: "),
+        "{}",
+        said.out
+    );
+    assert!(!check(Some(3)).await.good);
+    assert!(check(Some(4)).await.good);
 }
 
 #[tokio::test]

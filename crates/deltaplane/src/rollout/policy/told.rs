@@ -128,6 +128,9 @@ pub(super) struct Release {
     pub(super) digest: Option<String>,
     #[serde(default)]
     pub(super) restores: Option<u64>,
+    /// The release that brought back something older in its place.
+    #[serde(default)]
+    pub(super) rolled_back_by: Option<u64>,
     #[serde(default)]
     pub(super) authors: Vec<String>,
     #[serde(default)]
@@ -190,6 +193,19 @@ pub(super) enum State {
     Paused,
     /// Too many failed, or it cannot be released at all.
     Stopped,
+    /// Zones have what was before, and the hub what was rolled back.
+    RolledBack,
+}
+
+/// What became of a release.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Fate {
+    /// It is on its way, or something holds it.
+    Open,
+    /// All stages completed it, or a later one.
+    Complete,
+    /// By this release, which brought back something older.
+    RolledBack(u64),
 }
 
 // === impl Told ===
@@ -203,6 +219,7 @@ impl Told {
         let failed = |stage: &Stage| stage.waits("TooManyFailures").is_some();
         match self.reason.as_str() {
             _ if self.propagated => State::Complete,
+            "RolledBack" => State::RolledBack,
             "Paused" => State::Paused,
             "ApprovalRequired" | "DeletionBudgetExceeded" => State::Waiting,
             "Invalid" => State::Stopped,
@@ -216,7 +233,33 @@ impl Told {
 
     /// Whether nothing is left to wait for.
     pub(super) fn is_over(&self) -> bool {
-        self.propagated && self.settled
+        self.settled && matches!(self.state(), State::Complete | State::RolledBack)
+    }
+
+    /// The release that is watched: the one that is named, or the newest once what is at the hub
+    /// was released.
+    pub(super) fn watched(&self, named: Option<u64>) -> Result<Option<u64>, PolicyError> {
+        if let Some(named) = named {
+            return Ok(Some(self.find_release(named)?.release));
+        }
+        let is_pending = matches!(self.reason.as_str(), "NotReleased" | "NothingReleased");
+        Ok(self.release.filter(|_| !is_pending))
+    }
+
+    /// What became of a release.
+    pub(super) fn fate(&self, release: u64) -> Fate {
+        let mut releases = self.releases.iter();
+        let found = releases.find(|one| one.release == release);
+        if let Some(by) = found.and_then(|one| one.rolled_back_by) {
+            return Fate::RolledBack(by);
+        }
+        let is_newest = self.release == Some(release);
+        let passed = |stage: &Stage| stage.completed.is_some_and(|one| one >= release);
+        let is_passed = !self.stages.is_empty() && self.stages.iter().all(passed);
+        match self.is_over() || (!is_newest && is_passed && self.settled) {
+            true => Fate::Complete,
+            false => Fate::Open,
+        }
     }
 
     /// `moving: 1 of 3 zones at release 2`.
@@ -337,6 +380,7 @@ impl State {
             Self::Waiting => "waiting",
             Self::Paused => "paused",
             Self::Stopped => "stopped",
+            Self::RolledBack => "rolled back",
         }
     }
 }

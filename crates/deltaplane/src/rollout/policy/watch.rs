@@ -10,8 +10,8 @@ use super::super::RolloutError;
 use super::super::shown::Listed;
 use super::super::watch::{AGAIN, Screen, feed};
 use super::ask::{Policies, resource};
-use super::shown;
-use super::told::{State, Told};
+use super::told::{Fate, State, Told};
+use super::{ask, shown};
 use crate::said::Said;
 
 /// When nobody watches any more.
@@ -20,12 +20,20 @@ pub(crate) struct Ends {
     pub(crate) timeout: Option<Duration>,
     /// Also when too many zones failed.
     pub(crate) on_failure: bool,
+    /// The release that is watched; the newest when watching begins if none is named.
+    pub(crate) release: Option<u64>,
 }
 
 /// What came of it.
 enum Ended {
     Complete,
     Failed(Box<Told>),
+    /// What was watched, by which release.
+    RolledBack {
+        release: u64,
+        by: u64,
+        told: Box<Told>,
+    },
     /// Whoever read it went away.
     Unread,
 }
@@ -47,9 +55,13 @@ pub(crate) async fn run(policy: &Policies<'_>, ends: Ends) -> Result<Said, Rollo
         good: false,
     };
     tokio::select! {
-        ended = follow(policy, ends.on_failure) => Ok(match ended? {
+        ended = follow(policy, ends) => Ok(match ended? {
             Ended::Complete => Said { good: true, ..Said::default() },
             Ended::Failed(told) => bad(format!("{}\n{}", told.message, policy.hint(&told))),
+            Ended::RolledBack { release, by, told } => {
+                let why = ask::rolled_back(release, by);
+                bad(format!("{why}\n{}\n{}", told.message, policy.hint(&told)))
+            }
             Ended::Unread => Said::default(),
         }),
         () = deadline => {
@@ -59,7 +71,8 @@ pub(crate) async fn run(policy: &Policies<'_>, ends: Ends) -> Result<Said, Rollo
     }
 }
 
-async fn follow(policy: &Policies<'_>, on_failure: bool) -> Result<Ended, RolloutError> {
+async fn follow(policy: &Policies<'_>, ends: Ends) -> Result<Ended, RolloutError> {
+    let mut watched = None;
     let screen = Screen::here();
     let field = format!("metadata.name={}", policy.name);
     let mut changes = feed(&policy.client, Query::all(resource()).with_fields(&field));
@@ -83,10 +96,16 @@ async fn follow(policy: &Policies<'_>, on_failure: bool) -> Result<Ended, Rollou
                 return Ok(Ended::Unread);
             }
         }
-        if told.is_over() {
-            return Ok(Ended::Complete);
+        watched = watched.or(told.watched(ends.release)?);
+        match watched.map(|release| (release, told.fate(release))) {
+            Some((_, Fate::Complete)) => return Ok(Ended::Complete),
+            Some((release, Fate::RolledBack(by))) if ends.on_failure || told.is_over() => {
+                let told = Box::new(told);
+                return Ok(Ended::RolledBack { release, by, told });
+            }
+            Some((_, Fate::Open | Fate::RolledBack(_))) | None => {}
         }
-        if on_failure && told.state() == State::Stopped {
+        if ends.on_failure && told.state() == State::Stopped {
             return Ok(Ended::Failed(Box::new(told)));
         }
         last = Some(told);

@@ -13,7 +13,7 @@ const SHOWN: usize = 6;
 pub(super) fn text(told: &Told) -> String {
     let mut text = match told.state() {
         State::Complete => format!("nothing holds {}; {}\n", told.policy, told.headline()),
-        State::Moving | State::Waiting | State::Paused | State::Stopped => {
+        State::Moving | State::Waiting | State::Paused | State::Stopped | State::RolledBack => {
             format!("{}: {}\n", told.policy, told.headline())
         }
     };

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use deltaplane_propagation::Hold;
 use deltaplane_propagation::stages::{
-    Approved, Inputs, Link, Outcome, Past, PolicyFacts, Problem, Propagated, Release, Situation,
-    StageTold, Standing, Waiting, ZoneFacts, ZoneTold, problems, progress, sets, zones,
+    Approved, Inputs, Link, Outcome, Past, PolicyFacts, Problem, Propagated, Release, RolledBack,
+    Situation, StageTold, Standing, Waiting, ZoneFacts, ZoneTold, problems, progress, sets, zones,
 };
 use serde_json::{Value, json};
 
@@ -69,6 +69,7 @@ pub(super) fn rollout(
         "current": current,
         "total": total,
         "objects": facts.head.objects,
+        "rolledBack": facts.head.rolled_back.as_ref().map(RolledBack::write),
         "stages": stages,
         "leftOut": outcome.left_out,
         "releases": releases(facts, outcome),
@@ -176,6 +177,7 @@ fn releases(facts: &PolicyFacts, outcome: &Outcome) -> Vec<Value> {
             "release": release.number,
             "digest": digest.map(|digest| &digest[..digest.len().min(SHORT)]),
             "restores": release.restores,
+            "rolledBackBy": rolled_back_by(facts, release.number),
             "authors": release.authors,
             "createdAt": release.data["createdAt"],
             "changes": release.data["changes"],
@@ -187,6 +189,13 @@ fn releases(facts: &PolicyFacts, outcome: &Outcome) -> Vec<Value> {
         })
     };
     facts.releases.iter().map(one).collect()
+}
+
+/// The first release that brought back something older in place of a release.
+fn rolled_back_by(facts: &PolicyFacts, release: u64) -> Option<u64> {
+    let mut later = facts.releases.iter().filter(|one| one.number > release);
+    let later = later.find(|one| one.restores.is_some_and(|to| to < release));
+    later.map(|one| one.number)
 }
 
 /// The stages of which something is recorded of a release.

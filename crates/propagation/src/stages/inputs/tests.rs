@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::*;
-use crate::stages::{Class, Removes, Target};
+use crate::stages::{Class, Removes, RollbackCause, Target};
 
 fn at(text: &str) -> Timestamp {
     Timestamp::parse(text).expect("a time")
@@ -74,6 +74,14 @@ fn inputs() -> Inputs {
             digest: "d2".to_owned(),
             objects: 2,
             problems: vec!["one".to_owned()],
+            rolled_back: Some(RolledBack {
+                release: 2,
+                cause: RollbackCause {
+                    zone: Some("a".to_owned()),
+                    reason: "it broke".to_owned(),
+                },
+                objects: vec!["ConfigMap team/a".to_owned()],
+            }),
         },
         releases: vec![release(1), release(2)],
         contents: BTreeMap::from([content(1), content(2)]),

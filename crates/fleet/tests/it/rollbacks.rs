@@ -1,0 +1,161 @@
+//! What was rolled back stays so until somebody changes it at the hub.
+
+use deltaplane_propagation::stages::{PolicyFacts, rolled_back};
+use serde_json::{Value, json};
+
+use crate::governing::{RELEASES, at, config, governed, place};
+use crate::world::{World, object};
+
+fn other(value: &str) -> Value {
+    let mut other = config(value);
+    other["metadata"]["name"] = "b".into();
+    other
+}
+
+/// Makes a release as the hub does, with why it takes another one back.
+async fn release(world: &World, number: u64, restores: Option<u64>) {
+    let mut spec = world.fleet.draft("web", restores).await.expect("a draft");
+    spec["number"] = number.into();
+    if restores.is_some() {
+        spec["rolledBack"] = json!({"release": number - 1, "zone": "x", "reason": "it broke"});
+    }
+    let mut release = object("Release", "", &format!("web-{number}"));
+    release["spec"] = spec;
+    world.put(RELEASES, &release).await;
+}
+
+fn facts(world: &World) -> PolicyFacts {
+    world.fleet.look("web").expect("it is known")
+}
+
+/// What a zone should have of both ConfigMaps.
+fn has(world: &World, zone: &str) -> Vec<String> {
+    let kind = crate::world::kind("ConfigMap");
+    let wanted = world.wanted(&kind, &crate::world::zone(zone)).into_iter();
+    wanted
+        .map(|(name, body)| {
+            format!(
+                "{name}={}",
+                body["data"]["value"].as_str().unwrap_or_default()
+            )
+        })
+        .collect()
+}
+
+/// Both at 1, and then release 2 with another `a`, which was rolled back by release 3.
+async fn rolled_back_world() -> World {
+    let world = governed().await;
+    world.put("configmaps", &other("1")).await;
+    release(&world, 1, None).await;
+    world.put("configmaps", &config("bad")).await;
+    release(&world, 2, None).await;
+    release(&world, 3, Some(1)).await;
+    place(&world, json!([at("3", "x y")])).await;
+    assert_eq!(has(&world, "x"), ["team/a=1", "team/b=1"]);
+    world
+}
+
+#[track_caller]
+fn is_rolled_back(world: &World, expected: bool) {
+    let said = rolled_back(&facts(world));
+    assert_eq!(said.holds, expected, "{said:?}");
+    if expected {
+        let why = "release 2 failed in zone x and was rolled back: it broke; not released as at the hub: ConfigMap team/a";
+        assert_eq!(said.message, why);
+    }
+}
+
+#[tokio::test]
+async fn a_later_release_of_other_objects_keeps_what_was_rolled_back() {
+    let world = rolled_back_world().await;
+    assert!(facts(&world).is_released(), "nothing is left to release");
+    is_rolled_back(&world, true);
+    world.put("configmaps", &other("2")).await;
+    assert!(!facts(&world).is_released());
+    release(&world, 4, None).await;
+    place(&world, json!([at("4", "x y")])).await;
+    assert_eq!(has(&world, "x"), ["team/a=1", "team/b=2"]);
+    is_rolled_back(&world, true);
+    assert!(facts(&world).is_released());
+    // A process that begins anew knows it, too.
+    let world = world.restart().await;
+    assert_eq!(has(&world, "x"), ["team/a=1", "team/b=2"]);
+    is_rolled_back(&world, true);
+    // Whoever changes it has it released.
+    world.put("configmaps", &config("3")).await;
+    release(&world, 5, None).await;
+    place(&world, json!([at("5", "x y")])).await;
+    assert_eq!(has(&world, "x"), ["team/a=3", "team/b=2"]);
+    is_rolled_back(&world, false);
+}
+
+#[tokio::test]
+async fn nothing_is_rolled_back_once_the_hub_matches() {
+    let world = rolled_back_world().await;
+    world.put("configmaps", &config("1")).await;
+    is_rolled_back(&world, false);
+    assert!(facts(&world).is_released());
+    // It was only withheld as it was then.
+    world.put("configmaps", &config("bad")).await;
+    is_rolled_back(&world, true);
+    // To release it again is to go back to it.
+    release(&world, 4, Some(2)).await;
+    is_rolled_back(&world, false);
+    assert!(facts(&world).is_released());
+}
+
+#[tokio::test]
+async fn what_was_deleted_or_added_is_rolled_back_too() {
+    let world = governed().await;
+    release(&world, 1, None).await;
+    world.delete("configmaps", &config("1")).await;
+    world.put("configmaps", &other("1")).await;
+    release(&world, 2, None).await;
+    release(&world, 3, Some(1)).await;
+    place(&world, json!([at("3", "x y")])).await;
+    assert_eq!(has(&world, "x"), ["team/a=1"]);
+    let said = rolled_back(&facts(&world)).message;
+    assert!(
+        said.ends_with("ConfigMap team/a, ConfigMap team/b"),
+        "{said}"
+    );
+    let mut third = config("1");
+    third["metadata"]["name"] = "c".into();
+    world.put("configmaps", &third).await;
+    release(&world, 4, None).await;
+    place(&world, json!([at("4", "x y")])).await;
+    assert_eq!(has(&world, "x"), ["team/a=1", "team/c=1"]);
+}
+
+#[tokio::test]
+async fn authors_of_what_was_rolled_back_are_none_of_a_later_release() {
+    let signed = |mut object: Value, by: &str| {
+        object["metadata"]["annotations"] = json!({"deltaplane.io/author": by});
+        object
+    };
+    let world = governed().await;
+    world.put("configmaps", &other("1")).await;
+    release(&world, 1, None).await;
+    world.put("configmaps", &signed(config("bad"), "eve")).await;
+    release(&world, 2, None).await;
+    release(&world, 3, Some(1)).await;
+    world.put("configmaps", &signed(other("2"), "ann")).await;
+    let draft = world.fleet.draft("web", None).await.expect("a draft");
+    assert_eq!(draft["authors"], json!(["ann"]));
+}
+
+/// Releases of a version that did not write down what a rollback withholds.
+#[tokio::test]
+async fn an_upgrade_releases_nothing_that_was_rolled_back() {
+    let world = rolled_back_world().await;
+    let mut spec = world.fleet.draft("web", Some(1)).await.expect("a draft");
+    spec["number"] = 3.into();
+    let fields = spec.as_object_mut().expect("an object");
+    fields.retain(|field, _| !["withheld", "rolledBack"].contains(&field.as_str()));
+    let mut old = object("Release", "", "web-3");
+    old["spec"] = spec;
+    world.put(RELEASES, &old).await;
+    assert!(facts(&world).is_released());
+    let said = rolled_back(&facts(&world)).message;
+    assert!(said.starts_with("release 2 was rolled back"), "{said}");
+}
