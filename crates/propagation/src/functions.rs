@@ -193,7 +193,8 @@ fn within(
         true => tally.updating,
         false => tally.in_flight,
     };
-    Ok(taken < bound(tally.proven.max(1)))
+    // The first wave is one: nothing is proven yet.
+    Ok(taken < bound(tally.proven).max(1))
 }
 
 fn at_least(function: &str, what: &str, found: i64, least: i64) -> Result<u64, Box<Fault>> {

@@ -708,7 +708,7 @@ impl Bound {
     fn most(self, proven: usize) -> usize {
         match self {
             Self::Linear(most) => most,
-            Self::Exponential(factor) => proven.max(1) * (factor - 1),
+            Self::Exponential(factor) => (proven * (factor - 1)).max(1),
         }
     }
 }

@@ -274,6 +274,31 @@ fn exponential_follows_what_is_proven() {
 }
 
 #[test]
+fn the_first_wave_is_one_whatever_the_factor() {
+    check(
+        "gate exponentiallyReady(app, apps, 5)
+         item a ready
+         item b ready",
+        &expect![[r#"
+            admit a
+            b closed: exponentiallyReady(app, apps, 5): 1 in flight (a); 0 of 2 updated and ready
+        "#]],
+    );
+    check(
+        "gate exponentiallyReady(app, apps, 3)
+         item a current
+         item b ready
+         item c ready
+         item d ready",
+        &expect![[r#"
+            admit b
+            admit c
+            d closed: exponentiallyReady(app, apps, 3): 2 in flight (b, c); 1 of 4 updated and ready
+        "#]],
+    );
+}
+
+#[test]
 fn what_is_on_its_way_is_sent_on_without_another_place() {
     check(
         "gate linearlyReady(app, apps, 1)

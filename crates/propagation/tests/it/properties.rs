@@ -72,7 +72,7 @@ impl Bound {
         let proven = all.filter(|record| record.is_at(fleet.target) && !record.deleting);
         match self {
             Self::Linear(most) => most,
-            Self::Exponential(factor) => proven.count().max(1) * (factor - 1),
+            Self::Exponential(factor) => (proven.count() * (factor - 1)).max(1),
         }
     }
 }

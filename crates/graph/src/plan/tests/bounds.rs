@@ -172,7 +172,7 @@ resources:
                 let names = self.world.instance["spec"]["names"].as_array();
                 let names = names.into_iter().flatten().filter_map(Json::as_str);
                 let proven = |name: &&str| self.is_updated(name) && self.is_ready(name);
-                names.filter(proven).count().max(1) * (factor - 1)
+                (names.filter(proven).count() * (factor - 1)).max(1)
             }
         }
     }
