@@ -276,22 +276,6 @@ impl Sending {
         self.with(|sender, view| sender.through(view)).ok()
     }
 
-    /// Ends when the reader has all of a revision.
-    pub async fn propagated(&self, revision: Revision) {
-        let (mut said, mut at) = (self.progress.subscribe(), self.catalog.positions());
-        // An error means that nobody brings the catalog further.
-        let _ = at.wait_for(|at| *at >= revision).await;
-        loop {
-            said.borrow_and_update();
-            if self.through().is_some_and(|through| through >= revision) {
-                return;
-            }
-            if said.changed().await.is_err() {
-                return std::future::pending().await;
-            }
-        }
-    }
-
     /// How it stands with a kind; nothing when that is not known any more.
     pub fn counts(&self, kind: &SyncKind) -> Option<Counts> {
         self.with(|sender, view| sender.counts(kind, view)).ok()

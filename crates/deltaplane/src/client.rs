@@ -52,6 +52,8 @@ pub(crate) enum ClientError {
     NoZone(ZoneName),
     #[error("zone {0} has not diverged: it follows the hub")]
     NotDiverged(ZoneName),
+    #[error("the hub does not know any more what revision {0} wrote")]
+    Compacted(u64, #[source] Box<RequestError>),
     #[error("the answer cannot be shown")]
     Show(#[source] Box<dyn std::error::Error + Send + Sync>),
 }
@@ -174,6 +176,9 @@ impl ClientError {
             Self::NoZone(_) => "deltaplane zones lists them".to_owned(),
             Self::NotDiverged(zone) => {
                 format!("deltaplane zones show {zone} says how it stands with it")
+            }
+            Self::Compacted(..) => {
+                "wait for a newer revision: the object's current resourceVersion".to_owned()
             }
             Self::Show(_) => "this should not happen; please report it".to_owned(),
         }

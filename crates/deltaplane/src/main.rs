@@ -166,9 +166,10 @@ fn answer<E: Into<Failure>>(ask: impl Future<Output = Result<Said, E>>) -> Resul
 }
 
 fn tell(said: &Said) -> ExitCode {
+    // Hints and warnings come last, where people look first.
+    let printed = print(&said.out);
     // Whoever closed it does not want to read it.
     let _ = io::stderr().lock().write_all(said.err.as_bytes());
-    let printed = print(&said.out);
     match said.good && printed {
         true => ExitCode::SUCCESS,
         false => ExitCode::FAILURE,

@@ -3,6 +3,7 @@
 mod object;
 mod origins;
 mod plan;
+mod propagated;
 mod reconcile;
 mod rollout;
 mod zone;
@@ -17,9 +18,10 @@ use crate::governing::Id;
 pub use object::ObjectZones;
 pub use origins::KindOrigins;
 pub use plan::PolicyPlan;
+pub use propagated::ZonePropagated;
 pub use reconcile::ZoneReconcile;
 pub use rollout::PolicyRollout;
-pub use zone::{ZonePropagated, ZoneSync};
+pub use zone::ZoneSync;
 
 fn json(value: &Value) -> Result<Response<Body>, Error> {
     let bytes = serde_json::to_vec(value).map_err(Error::internal)?;

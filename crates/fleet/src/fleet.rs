@@ -18,6 +18,7 @@ use crate::known::Known;
 use crate::lineage;
 use crate::policing::Overlaps;
 use crate::projector::{FromZones, Outlets, Projector};
+use crate::propagated::WrittenCache;
 use crate::quota::ZoneUsage;
 use crate::readiness::Readiness;
 use crate::session::Session;
@@ -45,6 +46,7 @@ pub(crate) struct Inner {
     pub(crate) governing: Arc<Mutex<Governing>>,
     pub(crate) reports: Mutex<Reports>,
     pub(crate) decided: Mutex<Decided>,
+    pub(crate) written: Mutex<WrittenCache>,
     pub(crate) overlaps: Mutex<Overlaps>,
     /// Counts what concerns policies.
     pub(crate) stirred: watch::Sender<u64>,
@@ -118,6 +120,7 @@ impl Fleet {
             governing,
             reports: Mutex::default(),
             decided: Mutex::default(),
+            written: Mutex::default(),
             overlaps: Mutex::default(),
             stirred,
             told: watch::Sender::default(),

@@ -21,6 +21,7 @@ mod metering;
 mod ownership;
 mod policing;
 mod projector;
+mod propagated;
 mod quota;
 pub mod readiness;
 mod rules;

@@ -1,8 +1,10 @@
-//! `deltaplane wait --propagated`: until zones have what was written.
+//! `deltaplane wait --propagated`: waits until zones have what a revision wrote.
 
+use std::collections::BTreeMap;
+use std::io::Write;
 use std::time::Duration;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
 use kube::Client;
@@ -13,6 +15,7 @@ use deltaplane_sync::ZoneName;
 
 use super::{ClientError, Hub, Said, name_of, zone_objects, zone_path};
 use crate::args::{Environment, duration};
+use crate::said::printable;
 
 /// For `wait`.
 #[derive(Debug, Args)]
@@ -23,6 +26,9 @@ pub(crate) struct Wait {
     /// deltaplane-revision of the answer
     #[arg(long, value_name = "REVISION")]
     propagated: u64,
+    /// What to wait for; policies decide whether a zone may have the object, the zone applies it
+    #[arg(long = "for", value_name = "STATE", value_enum, default_value_t)]
+    goal: Goal,
     /// How many of the enabled zones must have it: a number, or a share such as 95%
     #[arg(long, value_name = "ZONES", default_value = "100%", value_parser = quorum)]
     zones: Quorum,
@@ -31,8 +37,24 @@ pub(crate) struct Wait {
     timeout: Duration,
 }
 
-/// How long to wait before a hub is asked again that did not answer.
+/// The state of the written objects that ends the wait.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+enum Goal {
+    /// Policies have released the version, or a newer one, to the zone
+    Released,
+    /// The zone has applied the version, or a newer one
+    #[default]
+    Applied,
+}
+
+/// The pause before a hub that did not answer is asked again.
 const AGAIN: Duration = Duration::from_secs(1);
+
+/// The first answer comes soon, so that the user sees what holds the object back.
+const FIRST_POLL: u64 = 1;
+
+/// How long the hub may wait before it answers; shorter than the client waits for any answer.
+const POLL: u64 = 20;
 
 /// How many are enough.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,6 +85,17 @@ impl Quorum {
     }
 }
 
+// === impl Goal ===
+
+impl Goal {
+    fn word(self) -> &'static str {
+        match self {
+            Self::Released => "released",
+            Self::Applied => "applied",
+        }
+    }
+}
+
 // === impl Wait ===
 
 impl Wait {
@@ -72,60 +105,108 @@ impl Wait {
         let enabled = zones.iter().filter(|zone| zone["spec"]["enabled"] != false);
         let zones: Vec<ZoneName> = enabled.filter_map(name_of).collect();
         let needed = self.zones.of(zones.len());
-        let (total, revision) = (zones.len(), self.propagated);
-        let mut waiting: FuturesUnordered<_> = zones
+        let total = zones.len();
+        // What holds the revision back from each zone that does not have it.
+        let mut missing: BTreeMap<ZoneName, String> = zones
             .iter()
-            .map(|zone| propagated(&client, zone, revision))
+            .map(|zone| (zone.clone(), String::new()))
             .collect();
-        let mut missing: Vec<&ZoneName> = zones.iter().collect();
+        let mut polls: FuturesUnordered<_> = zones
+            .into_iter()
+            .map(|zone| self.poll(&client, zone, FIRST_POLL))
+            .collect();
         let mut have = 0;
         let deadline = tokio::time::sleep(self.timeout);
         tokio::pin!(deadline);
         while have < needed {
-            tokio::select! {
+            let next = tokio::select! {
                 () = &mut deadline => break,
-                next = waiting.next() => match next {
-                    Some(zone) => {
-                        let zone = zone?;
-                        have += 1;
-                        missing.retain(|one| **one != zone);
+                next = polls.next() => next,
+            };
+            let Some(answer) = next else { break };
+            let (zone, obstacle) = answer?;
+            match obstacle {
+                None => {
+                    have += 1;
+                    missing.remove(&zone);
+                }
+                Some(reason) => {
+                    if missing.get(&zone) != Some(&reason) {
+                        note(&format!("{zone}: {reason}\n"));
                     }
-                    None => break,
-                },
+                    missing.insert(zone.clone(), reason);
+                    polls.push(self.poll(&client, zone, POLL));
+                }
             }
         }
-        let mut err = String::new();
-        if have < needed {
-            let names: Vec<&str> = missing.iter().map(|zone| zone.as_str()).collect();
-            err = format!(
-                "not propagated in time: {}\nhint: deltaplane zones show <zone> says what it waits for\n",
-                names.join(", ")
-            );
-        }
-        Ok(Said {
-            out: format!("{have}/{total} zones have revision {revision}\n"),
+        Ok(self.said((have, needed, total), &missing))
+    }
+
+    fn said(
+        &self,
+        (have, needed, total): (usize, usize, usize),
+        missing: &BTreeMap<ZoneName, String>,
+    ) -> Said {
+        let (revision, state) = (self.propagated, self.goal.word());
+        let good = have >= needed;
+        let err = match good {
+            true => String::new(),
+            false => {
+                let names: Vec<&str> = missing.keys().map(ZoneName::as_str).collect();
+                format!(
+                    "not {state} in time: {}\nhint: deltaplane rollout why policy/<policy> and deltaplane zones show <zone> say more\n",
+                    names.join(", ")
+                )
+            }
+        };
+        Said {
+            out: match self.goal {
+                Goal::Applied => format!("{have}/{total} zones have revision {revision}\n"),
+                Goal::Released => {
+                    format!("revision {revision} is released to {have}/{total} zones\n")
+                }
+            },
             err,
-            good: have >= needed,
-        })
+            good,
+        }
+    }
+
+    /// Returns what holds the revision back from a zone, after some seconds at most; none when
+    /// nothing does.
+    async fn poll(
+        &self,
+        client: &Client,
+        zone: ZoneName,
+        seconds: u64,
+    ) -> Result<(ZoneName, Option<String>), ClientError> {
+        let (revision, goal) = (self.propagated, self.goal.word());
+        let path = format!(
+            "{}/_propagated?revision={revision}&for={goal}&timeoutSeconds={seconds}",
+            zone_path(&zone)
+        );
+        match request::get::<Value>(client, &path).await {
+            Ok(answer) if answer["propagated"] == true => Ok((zone, None)),
+            Ok(answer) => {
+                let reason = answer["reason"].as_str().unwrap_or("no reason is known");
+                Ok((zone, Some(reason.to_owned())))
+            }
+            Err(error) if error.code() == Some(410) => {
+                Err(ClientError::Compacted(revision, Box::new(error)))
+            }
+            Err(error) if error.code().is_some_and(|code| code < 500) => Err(error.into()),
+            // The hub may be back before the time is over.
+            Err(error) => {
+                tokio::time::sleep(AGAIN).await;
+                Ok((zone, Some(format!("the hub does not answer: {error}"))))
+            }
+        }
     }
 }
 
-/// The zone, when it has the revision.
-async fn propagated(
-    client: &Client,
-    zone: &ZoneName,
-    revision: u64,
-) -> Result<ZoneName, ClientError> {
-    let path = format!("{}/_propagated?revision={revision}", zone_path(zone));
-    loop {
-        match request::get::<Value>(client, &path).await {
-            Ok(answer) if answer["propagated"] == true => return Ok(zone.clone()),
-            Ok(_) => {}
-            Err(error) if error.code().is_some_and(|code| code < 500) => return Err(error.into()),
-            // The hub may be back before the time is over.
-            Err(_) => tokio::time::sleep(AGAIN).await,
-        }
-    }
+/// Tells the user something while the command goes on.
+fn note(text: &str) {
+    let text = printable(text.to_owned());
+    let _ = std::io::stderr().lock().write_all(text.as_bytes());
 }
 
 #[cfg(test)]

@@ -106,6 +106,17 @@ impl PolicyRollout {
 // === impl Fleet ===
 
 impl Fleet {
+    /// Returns what holds a policy's newest release back from a zone, as far as that is known.
+    pub(crate) async fn hold_reason(&self, policy: &str, zone: &str) -> Option<String> {
+        let inputs = self.inputs(policy).await?;
+        let outcome = inputs.decide().ok()?;
+        let beside = told::Beside {
+            troubles: self.troubles(policy),
+            unheard: self.unheard(policy),
+        };
+        told::hold_reason(&told::rollout((&inputs, &outcome), &beside, Some(zone)))
+    }
+
     /// All that a decision about a policy would be made of now.
     pub(crate) async fn inputs(&self, policy: &str) -> Option<Inputs> {
         let mut stirred = self.stirred();

@@ -1,8 +1,7 @@
-//! `…/zones/<zone>/_sync`: how it stands with a zone; `…/_propagated`: waits until it has a
-//! revision.
+//! `…/zones/<zone>/_sync`: how it stands with a zone.
 
 use std::collections::BTreeSet;
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
 use deltaplane_api::time::Time;
 use deltaplane_apiserver::seams::{BoxFuture, SubresourceRequest, VirtualSubresource};
@@ -12,7 +11,7 @@ use deltaplane_sync::{Counts, Reasons, SyncKind, Uploaded, ZoneName};
 use http::Response;
 use serde_json::{Value, json};
 
-use super::{json, only_get, parameter};
+use super::{json, only_get};
 use crate::fleet::Fleet;
 use crate::kinds::{GROUP, synced_kinds};
 use crate::session::Session;
@@ -20,14 +19,8 @@ use crate::session::Session;
 /// Answers `_sync` of zones.
 pub struct ZoneSync(pub Fleet);
 
-/// Answers `_propagated` of zones.
-pub struct ZonePropagated(pub Fleet);
-
-/// Whoever asks for more is answered after this; they may ask again.
-const LONGEST_WAIT: Duration = Duration::from_secs(300);
-
 /// The zone that a request is about, which only reads.
-fn zone_of(request: &SubresourceRequest<'_>) -> Result<ZoneName, Error> {
+pub(super) fn zone_of(request: &SubresourceRequest<'_>) -> Result<ZoneName, Error> {
     only_get(request)?;
     named_zone(request)
 }
@@ -173,68 +166,4 @@ fn counted(kind: &SyncKind, counts: Option<&Counts>) -> Value {
         "surplus": counts.surplus,
         "held": counts.held,
     })
-}
-
-// === impl ZonePropagated ===
-
-impl VirtualSubresource for ZonePropagated {
-    fn name(&self) -> &str {
-        "_propagated"
-    }
-
-    fn is_long_poll(&self) -> bool {
-        true
-    }
-
-    fn handle<'a>(
-        &'a self,
-        request: SubresourceRequest<'a>,
-    ) -> BoxFuture<'a, Result<Response<Body>, Error>> {
-        Box::pin(async move {
-            let zone = zone_of(&request)?;
-            let number = |name: &str| -> Result<Option<u64>, Error> {
-                let text = parameter(&request, name);
-                let number = text.map(|text| text.parse::<u64>()).transpose();
-                number.map_err(|_| Error::bad_request(format!("{name} must be a number")))
-            };
-            let revision = number("revision")?;
-            let revision = revision
-                .ok_or_else(|| Error::bad_request("say which revision: ?revision=<number>"))?;
-            let wait = number("timeoutSeconds")?.map_or(LONGEST_WAIT, Duration::from_secs);
-            let propagated = tokio::select! {
-                () = self.wait(&zone, revision) => true,
-                () = self.0.inner().clock.sleep(wait.min(LONGEST_WAIT)) => false,
-            };
-            json(&json!({
-                "kind": "ZonePropagated",
-                "apiVersion": "fleet.deltaplane.io/v1alpha1",
-                "zone": zone.as_str(),
-                "revision": revision,
-                "propagated": propagated,
-            }))
-        })
-    }
-}
-
-impl ZonePropagated {
-    async fn wait(&self, zone: &ZoneName, revision: u64) {
-        self.0.released(zone, revision).await;
-        let mut sessions = self.0.sessions_changed();
-        loop {
-            sessions.borrow_and_update();
-            let session = self.0.session_of(zone);
-            let propagated = async {
-                match session {
-                    Some(session) => session.sending.propagated(revision).await,
-                    None => std::future::pending().await,
-                }
-            };
-            tokio::select! {
-                () = propagated => return,
-                changed = sessions.changed() => if changed.is_err() {
-                    return std::future::pending().await;
-                },
-            }
-        }
-    }
 }

@@ -390,22 +390,6 @@ impl Governor {
         self.stale || self.moved || !self.touched.is_empty()
     }
 
-    /// Whether a zone may have all that it governs as of a revision, or later.
-    pub(super) fn lets_have(&self, zone: &ZoneName, revision: u64) -> bool {
-        let admitted = self.record.zones.get(zone.as_str());
-        let admitted = admitted.filter(|one| one.phase != Phase::Deferred);
-        let release = admitted.and_then(|one| self.releases.get(&one.target.release));
-        match release {
-            // When it changed is not known for what was there before the hub was started.
-            Some(release) => {
-                let head = self.head_facts();
-                let is_head = head.rolled_back.is_none() && release.digest == head.digest;
-                release.content_as_of >= revision.min(self.changed) || is_head
-            }
-            None => self.head.is_empty() && self.changed <= revision,
-        }
-    }
-
     /// Whether zones may hold an object because of it.
     pub(super) fn keeps(&self, id: &Id) -> bool {
         self.has(id) && self.is_released(id)

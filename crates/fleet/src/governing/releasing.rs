@@ -188,29 +188,6 @@ impl Fleet {
         }
     }
 
-    /// Ends when policies let a zone have all that they govern as of a revision.
-    pub async fn released(&self, zone: &ZoneName, revision: u64) {
-        let mut stirred = self.stirred();
-        loop {
-            stirred.borrow_and_update();
-            self.caught_up().await;
-            let is_released = {
-                let governing = self.inner().governing.lock();
-                let object = governing.zones.get(zone);
-                object.is_some_and(|object| {
-                    let mut policies = governing.policies.values();
-                    policies.all(|one| !one.selects(object) || one.lets_have(zone, revision))
-                })
-            };
-            if is_released {
-                return;
-            }
-            if stirred.changed().await.is_err() {
-                return std::future::pending().await;
-            }
-        }
-    }
-
     /// Tells when a zone said something, as long as it is connected.
     pub(crate) async fn listen(&self, session: &Session) {
         let mut said = session.sending.said();

@@ -43,7 +43,7 @@ fn ask(world: &World) {
     world.fleet.ask(&BTreeMap::from([(zone("x"), asked)]));
 }
 
-fn connect(world: &World) -> Arc<Session> {
+pub(crate) fn connect(world: &World) -> Arc<Session> {
     let hello = Hello {
         zone: zone("x"),
         product: "0".to_owned(),
@@ -57,7 +57,7 @@ fn connect(world: &World) -> Arc<Session> {
 }
 
 /// Zone x says that it has these ConfigMaps, and asks for what it lacks of them.
-fn subscribe(world: &World, held: &[&Value]) -> Request {
+pub(crate) fn subscribe(world: &World, held: &[&Value]) -> Request {
     let held = held.iter().map(|object| {
         let crossing = Crossing::of(object).expect("an object");
         (crossing.name().clone(), crossing.version())
@@ -99,7 +99,11 @@ fn ready(objects: &[&Value]) -> Fared {
 }
 
 /// Serves a connection of zone x for as long as `during` takes, which is given a way to ask.
-async fn served(world: &World, session: &Session, during: impl AsyncFnOnce(mpsc::Sender<Request>)) {
+pub(crate) async fn served(
+    world: &World,
+    session: &Session,
+    during: impl AsyncFnOnce(mpsc::Sender<Request>),
+) {
     let (asks, asked) = mpsc::channel(10);
     let (out, _sent) = mpsc::channel(10);
     let requests = futures::stream::unfold(asked, |mut asked| async {

@@ -6,7 +6,6 @@ use deltaplane_apiserver::seams::{Admission, Operation, Resource, Review};
 use deltaplane_border::Reader;
 use deltaplane_fleet::Policing;
 use deltaplane_sync::{Presence, View, Withdrawal};
-use futures::FutureExt;
 use serde_json::{Value, json};
 
 use crate::world::{World, kind, name, object, synced, zone};
@@ -622,34 +621,6 @@ async fn a_graph_whose_instances_are_gone_is_not_in_use() {
     let placed = json!([at("3", "x,y")]);
     world.put(POLICIES, &policy(&spec, &placed)).await;
     assert_eq!(warned(&world, GRAPH, &graph).await, [""; 0]);
-}
-
-/// Whether zone x may have all as of now.
-fn has_all(world: &World) -> bool {
-    let zone = zone("x");
-    let revision = world.store.revision().get();
-    let released = world.fleet.released(&zone, revision);
-    released.now_or_never().is_some()
-}
-
-#[tokio::test]
-async fn what_zones_may_have_is_known_after_a_restart() {
-    let world = governed().await;
-    assert!(!has_all(&world));
-    release(&world, 1, None).await;
-    place(&world, json!([at("1", "x,y")])).await;
-    assert!(has_all(&world));
-    let world = world.restart().await;
-    assert!(has_all(&world));
-    world.put("configmaps", &config("2")).await;
-    assert!(!has_all(&world));
-    let world = world.restart().await;
-    assert!(!has_all(&world));
-    // Who goes back has not what was written.
-    release(&world, 2, None).await;
-    release(&world, 3, Some(1)).await;
-    place(&world, json!([at("3", "x,y")])).await;
-    assert!(!has_all(&world));
 }
 
 #[tokio::test]

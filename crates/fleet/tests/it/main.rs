@@ -6,6 +6,7 @@ mod interleavings;
 mod leaving;
 mod plan;
 mod projector;
+mod propagated;
 mod readiness;
 mod rollbacks;
 mod status;

@@ -80,6 +80,26 @@ pub(super) fn rollout(
     })
 }
 
+/// Returns why the one zone of a rollout does not have the newest release: its own reason, or else
+/// what its stage waits for, or else what is wrong with the policy.
+pub(super) fn hold_reason(rollout: &Value) -> Option<String> {
+    let texts = |list: &Value, field: &str| {
+        let list = list.as_array().into_iter().flatten();
+        let texts = list.filter_map(|one| one[field].as_str().filter(|text| !text.is_empty()));
+        texts.map(str::to_owned).collect::<Vec<_>>()
+    };
+    let mut stages = rollout["stages"].as_array().into_iter().flatten();
+    let of_zone = stages.find(|stage| stage["members"][0].is_object());
+    let own = of_zone.map(|stage| texts(&stage["members"], "reason"));
+    let stage = of_zone.map(|stage| texts(&stage["waiting"], "message"));
+    let problems = rollout["problems"].as_array().into_iter().flatten();
+    let problems = problems.filter_map(|one| one.as_str().map(str::to_owned));
+    let said = [stage.unwrap_or_default(), own.unwrap_or_default()];
+    let said = said.into_iter().find(|said| !said.is_empty());
+    let said = said.unwrap_or_else(|| problems.collect());
+    (!said.is_empty()).then(|| said.join("; "))
+}
+
 /// Of a policy that cannot be decided by.
 pub(super) fn invalid(inputs: &Inputs, found: &[Problem]) -> Value {
     let said: Vec<String> = found.iter().map(ToString::to_string).collect();

@@ -1,0 +1,181 @@
+//! `_propagated`: whether a zone has what one revision wrote.
+
+use deltaplane_api::identity::Identity;
+use deltaplane_apiserver::seams::{Resource, SubresourceRequest, VirtualSubresource};
+use deltaplane_fleet::ZonePropagated;
+use http_body_util::BodyExt;
+use serde_json::{Value, json};
+
+use crate::facts::{connect, served, subscribe};
+use crate::governing::{POLICIES, at, config, governed, place, policy, release};
+use crate::world::World;
+
+/// Asks whether zone x has a revision, without waiting.
+async fn ask(world: &World, revision: u64, goal: &str) -> Result<Value, String> {
+    asked(
+        world,
+        &format!("revision={revision}&for={goal}&timeoutSeconds=0"),
+    )
+    .await
+}
+
+async fn asked(world: &World, query: &str) -> Result<Value, String> {
+    let request = SubresourceRequest {
+        user: &Identity::default(),
+        resource: Resource {
+            group: "fleet.deltaplane.io",
+            version: "v1alpha1",
+            kind: "Zone",
+            plural: "zones",
+            subresource: "_propagated",
+            namespace: "",
+            name: "x",
+        },
+        object: &Value::Null,
+        method: &http::Method::GET,
+        headers: &http::HeaderMap::new(),
+        query,
+        body: &bytes::Bytes::new(),
+    };
+    let answer = ZonePropagated(world.fleet.clone()).handle(request).await;
+    let answer = answer.map_err(|error| error.to_status()["message"].to_string())?;
+    let body = answer.into_body().collect().await.expect("a body");
+    Ok(serde_json::from_slice(&body.to_bytes()).expect("JSON"))
+}
+
+#[track_caller]
+fn check(answer: &Value, propagated: bool, reason: &str) {
+    let told = answer["reason"].as_str().unwrap_or_default();
+    assert_eq!((&answer["propagated"], told), (&json!(propagated), reason));
+}
+
+/// Stores a ConfigMap and returns its revision.
+async fn write(world: &World, object: &Value) -> u64 {
+    world.put("configmaps", object).await;
+    world.store.revision().get()
+}
+
+fn free(value: &str) -> Value {
+    let mut free = config(value);
+    free["metadata"]["name"] = "b".into();
+    free["metadata"]["labels"] = json!({});
+    free
+}
+
+#[tokio::test]
+async fn an_object_that_a_policy_holds_does_not_hold_others() {
+    let world = governed().await;
+    let written = write(&world, &free("1")).await;
+    let session = connect(&world);
+    served(&world, &session, async |asks| {
+        let held = [&free("1")];
+        asks.send(subscribe(&world, &held)).await.expect("asked");
+        let mut stirred = world.fleet.stirred();
+        loop {
+            stirred.borrow_and_update();
+            let answer = ask(&world, written, "applied").await.expect("an answer");
+            if answer["propagated"] == true {
+                break;
+            }
+            stirred.changed().await.expect("the fleet goes on");
+        }
+        // The governed one, which the policy did not release, was written before it.
+        let answer = ask(&world, written - 1, "applied").await;
+        let answer = answer.expect("an answer");
+        assert_eq!(answer["propagated"], false, "{answer}");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_governed_object_is_released_before_it_is_applied() {
+    let world = governed().await;
+    let first = world.store.revision().get();
+    let held = "policy web has not released it to the zone";
+    let answer = ask(&world, first, "released").await.expect("an answer");
+    assert_eq!(answer["propagated"], false);
+    let told = answer["reason"].as_str().expect("a reason");
+    assert!(told.starts_with(held), "{told}");
+    release(&world, 1, None).await;
+    place(&world, json!([at("1", "x,y")])).await;
+    check(
+        &ask(&world, first, "released").await.expect("an answer"),
+        true,
+        "",
+    );
+    let away = "the zone has not connected since the hub started";
+    check(
+        &ask(&world, first, "applied").await.expect("an answer"),
+        false,
+        away,
+    );
+    // Nobody has the next version, and the first is still released.
+    let second = write(&world, &config("2")).await;
+    check(
+        &ask(&world, first, "released").await.expect("an answer"),
+        true,
+        "",
+    );
+    let answer = ask(&world, second, "released").await.expect("an answer");
+    assert_eq!(answer["propagated"], false);
+    // A newer version counts for the first.
+    release(&world, 2, None).await;
+    place(&world, json!([at("2", "x,y")])).await;
+    for revision in [first, second] {
+        check(
+            &ask(&world, revision, "released").await.expect("an answer"),
+            true,
+            "",
+        );
+    }
+    // A release with the old content does not have the second.
+    release(&world, 3, Some(1)).await;
+    place(&world, json!([at("3", "x,y")])).await;
+    let world = world.restart().await;
+    check(
+        &ask(&world, first, "released").await.expect("an answer"),
+        true,
+        "",
+    );
+    let answer = ask(&world, second, "released").await.expect("an answer");
+    assert_eq!(answer["propagated"], false);
+}
+
+#[tokio::test]
+async fn the_answer_names_the_gate_that_holds_a_governed_object() {
+    let world = governed().await;
+    let spec = json!({"stages": [{"name": "all", "approval": "Required"}]});
+    world.put(POLICIES, &policy(&spec, &json!([]))).await;
+    let written = write(&world, &config("2")).await;
+    release(&world, 1, None).await;
+    let answer = ask(&world, written, "applied").await.expect("an answer");
+    let told = answer["reason"].as_str().expect("a reason");
+    assert!(told.contains("approv"), "{told}");
+}
+
+#[tokio::test]
+async fn a_compacted_revision_is_an_error_unless_somebody_waits_for_it_already() {
+    let world = governed().await;
+    let known = world.store.revision().get();
+    let forgotten = known - 1;
+    ask(&world, known, "applied").await.expect("an answer");
+    let newest = write(&world, &free("1")).await;
+    world
+        .store
+        .compact(world.store.revision())
+        .await
+        .expect("compacted");
+    ask(&world, known, "applied").await.expect("an answer");
+    let refused = ask(&world, forgotten, "applied")
+        .await
+        .expect_err("refused");
+    assert!(refused.contains("has been compacted"), "{refused}");
+    let refused = ask(&world, newest + 1, "applied")
+        .await
+        .expect_err("refused");
+    assert!(refused.contains("does not exist yet"), "{refused}");
+    let refused = asked(&world, "revision=1&for=ever")
+        .await
+        .expect_err("refused");
+    assert!(refused.contains("released or applied"), "{refused}");
+}
