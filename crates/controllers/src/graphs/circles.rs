@@ -1,4 +1,5 @@
-//! Graphs that make instances of each other, which would go on for ever. Pure but for the lock.
+//! Graphs that make instances of each other, which would go on for ever, and graphs whose gates wait
+//! for each other, which would never begin. Pure but for the lock.
 //!
 //! What counts is all that instances may run: what was admitted last, and every revision that is
 //! kept. So the answer does not depend on which definition is looked at first.
@@ -6,7 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
-use deltaplane_graph::Graph;
+use deltaplane_graph::{Graph, Node};
 use parking_lot::Mutex;
 use serde_json::Value;
 
@@ -20,7 +21,7 @@ pub(super) struct Circles(Arc<Mutex<Known>>);
 #[derive(Default)]
 struct Known {
     /// By the kind of the instances, and by who makes them so.
-    makes: BTreeMap<GroupKind, BTreeMap<Source, BTreeSet<GroupKind>>>,
+    makes: BTreeMap<GroupKind, BTreeMap<Source, Edges>>,
     /// The kind of each source.
     kinds: BTreeMap<Source, GroupKind>,
     /// Definitions that led in a circle when they were last looked at.
@@ -38,11 +39,27 @@ enum Source {
 
 struct Makes {
     kind: GroupKind,
-    of: BTreeSet<GroupKind>,
+    edges: Edges,
 }
 
-/// A kind, and who makes it.
-type Step<'a> = (Option<&'a Source>, &'a GroupKind);
+/// What instances of a kind depend on.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Edges {
+    /// The kinds that they make objects of.
+    makes: BTreeSet<GroupKind>,
+    /// The kinds whose status or readiness the gates of their nodes read.
+    waits_for: BTreeSet<GroupKind>,
+}
+
+/// How one kind leads to another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Relation {
+    Makes,
+    WaitsFor,
+}
+
+/// A kind, and what leads to it.
+type Step<'a> = (Option<(&'a Source, Relation)>, &'a GroupKind);
 type GroupKind = (String, String);
 
 // === impl Circles ===
@@ -108,14 +125,20 @@ impl Circles {
 
 /// Why there must not be such a way.
 fn told(way: &[Step<'_>]) -> String {
-    let kinds: Vec<&str> = way.iter().map(|(_, (_, kind))| kind.as_str()).collect();
-    let mut why = format!(
-        "its instances would make each other without end: {}",
-        kinds.join(" makes ")
-    );
-    let mut old = way.iter().filter_map(|(source, _)| match source {
-        Some(Source::Kept { name, .. }) => Some(name.as_str()),
-        Some(Source::Admitted(_)) | None => None,
+    let shown = way.iter().map(|(by, (_, kind))| match by {
+        None => kind.clone(),
+        Some((_, Relation::Makes)) => format!(" makes {kind}"),
+        Some((_, Relation::WaitsFor)) => format!(" waits for {kind}"),
+    });
+    let shown: String = shown.collect();
+    let mut steps = way.iter().filter_map(|(by, _)| *by);
+    let mut why = match steps.any(|(_, relation)| relation == Relation::WaitsFor) {
+        true => format!("gates would wait for each other without end: {shown}"),
+        false => format!("its instances would make each other without end: {shown}"),
+    };
+    let mut old = way.iter().filter_map(|(by, _)| match by {
+        Some((Source::Kept { name, .. }, _)) => Some(name.as_str()),
+        Some((Source::Admitted(_), _)) | None => None,
     });
     if let Some(old) = old.next() {
         why += &format!(
@@ -132,17 +155,17 @@ impl Known {
         self.remove(&source);
         self.kinds.insert(source.clone(), makes.kind.clone());
         let of_kind = self.makes.entry(makes.kind).or_default();
-        of_kind.insert(source, makes.of);
+        of_kind.insert(source, makes.edges);
     }
 
     fn remove(&mut self, source: &Source) -> Option<Makes> {
         let kind = self.kinds.remove(source)?;
         let of_kind = self.makes.get_mut(&kind)?;
-        let of = of_kind.remove(source)?;
+        let edges = of_kind.remove(source)?;
         if of_kind.is_empty() {
             self.makes.remove(&kind);
         }
-        Some(Makes { kind, of })
+        Some(Makes { kind, edges })
     }
 
     /// From a kind of a definition over others back to it, if that can be.
@@ -150,22 +173,29 @@ impl Known {
         let ours = self.kinds.iter();
         let ours = ours.filter(|(source, _)| source.definition() == definition);
         let kinds: BTreeSet<&GroupKind> = ours.map(|(_, kind)| kind).collect();
-        kinds.into_iter().find_map(|kind| self.way_back(kind))
+        let back = |waits: bool| {
+            let mut kinds = kinds.iter();
+            kinds.find_map(|kind| self.way_back(kind, waits))
+        };
+        back(false).or_else(|| back(true))
     }
 
-    /// The shortest.
-    fn way_back<'a>(&'a self, from: &'a GroupKind) -> Option<Vec<Step<'a>>> {
+    /// The shortest, by what is made or by what gates wait for, too.
+    fn way_back<'a>(&'a self, from: &'a GroupKind, waits: bool) -> Option<Vec<Step<'a>>> {
         // Who led to each kind.
-        let mut steps: BTreeMap<&GroupKind, (&Source, &GroupKind)> = BTreeMap::new();
+        let mut steps: Steps<'a> = BTreeMap::new();
         let mut next = VecDeque::from([from]);
         while let Some(kind) = next.pop_front() {
             let sources = self.makes.get(kind).into_iter().flatten();
-            let made = sources.flat_map(|(source, of)| of.iter().map(move |one| (source, one)));
-            for (source, one) in made {
+            let led = sources.flat_map(|(source, edges)| {
+                let to = edges.to(kind, waits);
+                to.map(move |(relation, one)| ((source, relation), one))
+            });
+            for (by, one) in led {
                 if steps.contains_key(one) {
                     continue;
                 }
-                steps.insert(one, (source, kind));
+                steps.insert(one, (by, kind));
                 if one == from {
                     return Some(retraced(&steps, from));
                 }
@@ -176,15 +206,41 @@ impl Known {
     }
 }
 
+/// What led to each kind, and from which.
+type Steps<'a> = BTreeMap<&'a GroupKind, ((&'a Source, Relation), &'a GroupKind)>;
+
+// === impl Edges ===
+
+impl Edges {
+    /// Returns the kinds that instances of a kind lead to. One that waits for others of its own
+    /// kind may wait for a particular one, which does not wait for it.
+    fn to<'a>(
+        &'a self,
+        kind: &'a GroupKind,
+        waits: bool,
+    ) -> impl Iterator<Item = (Relation, &'a GroupKind)> {
+        let makes = self.makes.iter().map(|one| (Relation::Makes, one));
+        let others = self.waits_for.iter();
+        let others = others.filter(move |one| waits && *one != kind);
+        makes.chain(others.map(|one| (Relation::WaitsFor, one)))
+    }
+}
+
+/// Returns true if an expression of a gate reads a state that others bring about, and not only what
+/// somebody wrote.
+fn reads_state(source: &str) -> bool {
+    let source = source.to_lowercase();
+    ["ready", "status", "updated"]
+        .iter()
+        .any(|word| source.contains(word))
+}
+
 /// The way back to a kind, from its beginning.
-fn retraced<'a>(
-    steps: &BTreeMap<&'a GroupKind, (&'a Source, &'a GroupKind)>,
-    to: &'a GroupKind,
-) -> Vec<Step<'a>> {
+fn retraced<'a>(steps: &Steps<'a>, to: &'a GroupKind) -> Vec<Step<'a>> {
     let mut way = Vec::new();
     let mut at = to;
-    while let Some((source, before)) = steps.get(at) {
-        way.push((Some(*source), at));
+    while let Some((by, before)) = steps.get(at) {
+        way.push((Some(*by), at));
         at = *before;
         if at == to {
             break;
@@ -218,10 +274,20 @@ impl Makes {
     fn of_graph(graph: &Graph) -> Self {
         let kind = graph.kind();
         let made = graph.nodes().iter().filter(|node| !node.is_external());
-        let made = made.map(|node| (node.gvk().group.clone(), node.gvk().kind.clone()));
+        let named = |node: &Node| (node.gvk().group.clone(), node.gvk().kind.clone());
+        let gated = graph.nodes().iter().flat_map(|node| {
+            let when = node.gate().when().unwrap_or_default().iter();
+            let when = when.filter(|one| reads_state(&one.source));
+            when.flat_map(|one| &one.reads)
+                .filter(|id| *id != node.id())
+                .filter_map(|id| graph.find(id))
+        });
         Self {
             kind: (kind.group.clone(), kind.kind.clone()),
-            of: made.collect(),
+            edges: Edges {
+                makes: made.map(named).collect(),
+                waits_for: gated.map(|index| named(graph.node(index))).collect(),
+            },
         }
     }
 
@@ -230,17 +296,46 @@ impl Makes {
         let schema = &spec["schema"];
         let group = schema["group"].as_str().unwrap_or(api::GROUP);
         let resources = spec["resources"].as_array().into_iter().flatten();
-        let made = resources.filter_map(|one| {
-            let template = &one["template"];
-            let version = template["apiVersion"].as_str()?;
-            let group = version.split_once('/').map_or("", |(group, _)| group);
-            Some((group.to_owned(), template["kind"].as_str()?.to_owned()))
-        });
+        let resources: Vec<&Value> = resources.collect();
+        let made = resources.iter();
+        let made = made.filter_map(|one| written_kind(&one["template"]));
         Some(Self {
             kind: (group.to_owned(), schema["kind"].as_str()?.to_owned()),
-            of: made.collect(),
+            edges: Edges {
+                makes: made.collect(),
+                waits_for: waited_for(&resources),
+            },
         })
     }
+}
+
+/// Returns the kind of a template or an external reference.
+fn written_kind(object: &Value) -> Option<GroupKind> {
+    let version = object["apiVersion"].as_str()?;
+    let group = version.split_once('/').map_or("", |(group, _)| group);
+    Some((group.to_owned(), object["kind"].as_str()?.to_owned()))
+}
+
+/// Returns the kinds whose state the gates of resources read, as a definition is written.
+fn waited_for(resources: &[&Value]) -> BTreeSet<GroupKind> {
+    let is_word = |c: char| c.is_alphanumeric() || c == '_';
+    let mut kinds = BTreeSet::new();
+    for resource in resources {
+        let when = resource["propagateWhen"].as_array().into_iter().flatten();
+        let when = when
+            .filter_map(Value::as_str)
+            .filter(|one| reads_state(one));
+        let words: BTreeSet<&str> = when.flat_map(|one| one.split(|c| !is_word(c))).collect();
+        let read = resources.iter().filter(|other| {
+            let id = other["id"].as_str().unwrap_or_default();
+            other["id"] != resource["id"] && words.contains(id)
+        });
+        let read = read.filter_map(|other| {
+            written_kind(&other["template"]).or_else(|| written_kind(&other["externalRef"]))
+        });
+        kinds.extend(read);
+    }
+    kinds
 }
 
 #[cfg(test)]
@@ -251,13 +346,22 @@ mod tests {
 
     const ENDLESS: &str = "its instances would make each other without end: ";
 
-    /// `Hen: Egg Nest`, what is noted of a definition of that name.
+    /// `Hen: Egg Nest ?Straw`, what a definition of that name makes and what its gates wait for.
     fn note(circles: &Circles, line: &str) -> Result<(), String> {
         let (kind, of) = line.split_once(':').expect("a kind, and what it makes");
         let named = |kind: &str| (api::GROUP.to_owned(), kind.to_owned());
+        let (waits, of): (Vec<&str>, Vec<&str>) =
+            of.split_whitespace().partition(|one| one.starts_with('?'));
+        let waits: Vec<&str> = waits
+            .iter()
+            .map(|one| one.trim_start_matches('?'))
+            .collect();
         let makes = Makes {
             kind: named(kind),
-            of: of.split_whitespace().map(named).collect(),
+            edges: Edges {
+                makes: of.iter().map(|one| named(one)).collect(),
+                waits_for: waits.iter().map(|one| named(one)).collect(),
+            },
         };
         circles.note(kind, makes)
     }
@@ -324,6 +428,47 @@ mod tests {
         assert!(note(&circles, "Egg: Hen").is_err());
         circles.drop_revision("Hen", "hen-r00001");
         assert_eq!(note(&circles, "Egg: Hen"), Ok(()));
+    }
+
+    #[test]
+    fn gates_that_wait_for_each_other_are_refused() {
+        const WAITING: &str = "gates would wait for each other without end: ";
+        let circles = Circles::default();
+        assert_eq!(note(&circles, "Hen: Nest ?Egg"), Ok(()));
+        // One of the same kind may be there already.
+        assert_eq!(note(&circles, "Egg: ?Egg"), Ok(()));
+        let way = note(&circles, "Egg: Shell ?Hen");
+        assert_eq!(
+            way,
+            Err(format!("{WAITING}Egg waits for Hen waits for Egg"))
+        );
+        let way = note(&circles, "Egg: Hen");
+        assert_eq!(way, Err(format!("{WAITING}Egg makes Hen waits for Egg")));
+        assert_eq!(note(&circles, "Hen: Nest"), Ok(()));
+        assert_eq!(note(&circles, "Egg: Shell ?Hen"), Ok(()));
+    }
+
+    #[test]
+    fn gates_are_read_from_what_is_written() {
+        let gated = |gate: &str| {
+            json!({
+                "schema": {"kind": "Hen"},
+                "resources": [
+                    {"id": "egg", "externalRef": {"apiVersion": "kro.run/v1", "kind": "Egg"}},
+                    {"id": "nest", "template": {"apiVersion": "v1", "kind": "ConfigMap"},
+                     "propagateWhen": [gate]},
+                ],
+            })
+        };
+        let waits = |gate: &str| {
+            let makes = Makes::of_spec(&gated(gate)).expect("a kind");
+            makes.edges.waits_for.len()
+        };
+        assert_eq!(waits("${egg.status.done}"), 1);
+        assert_eq!(waits("egg.ready()"), 1);
+        // Somebody wrote it, and nobody has to wait for that.
+        assert_eq!(waits("egg.spec.enabled"), 0);
+        assert_eq!(waits("nest.ready() && eggs.ready()"), 0);
     }
 
     #[test]
