@@ -302,6 +302,13 @@ impl Plan {
         self.frozen.is_empty() && self.nodes.iter().all(done)
     }
 
+    /// Returns true if all resources are there and ready, be it with the content that a gate keeps
+    /// them at.
+    pub fn are_resources_ready(&self) -> bool {
+        let done = |node: &Standing| matches!(node, Standing::Ready | Standing::Excluded(_));
+        self.nodes.iter().all(done)
+    }
+
     /// Whether all that is wanted is there, ready or not.
     pub fn is_propagated(&self) -> bool {
         let done = |node: &Standing| match node {

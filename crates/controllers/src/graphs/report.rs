@@ -102,7 +102,7 @@ fn state(ended: &Ended<'_>) -> &'static str {
         Ended::Planned { plan, hindered, .. } => {
             match (
                 is_wrong(plan, hindered),
-                plan.is_ready() && plan.prune.is_empty(),
+                plan.are_resources_ready() && plan.prune.is_empty(),
             ) {
                 (true, _) => "ERROR",
                 (false, true) => "ACTIVE",
@@ -163,9 +163,7 @@ fn conditions(instance: &Value, ended: &Ended<'_>) -> Vec<Condition> {
             // Written with what it is about: whoever reads that the instance is ready knows with
             // which revision.
             let resolved = Condition::holds(RESOLVED, "Resolved", &runs.told());
-            let mut all = vec![managed, resolved, resources(graph, plan, hindered)];
-            all.extend(propagated(graph, plan));
-            all
+            vec![managed, resolved, resources(graph, plan, hindered)]
         }
         Ended::Unresolved { why } => vec![
             managed,
@@ -219,7 +217,8 @@ pub(super) fn is_managed(instance: &Value) -> bool {
 }
 
 /// What is told beside the conditions that it takes to be ready: an instance that its graph's gate
-/// keeps at an earlier revision may be ready there.
+/// keeps at an earlier revision may be ready there, and so may one whose resources are kept at an
+/// earlier content by gates of their own.
 fn aside(ended: &Ended<'_>) -> Vec<Condition> {
     match ended {
         Ended::Planned {
@@ -229,8 +228,8 @@ fn aside(ended: &Ended<'_>) -> Vec<Condition> {
             let reason = behind.kept.reason();
             vec![Condition::fails(PROPAGATED, reason, &behind.message())]
         }
-        Ended::Planned { .. }
-        | Ended::Unresolved { .. }
+        Ended::Planned { graph, plan, .. } => propagated(graph, plan).into_iter().collect(),
+        Ended::Unresolved { .. }
         | Ended::Unseen { .. }
         | Ended::Unmanaged { .. }
         | Ended::Unkept { .. }
@@ -256,7 +255,10 @@ fn resources(graph: &Graph, plan: &Plan, hindered: &Hindrances) -> Condition {
             None => why(graph, plan, index, standing),
         };
         said.extend(why.map(|why| format!("{}: {why}", node.id())));
-        said.extend(gated(plan, index).map(|why| format!("{}: {why}", node.id())));
+        // What is not there is not ready; why it is not there is worth knowing.
+        let absent = matches!(standing, Standing::Gated { .. });
+        let gate = gated(plan, index).filter(|_| absent);
+        said.extend(gate.map(|why| format!("{}: {why}", node.id())));
     }
     if !plan.prune.is_empty() {
         let ids: Vec<String> = plan

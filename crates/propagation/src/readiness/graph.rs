@@ -94,7 +94,11 @@ fn stands(instance: &Value, newest: Point, now: Timestamp) -> Stands {
     let at = resolved.and_then(|one| Point::heard(one.message()));
     let is_newest = at == Some(newest);
     let ready = conditions.find("Ready");
-    if is_newest && ready.is_some_and(|one| one.holds() == Holds::True) {
+    let is_ready = ready.is_some_and(|one| one.holds() == Holds::True);
+    // A gate of the graph may hold some resources at what an earlier revision made of them.
+    let held = conditions.find("ResourcesPropagated");
+    let held = held.filter(|one| one.holds() == Holds::False && is_ready);
+    if is_newest && is_ready && held.is_none() {
         return Stands::Ready;
     }
     if is_held(instance, now) {
@@ -109,6 +113,7 @@ fn stands(instance: &Value, newest: Point, now: Timestamp) -> Stands {
             let (at, newest) = (at.number, newest.number);
             Stands::Waiting(format!("it runs revision {at}, and not {newest} yet"))
         }
+        (_, Some(_)) if let Some(held) = held => Stands::Waiting(held.said()),
         (_, None) => Stands::Waiting(match ready.holds() {
             Holds::True => "it does not say which revision it runs".to_owned(),
             Holds::False | Holds::Unknown | Holds::Stale => ready.said(),

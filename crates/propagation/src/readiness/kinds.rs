@@ -71,7 +71,10 @@ fn by_conditions(object: &Value) -> Option<Judgement> {
             Holds::Stale => return Some(Judgement::stale()),
         }
     }
-    None
+    // An instance of a graph may be ready with what it had before, while a gate holds the rest.
+    let propagated = conditions.find("ResourcesPropagated");
+    let held = propagated.filter(|one| one.holds() == Holds::False);
+    held.map(|one| Judgement::waiting(one.said()))
 }
 
 /// Nobody wrote a status for it yet.

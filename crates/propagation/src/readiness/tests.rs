@@ -520,6 +520,22 @@ fn who_is_held_does_not_count_against_it() {
 }
 
 #[test]
+fn an_instance_that_a_gate_holds_is_not_ready_for_its_graph() {
+    let mut held = instance("a", NEWEST, "ACTIVE");
+    let mut condition = condition("ResourcesPropagated", "False", "GateClosed", "web: closed");
+    condition["observedGeneration"] = 2.into();
+    let conditions = held["status"]["conditions"].as_array_mut();
+    conditions.expect("conditions").push(condition);
+    graph_is(
+        &accepted(NEWEST),
+        std::slice::from_ref(&held),
+        "waiting: 0 of 1 instances run it and are ready; first: prod/a: GateClosed: web: closed",
+    );
+    let judged = judge(&held, &Rules::default());
+    assert!(matches!(judged.state, State::Waiting), "{judged:?}");
+}
+
+#[test]
 fn a_graph_that_cannot_be_run_fails() {
     let ready = [instance("a", NEWEST, "ACTIVE")];
     let check = |said: &[(&str, &str, &str)], observed: i64, expected: &str| {

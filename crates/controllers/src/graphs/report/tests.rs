@@ -193,6 +193,37 @@ fn what_a_gate_keeps_back_says_why() {
     );
 }
 
+/// What a gate keeps at an earlier content is ready with that.
+#[test]
+fn what_a_gate_freezes_is_ready_as_it_is() {
+    let graph = graph("schema.spec.name == 'b'");
+    let mut plan = planned(&graph, 1);
+    let Standing::Gated { objects, .. } = plan.nodes[0].clone() else {
+        panic!("{:?}", plan.nodes[0]);
+    };
+    plan.frozen = objects;
+    plan.nodes = vec![Standing::Ready, Standing::Ready];
+    plan.apply.clear();
+    let ended = Ended::Planned {
+        graph: &graph,
+        plan: &plan,
+        hindered: &Hindrances::default(),
+        runs: Point::new(7, "ff"),
+        behind: None,
+    };
+    check(
+        &ended,
+        &expect![[r#"
+            ACTIVE
+            InstanceManaged True Managed: the finalizer and labels are there
+            GraphResolved True Resolved: revision 7/00000000000000ff
+            ResourcesReady True AllResourcesReady: all resources are ready
+            ResourcesPropagated False GateClosed: first: the gate of ConfigMap default/first is closed: schema.spec.name == 'b': schema.spec.name: "a"
+            Ready True Ready: 
+        "#]],
+    );
+}
+
 /// One that its graph's gate keeps where it is may be ready there.
 #[test]
 fn what_is_behind_is_ready_where_it_is() {
