@@ -89,6 +89,8 @@ struct Kept {
     governed: BTreeMap<PolicyId, Tally>,
     /// The definition that must be there first.
     definition: Option<ObjectName>,
+    /// The graph whose instances these are. Only zones that have it get them.
+    graph: Option<ObjectName>,
     /// Set when what is not there was withdrawn, and not deleted.
     retired: Option<Withdrawal>,
 }
@@ -99,6 +101,11 @@ pub(crate) const LOG: usize = 100_000;
 /// What namespaces are called on the wire.
 pub fn namespaces() -> SyncKind {
     SyncKind::new("", "Namespace").expect("a legal name")
+}
+
+/// What graphs are called on the wire.
+pub fn graphs() -> SyncKind {
+    SyncKind::new("kro.run", "ResourceGraphDefinition").expect("a legal name")
 }
 
 /// What definitions are called on the wire.
@@ -153,6 +160,16 @@ impl Catalog {
         let kept = self.kinds.entry(kind).or_default();
         kept.definition = definition;
         kept.retired = None;
+    }
+
+    /// Sets the graph that a kind's objects are instances of.
+    pub fn set_graph(&mut self, kind: SyncKind, graph: Option<ObjectName>) {
+        self.kinds.entry(kind).or_default().graph = graph;
+    }
+
+    /// The graph that a kind's objects are instances of.
+    pub fn graph(&self, kind: &SyncKind) -> Option<&ObjectName> {
+        self.kinds.get(kind)?.graph.as_ref()
     }
 
     /// What is not there of a kind was withdrawn, and not deleted: the kind is not sent any more,

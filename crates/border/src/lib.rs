@@ -19,7 +19,7 @@ mod shared;
 
 pub use catalog::{
     Audience, Catalog, Concerned, Edit, Entry, Governed, Place, Placement, PolicyId, Reader, Slot,
-    definitions, namespaces,
+    definitions, graphs, namespaces,
 };
 pub use mirror::{Held, Mirror, MirrorConfig, Stamp, Told, served_version};
 pub use openings::Openings;

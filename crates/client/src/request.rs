@@ -58,6 +58,15 @@ pub enum Patch {
     Json,
 }
 
+impl Patch {
+    fn content_type(self) -> &'static str {
+        match self {
+            Self::Merge => "application/merge-patch+json",
+            Self::Json => "application/json-patch+json",
+        }
+    }
+}
+
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Status {
@@ -184,6 +193,52 @@ impl RequestError {
     }
 }
 
+/// A write whose warnings are wanted.
+#[derive(Clone, Copy, Debug)]
+pub enum WarnedWrite<'a> {
+    Apply(&'a serde_json::Value),
+    Patch(Patch, &'a serde_json::Value),
+    /// With these `DeleteOptions`.
+    Delete(&'a serde_json::Value),
+}
+
+/// Writes an object; `path` says how. Returns the answer and the warnings that came with it.
+pub async fn write_warned<T: DeserializeOwned>(
+    client: &Client,
+    path: &str,
+    write: WarnedWrite<'_>,
+) -> Result<(T, Vec<String>), RequestError> {
+    let (method, format, body) = match write {
+        WarnedWrite::Apply(object) => (Method::PATCH, "application/apply-patch+yaml", object),
+        WarnedWrite::Patch(format, change) => (Method::PATCH, format.content_type(), change),
+        WarnedWrite::Delete(options) => (Method::DELETE, JSON, options),
+    };
+    let body = (format, serde_json::to_vec(body)?);
+    let request = request(method, path, JSON, Some(body))?;
+    let (headers, bytes) = in_time(DEADLINE, async {
+        let (parts, body) = begin(client, request).await?;
+        Ok((parts.headers, collect(body).await?))
+    })
+    .await?;
+    let warnings = headers.get_all(http::header::WARNING).iter();
+    let warnings = warnings.filter_map(|value| warning(&String::from_utf8_lossy(value.as_bytes())));
+    Ok((serde_json::from_slice(&bytes)?, warnings.collect()))
+}
+
+/// Returns the text of a Warning header: `299 - "text"`.
+fn warning(header: &str) -> Option<String> {
+    let (_, quoted) = header.split_once('"')?;
+    let mut text = String::new();
+    let mut characters = quoted.chars();
+    loop {
+        match characters.next()? {
+            '"' => return Some(text),
+            '\\' => text.push(characters.next()?),
+            other => text.push(other),
+        }
+    }
+}
+
 /// Reads an object, or whatever is at `path`.
 pub async fn get<T: DeserializeOwned>(client: &Client, path: &str) -> Result<T, RequestError> {
     answer(client, Method::GET, path, None).await
@@ -216,11 +271,7 @@ pub async fn patch<T: DeserializeOwned>(
     format: Patch,
     change: &serde_json::Value,
 ) -> Result<T, RequestError> {
-    let format = match format {
-        Patch::Merge => "application/merge-patch+json",
-        Patch::Json => "application/json-patch+json",
-    };
-    let body = (format, serde_json::to_vec(change)?);
+    let body = (format.content_type(), serde_json::to_vec(change)?);
     answer(client, Method::PATCH, path, Some(body)).await
 }
 
@@ -319,11 +370,17 @@ pub(crate) async fn get_within<T: DeserializeOwned>(
 
 /// The answer as it comes: it begins in time, and ends whenever it does.
 pub(crate) async fn open(client: &Client, request: Request<Body>) -> Result<Body, RequestError> {
+    let (_, body) = begin(client, request).await?;
+    Ok(body)
+}
+
+/// The answer with its headers, unless it is a refusal.
+async fn begin(client: &Client, request: Request<Body>) -> Result<(Parts, Body), RequestError> {
     let sent = async { client.send(request).await.map_err(unreachable) };
     let response = in_time(DEADLINE, sent).await?;
     let (response, body) = response.into_parts();
     if response.status.is_success() {
-        return Ok(body);
+        return Ok((response, body));
     }
     let body = collect(body).await?;
     Err(RequestError::Refused(refused(&response, &body)))
@@ -363,6 +420,20 @@ mod tests {
             response = response.header(http::header::RETRY_AFTER, text);
         }
         response.body(()).expect("a response").into_parts().0
+    }
+
+    #[test]
+    fn warnings_are_read() {
+        let check = |header: &str, expected: Option<&str>| {
+            assert_eq!(warning(header).as_deref(), expected, "{header}");
+        };
+        check("299 - \"old\"", Some("old"));
+        check(
+            r#"299 - "unknown field \"spec.a\" \\""#,
+            Some(r#"unknown field "spec.a" \"#),
+        );
+        check(r#"299 - "cut"#, None);
+        check("299", None);
     }
 
     #[test]

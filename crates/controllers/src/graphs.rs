@@ -14,6 +14,7 @@ mod admission;
 pub mod api;
 mod asked;
 mod authoring;
+mod check;
 mod circles;
 mod compiled;
 mod conditions;
@@ -72,6 +73,7 @@ use objects::Objects;
 use revision::Revision;
 use runners::Runners;
 
+pub use check::DefinitionChecker;
 pub use metrics::Metrics;
 use troubles::Troubles;
 

@@ -16,6 +16,7 @@ use std::collections::BTreeMap;
 
 use clap::Args;
 use deltaplane_client::{ObjectKey, Query, Resource, request};
+use deltaplane_fleet::DOES_NOT_COMPILE;
 use deltaplane_fleet::kinds::{GROUP, VERSION};
 use kube::Client;
 use serde_json::{Value, json};
@@ -115,7 +116,26 @@ async fn plan(
     Ok(json!({
         "policies": policies,
         "others": fleet.others(changes, deletions, &own),
+        "warnings": warnings(changes, deletions),
     }))
+}
+
+/// The warnings of the hub, each with the object that it is about.
+fn warnings(changes: &[Changed], deletions: &[Deleted]) -> Vec<Value> {
+    let changed = changes.iter();
+    let changed = changed.map(|change| (&change.stored, &change.warnings));
+    let deleted = deletions.iter();
+    let deleted = deleted.map(|deletion| (&deletion.live, &deletion.warnings));
+    let all = changed.chain(deleted).flat_map(|(object, warnings)| {
+        let about = change::identity(object);
+        warnings.iter().map(move |warning| {
+            let mut said = about.clone();
+            said["message"] = warning.as_str().into();
+            said["stays"] = warning.starts_with(DOES_NOT_COMPILE).into();
+            said
+        })
+    });
+    all.collect()
 }
 
 fn resource(plural: &str, kind: &str) -> Resource {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use deltaplane_border::{Catalog, Entry, Reader, Shared};
 use deltaplane_client::Pace;
@@ -11,9 +11,11 @@ use deltaplane_store::Store;
 use deltaplane_sync::{Ledger, ObjectName, Presence, Sessions, SyncKind, View, ZoneName};
 use kube::Client;
 use parking_lot::{Mutex, RwLock};
+use serde_json::Value;
 use tokio::sync::watch;
 
 use crate::governing::{Contents, Decided, Governing, KeptBack, Reports};
+use crate::graphs::DefinitionCheck;
 use crate::known::Known;
 use crate::lineage;
 use crate::policing::Overlaps;
@@ -63,6 +65,7 @@ pub(crate) struct Inner {
     pub(crate) group: TaskGroup,
     client: OnceLock<Client>,
     controllers: OnceLock<Client>,
+    check: OnceLock<DefinitionCheck>,
 }
 
 /// The sessions of zones, and what is kept from one to the next.
@@ -78,6 +81,9 @@ pub(crate) struct Zones {
     /// How much of each zone's quota is used.
     pub(crate) usage: BTreeMap<ZoneName, Arc<Mutex<ZoneUsage>>>,
 }
+
+/// Nobody waits longer until a definition is compiled before it is written.
+const CHECK: Duration = Duration::from_secs(2);
 
 /// Why a fleet did not start.
 #[derive(Debug, thiserror::Error)]
@@ -138,6 +144,7 @@ impl Fleet {
             group: tasks.group("from zones"),
             client: OnceLock::new(),
             controllers: OnceLock::new(),
+            check: OnceLock::new(),
         })))
     }
 
@@ -160,6 +167,21 @@ impl Fleet {
         tasks.spawn("zone status", |stop: Stop| {
             crate::status::run(fleet, controllers, pace, stop)
         });
+    }
+
+    /// Sets how definitions are compiled before they are written, for warnings and plans.
+    pub fn check_definitions(&self, check: DefinitionCheck) {
+        let _ = self.0.check.set(check);
+    }
+
+    /// Returns what is wrong with a definition, as far as that can be told in a moment.
+    pub(crate) async fn definition_problem(&self, definition: &Value) -> Option<String> {
+        let check = self.0.check.get()?;
+        let problem = check(definition.clone());
+        tokio::select! {
+            problem = problem => problem,
+            () = self.0.clock.sleep(CHECK) => None,
+        }
     }
 
     pub(crate) fn inner(&self) -> &Inner {

@@ -1,6 +1,7 @@
 //! The kinds of the fleet, as users write them.
 
 use deltaplane_api::selector::LabelSelector;
+use deltaplane_border::graphs;
 use deltaplane_sync::{
     Direction, NameError, ObjectName, StatusWriters, SyncKind, Synced, Withdrawal,
 };
@@ -29,6 +30,9 @@ pub const APPROVED: &str = "fleet.deltaplane.io/approve-deletions";
 pub const TOKEN: &str = "fleet.deltaplane.io/join-token";
 /// The label without which no Secret crosses.
 const SYNC_LABEL: &str = "deltaplane.io/sync";
+
+/// The label or annotation that keeps a graph at the hub when its value is `false`.
+const DISTRIBUTE: &str = "kro.run/distribute";
 
 /// What synced kinds are called on the wire.
 pub fn synced_kinds() -> SyncKind {
@@ -243,8 +247,17 @@ impl SyncedKind {
 
     /// Whether an object of this kind crosses, wherever it was authored.
     pub fn selects(&self, object: &Value) -> bool {
-        let kept = self.is_secret_kept(object) || self.is_made_everywhere(object);
+        let kept = self.is_secret_kept(object)
+            || self.is_made_everywhere(object)
+            || self.is_undistributed(object);
         self.is_selected(object) && !kept
+    }
+
+    /// Returns true if a graph says that it stays at the hub.
+    fn is_undistributed(&self, object: &Value) -> bool {
+        let metadata = &object["metadata"];
+        let mut marks = ["labels", "annotations"].into_iter();
+        self.kind == graphs() && marks.any(|marks| metadata[marks][DISTRIBUTE] == "false")
     }
 
     /// What every control plane makes for itself.

@@ -13,6 +13,7 @@ mod divergence;
 mod endpoints;
 mod fleet;
 mod governing;
+mod graphs;
 pub mod kinds;
 mod known;
 mod leaving;
@@ -34,6 +35,7 @@ pub use endpoints::{
 };
 pub use fleet::{Fleet, FleetConfig, FleetError};
 pub use governing::{ContentsError, DraftError};
+pub use graphs::{DOES_NOT_COMPILE, DefinitionCheck};
 pub use kinds::{SYNC_USER, synced_kinds};
 pub use known::Known;
 pub use lineage::{LineageError, open as open_lineage};

@@ -23,6 +23,7 @@ use serde_json::{Map, Value, json};
 
 use crate::fleet::Fleet;
 use crate::governing::{AUTHOR, GRAPHS, Governing, Governor, HeadObject, instances};
+use crate::graphs::DOES_NOT_COMPILE;
 use crate::kinds::{CONTROLLERS, GROUP, SYNC_USER, SyncedKind};
 
 pub(crate) use rights::is_protected;
@@ -399,6 +400,25 @@ impl Policing {
     }
 }
 
+impl Policing {
+    /// Warns of a definition that does not compile: it is stored, and does not leave the hub.
+    async fn warn_of_definition(&self, review: &mut Review<'_>) {
+        let resource = review.resource;
+        let is_definition = (resource.group, resource.kind) == GRAPHS;
+        let is_written = review.operation != Operation::Delete && resource.subresource.is_empty();
+        let same_spec = review
+            .old
+            .is_some_and(|old| old["spec"] == review.object["spec"]);
+        if !is_definition || !is_written || same_spec || review.user.name == CONTROLLERS {
+            return;
+        }
+        if let Some(why) = self.0.definition_problem(review.object).await {
+            let why = why.replace('\n', "; ");
+            review.warnings.push(format!("{DOES_NOT_COMPILE}: {why}"));
+        }
+    }
+}
+
 impl Admission for Policing {
     fn admit<'a>(&'a self, mut review: Review<'a>) -> BoxFuture<'a, Result<(), Error>> {
         Box::pin(async move {
@@ -409,7 +429,9 @@ impl Admission for Policing {
                 // It is judged by the releases that the user knows of.
                 self.0.caught_up().await;
             }
-            self.review(&mut review)
+            self.review(&mut review)?;
+            self.warn_of_definition(&mut review).await;
+            Ok(())
         })
     }
 

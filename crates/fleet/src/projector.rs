@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use deltaplane_border::{Held, Shared, definitions, namespaces};
+use deltaplane_border::{Audience, Held, Shared, definitions, graphs, namespaces};
 use deltaplane_runtime::{Clock, Stop};
 use deltaplane_store::{
     Collection, Event, Key, ListQuery, Object, ReadError, Revision, Scope, Store, Watch, WatchError,
@@ -24,6 +24,7 @@ use serde_json::Value;
 use tokio::sync::watch;
 
 use crate::governing::{Entries, Governing};
+use crate::graphs::{instance_kind, not_accepted};
 use crate::kinds::{APPROVED, GROUP, SyncedKind, TENANT, TOKEN, is_everywhere, synced_kinds};
 use crate::known::{Known, ZoneEntry};
 
@@ -480,11 +481,18 @@ impl Projector {
             true => {
                 let value: Value = serde_json::from_slice(object.bytes()).unwrap_or_default();
                 let audience = place::audience(synced, &value);
+                let withdrawal = synced.withdrawal();
+                if kind == graphs() {
+                    batch.set_graph(&name, instance_kind(&value));
+                }
                 if self.is_governed(batch, (&kind, &name), &value, &audience, at) {
                     batch.stirs = true;
                     return Ok(());
                 }
-                batch.put(&kind, &value, at, |_| audience);
+                match audience == Audience::Everyone && not_accepted(&value).is_some() {
+                    true => batch.freeze((&kind, &name), at, withdrawal),
+                    false => batch.put(&kind, &value, at, |_| audience),
+                }
             }
             false if self.is_kept((kind.clone(), name.clone()), Some(object), at) => {
                 batch.stirs = true;

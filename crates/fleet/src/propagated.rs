@@ -11,6 +11,7 @@ use serde_json::Value;
 
 use crate::fleet::Fleet;
 use crate::governing::Id;
+use crate::graphs::UNCOMPILED;
 use crate::session::Session;
 
 /// The state of an object in a zone that a client waits for.
@@ -51,6 +52,8 @@ pub(crate) enum WrittenError {
 pub(crate) enum PropagationObstacle {
     /// The zone has not connected since the hub started.
     Unknown,
+    /// The definition does not compile at the hub.
+    NotAccepted,
     /// The policy has not released the version to the zone.
     NotReleased {
         policy: PolicyId,
@@ -199,6 +202,9 @@ impl Fleet {
             let catalog = self.catalog().read();
             governing_place(&catalog, id, zone)?
         };
+        if policy.as_str() == UNCOMPILED {
+            return Some(PropagationObstacle::NotAccepted);
+        }
         let release = match place {
             Place::At(slot) => Some(slot.release),
             Place::Frozen => None,
@@ -329,6 +335,9 @@ impl fmt::Display for PropagationObstacle {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Unknown => f.write_str("the zone has not connected since the hub started"),
+            Self::NotAccepted => f.write_str(
+                "the hub has not accepted the definition; its condition GraphAccepted says why",
+            ),
             Self::NotReleased {
                 policy,
                 release: Some(release),

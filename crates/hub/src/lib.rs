@@ -23,7 +23,7 @@ use deltaplane_api::identity::{Identity, MASTERS};
 use deltaplane_apiserver::ApiServer;
 use deltaplane_client::{Feed, Pace, Query, RequestError, Resource, in_process, request};
 use deltaplane_controllers::Context;
-use deltaplane_controllers::graphs::{self, Mode, Running};
+use deltaplane_controllers::graphs::{self, DefinitionChecker, Mode, Running};
 use deltaplane_fleet::kinds::CONTROLLERS;
 use deltaplane_fleet::{
     Fleet, FleetConfig, FleetError, KindOrigins, ObjectZones, Ownership, Policing, PolicyPlan,
@@ -157,6 +157,11 @@ impl Hub {
             client: controllers.clone(),
             pace: Pace::system(),
         };
+        let checker = DefinitionChecker::new(controllers.clone());
+        fleet.check_definitions(Box::new(move |definition| {
+            let checker = checker.clone();
+            async move { checker.problem(&definition).await }.boxed()
+        }));
         let running = Running {
             mode: Mode::Author,
             metrics: graphs::Metrics::default(),

@@ -124,6 +124,9 @@ pub enum Undelivered<'a> {
 pub struct Need {
     pub kind: SyncKind,
     pub name: ObjectName,
+    /// The object waits until the receiver has this one, also while the receiver is not to have
+    /// it. Otherwise only their order is kept.
+    pub required: bool,
 }
 
 /// Why nothing of a kind is removed.
@@ -377,7 +380,7 @@ impl Sender {
             let ledger = &self.ledger;
             ledger.check(kind, self.budget, (wanted, there), now)
         };
-        let missing = |need: &Need| self.is_missing(need);
+        let missing = |need: &Need| self.is_missing(need, view);
         let mut response = stream.batch(kind, view, &missing, &may, now)?;
         self.nonce += 1;
         response.nonce = self.nonce;
@@ -387,9 +390,14 @@ impl Sender {
     }
 
     /// Whether something is still to be delivered before another can be.
-    fn is_missing(&self, need: &Need) -> bool {
-        let stream = self.kinds.get(&need.kind);
-        stream.is_some_and(|stream| stream.lacks(&need.name))
+    fn is_missing(&self, need: &Need, view: &dyn View) -> bool {
+        match self.kinds.get(&need.kind) {
+            Some(stream) => {
+                let may_hold = || stream.may_hold(&need.kind, &need.name, view);
+                stream.lacks(&need.name) || need.required && !may_hold()
+            }
+            None => need.required,
+        }
     }
 
     /// When to poll next, if nothing happens before.

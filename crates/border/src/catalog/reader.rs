@@ -8,7 +8,7 @@ use deltaplane_sync::{
 };
 
 use super::governed::{Governed, PolicyId, Spot};
-use super::{Catalog, Entry, definitions, namespaces};
+use super::{Catalog, Entry, definitions, graphs, namespaces};
 
 /// A catalog as one reader sees it: a zone, or the hub.
 #[derive(Clone, Copy, Debug)]
@@ -135,20 +135,26 @@ impl View for Reader<'_> {
 
     fn needs(&self, kind: &SyncKind, name: &ObjectName) -> Vec<Need> {
         let kept = self.catalog.kinds.get(kind);
-        let definition = kept.and_then(|kept| kept.definition.clone());
-        let definition = definition.map(|name| Need {
-            kind: definitions(),
+        let ordered = |kind: SyncKind, name: ObjectName| Need {
+            kind,
             name,
+            required: false,
+        };
+        let definition = kept.and_then(|kept| kept.definition.clone());
+        let definition = definition.map(|name| ordered(definitions(), name));
+        let graph = kept.and_then(|kept| kept.graph.clone());
+        let graph = graph.map(|name| Need {
+            kind: graphs(),
+            name,
+            required: true,
         });
         let namespace = match name.namespace() {
             "" => None,
             namespace => ObjectName::new("", namespace).ok(),
         };
-        let namespace = namespace.map(|name| Need {
-            kind: namespaces(),
-            name,
-        });
-        definition.into_iter().chain(namespace).collect()
+        let namespace = namespace.map(|name| ordered(namespaces(), name));
+        let needs = definition.into_iter().chain(graph).chain(namespace);
+        needs.collect()
     }
 
     fn cascade(&self, kind: &SyncKind, name: &ObjectName) -> u64 {

@@ -1,7 +1,7 @@
 //! What would be written: each object as it is, and as it would be stored.
 
 use deltaplane_client::discovery::{Served, discover};
-use deltaplane_client::request::{self, Patch};
+use deltaplane_client::request::{self, Patch, WarnedWrite};
 use deltaplane_client::{Catalog, ObjectKey, RequestError, Resource};
 use deltaplane_fleet::kinds::GROUP;
 use kube::Client;
@@ -18,12 +18,16 @@ pub(super) struct Changed {
     pub(super) stored: Value,
     /// What could not be known.
     pub(super) note: Option<String>,
+    /// The warnings of the hub.
+    pub(super) warnings: Vec<String>,
 }
 
 /// An object that would be deleted.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Deleted {
     pub(super) live: Value,
+    /// The warnings of the hub.
+    pub(super) warnings: Vec<String>,
 }
 
 /// As kubectl calls itself when it applies.
@@ -132,6 +136,7 @@ fn unserved(document: Value) -> Changed {
         live: None,
         stored: document,
         note: Some("its kind is not served yet; it is taken as it is written".to_owned()),
+        warnings: Vec::new(),
     }
 }
 
@@ -148,16 +153,18 @@ async fn dry_run(
     };
     let stored = write(client, &path, live.as_ref(), &document).await;
     match stored {
-        Ok(stored) => Ok(Changed {
+        Ok((stored, warnings)) => Ok(Changed {
             live,
             stored,
             note: None,
+            warnings,
         }),
         // The namespace may come with the same change.
         Err(error) if lacks(&error, &key) => Ok(Changed {
             live,
             stored: document,
             note: Some("its namespace is not there yet; it is taken as it is written".to_owned()),
+            warnings: Vec::new(),
         }),
         Err(source) => Err(PlanError::Refused {
             what: format!("{} {key}", resource.kind),
@@ -177,18 +184,19 @@ async fn write(
     path: &str,
     live: Option<&Value>,
     document: &Value,
-) -> Result<Value, RequestError> {
+) -> Result<(Value, Vec<String>), RequestError> {
     let applied = live.and_then(|live| live["metadata"]["annotations"][APPLIED].as_str());
     let applied: Option<Value> = applied.and_then(|text| serde_json::from_str(text).ok());
     match applied {
         Some(applied) => {
             let path = format!("{path}?dryRun=All&fieldManager=kubectl-client-side-apply");
             let change = merged(Some(&applied), document);
-            request::patch(client, &path, Patch::Merge, &change).await
+            let write = WarnedWrite::Patch(Patch::Merge, &change);
+            request::write_warned(client, &path, write).await
         }
         None => {
             let path = format!("{path}?dryRun=All&force=true&fieldManager={MANAGER}");
-            request::apply(client, &path, document).await
+            request::write_warned(client, &path, WarnedWrite::Apply(document)).await
         }
     }
 }
@@ -235,9 +243,23 @@ pub(super) async fn deletions(
                 },
                 error => PlanError::Ask(Box::new(error)),
             })?;
-        deletions.push(Deleted { live });
+        let warnings = delete_warnings(client, &path).await?;
+        deletions.push(Deleted { live, warnings });
     }
     Ok(deletions)
+}
+
+/// Asks the hub what it would warn of if an object were deleted.
+async fn delete_warnings(client: &Client, path: &str) -> Result<Vec<String>, PlanError> {
+    let path = format!("{path}?dryRun=All");
+    let options = json!({"apiVersion": "v1", "kind": "DeleteOptions", "dryRun": ["All"]});
+    let write = WarnedWrite::Delete(&options);
+    let answer: Result<(Value, Vec<String>), _> = request::write_warned(client, &path, write).await;
+    let (_, warnings) = answer.map_err(|source| PlanError::Refused {
+        what: "the deletion".to_owned(),
+        source: Box::new(source),
+    })?;
+    Ok(warnings)
 }
 
 /// The kind that people call so: `cm`, `configmap`, `ConfigMaps`, `webapp.kro.run`.

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use deltaplane_fleet::DOES_NOT_COMPILE;
 use deltaplane_fleet::difference::{Field, difference};
 use deltaplane_fleet::kinds::{GROUP, SyncedKind};
 use deltaplane_propagation::stages::{Object, PolicySpec, Targets};
@@ -136,6 +137,10 @@ impl Fleet {
             let (live, stored) = (change.live.as_ref(), Some(&change.stored));
             let mut other = self.other(&change.stored, live, stored);
             other["note"] = change.note.as_deref().into();
+            let mut warnings = change.warnings.iter();
+            if warnings.any(|warning| warning.starts_with(DOES_NOT_COMPILE)) {
+                other["goes"] = "stays at the hub, because it does not compile".into();
+            }
             other
         });
         let deleted = deletions.iter().map(|deletion| &deletion.live);

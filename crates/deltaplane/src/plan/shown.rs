@@ -29,7 +29,8 @@ pub(super) fn is_good(planned: &Value) -> bool {
             && !impossible
             && !is_open(policy)
     };
-    list(&planned["policies"]).iter().all(fine)
+    let stays = |warning: &Value| warning["stays"] == true;
+    list(&planned["policies"]).iter().all(fine) && !list(&planned["warnings"]).iter().any(stays)
 }
 
 /// Whether it is not known what becomes of a release: neither its end nor what stops it is foreseen.
@@ -45,10 +46,20 @@ pub(super) fn text(planned: &Value) -> String {
         let lines: String = others.iter().map(other).collect();
         parts.push(format!("no policy governs:\n{lines}"));
     }
+    let warnings = list(&planned["warnings"]);
+    if !warnings.is_empty() {
+        parts.push(warnings.iter().map(warning).collect());
+    }
     match parts.is_empty() {
         true => "nothing would change\n".to_owned(),
         false => parts.join("\n"),
     }
+}
+
+/// What the hub warns of.
+fn warning(warning: &Value) -> String {
+    let what = format!("{} {}", hunks::kind(warning), hunks::name(warning));
+    format!("warning: {what}: {}\n", said(&warning["message"]))
 }
 
 /// What no policy has to do with.
@@ -70,8 +81,14 @@ fn other(other: &Value) -> String {
 fn policy(planned: &Value) -> String {
     let name = said(&planned["policy"]);
     let mut text = match (planned["release"].as_u64(), planned["new"] == true) {
+        (Some(release), _) if planned["released"] == true => {
+            format!("policy {name} would go on with release {release}\n")
+        }
         (Some(release), true) => format!("policy {name} would be new, with release {release}\n"),
         (Some(release), false) => format!("policy {name} would make release {release}\n"),
+        (None, _) if !list(&planned["problems"]).is_empty() => {
+            format!("policy {name} would release nothing until its problems are solved\n")
+        }
         (None, _) => {
             format!("policy {name} would release nothing: nothing that it governs changes\n")
         }

@@ -60,6 +60,37 @@ fn what_is_not_foreseen_is_said_and_not_good() {
     assert!(shown::is_good(&open));
 }
 
+#[test]
+fn a_definition_that_stays_at_the_hub_is_not_good() {
+    let warning = |message: &str, stays: bool| {
+        json!({
+            "group": "kro.run", "kind": "ResourceGraphDefinition", "namespace": "", "name": "shop",
+            "message": message, "stays": stays,
+        })
+    };
+    let planned =
+        json!({"policies": [], "others": [], "warnings": [warning("it is in use", false)]});
+    says(
+        &planned,
+        "warning: ResourceGraphDefinition.kro.run shop: it is in use\n",
+    );
+    assert!(shown::is_good(&planned));
+    let planned = json!({"warnings": [warning("it does not compile", true)]});
+    assert!(!shown::is_good(&planned));
+}
+
+#[test]
+fn a_release_that_another_policy_moves_on_is_told() {
+    let mut moved = planned(json!({}));
+    moved["policies"][0]["released"] = true.into();
+    says(&moved, "policy web would go on with release 2\n");
+    let held = json!({"policies": [{"policy": "web", "problems": ["it does not compile"]}]});
+    says(
+        &held,
+        "policy web would release nothing until its problems are solved\n",
+    );
+}
+
 /// The policy `web` for ConfigMaps of these names.
 fn policy(names: &[&str]) -> Value {
     json!({
@@ -80,6 +111,7 @@ fn ungoverned(live: &[&str], given: &[&str]) -> Vec<String> {
         live,
         stored,
         note: None,
+        warnings: Vec::new(),
     };
     let config = |name: &str| {
         let metadata = json!({"namespace": "default", "name": name});

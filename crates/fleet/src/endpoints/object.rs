@@ -5,7 +5,7 @@ use std::time::SystemTime;
 use deltaplane_api::time::Time;
 use deltaplane_apiserver::seams::{BoxFuture, SubresourceRequest, VirtualSubresource};
 use deltaplane_apiserver::{Body, Error};
-use deltaplane_border::{ObjectState, definitions, namespaces};
+use deltaplane_border::{Entry, ObjectState, definitions, graphs, namespaces};
 use deltaplane_sync::{ObjectName, SyncKind, Verdict, Version, ZoneName};
 use http::Response;
 use serde_json::{Value, json};
@@ -13,6 +13,8 @@ use serde_json::{Value, json};
 use super::{json, only_get};
 use crate::fleet::Fleet;
 use crate::governing::Back;
+use crate::graphs::UNCOMPILED;
+use crate::propagated::PropagationObstacle;
 
 /// Answers `_zones`.
 pub struct ObjectZones(pub Fleet);
@@ -133,15 +135,45 @@ impl ObjectZones {
             (None, Some(_), _) => "Removing",
             (None, None, _) => "None",
         };
+        let waits = || match phase {
+            "Frozen" if back.is_none() => self.frozen_reason(kind, name),
+            "Pending" => self.missing_graph(kind, &zone),
+            _ => None,
+        };
+        let reason = rejected
+            .map(|(_, reason)| reason)
+            .or_else(|| back.map(|back| back.to_string()))
+            .or_else(waits);
         InZone {
             zone,
             phase,
             version: acknowledged,
-            reason: rejected
-                .map(|(_, reason)| reason)
-                .or_else(|| back.map(|back| back.to_string())),
+            reason,
             as_of,
         }
+    }
+}
+
+impl ObjectZones {
+    /// Returns why an object that no policy governs stays in zones as it is there.
+    fn frozen_reason(&self, kind: &SyncKind, name: &ObjectName) -> Option<String> {
+        let catalog = self.0.catalog().read();
+        match catalog.entry(kind, name)? {
+            Entry::Governed(governed) if governed.policy.as_str() == UNCOMPILED => {
+                Some(PropagationObstacle::NotAccepted.to_string())
+            }
+            Entry::Governed(_) | Entry::Shared { .. } => None,
+        }
+    }
+
+    /// Returns what an instance waits for in a zone that does not have its graph.
+    fn missing_graph(&self, kind: &SyncKind, zone: &ZoneName) -> Option<String> {
+        let graph = self.0.catalog().read().graph(kind).cloned()?;
+        let session = self.0.session_of(zone)?;
+        let state = session.sending.object(&graphs(), &graph)?;
+        state.acknowledged.is_none().then(|| {
+            format!("the zone does not have the ResourceGraphDefinition {graph}; instances go to zones that have it")
+        })
     }
 }
 

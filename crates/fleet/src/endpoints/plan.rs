@@ -4,6 +4,8 @@
 //! writes nothing. It shows the content of objects that the caller may `get`, but for the values of
 //! Secrets.
 
+use std::collections::BTreeMap;
+
 use deltaplane_apiserver::error::About;
 use deltaplane_apiserver::seams::{BoxFuture, SubresourceRequest, VirtualSubresource};
 use deltaplane_apiserver::{Body, Error};
@@ -69,10 +71,11 @@ impl VirtualSubresource for PolicyPlan {
             if *request.method != Method::POST {
                 return Err(Error::bad_request("post what would change"));
             }
-            let change = read(request.body)?;
+            let mut change = read(request.body)?;
             if let Some(posted) = &change.policy {
                 permit(&request, posted)?;
             }
+            change.refused = self.0.refused_definitions(&change.objects).await;
             self.0.caught_up().await;
             self.0.gathered(policy).await;
             let planned = self.0.plan(policy, change, &may_read(&request)).await;
@@ -115,5 +118,6 @@ fn read(body: &[u8]) -> Result<Change, Error> {
         objects: posted.objects,
         deletions: deletions.collect::<Result<_, Error>>()?,
         policy: posted.policy,
+        refused: BTreeMap::new(),
     })
 }

@@ -17,6 +17,7 @@ use super::authors::Authors;
 use super::release::{Id, Released, selector};
 use super::trials::Trials;
 use crate::divergence::ReleaseFloor;
+use crate::graphs::not_accepted;
 
 /// What is known of a policy.
 pub(crate) struct Governor {
@@ -70,6 +71,8 @@ pub(crate) struct HeadObject {
     pub(crate) labelled: Arc<Map<String, Value>>,
     /// Who wrote it last, as far as is known.
     pub(crate) author: Option<Arc<str>>,
+    /// Why it must not be released.
+    pub(crate) blocked: Option<Arc<str>>,
 }
 
 /// An object without anything but its labels.
@@ -94,6 +97,7 @@ impl HeadObject {
             body: body.into(),
             labelled: Arc::new(object.as_object().map(labelled).unwrap_or_default()),
             author: author.map(Into::into),
+            blocked: not_accepted(object).map(Into::into),
         })
     }
 
@@ -105,6 +109,7 @@ impl HeadObject {
             body: item.body.clone(),
             labelled: Arc::new(labelled(&object)),
             author: None,
+            blocked: None,
         }
     }
 
@@ -249,10 +254,11 @@ impl Governor {
     }
 
     pub(super) fn put(&mut self, id: Id, head: HeadObject, at: u64) {
-        let same = self
-            .head
-            .get(&id)
-            .is_some_and(|known| known.version == head.version);
+        let known = self.head.get(&id);
+        let same = known.is_some_and(|known| known.version == head.version);
+        if known.is_some_and(|known| known.blocked != head.blocked) {
+            self.facts.take();
+        }
         if !same {
             self.changed = at;
             self.facts.take();

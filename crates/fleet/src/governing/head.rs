@@ -12,6 +12,7 @@ use super::Zones;
 use super::contents::Contents;
 use super::governor::Governor;
 use super::release::{self, Id, Manifest, Released};
+use crate::graphs::{held_release, instance_kind};
 
 /// A release that is to be written.
 pub(crate) struct Draft {
@@ -42,11 +43,21 @@ impl Governor {
             HeadFacts {
                 digest: release::digest(&manifest, &overrides),
                 objects: self.head.len(),
-                problems: self.trials.borrow_mut().problems(tried, &self.head),
+                problems: {
+                    let mut problems = self.trials.borrow_mut().problems(tried, &self.head);
+                    problems.extend(self.blocked());
+                    problems
+                },
                 rolled_back: self.rolled_back(),
             }
         });
         facts.clone()
+    }
+
+    /// Returns what is said of the objects that hold the next release.
+    pub(super) fn blocked(&self) -> impl Iterator<Item = String> {
+        let head = self.head.iter();
+        head.filter_map(|((_, name), head)| Some(held_release(name, head.blocked.as_deref()?)))
     }
 
     pub(super) fn content_facts(&self) -> BTreeMap<u64, ContentFacts> {
@@ -245,9 +256,7 @@ impl Governor {
 
 /// The kind that a graph defines, and how many there are of it that zones may have.
 pub(crate) fn instances(graph: &Value, catalog: &Catalog) -> Option<(SyncKind, u64)> {
-    let schema = &graph["spec"]["schema"];
-    let group = schema["group"].as_str().unwrap_or(GRAPHS.0);
-    let kind = SyncKind::new(group, schema["kind"].as_str()?).ok()?;
+    let kind = instance_kind(graph)?;
     let entries = catalog.entries(&kind);
     let count = entries.filter(|(_, entry)| !is_gone(entry)).count() as u64;
     Some((kind, count))

@@ -18,6 +18,7 @@ use super::contents::Contents;
 use super::governor::Governor;
 use super::release::{Id, Manifest, Released};
 use crate::fleet::Fleet;
+use crate::graphs::is_graph;
 use foreseen::Foreseen;
 use supposed::Supposed;
 
@@ -28,6 +29,8 @@ pub(crate) struct Change {
     pub(crate) deletions: Vec<Id>,
     /// The policy itself, if it would be another.
     pub(crate) policy: Option<Value>,
+    /// Definitions that do not compile, and why.
+    pub(crate) refused: BTreeMap<Id, String>,
 }
 
 /// Why nothing can be said.
@@ -63,7 +66,7 @@ impl Fleet {
             let catalog = inner.catalog.read();
             supposed.adopt(&catalog);
             for object in &change.objects {
-                supposed.put(&governing, &known, object)?;
+                supposed.put(&governing, &known, object, &change.refused)?;
             }
             for id in change.deletions {
                 supposed.delete(id);
@@ -93,26 +96,40 @@ impl Fleet {
         if is_new {
             planned["new"] = true.into();
         }
-        if is_news(&facts, &released) {
-            let held = self.held(&facts, (&supposed.governor, &contents), &released);
-            let hunks = hunks(&facts, (&supposed.governor, &held), &released, &contents);
+        let is_blocked = supposed.governor.blocked().next().is_some();
+        let is_news = is_news(&facts, &released);
+        // Another spec may let zones have what was released before.
+        let newest = supposed.governor.newest();
+        let newest = newest.filter(|_| supposed.is_changed() && !is_news);
+        let released = newest.map_or(&released, |newest| newest);
+        if !is_blocked && (is_news || newest.is_some()) {
+            let held = self.held(&facts, (&supposed.governor, &contents), released);
+            let hunks = hunks(&facts, (&supposed.governor, &held), released, &contents);
             let foreseen = Foreseen {
                 facts: &facts,
                 policy: &policy,
-                released: &released,
+                released,
+                is_new: is_news,
                 governor: &supposed.governor,
                 held: &held,
                 now,
             };
-            planned["release"] = released.number.into();
             // It stays so until it is changed at the hub.
             let rolled_back = facts.head.rolled_back.as_ref();
             planned["rolledBack"] = rolled_back.map(ToString::to_string).into();
-            planned["hunks"] = hunks.json(may_read);
-            planned["unchanged"] = hunks.unchanged();
-            foreseen.tell(&mut planned);
+            foreseen.tell(&mut planned, &hunks, may_read);
         }
         Ok(planned)
+    }
+
+    /// Returns the definitions among objects that would not compile, and why.
+    pub(crate) async fn refused_definitions(&self, objects: &[Value]) -> BTreeMap<Id, String> {
+        let mut refused = BTreeMap::new();
+        for object in objects.iter().filter(|object| is_graph(object)) {
+            let why = self.definition_problem(object).await;
+            refused.extend(supposed::id_of(object).ok().zip(why));
+        }
+        refused
     }
 
     /// What zones hold of a policy's objects that were not let in anywhere, by what they

@@ -13,6 +13,7 @@ use tokio::sync::watch;
 
 use super::governor::Governor;
 use crate::fleet::Fleet;
+use crate::graphs::UNJUDGED;
 use crate::session::Session;
 
 /// What was written together is released by then.
@@ -173,7 +174,10 @@ impl Fleet {
                 stirred.borrow_and_update();
                 let facts = self.look(policy);
                 let done = facts.is_some_and(|facts| {
-                    let stuck = !facts.head.problems.is_empty() || facts.policy().is_err();
+                    let mut problems = facts.head.problems.iter();
+                    // What is compiled in a moment holds nothing for longer.
+                    let is_lasting = |problem: &String| !problem.ends_with(UNJUDGED);
+                    let stuck = problems.any(is_lasting) || facts.policy().is_err();
                     stuck || facts.is_released()
                 });
                 let is_there = self.inner().governing.lock().policies.contains_key(policy);

@@ -1,6 +1,6 @@
 //! What a few events change, before it is published as a whole.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use deltaplane_border::{
@@ -11,6 +11,8 @@ use deltaplane_sync::{
     Crossing, Item, Mirrored, ObjectName, Origin, Relayed, SyncKind, Version, Withdrawal, ZoneName,
 };
 use serde_json::Value;
+
+use crate::graphs::UNCOMPILED;
 
 /// Changes, in their order.
 pub(super) struct Batch {
@@ -31,6 +33,8 @@ pub(super) struct Batch {
 pub(super) enum KindChange {
     Declared(SyncKind, Option<ObjectName>),
     Retired(SyncKind, Withdrawal),
+    /// The objects of the kind are instances of the graph.
+    MadeBy(SyncKind, ObjectName),
 }
 
 /// What there is of an object that is not there any more.
@@ -49,6 +53,7 @@ impl KindChange {
         match self {
             Self::Declared(kind, definition) => catalog.declare(kind, definition),
             Self::Retired(kind, withdrawal) => catalog.retire(&kind, withdrawal),
+            Self::MadeBy(kind, graph) => catalog.set_graph(kind, Some(graph)),
         }
     }
 }
@@ -74,6 +79,28 @@ impl Batch {
 
     pub(super) fn retire(&mut self, kind: SyncKind, withdrawal: Withdrawal) {
         self.kinds.push(KindChange::Retired(kind, withdrawal));
+    }
+
+    /// The graph makes objects of this kind.
+    pub(super) fn set_graph(&mut self, graph: &ObjectName, kind: Option<SyncKind>) {
+        let change = kind.map(|kind| KindChange::MadeBy(kind, graph.clone()));
+        self.kinds.extend(change);
+    }
+
+    /// The object must not leave the hub as it is: zones keep what they have.
+    pub(super) fn freeze(
+        &mut self,
+        (kind, name): (&SyncKind, &ObjectName),
+        at: Revision,
+        withdrawal: Withdrawal,
+    ) {
+        let frozen = Governed {
+            policy: PolicyId::new(UNCOMPILED),
+            slots: BTreeMap::new(),
+            agreed: BTreeSet::new(),
+            withdrawal,
+        };
+        self.govern(&(kind.clone(), name.clone()), at, Some(frozen));
     }
 
     /// Whether any zone should have an object.

@@ -542,6 +542,7 @@ async fn with_graph() -> (World, Value) {
     let mut graph = object("ResourceGraphDefinition", "", "shop");
     graph["apiVersion"] = "kro.run/v1alpha1".into();
     graph["spec"] = json!({"schema": {"kind": "Shop"}});
+    graph["status"] = json!({"conditions": [{"type": "GraphAccepted", "status": "True"}]});
     world.put("kro.run/resourcegraphdefinitions", &graph).await;
     release(&world, 1, None).await;
     (world, graph)

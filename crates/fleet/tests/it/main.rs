@@ -2,6 +2,7 @@
 
 mod facts;
 mod governing;
+mod graphs;
 mod interleavings;
 mod leaving;
 mod plan;

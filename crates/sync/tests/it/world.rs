@@ -240,7 +240,11 @@ impl View for Hub {
             return Vec::new();
         }
         let name = self::name(namespace);
-        vec![Need { kind, name }]
+        vec![Need {
+            kind,
+            name,
+            required: false,
+        }]
     }
 
     fn cascade(&self, _: &SyncKind, _: &ObjectName) -> u64 {

@@ -10,7 +10,7 @@ use deltaplane_propagation::{Hold, Timestamp};
 use serde_json::{Value, json};
 
 use super::target_of;
-use crate::governing::compare::set;
+use crate::governing::compare::{Hunks, MayRead, set};
 use crate::governing::governor::Governor;
 use crate::governing::head::GRAPHS;
 use crate::governing::release::{Manifest, Released};
@@ -20,6 +20,8 @@ pub(super) struct Foreseen<'a> {
     pub(super) facts: &'a PolicyFacts,
     pub(super) policy: &'a Policy,
     pub(super) released: &'a Released,
+    /// False if it is there, and another policy would move it on.
+    pub(super) is_new: bool,
     pub(super) governor: &'a Governor,
     /// What zones have that were not let in anywhere.
     pub(super) held: &'a BTreeMap<String, Manifest>,
@@ -29,10 +31,17 @@ pub(super) struct Foreseen<'a> {
 // === impl Foreseen ===
 
 impl Foreseen<'_> {
-    /// Says all of it.
-    pub(super) fn tell(&self, planned: &mut Value) {
+    /// Says all of it. Nothing is said of a release that moves no zone.
+    pub(super) fn tell(&self, planned: &mut Value, hunks: &Hunks, may_read: &MayRead<'_>) {
         let unproven = self.unproven();
         let simulation = self.simulate(&unproven);
+        if !self.is_new && simulation.waves.is_empty() {
+            return;
+        }
+        planned["release"] = self.released.number.into();
+        planned["released"] = (!self.is_new).into();
+        planned["hunks"] = hunks.json(may_read);
+        planned["unchanged"] = hunks.unchanged();
         planned["waves"] = simulation.waves.iter().map(wave).collect();
         planned["stages"] = self.stages(&simulation);
         planned["done"] = simulation.done.map(|at| at.to_string()).into();
@@ -48,7 +57,9 @@ impl Foreseen<'_> {
 
     fn simulate(&self, unproven: &BTreeMap<&str, String>) -> Simulation {
         let mut releases = self.facts.releases.clone();
-        releases.push(self.released.decided.clone());
+        if self.is_new {
+            releases.push(self.released.decided.clone());
+        }
         let zones = self.facts.zones();
         let beginning = Beginning {
             record: &self.facts.record,

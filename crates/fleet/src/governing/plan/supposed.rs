@@ -1,5 +1,7 @@
 //! A policy as it would be: with objects that are not written yet, or another spec.
 
+use std::collections::BTreeMap;
+
 use deltaplane_border::{Audience, Catalog, Entry};
 use deltaplane_propagation::stages::Object;
 use deltaplane_sync::{ObjectName, SyncKind};
@@ -49,6 +51,11 @@ impl Supposed {
         })
     }
 
+    /// Returns true if the policy itself would be another.
+    pub(super) fn is_changed(&self) -> bool {
+        self.changed
+    }
+
     /// Takes what another spec selects of what is there, and lets go what it does not.
     pub(super) fn adopt(&mut self, catalog: &Catalog) {
         if !self.changed {
@@ -88,6 +95,7 @@ impl Supposed {
         governing: &Governing,
         known: &Known,
         object: &Value,
+        refused: &BTreeMap<Id, String>,
     ) -> Result<(), PlanError> {
         let id = id_of(object)?;
         let mut synced = known.synced.values().filter(|synced| synced.kind == id.0);
@@ -98,6 +106,11 @@ impl Supposed {
         let was = governor.head.get(&id).map(|head| head.version);
         let at = governor.changed + 1;
         let head = HeadObject::of(object).map_err(|error| PlanError::Object(error.to_string()))?;
+        // Its status is of before the change.
+        let head = HeadObject {
+            blocked: refused.get(&id).map(|why| why.as_str().into()),
+            ..head
+        };
         let change = match was {
             None => "Added",
             Some(was) if was == head.version => "Unchanged",
@@ -132,7 +145,7 @@ fn told((kind, name): &Id, change: &str, by: Option<&str>, crosses: bool) -> Val
     })
 }
 
-fn id_of(object: &Value) -> Result<Id, PlanError> {
+pub(super) fn id_of(object: &Value) -> Result<Id, PlanError> {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let version = text(&object["apiVersion"]);
     let group = version.split_once('/').map_or("", |(group, _)| group);

@@ -115,6 +115,23 @@ impl Stream {
 
     /// What the receiver has of an object that it may not have as it should, or of which that is
     /// not decided.
+    /// Returns false if the receiver is known not to have an object, whatever it should have.
+    pub(in crate::sender) fn may_hold(
+        &self,
+        kind: &SyncKind,
+        name: &ObjectName,
+        view: &dyn View,
+    ) -> bool {
+        let keeps_own = self.quarantined.get(name).is_some_and(|one| one.open.own);
+        keeps_own
+            || match (self.exception(name), view.presence(kind, name)) {
+                (Some(held), _) => held.is_some(),
+                (None, Presence::Wanted(_)) => true,
+                (None, Presence::Frozen) => self.unknown.is_some(),
+                (None, Presence::Withdrawn(_) | Presence::Gone) => false,
+            }
+    }
+
     pub(in crate::sender) fn exception(&self, name: &ObjectName) -> Option<Option<Version>> {
         let flight = self.flight.as_ref();
         let sent = flight.and_then(|flight| flight.objects.get(name));

@@ -1,0 +1,93 @@
+//! Graph definitions at the hub: one that does not compile there does not leave it.
+
+use deltaplane_border::graphs;
+use deltaplane_sync::{ObjectName, SyncKind};
+use futures::future::BoxFuture;
+use serde_json::Value;
+
+/// Compiles a definition before it is written, and returns what is wrong with it.
+pub type DefinitionCheck = Box<dyn Fn(Value) -> BoxFuture<'static, Option<String>> + Send + Sync>;
+
+/// The beginning of the warning about a definition that does not compile.
+pub const DOES_NOT_COMPILE: &str = "the definition does not compile and stays at the hub";
+
+/// In the place of a policy, for definitions that do not compile: no policy can be called so, and
+/// what nobody places is frozen everywhere.
+pub(crate) const UNCOMPILED: &str = "~uncompiled";
+
+/// Said of a definition that the hub has not compiled since it changed.
+pub(crate) const UNJUDGED: &str = "the hub has not compiled it yet";
+
+/// Returns the kind of the instances of a stored definition.
+pub(crate) fn instance_kind(graph: &Value) -> Option<SyncKind> {
+    let schema = &graph["spec"]["schema"];
+    let kinds = graphs();
+    let group = schema["group"].as_str().unwrap_or(kinds.group());
+    SyncKind::new(group, schema["kind"].as_str()?).ok()
+}
+
+/// Returns true for objects that are graph definitions.
+pub(crate) fn is_graph(object: &Value) -> bool {
+    let version = object["apiVersion"].as_str().unwrap_or_default();
+    let group = version.split_once('/').map_or("", |(group, _)| group);
+    let kind = object["kind"].as_str().unwrap_or_default();
+    SyncKind::new(group, kind).is_ok_and(|kind| kind == graphs())
+}
+
+/// Returns why a stored object must not leave the hub: it is a definition, and its condition
+/// `GraphAccepted` is not true for what it says now.
+pub(crate) fn not_accepted(object: &Value) -> Option<String> {
+    if !is_graph(object) {
+        return None;
+    }
+    let conditions = object["status"]["conditions"].as_array();
+    let mut conditions = conditions.into_iter().flatten();
+    let judged = conditions.find(|one| {
+        one["type"] == "GraphAccepted"
+            && one["observedGeneration"] == object["metadata"]["generation"]
+    });
+    match judged {
+        Some(one) if one["status"] == "True" => None,
+        Some(one) => Some(one["message"].as_str().unwrap_or_default().to_owned()),
+        None => Some(UNJUDGED.to_owned()),
+    }
+}
+
+/// Returns what is said of a definition that holds a release.
+pub(crate) fn held_release(name: &ObjectName, why: &str) -> String {
+    format!("ResourceGraphDefinition {name} is not accepted at the hub and not released: {why}")
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn only_what_compiled_as_it_is_leaves_the_hub() {
+        let graph = |conditions: Value| {
+            json!({
+                "apiVersion": "kro.run/v1alpha1", "kind": "ResourceGraphDefinition",
+                "metadata": {"name": "shop", "generation": 2}, "status": {"conditions": conditions},
+            })
+        };
+        let said = |status: &str, generation: i64| {
+            json!([{
+                "type": "GraphAccepted", "status": status, "observedGeneration": generation,
+                "message": "no such kind",
+            }])
+        };
+        let held = |why: &str| Some(why.to_owned());
+        assert_eq!(not_accepted(&graph(said("True", 2))), None);
+        assert_eq!(not_accepted(&graph(said("True", 1))), held(UNJUDGED));
+        assert_eq!(not_accepted(&graph(json!([]))), held(UNJUDGED));
+        assert_eq!(not_accepted(&graph(said("False", 2))), held("no such kind"));
+        assert_eq!(
+            not_accepted(&graph(said("Unknown", 2))),
+            held("no such kind")
+        );
+        let other = json!({"apiVersion": "v1", "kind": "ConfigMap"});
+        assert_eq!(not_accepted(&other), None);
+    }
+}
