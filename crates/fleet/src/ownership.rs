@@ -280,6 +280,7 @@ mod tests {
             let user = Identity::authenticated(user, &[]);
             let mut warnings = Vec::new();
             let review = Review {
+                may: &|_| true,
                 user: &user,
                 operation: Operation::Update,
                 resource: resource(subresource),
@@ -308,6 +309,7 @@ mod tests {
         let user = Identity::authenticated(SYNC_USER, &[]);
         let mut warnings = Vec::new();
         let review = Review {
+            may: &|_| true,
             user: &user,
             operation: Operation::Update,
             resource: resource(""),

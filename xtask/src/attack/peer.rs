@@ -76,6 +76,7 @@ impl Peer {
             newest_protocol: 1,
             features: vec!["query".to_owned(), "report".to_owned()],
             epoch: "attack".to_owned(),
+            ..Hello::default()
         };
         let welcome = client.handshake(hello).await?;
         let session = welcome.into_inner().session;

@@ -192,6 +192,7 @@ async fn warnings(world: &World, definition: &Value) -> Vec<String> {
     let mut written = definition.clone();
     let mut warnings = Vec::new();
     let review = Review {
+        may: &|_| true,
         user: &Identity::authenticated("ann", &[]),
         operation: Operation::Create,
         resource: Resource {
@@ -217,6 +218,7 @@ async fn warnings(world: &World, definition: &Value) -> Vec<String> {
 async fn plan(world: &World, change: &Value) -> Value {
     let body = bytes::Bytes::from(change.to_string());
     let request = SubresourceRequest {
+        may: &|_| true,
         user: &Identity::default(),
         resource: Resource {
             group: "fleet.deltaplane.io",

@@ -21,6 +21,7 @@ async fn ask(world: &World, revision: u64, goal: &str) -> Result<Value, String> 
 
 async fn asked(world: &World, query: &str) -> Result<Value, String> {
     let request = SubresourceRequest {
+        may: &|_| true,
         user: &Identity::default(),
         resource: Resource {
             group: "fleet.deltaplane.io",
