@@ -39,6 +39,8 @@ pub struct Catalog {
     forgotten: Option<Revision>,
     /// Nothing is known of before.
     began: Revision,
+    /// Kinds that are not declared may cross nevertheless: who says so cannot be read.
+    undecided: bool,
 }
 
 /// An object that is there, and what decides who should have it.
@@ -116,6 +118,11 @@ pub fn definitions() -> SyncKind {
 // === impl Catalog ===
 
 impl Catalog {
+    /// Whether nothing is decided about kinds that are not declared.
+    pub fn leave_undecided(&mut self, undecided: bool) {
+        self.undecided = undecided;
+    }
+
     /// A catalog of a store that is at `at`, with nothing in it yet.
     pub fn new(openings: Openings, at: Revision) -> Self {
         Self {
@@ -125,6 +132,7 @@ impl Catalog {
             policies: BTreeMap::new(),
             log: VecDeque::new(),
             dropped: 0,
+            undecided: false,
             forgotten: None,
             began: at,
         }

@@ -65,7 +65,7 @@ pub struct SyncedKindSpec {
     #[serde(default)]
     pub selector: Option<Value>,
     #[serde(default)]
-    pub status: StatusName,
+    pub status: Option<StatusName>,
     #[serde(default)]
     pub on_withdraw: WithdrawName,
 }
@@ -95,9 +95,8 @@ pub enum DirectionName {
     Both,
 }
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 pub enum StatusName {
-    #[default]
     Zones,
     Each,
 }
@@ -120,6 +119,10 @@ pub enum KindError {
     Selector,
     #[error("it must be called <plural>.<group>, and not {0:?}")]
     Called(String),
+    #[error(
+        "spec.status: the hub itself reads {0} objects and writes their status; write Each, or leave it out"
+    )]
+    ConsumedByHub(String),
 }
 
 /// Namespaces that every control plane has of its own.
@@ -129,6 +132,16 @@ pub(crate) fn is_everywhere(namespace: &str) -> bool {
 
 fn yes() -> bool {
     true
+}
+
+/// Whether a controller at the hub reads objects of this kind and writes their status there.
+fn is_consumed_by_hub(kind: &SyncKind) -> bool {
+    matches!(
+        (kind.group(), kind.kind()),
+        ("apiextensions.k8s.io", "CustomResourceDefinition")
+            | ("", "Namespace")
+            | ("kro.run", "ResourceGraphDefinition")
+    )
 }
 
 /// The label of what graphs make: kinds, and that these cross.
@@ -165,6 +178,22 @@ impl SyncedKind {
             made_everywhere: is_of_graphs(object),
             spec,
         })
+    }
+
+    /// Checks an object that is about to be stored. One that cannot be read would leave it open what
+    /// zones should have; one that is stored already may be written as it is.
+    pub(crate) fn check(old: Option<&Value>, new: &Value) -> Result<(), KindError> {
+        if old.is_some_and(|old| old["spec"] == new["spec"]) {
+            return Ok(());
+        }
+        let synced = Self::of(new)?;
+        let is_zones = |object: &Value| object["spec"]["status"] == "Zones";
+        // Earlier versions wrote the default into the object.
+        let is_news = is_zones(new) && !old.is_some_and(is_zones);
+        if is_news && is_consumed_by_hub(&synced.kind) {
+            return Err(KindError::ConsumedByHub(synced.kind.kind().to_owned()));
+        }
+        Ok(())
     }
 
     /// What its object is called: `<plural>.<group>`. Its definition has the same name.
@@ -218,8 +247,9 @@ impl SyncedKind {
                 (DirectionName::Both, true) => Direction::Both,
             },
             status: match self.spec.status {
-                StatusName::Zones => StatusWriters::Zones,
-                StatusName::Each => StatusWriters::Each,
+                _ if is_consumed_by_hub(&self.kind) => StatusWriters::Each,
+                Some(StatusName::Each) => StatusWriters::Each,
+                Some(StatusName::Zones) | None => StatusWriters::Zones,
             },
         }
     }
@@ -286,5 +316,99 @@ impl SyncedKind {
     fn is_token(&self, object: &Value) -> bool {
         let is_secret = self.kind.group().is_empty() && self.kind.kind() == "Secret";
         is_secret && object["type"] == "kubernetes.io/service-account-token"
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn object(group: &str, kind: &str, plural: &str, spec: &Value) -> Value {
+        let name = match group {
+            "" => plural.to_owned(),
+            group => format!("{plural}.{group}"),
+        };
+        let mut object = json!({
+            "metadata": {"name": name},
+            "spec": {"group": group, "kind": kind, "direction": "HubToZone"},
+        });
+        for (key, value) in spec.as_object().into_iter().flatten() {
+            object["spec"][key] = value.clone();
+        }
+        object
+    }
+
+    fn definitions(spec: &Value) -> Value {
+        let (group, kind) = ("apiextensions.k8s.io", "CustomResourceDefinition");
+        object(group, kind, "customresourcedefinitions", spec)
+    }
+
+    #[test]
+    fn the_hub_writes_the_status_of_what_it_reads_itself() {
+        for (object, expected) in [
+            (definitions(&json!({})), StatusWriters::Each),
+            // As earlier versions stored it.
+            (
+                definitions(&json!({"status": "Zones"})),
+                StatusWriters::Each,
+            ),
+            (
+                object("", "Namespace", "namespaces", &json!({})),
+                StatusWriters::Each,
+            ),
+            (
+                object(
+                    "kro.run",
+                    "ResourceGraphDefinition",
+                    "resourcegraphdefinitions",
+                    &json!({}),
+                ),
+                StatusWriters::Each,
+            ),
+            (
+                object("apps", "Deployment", "deployments", &json!({})),
+                StatusWriters::Zones,
+            ),
+            (
+                object(
+                    "apps",
+                    "Deployment",
+                    "deployments",
+                    &json!({"status": "Each"}),
+                ),
+                StatusWriters::Each,
+            ),
+        ] {
+            let synced = SyncedKind::of(&object).expect("well-formed");
+            assert_eq!(synced.synced().status, expected, "{object}");
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_not_stored() {
+        let good = object("", "ConfigMap", "configmaps", &json!({}));
+        let selector = json!({"selector": {"matchExpressions": [{"key": "a", "operator": "In"}]}});
+        let bad = object("", "ConfigMap", "configmaps", &selector);
+        let said = |old: Option<&Value>, new: &Value| {
+            SyncedKind::check(old, new).map_err(|error| error.to_string())
+        };
+        assert_eq!(said(None, &good), Ok(()));
+        let refused = Err("its selector cannot be read".to_owned());
+        assert_eq!(said(None, &bad), refused);
+        assert_eq!(said(Some(&good), &bad), refused);
+        // Labels of one that a newer version wrote can be changed.
+        assert_eq!(said(Some(&bad), &bad), Ok(()));
+        let zones = definitions(&json!({"status": "Zones"}));
+        let refused = Err("spec.status: the hub itself reads CustomResourceDefinition objects and writes their status; write Each, or leave it out".to_owned());
+        assert_eq!(said(None, &zones), refused);
+        assert_eq!(
+            said(
+                Some(&zones),
+                &definitions(&json!({"status": "Zones", "onWithdraw": "Delete"}))
+            ),
+            Ok(())
+        );
     }
 }

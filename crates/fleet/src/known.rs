@@ -16,6 +16,8 @@ pub struct Known {
     /// Fields that controllers write, by group and plural.
     pub(crate) computed: BTreeMap<(String, String), Vec<Computed>>,
     pub(crate) zones: BTreeMap<ZoneName, ZoneEntry>,
+    /// Synced kinds that cannot be read, and why.
+    pub(crate) unreadable: BTreeMap<String, String>,
 }
 
 /// A zone, as its object says.

@@ -74,6 +74,13 @@ impl Surroundings {
 
 // === impl Policing ===
 
+/// Refuses a SyncedKind that cannot be used.
+fn check_synced_kind(review: &Review<'_>) -> Result<(), Error> {
+    let name = review.resource.name;
+    SyncedKind::check(review.old, review.object)
+        .map_err(|error| Error::unprocessable(format!("SyncedKind {name} cannot be used: {error}")))
+}
+
 impl Policing {
     fn review(&self, review: &mut Review<'_>) -> Result<(), Error> {
         let resource = review.resource;
@@ -110,7 +117,9 @@ impl Policing {
             ("syncedkinds", "", Operation::Delete) if !by_hub => {
                 self.withdrawal(review, about, None)
             }
+            ("syncedkinds", "", Operation::Create) => check_synced_kind(review),
             ("syncedkinds", "", Operation::Update) if !by_hub => {
+                check_synced_kind(review)?;
                 let becomes = SyncedKind::of(review.object).ok();
                 self.withdrawal(review, about, becomes.as_ref())
             }

@@ -14,7 +14,8 @@ use std::time::Duration;
 use deltaplane_border::{Audience, Held, Shared, definitions, graphs, namespaces};
 use deltaplane_runtime::{Clock, Stop};
 use deltaplane_store::{
-    Collection, Event, Key, ListQuery, Object, ReadError, Revision, Scope, Store, Watch, WatchError,
+    Batch as WatchBatch, Collection, Event, Key, ListQuery, Object, ReadError, Revision, Scope,
+    Store, Watch, WatchError,
 };
 use deltaplane_sync::{
     COMPUTED_FIELDS, Computed, ORIGIN, ObjectName, SyncKind, Withdrawal, ZoneName,
@@ -25,7 +26,9 @@ use tokio::sync::watch;
 
 use crate::governing::{Entries, Governing};
 use crate::graphs::{instance_kind, not_accepted};
-use crate::kinds::{APPROVED, GROUP, SyncedKind, TENANT, TOKEN, is_everywhere, synced_kinds};
+use crate::kinds::{
+    APPROVED, GROUP, KindError, SyncedKind, TENANT, TOKEN, is_everywhere, synced_kinds,
+};
 use crate::known::{Known, ZoneEntry};
 
 use batch::{Batch, Outlived};
@@ -74,6 +77,20 @@ pub(crate) enum ProjectorError {
     Name(#[from] deltaplane_store::KeyError),
 }
 
+// === impl ProjectorError ===
+
+impl ProjectorError {
+    /// Whether something was read at a revision that is not retained any more.
+    fn is_compacted(&self) -> bool {
+        match self {
+            Self::Read(ReadError::Compacted { .. }) | Self::Watch(WatchError::Resync { .. }) => {
+                true
+            }
+            Self::Read(_) | Self::Watch(_) | Self::Name(_) => false,
+        }
+    }
+}
+
 /// Events taken at once.
 const BATCH: usize = 1024;
 const ZONES: &str = "fleet.deltaplane.io/zones";
@@ -110,6 +127,7 @@ impl Projector {
         let mut batch = Batch::new(&self.catalog);
         self.known = Known::default();
         batch.knows_more = true;
+        batch.undecided = Some(false);
         self.governing.lock().begin();
         // Until somebody says that they cross.
         batch.retire(namespaces(), Withdrawal::Orphan);
@@ -132,10 +150,13 @@ impl Projector {
         for object in kinds {
             self.synced_kind(&mut batch, (&object, true), at).await?;
         }
-        let declared = self.synced.values().map(|synced| synced.kind.clone());
-        self.governing
-            .lock()
-            .forget_kinds_but(&declared.collect(), at.get());
+        // Of kinds that cannot be read nobody knows that they do not cross any more.
+        if self.known.unreadable.is_empty() {
+            let declared = self.synced.values().map(|synced| synced.kind.clone());
+            self.governing
+                .lock()
+                .forget_kinds_but(&declared.collect(), at.get());
+        }
         self.govern(&mut batch, at).await?;
         self.governing.lock().loading = false;
         self.publish(batch, at);
@@ -149,18 +170,12 @@ impl Projector {
                 return Ok(());
             };
             match next {
-                Ok(events) => {
-                    let mut batch = Batch::new(&self.catalog);
-                    for event in &events.events {
-                        self.event(&mut batch, event).await?;
-                    }
-                    self.govern(&mut batch, events.revision).await?;
-                    self.publish(batch, events.revision);
-                }
-                Err(WatchError::Resync { .. }) => {
-                    tracing::warn!("the projector fell behind the retained history; reading all");
-                    watch = self.load().await?;
-                }
+                Ok(events) => match self.take(&events).await {
+                    Ok(()) => {}
+                    Err(error) if error.is_compacted() => watch = self.reload().await?,
+                    Err(error) => return Err(error),
+                },
+                Err(WatchError::Resync { .. }) => watch = self.reload().await?,
                 Err(WatchError::Storage { reason }) => {
                     tracing::warn!(%reason, "failed to read the log; trying again");
                     self.clock.sleep(Duration::from_secs(1)).await;
@@ -174,6 +189,56 @@ impl Projector {
         }
     }
 
+    /// Takes in a few changes, as a whole.
+    async fn take(&mut self, events: &WatchBatch) -> Result<(), ProjectorError> {
+        let mut batch = Batch::new(&self.catalog);
+        let taken = self.collect(&mut batch, events).await;
+        match &taken {
+            Ok(()) => self.publish(batch, events.revision),
+            Err(_) => self.discard(batch),
+        }
+        taken
+    }
+
+    async fn collect(
+        &mut self,
+        batch: &mut Batch,
+        events: &WatchBatch,
+    ) -> Result<(), ProjectorError> {
+        for event in &events.events {
+            self.event(batch, event).await?;
+        }
+        self.govern(batch, events.revision).await
+    }
+
+    /// Forgets what a batch changed that is not published: all is read anew, and compared with the
+    /// catalog.
+    fn discard(&mut self, batch: Batch) {
+        self.synced.extend(batch.dropped);
+        let catalog = self.catalog.read();
+        let kinds = self.synced.values();
+        let entries = kinds.flat_map(|synced| catalog.entries(&synced.kind));
+        let wanted = entries.filter(|(_, entry)| entry.is_for_anybody());
+        let mut used: BTreeMap<String, u64> = BTreeMap::new();
+        for (name, _) in wanted.filter(|(name, _)| !name.namespace().is_empty()) {
+            *used.entry(name.namespace().to_owned()).or_default() += 1;
+        }
+        drop(catalog);
+        self.used = used;
+    }
+
+    /// Reads everything anew: the history that a change refers to is not retained any more. It may
+    /// be dropped again meanwhile.
+    async fn reload(&mut self) -> Result<Watch, ProjectorError> {
+        loop {
+            tracing::warn!("the projector fell behind the retained history; reading all");
+            match self.load().await {
+                Err(error) if error.is_compacted() => {}
+                loaded => return loaded,
+            }
+        }
+    }
+
     fn publish(&mut self, batch: Batch, at: Revision) {
         let Batch {
             edits,
@@ -181,6 +246,7 @@ impl Projector {
             from_zones,
             knows_more,
             stirs,
+            undecided,
             ..
         } = batch;
         self.known.at = at.get();
@@ -206,6 +272,9 @@ impl Projector {
         self.catalog.change(edits, at.get(), |catalog| {
             for change in kinds {
                 change.apply(catalog);
+            }
+            if let Some(undecided) = undecided {
+                catalog.leave_undecided(undecided);
             }
         });
         if stirs {
@@ -292,6 +361,12 @@ impl Projector {
                 let before = self.known.zones.insert(name, entry.clone());
                 before != Some(entry)
             }
+            // One that cannot be read is as it was.
+            Err(error) if there => {
+                let error = &error as &dyn std::error::Error;
+                tracing::warn!(zone = %name, error, "a zone cannot be read; it is left as it was");
+                false
+            }
             Ok(_) | Err(_) => {
                 self.approvals.remove(&name);
                 self.known.zones.remove(&name).is_some()
@@ -323,12 +398,18 @@ impl Projector {
         batch.knows_more = true;
         let name = object.key().name().to_owned();
         let value: Value = serde_json::from_slice(object.bytes()).unwrap_or_default();
-        let parsed = SyncedKind::of(&value);
-        if let Err(error) = &parsed {
-            let error = error as &dyn std::error::Error;
-            tracing::warn!(synced_kind = name, error, "a synced kind cannot be used");
+        let parsed = there.then(|| SyncedKind::of(&value)).transpose();
+        let parsed = match parsed {
+            Ok(parsed) => parsed,
+            Err(error) => {
+                self.unreadable(batch, &name, &error);
+                return Ok(());
+            }
+        };
+        if self.known.unreadable.remove(&name).is_some() {
+            batch.undecided = Some(!self.known.unreadable.is_empty());
         }
-        match parsed.ok().filter(|_| there) {
+        match parsed {
             Some(kind) => {
                 batch.put(&synced_kinds(), &value, at, place::everyone);
                 let collection = kind.collection();
@@ -356,6 +437,20 @@ impl Projector {
             }
         }
         Ok(())
+    }
+
+    /// A synced kind cannot be read: what was said of it before goes on. If that is not known, nothing
+    /// is decided about kinds that nobody says anything of.
+    fn unreadable(&mut self, batch: &mut Batch, name: &str, error: &KindError) {
+        let reason = error.to_string();
+        let error = error as &dyn std::error::Error;
+        tracing::warn!(
+            synced_kind = name,
+            error,
+            "a synced kind cannot be read; it is left as it was"
+        );
+        self.known.unreadable.insert(name.to_owned(), reason);
+        batch.undecided = Some(true);
     }
 
     /// Decides anew about all objects of a kind.
@@ -414,6 +509,7 @@ impl Projector {
         let Some(gone) = self.synced.remove(collection) else {
             return Ok(());
         };
+        batch.dropped.push((collection.to_owned(), gone.clone()));
         let plural = (gone.spec.group.clone(), gone.plural.clone());
         self.known.synced.remove(&plural);
         if matches!(collection, NAMESPACES | DEFINITIONS) {

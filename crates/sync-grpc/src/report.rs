@@ -39,6 +39,7 @@ fn encode_counts(counts: &Counts, room: &mut usize) -> wire::UploadedKind {
         own,
         surplus,
         held,
+        unread,
     } = counts;
     // At the hub all of these are in the way of what the zone sends.
     let all = rejected.listed.iter().chain(&own.listed);
@@ -59,6 +60,7 @@ fn encode_counts(counts: &Counts, room: &mut usize) -> wire::UploadedKind {
         rejected: listed,
         surplus: *surplus,
         held: cut(held.clone().unwrap_or_default(), MAX_REASON),
+        unread: cut(unread.clone().unwrap_or_default(), MAX_REASON),
     }
 }
 
@@ -112,6 +114,7 @@ fn decode_counts(kind: wire::UploadedKind, room: &mut usize) -> Result<Counts, P
         own: Reasons::default(),
         surplus: kind.surplus,
         held: (!kind.held.is_empty()).then(|| cut(kind.held, MAX_REASON)),
+        unread: (!kind.unread.is_empty()).then(|| cut(kind.unread, MAX_REASON)),
     })
 }
 
@@ -136,6 +139,7 @@ mod tests {
             },
             surplus: 1,
             held: Some("too many".to_owned()),
+            unread: Some("it is not served".to_owned()),
             ..Counts::default()
         }
     }
@@ -158,6 +162,11 @@ mod tests {
         assert_eq!(decoded.revision, 7);
         let held = decoded.kinds.values().map(|counts| counts.held.as_deref());
         assert!(held.clone().all(|held| held == Some("too many")));
+        let mut unread = decoded
+            .kinds
+            .values()
+            .map(|counts| counts.unread.as_deref());
+        assert!(unread.all(|unread| unread == Some("it is not served")));
     }
 
     #[test]
@@ -212,6 +221,7 @@ mod tests {
             type_url: format!("deltaplane.io/core/K{number}"),
             rejected: (0..60).map(rejection).collect(),
             held: "x".repeat(10_000),
+            unread: "x".repeat(10_000),
             ..wire::UploadedKind::default()
         };
         let uploaded = wire::Uploaded {
@@ -223,9 +233,10 @@ mod tests {
         let texts = decoded.kinds.values().map(|counts| {
             let listed = counts.rejected.listed.iter();
             let listed: usize = listed.map(|(_, reason)| reason.len()).sum();
-            listed + counts.held.as_ref().map_or(0, String::len)
+            let texts = [&counts.held, &counts.unread].into_iter().flatten();
+            listed + texts.map(String::len).sum::<usize>()
         });
-        assert!(texts.sum::<usize>() < 400 * (MAX_KINDS + MAX_LISTED));
+        assert!(texts.sum::<usize>() < 600 * (MAX_KINDS + MAX_LISTED));
         let nonsense = wire::UploadedKind {
             type_url: "nonsense".to_owned(),
             ..wire::UploadedKind::default()

@@ -30,6 +30,8 @@ pub struct Counts {
     pub surplus: u64,
     /// Why those are not taken away, if somebody has to approve it.
     pub held: Option<String>,
+    /// Why objects of the kind cannot be read where they are authored: the rest is as of before.
+    pub unread: Option<String>,
 }
 
 /// Objects, and what is said of each: the first few of them, and how many there are besides. A

@@ -208,7 +208,8 @@ impl Agent {
             fared: Some(encode_fared(&fared)),
             ..ZoneReport::default()
         });
-        let reports = Reports::new(sending.clone(), self.pace.clock.clone()).stream();
+        let unread = self.uploads.unread();
+        let reports = Reports::new(sending.clone(), unread, self.pace.clock.clone()).stream();
         let reports = stream::select(reports, fared);
         // A request that goes on by itself would keep the connection open after this has ended.
         let (_alive, gone) = Trigger::new();

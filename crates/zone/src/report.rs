@@ -12,11 +12,15 @@ use deltaplane_sync_grpc::proto::deltaplane::sync::v1::ZoneReport;
 use futures::{Stream, stream};
 use tokio::sync::watch;
 
+use crate::uploads::UnreadKinds;
+
 /// The reports of one connection.
 pub(crate) struct Reports {
     sending: Arc<Sending>,
     clock: Clock,
     news: (watch::Receiver<u64>, watch::Receiver<u64>),
+    /// The kinds that cannot be read here.
+    unread: watch::Receiver<UnreadKinds>,
     /// What the hub was told last.
     told: Option<BTreeMap<SyncKind, Counts>>,
     /// When the hub must be told again that the zone is there.
@@ -31,9 +35,14 @@ const GATHER: Duration = Duration::from_secs(1);
 // === impl Reports ===
 
 impl Reports {
-    pub(crate) fn new(sending: Arc<Sending>, clock: Clock) -> Self {
+    pub(crate) fn new(
+        sending: Arc<Sending>,
+        unread: watch::Receiver<UnreadKinds>,
+        clock: Clock,
+    ) -> Self {
         Self {
             news: sending.news(),
+            unread,
             due: clock.elapsed(),
             sending,
             clock,
@@ -75,6 +84,7 @@ impl Reports {
             // They end with the process.
             Ok(()) = said.changed() => self.gathered().await,
             Ok(()) = changes.changed() => self.gathered().await,
+            Ok(()) = self.unread.changed() => self.gathered().await,
         }
     }
 
@@ -87,7 +97,11 @@ impl Reports {
 
     /// How it stands, if the hub does not know that yet.
     fn uploaded(&mut self) -> Option<Uploaded> {
-        let (revision, kinds) = self.sending.all_counts()?;
+        let (revision, mut kinds) = self.sending.all_counts()?;
+        for (kind, reason) in self.unread.borrow_and_update().iter() {
+            let counts = kinds.entry(kind.clone()).or_default();
+            counts.unread = Some(reason.clone());
+        }
         if self.told.as_ref() == Some(&kinds) {
             return None;
         }

@@ -26,11 +26,26 @@ pub(crate) struct Uploads {
     kinds: watch::Receiver<Arc<Kinds>>,
     catalog: Arc<Shared>,
     feeds: Mutex<BTreeMap<SyncKind, watch::Receiver<bool>>>,
+    unread: watch::Sender<UnreadKinds>,
+}
+
+/// The kinds whose objects cannot be read, and why.
+pub(crate) type UnreadKinds = BTreeMap<SyncKind, String>;
+
+/// Finds the version in which the zone serves a kind, and says when it serves none.
+#[derive(Clone)]
+struct ServedKind {
+    client: Client,
+    pace: Pace,
+    kind: SyncKind,
+    plural: String,
+    unread: watch::Sender<UnreadKinds>,
 }
 
 /// One kind that is followed.
 struct Following {
     kind: SyncKind,
+    served: ServedKind,
     /// Which of its objects cross.
     synced: Kind,
     kinds: watch::Receiver<Arc<Kinds>>,
@@ -59,11 +74,17 @@ impl Uploads {
             kinds,
             catalog: Arc::new(Shared::new(Catalog::new(openings, at))),
             feeds: Mutex::default(),
+            unread: watch::Sender::default(),
         }
     }
 
     pub(crate) fn catalog(&self) -> &Arc<Shared> {
         &self.catalog
+    }
+
+    /// The kinds whose objects cannot be read, now and later.
+    pub(crate) fn unread(&self) -> watch::Receiver<UnreadKinds> {
+        self.unread.subscribe()
     }
 
     /// Waits until all of a kind is in the catalog.
@@ -79,27 +100,31 @@ impl Uploads {
 
     async fn follow(&self, kind: &SyncKind) -> watch::Receiver<bool> {
         let synced = self.told(kind).await;
-        let version = self.served_version(&synced.synced).await;
         let (sender, in_sync) = watch::channel(false);
         let mut feeds = self.feeds.lock();
         if let Some(known) = feeds.get(kind) {
             return known.clone();
         }
         feeds.insert(kind.clone(), in_sync.clone());
-        let plural = &synced.synced.plural;
-        let resource = Resource::cluster(kind.group(), &version, plural, kind.kind());
+        let served = ServedKind {
+            client: self.client.clone(),
+            pace: self.pace.clone(),
+            kind: kind.clone(),
+            plural: synced.synced.plural.clone(),
+            unread: self.unread.clone(),
+        };
         let following = Following {
             kind: kind.clone(),
+            served,
             synced,
             kinds: self.kinds.clone(),
             catalog: self.catalog.clone(),
             starting: None,
             in_sync: sender,
         };
-        let (client, pace, stop) = (self.client.clone(), self.pace.clone(), self.stop.clone());
-        let feed = move || Feed::new(client.clone(), Query::all(resource.clone()), pace.clone());
+        let stop = self.stop.clone();
         self.group.spawn(async move {
-            stop.unless(following.run(feed)).await;
+            stop.unless(following.run()).await;
         });
         in_sync
     }
@@ -116,28 +141,84 @@ impl Uploads {
             }
         }
     }
+}
 
-    /// The version in which the zone serves a kind; its definition may be on its way.
-    async fn served_version(&self, synced: &SyncedKind) -> String {
-        let (group, plural) = (synced.kind.group(), &synced.plural);
+// === impl ServedKind ===
+
+impl ServedKind {
+    fn feed(&self, version: &str, trouble: watch::Sender<Option<String>>) -> Feed {
+        let (group, kind) = (self.kind.group(), self.kind.kind());
+        let resource = Resource::cluster(group, version, &self.plural, kind);
+        let feed = Feed::new(self.client.clone(), Query::all(resource), self.pace.clone());
+        feed.telling(trouble)
+    }
+
+    /// The version in which the zone serves the kind; its definition may be on its way.
+    async fn version(&self) -> String {
         let mut failures = 0;
         loop {
-            if let Ok(Some(version)) = served_version(&self.client, group, plural).await {
-                return version;
+            match served_version(&self.client, self.kind.group(), &self.plural).await {
+                Ok(Some(version)) => {
+                    self.tell(None);
+                    return version;
+                }
+                Ok(None) => self.tell(Some("the zone does not serve this kind".to_owned())),
+                Err(reason) => self.tell(Some(reason)),
             }
             failures += 1;
             self.pace.rest(failures, None).await;
         }
+    }
+
+    /// Ends when the kind is served in another version than the one that cannot be followed.
+    async fn moved(&self, trouble: &mut watch::Receiver<Option<String>>, from: &str) -> String {
+        let mut failures = 0;
+        loop {
+            let reason = trouble.borrow_and_update().clone();
+            let is_troubled = reason.is_some();
+            self.tell(reason);
+            if is_troubled {
+                let version = served_version(&self.client, self.kind.group(), &self.plural).await;
+                if let Ok(Some(version)) = version
+                    && version != from
+                {
+                    return version;
+                }
+            }
+            failures += 1;
+            tokio::select! {
+                // An error means that the feed ended.
+                changed = trouble.changed() => if changed.is_err() {
+                    return std::future::pending().await;
+                },
+                () = self.pace.rest(failures, None), if is_troubled => {}
+            }
+        }
+    }
+
+    /// Says whether the kind can be read.
+    fn tell(&self, unread: Option<String>) {
+        self.unread.send_if_modified(|all| {
+            let before = match &unread {
+                Some(reason) => all.insert(self.kind.clone(), reason.clone()),
+                None => all.remove(&self.kind),
+            };
+            before != unread
+        });
     }
 }
 
 // === impl Following ===
 
 impl Following {
-    /// Follows the kind, and begins anew when other objects of it are to cross.
-    async fn run(mut self, feed: impl Fn() -> Feed) {
+    /// Follows the kind, and begins anew when other objects of it are to cross, or when it is served
+    /// in another version.
+    async fn run(mut self) {
+        let served = self.served.clone();
+        let mut version = served.version().await;
         loop {
-            let mut events = feed().events();
+            let (tell, mut trouble) = watch::channel(None);
+            let mut events = served.feed(&version, tell).events();
             loop {
                 tokio::select! {
                     event = events.next() => match event {
@@ -145,6 +226,10 @@ impl Following {
                         None => return,
                     },
                     () = self.told_otherwise() => break,
+                    moved = served.moved(&mut trouble, &version) => {
+                        version = moved;
+                        break;
+                    }
                 }
             }
         }

@@ -65,6 +65,7 @@ impl View for Reader<'_> {
     fn presence(&self, kind: &SyncKind, name: &ObjectName) -> Presence {
         let Some(kept) = self.catalog.kinds.get(kind) else {
             return match self.zone {
+                Some(_) if self.catalog.undecided => Presence::Frozen,
                 // The hub stopped syncing the kind: the zone keeps its objects as its own.
                 Some(_) => Presence::Withdrawn(Withdrawal::Orphan),
                 // A zone's catalog does not know the kind yet. A zone never withdraws.

@@ -165,5 +165,6 @@ fn counted(kind: &SyncKind, counts: Option<&Counts>) -> Value {
         "moreOwn": counts.own.more,
         "surplus": counts.surplus,
         "held": counts.held,
+        "unread": counts.unread,
     })
 }

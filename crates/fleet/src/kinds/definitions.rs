@@ -133,8 +133,8 @@ fn synced_kinds() -> Value {
                 },
             },
             "status": {
-                "type": "string", "enum": ["Zones", "Each"], "default": "Zones",
-                "description": "Who computes the status of the objects: only zones, which run them, or every control plane its own.",
+                "type": "string", "enum": ["Zones", "Each"],
+                "description": "Who computes the status of the objects: only zones, which run them, or every control plane its own. Zones if absent; Each for kinds that the hub itself reads: CustomResourceDefinition, Namespace, ResourceGraphDefinition.",
             },
             "onWithdraw": {
                 "type": "string", "enum": ["Orphan", "Delete"], "default": "Orphan",

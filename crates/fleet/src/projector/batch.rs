@@ -12,6 +12,8 @@ use deltaplane_sync::{
 };
 use serde_json::Value;
 
+use crate::kinds::SyncedKind;
+
 use crate::graphs::UNCOMPILED;
 
 /// Changes, in their order.
@@ -25,6 +27,10 @@ pub(super) struct Batch {
     pub(super) knows_more: bool,
     /// Whether something changed that policies are about.
     pub(super) stirs: bool,
+    /// Whether there are synced kinds that cannot be read, if that is news.
+    pub(super) undecided: Option<bool>,
+    /// Kinds that do not cross any more, by collection.
+    pub(super) dropped: Vec<(String, SyncedKind)>,
     /// What the catalog will have.
     latest: HashMap<(SyncKind, ObjectName), Option<Entry>>,
 }
@@ -69,6 +75,8 @@ impl Batch {
             from_zones: Vec::new(),
             knows_more: false,
             stirs: false,
+            undecided: None,
+            dropped: Vec::new(),
             latest: HashMap::new(),
         }
     }

@@ -13,4 +13,5 @@ mod rollbacks;
 mod status;
 
 mod staying;
+mod unreadable;
 mod world;

@@ -157,7 +157,7 @@ impl World {
     }
 }
 
-fn key(collection: &str, object: &Value) -> Key {
+pub(crate) fn key(collection: &str, object: &Value) -> Key {
     let collection = Collection::new("default", collection).expect("legal");
     let text = |key: &str| object["metadata"][key].as_str().unwrap_or_default();
     collection

@@ -4,4 +4,5 @@ mod drift;
 mod query;
 mod readiness;
 mod security;
+mod uploads;
 mod world;

@@ -121,6 +121,9 @@ fn notes(kind: &Value) -> String {
     if let Some(reason) = kind["held"].as_str() {
         notes.push_str(&format!("{:<10}{of}: {reason}\n", "held"));
     }
+    if let Some(reason) = kind["unread"].as_str() {
+        notes.push_str(&format!("{:<10}{of}: {reason}\n", "unread"));
+    }
     notes
 }
 

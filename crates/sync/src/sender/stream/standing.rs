@@ -102,6 +102,7 @@ impl Stream {
             own,
             surplus,
             held: self.held.as_ref().map(ToString::to_string).or(refused),
+            unread: None,
         }
     }
 

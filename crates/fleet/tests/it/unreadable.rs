@@ -1,0 +1,110 @@
+//! What cannot be read changes nothing: not what zones should have, nor that the hub serves.
+
+use deltaplane_border::Reader;
+use deltaplane_store::{Draft, Txn};
+use deltaplane_sync::{Presence, View, Withdrawal};
+use serde_json::{Value, json};
+
+use crate::world::{World, key, kind, name, object, synced, zone};
+
+const KINDS: &str = "fleet.deltaplane.io/syncedkinds";
+
+/// ConfigMaps go to zones, which delete what is withdrawn.
+fn readable() -> Value {
+    let spec = json!({"direction": "HubToZone", "onWithdraw": "Delete"});
+    synced("configmaps", "ConfigMap", &spec)
+}
+
+/// A selector that the schema lets pass, and nobody can read.
+fn unreadable() -> Value {
+    let mut object = readable();
+    object["spec"]["selector"] = json!({"matchExpressions": [{"key": "a", "operator": "In"}]});
+    object
+}
+
+fn presence(world: &World, of: &str) -> Presence {
+    let catalog = world.fleet.catalog().read();
+    let zone = zone("x");
+    let reader = Reader {
+        catalog: &catalog,
+        zone: Some(&zone),
+    };
+    reader.presence(&kind("ConfigMap"), &name(of))
+}
+
+#[tokio::test]
+async fn a_synced_kind_that_cannot_be_read_takes_nothing_away() {
+    let world = World::new().await;
+    world.put(KINDS, &readable()).await;
+    let map = object("ConfigMap", "team", "a");
+    world.put("configmaps", &map).await;
+    world.put(KINDS, &unreadable()).await;
+    assert_eq!(world.names(&kind("ConfigMap"), "x"), ["team/a"]);
+    // What is written later goes on as before.
+    world
+        .put("configmaps", &object("ConfigMap", "team", "b"))
+        .await;
+    assert_eq!(world.names(&kind("ConfigMap"), "x"), ["team/a", "team/b"]);
+    // A process that never read it decides nothing.
+    let world = world.restart().await;
+    for name in ["team/a", "team/b", "team/c"] {
+        assert_eq!(presence(&world, name), Presence::Frozen, "{name}");
+    }
+    world.put(KINDS, &readable()).await;
+    assert_eq!(world.names(&kind("ConfigMap"), "x"), ["team/a", "team/b"]);
+    assert_eq!(presence(&world, "team/c"), Presence::Gone);
+    // One that is deleted counts as such.
+    world.put(KINDS, &unreadable()).await;
+    world.delete(KINDS, &unreadable()).await;
+    let withdrawn = Presence::Withdrawn(Withdrawal::Delete);
+    assert_eq!(presence(&world, "team/a"), withdrawn);
+}
+
+#[tokio::test]
+async fn a_zone_that_cannot_be_read_stays_a_zone() {
+    let world = World::new().await;
+    let zones = "fleet.deltaplane.io/zones";
+    let mut object = object("Zone", "", "x");
+    world.put(zones, &object).await;
+    object["spec"] = json!({"deletionBudget": "of a newer version"});
+    world.put(zones, &object).await;
+    assert!(world.fleet.is_zone(&zone("x")));
+    assert_eq!(world.fleet.admit(&zone("x"), "u"), Ok(()));
+}
+
+/// The projector reads objects at the revision of an event, which may be dropped by then.
+#[tokio::test]
+async fn the_projector_reads_all_anew_when_history_was_dropped() {
+    let world = World::new().await;
+    world
+        .put("namespaces", &object("Namespace", "", "team"))
+        .await;
+    world
+        .put("configmaps", &object("ConfigMap", "team", "a"))
+        .await;
+    let store = world.store.clone();
+    // While this thread waits, the projector does not run.
+    let written = std::thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread().build();
+        runtime.expect("a runtime").block_on(async {
+            let later = object("ConfigMap", "team", "b");
+            for (collection, object) in [(KINDS, readable()), ("configmaps", later)] {
+                let draft = Draft::opaque(object.to_string());
+                let txn = Txn::put(key(collection, &object), draft);
+                store.commit(txn).await.expect("stored");
+            }
+            store.compact(store.revision()).await.expect("compacted");
+        });
+    });
+    written.join().expect("written");
+    world.fleet.caught_up().await;
+    assert_eq!(world.names(&kind("ConfigMap"), "x"), ["team/a", "team/b"]);
+    assert_eq!(world.names(&kind("Namespace"), "x"), ["team"]);
+    // It goes on, and counts right what is in a namespace.
+    for name in ["a", "b"] {
+        world
+            .delete("configmaps", &object("ConfigMap", "team", name))
+            .await;
+    }
+    assert!(world.names(&kind("Namespace"), "x").is_empty());
+}

@@ -1,0 +1,112 @@
+//! What zones author reaches the hub when the version goes away in which it was read.
+
+use std::time::Duration;
+
+use deltaplane_client::request::{self, Patch};
+use kube::Client;
+use serde_json::{Value, json};
+
+use crate::world::{PATIENCE, World, ZONE, get};
+
+const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+const KINDS: &str = "/apis/fleet.deltaplane.io/v1alpha1/syncedkinds";
+const AGAIN: Duration = Duration::from_millis(20);
+
+/// A version of the kind, and whether it is served.
+fn version(name: &str, served: bool, storage: bool) -> Value {
+    json!({
+        "name": name, "served": served, "storage": storage,
+        "schema": {"openAPIV3Schema": {
+            "type": "object", "x-kubernetes-preserve-unknown-fields": true,
+        }},
+    })
+}
+
+fn definition() -> Value {
+    json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": "widgets.example.com"},
+        "spec": {
+            "group": "example.com", "scope": "Cluster",
+            "names": {"kind": "Widget", "plural": "widgets", "singular": "widget"},
+            "versions": [version("v1alpha1", true, true)],
+        },
+    })
+}
+
+async fn until(client: &Client, path: &str, is: impl Fn(&Value) -> bool) {
+    let mut last = Value::Null;
+    let asking = async {
+        loop {
+            last = get(client, path).await.1;
+            if is(&last) {
+                return;
+            }
+            tokio::time::sleep(AGAIN).await;
+        }
+    };
+    let in_time = tokio::time::timeout(PATIENCE, asking).await;
+    assert!(in_time.is_ok(), "{path}: {last:#}");
+}
+
+async fn author(world: &World, version: &str, name: &str) {
+    let path = format!("/apis/example.com/{version}/widgets");
+    let widget = json!({
+        "apiVersion": format!("example.com/{version}"), "kind": "Widget", "metadata": {"name": name},
+    });
+    until(&world.there, &path, |list| list["kind"] == "WidgetList").await;
+    let made = request::create::<Value>(&world.there, &path, &widget).await;
+    made.expect("made");
+}
+
+/// What the zone says of widgets that it cannot read.
+fn unread(sync: &Value) -> Option<&str> {
+    let kinds = sync["fromZone"]["kinds"].as_array()?;
+    let widgets = kinds.iter().find(|kind| kind["kind"] == "Widget")?;
+    widgets["unread"].as_str()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn uploads_follow_the_version_that_is_served() {
+    let world = World::start().await;
+    let made = request::create::<Value>(&world.here, DEFINITIONS, &definition()).await;
+    made.expect("made");
+    let synced = json!({
+        "apiVersion": "fleet.deltaplane.io/v1alpha1", "kind": "SyncedKind",
+        "metadata": {"name": "widgets.example.com"},
+        "spec": {"group": "example.com", "kind": "Widget", "direction": "ZoneToHub"},
+    });
+    let made = request::create::<Value>(&world.here, KINDS, &synced).await;
+    made.expect("made");
+    author(&world, "v1alpha1", "first").await;
+    let at_hub =
+        |version: &str, name: &str| format!("/apis/example.com/{version}/widgets/{ZONE}.{name}");
+    let is_there = |object: &Value| object["kind"] == "Widget";
+    until(&world.here, &at_hub("v1alpha1", "first"), is_there).await;
+
+    let path = format!("{DEFINITIONS}/widgets.example.com");
+    let change = async |versions: Value| {
+        let change = json!({"spec": {"versions": versions}});
+        let changed = request::patch::<Value>(&world.here, &path, Patch::Merge, &change).await;
+        changed.expect("changed");
+    };
+    let v1 = || version("v1", true, true);
+    change(json!([version("v1alpha1", false, false), v1()])).await;
+    author(&world, "v1", "second").await;
+    until(&world.here, &at_hub("v1", "second"), is_there).await;
+
+    // While nothing is served, the zone says so, and the hub keeps what it has.
+    let none = json!([
+        version("v1alpha1", false, false),
+        version("v1", false, true)
+    ]);
+    change(none).await;
+    let sync = format!("/apis/fleet.deltaplane.io/v1alpha1/zones/{ZONE}/_sync");
+    until(&world.here, &sync, |sync| unread(sync).is_some()).await;
+    change(json!([version("v1alpha1", false, false), v1()])).await;
+    until(&world.here, &sync, |sync| unread(sync).is_none()).await;
+    for name in ["first", "second"] {
+        until(&world.here, &at_hub("v1", name), is_there).await;
+    }
+    world.stop().await;
+}
