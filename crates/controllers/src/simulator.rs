@@ -1,8 +1,10 @@
 //! Workloads that seem to run where nothing runs them: their status is what a healthy cluster
 //! would write, a moment later; or what a failing one would, on request.
 //!
-//! - Only status is written, through `/status` and as a field manager of its own. No Pods are made
-//!   for a Deployment, and no ReplicaSets, volumes or endpoints; a DaemonSet has one node.
+//! - Statuses are written through `/status` and as a field manager of its own.
+//! - Workloads make what controllers would make of them: ReplicaSets, ControllerRevisions and Pods,
+//!   at most 50 Pods each, with statuses of their own (`offspring`). No volumes or endpoints are
+//!   made; a DaemonSet has one node.
 //! - A change of what is asked for begins a rollout, and after the delay ends it. Rollouts replace
 //!   everything at once: nothing is available until the end, nor after a failure.
 //! - The annotation `deltaplane.io/simulate`, on the object or on its Pod template, asks for
@@ -12,17 +14,19 @@
 //!
 //! Not here: scheduling, scaling, probes, deadlines; `paused` has no effect.
 //!
-//! Invariants: a status that anybody else has written is left alone; nothing is written, read or
-//! waited for when nothing is under way; a finished Job stays as it is.
+//! Invariants: a status that anybody else has written is left alone, and so is a Job that names
+//! another controller in `managedBy`; nothing is written, read or waited for when nothing is under
+//! way; a finished Job stays as it is.
 
 mod digest;
 mod kind;
 mod object;
+mod offspring;
 mod order;
 mod plan;
 mod status;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::error::Error;
 use std::time::{Duration, SystemTime};
 
@@ -33,7 +37,8 @@ use serde::de::IgnoredAny;
 use serde_json::{Value, json};
 
 use deltaplane_client::discovery::{self, Catalog};
-use deltaplane_client::{Cache, Event, Feed, ObjectKey, Query, request};
+use deltaplane_client::request::{self, Patch};
+use deltaplane_client::{Cache, Event, Feed, ObjectKey, Query};
 use deltaplane_runtime::Stop;
 
 use crate::Context;
@@ -41,6 +46,7 @@ use crate::queue::{Failure, Next, Work};
 
 use kind::Kind;
 use object::Object;
+use offspring::{Act, Child, Siblings};
 use plan::Plan;
 
 /// What the managed fields of simulated statuses say who wrote them.
@@ -61,6 +67,10 @@ type Key = (Kind, ObjectKey);
 #[derive(Default)]
 struct Picture {
     caches: BTreeMap<Kind, Cache<Object>>,
+    /// Everything of the kinds that workloads make.
+    children: BTreeMap<Kind, Cache<Child>>,
+    /// What each workload controls, by its uid.
+    families: BTreeMap<String, BTreeSet<Key>>,
     /// What is under way: for what, and since when. A restart begins the delay anew.
     under_way: BTreeMap<Key, (u64, SystemTime)>,
 }
@@ -70,6 +80,18 @@ struct Picture {
 struct Change {
     metadata: Value,
     status: Value,
+}
+
+/// What is to be done for an object now.
+struct Step {
+    acts: Vec<Act>,
+    status: Plan<Change>,
+}
+
+/// The objects of one namespace.
+struct Neighbours<'a> {
+    picture: &'a Picture,
+    namespace: &'a str,
 }
 
 /// Simulates workloads, until told to stop.
@@ -93,15 +115,81 @@ async fn simulate(context: Context, config: SimulatorConfig) {
                     }
                 }
             }
-            key = work.next() => match picture.plan(&key, config, pace.clock.now()) {
-                Plan::Nothing => work.skip(key),
-                Plan::Later(at) => {
+            key = work.next() => {
+                let Step { acts, status } = picture.plan(&key, config, pace.clock.now());
+                let (change, at) = match status {
+                    Plan::Nothing => (None, None),
+                    Plan::Later(at) => (None, Some(at)),
+                    Plan::Write(change) => (Some(change), None),
+                };
+                if acts.is_empty() && change.is_none() {
                     work.skip(key.clone());
+                } else {
+                    work.start(key.clone(), perform(client.clone(), key.clone(), acts, change));
+                }
+                if let Some(at) = at {
                     work.add_at(key, at);
                 }
-                Plan::Write(change) => work.start(key.clone(), write(client.clone(), key, change)),
-            },
+            }
         }
+    }
+}
+
+/// Makes and changes what belongs to a workload, then writes its status.
+async fn perform(
+    client: Client,
+    key: Key,
+    acts: Vec<Act>,
+    change: Option<Change>,
+) -> Result<Next, Failure> {
+    for act in acts {
+        perform_act(&client, &key.1, act).await?;
+    }
+    match change {
+        Some(change) => write(client, key, change).await,
+        None => Ok(Next::Rest),
+    }
+}
+
+/// What was done by somebody else meanwhile is told by the feed, and what the API refuses is not
+/// asked for again before something changes.
+async fn perform_act(client: &Client, owner: &ObjectKey, act: Act) -> Result<(), Failure> {
+    let path = |kind: Kind, name: &str| {
+        let key = ObjectKey::new(&owner.namespace, name);
+        kind.resource().object_path(&key)
+    };
+    let done = match act {
+        Act::Create { kind, mut object } => {
+            let resource = kind.resource();
+            object["apiVersion"] = json!(resource.api_version());
+            object["kind"] = json!(resource.kind);
+            let path = resource.collection_path(Some(&owner.namespace));
+            let path = format!("{path}?fieldManager={MANAGER}");
+            request::create::<IgnoredAny>(client, &path, &object)
+                .await
+                .map(drop)
+        }
+        Act::Patch { kind, name, change } => {
+            let path = format!("{}?fieldManager={MANAGER}", path(kind, &name));
+            let patched = request::patch::<IgnoredAny>(client, &path, Patch::Merge, &change);
+            patched.await.map(drop)
+        }
+        Act::Delete { kind, name, uid } => {
+            let options = json!({"gracePeriodSeconds": 0, "preconditions": {"uid": uid},
+                "propagationPolicy": "Background"});
+            request::delete(client, &path(kind, &name), &options).await
+        }
+    };
+    match done {
+        Ok(()) => Ok(()),
+        Err(error) if matches!(error.code(), Some(403 | 404 | 409 | 422)) => {
+            let error = &error as &dyn Error;
+            tracing::debug!(workload = %owner, error, "an object of a simulated workload was refused");
+            Ok(())
+        }
+        Err(error) => Err(Failure::to("write an object of a simulated workload")(
+            error,
+        )),
     }
 }
 
@@ -181,9 +269,13 @@ impl Default for SimulatorConfig {
 impl Picture {
     /// Takes what a feed tells, and says what may have something to do now, or is gone.
     fn apply(&mut self, kind: Kind, event: Event) -> Vec<Key> {
+        let mut keys = match Kind::MADE.contains(&kind) {
+            true => self.apply_child(kind, event.clone()),
+            false => Vec::new(),
+        };
         let cache = self.caches.entry(kind).or_default();
         let changed = cache.apply(event, |item| Object::of(kind, &item));
-        let keys: Vec<Key> = changed.into_iter().map(|key| (kind, key)).collect();
+        keys.extend(changed.into_iter().map(|key| (kind, key)));
         for key in &keys {
             if self.get(key).is_none() {
                 self.under_way.remove(key);
@@ -192,12 +284,99 @@ impl Picture {
         keys
     }
 
+    /// Says which workloads the change concerns.
+    fn apply_child(&mut self, kind: Kind, event: Event) -> Vec<Key> {
+        let is_complete = event == Event::InSync;
+        let key = match &event {
+            Event::Applied(item) | Event::Deleted(item) => Some(item.header.key()),
+            Event::Restarted | Event::InSync => None,
+        };
+        let cache = self.children.entry(kind).or_default();
+        let before = key.as_ref().and_then(|key| cache.get(key)).cloned();
+        cache.apply(event, |item| Child::of(kind, &item));
+        let after = key.as_ref().and_then(|key| cache.get(key)).cloned();
+        if is_complete {
+            self.index_families(kind);
+            return self.workloads();
+        }
+        let Some(key) = key.filter(|_| before != after) else {
+            return Vec::new();
+        };
+        let mut owners = Vec::new();
+        for child in [before.as_ref(), after.as_ref()].into_iter().flatten() {
+            owners.extend(child.owner_key(&key.namespace));
+        }
+        if let Some(owner) = before.and_then(|child| child.owner) {
+            let family = self.families.entry(owner.uid.clone()).or_default();
+            family.remove(&(kind, key.clone()));
+            if family.is_empty() {
+                self.families.remove(&owner.uid);
+            }
+        }
+        if let Some(owner) = after.and_then(|child| child.owner) {
+            self.families
+                .entry(owner.uid)
+                .or_default()
+                .insert((kind, key));
+        }
+        owners.sort();
+        owners.dedup();
+        owners
+    }
+
+    /// Finds anew what workloads control of this kind.
+    fn index_families(&mut self, kind: Kind) {
+        for family in self.families.values_mut() {
+            family.retain(|(other, _)| *other != kind);
+        }
+        self.families.retain(|_, family| !family.is_empty());
+        for (key, child) in self.children.get(&kind).into_iter().flat_map(Cache::iter) {
+            if let Some(owner) = &child.owner {
+                let family = self.families.entry(owner.uid.clone()).or_default();
+                family.insert((kind, key.clone()));
+            }
+        }
+    }
+
+    /// Everything that may make objects.
+    fn workloads(&self) -> Vec<Key> {
+        let all = self.caches.iter();
+        all.flat_map(|(kind, cache)| cache.iter().map(|(key, _)| (*kind, key.clone())))
+            .collect()
+    }
+
+    /// Returns true if all is known that workloads may have made before.
+    fn knows_children(&self) -> bool {
+        Kind::MADE.iter().all(|kind| {
+            let cache = self.children.get(kind);
+            cache.is_some_and(Cache::is_synced)
+        })
+    }
+
     fn get(&self, (kind, key): &Key) -> Option<&Object> {
         self.caches.get(kind)?.get(key)
     }
 
     /// What is to be done now, remembering since when something is under way.
-    fn plan(&mut self, key: &Key, config: SimulatorConfig, now: SystemTime) -> Plan<Change> {
+    fn plan(&mut self, key: &Key, config: SimulatorConfig, now: SystemTime) -> Step {
+        Step {
+            acts: self.plan_offspring(key),
+            status: self.plan_status(key, config, now),
+        }
+    }
+
+    fn plan_offspring(&self, key: &Key) -> Vec<Act> {
+        let Some(object) = self.get(key).filter(|_| self.knows_children()) else {
+            return Vec::new();
+        };
+        let neighbours = Neighbours {
+            picture: self,
+            namespace: &object.namespace,
+        };
+        offspring::plan(key.0, object, &neighbours)
+    }
+
+    fn plan_status(&mut self, key: &Key, config: SimulatorConfig, now: SystemTime) -> Plan<Change> {
         let Some(object) = self.get(key) else {
             return Plan::Nothing;
         };
@@ -218,6 +397,28 @@ impl Picture {
             Plan::Write(_) | Plan::Later(_) => self.under_way.insert(key.clone(), (asked, since)),
         };
         planned
+    }
+}
+
+// === impl Neighbours ===
+
+impl Siblings for Neighbours<'_> {
+    fn named(&self, kind: Kind, name: &str) -> Option<&Child> {
+        let key = ObjectKey::new(self.namespace, name);
+        self.picture.children.get(&kind)?.get(&key)
+    }
+
+    fn controlled_by(&self, uid: &str, kind: Kind) -> Vec<(&str, &Child)> {
+        let (Some(family), Some(cache)) = (
+            self.picture.families.get(uid),
+            self.picture.children.get(&kind),
+        ) else {
+            return Vec::new();
+        };
+        let of_kind = family.iter().filter(|(other, _)| *other == kind);
+        of_kind
+            .filter_map(|(_, key)| Some((key.name.as_str(), cache.get(key)?)))
+            .collect()
     }
 }
 

@@ -21,13 +21,18 @@ pub(super) fn of(text: &str) -> u64 {
 
 /// Ten letters for the content of a template, as in names of ReplicaSets and revisions.
 pub(super) fn of_template(template: &Value) -> String {
-    let mut hash = of(&template.to_string());
+    letters(&template.to_string(), 10)
+}
+
+/// So many letters that follow from a text.
+pub(super) fn letters(text: &str, count: usize) -> String {
+    let mut hash = of(text);
     let mut letter = || {
         let digit = hash % ALPHABET.len() as u64;
         hash /= ALPHABET.len() as u64;
         char::from(ALPHABET[usize::try_from(digit).unwrap_or_default()])
     };
-    (0..10).map(|_| letter()).collect()
+    (0..count).map(|_| letter()).collect()
 }
 
 /// The address of a Pod, in 10.244.0.0/16.

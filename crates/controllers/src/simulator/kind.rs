@@ -6,6 +6,8 @@ use deltaplane_client::discovery::Catalog;
 /// A kind that is simulated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Kind {
+    /// Has no status; what StatefulSets and DaemonSets remember their templates by.
+    ControllerRevision,
     DaemonSet,
     Deployment,
     Ingress,
@@ -31,7 +33,19 @@ pub(super) fn unanswered(catalog: &Catalog) -> Option<(&str, &str)> {
 // === impl Kind ===
 
 impl Kind {
-    pub(super) const ALL: [Self; 9] = [
+    /// The kinds that workloads make objects of.
+    pub(super) const MADE: [Self; 3] = [Self::ControllerRevision, Self::Pod, Self::ReplicaSet];
+
+    /// The kind that a reference to an owner names, if it is one of these.
+    pub(super) fn of_owner(api_version: &str, kind: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|one| {
+            let resource = one.resource();
+            resource.kind == kind && resource.api_version() == api_version
+        })
+    }
+
+    pub(super) const ALL: [Self; 10] = [
+        Self::ControllerRevision,
         Self::DaemonSet,
         Self::Deployment,
         Self::Ingress,
@@ -45,6 +59,7 @@ impl Kind {
 
     pub(super) fn resource(self) -> Resource {
         let (group, plural, kind) = match self {
+            Self::ControllerRevision => ("apps", "controllerrevisions", "ControllerRevision"),
             Self::DaemonSet => ("apps", "daemonsets", "DaemonSet"),
             Self::Deployment => ("apps", "deployments", "Deployment"),
             Self::Ingress => ("networking.k8s.io", "ingresses", "Ingress"),

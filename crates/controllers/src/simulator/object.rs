@@ -7,7 +7,7 @@ use deltaplane_client::Item;
 use deltaplane_client::header::null_as_default;
 
 use super::kind::Kind;
-use super::order::Order;
+use super::order::{self, Order};
 use super::{MANAGER, digest};
 
 /// An object that is simulated.
@@ -22,8 +22,14 @@ pub(super) struct Object {
     pub(super) order: Order,
     /// Changes with whatever begins a rollout.
     pub(super) asked: u64,
+    /// A Pod of a Job, which ends when its work is done.
+    pub(super) completes: bool,
+    annotations: Value,
     revision: String,
 }
+
+/// Who finishes Jobs that do not name another.
+const JOB_CONTROLLER: &str = "kubernetes.io/job-controller";
 
 #[derive(Deserialize)]
 struct Body {
@@ -61,7 +67,8 @@ impl Object {
             spec,
             status,
         } = item.parse().ok()?;
-        if header.is_deleting() || !is_free(&metadata.managed_fields, &status) {
+        let is_foreign = is_managed_elsewhere(kind, &spec);
+        if header.is_deleting() || is_foreign || !is_free(&metadata.managed_fields, &status) {
             return None;
         }
         let template = &spec["template"];
@@ -73,7 +80,12 @@ impl Object {
             | Kind::ReplicaSet
             | Kind::StatefulSet => &template["spec"],
             Kind::Ingress | Kind::PersistentVolumeClaim | Kind::Service => &Value::Null,
+            Kind::ControllerRevision => return None,
         };
+        let controller = header
+            .owner_references
+            .iter()
+            .find(|one| one.controller == Some(true));
         let order = Order::of(&metadata.annotations, template, pod);
         let asked = format!("{} {order:?} {spec}", header.uid);
         Some(Self {
@@ -84,9 +96,47 @@ impl Object {
             status,
             order,
             asked: digest::of(&asked),
+            completes: kind == Kind::Pod && controller.is_some_and(|one| one.kind == "Job"),
+            annotations: metadata.annotations,
             revision: header.resource_version.clone(),
             spec,
         })
+    }
+
+    /// An annotation; empty if there is none.
+    pub(super) fn annotation(&self, key: &str) -> &str {
+        self.annotations[key].as_str().unwrap_or_default()
+    }
+
+    /// How its author wants it to be simulated.
+    pub(super) fn simulate(&self) -> &str {
+        self.annotation(order::ANNOTATION)
+    }
+
+    /// The Pods of a Job that run at one time.
+    pub(super) fn active_pods(&self) -> i64 {
+        let parallelism = self.number("parallelism").unwrap_or(1);
+        parallelism.min(self.completions())
+    }
+
+    /// The Pods of a Job that have to succeed.
+    pub(super) fn completions(&self) -> i64 {
+        let parallelism = self.number("parallelism").unwrap_or(1);
+        self.number("completions").unwrap_or(parallelism)
+    }
+
+    /// Returns true if a Job has ended, whichever way.
+    pub(super) fn is_finished(&self) -> bool {
+        let conditions = self.status["conditions"].as_array().into_iter().flatten();
+        let is_end = |one: &Value| {
+            (one["type"] == "Complete" || one["type"] == "Failed") && one["status"] == "True"
+        };
+        conditions.into_iter().any(is_end)
+    }
+
+    /// What tells its templates apart.
+    pub(super) fn template_hash(&self) -> String {
+        digest::of_template(&self.spec["template"])
     }
 
     /// A number in `spec`.
@@ -96,8 +146,7 @@ impl Object {
 
     /// The name of what is made of the present template.
     pub(super) fn revision_name(&self) -> String {
-        let hash = digest::of_template(&self.spec["template"]);
-        format!("{}-{hash}", self.name)
+        format!("{}-{}", self.name, self.template_hash())
     }
 
     /// That it is this object, as it was seen.
@@ -105,6 +154,12 @@ impl Object {
         json!({"name": self.name, "namespace": self.namespace, "uid": self.uid,
             "resourceVersion": self.revision})
     }
+}
+
+/// Returns true for a Job that names another controller than Kubernetes' own.
+fn is_managed_elsewhere(kind: Kind, spec: &Value) -> bool {
+    let manager = spec["managedBy"].as_str().unwrap_or(JOB_CONTROLLER);
+    kind == Kind::Job && manager != JOB_CONTROLLER
 }
 
 /// Whether nobody but the simulator has written a status.

@@ -28,6 +28,8 @@ pub(super) enum Stage {
 /// The status of the object at a stage, which begins now if the status does not show it yet.
 pub(super) fn status(kind: Kind, object: &Object, stage: Stage, now: Time) -> Value {
     match kind {
+        // Nothing is ever made of them.
+        Kind::ControllerRevision => Value::Null,
         Kind::DaemonSet => workloads::daemon_set(object, stage),
         Kind::Deployment => workloads::deployment(object, stage, now),
         Kind::Ingress => claims::ingress(object, stage),

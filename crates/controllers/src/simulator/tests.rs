@@ -81,7 +81,7 @@ impl Scenario {
             let key = (self.kind, ObjectKey::new("shop", "web"));
             let planned = self
                 .picture
-                .plan(&key, SimulatorConfig::default(), self.now);
+                .plan_status(&key, SimulatorConfig::default(), self.now);
             let at = self.millis(self.now);
             match planned {
                 Plan::Nothing => return self.note(&format!("{at} rest")),
@@ -127,7 +127,7 @@ fn shown(status: &Value) -> String {
 }
 
 /// RFC 7386.
-fn merge(object: &mut Value, change: &Value) {
+pub(super) fn merge(object: &mut Value, change: &Value) {
     let Value::Object(fields) = change else {
         *object = change.clone();
         return;

@@ -2,10 +2,11 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use deltaplane_client::request::{self, Patch};
-use deltaplane_client::{ObjectKey, Resource};
+use deltaplane_client::{Cache, Feed, ObjectKey, Pace, Query, Resource};
 use deltaplane_controllers::Context;
 use deltaplane_controllers::simulator::{self, MANAGER, SimulatorConfig};
 use deltaplane_runtime::Tasks;
+use futures::StreamExt;
 use serde_json::{Value, json};
 
 use crate::world::{World, condition, counting};
@@ -164,6 +165,55 @@ fn one_of_each() -> Vec<(Resource, Value, Wanted)> {
     ]
 }
 
+/// Waits until all objects of a kind together are as wanted.
+async fn until_all(
+    world: &World,
+    kind: &Resource,
+    wanted: impl Fn(&[Value]) -> bool,
+) -> Vec<Value> {
+    let context = world.context();
+    let feed = Feed::new(context.client, Query::all(kind.clone()), Pace::system());
+    let mut events = feed.events();
+    let mut cache = Cache::<Value>::new();
+    let found = async {
+        while let Some(event) = events.next().await {
+            cache.apply(event, |item| item.parse().ok());
+            let all: Vec<Value> = cache.iter().map(|(_, object)| object.clone()).collect();
+            if cache.is_synced() && wanted(&all) {
+                return all;
+            }
+        }
+        panic!("a feed does not end");
+    };
+    let patience = Duration::from_secs(20);
+    let found = tokio::time::timeout(patience, found).await;
+    found.unwrap_or_else(|_| panic!("{} are never as wanted", kind.plural))
+}
+
+fn replica_sets() -> Resource {
+    Resource::namespaced("apps", "v1", "replicasets", "ReplicaSet")
+}
+
+fn is_at_rest(object: &Value) -> bool {
+    let status = &object["status"];
+    match object["kind"].as_str() {
+        Some("Pod") => matches!(status["phase"].as_str(), Some("Running" | "Succeeded")),
+        _ => {
+            let count = |value: &Value| value.as_i64().unwrap_or(0);
+            status["observedGeneration"] == object["metadata"]["generation"]
+                && count(&status["availableReplicas"]) == count(&object["spec"]["replicas"])
+        }
+    }
+}
+
+/// Waits until there are so many Pods and ReplicaSets, and all are at rest.
+async fn family_at_rest(world: &World, pods: usize, sets: usize) -> Vec<Value> {
+    let wanted = |all: &[Value], count: usize| all.len() == count && all.iter().all(is_at_rest);
+    let mut all = until_all(world, &core("pods", "Pod"), |all| wanted(all, pods)).await;
+    all.extend(until_all(world, &replica_sets(), |all| wanted(all, sets)).await);
+    all
+}
+
 /// Waits until the rollout of a Deployment of this name is seen to begin, and lets it end: what
 /// came before it has been looked at then.
 async fn beat(world: &World, name: &str) {
@@ -185,12 +235,14 @@ async fn all_kinds_come_to_rest_and_stay_there() {
     };
     let first = simulate(context.clone());
     let settled = one_to_rest(&world, "web").await;
-    beat(&world, "before").await;
+    // Of each workload its Pods, and one that is nobody's.
+    let family = family_at_rest(&world, 9, 2).await;
+    pod_to_rest(&world, "before").await;
 
     let (asked, revision) = (requests.load(Ordering::SeqCst), world.store.revision());
     world.hand.advance(Duration::from_secs(60));
-    beat(&world, "after").await;
-    // Its rollout begins and ends; it was also created.
+    pod_to_rest(&world, "after").await;
+    // It waits, and then runs; it was also created.
     assert_eq!(requests.load(Ordering::SeqCst) - asked, 2);
     assert_eq!(world.store.revision().get() - revision.get(), 3);
 
@@ -202,6 +254,27 @@ async fn all_kinds_come_to_rest_and_stay_there() {
     for (kind, object) in settled {
         assert_eq!(world.get(&kind, &key("web")).await, Some(object));
     }
+    for object in family {
+        let kind = match object["kind"].as_str() {
+            Some("Pod") => core("pods", "Pod"),
+            _ => replica_sets(),
+        };
+        let name = object["metadata"]["name"].as_str().expect("a name");
+        assert_eq!(world.get(&kind, &key(name)).await, Some(object.clone()));
+    }
+}
+
+/// Makes a Pod, waits until it is seen to wait, and lets it run: what came before it has been
+/// looked at then.
+async fn pod_to_rest(world: &World, name: &str) {
+    let kind = core("pods", "Pod");
+    let spec = template("nginx:1")["spec"].clone();
+    let pod = json!({"metadata": {"name": name, "namespace": "default"}, "spec": spec});
+    world.create(&kind, pod).await;
+    let waits = |object: &Value| condition(object, "Ready", "False");
+    world.until(&kind, &key(name), waits).await;
+    world.hand.advance(DELAY);
+    world.until(&kind, &key(name), is_at_rest).await;
 }
 
 /// Makes an object of each kind, and waits until all are as a healthy cluster would have them.
@@ -267,4 +340,103 @@ async fn what_is_deleted_and_made_again_begins_anew() {
     assert!(is_under_way(&object), "{object}");
     world.hand.advance(DELAY / 2);
     world.until(&kind, &web, is_available).await;
+}
+
+fn at_once(mut object: Value) -> Value {
+    object["metadata"]["annotations"] = json!({"deltaplane.io/simulate": "delay=0s"});
+    object
+}
+
+fn revision(set: &Value) -> &str {
+    let annotations = &set["metadata"]["annotations"];
+    annotations["deployment.kubernetes.io/revision"]
+        .as_str()
+        .unwrap_or_default()
+}
+
+#[tokio::test]
+async fn a_deployment_has_a_history_that_it_can_go_back_to() {
+    let world = World::start().await;
+    let _simulator = simulate(world.context());
+    let (kind, web) = (deployments(), key("web"));
+    let made = world
+        .create(&kind, at_once(workload("web", "nginx:1")))
+        .await;
+    family_at_rest(&world, 2, 1).await;
+    let first = world.list(&replica_sets()).await.remove(0);
+    assert_eq!(revision(&first), "1");
+    let hash = &first["metadata"]["labels"]["pod-template-hash"];
+    for pod in world.list(&core("pods", "Pod")).await {
+        assert_eq!(
+            pod["metadata"]["labels"],
+            json!({"app": "web", "pod-template-hash": hash})
+        );
+        let owner = &pod["metadata"]["ownerReferences"][0];
+        assert_eq!(
+            (&owner["kind"], &owner["uid"]),
+            (&json!("ReplicaSet"), &first["metadata"]["uid"])
+        );
+        assert!(condition(&pod, "Ready", "True"), "{pod}");
+    }
+
+    let change = json!({"spec": {"template": template("nginx:2")}});
+    world.patch(&kind, &web, change).await;
+    family_at_rest(&world, 2, 2).await;
+    let newest = |sets: &[Value]| {
+        let newest = sets.iter().max_by_key(|set| revision(set).to_owned());
+        newest.cloned().expect("there are some")
+    };
+    let sets = until_all(&world, &replica_sets(), |sets| {
+        revision(&newest(sets)) == "2" && sets.iter().all(is_at_rest)
+    })
+    .await;
+    let second = newest(&sets);
+    assert_eq!(second["spec"]["replicas"], 2);
+
+    // As kubectl rollout undo does it: the template of that ReplicaSet, without its hash.
+    let mut old = first["spec"]["template"].clone();
+    old["metadata"]["labels"]["pod-template-hash"].take();
+    world
+        .patch(&kind, &web, json!({"spec": {"template": old}}))
+        .await;
+    let sets = until_all(&world, &replica_sets(), |sets| {
+        revision(&newest(sets)) == "3" && sets.iter().all(is_at_rest)
+    })
+    .await;
+    let third = newest(&sets);
+    assert_eq!(third["metadata"]["uid"], first["metadata"]["uid"]);
+    assert_eq!(third["spec"]["replicas"], 2);
+
+    world.delete(&kind, &web, "Background").await;
+    until_all(&world, &core("pods", "Pod"), <[Value]>::is_empty).await;
+    until_all(&world, &replica_sets(), <[Value]>::is_empty).await;
+    assert_eq!(made["metadata"]["generation"], 1);
+}
+
+#[tokio::test]
+async fn jobs_have_pods_that_succeed_and_others_jobs_are_left_alone() {
+    let world = World::start().await;
+    let jobs = Resource::namespaced("batch", "v1", "jobs", "Job");
+    let pod = json!({"restartPolicy": "Never", "containers": [{"name": "c", "image": "i"}]});
+    let job = |name: &str| {
+        at_once(json!({"metadata": {"name": name, "namespace": "default"},
+            "spec": {"parallelism": 2, "completions": 2, "template": {"spec": pod}}}))
+    };
+    let mut foreign = job("foreign");
+    foreign["spec"]["managedBy"] = json!("example.com/batch");
+    let foreign = world.create(&jobs, foreign).await;
+    let _simulator = simulate(world.context());
+    world.create(&jobs, job("own")).await;
+    let complete = |object: &Value| has(object, "Complete", "True", "CompletionsReached");
+    world.until(&jobs, &key("own"), complete).await;
+    let succeeded = |pod: &Value| pod["status"]["phase"] == "Succeeded";
+    let pods = until_all(&world, &core("pods", "Pod"), |pods| {
+        pods.len() == 2 && pods.iter().all(succeeded)
+    })
+    .await;
+    for pod in pods {
+        let labels = &pod["metadata"]["labels"];
+        assert_eq!(labels["batch.kubernetes.io/job-name"], "own");
+    }
+    assert_eq!(world.get(&jobs, &key("foreign")).await, Some(foreign));
 }

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use deltaplane_api::time::Time;
 
-use crate::condition::{self, Wanted};
+use crate::condition::Wanted;
 
 use super::super::object::Object;
 use super::{Stage, conditions, conditions_of, counts, kept, message};
@@ -13,11 +13,10 @@ const BACKOFF_LIMIT: i64 = 6;
 const SUSPENDED: &str = "Suspended";
 
 pub(super) fn job(object: &Object, stage: Stage, now: Time) -> Value {
-    let before = conditions_of(object);
-    let finished = ["Complete", "Failed"];
-    if finished.iter().any(|end| condition::holds(&before, end)) {
+    if object.is_finished() {
         return object.status.clone();
     }
+    let before = conditions_of(object);
     let suspended = object.spec["suspend"] == true;
     let was_suspended = before.iter().any(|one| one.r#type == SUSPENDED);
     let (mut wanted, numbers) = match suspended {
@@ -44,11 +43,10 @@ pub(super) fn job(object: &Object, stage: Stage, now: Time) -> Value {
 
 /// Conditions and counts of a job that is not suspended.
 fn at(object: &Object, stage: Stage) -> (Vec<Wanted>, Vec<(&'static str, i64)>) {
-    let parallelism = object.number("parallelism").unwrap_or(1);
-    let completions = object.number("completions").unwrap_or(parallelism);
+    let completions = object.completions();
     match stage {
         Stage::UnderWay => {
-            let active = parallelism.min(completions);
+            let active = object.active_pods();
             (Vec::new(), vec![("active", active), ("ready", active)])
         }
         Stage::Healthy => {

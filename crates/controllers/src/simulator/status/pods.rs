@@ -22,14 +22,20 @@ enum State {
     Crashing,
     /// Failed for good.
     Ended,
+    /// Succeeded, as Pods of Jobs do.
+    Succeeded,
 }
 
 pub(super) fn pod(object: &Object, stage: Stage, now: Time) -> Value {
     let phase = object.status["phase"].as_str();
-    if phase == Some("Failed") {
+    if matches!(phase, Some("Failed" | "Succeeded")) {
         return object.status.clone();
     }
     let state = match (stage, object.spec["restartPolicy"].as_str()) {
+        // While a Job is under way it counts its Pods as ready.
+        (Stage::UnderWay, _) if object.completes => State::Running,
+        (Stage::Healthy, _) if object.completes => State::Succeeded,
+        (Stage::Failed, _) if object.completes => State::Ended,
         (Stage::UnderWay, _) => State::Creating,
         (Stage::Healthy, _) => State::Running,
         (Stage::Failed, Some("Never")) => State::Ended,
@@ -42,6 +48,7 @@ pub(super) fn pod(object: &Object, stage: Stage, now: Time) -> Value {
             .unwrap_or("Pending"),
         State::Running | State::Crashing => "Running",
         State::Ended => "Failed",
+        State::Succeeded => "Succeeded",
     };
     let containers = object.spec["containers"].as_array().into_iter().flatten();
     let containers: Vec<Value> = containers
@@ -78,6 +85,7 @@ fn wanted(object: &Object, state: State) -> Vec<Wanted> {
         State::Running => ("", "nothing runs"),
         State::Creating | State::Crashing => ("ContainersNotReady", unready.as_str()),
         State::Ended => ("PodFailed", "the containers have failed"),
+        State::Succeeded => ("PodCompleted", "the containers have completed"),
     };
     let condition = |r#type, holds, reason, text: &str| Wanted {
         r#type,
@@ -130,6 +138,11 @@ fn container_status(object: &Object, container: &Value, state: State, now: Time)
             RESTARTS,
         ),
         State::Ended => (json!({"terminated": ended}), None, 0),
+        State::Succeeded => {
+            let done = json!({"exitCode": 0, "reason": "Completed", "startedAt": ended["startedAt"],
+                "finishedAt": ended["finishedAt"]});
+            (json!({"terminated": done}), None, 0)
+        }
     };
     let runs = state["running"].is_object();
     let mut status = json!({
