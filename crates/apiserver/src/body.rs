@@ -11,7 +11,7 @@ use std::task::{Context, Poll};
 use bytes::{Buf, Bytes};
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use futures::Stream;
+use futures::{Stream, StreamExt as _};
 use http_body::{Frame, SizeHint};
 
 use self::indent::Indenter;
@@ -39,6 +39,14 @@ enum Content {
     Indented { source: Source, indenter: Indenter },
     /// Goes on until its end: a watch.
     Stream(Pin<Box<dyn Stream<Item = Pieces> + Send>>),
+}
+
+/// What became of a body that was to be in another encoding.
+pub(crate) enum Converted {
+    Whole(Body),
+    Stream(Body),
+    /// It is as it was.
+    Not(Body),
 }
 
 /// Bytes that are ready, and those that are rendered when they are gone.
@@ -94,6 +102,33 @@ impl Body {
             }),
             content @ (Content::Gzip { .. } | Content::Indented { .. } | Content::Stream(_)) => {
                 Self(content)
+            }
+        }
+    }
+
+    /// The same content in another encoding: what is known in full by `whole`, if that can be
+    /// done, and the frames of a stream by `frame`. Others stay as they are.
+    pub(crate) fn converted(
+        self,
+        whole: fn(&[u8]) -> Option<Vec<u8>>,
+        frame: fn(&[u8]) -> Vec<u8>,
+    ) -> Converted {
+        match self.0 {
+            Content::Plain(mut source) if source.rest.is_none() => {
+                let bytes = source.ready.copy_to_bytes(source.ready.remaining());
+                match whole(&bytes) {
+                    Some(converted) => Converted::Whole(converted.into()),
+                    None => Converted::Not(bytes.into()),
+                }
+            }
+            Content::Stream(stream) => {
+                Converted::Stream(Self::stream(stream.map(move |mut pieces| {
+                    let bytes = pieces.copy_to_bytes(pieces.remaining());
+                    Pieces::from(Bytes::from(frame(&bytes)))
+                })))
+            }
+            content @ (Content::Plain(_) | Content::Gzip { .. } | Content::Indented { .. }) => {
+                Converted::Not(Self(content))
             }
         }
     }

@@ -5,6 +5,7 @@ use http::{HeaderMap, HeaderValue};
 
 use crate::error::Error;
 use crate::options::Query;
+use crate::protobuf::MEDIA_TYPE;
 
 /// The form of an object in an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,27 +18,58 @@ pub(crate) enum Form {
     Metadata { version: &'static str },
 }
 
-/// What answers can be written in.
-const SUPPORTED: [&str; 1] = ["application/json"];
+/// What the bytes of an answer are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Encoding {
+    /// Objects are kept as JSON, so a client that takes both gets that.
+    Json,
+    Protobuf,
+}
 
-/// The form for an object (`list` false) or a list of them. 406 if there is none.
-pub(crate) fn form(headers: &HeaderMap, list: bool) -> Result<Form, Error> {
-    let mut ranges = ranges(headers).peekable();
-    if ranges.peek().is_none() {
-        return Ok(Form::Object);
+/// What answers about custom resources can be written in.
+pub(crate) const JSON_ALONE: [&str; 1] = ["application/json"];
+/// What other answers can be written in.
+const SUPPORTED: [&str; 2] = ["application/json", MEDIA_TYPE];
+
+/// The form for an object (`list` false) or a list of them, and its encoding. 406 if there is none.
+pub(crate) fn answer(headers: &HeaderMap, list: bool) -> Result<(Form, Encoding), Error> {
+    if ranges(headers).next().is_none() {
+        return Ok((Form::Object, Encoding::Json));
     }
-    ranges
-        .find_map(|range| of_range(range, list))
+    let first = |encoding: Encoding| {
+        let form = ranges(headers).find_map(|range| of_range(range, list, encoding));
+        form.map(|form| (form, encoding))
+    };
+    first(Encoding::Json)
+        .or_else(|| first(Encoding::Protobuf))
         .ok_or_else(|| Error::not_acceptable(&SUPPORTED))
+}
+
+/// The form alone.
+pub(crate) fn form(headers: &HeaderMap, list: bool) -> Result<Form, Error> {
+    answer(headers, list).map(|(form, _)| form)
+}
+
+/// Returns true if the client takes protobuf and no JSON, whatever the form.
+pub(crate) fn wants_protobuf(headers: &HeaderMap) -> bool {
+    [false, true].into_iter().any(|list| {
+        let answer = answer(headers, list);
+        answer.is_ok_and(|(_, encoding)| encoding == Encoding::Protobuf)
+    })
 }
 
 /// For answers that are plain objects only: discovery, reviews, scales.
 pub(crate) fn plain(headers: &HeaderMap) -> Result<(), Error> {
-    let mut ranges = ranges(headers).peekable();
-    let plain = |range: &str| of_range(range, false) == Some(Form::Object);
-    match ranges.peek().is_none() || ranges.any(plain) {
-        true => Ok(()),
-        false => Err(Error::not_acceptable(&SUPPORTED)),
+    let plain = |range: &str| {
+        let encodings = [Encoding::Json, Encoding::Protobuf];
+        encodings
+            .into_iter()
+            .any(|encoding| of_range(range, false, encoding) == Some(Form::Object))
+    };
+    if ranges(headers).next().is_none() || ranges(headers).any(plain) {
+        Ok(())
+    } else {
+        Err(Error::not_acceptable(&SUPPORTED))
     }
 }
 
@@ -80,9 +112,14 @@ pub(crate) fn ranges(headers: &HeaderMap) -> impl Iterator<Item = &str> {
         .filter(|range| !range.is_empty())
 }
 
-fn of_range(range: &str, list: bool) -> Option<Form> {
+fn of_range(range: &str, list: bool, encoding: Encoding) -> Option<Form> {
     let mut parts = range.split(';').map(str::trim);
-    if !matches!(parts.next()?, "application/json" | "application/*" | "*/*") {
+    let media_type = parts.next()?;
+    let fits = match encoding {
+        Encoding::Json => matches!(media_type, "application/json" | "application/*" | "*/*"),
+        Encoding::Protobuf => media_type == MEDIA_TYPE,
+    };
+    if !fits {
         return None;
     }
     let (mut kind, mut group, mut version) = ("", "", "");
@@ -103,7 +140,8 @@ fn of_range(range: &str, list: bool) -> Option<Form> {
     };
     match (kind, group) {
         ("", _) => Some(Form::Object),
-        ("Table", "meta.k8s.io") => Some(Form::Table { version }),
+        // Tables have no protobuf encoding.
+        ("Table", "meta.k8s.io") if encoding == Encoding::Json => Some(Form::Table { version }),
         ("PartialObjectMetadata", "meta.k8s.io") if !list => Some(Form::Metadata { version }),
         ("PartialObjectMetadataList", "meta.k8s.io") if list => Some(Form::Metadata { version }),
         // Watches ask for the single form too.
@@ -132,7 +170,16 @@ mod tests {
                 false,
                 Some(Form::Object),
             ),
-            ("application/vnd.kubernetes.protobuf", false, None),
+            (
+                "application/vnd.kubernetes.protobuf",
+                false,
+                Some(Form::Object),
+            ),
+            (
+                "application/vnd.kubernetes.protobuf;as=Table;v=v1;g=meta.k8s.io",
+                true,
+                None,
+            ),
             (
                 "application/vnd.kubernetes.protobuf;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json",
                 true,
@@ -151,6 +198,26 @@ mod tests {
         for (accept, list, expected) in cases {
             assert_eq!(check(accept, list), expected, "{accept}");
         }
+    }
+
+    #[test]
+    fn protobuf_is_for_clients_that_take_no_json() {
+        let check = |accept: &str| {
+            let mut headers = HeaderMap::new();
+            headers.insert(ACCEPT, accept.parse().unwrap());
+            wants_protobuf(&headers)
+        };
+        assert!(check(MEDIA_TYPE));
+        assert!(check("application/vnd.kubernetes.protobuf;stream=watch"));
+        assert!(check(
+            "application/vnd.kubernetes.protobuf, application/cbor"
+        ));
+        assert!(!check(
+            "application/vnd.kubernetes.protobuf, application/json"
+        ));
+        assert!(!check("application/vnd.kubernetes.protobuf, */*"));
+        assert!(!check("application/json"));
+        assert!(!wants_protobuf(&HeaderMap::new()));
     }
 
     #[test]

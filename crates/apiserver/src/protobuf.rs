@@ -6,7 +6,7 @@
 //! send must become the very JSON that Go would print.
 //!
 //! Not here: kinds of custom resources, which have no protobuf encoding, and choosing an encoding
-//! for an answer.
+//! for an answer (`negotiate`).
 //!
 //! Invariants:
 //! - No input panics. Nesting is bounded ([`MAX_DEPTH`]), and so is what a body may grow to:
@@ -15,6 +15,7 @@
 //! - The JSON is that of Go's encoder after decoding, but for `null`: Go prints one for a nil list,
 //!   map or pointer without `omitempty` and for a zero time; here the field is left out.
 
+pub(crate) mod answers;
 mod decode;
 mod encode;
 mod special;

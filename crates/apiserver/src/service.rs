@@ -18,14 +18,15 @@ use http_body::Body as _;
 use crate::ApiServer;
 use crate::answered::Answered;
 use crate::auth::{self, Caller};
-use crate::body::Body;
+use crate::body::{Body, Converted};
 use crate::context::{Answer, Cx, failure};
 use crate::error::Error;
 use crate::flow::{Flow, Turn, Upload};
-use crate::negotiate;
+use crate::negotiate::{self, Encoding, Form};
 use crate::options::Query;
 use crate::paths;
 use crate::present;
+use crate::protobuf::{self, answers};
 use crate::request::{ResourceRequest, Target, Verb};
 use crate::reviews::{self, Question};
 use crate::seams::SubresourceRequest;
@@ -104,6 +105,9 @@ where
     headers
         .entry(CACHE_CONTROL)
         .or_insert(HeaderValue::from_static("no-cache, private"));
+    if negotiate::wants_protobuf(&parts.headers) {
+        answer = in_protobuf(answer);
+    }
     match (indented, gzip) {
         (true, _) if !is_openapi(&parts) => indent(answer),
         (true | false, true) => compressed(answer),
@@ -131,6 +135,24 @@ fn is_kept_back(headers: &http::HeaderMap, code: StatusCode) -> bool {
 /// Documents that nobody reads as they are, and that have a hash of their bytes.
 fn is_openapi(parts: &http::request::Parts) -> bool {
     parts.uri.path().starts_with("/openapi/")
+}
+
+/// For clients that take no JSON. What has no protobuf encoding stays as it is, which its type
+/// says.
+fn in_protobuf(answer: Answer) -> Answer {
+    let kind = answer.headers().get(CONTENT_TYPE);
+    if kind.is_none_or(|kind| kind != "application/json") {
+        return answer;
+    }
+    let (mut parts, body) = answer.into_parts();
+    let (body, kind) = match body.converted(answers::object, answers::events) {
+        Converted::Whole(body) => (body, protobuf::MEDIA_TYPE),
+        Converted::Stream(body) => (body, answers::WATCH_MEDIA_TYPE),
+        Converted::Not(body) => return Response::from_parts(parts, body),
+    };
+    let kind = HeaderValue::from_static(kind);
+    parts.headers.insert(CONTENT_TYPE, kind);
+    Response::from_parts(parts, body)
 }
 
 /// For people who read with curl.
@@ -358,7 +380,10 @@ async fn dispatch(cx: &mut Cx, method: &Method, query: Option<&str>) -> Result<A
     let section = section.ok_or_else(|| no_such_subresource(cx))?;
     // Before anything is done: nobody writes and is then told that the answer cannot be read.
     let several = matches!(cx.target.verb, Verb::List | Verb::Watch);
-    negotiate::form(&cx.headers, several)?;
+    let (form, encoding) = negotiate::answer(&cx.headers, several)?;
+    if cx.kind.is_custom() && form == Form::Object && encoding == Encoding::Protobuf {
+        return Err(Error::not_acceptable(&negotiate::JSON_ALONE));
+    }
     Include::parse(&cx.query)?;
     let refused = |cx: &Cx| Error::method_not_allowed(cx.target.about(), cx.target.verb.as_str());
     match (cx.target.verb, section) {

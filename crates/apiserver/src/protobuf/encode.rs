@@ -46,6 +46,22 @@ pub(super) fn envelope(
     Ok(encoder.out.finish())
 }
 
+/// A message alone.
+pub(super) fn message(
+    tables: &Tables,
+    message: MessageId,
+    object: &Value,
+) -> Result<Vec<u8>, EncodeError> {
+    let empty = Object::new();
+    let mut encoder = Encoder {
+        tables,
+        depth: 0,
+        out: Writer::default(),
+    };
+    encoder.message(message, object.as_object().unwrap_or(&empty))?;
+    Ok(encoder.out.finish())
+}
+
 // === impl Encoder ===
 
 impl Encoder<'_> {

@@ -7,6 +7,7 @@ use base64::{DecodeError, Engine as _};
 use bytes::Bytes;
 use deltaplane_store::{Key, ListQuery, Object, Page, ReadError, Revision};
 use http::StatusCode;
+use http::header::{CONTENT_TYPE, HeaderValue};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
@@ -15,9 +16,11 @@ use crate::context::{Answer, Cx, json as answer};
 use crate::error::Error;
 use crate::filter::Filter;
 use crate::kinds::Kind;
-use crate::negotiate::{self, Form};
+use crate::negotiate::{self, Encoding, Form};
 use crate::options::{Freshness, ListOptions};
 use crate::present;
+use crate::protobuf;
+use crate::protobuf::answers::ListParts;
 use crate::table::{Extras, Include, Table};
 use crate::verbs::part::Part;
 
@@ -52,12 +55,20 @@ const TOKEN_VERSION: &str = "deltaplane.io/v1";
 const END: &[u8] = b"]}\n";
 
 pub(crate) async fn list(cx: &Cx) -> Result<Answer, Error> {
-    let form = negotiate::form(&cx.headers, true)?;
+    let (form, encoding) = negotiate::answer(&cx.headers, true)?;
     let options = ListOptions::parse(&cx.query)?;
     let freshness = options.list_freshness()?;
     let filter = Filter::new(&cx.kind, &options)?;
     let page = fetch(cx, &options, freshness, &filter).await?;
     let metadata = list_meta(&options, &filter, &page);
+    if encoding == Encoding::Protobuf
+        && let Some(body) = in_protobuf(&cx.kind, form, &page.items, &metadata)
+    {
+        let mut answer = answer(StatusCode::OK, body);
+        let kind = HeaderValue::from_static(protobuf::MEDIA_TYPE);
+        answer.headers_mut().insert(CONTENT_TYPE, kind);
+        return Ok(answer);
+    }
     let body = match form {
         Form::Object => objects(&cx.kind, page.items, &metadata),
         Form::Metadata { version } => partials(&cx.kind, page.items, metadata, version),
@@ -275,6 +286,40 @@ fn partials(
         }
     };
     rendered(head, separated(items.into_iter().map(partial)))
+}
+
+/// The list in protobuf. None if that cannot be had; JSON can.
+fn in_protobuf(
+    kind: &Arc<Kind>,
+    form: Form,
+    items: &[Arc<Object>],
+    metadata: &Map<String, Value>,
+) -> Option<Body> {
+    let (api_version, name, list_kind) = match form {
+        Form::Object => (
+            kind.api_version.clone(),
+            kind.kind.as_str(),
+            kind.list_kind.as_str(),
+        ),
+        Form::Metadata { version } => (
+            format!("meta.k8s.io/{version}"),
+            "PartialObjectMetadata",
+            "PartialObjectMetadataList",
+        ),
+        Form::Table { .. } => return None,
+    };
+    let parts = ListParts {
+        api_version,
+        list_kind: list_kind.to_owned(),
+        kind: name.to_owned(),
+        metadata: Value::Object(metadata.clone()),
+        items: items.to_vec(),
+    };
+    let kind = Arc::clone(kind);
+    let encoded = parts.into_body(move |object| present::value(&kind, object));
+    encoded
+        .inspect_err(|error| tracing::debug!(%error, "a list has no protobuf encoding"))
+        .ok()
 }
 
 /// The list as rows for people.

@@ -16,6 +16,7 @@ mod hostile;
 mod limits;
 mod lists;
 mod meetings;
+mod protobuf;
 mod revisions;
 mod rules;
 mod shapes;
