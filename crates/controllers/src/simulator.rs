@@ -1,7 +1,8 @@
 //! Workloads that seem to run where nothing runs them: their status is what a healthy cluster
 //! would write, a moment later; or what a failing one would, on request.
 //!
-//! - Statuses are written through `/status` and as a field manager of its own.
+//! - Statuses are written through `/status` and as a field manager of its own; beside them only the
+//!   annotation of a Deployment with its revision.
 //! - Workloads make what controllers would make of them: ReplicaSets, ControllerRevisions and Pods,
 //!   at most 50 Pods each, with statuses of their own (`offspring`). No volumes or endpoints are
 //!   made; a DaemonSet has one node.
@@ -135,20 +136,23 @@ async fn simulate(context: Context, config: SimulatorConfig) {
     }
 }
 
-/// Makes and changes what belongs to a workload, then writes its status.
+/// Writes the status of a workload, then makes and changes what belongs to it: the status is written
+/// on the workload as it was seen, which may be annotated afterwards.
 async fn perform(
     client: Client,
     key: Key,
     acts: Vec<Act>,
     change: Option<Change>,
 ) -> Result<Next, Failure> {
+    let owner = key.1.clone();
+    let next = match change {
+        Some(change) => write(client.clone(), key, change).await?,
+        None => Next::Rest,
+    };
     for act in acts {
-        perform_act(&client, &key.1, act).await?;
+        perform_act(&client, &owner, act).await?;
     }
-    match change {
-        Some(change) => write(client, key, change).await,
-        None => Ok(Next::Rest),
-    }
+    Ok(next)
 }
 
 /// What was done by somebody else meanwhile is told by the feed, and what the API refuses is not

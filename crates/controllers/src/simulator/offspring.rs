@@ -174,19 +174,23 @@ impl<S: Siblings> Family<'_, S> {
         let newest = old.iter().map(|(_, child)| child.revision).max();
         let newest = newest.unwrap_or(0);
         old.retain(|(one, _)| *one != name);
+        let mut number = newest + 1;
         match self.siblings.named(kind, &name) {
             None => acts.push(Act::Create {
                 kind,
-                object: self.revision_object(kind, newest + 1),
+                object: self.revision_object(kind, number),
             }),
             Some(child) if self.is_own(child) && !child.is_going => {
                 let is_newest = child.revision == newest
                     && old.iter().all(|(_, other)| other.revision < newest);
-                let number = if is_newest { newest } else { newest + 1 };
+                if is_newest {
+                    number = newest;
+                }
                 acts.extend(self.adjust_revision(kind, &name, child, number));
             }
             Some(_) => {}
         }
+        acts.extend(self.annotate(number));
         for (one, child) in &old {
             if kind == Kind::ReplicaSet && child.replicas != 0 && !child.is_going {
                 let change = json!({"spec": {"replicas": 0}});
@@ -199,6 +203,18 @@ impl<S: Siblings> Family<'_, S> {
         }
         acts.extend(self.forget(kind, old));
         acts
+    }
+
+    /// Says on a Deployment which of its revisions it is at, as its controller does; kubectl counts
+    /// on the annotation.
+    fn annotate(&self, number: i64) -> Option<Act> {
+        let number = number.to_string();
+        let is_told = self.object.annotation(REVISION) == number;
+        (self.kind == Kind::Deployment && !is_told).then(|| Act::Patch {
+            kind: self.kind,
+            name: self.object.name.clone(),
+            change: json!({"metadata": {"annotations": {REVISION: number}}}),
+        })
     }
 
     /// Deletes the oldest of those that make nothing any more.

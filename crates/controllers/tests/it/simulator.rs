@@ -307,7 +307,8 @@ async fn what_others_say_of_an_object_stays() {
     // One that is taken over while it is under way.
     world.create(&kind, workload("taken", "nginx:1")).await;
     let taken = key("taken");
-    let simulated = world.until(&kind, &taken, is_under_way).await;
+    let begun = |object: &Value| is_under_way(object) && revision(object) == "1";
+    let simulated = world.until(&kind, &taken, begun).await;
     let managers = simulated["metadata"]["managedFields"].as_array();
     let mut managers = managers.expect("some").iter();
     assert!(managers.any(|one| one["manager"] == MANAGER && one["subresource"] == "status"));
@@ -393,12 +394,21 @@ async fn a_deployment_has_a_history_that_it_can_go_back_to() {
     let second = newest(&sets);
     assert_eq!(second["spec"]["replicas"], 2);
 
-    // As kubectl rollout undo does it: the template of that ReplicaSet, without its hash.
+    // As kubectl rollout undo does it: the template of that ReplicaSet, without its hash, and
+    // annotations, which it takes for granted.
     let mut old = first["spec"]["template"].clone();
-    old["metadata"]["labels"]["pod-template-hash"].take();
-    world
-        .patch(&kind, &web, json!({"spec": {"template": old}}))
-        .await;
+    let labels = old["metadata"]["labels"].as_object_mut();
+    labels.expect("there are some").remove("pod-template-hash");
+    let is_second = |object: &Value| revision(object) == "2";
+    let current = world.until(&kind, &web, is_second).await;
+    let annotations = &current["metadata"]["annotations"];
+    let change = json!([
+        {"op": "replace", "path": "/spec/template", "value": old},
+        {"op": "replace", "path": "/metadata/annotations", "value": annotations},
+    ]);
+    let path = kind.object_path(&web);
+    let undone = request::patch::<Value>(&world.client, &path, Patch::Json, &change).await;
+    undone.expect("patched");
     let sets = until_all(&world, &replica_sets(), |sets| {
         revision(&newest(sets)) == "3" && sets.iter().all(is_at_rest)
     })

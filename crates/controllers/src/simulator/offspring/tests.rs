@@ -360,5 +360,6 @@ fn nothing_is_made_before_what_is_there_is_known() {
         let woken = cluster.picture.apply(kind, Event::InSync);
         assert!(woken.contains(&key), "{kind:?}");
     }
-    assert_eq!(cluster.picture.plan_offspring(&key).len(), 1);
+    // The ReplicaSet, and the Deployment's annotation.
+    assert_eq!(cluster.picture.plan_offspring(&key).len(), 2);
 }
