@@ -86,6 +86,9 @@ pub const COMPUTED_FIELDS: &str = "deltaplane.io/computed-fields";
 const USERS: [&str; 3] = [COMPUTED_FIELDS, keys::HOLD, keys::PAUSED];
 /// What kubectl keeps for itself is about the object at its origin.
 const APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
+/// The controller of a Deployment counts its ReplicaSets, which do not cross: each control plane has
+/// a number of its own, and would overwrite another's for ever.
+const REVISION: &str = "deployment.kubernetes.io/revision";
 
 // === impl Crossing ===
 
@@ -251,7 +254,7 @@ impl Mirrored {
 
 /// Whether a label or annotation of this name crosses.
 pub(crate) fn crosses(key: &str) -> bool {
-    (!key.starts_with(OURS) || USERS.contains(&key)) && key != APPLIED
+    (!key.starts_with(OURS) || USERS.contains(&key)) && ![APPLIED, REVISION].contains(&key)
 }
 
 fn is_job(object: &Map<String, Value>) -> bool {
@@ -306,7 +309,7 @@ mod tests {
                 "ownerReferences": [{"uid": "u"}],
                 "labels": {"app": "web", "deltaplane.io/origin": "hub"},
                 "annotations": {
-                    "note": "x", "deltaplane.io/version": "1", APPLIED: "{}",
+                    "note": "x", "deltaplane.io/version": "1", APPLIED: "{}", REVISION: "3",
                     COMPUTED_FIELDS: "spec.state", keys::HOLD: "true",
                     "deltaplane.io/admission": "arrived/1",
                 },
