@@ -91,9 +91,16 @@ pub(crate) fn write_kubeconfig(
         user: &loaded.material.admin,
         further: &config.contexts,
     };
-    kubeconfig
-        .write(&layout.kubeconfig)
-        .map_err(PlaneError::Kubeconfig)
+    let write = || {
+        // Most often nothing has changed, and then it takes no room, which there may not be.
+        let last = files::read_if_exists(&layout.last_kubeconfig)?;
+        if last.is_some_and(|last| last == kubeconfig.to_yaml()) {
+            return files::rename_if_exists(&layout.last_kubeconfig, &layout.kubeconfig);
+        }
+        kubeconfig.write(&layout.kubeconfig)?;
+        files::remove_if_exists(&layout.last_kubeconfig)
+    };
+    write().map_err(PlaneError::Kubeconfig)
 }
 
 // === impl Loaded ===
@@ -152,7 +159,39 @@ impl Renewal {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::MetadataExt;
+
     use super::*;
+
+    /// A full disk must not keep a hub from starting, which can be read.
+    #[test]
+    fn a_kubeconfig_that_has_not_changed_is_not_written_again() {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let config = PlaneConfig::new(directory.path().join("data"), ([127, 0, 0, 1], 0).into());
+        let layout = Layout::open(&config.data_dir).expect("made");
+        let loaded = load(&config, &layout, SystemTime::now()).expect("made");
+        let write = |url: &str| write_kubeconfig(&config, &layout, url, &loaded).expect("written");
+        let inode = || {
+            std::fs::metadata(&layout.kubeconfig)
+                .map(|file| file.ino())
+                .ok()
+        };
+        let aside = || {
+            let aside = files::rename_if_exists(&layout.kubeconfig, &layout.last_kubeconfig);
+            aside.expect("renamed");
+        };
+        aside();
+        write("https://127.0.0.1:7443");
+        let first = inode();
+        aside();
+        assert_eq!(inode(), None);
+        write("https://127.0.0.1:7443");
+        assert_eq!(inode(), first);
+        aside();
+        write("https://127.0.0.1:7444");
+        assert_ne!(inode(), first);
+        assert!(!layout.last_kubeconfig.exists());
+    }
 
     #[test]
     fn what_is_due_is_renewed_everywhere() {

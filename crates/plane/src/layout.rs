@@ -20,11 +20,14 @@ pub(crate) struct Layout {
     pub(crate) pki: PathBuf,
     /// For clients; there while the hub is, or was, ready.
     pub(crate) kubeconfig: PathBuf,
+    /// The one of the last time, until it is known whether it is the same.
+    pub(crate) last_kubeconfig: PathBuf,
 }
 
 const STORE: &str = "store";
 const PKI: &str = "pki";
 const KUBECONFIG: &str = "kubeconfig";
+const LAST_KUBECONFIG: &str = ".kubeconfig.last";
 /// Of a zone, which joins before it has anything else.
 const MEMBERSHIP: &str = "zone";
 /// What a zone writes there, of which some may be moved away.
@@ -40,6 +43,7 @@ impl Layout {
             store: path.join(STORE),
             pki: path.join(PKI),
             kubeconfig: path.join(KUBECONFIG),
+            last_kubeconfig: path.join(LAST_KUBECONFIG),
         }
     }
 

@@ -108,7 +108,8 @@ impl Opened {
         let (layout, store) = open_data(&config, &metrics).await?;
         let bound = bound?;
         // Only now: before, it may have been a running process's.
-        files::remove_if_exists(&layout.kubeconfig).map_err(PlaneError::Kubeconfig)?;
+        files::rename_if_exists(&layout.kubeconfig, &layout.last_kubeconfig)
+            .map_err(PlaneError::Kubeconfig)?;
         let address = bound.address().map_err(failed_on(config.listen))?;
         let loaded = certificates::load(&config, &layout, clock.now())?;
         if store.revision() > Revision::ZERO {
@@ -242,7 +243,16 @@ impl Opened {
         // From now on: a full disk must not keep it from starting, which can be read.
         let indicator = plane.readiness.indicator("store");
         parts::spawn_health(&plane.back, &plane.store, indicator, clock.clone());
-        certificates::write_kubeconfig(&config, &layout, &plane.url, &loaded)?;
+        match certificates::write_kubeconfig(&config, &layout, &plane.url, &loaded) {
+            Err(PlaneError::Kubeconfig(error)) if error.is_full() => {
+                let error = &error as &dyn std::error::Error;
+                tracing::error!(
+                    error,
+                    "the disk is full: there is no new kubeconfig, and no write is taken; free some room"
+                );
+            }
+            written => written?,
+        }
         let renewal = Renewal {
             config,
             layout,

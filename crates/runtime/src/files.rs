@@ -20,6 +20,11 @@ pub struct FileError {
 // === impl FileError ===
 
 impl FileError {
+    /// Returns true if there was no room on the file system.
+    pub fn is_full(&self) -> bool {
+        self.source.kind() == io::ErrorKind::StorageFull
+    }
+
     /// What is at `path` could not be read.
     pub fn reading(path: &Path, source: io::Error) -> Self {
         failed("read", path)(source)
@@ -60,6 +65,14 @@ pub fn write_private(path: &Path, content: &[u8]) -> Result<(), FileError> {
     fs::rename(&temporary, path).map_err(failed("replace", path))?;
     let sync = || File::open(directory)?.sync_all();
     sync().map_err(failed("sync", directory))
+}
+
+/// Moves a file to another name in its directory, if it is there. It takes no room.
+pub fn rename_if_exists(path: &Path, to: &Path) -> Result<(), FileError> {
+    match fs::rename(path, to) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(failed("rename", path)(error)),
+        Ok(()) | Err(_) => Ok(()),
+    }
 }
 
 /// A file's content, or `None` if there is no such file.

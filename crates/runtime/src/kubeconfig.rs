@@ -31,7 +31,8 @@ impl Kubeconfig<'_> {
         files::write_private(path, self.to_yaml().as_bytes())
     }
 
-    fn to_yaml(&self) -> String {
+    /// Its text.
+    pub fn to_yaml(&self) -> String {
         let Self {
             context,
             server,
