@@ -2,7 +2,7 @@
 //! state knows of fewer openings than those who followed it.
 
 use deltaplane_border::Openings;
-use deltaplane_store::{Collection, CommitError, Draft, Revision, Store, Txn};
+use deltaplane_store::{Collection, CommitError, Draft, Key, Revision, Store, Txn};
 use deltaplane_sync::Epoch;
 use uuid::Uuid;
 
@@ -17,6 +17,20 @@ pub enum LineageError {
     Name(#[from] deltaplane_store::KeyError),
 }
 
+/// An opening that could not be written down yet, because the store takes no writes. Until it is,
+/// nobody may follow the store: a later opening would not know of this one.
+#[derive(Clone, Debug)]
+pub(crate) struct UnrecordedOpening {
+    key: Key,
+    draft: Draft,
+}
+
+/// The openings of a store, the one of now included.
+pub(crate) struct StoreLineage {
+    pub(crate) openings: Openings,
+    pub(crate) unrecorded: Option<UnrecordedOpening>,
+}
+
 /// Not served: no kind has this collection.
 const OPENINGS: &str = "deltaplane.io/openings";
 /// Who was away for longer has to be told by a person that nothing is lost.
@@ -24,6 +38,18 @@ const KEPT: usize = 1000;
 
 /// Writes down that the store was opened, and says when it was before.
 pub async fn open(store: &Store) -> Result<Openings, LineageError> {
+    let StoreLineage {
+        openings,
+        unrecorded,
+    } = open_or_defer(store).await?;
+    if let Some(unrecorded) = unrecorded {
+        unrecorded.record(store).await?;
+    }
+    Ok(openings)
+}
+
+/// Like [`open`], on a store that may take no writes: what could not be written is for later.
+pub(crate) async fn open_or_defer(store: &Store) -> Result<StoreLineage, LineageError> {
     let collection = Collection::new(TENANT, OPENINGS)?;
     let snapshot = store.snapshot(&collection);
     let mut openings: Vec<(String, u64)> = snapshot
@@ -36,21 +62,80 @@ pub async fn open(store: &Store) -> Result<Openings, LineageError> {
     let name = Uuid::new_v4().simple().to_string();
     let key = collection.key("", &name)?;
     let draft = Draft::opaque(format!(r#"{{"metadata":{{"name":"{name}"}}}}"#));
-    let committed = store.commit(Txn::create(key, draft)).await?;
+    let next = store.revision().get() + 1;
+    let opening = UnrecordedOpening { key, draft };
+    let recorded = opening.record(store).await;
     let surplus = openings.len().saturating_sub(KEPT);
-    for (opening, began) in openings.drain(..surplus) {
-        let key = collection.key("", &opening)?;
-        store
-            .commit(Txn::delete(key, Revision::new(began), None))
-            .await?;
-    }
+    let forgotten = openings.drain(..surplus).collect::<Vec<_>>();
+    let unrecorded = match recorded {
+        Ok(()) => {
+            for (opening, began) in forgotten {
+                let key = collection.key("", &opening)?;
+                let forget = Txn::delete(key, Revision::new(began), None);
+                store.commit(forget).await?;
+            }
+            None
+        }
+        Err(CommitError::Storage { .. } | CommitError::Unknown { .. }) => Some(opening),
+        Err(error) => return Err(error.into()),
+    };
     // Each ended before the next began: that it began is a write of the next.
     let begins = openings.iter().skip(1).map(|(_, began)| *began);
-    let begins = begins.chain([committed.revision.get()]);
+    let begins = begins.chain([next]);
     let ends: Vec<u64> = begins.map(|began| began.saturating_sub(1)).collect();
     let identity = store.epoch().to_string();
     let epoch = |opening: &str| Epoch::opening(&identity, opening);
     let earlier = openings.iter().zip(ends);
     let earlier = earlier.map(|((opening, _), end)| (epoch(opening), end));
-    Ok(Openings::new(earlier.collect(), epoch(&name)))
+    Ok(StoreLineage {
+        openings: Openings::new(earlier.collect(), epoch(&name)),
+        unrecorded,
+    })
+}
+
+// === impl UnrecordedOpening ===
+
+impl UnrecordedOpening {
+    /// Writes it down.
+    pub(crate) async fn record(&self, store: &Store) -> Result<(), CommitError> {
+        let create = Txn::create(self.key.clone(), self.draft.clone());
+        match store.commit(create).await {
+            // It was not known before whether it was written, and it was.
+            Ok(_) | Err(CommitError::Conflict { .. }) => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use deltaplane_store::testing::disk::MemoryDisk;
+    use deltaplane_store::{Embedded, Health, Options};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn an_opening_on_a_full_disk_is_written_down_later() {
+        let disk = MemoryDisk::new();
+        let store = Embedded::open_on(Box::new(disk.clone()), Options::default()).expect("opened");
+        let first = open(&store).await.expect("written");
+        let before = store.revision();
+        disk.fail_writes_after(Some(0));
+        let lineage = open_or_defer(&store).await.expect("readable");
+        assert!(
+            open(&store).await.is_err(),
+            "whoever needs it written is told"
+        );
+        let unrecorded = lineage.unrecorded.expect("it is not written");
+        assert_eq!(store.revision(), before);
+        assert_ne!(lineage.openings.current(), first.current());
+        disk.fail_writes_after(None);
+        store.heal();
+        let mut health = store.health();
+        while health.now() != Health::Well {
+            health.changed().await;
+        }
+        unrecorded.record(&store).await.expect("written");
+        assert!(store.get(&unrecorded.key).is_some());
+    }
 }

@@ -71,6 +71,10 @@ pub enum HandshakeError {
         certificate: ZoneName,
         claimed: ZoneName,
     },
+    #[error(
+        "the hub takes no writes, and zones cannot follow it until it does; free some room on its disk"
+    )]
+    Unrecorded,
     #[error(transparent)]
     Refused(Refused),
 }
@@ -223,6 +227,9 @@ impl Fleet {
         }
         self.admit(zone, uid)?;
         let inner = self.inner();
+        if !*inner.recorded.borrow() {
+            return Err(HandshakeError::Unrecorded);
+        }
         let ours = Welcome {
             product: inner.product.clone(),
             protocol: *PROTOCOLS.end(),

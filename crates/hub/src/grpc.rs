@@ -363,6 +363,7 @@ fn refused(error: &HandshakeError) -> Status {
             Status::unauthenticated(text)
         }
         HandshakeError::OtherZone { .. } => Status::permission_denied(text),
+        HandshakeError::Unrecorded => Status::unavailable(text),
         HandshakeError::Disabled(_) | HandshakeError::Refused(_) => {
             Status::failed_precondition(text)
         }

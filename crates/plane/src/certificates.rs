@@ -103,6 +103,24 @@ pub(crate) fn write_kubeconfig(
     write().map_err(PlaneError::Kubeconfig)
 }
 
+/// Like [`write_kubeconfig`], but a disk that is full is only logged: what is stored can be read.
+pub(crate) fn write_kubeconfig_if_room(
+    config: &PlaneConfig,
+    layout: &Layout,
+    url: &str,
+    loaded: &Loaded,
+) -> Result<(), PlaneError> {
+    match write_kubeconfig(config, layout, url, loaded) {
+        Err(PlaneError::Kubeconfig(error)) if error.is_full() => {
+            let error = &error as &dyn std::error::Error;
+            let hint = "free some room on the disk, and start again to have a new kubeconfig";
+            tracing::error!(error, hint, "the disk is full; only reads are served");
+            Ok(())
+        }
+        written => written,
+    }
+}
+
 // === impl Loaded ===
 
 impl Loaded {

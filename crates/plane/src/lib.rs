@@ -243,16 +243,7 @@ impl Opened {
         // From now on: a full disk must not keep it from starting, which can be read.
         let indicator = plane.readiness.indicator("store");
         parts::spawn_health(&plane.back, &plane.store, indicator, clock.clone());
-        match certificates::write_kubeconfig(&config, &layout, &plane.url, &loaded) {
-            Err(PlaneError::Kubeconfig(error)) if error.is_full() => {
-                let error = &error as &dyn std::error::Error;
-                tracing::error!(
-                    error,
-                    "the disk is full: there is no new kubeconfig, and no write is taken; free some room"
-                );
-            }
-            written => written?,
-        }
+        certificates::write_kubeconfig_if_room(&config, &layout, &plane.url, &loaded)?;
         let renewal = Renewal {
             config,
             layout,
