@@ -153,29 +153,13 @@ impl Hub {
         token.attach(controllers.clone());
         bindings.attach(controllers.clone());
         zones.attach(plane.api().clone());
-        let context = Context {
-            client: controllers.clone(),
-            pace: Pace::system(),
-        };
         let checker = DefinitionChecker::new(controllers.clone());
         fleet.check_definitions(Box::new(move |definition| {
             let checker = checker.clone();
             async move { checker.problem(&definition).await }.boxed()
         }));
-        let running = Running {
-            mode: Mode::Author,
-            metrics: graphs::Metrics::default(),
-        };
-        let group = plane.front().group("graph");
-        let policies = context.clone();
-        plane
-            .front()
-            .spawn("graphs", |stop| graphs::run(context, running, group, stop));
+        spawn_controllers(plane.front(), &fleet, controllers.clone());
         fleet.attach(sync, controllers, plane.front());
-        let facts = Arc::new(Facts(fleet.clone()));
-        plane.front().spawn("policies", |stop| {
-            deltaplane_controllers::policies::run(policies, facts, stop)
-        });
         Ok(Self {
             plane,
             fleet,
@@ -230,6 +214,24 @@ impl Hub {
 
 fn client_as(api: &ApiServer, user: &str) -> Client {
     in_process(api.clone(), Identity::authenticated(user, &[MASTERS]))
+}
+
+/// Starts the controllers of graphs and policies.
+fn spawn_controllers(tasks: &Tasks, fleet: &Fleet, client: Client) {
+    let context = Context {
+        client,
+        pace: Pace::system(),
+    };
+    let running = Running {
+        mode: Mode::Author,
+        metrics: graphs::Metrics::default(),
+    };
+    let (group, policies) = (tasks.group("graph"), context.clone());
+    tasks.spawn("graphs", |stop| graphs::run(context, running, group, stop));
+    let facts = Arc::new(Facts(fleet.clone()));
+    tasks.spawn("policies", |stop| {
+        deltaplane_controllers::policies::run(policies, facts, stop)
+    });
 }
 
 /// Makes the definitions of our own kinds be there as this version has them.
