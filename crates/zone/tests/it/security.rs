@@ -241,8 +241,13 @@ async fn token(client: &Client, name: &str) -> String {
 
 /// Whom the zone takes the owner of a token for, asked through the hub.
 async fn whoami(world: &World, token: &str) -> (StatusCode, String) {
+    whoami_at(world, &format!("zones/{ZONE}"), token).await
+}
+
+/// Whom the API below a path of the hub takes the owner of a token for.
+async fn whoami_at(world: &World, path: &str, token: &str) -> (StatusCode, String) {
     let mut config = world.nobody().await;
-    let url = format!("{}zones/{ZONE}", config.cluster_url);
+    let url = format!("{}{path}", config.cluster_url);
     config.cluster_url = url.parse().expect("a legal address");
     config.auth_info.token = Some(token.to_owned().into());
     let client = Client::try_from(config).expect("a client");
@@ -273,6 +278,11 @@ async fn accounts_of_hub_and_zone_are_told_apart_in_one_process() {
     assert_eq!(whoami(&world, &of_zone).await, (made, user));
     let (status, _) = whoami(&world, "nonsense").await;
     assert_eq!(status, StatusCode::UNAUTHORIZED);
+    // The hub itself does not know the zone's accounts.
+    let (status, _) = whoami_at(&world, "", &of_zone).await;
+    assert_eq!(status, StatusCode::UNAUTHORIZED);
+    let user = "system:serviceaccount:default:robot".to_owned();
+    assert_eq!(whoami_at(&world, "", &of_hub).await, (made, user));
 
     let admin = world.through(ZONE).await;
     assert_eq!(get(&admin, "/api/v1/namespaces").await.0, StatusCode::OK);
