@@ -16,7 +16,8 @@ use deltaplane_apiserver::seams::{Admission, BoxFuture, Operation, Resource, Rev
 use deltaplane_apiserver::{Error, Revision};
 use deltaplane_propagation::Timestamp;
 use deltaplane_propagation::stages::{
-    Object, Policy, PolicySpec, Problem, ROLLBACK, asked_for, rollback_of, sets, stuck,
+    Object, Policy, PolicySpec, Problem, ROLLBACK, asked_for, constantly_closed, rollback_of, sets,
+    stuck, unordered,
 };
 use deltaplane_sync::{Crossing, SyncKind, Withdrawal, ZoneName};
 use serde_json::{Map, Value, json};
@@ -169,12 +170,15 @@ impl Policing {
             return Err(invalid(resource, &taken));
         }
         let zones = known.zones();
-        let stuck = stuck(&policy, &zones, Timestamp::from_system(now));
-        if !stuck.is_empty() {
-            return Err(invalid(resource, &stuck));
+        let now = Timestamp::from_system(now);
+        let mut wrong = stuck(&policy, &zones, now);
+        wrong.extend(unordered(&policy, &zones, now));
+        if !wrong.is_empty() {
+            return Err(invalid(resource, &wrong));
         }
         let doubts = doubts(&known.crossing, &policy, &zones);
         review.warnings.extend(doubts);
+        review.warnings.extend(constantly_closed(&policy, now));
         Ok(())
     }
 

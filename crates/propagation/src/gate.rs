@@ -93,6 +93,12 @@ impl Gate {
         all.map(String::as_str).collect()
     }
 
+    /// Returns true if one of its expressions depends on nothing in its scope.
+    pub(crate) fn is_constant(&self, index: usize) -> bool {
+        let expression = self.expressions.get(index);
+        expression.is_some_and(|one| one.reads.is_empty())
+    }
+
     /// Whether nothing is asked.
     pub fn is_always_open(&self) -> bool {
         self.expressions.is_empty()

@@ -26,6 +26,8 @@ pub struct Order {
 pub struct Unordered {
     pub key: String,
     pub message: String,
+    /// Its value is of a type that has no order, and not only missing.
+    pub wrong_type: bool,
 }
 
 /// What an expression gave to order by. Kinds of values come one after the other.
@@ -36,9 +38,7 @@ enum Rank {
     Number(f64, i128),
     /// Its first bytes, then all: most are told apart without looking elsewhere for them.
     Text(u128, String),
-    Bytes(Vec<u8>),
     Time(Timestamp),
-    Duration(i64),
     /// It gave none.
     Last,
 }
@@ -89,20 +89,24 @@ impl Order {
         bindings: &mut Bindings<'a>,
         seen: &'a Seen<'a>,
         work: &mut Work,
-    ) -> Result<Rank, String> {
+    ) -> Result<Rank, (String, bool)> {
         for slot in &self.items {
             bindings.set(*slot, Value::Host(seen));
         }
         match work.eval(&self.program, bindings) {
             Ok(value) => {
                 let found = Rank::of(&value);
-                found.ok_or_else(|| format!("a value of type {} has no order", value.type_of()))
+                found.ok_or_else(|| (no_order(&value.type_of().to_string()), true))
             }
-            Err(Fault::Waiting(path)) => Err(format!("waiting for {path}")),
-            Err(Fault::Failed(failure)) => Err(failure.reason.to_string()),
-            Err(Fault::Stopped(stopped)) => Err(stopped.to_string()),
+            Err(Fault::Waiting(path)) => Err((format!("waiting for {path}"), false)),
+            Err(Fault::Failed(failure)) => Err((failure.reason.to_string(), false)),
+            Err(Fault::Stopped(stopped)) => Err((stopped.to_string(), false)),
         }
     }
+}
+
+fn no_order(found: &str) -> String {
+    format!("orderBy must be a number, string, boolean or timestamp, and is of type '{found}'")
 }
 
 /// What cannot be ordered by.
@@ -111,7 +115,7 @@ fn refusals(ast: &Ast, ty: &Type) -> Vec<Problem> {
         span: ast.span(id),
         message,
     };
-    let unordered = || format!("type '{ty}' has no order to go by");
+    let unordered = || no_order(&ty.to_string());
     let root = ast.root();
     let unordered = (!is_ordered(ty)).then(|| problem(root, unordered()));
     let is_timed = |function: &str, target: bool| match function {
@@ -137,11 +141,11 @@ fn is_ordered(ty: &Type) -> bool {
         | Type::Uint
         | Type::Double
         | Type::String
-        | Type::Bytes
         | Type::Timestamp
-        | Type::Duration
         | Type::Wrapper(_) => true,
         Type::Error
+        | Type::Bytes
+        | Type::Duration
         | Type::Null
         | Type::List(_)
         | Type::Map(_)
@@ -178,9 +182,13 @@ pub(crate) fn ordered<'a>(
     let mut unordered = Vec::new();
     let ranked = indices.into_iter().map(|index| {
         let rank = order.rank(&mut bindings, &seen[index], work);
-        let rank = rank.unwrap_or_else(|message| {
+        let rank = rank.unwrap_or_else(|(message, wrong_type)| {
             let key = seen[index].subject.key.to_owned();
-            unordered.push(Unordered { key, message });
+            unordered.push(Unordered {
+                key,
+                message,
+                wrong_type,
+            });
             Rank::Last
         });
         (rank, index)
@@ -260,10 +268,10 @@ impl Rank {
             #[expect(clippy::cast_possible_truncation, reason = "it saturates")]
             Value::Double(value) => Self::Number(*value + 0.0, *value as i128),
             Value::String(text) => Self::Text(prefix(text.as_str()), text.as_str().to_owned()),
-            Value::Bytes(bytes) => Self::Bytes(bytes.to_vec()),
             Value::Timestamp(time) => Self::Time(*time),
-            Value::Duration(duration) => Self::Duration(duration.nanos()),
-            Value::Null
+            Value::Bytes(_)
+            | Value::Duration(_)
+            | Value::Null
             | Value::Type(_)
             | Value::List(_)
             | Value::Map(_)
@@ -278,10 +286,8 @@ impl Rank {
             Self::Bool(_) => 0,
             Self::Number(..) => 1,
             Self::Text(..) => 2,
-            Self::Bytes(_) => 3,
-            Self::Time(_) => 4,
-            Self::Duration(_) => 5,
-            Self::Last => 6,
+            Self::Time(_) => 3,
+            Self::Last => 4,
         }
     }
 
@@ -292,9 +298,7 @@ impl Rank {
                 a.total_cmp(b).then(exact.cmp(other))
             }
             (Self::Text(first, a), Self::Text(other, b)) => first.cmp(other).then_with(|| a.cmp(b)),
-            (Self::Bytes(a), Self::Bytes(b)) => a.cmp(b),
             (Self::Time(a), Self::Time(b)) => a.cmp(b),
-            (Self::Duration(a), Self::Duration(b)) => a.cmp(b),
             _ => self.kind().cmp(&other.kind()),
         }
     }

@@ -38,7 +38,7 @@ pub use facts::{
     RollbackCause, RolledBack, ZoneFacts, asked_for, rollback_of,
 };
 pub use inputs::Inputs;
-pub use openings::stuck;
+pub use openings::{constantly_closed, stuck, unordered};
 pub use problem::Problem;
 pub use record::{Admitted, Advance, Class, Evidence, Mark, Past, Phase, Progress, Record, Target};
 pub use share::Share;

@@ -78,6 +78,24 @@ impl fmt::Display for Verdict {
     }
 }
 
+// === impl Verdict ===
+
+impl Verdict {
+    /// The state of a gate as a sentence: one that cannot be evaluated has failed.
+    pub fn sentence(&self) -> String {
+        match self {
+            Self::Error {
+                expression,
+                message,
+            } => format!("gate failed: {expression}: {message}"),
+            Self::Limit { expression } => {
+                format!("gate failed: {expression}: it takes too much to evaluate")
+            }
+            Self::Open | Self::Closed { .. } | Self::Waiting { .. } => format!("gate {self}"),
+        }
+    }
+}
+
 impl fmt::Display for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.text)
@@ -114,6 +132,12 @@ mod tests {
                 expression: expression(),
             },
         ];
+        let sentences = verdicts.each_ref().map(Verdict::sentence);
+        assert_eq!(
+            sentences[2],
+            "gate closed: app.spec.go: waiting for app.spec"
+        );
+        assert_eq!(sentences[3], "gate failed: app.spec.go: no");
         let reasons = verdicts.map(|verdict| verdict.reason());
         let expected = [
             "GateOpen",

@@ -294,7 +294,7 @@ impl Row {
             (Standing::Pending, _) => {
                 let blocked = blocked.iter().find(|one| one.instance == key);
                 match blocked {
-                    Some(blocked) => format!("the gate is {}", blocked.message),
+                    Some(blocked) => gate(&blocked.message),
                     None if seen.is_paused() => "the rollout is paused".to_owned(),
                     None => String::new(),
                 }
@@ -395,5 +395,13 @@ impl Blocked {
             message: seen::text(&one["message"]).to_owned(),
         })
         .collect()
+    }
+}
+
+/// A gate as its definition tells of it: one that cannot be evaluated has failed.
+fn gate(message: &str) -> String {
+    match message.strip_prefix("error: ") {
+        Some(why) => format!("gate failed: {why}"),
+        None => format!("the gate is {message}"),
     }
 }

@@ -551,3 +551,21 @@ async fn who_writes_waits_for_the_policies_of_that_kind_alone() {
     fleet.told("web", 1);
     assert!(is_said("ConfigMap") && !is_said("Secret"));
 }
+
+#[tokio::test]
+async fn gates_and_orders_that_make_no_sense_are_told() {
+    let hub = Hub::new().await;
+    let create = |field: &str, value: Value| {
+        let mut new = policy("web", "2026-01-01T00:00:00Z", "web");
+        new["spec"]["stages"][0][field] = value;
+        let resource = of_fleet("PropagationPolicy", "propagationpolicies", "web");
+        hub.write("ann", (Operation::Create, resource), (None, new))
+    };
+    let closed = create("propagateWhen", json!(["false"]));
+    closed.is_taken();
+    let warnings = closed.warnings.join("\n");
+    assert!(warnings.contains("false is never true"), "{warnings}");
+    let unordered = create("orderBy", json!("zone.metadata.labels"));
+    unordered.is_refused("spec.stages[0].orderBy: Forbidden: orderBy must be a number");
+    create("orderBy", json!("zone.metadata.name")).is_taken();
+}

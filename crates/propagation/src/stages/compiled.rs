@@ -131,7 +131,8 @@ impl Policy {
             return Err(problems);
         }
         let windows = windows(&spec.windows, &mut problems);
-        let names: Vec<&str> = windows.keys().map(String::as_str).collect();
+        // A window that is not valid is said once, and not again by each gate that asks for it.
+        let names: Vec<&str> = spec.windows.iter().map(|one| one.name.as_str()).collect();
         let policy = Self {
             targets: all_targets("spec.targets", &spec.targets, &mut problems),
             zones: selector("spec.zones", spec.zones.as_ref(), &mut problems),
@@ -627,6 +628,22 @@ mod tests {
             let told = problems(&json!({"overrides": [{"patch": [operation]}]}));
             assert_eq!(told, expected.into_iter().collect::<Vec<_>>());
         }
+    }
+
+    #[test]
+    fn a_window_that_is_not_valid_is_said_once() {
+        let window = json!({"name": "night", "rrule": "FREQ=SOMETIMES", "duration": "1h"});
+        let gate = "window('night')";
+        let stages = json!([
+            {"name": "a", "propagateWhen": [gate, format!("!{gate}")]},
+            {"name": "b", "propagateWhen": [gate]},
+        ]);
+        let said = problems(&json!({"windows": [window], "stages": stages}));
+        assert_eq!(said.len(), 1, "{said:?}");
+        assert!(said[0].starts_with("spec.windows[0].rrule"), "{said:?}");
+        // One that is not there is.
+        let said = problems(&json!({"stages": [{"name": "a", "propagateWhen": [gate]}]}));
+        assert_eq!(said.len(), 1, "{said:?}");
     }
 
     #[test]

@@ -81,6 +81,57 @@ pub fn stuck(policy: &Policy, zones: &[Named<'_>], now: Timestamp) -> Vec<Proble
     found.collect()
 }
 
+/// The expressions of gates that are false whatever zones there are, by stage.
+pub fn constantly_closed(policy: &Policy, now: Timestamp) -> Vec<String> {
+    let (name, zone) = nobody();
+    let stages = policy.stages.iter().enumerate();
+    let found = stages.filter_map(|(index, stage)| {
+        let play = Play::new(policy, stage, (vec![(name, &zone)], now));
+        let mut budget = Budget { asked: PLAYED };
+        let (_, Ending::Stuck(left)) = play.step(&mut budget) else {
+            return None;
+        };
+        let (_, Verdict::Closed { expression, .. }) = left.first()? else {
+            return None;
+        };
+        let at = expression.index;
+        stage.gate.is_constant(at).then(|| {
+            format!("spec.stages[{index}].propagateWhen[{at}]: {expression} is never true: no zone is let into stage {}", stage.name)
+        })
+    });
+    found.collect()
+}
+
+/// What zones of a stage would be ordered by, where that has no order.
+pub fn unordered(policy: &Policy, zones: &[Named<'_>], now: Timestamp) -> Vec<Problem> {
+    let (name, zone) = nobody();
+    let stages = policy.stages.iter().enumerate();
+    let found = stages.filter_map(|(index, stage)| {
+        stage.order.as_ref()?;
+        let members = zones
+            .iter()
+            .filter(|(_, zone)| policy.stage_of(zone) == Some(index));
+        let members: Vec<Named<'_>> = members.copied().collect();
+        let mut played = some(&members);
+        played.push((name, &zone));
+        let mut budget = Budget {
+            asked: played.len(),
+        };
+        let (answer, _) = Play::new(policy, stage, (played, now)).step(&mut budget);
+        let wrong = answer.unordered.into_iter().find(|one| one.wrong_type)?;
+        let path = format!("spec.stages[{index}].orderBy");
+        let hint = "such as zone.metadata.labels['wave']";
+        Some(Problem::new(path, wrong.message).hint(hint))
+    });
+    found.collect()
+}
+
+/// A zone that tells what does not depend on any.
+fn nobody() -> (&'static str, Map<String, Json>) {
+    let zone = json!({"metadata": {"name": "zone", "labels": {}}, "spec": {}});
+    ("zone", zone.as_object().cloned().unwrap_or_default())
+}
+
 /// A zone of a stage that is never let in, and why.
 fn never(
     policy: &Policy,
@@ -93,13 +144,7 @@ fn never(
     if stage.gate.is_always_open() || zones.is_empty() || unknown {
         return None;
     }
-    let play = |zones: Vec<_>| Play {
-        policy,
-        stage,
-        ready: vec![None; zones.len()],
-        zones,
-        now,
-    };
+    let play = |zones: Vec<_>| Play::new(policy, stage, (zones, now));
     let mut few = play(some(zones));
     let Ending::Stuck(left) = few.run(budget) else {
         return None;
@@ -151,7 +196,21 @@ fn some<'a>(zones: &[Named<'a>]) -> Vec<Named<'a>> {
 
 // === impl Play ===
 
-impl Play<'_> {
+impl<'a> Play<'a> {
+    fn new(
+        policy: &'a Policy,
+        stage: &'a Stage,
+        (zones, now): (Vec<Named<'a>>, Timestamp),
+    ) -> Self {
+        Self {
+            policy,
+            stage,
+            ready: vec![None; zones.len()],
+            zones,
+            now,
+        }
+    }
+
     /// Lets in whom the gate lets in, as long as it does or time may change something.
     fn run(&mut self, budget: &mut Budget) -> Ending {
         loop {

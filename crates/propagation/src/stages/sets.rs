@@ -27,22 +27,50 @@ pub fn write<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
     }
     let mut parts: BTreeSet<String> = plain.into_iter().map(str::to_owned).collect();
     for (prefix, numbers) in numbered {
-        let ranges = ranges(&numbers);
+        let ranges = ranges(&same_width(&numbers));
         parts.insert(match ranges.as_slice() {
             [only] if !only.contains('-') => format!("{prefix}{only}"),
             ranges => format!("{prefix}[{}]", ranges.join(",")),
         });
     }
-    let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
-    let plain = parts.join(",");
-    match plain.len() > PLAIN {
-        true => {
-            let mut folded = String::new();
-            fold(&parts, 0, DEEP, &mut folded);
-            folded
-        }
-        false => plain,
+    let mut parts: Vec<&str> = parts.iter().map(String::as_str).collect();
+    if parts.iter().map(|part| part.len() + 1).sum::<usize>() > PLAIN {
+        let mut folded = String::new();
+        fold(&parts, 0, DEEP, &mut folded);
+        return folded;
     }
+    parts.sort_by_key(|part| natural(part));
+    parts.join(",")
+}
+
+/// A name as people sort it: numbers in it count by their values.
+fn natural(name: &str) -> Vec<(&str, u64)> {
+    let mut parts = Vec::new();
+    let mut rest = name;
+    while !rest.is_empty() {
+        let text = rest
+            .find(|c: char| c.is_ascii_digit())
+            .unwrap_or(rest.len());
+        let (text, after) = rest.split_at(text);
+        let digits = after.find(|c: char| !c.is_ascii_digit());
+        let (digits, after) = after.split_at(digits.unwrap_or(after.len()));
+        // The first of a range stands for it.
+        let text = text.strip_suffix('[').unwrap_or(text);
+        parts.push((text, digits.parse().unwrap_or(u64::MAX)));
+        rest = after;
+    }
+    parts
+}
+
+/// A number without zeros in front goes with those that have them and are as long.
+fn same_width(numbers: &BTreeSet<(usize, u32)>) -> BTreeSet<(usize, u32)> {
+    let widths: BTreeSet<usize> = numbers.iter().map(|(width, _)| *width).collect();
+    let one = |(width, number): &(usize, u32)| {
+        let digits = number.to_string().len();
+        let is_alike = *width == 0 && widths.contains(&digits) && digits > 1;
+        (if is_alike { digits } else { *width }, *number)
+    };
+    numbers.iter().map(one).collect()
 }
 
 /// Writes sorted parts, but for what they all begin with: what several begin with comes once.
@@ -219,7 +247,13 @@ mod tests {
         check(&["eu-1"], "eu-1");
         check(&["eu-1", "eu-2", "eu-3", "eu-7", "us"], "eu-[1-3,7],us");
         check(&["z9", "z10", "z11"], "z[9-11]");
-        check(&["z09", "z10", "z11"], "z[10-11,09]");
+        check(&["z09", "z10", "z11"], "z[09-11]");
+        check(&["z10", "z11"], "z[10-11]");
+        check(&["z2-a", "z10-a", "z1-b"], "z1-b,z2-a,z10-a");
+        check(
+            &["a10-1", "a10-2", "a9-1", "a9-2", "a9-x"],
+            "a9-[1-2],a9-x,a10-[1-2]",
+        );
         check(&["z01", "z1", "z001"], "z[1,01,001]");
         check(&["1", "2", "a"], "[1-2],a");
         check(&["a-12345678901", "a-0"], "a-0,a-12345678901");

@@ -294,7 +294,7 @@ impl fmt::Display for Waiting {
             Self::Zone { zone, reason, .. } | Self::Refused { zone, reason } => {
                 write!(f, "{zone}: {reason}")
             }
-            Self::Gate { zone, verdict } => write!(f, "{zone}: gate {verdict}"),
+            Self::Gate { zone, verdict } => write!(f, "{zone}: {}", verdict.sentence()),
             Self::Offline { zone, since } => write!(f, "{zone} is offline since {since}"),
             Self::Held { zone } => write!(f, "{zone} is held"),
             Self::NoEvidence { reason } => write!(f, "nothing shows that it works: {reason}"),

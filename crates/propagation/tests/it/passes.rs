@@ -525,7 +525,7 @@ fn the_order_is_total() {
             admit c
             admit d
             admit e
-            unordered d: a value of type list(dyn) has no order
+            unordered d: orderBy must be a number, string, boolean or timestamp, and is of type 'list(dyn)'
             unordered e: waiting for app.spec
         "#]],
     );

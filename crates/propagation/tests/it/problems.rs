@@ -179,8 +179,8 @@ fn orders_have_an_order() {
         ${app.spec.tier + 'x'}: fine
         app.ready() ? 1 : 2: fine
         schema.spec.anything: fine
-        app.spec: [0]: 1:1: type 'app.spec' has no order to go by
-        [app.spec.wave]: [0]: 1:1: type 'list(int)' has no order to go by
+        app.spec: [0]: 1:1: orderBy must be a number, string, boolean or timestamp, and is of type 'app.spec'
+        [app.spec.wave]: [0]: 1:1: orderBy must be a number, string, boolean or timestamp, and is of type 'list(int)'
         time.now(): [0]: 1:1: the order does not depend on the time"#]]
     .assert_eq(&told.join("\n"));
 }

@@ -155,7 +155,7 @@ impl<'a> Known<'a> {
             let Waiting::Gate { zone, verdict } = one else {
                 return None;
             };
-            (zone == told.zone).then(|| format!("the gate is {verdict}"))
+            (zone == told.zone).then(|| verdict.sentence())
         });
         let reason = gate.unwrap_or_else(|| {
             let unheard = unheard.filter(|_| waits);

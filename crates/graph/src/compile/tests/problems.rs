@@ -481,7 +481,7 @@ resources:
               | time.now() > 3
               | ^^^^^^^^^^^^^^
               hint: expected (int, int) -> bool, or (uint, int) -> bool, or (double, int) -> bool, or (google.protobuf.Timestamp, google.protobuf.Timestamp) -> bool, or (bool, bool) -> bool, or 9 more
-            spec.resources[1].orderBy: type 'v1.ConfigMap' has no order to go by
+            spec.resources[1].orderBy: orderBy must be a number, string, boolean or timestamp, and is of type 'v1.ConfigMap'
               | room
               | ^^^^
             spec.resources[1].propagateWhen[1]: a gate is true or false: expected type 'bool' but found 'int'
@@ -509,7 +509,7 @@ resources:
   template: {apiVersion: apps/v1, kind: Deployment, metadata: {name: a}}
 ",
         expect![[r#"
-            spec.orderBy: type 'App.spec' has no order to go by
+            spec.orderBy: orderBy must be a number, string, boolean or timestamp, and is of type 'App.spec'
               | instance.spec
               | ^^^^^^^^^^^^^
             spec.propagateWhen[0]: a gate is true or false: expected type 'bool' but found 'int'

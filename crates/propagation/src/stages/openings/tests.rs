@@ -175,3 +175,53 @@ fn what_depends_on_the_next_release_may_open() {
         check(gate(text), 3, expect![""]);
     }
 }
+
+#[test]
+fn gates_that_are_never_true_are_found_without_zones() {
+    let found = |text: &str| constantly_closed(&policy(gate(text)), now());
+    assert_eq!(
+        found("false"),
+        ["spec.stages[0].propagateWhen[0]: false is never true: no zone is let into stage all"]
+    );
+    assert_eq!(found("1 > 2").len(), 1);
+    for text in [
+        "true",
+        "zone.metadata.labels['go'] == 'yes'",
+        "zones.size() > 100",
+        "release.number > 3",
+        "time.now() > timestamp('2026-12-01T00:00:00Z')",
+    ] {
+        assert_eq!(found(text), [""; 0], "{text}");
+    }
+    let both = json!({"stages": [{"name": "all", "propagateWhen": ["linearlyReady(zone, zones, 1)", "false"]}]});
+    assert_eq!(constantly_closed(&policy(both), now()).len(), 1);
+}
+
+#[test]
+fn orders_have_an_order() {
+    let fleet = fleet(3);
+    let named = fleet.iter().map(|(name, object)| (name.as_str(), object));
+    let named: Vec<Named<'_>> = named.collect();
+    let found = |text: &str, zones: &[Named<'_>]| {
+        let policy = policy(json!({"stages": [{"name": "all", "orderBy": text}]}));
+        let found = unordered(&policy, zones, now());
+        found.first().map(|one| one.message.clone())
+    };
+    for text in [
+        "zone.metadata.name",
+        "zone.metadata.labels['wave']",
+        "int(zone.metadata.labels['wave'])",
+        "zone.metadata.labels['tier'] == 'rest'",
+        "timestamp('2026-12-01T00:00:00Z')",
+    ] {
+        assert_eq!(found(text, &named), None, "{text}");
+        assert_eq!(found(text, &[]), None, "{text}");
+    }
+    for text in ["zone", "zone.metadata", "zone.metadata.labels"] {
+        for zones in [&named[..], &[]] {
+            let said = found(text, zones).unwrap_or_default();
+            let must = "orderBy must be a number, string, boolean or timestamp, and is of type";
+            assert!(said.starts_with(must), "{text}: {said}");
+        }
+    }
+}
