@@ -14,12 +14,12 @@ mod status;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, UNIX_EPOCH};
 
 use deltaplane_client::{ObjectKey, RequestError, Resource, request};
 use deltaplane_propagation::Timestamp;
 use deltaplane_propagation::stages::{Inputs, PolicyFacts};
-use deltaplane_runtime::Stop;
+use deltaplane_runtime::{Clock, Stop};
 use futures::future::BoxFuture;
 use serde_json::{Value, json};
 use tokio::sync::watch;
@@ -27,7 +27,7 @@ use tokio::sync::watch;
 use crate::Context;
 use gathering::Gathering;
 use plan::{Plan, Wanted, plan};
-use seen::{Compiled, Seen};
+use seen::{Compiled, Seen, Wake};
 
 /// What knows zones and content.
 pub trait Fleet: Send + Sync {
@@ -52,6 +52,8 @@ pub trait Fleet: Send + Sync {
         policy: &'a str,
         restores: Option<u64>,
     ) -> BoxFuture<'a, Result<Value, String>>;
+    /// What was drafted last does not become a release.
+    fn forsake(&self, policy: &str);
     /// Drops the content that no release has, if there may be any.
     fn sweep(&self) -> BoxFuture<'_, Result<usize, String>>;
 }
@@ -79,6 +81,16 @@ enum PolicyError {
 // === impl PolicyError ===
 
 impl PolicyError {
+    /// Returns true if a release that could not be written is not there: an API that did not answer
+    /// may have stored it.
+    fn is_final(&self) -> bool {
+        match self {
+            Self::Draft { .. } | Self::Taken { .. } => true,
+            Self::Request { source, .. } => source.code().is_some_and(|code| code < 500),
+            Self::Sweep(_) => false,
+        }
+    }
+
     /// With what it came from, for people who do not read logs.
     fn in_full(&self) -> String {
         let source = std::error::Error::source(self);
@@ -120,12 +132,19 @@ pub async fn run(context: Context, fleet: Arc<dyn Fleet>, stop: Stop) {
                 stop.wait().await;
                 return;
             },
-            () = clock.sleep_until(next.unwrap_or(UNIX_EPOCH)), if next.is_some() => {}
+            () = clock.sleep_until(next.at.unwrap_or(UNIX_EPOCH)), if next.at.is_some() => {}
+            () = clock.sleep(left(&clock, next)), if next.after.is_some() => {}
         }
         // What happens together is decided together: a pass looks at all zones, and each of them
         // wakes us several times while a release moves.
         stop.unless(clock.sleep(took.min(GATHER))).await;
     }
+}
+
+/// How long it is until something is due by the time that has elapsed.
+fn left(clock: &Clock, wake: Wake) -> Duration {
+    let after = wake.after.unwrap_or_default();
+    after.saturating_sub(clock.elapsed())
 }
 
 struct Mover {
@@ -141,7 +160,7 @@ struct Mover {
 /// How a look at a policy ended.
 enum Passed {
     /// All is said. When to look again, if time alone may change something.
-    Done(Option<SystemTime>),
+    Done(Wake),
     /// Something is not known yet, or was written meanwhile: that wakes us.
     Later,
 }
@@ -150,13 +169,13 @@ enum Passed {
 
 impl Mover {
     /// Looks at all policies once. When to look again, if time alone may change something.
-    async fn pass(&mut self) -> Option<SystemTime> {
+    async fn pass(&mut self) -> Wake {
         let policies = self.fleet.policies();
         self.written.retain(|name, _| policies.contains(name));
         self.gathering.keep(&policies);
         self.seen.keep(&policies);
         self.compiled.keep(&policies);
-        let mut next: Option<SystemTime> = None;
+        let mut next = Wake::default();
         let at = self.fleet.at();
         if let Err(error) = self.fleet.sweep().await.map_err(PolicyError::Sweep) {
             let error = &error as &dyn std::error::Error;
@@ -164,10 +183,11 @@ impl Mover {
         }
         for policy in policies {
             let stamp = self.fleet.stamp(&policy);
-            let now = self.context.pace.clock.now();
+            let clock = &self.context.pace.clock;
+            let now = (clock.now(), clock.elapsed());
             if let Some(again) = self.seen.unchanged(&policy, stamp, now) {
                 self.fleet.told(&policy, at);
-                next = next.into_iter().chain(again).min();
+                next = next.or(again);
                 continue;
             }
             let again = match self.policy(&policy).await {
@@ -176,14 +196,14 @@ impl Mover {
                     self.fleet.told(&policy, at);
                     again
                 }
-                Ok(Passed::Later) => None,
+                Ok(Passed::Later) => Wake::default(),
                 Err(error) => {
                     let error = &error as &dyn std::error::Error;
                     tracing::warn!(policy, error, "failed to move a policy on; trying again");
-                    Some(self.context.pace.clock.now() + AGAIN)
+                    self.retry()
                 }
             };
-            next = next.into_iter().chain(again).min();
+            next = next.or(again);
         }
         next
     }
@@ -226,8 +246,19 @@ impl Mover {
         if !surplus.is_empty() {
             self.collect(name, &surplus).await?;
         }
-        let next = next.map(Timestamp::to_system);
-        Ok(Passed::Done(next.into_iter().chain(again).min()))
+        let next = Wake {
+            at: next.map(Timestamp::to_system),
+            after: None,
+        };
+        Ok(Passed::Done(next.or(again)))
+    }
+
+    /// When something that failed is tried again.
+    fn retry(&self) -> Wake {
+        Wake {
+            at: None,
+            after: Some(self.context.pace.clock.elapsed() + AGAIN),
+        }
     }
 
     /// Makes the release that is wanted, if one is. What cannot be released stops nothing else: it
@@ -238,40 +269,44 @@ impl Mover {
         name: &str,
         facts: &mut PolicyFacts,
         now: Timestamp,
-    ) -> (Plan, Option<SystemTime>) {
+    ) -> (Plan, Wake) {
         let troubles = self.fleet.troubles(name);
         let policy = self.compiled.of(name, facts);
         let mut planned = plan(facts, &policy, &troubles, now);
-        let (mut tried, mut again) = (None, None);
+        let (mut tried, mut again) = (None, Wake::default());
         while let Some(wanted) = planned
             .wanted
             .clone()
             .filter(|one| Some(one) != tried.as_ref())
         {
-            again = self.gather(name, facts, &wanted);
-            if again.is_some() {
+            again.after = self.gather(name, facts, &wanted);
+            if again.after.is_some() {
                 break;
             }
             let Err(error) = self.release(name, facts, &wanted).await else {
                 self.gathering.over(name);
                 break;
             };
+            if error.is_final() {
+                self.fleet.forsake(name);
+            }
             facts.head.problems.push(error.in_full());
             let error = &error as &dyn std::error::Error;
             tracing::warn!(policy = name, error, "failed to release; trying again");
             tried = Some(wanted);
-            again = Some(self.context.pace.clock.now() + AGAIN);
+            again = self.retry();
             planned = plan(facts, &policy, &troubles, now);
         }
         (planned, again)
     }
 
-    /// Until when more may come that belongs to a release. To go back waits for nothing.
-    fn gather(&mut self, name: &str, facts: &PolicyFacts, wanted: &Wanted) -> Option<SystemTime> {
+    /// Until when more may come that belongs to a release, by the time that has elapsed: a clock
+    /// that is put back delays nothing. To go back waits for nothing.
+    fn gather(&mut self, name: &str, facts: &PolicyFacts, wanted: &Wanted) -> Option<Duration> {
         if wanted.restores.is_some() {
             return None;
         }
-        let now = self.context.pace.clock.now();
+        let now = self.context.pace.clock.elapsed();
         let until = self.gathering.until(name, &facts.head.digest, now);
         Some(until).filter(|until| *until > now)
     }

@@ -64,6 +64,8 @@ pub(crate) struct Governing {
     pub(crate) crossing: BTreeSet<SyncKind>,
     /// Counts changes of what policies say, and of zones.
     pub(crate) shaped: u64,
+    /// Releases that cannot be read, by the names of their objects: another version wrote them.
+    pub(crate) unreadable: BTreeSet<String>,
     /// Releases of policies that are not known, by the uid of the policy.
     orphans: BTreeMap<String, BTreeMap<u64, Arc<Released>>>,
 }
@@ -108,6 +110,7 @@ impl Governing {
             concerned: 0,
             crossing: BTreeSet::new(),
             shaped: 0,
+            unreadable: BTreeSet::new(),
             orphans: BTreeMap::new(),
         }
     }
@@ -162,7 +165,14 @@ impl Governing {
 
     /// A release came or went.
     pub(crate) fn release(&mut self, object: &Value, there: bool) {
-        let Some(release) = Released::read(object) else {
+        let name = object["metadata"]["name"].as_str().unwrap_or_default();
+        let read = Released::read(object);
+        match read.is_none() && there {
+            true => self.unreadable.insert(name.to_owned()),
+            false => self.unreadable.remove(name),
+        };
+        let Some(release) = read else {
+            self.litter = true;
             return;
         };
         let mut policies = self.policies.values_mut();
@@ -172,17 +182,14 @@ impl Governing {
         }
         match governor {
             Some(governor) if there => {
-                self.contents.claimed(release.manifest.values());
+                self.contents.release_promise(governor.id.as_str());
                 governor.released(release);
             }
             Some(governor) => governor.forget_release(release.number),
             None => {
                 let releases = self.orphans.entry(release.policy.clone()).or_default();
                 match there {
-                    true => {
-                        self.contents.claimed(release.manifest.values());
-                        releases.insert(release.number, Arc::new(release));
-                    }
+                    true => drop(releases.insert(release.number, Arc::new(release))),
                     false => drop(releases.remove(&release.number)),
                 }
             }

@@ -52,6 +52,10 @@ impl policies::Fleet for Facts {
         draft.map(|draft| draft.map_err(said)).boxed()
     }
 
+    fn forsake(&self, policy: &str) {
+        self.0.forsake(policy);
+    }
+
     fn sweep(&self) -> BoxFuture<'_, Result<usize, String>> {
         self.0.sweep().map(|swept| swept.map_err(said)).boxed()
     }

@@ -17,18 +17,21 @@ pub struct Clock(Source);
 /// Moves the time of the clock that it came with.
 #[derive(Clone, Debug)]
 pub struct Hand {
-    now: watch::Sender<SystemTime>,
+    now: watch::Sender<Reading>,
+}
+
+/// What a manual clock shows.
+#[derive(Clone, Copy, Debug)]
+struct Reading {
+    wall: SystemTime,
+    /// Since the clock was made; never goes back.
+    elapsed: Duration,
 }
 
 #[derive(Clone, Debug)]
 enum Source {
-    System {
-        since: Instant,
-    },
-    Manual {
-        since: SystemTime,
-        now: watch::Receiver<SystemTime>,
-    },
+    System { since: Instant },
+    Manual { now: watch::Receiver<Reading> },
 }
 
 // === impl Clock ===
@@ -43,11 +46,11 @@ impl Clock {
 
     /// A clock for tests: it stands at `now` until its hand is moved.
     pub fn manual(now: SystemTime) -> (Self, Hand) {
-        let (sender, receiver) = watch::channel(now);
-        let source = Source::Manual {
-            since: now,
-            now: receiver,
-        };
+        let (sender, receiver) = watch::channel(Reading {
+            wall: now,
+            elapsed: Duration::ZERO,
+        });
+        let source = Source::Manual { now: receiver };
         (Self(source), Hand { now: sender })
     }
 
@@ -55,7 +58,7 @@ impl Clock {
     pub fn now(&self) -> SystemTime {
         match &self.0 {
             Source::System { .. } => SystemTime::now(),
-            Source::Manual { now, .. } => *now.borrow(),
+            Source::Manual { now } => now.borrow().wall,
         }
     }
 
@@ -64,9 +67,7 @@ impl Clock {
     pub fn elapsed(&self) -> Duration {
         match &self.0 {
             Source::System { since } => since.elapsed(),
-            Source::Manual { since, now } => {
-                now.borrow().duration_since(*since).unwrap_or_default()
-            }
+            Source::Manual { now } => now.borrow().elapsed,
         }
     }
 
@@ -80,12 +81,7 @@ impl Clock {
                     tokio::time::sleep(left.min(LONGEST_SLEEP)).await;
                 }
             }
-            Source::Manual { now, .. } => {
-                if now.clone().wait_for(|now| *now >= deadline).await.is_err() {
-                    // Without a hand the time never comes.
-                    std::future::pending::<()>().await;
-                }
-            }
+            Source::Manual { now } => reach(now, |now| now.wall >= deadline).await,
         }
     }
 
@@ -93,11 +89,18 @@ impl Clock {
     pub async fn sleep(&self, duration: Duration) {
         match &self.0 {
             Source::System { .. } => tokio::time::sleep(duration).await,
-            Source::Manual { .. } => match self.now().checked_add(duration) {
-                Some(deadline) => self.sleep_until(deadline).await,
+            Source::Manual { now } => match self.elapsed().checked_add(duration) {
+                Some(deadline) => reach(now, |now| now.elapsed >= deadline).await,
                 None => std::future::pending().await,
             },
         }
+    }
+}
+
+/// Ends when a manual clock shows this. Without a hand the time never comes.
+async fn reach(now: &watch::Receiver<Reading>, is_reached: impl Fn(&Reading) -> bool) {
+    if now.clone().wait_for(is_reached).await.is_err() {
+        std::future::pending::<()>().await;
     }
 }
 
@@ -106,7 +109,15 @@ impl Clock {
 impl Hand {
     /// Moves the time forward.
     pub fn advance(&self, duration: Duration) {
-        self.now.send_modify(|now| *now += duration);
+        self.now.send_modify(|now| {
+            now.wall += duration;
+            now.elapsed += duration;
+        });
+    }
+
+    /// Sets the time back, as an administrator may: what has elapsed stays.
+    pub fn put_back(&self, duration: Duration) {
+        self.now.send_modify(|now| now.wall -= duration);
     }
 }
 

@@ -2,7 +2,7 @@
 //! released together, and not one object after the other. Pure.
 
 use std::collections::BTreeMap;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 /// What was changed lately, by policy.
 #[derive(Debug, Default)]
@@ -12,8 +12,9 @@ pub(super) struct Gathering(BTreeMap<String, Changing>);
 struct Changing {
     /// Of what is there.
     digest: String,
-    first: SystemTime,
-    last: SystemTime,
+    /// By the time that has elapsed, which no administrator sets.
+    first: Duration,
+    last: Duration,
 }
 
 /// Nothing more comes when nothing came for so long.
@@ -24,8 +25,8 @@ const LONGEST: Duration = Duration::from_secs(2);
 // === impl Gathering ===
 
 impl Gathering {
-    /// When what is there is to be released, if nothing else comes.
-    pub(super) fn until(&mut self, policy: &str, digest: &str, now: SystemTime) -> SystemTime {
+    /// When what is there is to be released, if nothing else comes, by the time that has elapsed.
+    pub(super) fn until(&mut self, policy: &str, digest: &str, now: Duration) -> Duration {
         let changing = self.0.entry(policy.to_owned()).or_insert_with(|| Changing {
             digest: digest.to_owned(),
             first: now,
@@ -54,7 +55,7 @@ mod tests {
 
     /// At these times, in milliseconds, what is there has another digest.
     fn check(changes: &[u64], expected: u64) {
-        let at = |time: u64| SystemTime::UNIX_EPOCH + Duration::from_millis(time);
+        let at = Duration::from_millis;
         let mut gathering = Gathering::default();
         let mut until = at(0);
         for time in changes {

@@ -25,6 +25,7 @@ struct Broken {
     /// How often somebody looked.
     looks: AtomicU64,
     told: AtomicU64,
+    forsaken: Mutex<Vec<String>>,
     /// So long a look takes.
     takes: Option<(deltaplane_runtime::clock::Hand, Duration)>,
 }
@@ -73,6 +74,10 @@ impl Fleet for Broken {
         async { draft.ok_or_else(|| "its list takes 2 MB".to_owned()) }.boxed()
     }
 
+    fn forsake(&self, policy: &str) {
+        self.forsaken.lock().push(policy.to_owned());
+    }
+
     fn sweep(&self) -> BoxFuture<'_, Result<usize, String>> {
         async { Ok(0) }.boxed()
     }
@@ -113,6 +118,7 @@ fn broken(facts: PolicyFacts) -> Arc<Broken> {
         stamp: Mutex::new(None),
         looks: AtomicU64::new(0),
         told: AtomicU64::new(0),
+        forsaken: Mutex::default(),
         takes: None,
     })
 }
@@ -156,13 +162,12 @@ async fn what_cannot_be_released_stops_nothing_else() {
     let (clock, hand) = Clock::manual(now().to_system());
     let mut mover = mover(&asked, clock, &broken(facts));
     // More may come, and that is said.
-    let again = mover.pass().await.expect("it is looked at again");
+    let again = mover.pass().await.after.expect("it is looked at again");
     let (_, told) = asked.lock().remove(0);
     let message = told["status"]["conditions"][1]["message"].clone();
     assert_eq!(message, "what is there is about to be released");
-    let later = again.duration_since(now().to_system()).expect("later");
-    hand.advance(later);
-    assert!(mover.pass().await.is_some(), "it is tried again");
+    hand.advance(again);
+    assert!(mover.pass().await.after.is_some(), "it is tried again");
     let asked = asked.lock();
     let [(what, told)] = asked.as_slice() else {
         panic!("{asked:?}");
@@ -195,11 +200,16 @@ async fn a_release_of_another_policy_of_that_name_is_told_of() {
     let mut mover = mover_with(server(&asked, &there), clock.clone(), &fleet);
     mover.pass().await;
     hand.advance(Duration::from_secs(1));
-    let again = mover.pass().await.expect("it is tried again");
-    assert_eq!(again, clock.now() + AGAIN);
+    let again = mover.pass().await.after.expect("it is tried again");
+    assert_eq!(again, clock.elapsed() + AGAIN);
     let (_, told) = asked.lock().pop().expect("it is told");
     let why = "release web-3 is of an earlier policy of this name, and in the way: `kubectl delete release web-3`";
     assert_eq!(told["status"]["problems"][0], why);
+    assert_eq!(
+        *fleet.forsaken.lock(),
+        ["web"],
+        "what was kept for it may go"
+    );
     // Nothing else changes when it is gone, and then it is written.
     *there.lock() = None;
     asked.lock().clear();
@@ -233,7 +243,30 @@ async fn what_ends_during_a_look_is_not_missed() {
     let takes = Some((hand, Duration::from_secs(2)));
     Arc::get_mut(&mut fleet).expect("mine").takes = takes;
     let mut mover = mover(&Asked::default(), clock, &fleet);
-    assert_eq!(mover.pass().await, Some(until.to_system()));
+    assert_eq!(mover.pass().await.at, Some(until.to_system()));
+}
+
+/// Otherwise a release would wait for as long as the clock was put back.
+#[tokio::test]
+async fn a_clock_that_is_put_back_delays_no_release() {
+    let mut facts = facts(2);
+    facts.head.digest = "new".to_owned();
+    let mut fleet = broken(facts);
+    let mine = Arc::get_mut(&mut fleet).expect("mine");
+    mine.draft = Some(json!({"policyUID": "ours"}));
+    mine.stamp = Mutex::new(Some(1));
+    let asked = Asked::default();
+    let (clock, hand) = Clock::manual(now().to_system());
+    let mut mover = mover(&asked, clock.clone(), &fleet);
+    let wake = mover.pass().await;
+    hand.put_back(Duration::from_secs(3600));
+    clock.sleep(Duration::ZERO).await;
+    hand.advance(left(&clock, wake));
+    asked.lock().clear();
+    mover.pass().await;
+    let asked = asked.lock();
+    let is_release = |(what, _): &(String, Value)| what.ends_with("/releases");
+    assert!(asked.iter().any(is_release), "{asked:?}");
 }
 
 /// Any zone that says something wakes us: policies that it does not concern cost nothing.

@@ -1,7 +1,7 @@
 //! The content of versions that zones may hold, kept in the store itself under its hash: no kind
 //! has this collection, so that nobody reads Secrets there.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use deltaplane_store::{Collection, CommitError, Draft, KeyError, Store, Txn};
@@ -16,8 +16,9 @@ const CONTENTS: &str = "deltaplane.io/contents";
 #[derive(Clone)]
 pub(crate) struct Contents {
     store: Store,
-    /// Kept for a release that is not there yet.
-    promised: Arc<Mutex<BTreeSet<Version>>>,
+    /// Kept for releases that are not there yet, by policy: the next release of a policy takes the
+    /// place of one that was never written.
+    promised: Arc<Mutex<BTreeMap<String, BTreeSet<Version>>>>,
 }
 
 /// Content could not be kept.
@@ -49,9 +50,17 @@ impl Contents {
         Some(object.bytes().to_vec().into())
     }
 
-    /// A release is about to be written that holds these.
-    pub(crate) fn promise(&self, versions: impl Iterator<Item = Version>) {
-        self.promised.lock().extend(versions);
+    /// A release of a policy is about to be written that holds these, and no other one is.
+    /// Returns true if one was.
+    pub(crate) fn promise(&self, policy: &str, versions: impl Iterator<Item = Version>) -> bool {
+        let mut promised = self.promised.lock();
+        let before = promised.insert(policy.to_owned(), versions.collect());
+        before.is_some()
+    }
+
+    /// No release of a policy is about to be written. Returns true if one was.
+    pub(crate) fn release_promise(&self, policy: &str) -> bool {
+        self.promised.lock().remove(policy).is_some()
     }
 
     /// Keeps content for a release that is about to be written. It is durable when this returns.
@@ -76,17 +85,10 @@ impl Contents {
         Ok(())
     }
 
-    /// A release is there that holds these.
-    pub(crate) fn claimed<'a>(&self, versions: impl Iterator<Item = &'a Version>) {
-        let mut promised = self.promised.lock();
-        for version in versions {
-            promised.remove(version);
-        }
-    }
-
     /// What is kept for releases that are not there yet.
     pub(crate) fn promised(&self) -> BTreeSet<Version> {
-        self.promised.lock().clone()
+        let promised = self.promised.lock();
+        promised.values().flatten().copied().collect()
     }
 
     /// Drops what nobody holds.
@@ -97,7 +99,9 @@ impl Contents {
         for object in snapshot.range(None, None).into_iter().flatten() {
             let version: Result<Version, ()> = object.key().name().parse();
             let is_held = version.is_ok_and(|version| {
-                held.contains(&version) || self.promised.lock().contains(&version)
+                let promised = self.promised.lock();
+                let mut promised = promised.values();
+                held.contains(&version) || promised.any(|one| one.contains(&version))
             });
             if is_held {
                 continue;

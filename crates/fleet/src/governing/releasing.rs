@@ -83,7 +83,7 @@ impl Fleet {
     pub async fn draft(&self, policy: &str, restores: Option<u64>) -> Result<Value, DraftError> {
         let inner = self.inner();
         let (draft, contents) = {
-            let governing = inner.governing.lock();
+            let mut governing = inner.governing.lock();
             if governing.loading {
                 return Err(DraftError::Loading);
             }
@@ -93,21 +93,40 @@ impl Fleet {
             let draft = governor.draft(restores, (&catalog, &governing.contents));
             let mut draft = draft.map_err(DraftError::Impossible)?;
             // What is there already must not go before the release is there, either.
-            governing.contents.promise(draft.versions.iter().copied());
+            let versions = draft.versions.iter().copied();
+            governing.litter |= governing.contents.promise(policy, versions);
             draft
                 .contents
                 .retain(|(version, _)| !governing.contents.has(*version));
             (draft, governing.contents.clone())
         };
-        contents.keep(&draft.contents).await?;
+        if let Err(error) = contents.keep(&draft.contents).await {
+            self.forsake(policy);
+            return Err(error.into());
+        }
         Ok(draft.spec)
+    }
+
+    /// A draft does not become a release: what was kept for it may go.
+    pub fn forsake(&self, policy: &str) {
+        let mut governing = self.inner().governing.lock();
+        if governing.contents.release_promise(policy) {
+            governing.litter = true;
+        }
     }
 
     /// Drops the content that no release holds any more, if there may be any.
     pub async fn sweep(&self) -> Result<usize, super::ContentsError> {
+        if !self.inner().governing.lock().litter {
+            return Ok(0);
+        }
+        // A release that was written meanwhile holds content, too.
+        self.caught_up().await;
         let (contents, held) = {
             let mut governing = self.inner().governing.lock();
-            if governing.loading || !std::mem::take(&mut governing.litter) {
+            // What a release that cannot be read holds is not known, and so it is kept.
+            let known = !governing.loading && governing.unreadable.is_empty();
+            if !known || !std::mem::take(&mut governing.litter) {
                 return Ok(0);
             }
             (governing.contents.clone(), governing.held())

@@ -351,6 +351,42 @@ async fn content_that_nobody_holds_is_dropped() {
     assert_eq!(world.fleet.sweep().await.expect("swept"), 0);
 }
 
+/// Another version may write releases that this one cannot read.
+#[tokio::test]
+async fn content_of_releases_that_cannot_be_read_is_kept() {
+    let world = governed().await;
+    release(&world, 1, None).await;
+    world.put("configmaps", &config("2")).await;
+    release(&world, 2, None).await;
+    let mut newer = object("Release", "", "web-1");
+    newer["spec"] = json!({"policyUID": "policy", "number": 1, "objects": "in another form"});
+    world.put(RELEASES, &newer).await;
+    assert_eq!(world.fleet.sweep().await.expect("swept"), 0);
+    let world = world.restart().await;
+    assert_eq!(world.fleet.sweep().await.expect("swept"), 0);
+    world.delete(RELEASES, &newer).await;
+    assert_eq!(world.fleet.sweep().await.expect("swept"), 1);
+}
+
+#[tokio::test]
+async fn content_of_a_draft_that_was_not_written_is_dropped() {
+    let world = governed().await;
+    release(&world, 1, None).await;
+    assert_eq!(world.fleet.sweep().await.expect("swept"), 0);
+    world.put("configmaps", &config("2")).await;
+    world.fleet.draft("web", None).await.expect("a draft");
+    world.fleet.forsake("web");
+    assert_eq!(world.fleet.sweep().await.expect("swept"), 1);
+    // One that another one takes the place of is none any more, either.
+    world.fleet.draft("web", None).await.expect("a draft");
+    world.put("configmaps", &config("3")).await;
+    release(&world, 2, None).await;
+    world
+        .delete(RELEASES, &object("Release", "", "web-1"))
+        .await;
+    assert_eq!(world.fleet.sweep().await.expect("swept"), 2);
+}
+
 /// What is said to whoever deletes an object.
 async fn warned(world: &World, resource: Resource<'_>, old: &Value) -> Vec<String> {
     let (mut object, mut warnings) = (old.clone(), Vec::new());
