@@ -52,6 +52,8 @@ pub(crate) struct Governing {
     /// By name.
     pub(crate) policies: BTreeMap<String, Governor>,
     pub(crate) zones: Zones,
+    /// The revisions at which zones were created: another one of the same name has a later one.
+    created: BTreeMap<ZoneName, u64>,
     /// By the name of their objects: the uid of the policy, and what was approved.
     approvals: BTreeMap<String, (String, Approved)>,
     /// Content may be there that no release has any more.
@@ -103,6 +105,7 @@ impl Governing {
             contents,
             policies: BTreeMap::new(),
             zones: BTreeMap::new(),
+            created: BTreeMap::new(),
             approvals: BTreeMap::new(),
             // What a process left that ended in between.
             litter: true,
@@ -142,7 +145,9 @@ impl Governing {
         let uid = object["metadata"]["uid"].as_str().unwrap_or_default();
         match self.policies.get_mut(&name) {
             Some(known) if known.uid == uid => {
-                if !known.update(object) {
+                let changed = known.update(object);
+                known.forget_renewed(&self.created);
+                if !changed {
                     kinds.clear();
                     return Affected { kinds };
                 }
@@ -151,6 +156,7 @@ impl Governing {
                 let mut governor = Governor::new(object);
                 let releases = self.orphans.remove(&governor.uid);
                 governor.adopt(releases.unwrap_or_default());
+                governor.forget_renewed(&self.created);
                 self.policies.insert(name.clone(), governor);
             }
         }
@@ -219,6 +225,20 @@ impl Governing {
         if let Some(governor) = governor.filter(|governor| governor.agreed != agreed) {
             governor.agreed = agreed;
             governor.stale = true;
+        }
+    }
+
+    /// The revision at which a zone was created, of which something is about to be told.
+    pub(crate) fn zone_created(&mut self, name: &ZoneName, created: Option<u64>) {
+        let before = match created {
+            Some(created) => self.created.insert(name.clone(), created),
+            None => self.created.remove(name),
+        };
+        if before == created {
+            return;
+        }
+        for governor in self.policies.values_mut() {
+            governor.forget_renewed(&self.created);
         }
     }
 

@@ -338,7 +338,8 @@ impl Projector {
             return false;
         };
         let value: Value = serde_json::from_slice(object.bytes()).unwrap_or_default();
-        self.place_zone(&name, value.as_object().filter(|_| there));
+        let there_now = value.as_object().filter(|_| there);
+        self.place_zone(&name, there_now, object.created());
         let spec = match value.get("spec") {
             Some(spec) => serde_json::from_value(spec.clone()),
             None => serde_json::from_value(Value::Object(serde_json::Map::new())),

@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 use deltaplane_expr::Timestamp;
 use deltaplane_propagation::Hold;
 use deltaplane_propagation::stages::{
-    Admitted, Class, Link, Mark, Phase, Policy, PolicySpec, Progress, Record, Release, Removes,
-    Situation, State, Target, Zone, ZoneReport, decide,
+    Admitted, Class, ContentId, Link, Mark, Phase, Policy, PolicySpec, Progress, Record, Release,
+    Removes, Situation, State, Target, Zone, ZoneReport, decide,
 };
 use serde_json::{Map, Value, json};
 
@@ -63,6 +63,7 @@ fn main() {
             approvals: &[],
             resumed: None,
             left: &[],
+            zones_as_of: None,
             now,
         };
         let rounds = (0..ROUNDS).map(|_| timed(&policy, situation));
@@ -123,6 +124,7 @@ fn release(number: u64, policy: &Policy) -> Release {
             })
             .collect(),
         data: json!({"number": number}),
+        content: ContentId::default(),
     }
 }
 

@@ -44,7 +44,7 @@ pub use record::{Admitted, Advance, Class, Evidence, Mark, Past, Phase, Progress
 pub use share::Share;
 pub use simulate::{Beginning, Simulation, Wave, foresee, simulate};
 pub use situation::{
-    Approved, Forgiven, Link, Release, Removes, Situation, State, Zone, ZoneReport,
+    Approved, ContentId, Forgiven, Link, Release, Removes, Situation, State, Zone, ZoneReport,
 };
 pub use spec::{NoEvidence, OnFailure, OnNewer, PolicySpec, TargetSpec};
 pub use standing::{Standing, ZoneTold, zones};

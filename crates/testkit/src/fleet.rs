@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use deltaplane_expr::{Duration, Timestamp};
 use deltaplane_propagation::Hold;
 use deltaplane_propagation::stages::{
-    Approved, Effect, Forgiven, Link, Outcome, Phase, Policy, PolicySpec, Record, Release, Removes,
-    Situation, Target, Zone, decide,
+    Approved, ContentId, Effect, Forgiven, Link, Outcome, Phase, Policy, PolicySpec, Record,
+    Release, Removes, Situation, Target, Zone, decide,
 };
 use serde_json::{Value as Json, json};
 
@@ -257,6 +257,7 @@ impl Fleet {
             overrides: overrides.map(|one| one.zones.clone()).collect(),
             removes,
             data: json!({"number": number}),
+            content: ContentId::default(),
         });
         number
     }
@@ -421,6 +422,7 @@ impl Fleet {
             approvals: &self.approvals,
             resumed: self.resumed.as_deref(),
             left,
+            zones_as_of: None,
             now: self.now,
         }
     }

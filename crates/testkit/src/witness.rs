@@ -359,6 +359,7 @@ impl<'a> Scene<'a> {
                 continue;
             }
             match (node.link, there) {
+                (Link::Never, _) => {}
                 (Link::Lost { since }, there) => {
                     let held = there.is_none() && node.hold == Hold::Held;
                     let deferred = admitted.is_some_and(|one| one.phase == Phase::Deferred);
@@ -591,6 +592,7 @@ impl<'a> Scene<'a> {
                     self.is_past(since, self.stage.deadline) || self.has_expired(one)
                 }
                 Link::Connected { .. } => false,
+                Link::Never => true,
             };
             match one.phase {
                 Phase::Admitted => !away,

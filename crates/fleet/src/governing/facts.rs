@@ -163,7 +163,8 @@ impl Fleet {
         };
         let zones = selected.map(|(zone, object)| {
             let session = self.session_of(zone);
-            let link = self.link(session.as_deref(), object);
+            let recorded = governor.record.zones.contains_key(zone.as_str());
+            let link = self.link(session.as_deref(), (object, recorded));
             let (hold, released_at) = hold(object, inner.clock.now());
             let admitted = governor.record.zones.get(zone.as_str());
             let admitted = admitted.filter(|one| one.phase != Phase::Deferred);
@@ -210,12 +211,17 @@ impl Fleet {
                 .collect(),
             contents: governor.content_facts(),
             zones,
+            zones_as_of: governing.created.values().copied().max(),
             approvals: governing.approvals_of(&governor.uid),
             again,
         }
     }
 
-    fn link(&self, session: Option<&Session>, zone: &Map<String, Value>) -> Link {
+    fn link(
+        &self,
+        session: Option<&Session>,
+        (zone, recorded): (&Map<String, Value>, bool),
+    ) -> Link {
         let inner = self.inner();
         match session {
             // Nothing is sent to it, as if it were away.
@@ -228,6 +234,7 @@ impl Fleet {
             Some(session) => Link::Lost {
                 since: Timestamp::from_system(session.lost().unwrap_or(session.since)),
             },
+            None if !recorded && never_joined(zone) => Link::Never,
             // It may have been away for long when this process began.
             None => Link::Lost {
                 since: lost(zone).unwrap_or_else(|| Timestamp::from_system(inner.began)),
@@ -394,6 +401,12 @@ fn verdict<'a>(
         (None, Some(reason)) => Fared::NoEvidence(reason),
         (None, None) => Fared::Ready { since: ready },
     }
+}
+
+/// Returns true if a zone was never connected, as its status says.
+fn never_joined(zone: &Map<String, Value>) -> bool {
+    let status = zone.get("status");
+    status.is_none_or(|status| status["connection"].is_null())
 }
 
 /// Since when a zone is away, if its status says that it is.

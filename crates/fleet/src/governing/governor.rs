@@ -214,6 +214,16 @@ impl Governor {
         changed
     }
 
+    /// What was decided of zones that are gone says nothing of others of the same name.
+    pub(super) fn forget_renewed(&mut self, created: &BTreeMap<ZoneName, u64>) {
+        let before = self.record.zones.len();
+        self.record.forget_renewed(|name| {
+            let name: ZoneName = name.parse().ok()?;
+            created.get(&name).copied()
+        });
+        self.moved |= self.record.zones.len() != before;
+    }
+
     /// The oldest comes first.
     pub(crate) fn age(&self) -> (&str, &str) {
         let created = self.object["metadata"]["creationTimestamp"].as_str();

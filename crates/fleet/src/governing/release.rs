@@ -91,6 +91,15 @@ impl Released {
             overrides: patches.iter().map(|patch| patch.zones.clone()).collect(),
             removes: counted,
             data: data(number, object),
+            content: stages::ContentId {
+                manifest: Some(digest(&manifest, &Value::Null)),
+                patches: spec["overrides"]
+                    .as_array()
+                    .into_iter()
+                    .flatten()
+                    .map(override_digest)
+                    .collect(),
+            },
         };
         let uid = object["metadata"]["uid"].as_str().unwrap_or_default();
         Some(Self {
@@ -275,6 +284,12 @@ pub(crate) fn digest(manifest: &Manifest, overrides: &Value) -> String {
     hash.update(overrides.to_string().as_bytes());
     let digest = hash.finalize();
     digest.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Of what an override does, wherever it does it.
+fn override_digest(written: &Value) -> String {
+    let does = json!({"targets": written["targets"], "patch": written["patch"]});
+    digest(&Manifest::new(), &does)
 }
 
 /// What is not the same in two releases, in few words: added, changed, removed.

@@ -28,8 +28,15 @@ impl Projector {
         Ok(())
     }
 
-    pub(super) fn place_zone(&mut self, name: &ZoneName, object: Option<&Map<String, Value>>) {
-        self.governing.lock().zone(name, object.cloned());
+    pub(super) fn place_zone(
+        &mut self,
+        name: &ZoneName,
+        object: Option<&Map<String, Value>>,
+        created: Revision,
+    ) {
+        let mut governing = self.governing.lock();
+        governing.zone_created(name, object.map(|_| created.get()));
+        governing.zone(name, object.cloned());
     }
 
     /// A policy, a release or an approval came, changed or went.

@@ -351,6 +351,31 @@ async fn content_that_nobody_holds_is_dropped() {
     assert_eq!(world.fleet.sweep().await.expect("swept"), 0);
 }
 
+#[tokio::test]
+async fn a_zone_that_is_made_again_was_let_in_nowhere() {
+    let world = governed().await;
+    release(&world, 1, None).await;
+    let mut decided = policy(&json!({}), &json!([at_phase("1", "x y", "Arrived")]));
+    let facts = world.fleet.look("web").expect("it is known");
+    decided["status"]["decisions"]["zonesAsOf"] = facts.zones_as_of.into();
+    world.put(POLICIES, &decided).await;
+    check(&world, "1", "1");
+    let mut again = object("Zone", "", "x");
+    again["metadata"]["labels"] = json!({"region": "eu"});
+    world.delete(ZONES, &again).await;
+    again["metadata"]["uid"] = "another".into();
+    world.put(ZONES, &again).await;
+    check(&world, "frozen", "1");
+    let recorded = |world: &World| {
+        let facts = world.fleet.look("web").expect("it is known");
+        facts.record.zones.into_keys().collect::<Vec<_>>()
+    };
+    assert_eq!(recorded(&world), ["y"]);
+    let world = world.restart().await;
+    check(&world, "frozen", "1");
+    assert_eq!(recorded(&world), ["y"]);
+}
+
 /// Another version may write releases that this one cannot read.
 #[tokio::test]
 async fn content_of_releases_that_cannot_be_read_is_kept() {

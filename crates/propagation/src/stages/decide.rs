@@ -9,7 +9,7 @@ use super::compiled::{Approval, Policy, Stage};
 use super::members::{At, Fares, Known, Member, target};
 use super::moving::Moving;
 use super::record::{Admitted, Advance, Evidence, Mark, Phase, Progress, Record, Target, settle};
-use super::situation::{Forgiven, Release, Situation, find, labels};
+use super::situation::{Forgiven, Link, Release, Situation, find, labels};
 use super::spec::{NoEvidence, OnFailure, OnNewer};
 use super::told::{Counted, Refusal, StageTold, Waiting};
 use crate::board::earlier;
@@ -139,6 +139,7 @@ impl<'a> Deciding<'a> {
                     .filter_map(|(name, past)| Some((name.clone(), past.of_kept(is_kept)?)))
                     .collect(),
                 evidence: evidence.clone(),
+                zones_as_of: situation.record.zones_as_of,
             },
             queued: None,
             effect: None,
@@ -155,9 +156,18 @@ impl<'a> Deciding<'a> {
         let zones = zones.filter_map(|one| Some((one.zone.name.to_owned(), one.admitted?)));
         let left = self.left.into_iter();
         let left = left.map(|(name, one)| (name.clone(), one));
-        Record {
+        let record = Record {
             zones: zones.chain(left).collect(),
             ..self.record
+        };
+        // That another zone came is nothing to write down by itself.
+        if record == *self.situation.record {
+            return record;
+        }
+        let as_of = [record.zones_as_of, self.situation.zones_as_of];
+        Record {
+            zones_as_of: as_of.into_iter().max().flatten(),
+            ..record
         }
     }
 
@@ -244,7 +254,7 @@ impl<'a> Deciding<'a> {
         }
         if let Some(waiting) = self
             .excess(release, progress, places)
-            .or_else(|| self.unapproved(stage, release))
+            .or_else(|| self.unapproved(stage, release, places))
         {
             return Some(waiting);
         }
@@ -312,7 +322,29 @@ impl<'a> Deciding<'a> {
         had.collect()
     }
 
-    fn unapproved(&self, stage: &Stage, release: &Release) -> Option<Waiting> {
+    /// Returns true if the zones of a stage get by a release what they are to have already.
+    fn changes_nothing(&self, release: &Release, places: &[usize]) -> bool {
+        let zones = places.iter().map(|place| &self.zones[*place]);
+        // Who never joined has nothing, and begins with what its stage has completed.
+        let mut zones = zones
+            .filter(|known| known.zone.link != Link::Never)
+            .peekable();
+        let is_any = zones.peek().is_some();
+        is_any
+            && zones.all(|known| {
+                let has = known.admitted.filter(|one| one.phase != Phase::Deferred);
+                let has = has.and_then(|one| Some((one, self.release(one.target.release)?)));
+                has.is_some_and(|(one, had)| {
+                    let class = release.class_of(known.labels);
+                    release.is_same(class, had, one.target.class)
+                })
+            })
+    }
+
+    fn unapproved(&self, stage: &Stage, release: &Release, places: &[usize]) -> Option<Waiting> {
+        if stage.approval != Approval::None && self.changes_nothing(release, places) {
+            return None;
+        }
         let approvals = self.situation.approvals.iter();
         let mut approvals = approvals.filter(|one| {
             one.stage.as_deref() == Some(&stage.name) && one.release == release.number
@@ -658,3 +690,6 @@ fn whole(at: Timestamp) -> Timestamp {
         _ => Timestamp::new(at.seconds() + 1, 0).unwrap_or(at),
     }
 }
+
+#[cfg(test)]
+mod tests;

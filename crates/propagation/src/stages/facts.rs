@@ -35,6 +35,8 @@ pub struct PolicyFacts {
     pub left: Vec<String>,
     /// Zones that it selects and that followed a later state of this hub than the hub has.
     pub diverged: Vec<String>,
+    /// The revision at which the youngest of all zones was created.
+    pub zones_as_of: Option<u64>,
     pub approvals: Vec<Approved>,
     /// When time alone may change what is known.
     pub again: Option<Timestamp>,
@@ -170,6 +172,7 @@ impl PolicyFacts {
             approvals: &self.approvals,
             resumed: self.annotation(RESUME),
             left: &self.left,
+            zones_as_of: self.zones_as_of,
             now,
         }
     }

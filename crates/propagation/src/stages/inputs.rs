@@ -14,7 +14,7 @@ use super::facts::{
 };
 use super::problem::Problem;
 use super::record::Record;
-use super::situation::{Approved, Link, Release, Removes};
+use super::situation::{Approved, ContentId, Link, Release, Removes};
 use super::told::StageTold;
 use crate::subject::Hold;
 
@@ -53,6 +53,7 @@ impl Inputs {
             "releases": releases.collect::<Vec<_>>(),
             "zones": facts.zones.iter().map(ZoneFacts::write).collect::<Vec<_>>(),
             "left": facts.left,
+            "zonesAsOf": facts.zones_as_of,
             "diverged": facts.diverged,
             "approvals": facts.approvals.iter().map(Approved::write).collect::<Vec<_>>(),
         })
@@ -84,6 +85,7 @@ impl Inputs {
             contents,
             zones: list("zones").map(ZoneFacts::read).collect::<Option<_>>()?,
             left: texts(&written["left"]),
+            zones_as_of: written["zonesAsOf"].as_u64(),
             approvals: list("approvals")
                 .map(Approved::read)
                 .collect::<Option<_>>()?,
@@ -120,6 +122,8 @@ fn write_release(release: &Release, content: Option<&ContentFacts>) -> Json {
         "overrides": overrides.collect::<Vec<_>>(),
         "removes": Removes::write(&release.removes),
         "data": release.data,
+        "manifest": release.content.manifest,
+        "patches": release.content.patches,
         "digest": content.map(|content| content.digest.as_str()),
         "objects": content.map(|content| content.objects),
         "removed": content.map(|content| content.removes),
@@ -137,6 +141,10 @@ fn read_release(written: &Json) -> Option<(Release, Option<ContentFacts>)> {
             .collect::<Option<_>>()?,
         removes: Removes::read(&written["removes"])?,
         data: written["data"].clone(),
+        content: ContentId {
+            manifest: text(&written["manifest"]),
+            patches: texts(&written["patches"]),
+        },
     };
     let content = text(&written["digest"]).zip(count(&written["objects"]));
     let content = content.map(|(digest, objects)| ContentFacts {
@@ -223,17 +231,25 @@ impl ZoneFacts {
 
 // === impl Link ===
 
+/// Since when a zone is away that never joined.
+const NEVER: &str = "never";
+
 impl Link {
     /// As it is told.
     pub fn write(self) -> Json {
         let (connected, since) = match self {
-            Self::Connected { since } => (true, since),
-            Self::Lost { since } => (false, since),
+            Self::Connected { since } => (true, Some(since)),
+            Self::Lost { since } => (false, Some(since)),
+            Self::Never => (false, None),
         };
-        json!({"connected": connected, "since": since.to_string()})
+        let since = since.map_or_else(|| NEVER.to_owned(), |since| since.to_string());
+        json!({"connected": connected, "since": since})
     }
 
     fn read(written: &Json) -> Option<Self> {
+        if written["since"] == NEVER {
+            return Some(Self::Never);
+        }
         let since = time(&written["since"])?;
         Some(match written["connected"].as_bool()? {
             true => Self::Connected { since },

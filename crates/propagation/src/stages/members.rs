@@ -130,6 +130,7 @@ impl<'a> Member<'a> {
                 Some(end) if end <= now => (Fares::Away, None),
                 end => (Fares::Offline { since }, end),
             },
+            (Link::Never, _) => (Fares::Away, None),
             (Link::Connected { .. }, None) => (Fares::Behind, None),
             (Link::Connected { since }, Some(one)) => self.connected(stage, (since, one), now),
         }

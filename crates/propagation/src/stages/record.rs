@@ -30,6 +30,9 @@ pub struct Record {
     pub past: BTreeMap<String, Past>,
     /// The last advances, the newest at the end.
     pub evidence: Vec<Evidence>,
+    /// The revision at which the youngest zone was created when this was decided: what is recorded
+    /// of a name is of no zone that was created later. Nothing if it was not written down.
+    pub zones_as_of: Option<u64>,
 }
 
 /// What a zone was admitted to last.
@@ -213,17 +216,24 @@ impl Record {
             Json::Object(written)
         });
         let evidence = self.evidence.iter().map(Evidence::write);
-        json!({
+        let mut written = json!({
             "zones": zones.collect::<Vec<_>>(),
             "stages": stages.collect::<Vec<_>>(),
             "evidence": evidence.collect::<Vec<_>>(),
-        })
+        });
+        if let Some(as_of) = self.zones_as_of {
+            written["zonesAsOf"] = as_of.into();
+        }
+        written
     }
 
     /// Of what was written. Nothing if somebody else wrote it.
     pub fn read(written: &Json) -> Option<Self> {
         let list = |field: &str| written[field].as_array().into_iter().flatten();
-        let mut record = Self::default();
+        let mut record = Self {
+            zones_as_of: written["zonesAsOf"].as_u64(),
+            ..Self::default()
+        };
         for group in list("zones") {
             let (target, phase) = (group["release"].as_str()?, group["phase"].as_str()?);
             let (target, phase) = (target.parse().ok()?, phase.parse().ok()?);
@@ -244,6 +254,16 @@ impl Record {
             record.evidence.push(Evidence::read(one)?);
         }
         Some(record)
+    }
+
+    /// Forgets zones in whose place others of the same name were made. `created` is the revision at
+    /// which the zone of a name was created, if there is one.
+    pub fn forget_renewed(&mut self, created: impl Fn(&str) -> Option<u64>) {
+        let Some(as_of) = self.zones_as_of else {
+            return;
+        };
+        self.zones
+            .retain(|name, _| created(name).is_none_or(|created| created <= as_of));
     }
 
     pub(crate) fn note(&mut self, mut evidence: Evidence) {

@@ -103,6 +103,7 @@ pub fn foresee(policy: &Policy, beginning: Beginning<'_>) -> Simulation {
             approvals: &approvals,
             resumed: beginning.resumed,
             left: &[],
+            zones_as_of: None,
             now,
         };
         let outcome = decide(policy, situation);

@@ -23,6 +23,8 @@ pub struct Situation<'a> {
     pub resumed: Option<&'a str>,
     /// Zones that are there, and that the policy selected before and does not select now.
     pub left: &'a [String],
+    /// The revision at which the youngest of all zones was created, as far as that is known.
+    pub zones_as_of: Option<u64>,
     pub now: Timestamp,
 }
 
@@ -40,6 +42,16 @@ pub struct Release {
     pub removes: BTreeMap<u64, Removes>,
     /// What expressions see of it.
     pub data: Json,
+    pub content: ContentId,
+}
+
+/// What tells the content of releases apart. Nothing is known to be the same without it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ContentId {
+    /// Of all versions, before overrides.
+    pub manifest: Option<String>,
+    /// Of each override.
+    pub patches: Vec<String>,
 }
 
 /// What a release takes away.
@@ -66,8 +78,14 @@ pub struct Zone<'a> {
 /// Whether a zone can be reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Link {
-    Connected { since: Timestamp },
-    Lost { since: Timestamp },
+    Connected {
+        since: Timestamp,
+    },
+    Lost {
+        since: Timestamp,
+    },
+    /// It never joined: nobody waits for it.
+    Never,
 }
 
 /// How a zone fares with what it was admitted to.
@@ -166,7 +184,7 @@ impl Zone<'_> {
     pub(super) fn is_disabled(&self) -> bool {
         let spec = self.object.get("spec");
         let enabled = spec.and_then(|spec| spec.get("enabled"));
-        matches!(self.link, Link::Lost { .. }) && enabled == Some(&Json::Bool(false))
+        !matches!(self.link, Link::Connected { .. }) && enabled == Some(&Json::Bool(false))
     }
 }
 
@@ -176,6 +194,24 @@ impl Release {
     /// What it takes away from zones that have an older one; nothing if that is not known.
     pub fn removes_since(&self, older: u64) -> Option<Removes> {
         self.removes.get(&older).copied()
+    }
+
+    /// Returns true if zones get the same by this, with these overrides, as by another release with
+    /// those that were for them then.
+    pub(super) fn is_same(&self, class: Class, other: &Self, others: Class) -> bool {
+        let patches = |release: &Self, class: Class| -> Option<Vec<String>> {
+            let all = &release.content.patches;
+            class
+                .places()
+                .map(|place| all.get(place).cloned())
+                .collect()
+        };
+        let known = self.content.manifest.is_some();
+        let patched = patches(self, class);
+        known
+            && self.content.manifest == other.content.manifest
+            && patched.is_some()
+            && patched == patches(other, others)
     }
 
     /// Which overrides apply to a zone with these labels.

@@ -124,7 +124,7 @@ fn resting<'a>(zone: Zone<'a>, stage: Option<&'a Stage>, record: &Record) -> Zon
 
 fn lost(link: Link) -> Option<Timestamp> {
     match link {
-        Link::Connected { .. } => None,
+        Link::Connected { .. } | Link::Never => None,
         Link::Lost { since } => Some(since),
     }
 }

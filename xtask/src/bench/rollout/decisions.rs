@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow, ensure};
 use deltaplane_propagation::stages::{
-    Admitted, Class, Link, Mark, Phase, Policy, PolicySpec, Progress, Record, Release, Removes,
-    Situation, State, Target, Zone, ZoneReport, decide, simulate,
+    Admitted, Class, ContentId, Link, Mark, Phase, Policy, PolicySpec, Progress, Record, Release,
+    Removes, Situation, State, Target, Zone, ZoneReport, decide, simulate,
 };
 use deltaplane_propagation::{Hold, Timestamp};
 use serde_json::{Map, Value, json};
@@ -122,6 +122,7 @@ fn release(number: u64) -> Release {
             .map(|since| (since, Removes { objects: 0, of: 1 }))
             .collect(),
         data: json!({"number": number, "authors": ["ada"], "changes": {"changed": 1}}),
+        content: ContentId::default(),
     }
 }
 
@@ -202,6 +203,7 @@ impl Fleet {
             resumed: None,
             left: &[],
             now: self.now,
+            zones_as_of: None,
         }
     }
 

@@ -3,8 +3,8 @@ use std::sync::Arc;
 
 use deltaplane_propagation::Hold;
 use deltaplane_propagation::stages::{
-    Admitted, Class, ContentFacts, Fared, HeadFacts, Link, Mark, Phase, Progress, ROLLBACK,
-    Release, Removes, ReportFacts, RolledBack, Target, ZoneFacts,
+    Admitted, Class, ContentFacts, ContentId, Fared, HeadFacts, Link, Mark, Phase, Progress,
+    ROLLBACK, Release, Removes, ReportFacts, RolledBack, Target, ZoneFacts,
 };
 use serde_json::json;
 
@@ -24,6 +24,7 @@ fn release(number: u64, restores: Option<u64>) -> Release {
             .map(|older| (older, Removes::default()))
             .collect(),
         data: json!({"number": number}),
+        content: ContentId::default(),
     }
 }
 
@@ -90,6 +91,7 @@ pub(in crate::policies) fn facts(newest: u64) -> PolicyFacts {
         zones,
         approvals: Vec::new(),
         left: Vec::new(),
+        zones_as_of: None,
         again: None,
     }
 }

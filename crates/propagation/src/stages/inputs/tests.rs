@@ -46,6 +46,10 @@ fn inputs() -> Inputs {
         overrides: vec![LabelSelector::from_object(&overrides).expect("a selector")],
         removes: [(1, Removes { objects: 1, of: 7 })].into(),
         data: json!({"number": number, "changes": {"added": 1}}),
+        content: ContentId {
+            manifest: Some(number.to_string()),
+            patches: vec!["p".to_owned()],
+        },
     };
     let content = |number: u64| {
         let digest = format!("d{number}");
@@ -66,6 +70,7 @@ fn inputs() -> Inputs {
     let facts = PolicyFacts {
         diverged: Vec::new(),
         left: Vec::new(),
+        zones_as_of: Some(7),
         again: None,
         object: Arc::new(policy),
         record: Record::default(),

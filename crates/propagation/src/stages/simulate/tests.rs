@@ -8,7 +8,7 @@ use expect_test::{Expect, expect};
 use serde_json::json;
 
 use super::*;
-use crate::stages::{Admitted, Class, PolicySpec, Target};
+use crate::stages::{Admitted, Class, ContentId, PolicySpec, Target};
 
 fn at(text: &str) -> Timestamp {
     Timestamp::parse(text).expect("a time")
@@ -28,6 +28,7 @@ fn release(number: u64) -> Release {
         overrides: Vec::new(),
         removes: BTreeMap::new(),
         data: json!({"number": number}),
+        content: ContentId::default(),
     }
 }
 
