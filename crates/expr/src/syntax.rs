@@ -19,7 +19,7 @@ pub use macros::MacroSet;
 pub(crate) use macros::NEW_CONDITION;
 pub use parser::{Limits, Syntax, parse};
 pub use print::print;
-pub use template::{Template, expressions, parse_template};
+pub use template::{Template, check_terminated, expressions, parse_template};
 
 #[cfg(test)]
 mod tests;

@@ -51,6 +51,31 @@ pub fn expressions(text: &str) -> Result<Vec<&str>, Problems> {
     Ok(places.into_iter().map(|place| &text[place]).collect())
 }
 
+/// Fails if a `${` has no end. To kro that is text, and mostly it is a mistake.
+pub fn check_terminated(text: &str) -> Result<(), Problems> {
+    match unterminated(text) {
+        None => Ok(()),
+        Some(span) => {
+            let message = "the expression has no end: a `}` is missing".to_owned();
+            Err(Problems::new(text, vec![Problem { span, message }]))
+        }
+    }
+}
+
+/// Returns where the first `${` is that no `}` ends.
+fn unterminated(text: &str) -> Option<Span> {
+    let places = places(text).ok()?;
+    let ends = |at: usize| {
+        // The first expression that ends behind it begins with it, or has it inside.
+        let next = places.partition_point(|place| place.end < at);
+        let next = places.get(next);
+        next.is_some_and(|place| place.start <= at + START.len())
+    };
+    let mut starts = text.match_indices(START).map(|(at, _)| at);
+    let open = starts.find(|at| !ends(*at))?;
+    Some(Span::new(open, open + START.len()))
+}
+
 /// Where the expressions are, without what is around them.
 fn places(text: &str) -> Parsed<Vec<Range<usize>>> {
     let mut places = Vec::new();
@@ -201,6 +226,21 @@ mod tests {
             let why = "nested expressions are not allowed unless inside string literals";
             assert!(found(text).unwrap_err().ends_with(why), "{text}");
         }
+    }
+
+    #[test]
+    fn what_has_no_end_is_found() {
+        let check = |text: &str, start: Option<u32>| {
+            assert_eq!(unterminated(text).map(|span| span.start), start, "{text}");
+        };
+        check("text", None);
+        check("${a}", None);
+        check("x-${a}-${b}", None);
+        check(r#"${f("${inner}")}"#, None);
+        check("${a", Some(0));
+        check("${a} ${b", Some(5));
+        check(r#"${ "${a}"#, Some(0));
+        check("${a}${", Some(4));
     }
 
     #[test]

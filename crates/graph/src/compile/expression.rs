@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use deltaplane_api::field::Path;
-use deltaplane_expr::syntax::{Ast, Node};
+use deltaplane_expr::syntax::{Ast, Node, check_terminated};
 use deltaplane_expr::{Program, Span, Template, Type, check, lower, parse_template};
 
 use super::scope::{Context, Refused, Roots, Scope, base};
@@ -35,7 +35,7 @@ pub(crate) fn parse(text: &str, spot: &Spot, problems: &mut Problems) -> Parsed 
     if !text.contains("${") {
         return Parsed::Text;
     }
-    match parse_template(text, base()) {
+    match check_terminated(text).and_then(|()| parse_template(text, base())) {
         Ok(Template::Text) => Parsed::Text,
         Ok(Template::Value(ast)) => Parsed::Expression(Box::new((ast, Form::Value))),
         Ok(Template::Joined(ast)) => Parsed::Expression(Box::new((ast, Form::Joined))),

@@ -697,3 +697,20 @@ schema:
         "#]],
     );
 }
+
+#[test]
+fn expressions_without_an_end_are_refused() {
+    check(
+        &config(
+            "metadata: {name: a}\ndata: {a: '${schema.metadata.name', b: 'x ${schema.metadata.name} ${'}",
+        ),
+        expect![[r#"
+            spec.resources[0].template.data.a: the expression has no end: a `}` is missing
+              | ${schema.metadata.name
+              | ^^
+            spec.resources[0].template.data.b: the expression has no end: a `}` is missing
+              | x ${schema.metadata.name} ${
+              |                           ^^
+        "#]],
+    );
+}
