@@ -83,7 +83,7 @@ pub const MADE_FOR: &str = "deltaplane.io/made-for";
 /// must be known wherever objects of that kind are: it crosses.
 pub const COMPUTED_FIELDS: &str = "deltaplane.io/computed-fields";
 /// Those of our own annotations that users write cross.
-const USERS: [&str; 3] = [COMPUTED_FIELDS, keys::HOLD, keys::PAUSED];
+const USERS: [&str; 4] = [COMPUTED_FIELDS, keys::HOLD, keys::PAUSED, keys::SIMULATE];
 /// What kubectl keeps for itself is about the object at its origin.
 const APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 /// The controller of a Deployment counts its ReplicaSets, which do not cross: each control plane has
@@ -310,7 +310,7 @@ mod tests {
                 "labels": {"app": "web", "deltaplane.io/origin": "hub"},
                 "annotations": {
                     "note": "x", "deltaplane.io/version": "1", APPLIED: "{}", REVISION: "3",
-                    COMPUTED_FIELDS: "spec.state", keys::HOLD: "true",
+                    COMPUTED_FIELDS: "spec.state", keys::HOLD: "true", keys::SIMULATE: "fail",
                     "deltaplane.io/admission": "arrived/1",
                 },
             },
@@ -327,6 +327,7 @@ mod tests {
                 "name": "a", "namespace": "ns", "labels": {"app": "web"},
                 "annotations": {
                     "note": "x", COMPUTED_FIELDS: "spec.state", keys::HOLD: "true",
+                    keys::SIMULATE: "fail",
                 },
             },
         });

@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 /// Asks for trouble, on the object or on its Pod template.
-pub(super) const ANNOTATION: &str = "deltaplane.io/simulate";
+pub(super) const ANNOTATION: &str = deltaplane_api::keys::SIMULATE;
 /// The tag of images that fail.
 const BROKEN: &str = "broken";
 
