@@ -160,8 +160,8 @@ impl Default for Limits {
             handshake: Duration::from_secs(10),
             headers: Duration::from_secs(30),
             idle: Duration::from_secs(95),
-            keep_alive: Duration::from_secs(30),
-            keep_alive_timeout: Duration::from_secs(20),
+            keep_alive: Duration::from_secs(10),
+            keep_alive_timeout: Duration::from_secs(5),
         }
     }
 }

@@ -41,8 +41,8 @@ impl Default for LinkConfig {
     fn default() -> Self {
         Self {
             connect: Duration::from_secs(10),
-            keep_alive: Duration::from_secs(15),
-            keep_alive_timeout: Duration::from_secs(10),
+            keep_alive: Duration::from_secs(10),
+            keep_alive_timeout: Duration::from_secs(5),
             compress: true,
         }
     }
@@ -90,4 +90,16 @@ async fn open(
     let stream = TcpStream::connect((host.as_str(), port)).await?;
     stream.set_nodelay(true)?;
     connector.connect(name, stream).await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_hub_that_is_gone_is_noticed_within_twenty_seconds() {
+        let config = LinkConfig::default();
+        let noticed = config.keep_alive + config.keep_alive_timeout;
+        assert!(noticed < Duration::from_secs(20));
+    }
 }

@@ -28,6 +28,17 @@ fn material() -> &'static Material {
     })
 }
 
+/// A zone whose machine is gone is known to be away after this.
+#[test]
+fn a_peer_that_is_gone_is_noticed_within_twenty_seconds() {
+    let Limits {
+        keep_alive,
+        keep_alive_timeout,
+        ..
+    } = Limits::default();
+    assert!(keep_alive + keep_alive_timeout < Duration::from_secs(20));
+}
+
 /// A server that says who asks, its address, and what it counts.
 fn start(limits: Limits) -> (Tasks, SocketAddr, ListenerMetrics) {
     let tls = ServerConfig::new(&material().server, &[&material().ca]).expect("usable");
