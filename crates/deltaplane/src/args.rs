@@ -9,6 +9,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::cel::Cel;
 use crate::client::{Token, Wait, Zones};
+use crate::examples::Examples;
 use crate::graph::Graph;
 use crate::plan::Plan;
 use crate::rollout::Rollout;
@@ -73,6 +74,8 @@ pub(crate) enum Command {
     /// How far a change is, of a policy or of a graph, and what holds it; stop, resume, approve and
     /// take it back
     Rollout(Box<Rollout>),
+    /// List the examples, or write them to a directory
+    Examples(Examples),
     /// Print the version
     Version,
 }

@@ -1,5 +1,7 @@
 //! `deltaplane cel`: expressions tried out by people.
 
+mod gate;
+
 use std::fs;
 use std::io::{self, Read as _};
 
@@ -48,6 +50,15 @@ struct Question {
     /// Which functions there are, and what it means that data is absent
     #[arg(long, value_enum, default_value_t = Functions::Kro)]
     env: Functions,
+    /// The zones that a gate of a policy sees (--env gate): a file with Zone objects. The annotation
+    /// deltaplane.io/standing of each says how it stands: Behind (default), Held, Updating, Failed
+    /// or Current
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["items", "template"])]
+    zones: Option<String>,
+    /// The instances that a gate of a graph sees (--env gate): a file with objects of one kind, which
+    /// stand as with --zones
+    #[arg(long, value_name = "FILE", conflicts_with = "template")]
+    items: Option<String>,
     /// The most that evaluating may cost, in the units of Kubernetes
     #[arg(long, value_name = "UNITS", default_value_t = Budget::default().cost)]
     cost_limit: u64,
@@ -101,6 +112,12 @@ pub(crate) enum CelError {
     },
     #[error("expressions cannot see data of the schema in {file}")]
     Invisible { file: String },
+    #[error("--zones and --items are for gates")]
+    NotAGate,
+    #[error("the gate asks about a collection")]
+    NoCollection,
+    #[error("{file}: {why}")]
+    Collection { file: String, why: String },
 }
 
 /// Longer files are not read.
@@ -132,6 +149,9 @@ impl CelError {
             Self::Yaml { .. } => {
                 "quote texts, --var 'name=\"text\"'; give one document, no deeper than 64 levels"
             }
+            Self::NotAGate => "add --env gate",
+            Self::NoCollection => "give it with --zones FILE or --items FILE",
+            Self::Collection { .. } => "give objects as kubectl get -o yaml prints them",
             Self::Schema { .. } | Self::Invisible { .. } => {
                 "give an OpenAPI v3 schema of type object, or a CustomResourceDefinition"
             }
@@ -151,10 +171,19 @@ impl Cel {
             let text = all("standard input", &mut io::stdin().lock())?;
             question.expression = text.trim_end().to_owned();
         }
+        let has_items = question.zones.is_some() || question.items.is_some();
+        if has_items && question.env != Functions::Gate {
+            return Err(CelError::NotAGate);
+        }
         let variables = question.variables()?;
         let declared = variables
             .iter()
             .map(|variable| (variable.name.clone(), variable.decl.clone()));
+        if question.env == Functions::Gate
+            && let Some(said) = gate::answer(&question, &variables, evaluates)?
+        {
+            return Ok(said);
+        }
         let env = question.env.build(question.template);
         let env = env.with_variables(declared);
         let said = match (question.compile(&env), evaluates) {
@@ -210,6 +239,7 @@ impl Question {
     fn compile(&self, env: &Env) -> Result<Compiled, Problems> {
         let source = self.expression.as_str();
         let ast = if self.template {
+            syntax::check_terminated(source)?;
             match parse_template(source, env)? {
                 Template::Value(ast) | Template::Joined(ast) => ast,
                 // Nothing but text is itself.
@@ -438,8 +468,7 @@ fn all(file: &str, from: &mut dyn io::Read) -> Result<String, CelError> {
 fn yaml(place: &str, text: &str) -> Result<Value, CelError> {
     // JSON is YAML, but can be longer.
     let json = serde_json::from_str(text);
-    let options = serde_saphyr::options! { legacy_octal_numbers: true };
-    json.or_else(|_| serde_saphyr::from_str_with_options(text, options))
+    json.or_else(|_| crate::yaml::read(text).map(|read| read.value))
         .map_err(|error| CelError::Yaml {
             place: place.to_owned(),
             why: error
@@ -514,6 +543,56 @@ mod tests {
             &["eval", "x * 2", "--var", "x=21", "-o", "json"],
             expect![[r#"
                 {"cost":2,"steps":3,"type":"int","value":42}
+            "#]],
+        );
+    }
+
+    #[test]
+    fn gates_are_asked_for_a_collection() {
+        let zones = concat!(env!("CARGO_MANIFEST_DIR"), "/src/cel/tests/zones.yaml");
+        let shops = concat!(env!("CARGO_MANIFEST_DIR"), "/src/cel/tests/shops.yaml");
+        let gate =
+            |verb: &'static str, expression: &'static str| vec![verb, expression, "--env", "gate"];
+        check(
+            &[
+                &gate("eval", "linearlyReady(zone, zones, 2)")[..],
+                &["--zones", zones],
+            ]
+            .concat(),
+            expect![[r#"
+                ITEM     VERDICT
+                zone-c   open
+                zone-d   closed: linearlyReady(zone, zones, 2): 2 in flight (zone-b, zone-c); 1 of 4 updated and ready
+            "#]],
+        );
+        check(
+            &[
+                &gate("eval", "${shop.ready() && instance.spec.tier == 'gold'}")[..],
+                &["--items", shops],
+            ]
+            .concat(),
+            expect![[r#"
+                ITEM     VERDICT
+                team/a   open
+                team/b   closed: shop.ready() && instance.spec.tier == 'gold': shop.ready(): true, instance.spec.tier: "silver"
+            "#]],
+        );
+        check(
+            &[&gate("check", "exponentiallyReady(zone, zones)")[..]].concat(),
+            expect![["bool\n"]],
+        );
+        check(
+            &[&gate("eval", "exponentiallyReady(zone, zones)")[..]].concat(),
+            expect![[r#"
+                error: the gate asks about a collection
+                hint: give it with --zones FILE or --items FILE
+            "#]],
+        );
+        check(
+            &["eval", "true", "--zones", zones],
+            expect![[r#"
+                error: --zones and --items are for gates
+                hint: add --env gate
             "#]],
         );
     }

@@ -248,12 +248,13 @@ impl Validate {
             let out = json!({
                 "valid": valid, "instances": instances, "problems": found::json(&set.wrong),
             });
-            let (out, err) = (format!("{out:#}\n"), String::new());
+            let (out, err) = (format!("{out:#}\n"), set.warnings.concat());
             return Ok(Said { out, err, good });
         }
         let lines = valid.iter().map(ok_line);
         let lines = lines.chain(instances.iter().map(ok_instance));
-        let mut err = skipped;
+        let mut err = set.warnings.concat();
+        err.push_str(&skipped);
         if !good {
             err.push_str(&found::drawn(&set.wrong));
         }

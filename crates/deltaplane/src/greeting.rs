@@ -16,8 +16,9 @@ fn text(url: &str, kubeconfig: &Path, zones: &[ZoneName]) -> String {
         false => names.join(", "),
     };
     let in_zone = names.first().map_or_else(String::new, |zone| {
-        format!("  kubectl --context {zone} get namespaces\n")
+        format!("  kubectl --context {zone} get configmap hello -o jsonpath='{{.data.greeting}}'\n")
     });
+    let path_of_examples = "deltaplane-examples";
     let path = quoted(&kubeconfig.display().to_string());
     format!(
         "deltaplane is ready
@@ -30,10 +31,12 @@ Try, in another terminal:
 
   export KUBECONFIG={path}
   kubectl get zones
+  deltaplane examples write {path_of_examples}
+  kubectl apply -f {path_of_examples}/synced-configmaps.yaml
   kubectl create configmap hello --from-literal=greeting=hi
-  kubectl get configmap hello -o yaml
+  kubectl get configmap hello
 {in_zone}
-What crosses to zones is what a SyncedKind says: examples/tour shows that, and the rest, in five minutes.
+What crosses to zones is what a SyncedKind says; {path_of_examples}/tour/tour.txt shows that, and the rest, in five minutes.
 Ctrl-C stops it; what you made is kept.
 "
     )
@@ -72,11 +75,13 @@ mod tests {
 
               export KUBECONFIG='/home/eve'\''s/kubeconfig'
               kubectl get zones
+              deltaplane examples write deltaplane-examples
+              kubectl apply -f deltaplane-examples/synced-configmaps.yaml
               kubectl create configmap hello --from-literal=greeting=hi
-              kubectl get configmap hello -o yaml
-              kubectl --context eu get namespaces
+              kubectl get configmap hello
+              kubectl --context eu get configmap hello -o jsonpath='{.data.greeting}'
 
-            What crosses to zones is what a SyncedKind says: examples/tour shows that, and the rest, in five minutes.
+            What crosses to zones is what a SyncedKind says; deltaplane-examples/tour/tour.txt shows that, and the rest, in five minutes.
             Ctrl-C stops it; what you made is kept.
         "#]]
         .assert_eq(&text);

@@ -5,6 +5,7 @@
 mod args;
 mod cel;
 mod client;
+mod examples;
 #[cfg(test)]
 mod fake;
 mod graph;
@@ -16,6 +17,7 @@ mod rollout;
 mod said;
 mod table;
 mod up;
+mod yaml;
 
 use std::error::Error;
 use std::io::{self, Write};
@@ -36,6 +38,7 @@ use deltaplane_zone::{
 
 use cel::CelError;
 use client::{Ask, ClientError};
+use examples::ExamplesError;
 use graph::GraphError;
 
 use args::{Cli, Command, Environment, Role, Settings, SettingsError, ZoneCommand};
@@ -75,6 +78,8 @@ enum Failure {
     Plan(Box<PlanError>),
     #[error(transparent)]
     Manifest(#[from] ManifestError),
+    #[error(transparent)]
+    Examples(#[from] ExamplesError),
 }
 
 /// Open files that are not connections: the store, the runtime, output.
@@ -139,6 +144,10 @@ fn main() -> ExitCode {
         Command::Wait(wait) => ask(Ask::Wait(wait).run(&environment)),
         Command::Rollout(rollout) => ask(rollout.run(&environment)),
         Command::Plan(plan) => ask(plan.run(&environment)),
+        Command::Examples(examples) => examples
+            .run()
+            .map_err(Failure::from)
+            .map(|said| tell(&said)),
         Command::Version => {
             print(&format!("deltaplane {}\n", args::VERSION));
             Ok(ExitCode::SUCCESS)
@@ -341,6 +350,7 @@ impl Failure {
             Self::Graph(error) => error.hint(),
             Self::Rollout(error) => error.hint(),
             Self::Plan(error) => error.hint(),
+            Self::Examples(error) => error.hint().to_owned(),
             Self::Telemetry(_) | Self::Runtime(_) | Self::Manifest(_) => {
                 "this should not happen; please report it".to_owned()
             }
@@ -356,7 +366,8 @@ impl Failure {
             | Self::Rollout(_)
             | Self::Telemetry(_)
             | Self::Runtime(_)
-            | Self::Manifest(_) => 1,
+            | Self::Manifest(_)
+            | Self::Examples(_) => 1,
             Self::Hub(error) => hub_code(error),
             Self::Zone(error) => zone_code(error),
             Self::Up(error) => match &**error {

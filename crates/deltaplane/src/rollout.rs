@@ -61,6 +61,11 @@ pub(crate) struct Rollout {
 }
 
 /// The time now, for people.
+/// What time it is, for commands.
+pub(crate) fn clock() -> std::time::SystemTime {
+    std::time::SystemTime::now()
+}
+
 fn now() -> Time {
     Time::from_system(SystemTime::now())
 }

@@ -26,7 +26,8 @@ fn settings(line: &str, environment: &Environment) -> Result<Settings, String> {
         | Command::Zones(_)
         | Command::Token(_)
         | Command::Rollout(_)
-        | Command::Wait(_) => panic!("{line}"),
+        | Command::Wait(_)
+        | Command::Examples(_) => panic!("{line}"),
     };
     settings.map_err(|error| error.to_string())
 }

@@ -14,7 +14,7 @@ use deltaplane_fleet::kinds::APPROVED;
 use deltaplane_sync::ZoneName;
 
 pub(crate) use self::reconcile::Reconcile;
-use self::shown::{connection, text};
+use self::shown::{connection, since, text};
 use super::{ClientError, Hub, Output, Said, ZonesCommand, name_of, zone_objects, zone_path};
 use crate::args::Environment;
 use crate::table::Table;
@@ -89,7 +89,7 @@ async fn list(client: &Client, output: Output) -> Result<String, ClientError> {
         table.add(vec![
             text(&state["zone"]),
             connection(state).to_owned(),
-            text(&state["since"]),
+            since(state),
             text(&state["product"]),
             total(state, |kind| kind["open"].as_u64()),
             total(state, |kind| shown::count(kind, "rejected")),

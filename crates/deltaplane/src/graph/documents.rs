@@ -14,6 +14,7 @@ use serde_json::Value;
 
 use super::GraphError;
 use super::found::Found;
+use crate::yaml::{self, DuplicateKey, MAX_DEPTH as MAX_YAML_DEPTH};
 
 /// An object, and where it was read.
 #[derive(Clone, Debug)]
@@ -37,6 +38,8 @@ pub(super) struct Place {
 pub(super) struct Documents {
     pub(super) list: Vec<Document>,
     pub(super) wrong: Vec<Found>,
+    /// What kubectl warns of, a line each.
+    pub(super) warnings: Vec<String>,
     read: u64,
 }
 
@@ -44,8 +47,6 @@ pub(super) struct Documents {
 const MAX_BYTES: u64 = 64 << 20;
 /// And have no more documents.
 pub(super) const MAX_DOCUMENTS: usize = 10_000;
-/// YAML is nested no deeper, as at the API.
-const MAX_YAML_DEPTH: usize = 64;
 
 // === impl Document ===
 
@@ -138,8 +139,13 @@ impl Documents {
                 among_others,
             };
             match part.parse() {
-                Ok(Value::Null) => {}
-                Ok(json) => self.object(place, json),
+                Ok((Value::Null, _)) => {}
+                Ok((json, duplicates)) => {
+                    let warnings = duplicates.iter();
+                    let warnings = warnings.map(|one| format!("warning: {file}: {one}\n"));
+                    self.warnings.extend(warnings);
+                    self.object(place, json);
+                }
                 Err(why) => self.refuse(place, format!("it is not YAML: {why}")),
             }
             if self.list.len() + self.wrong.len() > MAX_DOCUMENTS {
@@ -199,18 +205,20 @@ struct Part<'t> {
 }
 
 impl Part<'_> {
-    fn parse(&self) -> Result<Value, String> {
+    /// Reads it, with the keys that are set twice, by the lines of the file.
+    fn parse(&self) -> Result<(Value, Vec<DuplicateKey>), String> {
         // JSON is YAML, but can be deeper and is read faster.
         if self.text.trim_start().starts_with('{')
             && let Ok(json) = serde_json::from_str(self.text)
         {
-            return Ok(json);
+            return Ok((json, Vec::new()));
         }
-        let options = serde_saphyr::options! {
-            budget: serde_saphyr::budget! { max_depth: MAX_YAML_DEPTH },
-            legacy_octal_numbers: true,
-        };
-        serde_saphyr::from_str_with_options(self.text, options).map_err(|error| self.fault(&error))
+        let read = yaml::read(self.text).map_err(|error| self.fault(&error))?;
+        let duplicates = read.duplicates.into_iter().map(|one| DuplicateKey {
+            line: one.line + self.before as u64,
+            ..one
+        });
+        Ok((read.value, duplicates.collect()))
     }
 
     /// What is wrong, at which line of the file.

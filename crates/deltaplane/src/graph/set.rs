@@ -20,6 +20,8 @@ pub(super) struct Set {
     /// What is neither a definition of a graph nor of a kind.
     pub(super) others: Vec<Document>,
     pub(super) wrong: Vec<Found>,
+    /// What kubectl warns of, a line each.
+    pub(super) warnings: Vec<String>,
 }
 
 /// A definition that could be read.
@@ -47,15 +49,22 @@ const CUSTOM_GROUP: &str = "apiextensions.k8s.io/";
 
 impl Set {
     pub(super) fn read(files: &Files) -> Result<Self, GraphError> {
-        let Documents { list, wrong, .. } = Documents::read(&files.files)?;
+        let Documents {
+            list,
+            wrong,
+            warnings,
+            ..
+        } = Documents::read(&files.files)?;
         let aside = Documents::read(&files.crds)?;
         let mut set = Self {
             kinds: Kinds::default(),
             definitions: Vec::new(),
             others: Vec::new(),
             wrong,
+            warnings,
         };
         set.wrong.extend(aside.wrong);
+        set.warnings.extend(aside.warnings);
         let aside = aside.list.into_iter().map(|document| (document, true));
         // Those that count come last: they replace others of the same kind.
         for (document, aside) in aside.chain(list.into_iter().map(|document| (document, false))) {

@@ -79,6 +79,7 @@ impl ZoneSync {
             "zone": zone.as_str(),
             "connected": session.is_some_and(Session::is_open),
             "since": session.map(|session| Time::from_system(session.since).to_string()),
+            "awaySince": self.away_since(zone, session),
             "heard": session.map(|session| Time::from_system(session.heard()).to_string()),
             "product": session.map(|session| session.peer.product.as_str()),
             "protocol": session.map(|session| session.peer.protocol),
@@ -93,6 +94,21 @@ impl ZoneSync {
             "fromZone": self.up(zone, up),
             "diverged": diverged.is_some(),
             "message": diverged.map(|one| one.to_string()).or(approve),
+        })
+    }
+
+    /// Returns since when a zone is not connected: as this process saw it go, or else as the status
+    /// of its object says.
+    fn away_since(&self, zone: &ZoneName, session: Option<&Session>) -> Option<String> {
+        if session.is_some_and(Session::is_open) {
+            return None;
+        }
+        let lost = session.and_then(Session::lost);
+        let lost = lost.map(|at| Time::from_system(at).to_string());
+        lost.or_else(|| {
+            let governing = self.0.inner().governing.lock();
+            let since = governing.zones.get(zone)?.get("status")?.get("since")?;
+            since.as_str().map(str::to_owned)
         })
     }
 

@@ -12,7 +12,7 @@ pub(super) fn zone(state: &Value) -> String {
     };
     line("zone", text(&state["zone"]));
     line("connection", connection(state).to_owned());
-    line("since", text(&state["since"]));
+    line("since", since(state));
     line("last heard", text(&state["heard"]));
     line("version", text(&state["product"]));
     line("protocol", text(&state["protocol"]));
@@ -152,7 +152,15 @@ pub(super) fn connection(state: &Value) -> &'static str {
     match state["connected"].as_bool() {
         Some(true) if state["diverged"] == true => "diverged",
         Some(true) => "connected",
-        Some(false) | None => "not connected",
+        Some(false) | None => "away",
+    }
+}
+
+/// Since when a zone is connected, or away.
+pub(super) fn since(state: &Value) -> String {
+    match state["connected"].as_bool() {
+        Some(true) => text(&state["since"]),
+        Some(false) | None => text(&state["awaySince"]),
     }
 }
 
@@ -178,6 +186,19 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn a_zone_that_is_away_says_since_when() {
+        let connected = json!({"connected": true, "since": "1", "awaySince": null});
+        assert_eq!(
+            (connection(&connected), since(&connected).as_str()),
+            ("connected", "1")
+        );
+        let lost = json!({"connected": false, "since": "1", "awaySince": "2"});
+        assert_eq!((connection(&lost), since(&lost).as_str()), ("away", "2"));
+        let never = json!({"connected": false, "since": null, "awaySince": null});
+        assert_eq!((connection(&never), since(&never).as_str()), ("away", "-"));
+    }
 
     #[test]
     fn all_that_is_known_of_a_zone_is_shown() {

@@ -156,6 +156,34 @@ fn what_is_not_ready_holds_what_reads_it() {
 }
 
 #[test]
+fn what_failed_is_drawn_as_failed() {
+    let seen = seen("admitted/2");
+    let sources = Sources::of(Vec::new(), &seen, &seen.instances[0]).expect("it compiles");
+    let mut failed = deployment(&sources, &seen, 1);
+    failed["status"]["observedGeneration"] = 1.into();
+    failed["status"]["conditions"] = json!([{
+        "type": "Progressing", "status": "False", "reason": "ProgressDeadlineExceeded",
+        "message": "it has timed out",
+    }]);
+    check(
+        &seen,
+        vec![failed],
+        expect![[r#"
+            shop revision 2: Shop prod/a (kro.run/v1alpha1)
+            └─ web: apps/v1 Deployment  [failed: ProgressDeadlineExceeded: it has timed out]
+               │  ready when web.status.availableReplicas == 2
+               └─ service: v1 Service  [blocked: by web: it is failed: ProgressDeadlineExceeded: it has timed out]
+                     included when schema.spec.open
+            ResourcesReady is False (NotReady): web
+        "#]],
+        expect![[r#"
+            web is failed: ProgressDeadlineExceeded: it has timed out; service waits for it
+              Deployment a: Progressing is False (ProgressDeadlineExceeded): it has timed out
+        "#]],
+    );
+}
+
+#[test]
 fn a_revision_that_is_gone_is_said() {
     let seen = seen("admitted/7");
     let error = Sources::of(Vec::new(), &seen, &seen.instances[0]).map(|_| ());

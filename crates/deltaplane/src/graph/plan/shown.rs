@@ -152,6 +152,22 @@ pub(in crate::graph) fn state(graph: &Graph, plan: &Plan, index: NodeIndex) -> S
         Standing::Waiting(wait) => is("waiting", "").waiting(wait),
         Standing::Failed(wrong) => is("failed", "").failing(wrong),
         Standing::Taken { owner, .. } => is("taken", &format!("it belongs to {}", owner.0)),
+        // What failed does not come right by waiting, whatever else it waits for.
+        Standing::NotReady(NotReady {
+            broken: Some(why), ..
+        })
+        | Standing::Gated {
+            broken: Some(NotReady {
+                broken: Some(why), ..
+            }),
+            ..
+        }
+        | Standing::Ending {
+            broken: Some(NotReady {
+                broken: Some(why), ..
+            }),
+            ..
+        } => is("failed", why),
         Standing::Ending { .. } => is("ending", "it is being deleted, and made anew then"),
         Standing::Applying { objects: 1 } => is("apply", ""),
         Standing::Applying { objects } => is("apply", &format!("{objects} objects")),

@@ -142,6 +142,21 @@ impl<'e> Policies<'e> {
         Ok(Told::read(&self.answer("").await?)?)
     }
 
+    /// Fails if a zone is not among those that were told of: it does not exist, or the policy is
+    /// not for it.
+    pub(super) async fn check_zone(&self, told: &Told, zone: &str) -> Result<(), RolloutError> {
+        if told.members().any(|(_, member)| member.zone == zone) {
+            return Ok(());
+        }
+        let known = self.told().await?;
+        Err(PolicyError::NoZone {
+            policy: told.policy.clone(),
+            zone: zone.to_owned(),
+            known: known.members().map(|(_, one)| one.zone.clone()).collect(),
+        }
+        .into())
+    }
+
     /// A command about this policy.
     pub(super) fn command(&self, verb: &str) -> String {
         self.api
@@ -229,6 +244,9 @@ pub(crate) async fn status(
     };
     let answer = policy.answer(&query).await?;
     let told = Told::read(&answer)?;
+    if let Some(zone) = policy.api.zone() {
+        policy.check_zone(&told, zone.as_str()).await?;
+    }
     let named = release.map(|release| told.find_release(release));
     let named = named.transpose()?.map(|one| one.release);
     let fate = named.map(|release| (release, told.fate(release)));

@@ -236,6 +236,37 @@ async fn a_zone_that_is_away_keeps_nobody_from_asking_for_policies() {
     );
 }
 
+#[tokio::test]
+async fn a_zone_that_the_policy_is_not_for_is_an_error() {
+    let status = async |zone: &str| {
+        let hub = || {
+            fake::api(|what, _| {
+                let mut canary = stage("canary", json!({"total": 1}), "");
+                let members = json!([{"zone": "eu-1", "state": "current", "release": 3}]);
+                let asked = what.split_once("?zone=").map(|(_, zone)| zone);
+                canary["members"] = match asked {
+                    Some(zone) if zone != "eu-1" => json!([]),
+                    _ => members,
+                };
+                (200, answer("Propagated", json!([canary]), json!([])))
+            })
+        };
+        let environment = Environment::default();
+        let api = Api::of_zone(hub(), zone.parse().expect("legal"), &environment);
+        let policy = Policies {
+            api: &api,
+            client: hub(),
+            name: "web".to_owned(),
+        };
+        let said = super::status(&policy, false, crate::client::Output::Json).await;
+        said.map(|said| said.good)
+            .map_err(|error| format!("{error}; {}", error.hint()))
+    };
+    assert_eq!(status("eu-1").await, Ok(true));
+    let refused = "web is not for zone nozone; there are eu-1";
+    assert_eq!(status("nozone").await, Err(refused.to_owned()));
+}
+
 /// A hub that answers how far `web` is with these, one after the other, and takes approvals.
 fn telling(answers: Vec<(u16, Value)>) -> Client {
     let mut answers = answers.into_iter();
