@@ -7,18 +7,20 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+use crate::Failure;
 use crate::cel::Cel;
 use crate::client::{Token, Wait, Zones};
 use crate::examples::Examples;
 use crate::graph::Graph;
 use crate::plan::Plan;
 use crate::rollout::Rollout;
+use crate::said::Said;
 use deltaplane_api::names;
 use deltaplane_plane::{Certificates, PlaneConfig};
 use deltaplane_runtime::identity::{JoinString, JoinStringError};
 use deltaplane_runtime::telemetry::{Filter, Format, Telemetry};
 use deltaplane_sync::ZoneName;
-use deltaplane_zone::KindName;
+use deltaplane_zone::{KindName, LeftFleet, leave_cluster, leave_embedded};
 
 /// A control plane for fleets that speaks the Kubernetes API
 #[derive(Debug, Parser)]
@@ -141,6 +143,20 @@ pub(crate) enum ZoneCommand {
     /// Print what must be in a cluster before it can be a zone, for kubectl apply: an account for
     /// the agent, with the least rights that it needs
     Manifest(Manifest),
+    /// Leave the fleet: what came from the hub is the zone's own then, and can be changed there. Stop
+    /// the zone first; the hub need not be there, nor know the zone any more
+    Leave(Leave),
+}
+
+/// For `zone leave`.
+#[derive(Debug, Args)]
+pub(crate) struct Leave {
+    /// The zone's data directory [default: deltaplane in the user's data directory]
+    #[arg(long, value_name = "DIR")]
+    data_dir: Option<PathBuf>,
+    /// The cluster that is the zone, as an administrator, if it has no API of its own
+    #[arg(long, value_name = "FILE")]
+    kubeconfig: Option<PathBuf>,
 }
 
 /// For `zone manifest`.
@@ -366,6 +382,27 @@ impl Zone {
             None => Role::Zone { join, simulate },
         };
         Ok(Settings { role, ..settings })
+    }
+}
+
+// === impl Leave ===
+
+impl Leave {
+    /// Leaves the fleet, and says what came of it.
+    pub(crate) async fn run(self, environment: &Environment) -> Result<Said, Failure> {
+        let given = self.data_dir.or_else(|| environment.data_dir());
+        let data_dir = given.ok_or(SettingsError::NoHome)?;
+        let left = match self.kubeconfig {
+            Some(kubeconfig) => leave_cluster(&kubeconfig, &data_dir).await,
+            None => {
+                let listen = SocketAddr::from((std::net::Ipv4Addr::LOCALHOST, 0));
+                leave_embedded(PlaneConfig::new(data_dir, listen)).await
+            }
+        };
+        let LeftFleet { zone, orphaned } = left?;
+        Ok(Said::of_data(format!(
+            "zone {zone} left its fleet: {orphaned} objects that came from elsewhere are its own now\n"
+        )))
     }
 }
 

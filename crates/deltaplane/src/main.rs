@@ -32,8 +32,8 @@ use deltaplane_runtime::signals::{Signal, Signals, Supervised};
 use deltaplane_runtime::telemetry::TelemetryError;
 use deltaplane_runtime::{Stop, Trigger, limits};
 use deltaplane_zone::{
-    ClusterConfig, ClusterZone, LinkConfig, SimulatorConfig, Standalone, StandaloneConfig, Zone,
-    ZoneConfig, ZoneError,
+    ClusterConfig, ClusterZone, LeaveError, LinkConfig, SimulatorConfig, Standalone,
+    StandaloneConfig, Zone, ZoneConfig, ZoneError,
 };
 
 use cel::CelError;
@@ -80,6 +80,8 @@ enum Failure {
     Manifest(#[from] ManifestError),
     #[error(transparent)]
     Examples(#[from] ExamplesError),
+    #[error("the zone could not leave its fleet")]
+    Leave(#[from] LeaveError),
 }
 
 /// Open files that are not connections: the store, the runtime, output.
@@ -129,6 +131,7 @@ fn main() -> ExitCode {
                     ExitCode::SUCCESS
                 })
                 .map_err(Failure::from),
+            Some(ZoneCommand::Leave(leave)) => ask(leave.run(&environment)),
             None => zone
                 .settings(&environment)
                 .map_err(Failure::from)
@@ -351,6 +354,7 @@ impl Failure {
             Self::Rollout(error) => error.hint(),
             Self::Plan(error) => error.hint(),
             Self::Examples(error) => error.hint().to_owned(),
+            Self::Leave(error) => error.hint(),
             Self::Telemetry(_) | Self::Runtime(_) | Self::Manifest(_) => {
                 "this should not happen; please report it".to_owned()
             }
@@ -367,7 +371,8 @@ impl Failure {
             | Self::Telemetry(_)
             | Self::Runtime(_)
             | Self::Manifest(_)
-            | Self::Examples(_) => 1,
+            | Self::Examples(_)
+            | Self::Leave(_) => 1,
             Self::Hub(error) => hub_code(error),
             Self::Zone(error) => zone_code(error),
             Self::Up(error) => match &**error {

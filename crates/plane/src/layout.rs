@@ -31,7 +31,7 @@ const LAST_KUBECONFIG: &str = ".kubeconfig.last";
 /// Of a zone, which joins before it has anything else.
 const MEMBERSHIP: &str = "zone";
 /// What a zone writes there, of which some may be moved away.
-const JOINED: [&str; 3] = ["credential.pem", "hub", "joined"];
+const JOINED: [&str; 4] = ["credential.pem", "hub", "joined", "left"];
 /// What file systems put into directories by themselves.
 const HARMLESS: &str = "lost+found";
 

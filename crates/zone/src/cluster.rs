@@ -39,6 +39,7 @@ use crate::membership::Membership;
 use crate::query::Cluster;
 use crate::{Endpoint, ZoneError, membership_dir, spawn_agent, standalone};
 use guard::Guard;
+pub(crate) use guard::take_policies_away;
 
 /// What a zone is told whose API is an existing cluster's.
 #[derive(Clone, Debug)]

@@ -11,6 +11,7 @@ mod cluster;
 mod drift;
 mod exposition;
 mod followed;
+mod leaving;
 mod link;
 mod membership;
 mod query;
@@ -49,6 +50,7 @@ use tokio::sync::watch;
 pub use deltaplane_controllers::simulator::SimulatorConfig;
 
 pub use cluster::{ClusterConfig, ClusterZone, GraphRights, KindName, Manifest, NotAKindName};
+pub use leaving::{LeaveError, LeftFleet, leave_cluster, leave_embedded};
 pub use link::{Client as SyncClient, LinkConfig, connect};
 pub use membership::{JoinError, Membership};
 pub use query::{ApiBody, ApiError, Cluster, Embedded, Reading, ZoneApi};
@@ -137,12 +139,20 @@ impl Zone {
         Role::Zone.check(&config.plane.data_dir)?;
         let directory = membership_dir(&config.plane.data_dir);
         let join = config.join.as_ref();
-        let membership = Membership::open(&directory, join, config.link, &clock).await?;
-        let membership = match config.hub {
-            Some(url) => membership.at(url),
-            None => membership,
+        let membership = match Membership::open(&directory, join, config.link, &clock).await {
+            Err(JoinError::NotJoined) => Err(leaving::left(&directory).map_err(JoinError::from)?),
+            opened => Ok(opened?),
         };
-        let name = membership.zone().clone();
+        // One that left its fleet goes on alone.
+        let (name, membership) = match membership {
+            Ok(membership) => (membership.zone().clone(), Some(membership)),
+            Err(Some(name)) => (name, None),
+            Err(None) => return Err(JoinError::NotJoined.into()),
+        };
+        let membership = match (membership, config.hub) {
+            (Some(membership), Some(url)) => Some(membership.at(url)),
+            (membership, _) => membership,
+        };
         let plane = PlaneConfig {
             name: name.to_string(),
             ..config.plane
@@ -178,7 +188,12 @@ impl Zone {
             openings,
             at: plane.store().revision().get(),
         };
-        spawn_agent(plane.front(), membership, endpoint)?;
+        match membership {
+            Some(membership) => spawn_agent(plane.front(), membership, endpoint)?,
+            None => {
+                tracing::warn!(zone = %name, "the zone left its fleet; it goes on without a hub")
+            }
+        }
         Ok(Self { plane, name })
     }
 

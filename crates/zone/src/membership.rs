@@ -64,9 +64,9 @@ pub enum JoinError {
     Name(#[from] NameError),
 }
 
-const HUB: &str = "hub";
+pub(crate) const HUB: &str = "hub";
 /// The fingerprint of the token that was used.
-const JOINED: &str = "joined";
+pub(crate) const JOINED: &str = "joined";
 /// How long to wait after a renewal that failed; there is much time left when it is due.
 const RETRY: Duration = Duration::from_secs(60);
 

@@ -3,6 +3,7 @@
 mod along;
 mod held;
 mod killed;
+mod leave;
 mod mistakes;
 mod restored;
 pub(crate) mod world;

@@ -69,7 +69,6 @@ pub enum Flaw {
 
 /// All in one, so that no crash leaves the half of two: the zone's certificate, its key, and the
 /// authority.
-const FILE: &str = "credential.pem";
 /// The key of a zone that has asked to join, and was not answered yet.
 const JOINING: &str = "joining.pem";
 const KEY_BEGIN: &str = "-----BEGIN PRIVATE KEY-----";
@@ -127,6 +126,9 @@ impl ZoneKey {
 // === impl Credential ===
 
 impl Credential {
+    /// The file that it is kept in.
+    pub const FILE: &str = "credential.pem";
+
     /// From the authority's certificate, the zone's (others of its chain may follow) and its key,
     /// all PEM.
     pub fn new(ca: &str, chain: &str, key: &SecretPem) -> Result<Self, Flaw> {
@@ -150,7 +152,7 @@ impl Credential {
 
     /// The one that is kept in a directory; `None` before there is one.
     pub fn load(directory: &Path) -> Result<Option<Self>, CredentialError> {
-        let path = directory.join(FILE);
+        let path = directory.join(Self::FILE);
         let Some(content) = files::read_if_exists(&path)? else {
             return Ok(None);
         };
@@ -164,7 +166,7 @@ impl Credential {
     pub fn save(&self, directory: &Path) -> Result<(), FileError> {
         files::create_private_dir(directory)?;
         let content = format!("{}{}{}", self.chain, self.key.0, self.ca);
-        files::write_private(&directory.join(FILE), content.as_bytes())
+        files::write_private(&directory.join(Self::FILE), content.as_bytes())
     }
 
     /// The authority, PEM.

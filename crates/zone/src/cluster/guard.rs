@@ -116,17 +116,29 @@ impl Guard {
         Ok(())
     }
 
-    /// The binding first: without it the policy is not in force.
     async fn take_away(&self, name: &str) -> Result<(), RequestError> {
-        let options = json!({"apiVersion": "v1", "kind": "DeleteOptions"});
-        for path in [binding_path(name), policy_path(name)] {
-            match request::delete(&self.client, &path, &options).await {
-                Err(error) if error.is_not_found() => {}
-                deleted => deleted?,
-            }
-        }
-        Ok(())
+        take_away(&self.client, name).await
     }
+}
+
+/// Takes all policies away.
+pub(crate) async fn take_policies_away(client: &Client) -> Result<(), RequestError> {
+    for name in [OWNERSHIP, ZONE_LABEL, COMPUTED] {
+        take_away(client, name).await?;
+    }
+    Ok(())
+}
+
+/// The binding first: without it the policy is not in force.
+async fn take_away(client: &Client, name: &str) -> Result<(), RequestError> {
+    let options = json!({"apiVersion": "v1", "kind": "DeleteOptions"});
+    for path in [binding_path(name), policy_path(name)] {
+        match request::delete(client, &path, &options).await {
+            Err(error) if error.is_not_found() => {}
+            deleted => deleted?,
+        }
+    }
+    Ok(())
 }
 
 /// The fields that controllers compute, when they are others than these; the first time when all

@@ -258,7 +258,7 @@ async fn a_zone_that_the_policy_is_not_for_is_an_error() {
             client: hub(),
             name: "web".to_owned(),
         };
-        let said = super::status(&policy, false, crate::client::Output::Json).await;
+        let said = super::status(&policy, (false, None), crate::client::Output::Json).await;
         said.map(|said| said.good)
             .map_err(|error| format!("{error}; {}", error.hint()))
     };

@@ -7,6 +7,8 @@ use crate::tls::Material;
 
 use super::*;
 
+const FILE: &str = Credential::FILE;
+
 const DAY: Duration = Duration::from_secs(24 * 3600);
 
 fn start() -> SystemTime {
