@@ -188,6 +188,11 @@ impl Fleet {
             futures::join!(ask, fleet.hear(stop));
         });
         let fleet = self.clone();
+        let client = controllers.clone();
+        tasks.spawn("synced kind status", |stop: Stop| {
+            crate::served::run(fleet, client, Pace::system(), stop)
+        });
+        let fleet = self.clone();
         let pace = Pace::system();
         tasks.spawn("zone status", |stop: Stop| {
             crate::status::run(fleet, controllers, pace, stop)
@@ -205,6 +210,17 @@ impl Fleet {
         let problem = check(definition.clone());
         tokio::select! {
             problem = problem => problem,
+            () = self.0.clock.sleep(CHECK) => None,
+        }
+    }
+
+    /// Returns what is missing for objects of a SyncedKind to cross, as far as that can be told in
+    /// a moment.
+    pub(crate) async fn unserved(&self, kind: &Value) -> Option<String> {
+        let client = self.client()?;
+        let missing = crate::served::missing(&client, kind);
+        tokio::select! {
+            missing = missing => missing,
             () = self.0.clock.sleep(CHECK) => None,
         }
     }

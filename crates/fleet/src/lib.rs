@@ -26,6 +26,7 @@ mod propagated;
 mod quota;
 pub mod readiness;
 mod rules;
+mod served;
 mod session;
 mod status;
 mod uploaded;

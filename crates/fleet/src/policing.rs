@@ -414,6 +414,17 @@ impl Policing {
 }
 
 impl Policing {
+    /// Warns of a SyncedKind whose kind is not served.
+    async fn warn_of_unserved(&self, review: &mut Review<'_>) {
+        let resource = review.resource;
+        let is_kind = (resource.group, resource.plural) == (GROUP, "syncedkinds");
+        let is_written = review.operation == Operation::Create && resource.subresource.is_empty();
+        if is_kind && is_written && review.user.name != CONTROLLERS {
+            let missing = self.0.unserved(review.object).await;
+            review.warnings.extend(missing);
+        }
+    }
+
     /// Warns of a definition that does not compile: it is stored, and does not leave the hub.
     async fn warn_of_definition(&self, review: &mut Review<'_>) {
         let resource = review.resource;
@@ -444,6 +455,7 @@ impl Admission for Policing {
             }
             self.review(&mut review)?;
             self.warn_of_definition(&mut review).await;
+            self.warn_of_unserved(&mut review).await;
             Ok(())
         })
     }

@@ -153,12 +153,7 @@ impl Hub {
         token.attach(controllers.clone());
         bindings.attach(controllers.clone());
         zones.attach(plane.api().clone());
-        let checker = DefinitionChecker::new(controllers.clone());
-        fleet.check_definitions(Box::new(move |definition| {
-            let checker = checker.clone();
-            async move { checker.problem(&definition).await }.boxed()
-        }));
-        spawn_controllers(plane.front(), &fleet, controllers.clone());
+        run_controllers(&plane, &fleet, &controllers);
         fleet.attach(sync, controllers, plane.front());
         Ok(Self {
             plane,
@@ -212,26 +207,34 @@ impl Hub {
     }
 }
 
-fn client_as(api: &ApiServer, user: &str) -> Client {
-    in_process(api.clone(), Identity::authenticated(user, &[MASTERS]))
-}
-
-/// Starts the controllers of graphs and policies.
-fn spawn_controllers(tasks: &Tasks, fleet: &Fleet, client: Client) {
+/// Runs what authors graphs, and what moves releases.
+fn run_controllers(plane: &Plane, fleet: &Fleet, controllers: &Client) {
+    let checker = DefinitionChecker::new(controllers.clone());
+    fleet.check_definitions(Box::new(move |definition| {
+        let checker = checker.clone();
+        async move { checker.problem(&definition).await }.boxed()
+    }));
     let context = Context {
-        client,
+        client: controllers.clone(),
         pace: Pace::system(),
     };
     let running = Running {
         mode: Mode::Author,
         metrics: graphs::Metrics::default(),
     };
-    let (group, policies) = (tasks.group("graph"), context.clone());
-    tasks.spawn("graphs", |stop| graphs::run(context, running, group, stop));
+    let group = plane.front().group("graph");
+    let policies = context.clone();
+    plane
+        .front()
+        .spawn("graphs", |stop| graphs::run(context, running, group, stop));
     let facts = Arc::new(Facts(fleet.clone()));
-    tasks.spawn("policies", |stop| {
+    plane.front().spawn("policies", |stop| {
         deltaplane_controllers::policies::run(policies, facts, stop)
     });
+}
+
+fn client_as(api: &ApiServer, user: &str) -> Client {
+    in_process(api.clone(), Identity::authenticated(user, &[MASTERS]))
 }
 
 /// Makes the definitions of our own kinds be there as this version has them.

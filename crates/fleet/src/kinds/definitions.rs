@@ -159,7 +159,7 @@ fn synced_kinds() -> Value {
         "type": "object",
         "required": ["spec"],
         "description": "A kind whose objects cross the border between hub and zones.",
-        "properties": {"spec": spec},
+        "properties": {"spec": spec, "status": synced_kind_status()},
         "x-kubernetes-validations": [{
             "rule": "self.spec.group == '' ? !self.metadata.name.contains('.') : self.metadata.name.endsWith('.' + self.spec.group)",
             "message": "it must be called <plural>.<group>, such as widgets.example.com, or <plural> for a kind without a group",
@@ -169,11 +169,33 @@ fn synced_kinds() -> Value {
         {"name": "Kind", "type": "string", "jsonPath": ".spec.kind"},
         {"name": "Direction", "type": "string", "jsonPath": ".spec.direction"},
         {"name": "Across", "type": "boolean", "jsonPath": ".spec.acrossZones"},
+        {"name": "Served", "type": "string", "jsonPath": ".status.conditions[?(@.type==\"Served\")].status"},
         {"name": "Status", "type": "string", "jsonPath": ".spec.status", "priority": 1},
         {"name": "Withdraw", "type": "string", "jsonPath": ".spec.onWithdraw", "priority": 1},
         {"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"},
     ]);
     definition("SyncedKind", "syncedkinds", &schema, &columns)
+}
+
+fn synced_kind_status() -> Value {
+    json!({
+        "type": "object",
+        "properties": {"conditions": {
+            "type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["type"],
+            "description": "Served: whether the hub serves the kind; nothing crosses while it does not.",
+            "items": {
+                "type": "object", "required": ["type", "status"],
+                "properties": {
+                    "type": {"type": "string"},
+                    "status": {"type": "string"},
+                    "reason": {"type": "string"},
+                    "message": {"type": "string"},
+                    "observedGeneration": {"type": "integer", "format": "int64"},
+                    "lastTransitionTime": {"type": "string", "format": "date-time"},
+                },
+            },
+        }},
+    })
 }
 
 pub(super) fn definition(kind: &str, plural: &str, schema: &Value, columns: &Value) -> Value {

@@ -24,7 +24,10 @@ pub(crate) fn api(
         let (patched, asked, zones) = (patched.clone(), asked.clone(), zones.clone());
         async move {
             let is_list = request.method() == Method::GET;
+            let is_about_zones = request.uri().path().contains("/zones");
             let (code, said) = match is_list {
+                // Others ask what is served.
+                true if !is_about_zones => (404, json!({})),
                 true if asked.fetch_add(1, Ordering::Relaxed) < failures => (500, json!({})),
                 true => (
                     200,
