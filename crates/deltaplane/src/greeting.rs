@@ -16,7 +16,10 @@ fn text(url: &str, kubeconfig: &Path, zones: &[ZoneName]) -> String {
         false => names.join(", "),
     };
     let in_zone = names.first().map_or_else(String::new, |zone| {
-        format!("  kubectl --context {zone} get configmap hello -o jsonpath='{{.data.greeting}}'\n")
+        format!(
+            "  kubectl --context {zone} wait configmap/hello --for=create --timeout=30s
+  kubectl --context {zone} get configmap hello -o jsonpath='{{.data.greeting}}'\n"
+        )
     });
     let path_of_examples = "deltaplane-examples";
     let path = quoted(&kubeconfig.display().to_string());
@@ -34,8 +37,9 @@ Try, in another terminal:
   deltaplane examples write {path_of_examples}
   kubectl apply -f {path_of_examples}/synced-configmaps.yaml
   kubectl create configmap hello --from-literal=greeting=hi
-  kubectl get configmap hello
-{in_zone}
+  kubectl label configmap hello cross=yes
+{in_zone}  kubectl get configmap hello
+
 What crosses to zones is what a SyncedKind says; {path_of_examples}/tour/tour.txt shows that, and the rest, in five minutes.
 Ctrl-C stops it; what you made is kept.
 "
@@ -78,8 +82,10 @@ mod tests {
               deltaplane examples write deltaplane-examples
               kubectl apply -f deltaplane-examples/synced-configmaps.yaml
               kubectl create configmap hello --from-literal=greeting=hi
-              kubectl get configmap hello
+              kubectl label configmap hello cross=yes
+              kubectl --context eu wait configmap/hello --for=create --timeout=30s
               kubectl --context eu get configmap hello -o jsonpath='{.data.greeting}'
+              kubectl get configmap hello
 
             What crosses to zones is what a SyncedKind says; deltaplane-examples/tour/tour.txt shows that, and the rest, in five minutes.
             Ctrl-C stops it; what you made is kept.

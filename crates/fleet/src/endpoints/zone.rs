@@ -7,13 +7,14 @@ use deltaplane_api::time::Time;
 use deltaplane_apiserver::seams::{BoxFuture, SubresourceRequest, VirtualSubresource};
 use deltaplane_apiserver::{Body, Error};
 use deltaplane_border::{definitions, namespaces};
+use deltaplane_store::Collection;
 use deltaplane_sync::{Counts, Reasons, SyncKind, Uploaded, ZoneName};
 use http::Response;
 use serde_json::{Value, json};
 
 use super::{json, only_get};
 use crate::fleet::Fleet;
-use crate::kinds::{GROUP, synced_kinds};
+use crate::kinds::{GROUP, SyncedKind, TENANT, synced_kinds};
 use crate::session::Session;
 
 /// Answers `_sync` of zones.
@@ -90,7 +91,11 @@ impl ZoneSync {
                 let sent = session.sending.sent();
                 json!({"responses": sent.responses, "objects": sent.objects, "bytes": sent.bytes})
             }),
-            "kinds": down.iter().map(|(kind, counts)| counted(kind, counts.as_ref())).collect::<Vec<_>>(),
+            "kinds": down.iter().map(|(kind, counts)| {
+                let mut counted = counted(kind, counts.as_ref());
+                counted["atHub"] = self.at_hub(kind).into();
+                counted
+            }).collect::<Vec<_>>(),
             "fromZone": self.up(zone, up),
             "diverged": diverged.is_some(),
             "message": diverged.map(|one| one.to_string()).or(approve),
@@ -110,6 +115,26 @@ impl ZoneSync {
             let since = governing.zones.get(zone)?.get("status")?.get("since")?;
             since.as_str().map(str::to_owned)
         })
+    }
+
+    /// Returns how many objects of a kind the hub's API lists, whether they cross or not.
+    fn at_hub(&self, kind: &SyncKind) -> Option<usize> {
+        let collection = {
+            let known = self.0.known();
+            let known = known.borrow();
+            let mut synced = known.synced.values();
+            let synced = synced.find(|one| one.kind == *kind);
+            synced.map(SyncedKind::collection)
+        };
+        let implied = || match () {
+            () if *kind == namespaces() => Some("namespaces"),
+            () if *kind == definitions() => Some("apiextensions.k8s.io/customresourcedefinitions"),
+            () if *kind == synced_kinds() => Some("fleet.deltaplane.io/syncedkinds"),
+            () => None,
+        };
+        let collection = collection.or_else(|| implied().map(str::to_owned))?;
+        let collection = Collection::new(TENANT, &collection).ok()?;
+        Some(self.0.inner().store.snapshot(&collection).len())
     }
 
     /// How it stands with what the hub sends.

@@ -2,13 +2,13 @@
 
 use deltaplane_api::identity::Identity;
 use deltaplane_apiserver::seams::{Resource, SubresourceRequest, VirtualSubresource};
-use deltaplane_fleet::ZonePropagated;
+use deltaplane_fleet::{ZonePropagated, ZoneSync};
 use http_body_util::BodyExt;
 use serde_json::{Value, json};
 
 use crate::facts::{connect, served, subscribe};
 use crate::governing::{POLICIES, at, config, governed, place, policy, release};
-use crate::world::World;
+use crate::world::{World, object};
 
 /// Asks whether zone x has a revision, without waiting.
 async fn ask(world: &World, revision: u64, goal: &str) -> Result<Value, String> {
@@ -20,6 +20,15 @@ async fn ask(world: &World, revision: u64, goal: &str) -> Result<Value, String> 
 }
 
 async fn asked(world: &World, query: &str) -> Result<Value, String> {
+    let propagated = ZonePropagated(world.fleet.clone());
+    answered(&propagated, "_propagated", query).await
+}
+
+async fn answered(
+    subresource: &dyn VirtualSubresource,
+    name: &str,
+    query: &str,
+) -> Result<Value, String> {
     let request = SubresourceRequest {
         may: &|_| true,
         user: &Identity::default(),
@@ -28,7 +37,7 @@ async fn asked(world: &World, query: &str) -> Result<Value, String> {
             version: "v1alpha1",
             kind: "Zone",
             plural: "zones",
-            subresource: "_propagated",
+            subresource: name,
             namespace: "",
             name: "x",
         },
@@ -38,7 +47,7 @@ async fn asked(world: &World, query: &str) -> Result<Value, String> {
         query,
         body: &bytes::Bytes::new(),
     };
-    let answer = ZonePropagated(world.fleet.clone()).handle(request).await;
+    let answer = subresource.handle(request).await;
     let answer = answer.map_err(|error| error.to_status()["message"].to_string())?;
     let body = answer.into_body().collect().await.expect("a body");
     Ok(serde_json::from_slice(&body.to_bytes()).expect("JSON"))
@@ -179,4 +188,37 @@ async fn a_compacted_revision_is_an_error_unless_somebody_waits_for_it_already()
         .await
         .expect_err("refused");
     assert!(refused.contains("released or applied"), "{refused}");
+}
+
+/// `_sync` counts what the API lists, beside what of it goes to the zone.
+#[tokio::test]
+async fn what_the_hub_lists_is_counted_with_what_stays() {
+    let world = governed().await;
+    write(&world, &free("1")).await;
+    let own = object("ConfigMap", "team", "kube-root-ca.crt");
+    write(&world, &own).await;
+    let session = connect(&world);
+    served(&world, &session, async |asks| {
+        let held = subscribe(&world, &[&free("1")]);
+        asks.send(held).await.expect("asked");
+        let sync = ZoneSync(world.fleet.clone());
+        let mut stirred = world.fleet.stirred();
+        loop {
+            stirred.borrow_and_update();
+            let said = answered(&sync, "_sync", "").await.expect("an answer");
+            let kinds = said["kinds"].as_array().expect("kinds");
+            let of_kind = kinds.iter().find(|one| one["kind"] == "ConfigMap");
+            let of_kind = of_kind.expect("it crosses");
+            // Three are there; the policy holds one, and every control plane has one of its own.
+            if of_kind["acknowledged"] == 1 {
+                assert_eq!(
+                    (&of_kind["atHub"], &of_kind["wanted"]),
+                    (&json!(3), &json!(1))
+                );
+                break;
+            }
+            stirred.changed().await.expect("the fleet goes on");
+        }
+    })
+    .await;
 }

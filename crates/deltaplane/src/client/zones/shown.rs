@@ -47,6 +47,7 @@ fn lag(state: &Value) -> String {
 fn sent(kinds: &Value) -> String {
     let mut table = Table::new(&[
         "KIND",
+        "AT HUB",
         "WANTED",
         "SENT",
         "ACKNOWLEDGED",
@@ -58,6 +59,7 @@ fn sent(kinds: &Value) -> String {
     for kind in kinds() {
         table.add(vec![
             name(kind),
+            text(&kind["atHub"]),
             text(&kind["wanted"]),
             text(&kind["sent"]),
             text(&kind["acknowledged"]),
@@ -117,6 +119,18 @@ fn notes(kind: &Value) -> String {
         if let Some(more) = kind[more].as_u64().filter(|more| *more > 0) {
             notes.push_str(&format!("{word:<10}{of}: {more} more\n"));
         }
+    }
+    // Namespaces and definitions go where something needs them.
+    let is_implied =
+        ["Namespace", "CustomResourceDefinition"].contains(&text(&kind["kind"]).as_str());
+    let staying = kind["atHub"].as_u64().filter(|_| !is_implied);
+    let staying = staying.zip(kind["wanted"].as_u64());
+    let staying = staying.and_then(|(there, wanted)| there.checked_sub(wanted));
+    if let Some(staying @ 1..) = staying {
+        notes.push_str(&format!(
+            "{:<10}{of}: {staying} of the hub's objects do not go to the zone\n",
+            "stays"
+        ));
     }
     if let Some(reason) = kind["held"].as_str() {
         notes.push_str(&format!("{:<10}{of}: {reason}\n", "held"));
@@ -207,12 +221,12 @@ mod tests {
             "protocol": 1, "features": ["own", "query"], "revision": 9, "through": 8,
             "kinds": [
                 {
-                    "group": "", "kind": "Namespace", "wanted": 2, "sent": 1, "acknowledged": 1,
+                    "group": "", "kind": "Namespace", "atHub": 2, "wanted": 2, "sent": 1, "acknowledged": 1,
                     "open": 0, "rejected": [], "moreRejected": 0, "surplus": 0, "held": null,
                     "own": [{"name": "team", "reason": "kept"}], "moreOwn": 0,
                 },
                 {
-                    "group": "example.com", "kind": "Widget", "wanted": 30, "sent": 7,
+                    "group": "example.com", "kind": "Widget", "atHub": 32, "wanted": 30, "sent": 7,
                     "acknowledged": 5, "open": 25, "surplus": 0, "held": null,
                     "rejected": [{"name": "team/a", "reason": "no"}], "moreRejected": 22,
                     "own": [], "moreOwn": 0,
@@ -239,13 +253,14 @@ features    own, query
 lag         has all up to revision 8 of 9
 
 to the zone
-KIND                 WANTED   SENT   ACKNOWLEDGED   OWN   OPEN   REJECTED
-Namespace            2        1      1              1     0      0
-Widget.example.com   30       7      5              0     25     23
+KIND                 AT HUB   WANTED   SENT   ACKNOWLEDGED   OWN   OPEN   REJECTED
+Namespace            2        2        1      1              1     0      0
+Widget.example.com   32       30       7      5              0     25     23
 
 own       Namespace team: kept
 rejected  Widget.example.com team/a: no
 rejected  Widget.example.com: 22 more
+stays     Widget.example.com: 2 of the hub's objects do not go to the zone
 
 from the zone
 KIND                 HERE   WANTED   SENT   ACKNOWLEDGED   OPEN   REJECTED
