@@ -137,7 +137,9 @@ pub(crate) fn unserved(kind: &Value, catalog: &Catalog) -> Option<String> {
         ));
     };
     let expected = served.resource.to_string();
-    (name != expected).then(|| {
+    // What cannot be its name at all is refused.
+    let may_be_named = group.is_empty() || name.ends_with(&format!(".{group}"));
+    (name != expected && may_be_named).then(|| {
         format!("kind {wanted} is served as {expected}; nothing crosses until the SyncedKind has that name")
     })
 }

@@ -219,9 +219,9 @@ async fn given_up(zone: &Client) {
 const TREE: &str = "\
 shop revision 2: Shop default/b (kro.run/v1alpha1)
 │  propagates when linearlyReady(shop, shops, 1)
-└─ web: apps/v1 Deployment  [not ready: waits for web.status.availableReplicas]
+└─ web: apps/v1 Deployment  [failed: ProgressDeadlineExceeded: simulated: ReplicaSet \"b-r9cwfwwk8m\" has timed out progressing. (deltaplane.io/simulate: fail)]
    │  ready when web.status.availableReplicas == web.spec.replicas
-   └─ service: v1 Service  [blocked: by web: it is not ready: waits for web.status.availableReplicas]
+   └─ service: v1 Service  [blocked: by web: it failed: ProgressDeadlineExceeded: simulated: ReplicaSet \"b-r9cwfwwk8m\" has timed out progressing. (deltaplane.io/simulate: fail)]
 ";
 
 #[tokio::test(flavor = "multi_thread")]
@@ -276,7 +276,7 @@ fn stops(cli: &Cli<'_>) {
     let why = cli.ok("rollout why shop --zone zone-a");
     assert!(why.contains("\ndefault/c: kept back by the gate\n  closed: linearlyReady(shop, shops, 1): 1 in flight (default/b); 1 of 3 updated and ready\n"), "{why}");
     let why = cli.ok("rollout why shop b --zone zone-a");
-    let expected = "\nin its graph\n  web is not ready: waits for web.status.availableReplicas: ${web.status.availableReplicas == web.spec.replicas}; service waits for it\n    Deployment b: Available is False";
+    let expected = "\nin its graph\n  web failed: ProgressDeadlineExceeded: simulated: ReplicaSet \"b-r9cwfwwk8m\" has timed out progressing. (deltaplane.io/simulate: fail); service waits for it\n    Deployment b: Available is False";
     assert!(why.contains(expected), "{why}");
     let tree = cli.ok("graph tree shop/b --live --zone zone-a");
     assert!(tree.starts_with(TREE), "{tree}");

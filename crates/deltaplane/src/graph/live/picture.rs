@@ -300,10 +300,14 @@ impl Cause {
             Some((root, others)) => (root.as_str(), others),
             None => ("", &[][..]),
         };
+        let said = match self.state.strip_prefix("failed") {
+            Some(why) => format!("{root} failed{why}"),
+            None => format!("{root} is {}", self.state),
+        };
         match others {
-            [] => format!("{root} is {}", self.state),
-            [one] => format!("{root} is {}; {one} waits for it", self.state),
-            some => format!("{root} is {}; {} wait for it", self.state, some.join(", ")),
+            [] => said,
+            [one] => format!("{said}; {one} waits for it"),
+            some => format!("{said}; {} wait for it", some.join(", ")),
         }
     }
 

@@ -172,12 +172,12 @@ fn what_failed_is_drawn_as_failed() {
             shop revision 2: Shop prod/a (kro.run/v1alpha1)
             └─ web: apps/v1 Deployment  [failed: ProgressDeadlineExceeded: it has timed out]
                │  ready when web.status.availableReplicas == 2
-               └─ service: v1 Service  [blocked: by web: it is failed: ProgressDeadlineExceeded: it has timed out]
+               └─ service: v1 Service  [blocked: by web: it failed: ProgressDeadlineExceeded: it has timed out]
                      included when schema.spec.open
             ResourcesReady is False (NotReady): web
         "#]],
         expect![[r#"
-            web is failed: ProgressDeadlineExceeded: it has timed out; service waits for it
+            web failed: ProgressDeadlineExceeded: it has timed out; service waits for it
               Deployment a: Progressing is False (ProgressDeadlineExceeded): it has timed out
         "#]],
     );

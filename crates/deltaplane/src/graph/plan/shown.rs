@@ -265,6 +265,7 @@ fn blocked(graph: &Graph, plan: &Plan, index: NodeIndex, on: &[NodeIndex]) -> St
     let State { word, why, .. } = state(graph, plan, root);
     match (&plan.nodes[root.get()], why.as_str()) {
         (Standing::Applying { .. }, _) => format!("{by}: {who} is applied first"),
+        (_, why) if word == "failed" => format!("{by}: {who} failed: {why}"),
         (_, "") => format!("{by}: {who} is {word}"),
         (_, why) => format!("{by}: {who} is {word}: {why}"),
     }
