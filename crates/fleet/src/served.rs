@@ -10,7 +10,7 @@ use kube::Client;
 use serde_json::{Value, json};
 
 use crate::fleet::Fleet;
-use crate::kinds::{GROUP, VERSION};
+use crate::kinds::{GROUP, SyncedKind, VERSION};
 
 const SERVED: &str = "Served";
 
@@ -73,12 +73,14 @@ async fn tell_all(client: &Client, catalog: &Catalog, pace: &Pace) -> Result<(),
 
 /// Returns the status of a SyncedKind, if it says something else now.
 fn status(kind: &Value, catalog: &Catalog, now: Time) -> Option<Value> {
-    let missing = unserved(kind, catalog);
-    let (holds, reason) = match &missing {
-        None => ("True", "Served"),
-        Some(_) => ("False", "NotServed"),
+    let (holds, reason, message) = match (SyncedKind::of(kind), unserved(kind, catalog)) {
+        (Err(error), _) => {
+            let message = format!("the SyncedKind cannot be read, and changes nothing: {error}");
+            ("False", "Unreadable", message)
+        }
+        (Ok(_), Some(missing)) => ("False", "NotServed", missing),
+        (Ok(_), None) => ("True", "Served", "the hub serves the kind".to_owned()),
     };
-    let message = missing.unwrap_or_else(|| "the hub serves the kind".to_owned());
     let before = kind["status"]["conditions"].as_array();
     let before: Vec<Value> = before.cloned().unwrap_or_default();
     let own = before.iter().find(|one| one["type"] == SERVED);
@@ -168,8 +170,21 @@ mod tests {
     fn synced(name: &str, kind: &str) -> Value {
         json!({
             "metadata": {"name": name, "generation": 3},
-            "spec": {"group": "example.com", "kind": kind},
+            "spec": {"group": "example.com", "kind": kind, "direction": "Both"},
         })
+    }
+
+    #[test]
+    fn a_synced_kind_that_cannot_be_read_says_so() {
+        let mut widgets = synced("widgets.example.com", "Widget");
+        widgets["spec"]["selector"] = json!({"matchExpressions": [{"key": "a", "operator": "In"}]});
+        let told = status(&widgets, &catalog(), Time::from_unix(60)).expect("something to say");
+        let condition = &told["status"]["conditions"][0];
+        assert_eq!(condition["reason"], "Unreadable");
+        assert_eq!(
+            condition["message"],
+            "the SyncedKind cannot be read, and changes nothing: its selector cannot be read"
+        );
     }
 
     #[test]
