@@ -162,6 +162,15 @@ impl Sending {
         differences.ok()
     }
 
+    /// Those of these kinds that the reader has not said what it has of.
+    pub fn unsubscribed(&self, kinds: impl IntoIterator<Item = SyncKind>) -> Vec<SyncKind> {
+        let state = self.state.lock();
+        let kinds = kinds.into_iter();
+        kinds
+            .filter(|kind| !state.sender.is_subscribed(kind))
+            .collect()
+    }
+
     /// What was deleted lately, for the next stream.
     pub fn ledger(&self) -> Ledger {
         self.state.lock().sender.ledger().clone()

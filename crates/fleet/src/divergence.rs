@@ -11,6 +11,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use deltaplane_border::{definitions, namespaces};
 use deltaplane_client::request::{self, Patch, RequestError};
 use deltaplane_client::{ObjectKey, Resource};
 use deltaplane_propagation::stages::RELEASE_FLOOR;
@@ -57,6 +58,10 @@ pub(crate) enum ReconcileError {
     NotConnected(ZoneName),
     #[error("zone {0} has not diverged: it follows this hub")]
     NotDiverged(ZoneName),
+    #[error(
+        "zone {zone} has not said yet what it has of {kind}; try again in a moment, `deltaplane zones show {zone}` says how it stands with it"
+    )]
+    Incomplete { zone: ZoneName, kind: SyncKind },
     #[error(
         "zone {zone} says that it followed revision {claimed}, and this hub is at {ours}: that is further ahead than a lost future can be; check the zone, or delete it and let it join again"
     )]
@@ -210,7 +215,36 @@ impl Fleet {
         let session = session.ok_or_else(|| ReconcileError::NotConnected(zone.clone()))?;
         let lost = session.sending.diverged();
         let lost = lost.ok_or_else(|| ReconcileError::NotDiverged(zone.clone()))?;
-        Ok((session, lost))
+        match self.untold_kinds(&session).into_iter().next() {
+            Some(kind) => Err(ReconcileError::Incomplete {
+                zone: zone.clone(),
+                kind,
+            }),
+            None => Ok((session, lost)),
+        }
+    }
+
+    /// The kinds that a zone knows, and has not said what it has of: what differs of these is not
+    /// known yet.
+    fn untold_kinds(&self, session: &Session) -> Vec<SyncKind> {
+        let sending = &session.sending;
+        let implied = [synced_kinds(), definitions(), namespaces()];
+        let untold = sending.unsubscribed(implied);
+        if !untold.is_empty() {
+            return untold;
+        }
+        let differences = sending.differences().unwrap_or_default();
+        let unknown = differences.get(&synced_kinds());
+        let is_unknown = |name: &str| {
+            let name = ObjectName::new("", name).ok();
+            let difference = name.and_then(|name| unknown?.get(&name));
+            difference == Some(&Difference::OnlySender)
+        };
+        let known = self.inner().known.borrow();
+        let down = known.synced.values().filter(|synced| synced.goes_down());
+        let down = down.filter(|synced| !is_unknown(&synced.name()));
+        let down: Vec<SyncKind> = down.map(|synced| synced.kind.clone()).collect();
+        sending.unsubscribed(down)
     }
 
     /// Raises the store's revision and the release numbers of policies above all that a zone

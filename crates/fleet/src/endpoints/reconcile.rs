@@ -198,6 +198,7 @@ fn refused(about: About<'_>, error: &ReconcileError) -> Error {
     match error {
         ReconcileError::NotConnected(_)
         | ReconcileError::NotDiverged(_)
+        | ReconcileError::Incomplete { .. }
         | ReconcileError::RevisionTooFar { .. }
         | ReconcileError::ReleaseTooFar { .. } => Error::conflict(about, &error.to_string()),
         ReconcileError::NotReady
