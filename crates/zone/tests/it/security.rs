@@ -7,14 +7,17 @@ use std::time::Duration;
 use deltaplane_client::request::{self, Patch};
 use deltaplane_runtime::Clock;
 use deltaplane_runtime::identity::{Credential, JoinString, ZoneKey};
+use deltaplane_sync_grpc::SESSION;
+use deltaplane_sync_grpc::proto::deltaplane::sync::v1::Hello;
 use deltaplane_zone::{JoinError, LinkConfig, Membership};
 use http::{Method, Request, StatusCode};
+use http_body_util::BodyExt;
 use kube::Client;
 use kube::client::Body;
 use kube::config::AuthInfo;
 use serde_json::{Value, json};
 
-use crate::world::{PATIENCE, World, ZONE, get, join, json_of};
+use crate::world::{PATIENCE, World, ZONE, get, join, json_of, send};
 
 const FLEET: &str = "/apis/fleet.deltaplane.io/v1alpha1";
 const MAPS: &str = "/api/v1/namespaces/default/configmaps";
@@ -160,6 +163,77 @@ async fn the_certificate_of_a_disabled_or_deleted_zone_is_nobodys() {
     assert_eq!(get(&zones, "/apis").await.0, StatusCode::UNAUTHORIZED);
     world.zone.stop().await;
     world.hub.stop().await;
+}
+
+/// The numbers of sessions can be guessed.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_earlier_zone_takes_no_part_in_the_session_of_another() {
+    let world = World::start().await;
+    let zones = format!("{FLEET}/zones");
+    let zone = json!({"apiVersion": "fleet.deltaplane.io/v1alpha1", "kind": "Zone",
+        "metadata": {"name": "again"}, "spec": {}});
+    let joined = async |directory: &str| {
+        create(&world.here, &zones, zone.clone()).await;
+        let path = format!("{zones}/again/_token");
+        let token = create(&world.here, &path, json!({})).await;
+        let join = token["join"].as_str().expect("a join string");
+        let join = join.parse().expect("a legal one");
+        let joined = open(&world.other_directory(directory), &join).await;
+        joined.expect("joined")
+    };
+    let earlier = joined("earlier").await;
+    let mut thief = earlier.connect().await.expect("connected");
+    let path = format!("{zones}/again");
+    request::delete(&world.here, &path, &json!({}))
+        .await
+        .expect("deleted");
+    let gone = |code: StatusCode, _: &Value| code == StatusCode::NOT_FOUND;
+    until(&world.here, &path, gone).await;
+    let later = joined("later").await;
+    let hello = Hello {
+        zone: "again".to_owned(),
+        oldest_protocol: 1,
+        newest_protocol: 1,
+        epoch: "e".to_owned(),
+        ..Hello::default()
+    };
+    let mut client = later.connect().await.expect("connected");
+    let welcome = client.handshake(hello).await.expect("welcome");
+    let session = welcome.into_inner().session;
+    let mut follow = tonic::Request::new(futures::stream::pending());
+    follow.metadata_mut().insert(SESSION, session.into());
+    let taken = thief.hub_to_zone(follow).await.map(|_| ());
+    assert_eq!(
+        taken.expect_err("refused").code(),
+        tonic::Code::Unauthenticated
+    );
+    world.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_watch_ends_with_the_certificate_that_opened_it() {
+    let world = World::start().await;
+    let group = "rbac.authorization.k8s.io";
+    let binding = json!({"apiVersion": format!("{group}/v1"), "kind": "ClusterRoleBinding",
+        "metadata": {"name": "zones"},
+        "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": "view"},
+        "subjects": [{"kind": "Group", "apiGroup": group, "name": "system:zones"}]});
+    let bindings = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings";
+    create(&world.here, bindings, binding).await;
+    let zone = with_certificate(&world).await;
+    let mut watch = send(
+        &zone,
+        Method::GET,
+        &format!("{MAPS}?watch=1"),
+        "application/json",
+    )
+    .await;
+    assert_eq!(watch.status(), StatusCode::OK);
+    change_zone(&world, json!({"spec": {"enabled": false}})).await;
+    let ended = async { while let Some(Ok(_)) = watch.body_mut().frame().await {} };
+    let in_time = tokio::time::timeout(PATIENCE, ended).await;
+    assert!(in_time.is_ok(), "it goes on");
+    world.stop().await;
 }
 
 fn map(name: &str, value: &str) -> Value {
