@@ -351,8 +351,13 @@ fn decode_verdict(verdict: rejection::Verdict) -> Verdict {
 /// So much of a reason is kept, for as long as the object is rejected.
 const MAX_REASON: usize = 1024;
 
-/// What a peer says is shown to people, and kept: it ends somewhere.
+/// What a peer says is shown to people, and kept: it ends somewhere, and a terminal shows it as
+/// text. Lines may end; every other control character is replaced.
 pub fn cut(mut text: String, most: usize) -> String {
+    let is_unsafe = |one: char| one.is_control() && one != '\n';
+    if text.contains(is_unsafe) {
+        text = text.replace(is_unsafe, "\u{fffd}");
+    }
     if text.len() > most {
         let end = (0..=most).rev().find(|at| text.is_char_boundary(*at));
         text.truncate(end.unwrap_or(0));

@@ -209,6 +209,28 @@ mod tests {
         assert!(decode_uploaded(future).is_err());
     }
 
+    /// People read it in terminals.
+    #[test]
+    fn what_a_zone_says_commands_no_terminal() {
+        let kind = wire::UploadedKind {
+            type_url: "deltaplane.io/core/ConfigMap".to_owned(),
+            rejected: vec![wire::Rejection {
+                name: "ns/a".to_owned(),
+                reason: "\u{1b}[2Jgone\r\nsecond line\u{9b}1A".to_owned(),
+                ..wire::Rejection::default()
+            }],
+            ..wire::UploadedKind::default()
+        };
+        let uploaded = wire::Uploaded {
+            revision: 1,
+            kinds: vec![kind],
+        };
+        let decoded = decode_uploaded(uploaded).expect("legal");
+        let counts = decoded.kinds.values().next().expect("one kind");
+        let (_, reason) = &counts.rejected.listed[0];
+        assert_eq!(reason, "\u{fffd}[2Jgone\u{fffd}\nsecond line\u{fffd}1A");
+    }
+
     /// A zone that does not keep to the sizes.
     #[test]
     fn what_a_zone_says_is_cut() {

@@ -13,6 +13,7 @@ use std::sync::Arc;
 use bytes::{Bytes, BytesMut};
 use deltaplane_api::identity::MASTERS;
 use deltaplane_apiserver::FairShare;
+use deltaplane_sync_grpc::cut;
 use deltaplane_sync_grpc::proto::deltaplane::sync::v1::{Answer, Question, answer, question};
 use http::StatusCode;
 
@@ -312,7 +313,7 @@ impl Exchange {
                     return Err(Violation::EndBeforeHead(number));
                 }
                 let inbox = std::mem::take(&mut open.inbox);
-                let error = end.error.chars().take(LONGEST_ERROR).collect();
+                let error = cut(end.error, LONGEST_ERROR);
                 *self = Self::Ended { inbox, error };
                 Ok(())
             }
