@@ -32,7 +32,7 @@ mod summary;
 mod told;
 
 pub use compiled::{Approval, Object, Policy, Stage, Targets};
-pub use decide::{Effect, Outcome, decide};
+pub use decide::{Effect, Outcome, counts, decide};
 pub use facts::{
     ContentFacts, Fared, HeadFacts, PolicyFacts, RELEASE_FLOOR, RESUME, ROLLBACK, ReportFacts,
     RollbackCause, RolledBack, ZoneFacts, asked_for, rollback_of,

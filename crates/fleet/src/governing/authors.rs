@@ -20,6 +20,14 @@ pub(super) struct Authors {
     overrides: BTreeSet<String>,
 }
 
+/// Whose doing a release is.
+pub(super) struct Authorship {
+    /// Those who must not approve it where another is required.
+    pub(super) authors: Vec<String>,
+    /// Those of them who are known to have written what is new.
+    pub(super) writers: Vec<String>,
+}
+
 /// Who made all that came after a release, by its number.
 pub(crate) type Since = BTreeMap<u64, BTreeSet<String>>;
 
@@ -73,13 +81,16 @@ impl Governor {
         (before, now): (&Manifest, &Manifest),
         overrides: &Value,
         restores: Option<u64>,
-    ) -> Vec<String> {
+    ) -> Authorship {
         let of_policy = author_of(&self.object);
         if restores.is_some() {
             let newest = self.releases.keys().next_back().copied().unwrap_or(0);
             let asked = asked_for(&self.object, newest) == restores;
             let author = of_policy.filter(|_| asked).unwrap_or(CONTROLLERS);
-            return vec![author.to_owned()];
+            return Authorship {
+                authors: vec![author.to_owned()],
+                writers: vec![author.to_owned()],
+            };
         }
         let head = self.head.iter();
         let changed = head.filter(|(id, head)| {
@@ -101,13 +112,24 @@ impl Governor {
             .iter()
             .map(|one| Some(one.as_str()));
         let patched = patched.then(|| patchers.chain([None]));
-        let authors = earlier
-            .chain(last)
-            .chain(removed)
-            .chain(patched.into_iter().flatten());
-        let authors = authors.filter_map(|author| author.or(of_policy));
-        let authors: BTreeSet<&str> = authors.collect();
-        authors.into_iter().map(str::to_owned).collect()
+        let patched = patched.into_iter().flatten();
+        let signed = earlier.chain(last).chain(removed);
+        let names = |all: BTreeSet<&str>| all.into_iter().map(str::to_owned).collect();
+        Authorship {
+            writers: names(
+                signed
+                    .clone()
+                    .flatten()
+                    .chain(patched.clone().filter_map(|by| by.or(of_policy)))
+                    .collect(),
+            ),
+            authors: names(
+                signed
+                    .chain(patched)
+                    .filter_map(|by| by.or(of_policy))
+                    .collect(),
+            ),
+        }
     }
 
     /// Whether the newest release has other overrides.

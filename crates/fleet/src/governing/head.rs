@@ -9,6 +9,7 @@ use deltaplane_sync::{ObjectName, SyncKind, Version, Withdrawal};
 use serde_json::{Value, json};
 
 use super::Zones;
+use super::authors::Authorship;
 use super::contents::Contents;
 use super::governor::Governor;
 use super::release::{self, Id, Manifest, Released};
@@ -166,7 +167,8 @@ impl Governor {
         let (added, changed, mut removed) = release::changes(&before, &manifest);
         removed.retain(|id| self.is_shown(id, shows));
         let digest = release::digest(&manifest, &overrides);
-        let authors = self.authors((&before, &manifest), &overrides, restores);
+        let Authorship { authors, writers } =
+            self.authors((&before, &manifest), &overrides, restores);
         let mut spec = json!({
             "policy": self.id.as_str(),
             "policyUID": self.uid,
@@ -176,6 +178,7 @@ impl Governor {
             "restores": restores,
             "authorsSince": release::write_since(&self.authors_since(&authors)),
             "authors": authors,
+            "writers": writers,
             "overrides": overrides,
             "changes": {
                 "added": added,

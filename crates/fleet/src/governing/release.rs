@@ -155,6 +155,7 @@ fn data(number: u64, object: &Value) -> Value {
     json!({
         "number": number,
         "authors": spec["authors"],
+        "writers": spec["writers"],
         "restores": spec["restores"],
         "createdAt": object["metadata"]["creationTimestamp"],
         "changes": spec["changes"],

@@ -142,6 +142,19 @@ async fn authors_of_what_was_rolled_back_are_none_of_a_later_release() {
     world.put("configmaps", &signed(other("2"), "ann")).await;
     let draft = world.fleet.draft("web", None).await.expect("a draft");
     assert_eq!(draft["authors"], json!(["ann"]));
+    assert_eq!(draft["writers"], json!(["ann"]));
+}
+
+/// What nobody signed is for whoever wrote the policy to answer for, who did not write it.
+#[tokio::test]
+async fn writers_are_those_who_wrote() {
+    let world = governed().await;
+    let mut policy = crate::governing::policy(&json!({}), &json!([]));
+    policy["metadata"]["annotations"] = json!({"deltaplane.io/author": "ann"});
+    world.put(crate::governing::POLICIES, &policy).await;
+    let draft = world.fleet.draft("web", None).await.expect("a draft");
+    assert_eq!(draft["authors"], json!(["ann"]));
+    assert_eq!(draft["writers"], json!([]));
 }
 
 /// Releases of a version that did not write down what a rollback withholds.

@@ -9,7 +9,7 @@ use super::compiled::{Approval, Policy, Stage};
 use super::members::{At, Fares, Known, Member, target};
 use super::moving::Moving;
 use super::record::{Admitted, Advance, Evidence, Mark, Phase, Progress, Record, Target, settle};
-use super::situation::{Forgiven, Link, Release, Situation, find, labels};
+use super::situation::{Approved, Forgiven, Link, Release, Situation, find, labels};
 use super::spec::{NoEvidence, OnFailure, OnNewer};
 use super::told::{Counted, Refusal, StageTold, Waiting};
 use crate::board::earlier;
@@ -66,6 +66,28 @@ pub fn decide(policy: &Policy, situation: Situation<'_>) -> Outcome {
         record: deciding.finish(),
         stages: told,
         left_out,
+    }
+}
+
+/// Returns true if somebody's yes counts, or counted when its stage took the release.
+pub fn counts(policy: &Policy, situation: Situation<'_>, approved: &Approved) -> bool {
+    // Anybody may agree to what a release takes away.
+    let Some(name) = &approved.stage else {
+        return true;
+    };
+    let Some(stage) = policy.stages.iter().find(|one| one.name == *name) else {
+        return false;
+    };
+    match stage.approval {
+        Approval::None => false,
+        Approval::Required => true,
+        Approval::RequiredByOther => {
+            let deciding = Deciding::new(policy, situation);
+            let release = deciding.release(approved.release);
+            let since = deciding.completed_before(name, approved.release);
+            let authors = release.and_then(|release| deciding.authors_after(since, release));
+            authors.is_some_and(|authors| !authors.contains(&approved.by))
+        }
     }
 }
 
@@ -371,7 +393,25 @@ impl<'a> Deciding<'a> {
     /// where that is not known. Who changed what a newer release changed again is among them.
     fn authors(&self, stage: &Stage, release: &'a Release) -> Option<BTreeSet<&'a String>> {
         let completed = self.progress(stage).completed;
-        let completed = completed.map(|mark| self.content_of(mark.release));
+        self.authors_after(completed.map(|mark| mark.release), release)
+    }
+
+    /// The newest release that a stage had completed before it took another one.
+    fn completed_before(&self, stage: &str, release: u64) -> Option<u64> {
+        let past = self.record.past.get(stage);
+        let past = past.into_iter().flat_map(|past| past.completed.iter());
+        let progress = self.record.stages.get(stage);
+        let last = progress.and_then(|one| Some(one.completed?.release));
+        let all = past.copied().chain(last);
+        all.filter(|one| *one < release).max()
+    }
+
+    fn authors_after(
+        &self,
+        completed: Option<u64>,
+        release: &'a Release,
+    ) -> Option<BTreeSet<&'a String>> {
+        let completed = completed.map(|completed| self.content_of(completed));
         // What is brought back has what led to it, and nothing of what came after.
         let until = self.content_of(release.number);
         let releases = self.situation.releases.iter();

@@ -37,17 +37,19 @@ pub(super) fn text(told: &Told, now: Time) -> String {
     table.text()
 }
 
-/// Who changed what is new in it, and who agreed.
+/// Those who wrote what is new in it, and those whose approval counted.
 fn by(told: &Told, release: &Release) -> String {
-    let mut said = match release.authors.as_slice() {
+    let writers = release.writers.as_ref().unwrap_or(&release.authors);
+    let mut said = match writers.as_slice() {
         [] => "-".to_owned(),
         authors => authors.join(", "),
     };
     let approved = told.approvals.iter();
     let mut approved: Vec<&str> = approved
-        .filter(|one| one.release == release.release)
+        .filter(|one| one.release == release.release && one.counts != Some(false))
         .map(|one| one.by.as_str())
         .collect();
+    approved.sort_unstable();
     approved.dedup();
     if !approved.is_empty() {
         said.push_str(&format!("; approved by {}", approved.join(", ")));

@@ -316,6 +316,25 @@ async fn a_hub_that_is_away_for_a_while_is_watched_on() {
     assert!(check(vec![moving, fake::refusal(404)]).await.is_err());
 }
 
+#[test]
+fn history_names_writers_and_approvals_that_counted() {
+    let mut third = release(3, &[], &[]);
+    third["authors"] = json!(["ann", "cid"]);
+    third["writers"] = json!(["cid"]);
+    let mut told = answer(
+        "Propagated",
+        json!([]),
+        json!([third, release(2, &[], &[])]),
+    );
+    let approval =
+        |by: &str, counts: bool| json!({"stage": "rest", "release": 3, "by": by, "counts": counts});
+    told["approvals"] = json!([approval("cid", false), approval("bob", true)]);
+    let told = Told::read(&told).expect("as the hub writes it");
+    let text = super::history::text(&told, super::super::now());
+    assert!(text.contains("cid; approved by bob"), "{text}");
+    assert!(!text.contains("ann"), "{text}");
+}
+
 /// Release 3, and from then on what a rollback of it looks like.
 fn rolled_back(newest: u64, reason: &str) -> Value {
     let mut third = release(3, &["canary"], &["rest"]);

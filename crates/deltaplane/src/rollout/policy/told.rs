@@ -133,6 +133,9 @@ pub(super) struct Release {
     pub(super) rolled_back_by: Option<u64>,
     #[serde(default)]
     pub(super) authors: Vec<String>,
+    /// Those of them who wrote what is new; an older hub does not say.
+    #[serde(default)]
+    pub(super) writers: Option<Vec<String>>,
     #[serde(default)]
     pub(super) created_at: Option<String>,
     #[serde(default)]
@@ -181,6 +184,9 @@ pub(super) struct Approval {
     pub(super) stage: Option<String>,
     pub(super) release: u64,
     pub(super) by: String,
+    /// Whether it counts; an older hub does not say.
+    #[serde(default)]
+    pub(super) counts: Option<bool>,
 }
 
 /// The whole, in a word.

@@ -2,11 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use deltaplane_propagation::Hold;
 use deltaplane_propagation::stages::{
-    Approved, Inputs, Link, Outcome, Past, PolicyFacts, Problem, Propagated, Release, RolledBack,
-    Situation, StageTold, Standing, Waiting, ZoneFacts, ZoneTold, problems, progress, sets, zones,
+    Approved, Inputs, Link, Outcome, Past, Policy, PolicyFacts, Problem, Propagated, Release,
+    RolledBack, Situation, StageTold, Standing, Waiting, ZoneFacts, ZoneTold, counts, problems,
+    progress, sets, zones,
 };
+use deltaplane_propagation::{Hold, Timestamp};
 use serde_json::{Value, json};
 
 /// So much of a digest tells one from others.
@@ -74,7 +75,7 @@ pub(super) fn rollout(
         "leftOut": outcome.left_out,
         "releases": releases(facts, outcome),
         "evidence": outcome.record.write()["evidence"],
-        "approvals": facts.approvals.iter().map(Approved::write).collect::<Vec<_>>(),
+        "approvals": approvals((&policy, facts, outcome), *now),
         "problems": said,
         "next": outcome.next.map(|next| next.to_string()),
     })
@@ -199,6 +200,7 @@ fn releases(facts: &PolicyFacts, outcome: &Outcome) -> Vec<Value> {
             "restores": release.restores,
             "rolledBackBy": rolled_back_by(facts, release.number),
             "authors": release.authors,
+            "writers": writers(release),
             "createdAt": release.data["createdAt"],
             "changes": release.data["changes"],
             "objects": content.map(|content| content.objects),
@@ -209,6 +211,30 @@ fn releases(facts: &PolicyFacts, outcome: &Outcome) -> Vec<Value> {
         })
     };
     facts.releases.iter().map(one).collect()
+}
+
+/// Those who wrote what is new in a release; of one that does not say so, its authors.
+fn writers(release: &Release) -> Value {
+    let writers = &release.data["writers"];
+    match writers.is_array() {
+        true => writers.clone(),
+        false => release.data["authors"].clone(),
+    }
+}
+
+/// What people agreed to, and whether that counted.
+fn approvals((policy, facts, outcome): (&Policy, &PolicyFacts, &Outcome), now: Timestamp) -> Value {
+    let zones = facts.zones();
+    let situation = Situation {
+        record: &outcome.record,
+        ..facts.situation(&zones, now)
+    };
+    let one = |one: &Approved| {
+        let mut written = one.write();
+        written["counts"] = counts(policy, situation, one).into();
+        written
+    };
+    facts.approvals.iter().map(one).collect()
 }
 
 /// The first release that brought back something older in place of a release.

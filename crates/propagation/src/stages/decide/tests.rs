@@ -207,3 +207,38 @@ fn what_was_decided_is_of_the_zones_of_then() {
     let names: Vec<&String> = record.zones.keys().collect();
     assert_eq!(names, ["gone", "old"]);
 }
+
+#[test]
+fn approvals_of_authors_do_not_count() {
+    let releases = [release(1, "a", &[]), release(2, "b", &[])];
+    let mut record = Record::default();
+    let mark = |release| Some(Mark { release, at: now() });
+    let progress = Progress {
+        taken: mark(2),
+        completed: mark(2),
+        failed: None,
+    };
+    record.stages.insert("all".to_owned(), progress);
+    let situation = Situation {
+        releases: &releases,
+        record: &record,
+        zones: &[],
+        approvals: &[],
+        resumed: None,
+        left: &[],
+        zones_as_of: None,
+        now: now(),
+    };
+    let by = |by: &str, stage: Option<&str>| {
+        let approved = Approved {
+            stage: stage.map(str::to_owned),
+            release: 2,
+            by: by.to_owned(),
+        };
+        counts(&policy(), situation, &approved)
+    };
+    assert!(!by("ann", Some("all")), "she is the author");
+    assert!(by("bob", Some("all")));
+    assert!(by("ann", None), "of what is taken away");
+    assert!(!by("bob", Some("nowhere")));
+}
