@@ -12,6 +12,7 @@ mod entries;
 mod facts;
 mod governor;
 mod head;
+mod journal;
 mod kept_back;
 mod plan;
 mod release;
@@ -35,6 +36,7 @@ pub(crate) use entries::{Entries, News, Told};
 pub(crate) use facts::Reports;
 pub(crate) use governor::{Governor, HeadObject};
 pub(crate) use head::{GRAPHS, instances};
+pub(crate) use journal::Journal;
 pub(crate) use kept_back::{Back, KeptBack};
 pub(crate) use plan::{Change, PlanError};
 pub(crate) use release::{Id, Released};
@@ -66,6 +68,10 @@ pub(crate) struct Governing {
     pub(crate) crossing: BTreeSet<SyncKind>,
     /// Counts changes of what policies say, and of zones.
     pub(crate) shaped: u64,
+    /// What zones were told to let go when a policy was deleted, until all of them did.
+    pub(crate) withdrawn: BTreeMap<Id, Withdrawal>,
+    /// What the journal has may be another by now.
+    pub(crate) journal_changed: bool,
     /// Releases that cannot be read, by the names of their objects: another version wrote them.
     pub(crate) unreadable: BTreeSet<String>,
     /// Releases of policies that are not known, by the uid of the policy.
@@ -113,6 +119,8 @@ impl Governing {
             concerned: 0,
             crossing: BTreeSet::new(),
             shaped: 0,
+            withdrawn: BTreeMap::new(),
+            journal_changed: true,
             unreadable: BTreeSet::new(),
             orphans: BTreeMap::new(),
         }
@@ -128,6 +136,7 @@ impl Governing {
 
     /// A policy came, changed or went.
     pub(crate) fn policy(&mut self, object: Value, there: bool) -> Affected {
+        self.journal_changed = true;
         let name = object["metadata"]["name"].as_str().unwrap_or_default();
         let name = name.to_owned();
         let known = self.policies.get(&name);
@@ -171,6 +180,7 @@ impl Governing {
 
     /// A release came or went.
     pub(crate) fn release(&mut self, object: &Value, there: bool) {
+        self.journal_changed = true;
         let name = object["metadata"]["name"].as_str().unwrap_or_default();
         let read = Released::read(object);
         match read.is_none() && there {
@@ -280,6 +290,7 @@ impl Governing {
 
     /// An object is there, and this policy's business.
     pub(crate) fn govern(&mut self, policy: &str, id: &Id, head: HeadObject, at: u64) {
+        self.journal_changed = true;
         for (name, governor) in &mut self.policies {
             match name == policy {
                 true => governor.put(id.clone(), head.clone(), at),
@@ -290,6 +301,7 @@ impl Governing {
 
     /// An object comes to a policy that zones have already, by no policy or by another one.
     pub(crate) fn joins(&mut self, policy: &str, id: &Id, at: u64) {
+        self.journal_changed = true;
         let governor = self.policies.get_mut(policy);
         governor.into_iter().for_each(|one| one.joins(id, at));
     }
@@ -297,6 +309,7 @@ impl Governing {
     /// An object is no policy's business any more, though it is there; or it is deleted. The
     /// policies that still have it in what zones may hold.
     pub(crate) fn ungovern(&mut self, id: &Id, gone: Gone<'_>, at: u64) {
+        self.journal_changed = true;
         for governor in self.policies.values_mut() {
             match gone {
                 Gone::Deleted { by } => governor.deleted(id, by, at),

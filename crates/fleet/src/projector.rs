@@ -24,7 +24,7 @@ use parking_lot::{Mutex, RwLock};
 use serde_json::Value;
 use tokio::sync::watch;
 
-use crate::governing::{Entries, Governing};
+use crate::governing::{Entries, Governing, Journal};
 use crate::graphs::{instance_kind, not_accepted};
 use crate::kinds::{
     APPROVED, GROUP, KindError, SyncedKind, TENANT, TOKEN, is_everywhere, synced_kinds,
@@ -51,6 +51,7 @@ pub(crate) struct Projector {
     /// The last approval of each zone, and when it was seen.
     approvals: BTreeMap<ZoneName, (u64, Duration)>,
     governing: Arc<Mutex<Governing>>,
+    journal: Journal,
     /// What the catalog has of each policy.
     governed: BTreeMap<String, Entries>,
     /// Counts what concerns policies.
@@ -106,7 +107,7 @@ const NAMESPACES: &str = "namespaces";
 impl Projector {
     pub(crate) fn new(store: Store, clock: Clock, outlets: Outlets) -> Self {
         Self {
-            store,
+            store: store.clone(),
             clock,
             catalog: outlets.catalog,
             published: outlets.known,
@@ -116,6 +117,7 @@ impl Projector {
             used: BTreeMap::new(),
             approvals: BTreeMap::new(),
             governing: outlets.governing,
+            journal: Journal::new(store.clone()),
             governed: BTreeMap::new(),
             stirred: outlets.stirred,
         }
@@ -139,6 +141,7 @@ impl Projector {
             self.computed(&object, true);
         }
         self.load_policies(at).await?;
+        self.journal.recall(&mut self.governing.lock());
         let kinds = self.list(KINDS, at).await?;
         let named: BTreeSet<String> = kinds.iter().map(|kind| kind.key().name().into()).collect();
         let before: Vec<String> = self.synced.keys().cloned().collect();
@@ -158,6 +161,8 @@ impl Projector {
                 .forget_kinds_but(&declared.collect(), at.get());
         }
         self.govern(&mut batch, at).await?;
+        self.withdraw_again(&mut batch, at);
+        self.write_journal().await;
         self.governing.lock().loading = false;
         self.publish(batch, at);
         Ok(self.store.watch(Scope::everything(), at)?)
@@ -208,7 +213,9 @@ impl Projector {
         for event in &events.events {
             self.event(batch, event).await?;
         }
-        self.govern(batch, events.revision).await
+        self.govern(batch, events.revision).await?;
+        self.write_journal().await;
+        Ok(())
     }
 
     /// Forgets what a batch changed that is not published: all is read anew, and compared with the
@@ -482,7 +489,11 @@ impl Projector {
             match batch.outlived(&kind, &name) {
                 // Somebody may still have to be told.
                 Outlived::Withdrawn => continue,
-                Outlived::Governed(entry) => batch.withdraw((&kind, &name), at, &entry),
+                Outlived::Governed(entry) => {
+                    let id = (kind.clone(), name.clone());
+                    self.governing.lock().withdraw(&id, entry.withdrawal);
+                    batch.withdraw((&kind, &name), at, &entry);
+                }
                 Outlived::Other => batch.remove(&kind, &name, at),
             }
             if self.count(name.namespace(), was, false) {

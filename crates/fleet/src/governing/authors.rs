@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use deltaplane_propagation::stages::{self, asked_for};
 use deltaplane_sync::Version;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::AUTHOR;
 use super::governor::{Governor, HeadObject};
-use super::release::{Id, Manifest, Released};
+use super::release::{Id, Manifest, Released, ids, write_id};
 use crate::kinds::CONTROLLERS;
 
 /// Who changed what since it was last released, as far as is known. An object says who wrote it
@@ -39,6 +39,36 @@ fn author_of(policy: &Value) -> Option<&str> {
 // === impl Authors ===
 
 impl Authors {
+    /// As it is kept; nothing if there is nothing.
+    pub(super) fn write(&self) -> Option<Value> {
+        if self.objects.is_empty() && self.overrides.is_empty() {
+            return None;
+        }
+        let objects = self.objects.iter().map(|(id, by)| {
+            let mut written = write_id(id);
+            let by = by.iter().map(|one| Value::from(&**one));
+            written["by"] = by.collect();
+            written
+        });
+        let objects: Vec<Value> = objects.collect();
+        Some(json!({"objects": objects, "overrides": self.overrides}))
+    }
+
+    /// Takes in what was kept.
+    pub(super) fn read(&mut self, written: &Value) {
+        let texts = |list: &Value| -> Vec<String> {
+            let list = list.as_array().into_iter().flatten();
+            list.filter_map(|one| one.as_str().map(str::to_owned))
+                .collect()
+        };
+        for (id, one) in ids(&written["objects"]) {
+            let known = id.map(|id| self.objects.entry(id).or_default());
+            let by = texts(&one["by"]).into_iter().map(Arc::from);
+            known.into_iter().for_each(|known| known.extend(by.clone()));
+        }
+        self.overrides.extend(texts(&written["overrides"]));
+    }
+
     /// An object became another. What was released is nobody's any more.
     pub(super) fn changed(&mut self, id: &Id, head: &HeadObject, released: Option<Version>) {
         if released == Some(head.version) {

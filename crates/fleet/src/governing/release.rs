@@ -189,7 +189,7 @@ fn manifest(written: &Value) -> Option<Manifest> {
     Some(manifest)
 }
 
-fn write_id((kind, name): &Id) -> Value {
+pub(super) fn write_id((kind, name): &Id) -> Value {
     json!({"group": kind.group(), "kind": kind.kind(), "name": name.to_string()})
 }
 
@@ -207,7 +207,7 @@ pub(crate) fn write_returned<'a>(returned: impl IntoIterator<Item = (&'a Id, &'a
 }
 
 /// Objects that are listed, and what is said of each.
-fn ids(written: &Value) -> impl Iterator<Item = (Option<Id>, &Value)> {
+pub(super) fn ids(written: &Value) -> impl Iterator<Item = (Option<Id>, &Value)> {
     let id = |one: &Value| {
         let kind = SyncKind::new(one["group"].as_str()?, one["kind"].as_str()?).ok()?;
         Some((kind, one["name"].as_str()?.parse().ok()?))
@@ -216,7 +216,7 @@ fn ids(written: &Value) -> impl Iterator<Item = (Option<Id>, &Value)> {
     all.map(move |one| (id(one), one))
 }
 
-fn returned(written: &Value) -> Option<BTreeMap<Id, u64>> {
+pub(super) fn returned(written: &Value) -> Option<BTreeMap<Id, u64>> {
     let all = ids(written);
     all.map(|(id, one)| Some((id?, one["revision"].as_u64()?)))
         .collect()

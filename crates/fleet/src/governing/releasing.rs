@@ -7,11 +7,14 @@ use std::time::Duration;
 
 use deltaplane_propagation::stages::{Policy, Targets};
 use deltaplane_runtime::Stop;
-use deltaplane_sync::{Asked, AskedPolicy, AskedSelector, AskedTarget, SyncKind, ZoneName};
+use deltaplane_sync::{
+    Asked, AskedPolicy, AskedSelector, AskedTarget, ObjectName, SyncKind, ZoneName,
+};
 use serde_json::{Map, Value};
 use tokio::sync::watch;
 
 use super::governor::Governor;
+use super::release::Id;
 use crate::fleet::Fleet;
 use crate::graphs::UNJUDGED;
 use crate::session::Session;
@@ -115,8 +118,36 @@ impl Fleet {
         }
     }
 
+    /// Forgets what all zones have let go. Who is away may still have it.
+    fn settle_withdrawals(&self) {
+        let withdrawn: Vec<Id> = {
+            let governing = self.inner().governing.lock();
+            governing.withdrawn.keys().cloned().collect()
+        };
+        if withdrawn.is_empty() {
+            return;
+        }
+        let zones: Vec<ZoneName> = self.known().borrow().zones.keys().cloned().collect();
+        for id in withdrawn {
+            if zones.iter().all(|zone| self.has_let_go(zone, &id)) {
+                self.inner().governing.lock().forget_withdrawn(&id);
+            }
+        }
+    }
+
+    fn has_let_go(&self, zone: &ZoneName, id: &Id) -> bool {
+        let Some(session) = self.session_of(zone).filter(|session| session.is_open()) else {
+            return false;
+        };
+        let kinds = BTreeSet::from([id.0.clone()]);
+        let asked = |kind: &SyncKind, name: &ObjectName| *kind == id.0 && *name == id.1;
+        let standing = session.sending.standing(&kinds, asked);
+        standing.is_some_and(|one| one.unsubscribed.is_empty() && one.count == 0)
+    }
+
     /// Drops the content that no release holds any more, if there may be any.
     pub async fn sweep(&self) -> Result<usize, super::ContentsError> {
+        self.settle_withdrawals();
         if !self.inner().governing.lock().litter {
             return Ok(0);
         }

@@ -221,9 +221,35 @@ impl Batch {
         }
     }
 
+    /// Returns true if there is an object, or something that zones are told of one.
+    pub(super) fn has(&self, (kind, name): &(SyncKind, ObjectName)) -> bool {
+        match self.entry(kind, name) {
+            Some(Entry::Shared { item, .. }) => !item.body.is_empty(),
+            Some(Entry::Governed(_)) => true,
+            None => false,
+        }
+    }
+
+    /// Zones that have an object, which is not there, do what is done with what is withdrawn.
+    pub(super) fn withdraw_as(
+        &mut self,
+        (kind, name): (&SyncKind, &ObjectName),
+        at: Revision,
+        withdrawal: Withdrawal,
+    ) {
+        let entry = Entry::Shared {
+            item: Item {
+                version: Version::altered(),
+                body: Vec::new().into(),
+                relayed: None,
+            },
+            audience: Audience::Nobody(withdrawal),
+        };
+        self.set(kind, name.clone(), at, Some(entry));
+    }
+
     /// No policy decides about an object any more, which is not there, and nobody agreed that zones
-    /// lose it: those that have it do what is done with what is withdrawn. That is known for as
-    /// long as this process runs.
+    /// lose it: those that have it do what is done with what is withdrawn.
     pub(super) fn withdraw(
         &mut self,
         (kind, name): (&SyncKind, &ObjectName),

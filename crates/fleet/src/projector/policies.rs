@@ -85,6 +85,7 @@ impl Projector {
     ) -> bool {
         let mut governing = self.governing.lock();
         let id = (kind.clone(), name.clone());
+        governing.forget_withdrawn(&id);
         let governor = match audience {
             Audience::Everyone => governing.governor_of((kind, name), object),
             Audience::EveryoneBut(_) | Audience::Nobody(_) => None,
@@ -171,6 +172,47 @@ impl Projector {
         Ok(())
     }
 
+    /// Zones may have to be told still what to do with what policies governed that were deleted
+    /// before this process began.
+    pub(super) fn withdraw_again(&self, batch: &mut Batch, at: Revision) {
+        let mut governing = self.governing.lock();
+        let synced = |kind: &SyncKind| {
+            let mut kinds = self.synced.values();
+            kinds.find(|synced| synced.kind == *kind)
+        };
+        for id in governing.of_deleted_policies() {
+            let withdrawal = synced(&id.0).map(|synced| synced.withdrawal());
+            if let Some(withdrawal) = withdrawal.filter(|_| !batch.has(&id)) {
+                governing.withdraw(&id, withdrawal);
+            }
+        }
+        let withdrawn: Vec<_> = governing.withdrawn.clone().into_iter().collect();
+        for (id, withdrawal) in withdrawn {
+            if batch.has(&id) {
+                governing.forget_withdrawn(&id);
+            } else if synced(&id.0).is_some() {
+                batch.withdraw_as((&id.0, &id.1), at, withdrawal);
+            }
+        }
+    }
+
+    /// Writes down what promises depend on, before anybody acts on it. A store that takes no writes
+    /// is read from all the same; it is written when that is over.
+    pub(super) async fn write_journal(&mut self) {
+        let wanted = self.governing.lock().journal();
+        let Some(wanted) = wanted else {
+            return;
+        };
+        if let Err(error) = self.journal.write(wanted).await {
+            let error = &error as &dyn std::error::Error;
+            tracing::warn!(
+                error,
+                "failed to write the journal of policies; trying again"
+            );
+            self.governing.lock().journal_changed = true;
+        }
+    }
+
     /// Policies that are gone.
     async fn let_go(&mut self, batch: &mut Batch, at: Revision) -> Result<(), ProjectorError> {
         let gone: Vec<String> = {
@@ -187,6 +229,7 @@ impl Projector {
                 };
                 let (kind, name) = object;
                 let was = batch.is_wanted(kind, name);
+                self.governing.lock().withdraw(object, governed.withdrawal);
                 batch.withdraw((kind, name), at, &governed);
                 if self.count(name.namespace(), was, false) {
                     self.namespace_of(batch, name.namespace(), at).await?;

@@ -228,9 +228,9 @@ async fn every_release_says_whose_doing_it_is() {
     asked["metadata"]["annotations"]["fleet.deltaplane.io/rollback"] = "1 instead of 2".into();
     world.put(POLICIES, &asked).await;
     assert_eq!(authors(&world, Some(1)).await, json!(["kim"]));
-    // Who deleted it is not known any more, and so it is for who wrote the policy.
+    // Who deleted it is known to whoever comes after this process, too.
     let world = world.restart().await;
-    assert_eq!(authors(&world, None).await, json!(["kim"]));
+    assert_eq!(authors(&world, None).await, json!(["bob"]));
 }
 
 #[tokio::test]

@@ -5,6 +5,7 @@ mod governing;
 mod graphs;
 mod interleavings;
 mod leaving;
+mod memory;
 mod plan;
 mod projector;
 mod propagated;
