@@ -32,11 +32,15 @@ fn it_says_what_to_try_next() {
 
           export KUBECONFIG=DIR/data/kubeconfig
           kubectl get zones
+          deltaplane examples write deltaplane-examples
+          kubectl apply -f deltaplane-examples/synced-configmaps.yaml
           kubectl create configmap hello --from-literal=greeting=hi
-          kubectl get configmap hello -o yaml
-          kubectl --context zone-a get namespaces
+          kubectl label configmap hello cross=yes
+          kubectl --context zone-a wait configmap/hello --for=create --timeout=AGE
+          kubectl --context zone-a get configmap hello -o jsonpath='{.data.greeting}'
+          kubectl get configmap hello
 
-        What crosses to zones is what a SyncedKind says: examples/tour shows that, and the rest, in five minutes.
+        What crosses to zones is what a SyncedKind says; deltaplane-examples/tour/tour.txt shows that, and the rest, in five minutes.
         Ctrl-C stops it; what you made is kept.
     "#]]
     .assert_eq(&plain::text(&greeting));
@@ -66,14 +70,26 @@ fn what_it_says_to_try_works() {
     let server = Server::fleet(&dir.path().join("data"));
     let greeting = server.greeting();
     let kubectl = Kubectl::new(server.kubeconfig(), "default");
-    let mut tried = 0;
+    let examples = dir.path().join("deltaplane-examples");
+    let mut said = Vec::new();
     for line in greeting.lines().map(str::trim) {
+        // As a shell has it, in a directory of its own.
+        let line = line.replace('\'', "");
+        let line = line.replace("deltaplane-examples", &examples.display().to_string());
         if let Some(words) = line.strip_prefix("kubectl ") {
-            kubectl.ok(&words.split(' ').collect::<Vec<_>>());
-            tried += 1;
+            said.push(kubectl.ok(&words.split(' ').collect::<Vec<_>>()));
+        }
+        if let Some(words) = line
+            .strip_prefix("deltaplane ")
+            .filter(|_| !line.contains(" is "))
+        {
+            let mut command = std::process::Command::new(deltaplane_e2e::programs::deltaplane());
+            let ran = command.args(words.split(' ')).output().expect("it runs");
+            assert!(ran.status.success(), "{words}: {ran:?}");
         }
     }
-    assert!(tried >= 4, "{greeting}");
+    // It reached the zone.
+    assert!(said.contains(&"hi".to_owned()), "{said:?}");
     let context = kubectl.ok(&["config", "current-context"]);
     assert_eq!(context, "hub\n");
 }
