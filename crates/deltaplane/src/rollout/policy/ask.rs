@@ -15,7 +15,7 @@ use super::super::{RolloutError, now, read};
 use super::act::DELETIONS;
 use super::told::{Fate, State, Told};
 use super::{PolicyError, history as past, replay as again, shown, why as reasons};
-use crate::client::Output;
+use crate::client::{ClientError, Output};
 use crate::said::Said;
 
 /// A policy, and the hub that has it.
@@ -64,13 +64,32 @@ impl<'e> Policies<'e> {
         api: &'e Api<'e>,
         subject: Subject,
     ) -> Result<Found<'e>, RolloutError> {
-        let name = match subject {
-            Subject::Graph(name) => return Ok(Found::Graph(name)),
-            Subject::Policy(name) => return Self::named(api, name).await.map(Found::Policy),
-            Subject::Either(name) => name,
+        let found = match subject {
+            Subject::Graph(name) => Found::Graph(name),
+            Subject::Policy(name) => Found::Policy(Self::named(api, name).await?),
+            Subject::Either(name) => {
+                let client = api.at_hub().await?;
+                Self::tell_apart(api, client, name).await?
+            }
         };
-        let client = api.at_hub().await?;
-        Self::tell_apart(api, client, name).await
+        if let Found::Policy(policy) = &found {
+            policy.check_zone_exists().await?;
+        }
+        Ok(found)
+    }
+
+    /// Fails if the zone that was named does not exist, whatever is asked or done.
+    pub(super) async fn check_zone_exists(&self) -> Result<(), RolloutError> {
+        let Some(zone) = self.api.zone() else {
+            return Ok(());
+        };
+        let zones = Resource::cluster(GROUP, VERSION, "zones", "Zone");
+        let path = zones.object_path(&ObjectKey::cluster(zone.as_str()));
+        match request::get::<Value>(&self.client, &path).await {
+            Err(error) if error.is_not_found() => Err(ClientError::NoZone(zone.clone()).into()),
+            // Who may not read zones may still ask about policies.
+            Ok(_) | Err(_) => Ok(()),
+        }
     }
 
     /// What a name means that may be of a policy or of a graph.

@@ -237,6 +237,33 @@ async fn a_zone_that_is_away_keeps_nobody_from_asking_for_policies() {
 }
 
 #[tokio::test]
+async fn a_zone_that_does_not_exist_is_an_error_for_all_commands() {
+    let checked = async |code: u16| {
+        let hub = || {
+            fake::api(move |what, _| match what.ends_with("/zones/nozone") {
+                true if code == 200 => (200, json!({})),
+                true => fake::refusal(code),
+                false => (200, json!({})),
+            })
+        };
+        let environment = Environment::default();
+        let api = Api::of_zone(hub(), "nozone".parse().expect("legal"), &environment);
+        let policy = Policies {
+            api: &api,
+            client: hub(),
+            name: "web".to_owned(),
+        };
+        let checked = policy.check_zone_exists().await;
+        checked.map_err(|error| format!("{error}; {}", error.hint()))
+    };
+    assert_eq!(checked(200).await, Ok(()));
+    let refused = "there is no zone nozone; deltaplane zones lists them";
+    assert_eq!(checked(404).await, Err(refused.to_owned()));
+    // Who may not read zones is not told that there is none.
+    assert_eq!(checked(403).await, Ok(()));
+}
+
+#[tokio::test]
 async fn a_zone_that_the_policy_is_not_for_is_an_error() {
     let status = async |zone: &str| {
         let hub = || {
