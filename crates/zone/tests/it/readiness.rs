@@ -347,7 +347,7 @@ async fn a_graph_is_ready_when_all_its_instances_run_it_and_are() {
         let image = &web["spec"]["template"]["spec"]["containers"][0]["image"];
         assert_eq!((image.as_str(), &ready), (Some("shop:3"), &ready));
     }
-    // One that makes no sense is not run, and says so.
+    // One that makes no sense says so, and does not leave the hub.
     let mut wrong = graph("shop:4");
     wrong["spec"]["resources"][0]["template"]["spec"]["replicas"] = "${nothing.at.all}".into();
     let changed = request::patch::<Value>(
@@ -358,7 +358,24 @@ async fn a_graph_is_ready_when_all_its_instances_run_it_and_are() {
     )
     .await;
     changed.expect("definitions are judged after they are stored");
-    let fourth = world.arrived(&path, Some(third)).await;
-    world.until(shop_graph, fourth, failed("nothing")).await;
+    let refused = async {
+        loop {
+            let (_, graph) = get(&world.here, &path).await;
+            let conditions = graph["status"]["conditions"].as_array().cloned();
+            let is_refused = |condition: &Value| {
+                condition["type"] == "GraphAccepted" && condition["status"] == "False"
+            };
+            if conditions.iter().flatten().any(is_refused) {
+                return;
+            }
+            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+        }
+    };
+    let refused = tokio::time::timeout(PATIENCE, refused).await;
+    refused.expect("refused in time");
+    let (_, there) = get(&world.there, &path).await;
+    let replicas = &there["spec"]["resources"][0]["template"]["spec"]["replicas"];
+    assert_ne!(replicas, "${nothing.at.all}");
+    world.until(shop_graph, third, is_ready).await;
     world.stop().await;
 }
