@@ -1,6 +1,7 @@
 //! What may be written of policies, releases and approvals: what cannot work is refused when it is
 //! written, with what to change, and what looks like a mistake is said.
 
+mod leaving;
 mod rights;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -90,6 +91,7 @@ impl Policing {
             // What the hub deletes goes with something that somebody deleted.
             let signs = !by_hub || review.operation == Operation::Delete;
             if signs && review.user.name != SYNC_USER {
+                self.refuse_leaving(review)?;
                 self.sign(review);
             }
             if review.operation == Operation::Delete && !by_hub {
@@ -400,16 +402,6 @@ impl Policing {
         let mut policies = governing.policies.iter();
         let (name, _) = policies.find(|(_, governor)| governor.includes(&about))?;
         Some(name.clone())
-    }
-
-    /// Says that what leaves a policy goes everywhere.
-    fn warn_of_leaving(&self, review: &mut Review<'_>) {
-        let old = review.old.filter(|_| review.operation == Operation::Update);
-        if let Some(policy) = old.and_then(|old| self.governed_by(review.resource, old)) {
-            review.warnings.push(format!(
-                "policy {policy} does not govern it any more: all zones get what it says at once"
-            ));
-        }
     }
 }
 

@@ -406,8 +406,17 @@ impl Governor {
         self.stale || self.moved || !self.touched.is_empty()
     }
 
+    /// Returns true if somebody has to agree to changes of what it governs.
+    pub(crate) fn needs_approval(&self) -> bool {
+        let stages = self.object["spec"]["stages"].as_array();
+        let mut stages = stages.into_iter().flatten();
+        let needs =
+            |stage: &Value| matches!(stage["approval"].as_str(), Some(way) if way != "None");
+        stages.any(needs)
+    }
+
     /// Whether zones may hold an object because of it.
-    pub(super) fn keeps(&self, id: &Id) -> bool {
+    pub(crate) fn keeps(&self, id: &Id) -> bool {
         self.has(id) && self.is_released(id)
     }
 

@@ -505,8 +505,10 @@ async fn a_kind_does_not_become_what_lets_governed_objects_go() {
     let letting_go = [
         selecting("db"),
         json!({"kind": "ConfigMap", "direction": "ZoneToHub"}),
-        json!({"kind": "ConfigMap", "direction": "Sideways"}),
     ];
+    let unreadable = json!({"kind": "ConfigMap", "direction": "Sideways"});
+    let why = refusal(unreadable).expect("it is refused");
+    assert!(why.contains("cannot be used"), "{why}");
     for spec in letting_go {
         let refusal = refusal(spec).expect("it is refused");
         assert!(

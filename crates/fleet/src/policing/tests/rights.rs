@@ -234,3 +234,48 @@ async fn a_new_policy_asks_for_no_rollback() {
     written.is_taken();
     assert!(written.object["metadata"]["annotations"][ROLLBACK].is_null());
 }
+
+/// Otherwise whoever may label an object would pass every approval.
+#[tokio::test]
+async fn nothing_leaves_a_policy_that_needs_approval_by_its_labels() {
+    for (approval, refused) in [
+        ("RequiredByOther", true),
+        ("Required", true),
+        ("None", false),
+    ] {
+        let hub = Hub::new().await;
+        let mut there = policy(WEB, "2026-01-01T00:00:00Z", "web");
+        there["spec"]["stages"] = json!([{"name": "rest", "approval": approval}]);
+        hub.knows(there);
+        hub.has(&config("web", "1"));
+        let update = (Operation::Update, CONFIG_MAPS);
+        let lose = || {
+            let old = config("web", "1");
+            hub.write("ann", update, (Some(&old), config("mobile", "2")))
+        };
+        // What was never released is with no zone.
+        lose().is_taken();
+        {
+            let mut governing = hub.policing.0.inner().governing.lock();
+            governing.release(&release(1, &[("a", "1")], &json!([])), true);
+        }
+        let again = (Operation::Create, CONFIG_MAPS);
+        let made = hub.write("ann", again, (None, config("mobile", "2")));
+        match refused {
+            true => {
+                lose().is_refused("zones have it by policy web, whose stages need approval");
+                made.is_refused("zones have it by policy web");
+            }
+            false => {
+                lose().is_taken();
+                made.is_taken();
+            }
+        }
+        let old = config("web", "1");
+        hub.write("ann", update, (Some(&old), config("web", "2")))
+            .is_taken();
+        let delete = (Operation::Delete, CONFIG_MAPS);
+        hub.write("ann", delete, (Some(&old), old.clone()))
+            .is_taken();
+    }
+}
