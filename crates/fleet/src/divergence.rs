@@ -20,7 +20,7 @@ use deltaplane_sync::{Difference, ObjectName, Position, SyncKind, ZoneName};
 use serde_json::{Value, json};
 
 use crate::fleet::Fleet;
-use crate::kinds::{GROUP, TENANT, VERSION, synced_kinds};
+use crate::kinds::{GROUP, SyncedKind, TENANT, VERSION, synced_kinds};
 use crate::session::Session;
 use crate::status::zones;
 
@@ -226,7 +226,7 @@ impl Fleet {
 
     /// The kinds that a zone knows, and has not said what it has of: what differs of these is not
     /// known yet.
-    fn untold_kinds(&self, session: &Session) -> Vec<SyncKind> {
+    pub(crate) fn untold_kinds(&self, session: &Session) -> Vec<SyncKind> {
         let sending = &session.sending;
         let implied = [synced_kinds(), definitions(), namespaces()];
         let untold = sending.unsubscribed(implied);
@@ -241,7 +241,8 @@ impl Fleet {
             difference == Some(&Difference::OnlySender)
         };
         let known = self.inner().known.borrow();
-        let down = known.synced.values().filter(|synced| synced.goes_down());
+        let comes = |synced: &&SyncedKind| synced.goes_down() || synced.spec.across_zones;
+        let down = known.synced.values().filter(comes);
         let down = down.filter(|synced| !is_unknown(&synced.name()));
         let down: Vec<SyncKind> = down.map(|synced| synced.kind.clone()).collect();
         sending.unsubscribed(down)
@@ -306,7 +307,9 @@ impl Fleet {
                 });
             }
             let selected = zone.is_some_and(|zone| governor.selects(zone));
-            if newest == 0 || !(selected || claimed > 0) {
+            // Where nothing was ever released there is nothing to be raised.
+            let concerned = claimed > 0 || (selected && newest > 0);
+            if !concerned {
                 continue;
             }
             let floor = ReleaseFloor::of(&governor.object);

@@ -44,6 +44,8 @@ pub(crate) struct Projector {
     published: watch::Sender<Arc<Known>>,
     from_zones: Arc<RwLock<FromZones>>,
     known: Known,
+    /// As it was before everything was read anew.
+    previous: Known,
     /// By collection.
     synced: BTreeMap<String, SyncedKind>,
     /// How many objects zones should have in a namespace.
@@ -113,6 +115,7 @@ impl Projector {
             published: outlets.known,
             from_zones: outlets.from_zones,
             known: Known::default(),
+            previous: Known::default(),
             synced: BTreeMap::new(),
             used: BTreeMap::new(),
             approvals: BTreeMap::new(),
@@ -127,7 +130,7 @@ impl Projector {
     pub(crate) async fn load(&mut self) -> Result<Watch, ProjectorError> {
         let at = self.store.revision();
         let mut batch = Batch::new(&self.catalog);
-        self.known = Known::default();
+        self.previous = std::mem::take(&mut self.known);
         batch.knows_more = true;
         batch.undecided = Some(false);
         self.governing.lock().begin();
@@ -373,6 +376,10 @@ impl Projector {
             Err(error) if there => {
                 let error = &error as &dyn std::error::Error;
                 tracing::warn!(zone = %name, error, "a zone cannot be read; it is left as it was");
+                if let Some(entry) = self.previous.zones.get(&name) {
+                    let entry = entry.clone();
+                    self.known.zones.entry(name).or_insert(entry);
+                }
                 false
             }
             Ok(_) | Err(_) => {
@@ -458,6 +465,11 @@ impl Projector {
             "a synced kind cannot be read; it is left as it was"
         );
         self.known.unreadable.insert(name.to_owned(), reason);
+        let mut synced = self.synced.values();
+        if let Some(synced) = synced.find(|synced| synced.name() == name) {
+            let plural = (synced.spec.group.clone(), synced.plural.clone());
+            self.known.synced.insert(plural, synced.clone());
+        }
         batch.undecided = Some(true);
     }
 

@@ -62,6 +62,9 @@ const MAX_RELEASES: usize = 10_000;
 const MAX_POLICY_NAME: usize = 253;
 /// Calls that are no streams are small, and some come from nobody yet.
 const MAX_CALL: usize = 64 << 10;
+/// A handshake names the newest release of each policy that the zone followed.
+const MAX_HANDSHAKE: usize = MAX_RELEASES * (MAX_POLICY_NAME + 32);
+const HANDSHAKE: &str = "Handshake";
 const STREAMS: [&str; 4] = ["HubToZone", "ZoneToHub", "Report", "Query"];
 /// At most one response of a kind is not answered yet, so that few wait here.
 const OUTBOX: usize = 16;
@@ -101,9 +104,10 @@ impl Route for SyncRoute {
             return down::answer(self.services.clone(), request).boxed();
         }
         let method = request.uri().path().strip_prefix(PREFIX);
-        let most = match method.is_some_and(|method| STREAMS.contains(&method)) {
-            true => usize::MAX,
-            false => MAX_CALL,
+        let most = match method {
+            Some(method) if STREAMS.contains(&method) => usize::MAX,
+            Some(HANDSHAKE) => MAX_HANDSHAKE,
+            Some(_) | None => MAX_CALL,
         };
         let request = request.map(|body| Limited::new(body, most));
         let answer = self.server.clone().oneshot(request);

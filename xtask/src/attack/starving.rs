@@ -14,6 +14,7 @@ use super::Outcome;
 use super::account::{Account, Connection, Server, Window};
 use super::stage::{self, FLEET, MAPS, Stage, ZONE, create};
 use crate::bench::cpu;
+use crate::fleet::authored;
 use crate::hub::Hub;
 
 const JSON: &str = "application/json";
@@ -139,11 +140,17 @@ pub(super) async fn half_sent_bodies(stage: &Stage) -> Result<Outcome> {
     Ok(outcome)
 }
 
-/// Two accounts wait for revisions that never come.
+/// Two accounts wait for what a zone never gets that is not connected.
 pub(super) async fn long_polls(stage: &Stage) -> Result<Outcome> {
     let rules = json!([{"apiGroups": ["fleet.deltaplane.io"],
         "resources": ["zones/_propagated"], "verbs": ["get"]}]);
-    let path = format!("{FLEET}/zones/{ZONE}/_propagated?revision=999999999999");
+    authored::make_zone(&stage.admin, "absent").await?;
+    let map = json!({"apiVersion": "v1", "kind": "ConfigMap",
+        "metadata": {"name": "awaited", "labels": {"cross": "yes"}}});
+    let written = create(&stage.admin, MAPS, &map).await?;
+    let revision = written["metadata"]["resourceVersion"].as_str();
+    let revision = revision.context("an object without a revision")?;
+    let path = format!("{FLEET}/zones/absent/_propagated?revision={revision}");
     let mut held = Vec::new();
     let mut connections = Vec::new();
     for name in ["poll-one", "poll-two"] {

@@ -37,6 +37,28 @@ impl<'a> Reader<'a> {
         }
     }
 
+    /// What the catalog says of an object.
+    fn decided(&self, kind: &SyncKind, name: &ObjectName) -> Presence {
+        let Some(kept) = self.catalog.kinds.get(kind) else {
+            return match self.zone {
+                Some(_) if self.catalog.undecided => Presence::Frozen,
+                // The hub stopped syncing the kind: the zone keeps its objects as its own.
+                Some(_) => Presence::Withdrawn(Withdrawal::Orphan),
+                // A zone's catalog does not know the kind yet. A zone never withdraws.
+                None => Presence::Frozen,
+            };
+        };
+        match (kept.entries.get(name), kept.retired) {
+            (Some(Entry::Governed(governed)), _) => self.governed(governed),
+            (Some(Entry::Shared { item, audience }), _) => match audience.includes(self.zone) {
+                true => Presence::Wanted(item.clone()),
+                false => Presence::Withdrawn(audience.withdrawal()),
+            },
+            (None, Some(withdrawal)) => Presence::Withdrawn(withdrawal),
+            (None, None) => Presence::Gone,
+        }
+    }
+
     fn governed(&self, governed: &Governed) -> Presence {
         match self.spot(&governed.policy) {
             Spot::At(slot) => match governed.slots.get(&slot) {
@@ -63,23 +85,12 @@ impl View for Reader<'_> {
     }
 
     fn presence(&self, kind: &SyncKind, name: &ObjectName) -> Presence {
-        let Some(kept) = self.catalog.kinds.get(kind) else {
-            return match self.zone {
-                Some(_) if self.catalog.undecided => Presence::Frozen,
-                // The hub stopped syncing the kind: the zone keeps its objects as its own.
-                Some(_) => Presence::Withdrawn(Withdrawal::Orphan),
-                // A zone's catalog does not know the kind yet. A zone never withdraws.
-                None => Presence::Frozen,
-            };
-        };
-        match (kept.entries.get(name), kept.retired) {
-            (Some(Entry::Governed(governed)), _) => self.governed(governed),
-            (Some(Entry::Shared { item, audience }), _) => match audience.includes(self.zone) {
-                true => Presence::Wanted(item.clone()),
-                false => Presence::Withdrawn(audience.withdrawal()),
-            },
-            (None, Some(withdrawal)) => Presence::Withdrawn(withdrawal),
-            (None, None) => Presence::Gone,
+        let presence = self.decided(kind, name);
+        // What others may need stays while it is not known what crosses.
+        let leaves = matches!(presence, Presence::Withdrawn(_) | Presence::Gone);
+        match leaves && self.catalog.undecided && self.zone.is_some() && is_needed_by_others(kind) {
+            true => Presence::Frozen,
+            false => presence,
         }
     }
 
@@ -197,4 +208,9 @@ impl View for Reader<'_> {
             Spot::Frozen | Spot::Out => false,
         }
     }
+}
+
+/// Kinds that objects of other kinds cannot be without, and what says which kinds cross.
+fn is_needed_by_others(kind: &SyncKind) -> bool {
+    *kind == namespaces() || *kind == definitions() || kind.kind() == "SyncedKind"
 }

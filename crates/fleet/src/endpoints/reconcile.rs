@@ -103,6 +103,7 @@ impl ZoneReconcile {
         let followed = session
             .as_ref()
             .and_then(|session| session.followed.as_ref());
+        let untold = session.as_ref().map(|session| self.0.untold_kinds(session));
         let counts = divergence.as_ref().map(Divergence::counts);
         let counts = counts.map(|counts| {
             let DifferenceCounts {
@@ -119,6 +120,8 @@ impl ZoneReconcile {
             "zone": zone.as_str(),
             "connected": session.is_some(),
             "diverged": divergence.is_some(),
+            // The kinds of which the zone has not said yet what it has: more may differ.
+            "untold": untold.map(|kinds| kinds.iter().map(ToString::to_string).collect::<Vec<_>>()),
             "revision": self.0.inner().store.revision().get(),
             "followed": divergence.as_ref().map(|one| one.lost.revision),
             "releases": followed.map(|followed| &followed.releases),

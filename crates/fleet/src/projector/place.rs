@@ -2,13 +2,17 @@
 
 use deltaplane_border::Audience;
 use deltaplane_store::Key;
-use deltaplane_sync::{ObjectName, Origin};
+use deltaplane_sync::{MADE_FOR, ObjectName, Origin};
 use serde_json::Value;
 
 use crate::kinds::SyncedKind;
 
 /// Who should have an object of a synced kind.
 pub(crate) fn audience(synced: &SyncedKind, object: &Value) -> Audience {
+    // The hub made it because a zone's object needed it: a zone does not make namespaces of others.
+    if object["metadata"]["labels"].get(MADE_FOR).is_some() {
+        return Audience::Nobody(synced.withdrawal());
+    }
     match Origin::of(object) {
         Some(Origin::Zone(zone)) if synced.spec.across_zones => Audience::EveryoneBut(zone),
         Some(Origin::Zone(_) | Origin::Hub) => Audience::Nobody(synced.withdrawal()),
@@ -24,4 +28,26 @@ pub(super) fn everyone(_: &Value) -> Audience {
 /// What an object is called on the wire, if it can be.
 pub(super) fn name(key: &Key) -> Option<ObjectName> {
     ObjectName::new(key.namespace(), key.name()).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    /// A zone that uploads into a namespace makes the hub create it, and nobody else.
+    #[test]
+    fn a_namespace_that_a_zone_needed_is_not_for_other_zones() {
+        let synced = json!({
+            "metadata": {"name": "namespaces"},
+            "spec": {"kind": "Namespace", "direction": "HubToZone"},
+        });
+        let synced = SyncedKind::of(&synced).expect("well-formed");
+        let namespace = |labels: Value| json!({"metadata": {"name": "team", "labels": labels}});
+        let audience = |labels: Value| audience(&synced, &namespace(labels));
+        assert_eq!(audience(json!({})), Audience::Everyone);
+        let nobody = Audience::Nobody(synced.withdrawal());
+        assert_eq!(audience(json!({MADE_FOR: "eu-1"})), nobody);
+    }
 }

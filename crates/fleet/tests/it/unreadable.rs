@@ -1,8 +1,9 @@
 //! What cannot be read changes nothing: not what zones should have, nor that the hub serves.
 
-use deltaplane_border::Reader;
+use deltaplane_border::{Reader, definitions};
+use deltaplane_fleet::synced_kinds;
 use deltaplane_store::{Draft, Txn};
-use deltaplane_sync::{Presence, View, Withdrawal};
+use deltaplane_sync::{Presence, SyncKind, View, Withdrawal};
 use serde_json::{Value, json};
 
 use crate::world::{World, key, kind, name, object, synced, zone};
@@ -23,18 +24,25 @@ fn unreadable() -> Value {
 }
 
 fn presence(world: &World, of: &str) -> Presence {
+    presence_of(world, &kind("ConfigMap"), of)
+}
+
+fn presence_of(world: &World, kind: &SyncKind, of: &str) -> Presence {
     let catalog = world.fleet.catalog().read();
     let zone = zone("x");
     let reader = Reader {
         catalog: &catalog,
         zone: Some(&zone),
     };
-    reader.presence(&kind("ConfigMap"), &name(of))
+    reader.presence(kind, &name(of))
 }
 
 #[tokio::test]
 async fn a_synced_kind_that_cannot_be_read_takes_nothing_away() {
     let world = World::new().await;
+    world
+        .put("namespaces", &object("Namespace", "", "team"))
+        .await;
     world.put(KINDS, &readable()).await;
     let map = object("ConfigMap", "team", "a");
     world.put("configmaps", &map).await;
@@ -45,10 +53,18 @@ async fn a_synced_kind_that_cannot_be_read_takes_nothing_away() {
         .put("configmaps", &object("ConfigMap", "team", "b"))
         .await;
     assert_eq!(world.names(&kind("ConfigMap"), "x"), ["team/a", "team/b"]);
-    // A process that never read it decides nothing.
+    // A process that never read it decides nothing, also about what its objects need.
     let world = world.restart().await;
     for name in ["team/a", "team/b", "team/c"] {
         assert_eq!(presence(&world, name), Presence::Frozen, "{name}");
+    }
+    for (kind, name) in [
+        (kind("Namespace"), "team"),
+        (synced_kinds(), "configmaps"),
+        (definitions(), "widgets.example.com"),
+    ] {
+        let presence = presence_of(&world, &kind, name);
+        assert_eq!(presence, Presence::Frozen, "{kind} {name}");
     }
     world.put(KINDS, &readable()).await;
     assert_eq!(world.names(&kind("ConfigMap"), "x"), ["team/a", "team/b"]);

@@ -7,6 +7,8 @@
 
 mod plan;
 
+use std::time::Duration;
+
 use clap::{Args, ValueEnum};
 use kube::Client;
 use serde_json::{Value, json};
@@ -49,6 +51,10 @@ const EXAMPLES: &str = "\
 Examples:
   deltaplane zones reconcile eu-1 --keep hub --dry-run   what differs, and what zone eu-1 would lose
   deltaplane zones reconcile --all --keep zone           the hub takes over what all zones agree on";
+
+/// A zone that has just connected says what it has within moments.
+const TRIES: u32 = 20;
+const AGAIN: Duration = Duration::from_millis(500);
 
 // === impl Reconcile ===
 
@@ -107,11 +113,7 @@ impl Reconcile {
         };
         let mut divergences = Vec::new();
         for zone in zones {
-            let path = format!("{}/_reconcile", zone_path(&zone));
-            let answer: Value = match request::get(client, &path).await {
-                Err(error) if error.is_not_found() => return Err(ClientError::NoZone(zone)),
-                answer => answer?,
-            };
+            let answer = complete_answer(client, &zone).await?;
             match Divergence::read(&zone, &answer) {
                 Some(divergence) => divergences.push(divergence),
                 None if self.zone.is_some() => return Err(ClientError::NotDiverged(zone)),
@@ -122,6 +124,33 @@ impl Reconcile {
     }
 }
 
+/// What the hub says of a zone, once the zone has said what it has of all kinds. A zone that does
+/// not say it in time is shown as it is; the hub does not settle it then.
+async fn complete_answer(client: &Client, zone: &ZoneName) -> Result<Value, ClientError> {
+    let path = format!("{}/_reconcile", zone_path(zone));
+    let mut tries = 0;
+    loop {
+        let answer: Value = match request::get(client, &path).await {
+            Err(error) if error.is_not_found() => {
+                return Err(ClientError::NoZone(zone.clone()));
+            }
+            answer => answer?,
+        };
+        let untold = answer["untold"]
+            .as_array()
+            .is_some_and(|kinds| !kinds.is_empty());
+        if !untold || answer["diverged"] != true {
+            return Ok(answer);
+        }
+        tries += 1;
+        if tries > TRIES {
+            let kind = answer["untold"][0].as_str().unwrap_or_default().to_owned();
+            return Err(ClientError::Untold(zone.clone(), kind));
+        }
+        tokio::time::sleep(AGAIN).await;
+    }
+}
+
 /// What a zone has of the objects that differ.
 async fn read_zone(zone: &Client, divergence: &Divergence) -> Result<ZoneContents, ClientError> {
     let mut contents = ZoneContents::default();
@@ -129,15 +158,14 @@ async fn read_zone(zone: &Client, divergence: &Divergence) -> Result<ZoneContent
         let version = served_version(zone, kind.group(), plural).await;
         let version = version.map_err(|reason| ClientError::Show(reason.into()))?;
         for id in divergence.objects.keys().filter(|id| id.kind == *kind) {
-            let found = match &version {
-                Some(version) => {
-                    let path = path_of(id, version, plural);
-                    match request::get::<Value>(zone, &path).await {
-                        Err(error) if error.is_not_found() => None,
-                        found => Some(found?),
-                    }
-                }
-                None => None,
+            let Some(version) = &version else {
+                contents.insert_unserved(id.clone());
+                continue;
+            };
+            let path = path_of(id, version, plural);
+            let found = match request::get::<Value>(zone, &path).await {
+                Err(error) if error.is_not_found() => None,
+                found => Some(found?),
             };
             contents.insert(id.clone(), found.as_ref());
         }

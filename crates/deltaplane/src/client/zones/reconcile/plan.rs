@@ -88,6 +88,8 @@ pub(super) struct Plan {
 
 const LOCALLY_CHANGED: &str = "the zone's copy was changed locally; change it back there";
 const OF_A_ZONE: &str = "it is an object of another zone, which sends it again";
+const OWN_OF_THE_ZONE: &str = "the zone has an object of its own of this name; rename one of them";
+const NOT_SERVED: &str = "the zone does not serve its kind, so that nobody knows what it has";
 const OVERRIDDEN: &str =
     "its policy overrides it in the zone, which cannot be taken out of it; write it at the hub";
 
@@ -259,6 +261,11 @@ impl DeletionLimit {
 // === impl ZoneContents ===
 
 impl ZoneContents {
+    /// The zone does not serve the kind: what it has cannot be read.
+    pub(super) fn insert_unserved(&mut self, id: ObjectId) {
+        self.0.insert(id, ZoneContent::Unusable(NOT_SERVED));
+    }
+
     /// What the zone has under a name, if anything.
     pub(super) fn insert(&mut self, id: ObjectId, found: Option<&Value>) {
         let content = found.map_or(ZoneContent::Absent, ZoneContent::of);
@@ -274,8 +281,7 @@ impl ZoneContent {
         match Origin::of(object) {
             Some(Origin::Hub) => {}
             Some(Origin::Zone(_)) => return Self::Unusable(OF_A_ZONE),
-            // The zone's own of the same name: the hub's is not there.
-            None => return Self::Absent,
+            None => return Self::Unusable(OWN_OF_THE_ZONE),
         }
         let version = object["metadata"]["annotations"][VERSION].as_str();
         let managed = object["metadata"]["managedFields"].as_array();

@@ -137,18 +137,21 @@ fn only_what_the_hub_sent_is_taken_over() {
     let mut own = object("own", "1");
     own["metadata"]["uid"] = "u".into();
     let patched = mirrored("patched", "1");
-    let names = ["edited", "labelled", "own", "patched"];
+    let names = ["edited", "labelled", "own", "patched", "unserved"];
     let differing = names.map(|name| (name, "Changed"));
     let found = [&edited, &labelled, &own, &patched].map(Some);
     let found: Vec<_> = names.into_iter().zip(found).collect();
-    let plan = keep_zone(&[divergence("a", 9, &differing)], &[contents(&found)]);
+    let mut contents = contents(&found);
+    contents.insert_unserved(id("unserved"));
+    let plan = keep_zone(&[divergence("a", 9, &differing)], &[contents]);
     let says = names.map(|name| plan.says(&id(name)));
     assert_eq!(
         says,
         [
             "left as it is",
             "the zone's at the hub",
-            "deleted at the hub",
+            "left as it is",
+            "left as it is",
             "left as it is"
         ]
     );
