@@ -24,6 +24,8 @@ const WITHDRAWN: &str = "withdrawn";
 pub(crate) struct Journal {
     store: Store,
     written: BTreeMap<String, Value>,
+    /// Entries that cannot be read: they stay as they are.
+    unreadable: BTreeSet<String>,
 }
 
 /// The journal could not be written.
@@ -42,6 +44,7 @@ impl Journal {
         Self {
             store,
             written: BTreeMap::new(),
+            unreadable: BTreeSet::new(),
         }
     }
 
@@ -52,11 +55,23 @@ impl Journal {
         };
         let snapshot = self.store.snapshot(&collection);
         let objects = snapshot.range(None, None).into_iter().flatten();
-        let entries = objects.filter_map(|object| {
-            let value = serde_json::from_slice(object.bytes()).ok()?;
-            Some((object.key().name().to_owned(), value))
-        });
-        self.written = entries.collect();
+        self.written.clear();
+        self.unreadable.clear();
+        for object in objects {
+            let name = object.key().name().to_owned();
+            match serde_json::from_slice(object.bytes()) {
+                Ok(value) => drop(self.written.insert(name, value)),
+                Err(error) => {
+                    let error = &error as &dyn std::error::Error;
+                    tracing::warn!(
+                        entry = name,
+                        error,
+                        "an entry of the journal of policies cannot be read; it is left as it is"
+                    );
+                    self.unreadable.insert(name);
+                }
+            }
+        }
     }
 
     /// Tells all that is known of policies that are there, and of what was withdrawn.
@@ -86,7 +101,7 @@ impl Journal {
         let names: BTreeSet<String> = wanted.keys().chain(self.written.keys()).cloned().collect();
         for name in names {
             let entry = wanted.get(&name);
-            if self.written.get(&name) == entry {
+            if self.written.get(&name) == entry || self.unreadable.contains(&name) {
                 continue;
             }
             let key = collection.key("", &name)?;

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use deltaplane_border::{Audience, Entry};
 use deltaplane_propagation::stages::{Policy, Targets};
 use deltaplane_runtime::Stop;
 use deltaplane_sync::{
@@ -128,10 +129,20 @@ impl Fleet {
             return;
         }
         let zones: Vec<ZoneName> = self.known().borrow().zones.keys().cloned().collect();
-        for id in withdrawn {
-            if zones.iter().all(|zone| self.has_let_go(zone, &id)) {
+        for id in withdrawn.into_iter().filter(|id| self.is_told_to_go(id)) {
+            if !zones.is_empty() && zones.iter().all(|zone| self.has_let_go(zone, &id)) {
                 self.inner().governing.lock().forget_withdrawn(&id);
             }
+        }
+    }
+
+    /// Returns true if the catalog tells zones to let an object go: before that, whoever has it as it
+    /// was says nothing about that.
+    fn is_told_to_go(&self, (kind, name): &Id) -> bool {
+        let catalog = self.inner().catalog.read();
+        match catalog.entry(kind, name) {
+            Some(Entry::Shared { audience, .. }) => matches!(audience, Audience::Nobody(_)),
+            Some(Entry::Governed(_)) | None => false,
         }
     }
 
