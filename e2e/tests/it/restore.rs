@@ -237,8 +237,15 @@ async fn zones_follow_a_restored_hub_once_somebody_settles_it() {
     for zone in ["b", "c"] {
         until(&fleet.zones[zone], zone, |seen| *seen == canary).await;
     }
-    let policy = fleet.get(&format!("{FLEET}/propagationpolicies/web")).await;
-    assert_eq!(policy["status"]["release"], 3, "{policy:#}");
+    let policy = format!("{FLEET}/propagationpolicies/web");
+    until_there(&fleet.hub_client, &policy, |policy| {
+        let rest = &policy["status"]["stages"][1];
+        policy["status"]["release"] == 3 && rest["waiting"][0]["reason"] == "ApprovalRequired"
+    })
+    .await;
+    for zone in ["b", "c"] {
+        assert_eq!(objects(&fleet.zones[zone]).await, canary, "{zone}");
+    }
     until_gone(&fleet.hub_client, &format!("{FLEET}/releases/web-2")).await;
     fleet.approve(3).await;
     fleet.all_have(&before()).await;

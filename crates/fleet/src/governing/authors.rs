@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use super::AUTHOR;
 use super::governor::{Governor, HeadObject};
 use super::release::{Id, Manifest, Released, ids, write_id};
+use crate::divergence::ReleaseFloor;
 use crate::kinds::CONTROLLERS;
 
 /// Who changed what since it was last released, as far as is known. An object says who wrote it
@@ -196,6 +197,11 @@ impl Governor {
         };
         if let Some(since) = since {
             decided.authors = since.iter().cloned().collect();
+        }
+        // Zones may have followed another content in a lost future of the store: nobody knows that
+        // the next release changes nothing there.
+        if release.number < ReleaseFloor::of(&self.object).number {
+            decided.content = stages::ContentId::default();
         }
         decided
     }
