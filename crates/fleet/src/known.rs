@@ -1,6 +1,6 @@
 //! What the hub knows of kinds and zones, as of one revision.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use deltaplane_sync::{Computed, DeletionBudget, Revision, SyncKind, ZoneName};
@@ -16,8 +16,8 @@ pub struct Known {
     /// Fields that controllers write, by group and plural.
     pub(crate) computed: BTreeMap<(String, String), Vec<Computed>>,
     pub(crate) zones: BTreeMap<ZoneName, ZoneEntry>,
-    /// Synced kinds that cannot be read, and why.
-    pub(crate) unreadable: BTreeMap<String, String>,
+    /// Synced kinds that cannot be read.
+    pub(crate) unreadable: BTreeSet<String>,
 }
 
 /// A zone, as its object says.

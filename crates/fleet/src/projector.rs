@@ -421,7 +421,7 @@ impl Projector {
                 return Ok(());
             }
         };
-        if self.known.unreadable.remove(&name).is_some() {
+        if self.known.unreadable.remove(&name) {
             batch.undecided = Some(!self.known.unreadable.is_empty());
         }
         match parsed {
@@ -457,14 +457,13 @@ impl Projector {
     /// A synced kind cannot be read: what was said of it before goes on. If that is not known, nothing
     /// is decided about kinds that nobody says anything of.
     fn unreadable(&mut self, batch: &mut Batch, name: &str, error: &KindError) {
-        let reason = error.to_string();
         let error = error as &dyn std::error::Error;
         tracing::warn!(
             synced_kind = name,
             error,
             "a synced kind cannot be read; it is left as it was"
         );
-        self.known.unreadable.insert(name.to_owned(), reason);
+        self.known.unreadable.insert(name.to_owned());
         let mut synced = self.synced.values();
         if let Some(synced) = synced.find(|synced| synced.name() == name) {
             let plural = (synced.spec.group.clone(), synced.plural.clone());

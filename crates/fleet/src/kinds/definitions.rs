@@ -53,20 +53,7 @@ fn zones() -> Value {
             "product": {"type": "string", "description": "The version of deltaplane in the zone."},
             "features": {"type": "array", "items": {"type": "string"}, "x-kubernetes-list-type": "set"},
             "message": {"type": "string", "description": "Why it is not connected, if that is known."},
-            "conditions": {
-                "type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["type"],
-                "description": "Diverged: the hub was restored to an earlier state than the zone followed, and sends it nothing until a person settles it: deltaplane zones reconcile.",
-                "items": {
-                    "type": "object", "required": ["type", "status"],
-                    "properties": {
-                        "type": {"type": "string"},
-                        "status": {"type": "string"},
-                        "reason": {"type": "string"},
-                        "message": {"type": "string"},
-                        "lastTransitionTime": {"type": "string", "format": "date-time"},
-                    },
-                },
-            },
+            "conditions": conditions("Diverged: the hub was restored to an earlier state than the zone followed, and sends it nothing until a person settles it: deltaplane zones reconcile."),
             "reconciled": {
                 "type": "object",
                 "description": "The position of a lost future of the hub that the zone followed, and a person settled.",
@@ -180,21 +167,28 @@ fn synced_kinds() -> Value {
 fn synced_kind_status() -> Value {
     json!({
         "type": "object",
-        "properties": {"conditions": {
-            "type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["type"],
-            "description": "Served: whether the hub serves the kind; nothing crosses while it does not.",
-            "items": {
-                "type": "object", "required": ["type", "status"],
-                "properties": {
-                    "type": {"type": "string"},
-                    "status": {"type": "string"},
-                    "reason": {"type": "string"},
-                    "message": {"type": "string"},
-                    "observedGeneration": {"type": "integer", "format": "int64"},
-                    "lastTransitionTime": {"type": "string", "format": "date-time"},
-                },
+        "properties": {
+            "conditions": conditions("Served: whether the hub serves the kind; nothing crosses while it does not."),
+        },
+    })
+}
+
+/// The schema of a list of conditions.
+fn conditions(description: &str) -> Value {
+    json!({
+        "type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["type"],
+        "description": description,
+        "items": {
+            "type": "object", "required": ["type", "status"],
+            "properties": {
+                "type": {"type": "string"},
+                "status": {"type": "string"},
+                "reason": {"type": "string"},
+                "message": {"type": "string"},
+                "observedGeneration": {"type": "integer", "format": "int64"},
+                "lastTransitionTime": {"type": "string", "format": "date-time"},
             },
-        }},
+        },
     })
 }
 
