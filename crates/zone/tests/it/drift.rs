@@ -1,18 +1,15 @@
 //! What somebody in a zone changes or deletes behind sync comes back, and the hub does not say
 //! meanwhile that it is there.
 
-use std::time::Duration;
-
 use deltaplane_client::request::{self, Patch};
 use kube::Client;
 use serde_json::{Value, json};
 
-use crate::world::{PATIENCE, World, get};
+use crate::world::{World, get, until};
 
 const NAMESPACES: &str = "/api/v1/namespaces";
 const TEAM: &str = "/api/v1/namespaces/team";
 const MAPS: &str = "/api/v1/namespaces/team/configmaps";
-const AGAIN: Duration = Duration::from_millis(20);
 
 fn map(name: &str, metadata: Value) -> Value {
     let mut object = json!({
@@ -44,23 +41,6 @@ async fn delete(client: &Client, path: &str) {
 
 fn namespace() -> Value {
     json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team"}})
-}
-
-/// Asks until the answer is as it should be.
-async fn until(client: &Client, path: &str, is: impl Fn(&Value) -> bool) -> Value {
-    let mut last = Value::Null;
-    let asking = async {
-        loop {
-            last = get(client, path).await.1;
-            if is(&last) {
-                return;
-            }
-            tokio::time::sleep(AGAIN).await;
-        }
-    };
-    let in_time = tokio::time::timeout(PATIENCE, asking).await;
-    assert!(in_time.is_ok(), "{path}: {last}");
-    last
 }
 
 /// The hub's ConfigMaps cross, and one of them is in the zone.

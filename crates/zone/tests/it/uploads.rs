@@ -1,16 +1,12 @@
 //! What zones author reaches the hub when the version goes away in which it was read.
 
-use std::time::Duration;
-
 use deltaplane_client::request::{self, Patch};
-use kube::Client;
 use serde_json::{Value, json};
 
-use crate::world::{PATIENCE, World, ZONE, get};
+use crate::world::{World, ZONE, until};
 
 const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 const KINDS: &str = "/apis/fleet.deltaplane.io/v1alpha1/syncedkinds";
-const AGAIN: Duration = Duration::from_millis(20);
 
 /// A version of the kind, and whether it is served.
 fn version(name: &str, served: bool, storage: bool) -> Value {
@@ -32,21 +28,6 @@ fn definition() -> Value {
             "versions": [version("v1alpha1", true, true)],
         },
     })
-}
-
-async fn until(client: &Client, path: &str, is: impl Fn(&Value) -> bool) {
-    let mut last = Value::Null;
-    let asking = async {
-        loop {
-            last = get(client, path).await.1;
-            if is(&last) {
-                return;
-            }
-            tokio::time::sleep(AGAIN).await;
-        }
-    };
-    let in_time = tokio::time::timeout(PATIENCE, asking).await;
-    assert!(in_time.is_ok(), "{path}: {last:#}");
 }
 
 async fn author(world: &World, version: &str, name: &str) {

@@ -22,6 +22,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+const AGAIN: Duration = Duration::from_millis(20);
 pub(crate) const ZONE: &str = "eu-1";
 /// How many watches of one user the zone has at most: enough for its own controllers.
 pub(crate) const WATCHES: usize = 150;
@@ -279,4 +280,21 @@ pub(crate) async fn json_of(answer: Response<Body>) -> (StatusCode, Value) {
     let body = answer.into_body().collect().await.expect("complete");
     let body = serde_json::from_slice(&body.to_bytes()).expect("JSON");
     (status, body)
+}
+
+/// Asks until the answer is as it should be.
+pub(crate) async fn until(client: &Client, path: &str, is: impl Fn(&Value) -> bool) -> Value {
+    let mut last = Value::Null;
+    let asking = async {
+        loop {
+            last = get(client, path).await.1;
+            if is(&last) {
+                return;
+            }
+            tokio::time::sleep(AGAIN).await;
+        }
+    };
+    let in_time = tokio::time::timeout(PATIENCE, asking).await;
+    assert!(in_time.is_ok(), "{path}: {last}");
+    last
 }
