@@ -1,4 +1,4 @@
-//! What Kubernetes generates into Jobs: labels of their Pods, and a selector of those labels.
+//! The parts of Jobs that Kubernetes generates: labels of their Pods, and a selector of those labels.
 
 use serde_json::Value;
 

@@ -41,7 +41,7 @@ enum Content {
     Stream(Pin<Box<dyn Stream<Item = Pieces> + Send>>),
 }
 
-/// What became of a body that was to be in another encoding.
+/// The result of encoding a body anew.
 pub(crate) enum Converted {
     Whole(Body),
     Stream(Body),

@@ -18,7 +18,7 @@ pub(crate) enum Form {
     Metadata { version: &'static str },
 }
 
-/// What the bytes of an answer are.
+/// The encoding of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Encoding {
     /// Objects are kept as JSON, so a client that takes both gets that.
@@ -26,9 +26,9 @@ pub(crate) enum Encoding {
     Protobuf,
 }
 
-/// What answers about custom resources can be written in.
+/// The media types of answers about custom resources.
 pub(crate) const JSON_ALONE: [&str; 1] = ["application/json"];
-/// What other answers can be written in.
+/// The media types of all other answers.
 const SUPPORTED: [&str; 2] = ["application/json", MEDIA_TYPE];
 
 /// The form for an object (`list` false) or a list of them, and its encoding. 406 if there is none.

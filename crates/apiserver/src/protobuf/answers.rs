@@ -18,7 +18,7 @@ use crate::typepack;
 /// The media type of the events of a watch.
 pub(crate) const WATCH_MEDIA_TYPE: &str = "application/vnd.kubernetes.protobuf;stream=watch";
 
-/// What follows the message in its envelope: no content encoding, and no content type.
+/// The end of an envelope, after the message: no content encoding, and no content type.
 const ENVELOPE_END: &[u8] = &[0x1a, 0, 0x22, 0];
 
 /// The items of a list, and how each is made.
