@@ -3,7 +3,7 @@
 use deltaplane_api::selector::LabelSelector;
 use deltaplane_border::graphs;
 use deltaplane_sync::{
-    Direction, NameError, ObjectName, StatusWriters, SyncKind, Synced, Withdrawal,
+    Direction, NameError, ObjectName, SYNC_LABEL, StatusWriters, SyncKind, Synced, Withdrawal,
 };
 use serde::Deserialize;
 use serde_json::Value;
@@ -29,7 +29,6 @@ pub const APPROVED: &str = "fleet.deltaplane.io/approve-deletions";
 /// The annotation of a zone with the id of the join token that counts.
 pub const TOKEN: &str = "fleet.deltaplane.io/join-token";
 /// The label without which no Secret crosses.
-const SYNC_LABEL: &str = "deltaplane.io/sync";
 
 /// The label or annotation that keeps a graph at the hub when its value is `false`.
 const DISTRIBUTE: &str = "kro.run/distribute";

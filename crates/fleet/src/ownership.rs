@@ -8,9 +8,12 @@ use deltaplane_apiserver::error::About;
 use deltaplane_apiserver::seams::{Admission, BoxFuture, Operation, Review};
 use deltaplane_apiserver::{Error, Revision};
 use deltaplane_border::Shared;
-use deltaplane_sync::{Origin, Part, Write, Writer, ZoneName, judge, restore_computed};
+use deltaplane_sync::{
+    Origin, Part, Write, Writer, ZoneName, judge, restore_computed, salt_secret,
+};
 use serde_json::Value;
 use tokio::sync::watch;
+use uuid::Uuid;
 
 use crate::kinds::{CONTROLLERS, GROUP, SYNC_USER};
 use crate::known::Known;
@@ -77,6 +80,17 @@ impl Ownership {
             let known = self.known.borrow();
             let fields = known.computed(resource.group, resource.plural);
             restore_computed(fields, review.object, old);
+        }
+    }
+
+    /// Gives a Secret that crosses a salt, but for the copies that sync applies.
+    fn salt_secret(&self, review: &mut Review<'_>) {
+        let resource = &review.resource;
+        let is_secret = (resource.group, resource.kind) == ("", "Secret");
+        let is_written = review.operation != Operation::Delete && resource.subresource.is_empty();
+        if is_secret && is_written && review.user.name != SYNC_USER {
+            let fresh = || Uuid::new_v4().simple().to_string();
+            salt_secret(review.object, review.old, fresh);
         }
     }
 
@@ -158,6 +172,7 @@ impl Admission for Ownership {
         Box::pin(async move {
             self.ready(&review).await;
             self.restore_computed(&mut review);
+            self.salt_secret(&mut review);
             self.judge(&review)
         })
     }

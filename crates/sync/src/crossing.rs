@@ -4,6 +4,7 @@ use deltaplane_api::{jobs, keys, names};
 use serde_json::{Map, Value, json};
 
 use crate::names::{ObjectName, ZoneName};
+use crate::secrets::SALT;
 use crate::version::Version;
 use crate::wire::Position;
 
@@ -82,8 +83,14 @@ pub const MADE_FOR: &str = "deltaplane.io/made-for";
 /// The annotation of a definition with the fields that controllers compute. Users write it, and it
 /// must be known wherever objects of that kind are: it crosses.
 pub const COMPUTED_FIELDS: &str = "deltaplane.io/computed-fields";
-/// Those of our own annotations that users write cross.
-const USERS: [&str; 4] = [COMPUTED_FIELDS, keys::HOLD, keys::PAUSED, keys::SIMULATE];
+/// Those of our own annotations that users write cross, and the salt of Secrets.
+const CONTENT: [&str; 5] = [
+    COMPUTED_FIELDS,
+    keys::HOLD,
+    keys::PAUSED,
+    keys::SIMULATE,
+    SALT,
+];
 /// What kubectl keeps for itself is about the object at its origin.
 const APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 /// The controller of a Deployment counts its ReplicaSets, which do not cross: each control plane has
@@ -254,7 +261,7 @@ impl Mirrored {
 
 /// Whether a label or annotation of this name crosses.
 pub(crate) fn crosses(key: &str) -> bool {
-    (!key.starts_with(OURS) || USERS.contains(&key)) && ![APPLIED, REVISION].contains(&key)
+    (!key.starts_with(OURS) || CONTENT.contains(&key)) && ![APPLIED, REVISION].contains(&key)
 }
 
 fn is_job(object: &Map<String, Value>) -> bool {

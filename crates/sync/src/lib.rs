@@ -54,7 +54,7 @@ pub use readiness::{
     NotASelector, Part as FaredPart,
 };
 pub use receiver::{Action, Declined, Outcome, Receiver, SenderRole, Stake};
-pub use secrets::{is_secret, redact_readiness, redact_rejection};
+pub use secrets::{SYNC_LABEL, is_secret, redact_readiness, redact_rejection, salt_secret};
 pub use sender::{
     Before, Change, Difference, Exception, Held, Lineage, Need, OnFork, Presence, Sender,
     Undelivered, View,

@@ -1,7 +1,13 @@
-//! Keeps what Secrets hold out of reasons: an API or an expression may quote what it refuses.
+//! Keeps what Secrets hold out of reasons and versions.
 //!
-//! Both ends redact, the one that finds a reason and the one that hears it, since either may be of
-//! an older version.
+//! An API or an expression may quote what it refuses. Both ends redact, the one that finds a reason
+//! and the one that hears it, since either may be of an older version.
+//!
+//! A version is a hash of the content, and is shown in releases and to those who may not read the
+//! Secret: short passwords could be guessed until the hash fits. So a Secret that crosses has a salt
+//! as part of its content.
+
+use serde_json::{Map, Value};
 
 use crate::names::SyncKind;
 use crate::ownership::{AUTHORED_HERE, CHANGED_HERE};
@@ -9,6 +15,36 @@ use crate::readiness::FareState;
 
 /// Shown instead of an API's message about a Secret.
 const REFUSED: &str = "the Secret was refused; the message is not shown, since it may quote the content: apply the Secret there by hand to see it";
+
+/// The label of a Secret that crosses, with the value `true`.
+pub const SYNC_LABEL: &str = "deltaplane.io/sync";
+/// The annotation of a Secret with random text that only those know who may read the Secret. It
+/// crosses.
+pub(crate) const SALT: &str = "deltaplane.io/salt";
+
+/// Gives a Secret that crosses a salt, and keeps the one that it had if a write leaves it out.
+pub fn salt_secret(secret: &mut Value, old: Option<&Value>, fresh: impl FnOnce() -> String) {
+    if secret["metadata"]["annotations"][SALT].is_string() {
+        return;
+    }
+    let before = old.and_then(|old| old["metadata"]["annotations"][SALT].as_str());
+    let crosses = secret["metadata"]["labels"][SYNC_LABEL] == "true";
+    let Some(salt) = before.map(str::to_owned).or_else(|| crosses.then(fresh)) else {
+        return;
+    };
+    let Some(metadata) = secret["metadata"].as_object_mut() else {
+        return;
+    };
+    let annotations = metadata
+        .entry("annotations")
+        .or_insert_with(|| Map::new().into());
+    if annotations.is_null() {
+        *annotations = Map::new().into();
+    }
+    if let Some(annotations) = annotations.as_object_mut() {
+        annotations.insert(SALT.to_owned(), salt.into());
+    }
+}
 
 /// Returns true if the content of objects of a kind is told to nobody.
 pub fn is_secret(kind: &SyncKind) -> bool {
@@ -43,7 +79,46 @@ pub fn redact_readiness(kind: &SyncKind, state: FareState, reason: String) -> St
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
+    use crate::crossing::Crossing;
+
+    fn secret(labels: Value) -> Value {
+        json!({"apiVersion": "v1", "kind": "Secret", "data": {"pin": "MTIzNA=="},
+            "metadata": {"name": "door", "namespace": "team", "labels": labels}})
+    }
+
+    /// Who knows everything of a Secret but its salt cannot tell which content has its version.
+    #[test]
+    fn versions_of_secrets_cannot_be_guessed() {
+        let guessed = secret(json!({SYNC_LABEL: "true"}));
+        let mut stored = guessed.clone();
+        salt_secret(&mut stored, None, || "random".to_owned());
+        let version = |object: &Value| Crossing::of(object).expect("an object").version();
+        assert_ne!(version(&stored), version(&guessed));
+        let mut other = guessed.clone();
+        salt_secret(&mut other, None, || "other".to_owned());
+        assert_ne!(version(&stored), version(&other));
+    }
+
+    #[test]
+    fn a_secret_keeps_its_salt() {
+        let mut stored = secret(json!({SYNC_LABEL: "true"}));
+        salt_secret(&mut stored, None, || "first".to_owned());
+        // Neither a write without it nor one with it draws another.
+        for mut written in [secret(json!({})), stored.clone()] {
+            salt_secret(&mut written, Some(&stored), || unreachable!("it has one"));
+            assert_eq!(written["metadata"]["annotations"][SALT], "first");
+        }
+        let mut local = secret(json!({"team": "web"}));
+        salt_secret(&mut local, None, || unreachable!("it does not cross"));
+        assert!(local["metadata"]["annotations"].is_null());
+        let mut nothing = secret(json!({SYNC_LABEL: "true"}));
+        nothing["metadata"]["annotations"] = Value::Null;
+        salt_secret(&mut nothing, None, || "first".to_owned());
+        assert_eq!(nothing["metadata"]["annotations"][SALT], "first");
+    }
 
     const STATES: [FareState; 4] = [
         FareState::Ready,
