@@ -36,7 +36,7 @@ pub(crate) use entries::{Entries, News, Told};
 pub(crate) use facts::Reports;
 pub(crate) use governor::{Governor, HeadObject};
 pub(crate) use head::{GRAPHS, instances};
-pub(crate) use journal::Journal;
+pub(crate) use journal::{Journal, JournalError};
 pub(crate) use kept_back::{Back, KeptBack};
 pub(crate) use plan::{Change, PlanError};
 pub(crate) use release::{Id, Released};

@@ -94,8 +94,17 @@ impl ProjectorError {
     }
 }
 
+/// How a batch of events ended.
+enum Taken {
+    Published,
+    /// The process stops; nothing was published.
+    Stopped,
+}
+
 /// Events taken at once.
 const BATCH: usize = 1024;
+/// How long to wait before the store is asked again.
+const RETRY: Duration = Duration::from_secs(1);
 const ZONES: &str = "fleet.deltaplane.io/zones";
 const KINDS: &str = "fleet.deltaplane.io/syncedkinds";
 const POLICIES: &str = "fleet.deltaplane.io/propagationpolicies";
@@ -165,7 +174,7 @@ impl Projector {
         }
         self.govern(&mut batch, at).await?;
         self.withdraw_again(&mut batch, at);
-        self.write_journal().await;
+        self.write_loaded_journal().await;
         self.governing.lock().loading = false;
         self.publish(batch, at);
         Ok(self.store.watch(Scope::everything(), at)?)
@@ -178,15 +187,16 @@ impl Projector {
                 return Ok(());
             };
             match next {
-                Ok(events) => match self.take(&events).await {
-                    Ok(()) => {}
+                Ok(events) => match self.take(&events, &stop).await {
+                    Ok(Taken::Published) => {}
+                    Ok(Taken::Stopped) => return Ok(()),
                     Err(error) if error.is_compacted() => watch = self.reload().await?,
                     Err(error) => return Err(error),
                 },
                 Err(WatchError::Resync { .. }) => watch = self.reload().await?,
                 Err(WatchError::Storage { reason }) => {
                     tracing::warn!(%reason, "failed to read the log; trying again");
-                    self.clock.sleep(Duration::from_secs(1)).await;
+                    self.clock.sleep(RETRY).await;
                 }
                 Err(WatchError::Closed) => {
                     stop.wait().await;
@@ -198,14 +208,17 @@ impl Projector {
     }
 
     /// Takes in a few changes, as a whole.
-    async fn take(&mut self, events: &WatchBatch) -> Result<(), ProjectorError> {
+    async fn take(&mut self, events: &WatchBatch, stop: &Stop) -> Result<Taken, ProjectorError> {
         let mut batch = Batch::new(&self.catalog);
-        let taken = self.collect(&mut batch, events).await;
-        match &taken {
-            Ok(()) => self.publish(batch, events.revision),
-            Err(_) => self.discard(batch),
+        if let Err(error) = self.collect(&mut batch, events).await {
+            self.discard(batch);
+            return Err(error);
         }
-        taken
+        if !self.write_journal(stop).await {
+            return Ok(Taken::Stopped);
+        }
+        self.publish(batch, events.revision);
+        Ok(Taken::Published)
     }
 
     async fn collect(
@@ -216,9 +229,7 @@ impl Projector {
         for event in &events.events {
             self.event(batch, event).await?;
         }
-        self.govern(batch, events.revision).await?;
-        self.write_journal().await;
-        Ok(())
+        self.govern(batch, events.revision).await
     }
 
     /// Forgets what a batch changed that is not published: all is read anew, and compared with the

@@ -25,6 +25,8 @@ pub(crate) struct Governor {
     pub(crate) uid: String,
     pub(crate) object: Arc<Value>,
     pub(super) targets: Vec<Targets>,
+    /// Where `targets` are from.
+    targets_source: TargetsSource,
     zones: LabelSelector,
     /// What it governs now.
     pub(crate) head: BTreeMap<Id, HeadObject>,
@@ -60,6 +62,18 @@ pub(crate) struct Governor {
     pub(crate) moved: bool,
     /// Objects whose entries have to be made anew.
     pub(crate) touched: BTreeSet<Id>,
+}
+
+/// Where the targets of a policy are from.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum TargetsSource {
+    /// The policy as it is.
+    Policy,
+    /// The policy as it was when this version could read its targets last, as they were written.
+    Earlier(Value),
+    /// This version never read any: the policy governs the objects of its newest release, and no
+    /// others.
+    Unknown,
 }
 
 /// An object as it is at the hub.
@@ -136,6 +150,7 @@ impl Governor {
             uid: uid.to_owned(),
             object: Arc::new(Value::Null),
             targets: Vec::new(),
+            targets_source: TargetsSource::Unknown,
             zones: LabelSelector::default(),
             head: BTreeMap::new(),
             unreleased: Authors::default(),
@@ -186,7 +201,7 @@ impl Governor {
         if !self.object.is_null() {
             self.unreleased.updated(&self.object, &object);
         }
-        self.object = Arc::new(object);
+        let before = std::mem::replace(&mut self.object, Arc::new(object));
         if decided {
             // What somebody else wrote there moves nobody.
             let written = &self.object["status"]["decisions"];
@@ -202,16 +217,44 @@ impl Governor {
             return false;
         }
         self.facts.take();
-        // What cannot be read lets nothing go that was governed. What else there is in the spec may
-        // be of a newer version.
-        let targets = Targets::read(&self.object["spec"]["targets"]);
-        let targets = targets.unwrap_or_else(|| self.targets.clone());
-        let zones = selector(&self.object["spec"]["zones"]);
-        let changed = targets != self.targets;
-        self.targets = targets;
-        self.zones = zones.unwrap_or_default();
+        if let Some(zones) = selector(&self.object["spec"]["zones"]) {
+            self.zones = zones;
+        }
         self.moved = true;
-        changed
+        self.update_targets(&before["spec"]["targets"])
+    }
+
+    /// Returns true if the objects that it governs may have changed. Unreadable targets let nothing
+    /// go that was governed: a newer version may have written them.
+    fn update_targets(&mut self, before: &Value) -> bool {
+        if let Some(targets) = Targets::read(&self.object["spec"]["targets"]) {
+            let changed = targets != self.targets || self.targets_source == TargetsSource::Unknown;
+            self.targets = targets;
+            self.targets_source = TargetsSource::Policy;
+            return changed;
+        }
+        if self.targets_source == TargetsSource::Policy {
+            self.targets_source = TargetsSource::Earlier(before.clone());
+        }
+        false
+    }
+
+    /// The targets that are in force although the policy does not say them any more.
+    pub(super) fn earlier_targets(&self) -> Option<&Value> {
+        match &self.targets_source {
+            TargetsSource::Earlier(targets) => Some(targets),
+            TargetsSource::Policy | TargetsSource::Unknown => None,
+        }
+    }
+
+    /// Takes targets from the journal if the policy has none that this version can read.
+    pub(super) fn recall_targets(&mut self, written: &Value) {
+        let unknown = self.targets_source == TargetsSource::Unknown;
+        let targets = Targets::read(written).filter(|_| unknown && !written.is_null());
+        if let Some(targets) = targets {
+            self.targets = targets;
+            self.targets_source = TargetsSource::Earlier(written.clone());
+        }
     }
 
     /// What was decided of zones that are gone says nothing of others of the same name.
@@ -231,6 +274,10 @@ impl Governor {
     }
 
     pub(crate) fn kinds(&self) -> BTreeSet<SyncKind> {
+        if self.targets_source == TargetsSource::Unknown {
+            let newest = self.newest().map(|newest| newest.kinds.clone());
+            return newest.unwrap_or_default();
+        }
         let targets = self.targets.iter();
         let kinds = targets.filter_map(|one| SyncKind::new(&one.group, &one.kind).ok());
         kinds.collect()
@@ -238,8 +285,7 @@ impl Governor {
 
     /// Whether it may govern objects of a kind.
     pub(crate) fn targets(&self, kind: &SyncKind) -> bool {
-        let mut targets = self.targets.iter();
-        targets.any(|one| (one.group.as_str(), one.kind.as_str()) == (kind.group(), kind.kind()))
+        self.kinds().contains(kind)
     }
 
     /// As it is decided by, or what is wrong with it.
@@ -253,6 +299,9 @@ impl Governor {
     }
 
     pub(crate) fn includes(&self, object: &Object<'_>) -> bool {
+        if self.targets_source == TargetsSource::Unknown {
+            return self.newest().is_some_and(|newest| newest.names(object));
+        }
         self.targets.iter().any(|targets| targets.include(object))
     }
 

@@ -1,6 +1,6 @@
 //! What of policies cannot be found again in what is stored: who changed and deleted what since the
-//! last release, what came back to a policy, and what zones were told to let go when a policy was
-//! deleted. Kept in the store, in a collection that no kind has, by the uid of the policy.
+//! last release, what came back to a policy, the targets that were in force before unreadable ones
+//! were written, and what zones were told to let go when a policy was deleted. Kept in the store, in a collection that no kind has, by the uid of the policy.
 //!
 //! It is written before what depends on it is published.
 
@@ -92,32 +92,48 @@ impl Journal {
         }
     }
 
-    /// Writes what is another than before. It is durable when this returns.
+    /// Writes the entries that changed. They are durable when this returns, but for entries that the
+    /// store can never take: one policy must not hold up all others.
     pub(crate) async fn write(
         &mut self,
-        wanted: BTreeMap<String, Value>,
+        wanted: &BTreeMap<String, Value>,
     ) -> Result<(), JournalError> {
-        let collection = Collection::new(TENANT, JOURNAL)?;
         let names: BTreeSet<String> = wanted.keys().chain(self.written.keys()).cloned().collect();
         for name in names {
             let entry = wanted.get(&name);
             if self.written.get(&name) == entry || self.unreadable.contains(&name) {
                 continue;
             }
-            let key = collection.key("", &name)?;
-            match entry {
-                Some(entry) => {
-                    let draft = Draft::opaque(entry.to_string().into_bytes());
-                    self.store.commit(Txn::put(key, draft)).await?;
-                    self.written.insert(name, entry.clone());
+            match self.write_entry(&name, entry).await {
+                Ok(()) => {}
+                Err(JournalError::Write(CommitError::Invalid(error))) => {
+                    let error = &error as &dyn std::error::Error;
+                    tracing::error!(
+                        entry = name,
+                        error,
+                        "the store cannot take an entry of the journal of policies"
+                    );
                 }
-                None => {
-                    if let Some(stored) = self.store.get(&key) {
-                        let delete = Txn::delete(key, stored.revision(), None);
-                        self.store.commit(delete).await?;
-                    }
-                    self.written.remove(&name);
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    async fn write_entry(&mut self, name: &str, entry: Option<&Value>) -> Result<(), JournalError> {
+        let key = Collection::new(TENANT, JOURNAL)?.key("", name)?;
+        match entry {
+            Some(entry) => {
+                let draft = Draft::opaque(entry.to_string().into_bytes());
+                self.store.commit(Txn::put(key, draft)).await?;
+                self.written.insert(name.to_owned(), entry.clone());
+            }
+            None => {
+                if let Some(stored) = self.store.get(&key) {
+                    let delete = Txn::delete(key, stored.revision(), None);
+                    self.store.commit(delete).await?;
                 }
+                self.written.remove(name);
             }
         }
         Ok(())
@@ -189,6 +205,9 @@ impl Governor {
         if let Some(authors) = self.unreleased.write() {
             memory.insert("authors".to_owned(), authors);
         }
+        if let Some(targets) = self.earlier_targets() {
+            memory.insert("targets".to_owned(), targets.clone());
+        }
         (!memory.is_empty()).then_some(Value::Object(memory))
     }
 
@@ -210,5 +229,6 @@ impl Governor {
                 .is_some_and(|one| one.manifest.contains_key(id))
         });
         self.unreleased.read(&entry["authors"]);
+        self.recall_targets(&entry["targets"]);
     }
 }

@@ -134,6 +134,14 @@ impl Released {
         })
     }
 
+    /// Returns true if an object is in the manifest, in whichever version.
+    pub(crate) fn names(&self, object: &stages::Object<'_>) -> bool {
+        let kind = SyncKind::new(object.group, object.kind);
+        let name = ObjectName::new(object.namespace, object.name);
+        let id = kind.ok().zip(name.ok());
+        id.is_some_and(|id| self.manifest.contains_key(&id))
+    }
+
     /// The overrides that may be for an object, as they are written.
     pub(crate) fn overrides_for(&self, id: &Id) -> Vec<&Value> {
         let written = self.overrides.as_array().into_iter().flatten();

@@ -1,13 +1,14 @@
 //! What policies decided, taken into the catalog.
 
 use deltaplane_border::Audience;
+use deltaplane_runtime::Stop;
 use deltaplane_store::{Object, Revision};
 use deltaplane_sync::{ObjectName, SyncKind, Withdrawal, ZoneName};
 use serde_json::{Map, Value};
 
 use super::batch::Batch;
-use super::{APPROVALS, POLICIES, Projector, ProjectorError, RELEASES};
-use crate::governing::{AUTHOR, Entries, Gone, HeadObject, Id, Told};
+use super::{APPROVALS, POLICIES, Projector, ProjectorError, RELEASES, RETRY};
+use crate::governing::{AUTHOR, Entries, Gone, HeadObject, Id, JournalError, Told};
 
 // === impl Projector ===
 
@@ -196,20 +197,35 @@ impl Projector {
         }
     }
 
-    /// Writes down what promises depend on, before anybody acts on it. A store that takes no writes
-    /// is read from all the same; it is written when that is over.
-    pub(super) async fn write_journal(&mut self) {
-        let wanted = self.governing.lock().journal();
-        let Some(wanted) = wanted else {
+    /// Writes the journal once. Everything in it can be derived again from what is stored at the
+    /// start of a process, so a store that takes no writes does not keep the hub from starting.
+    pub(super) async fn write_loaded_journal(&mut self) {
+        let Some(wanted) = self.governing.lock().journal() else {
             return;
         };
-        if let Err(error) = self.journal.write(wanted).await {
-            let error = &error as &dyn std::error::Error;
-            tracing::warn!(
-                error,
-                "failed to write the journal of policies; trying again"
-            );
+        if let Err(error) = self.journal.write(&wanted).await {
+            warn_of_journal(&error);
             self.governing.lock().journal_changed = true;
+        }
+    }
+
+    /// Writes the journal before anybody acts on the events that changed it, however long the store
+    /// takes no writes: a process that ended in between would break what it promised. Returns false
+    /// if the process stops first.
+    pub(super) async fn write_journal(&mut self, stop: &Stop) -> bool {
+        let Some(wanted) = self.governing.lock().journal() else {
+            return true;
+        };
+        loop {
+            let written = stop.unless(self.journal.write(&wanted)).await;
+            match written {
+                None => return false,
+                Some(Ok(())) => return true,
+                Some(Err(error)) => warn_of_journal(&error),
+            }
+            if stop.unless(self.clock.sleep(RETRY)).await.is_none() {
+                return false;
+            }
         }
     }
 
@@ -239,6 +255,14 @@ impl Projector {
         }
         Ok(())
     }
+}
+
+fn warn_of_journal(error: &JournalError) {
+    let error = error as &dyn std::error::Error;
+    tracing::warn!(
+        error,
+        "failed to write the journal of policies; trying again"
+    );
 }
 
 /// An object as policies release it.

@@ -1,9 +1,10 @@
 //! A process that begins anew knows what promises depend on.
 
+use deltaplane_store::{Draft, Health, Txn};
 use serde_json::{Value, json};
 
 use crate::governing::{KINDS, POLICIES, at, check, config, governed, place, policy, release};
-use crate::world::{World, synced};
+use crate::world::{World, key, object, synced};
 
 fn signed(mut object: Value, by: &str) -> Value {
     object["metadata"]["annotations"] = json!({"deltaplane.io/author": by});
@@ -88,4 +89,36 @@ async fn what_zones_keep_after_a_policy_was_deleted_they_keep_after_a_restart() 
         let world = world.restart().await;
         check(&world, "2", "2");
     }
+}
+
+/// The disk is full right after somebody deleted the policy.
+#[tokio::test]
+async fn nothing_is_withdrawn_before_the_journal_says_so() {
+    let world = governed().await;
+    release(&world, 1, None).await;
+    place(&world, json!([at("1", "x y")])).await;
+    world.delete("configmaps", &config("1")).await;
+    let policy = key(POLICIES, &policy(&json!({}), &json!([])));
+    let stored = world.store.get(&policy).expect("it is there");
+    world.commit_alone(Txn::delete(policy, stored.revision(), None));
+    world.disk.fail_writes_after(Some(0));
+    let mut health = world.store.health();
+    while health.now() == Health::Well {
+        health.changed().await;
+    }
+    // The answer to this write comes after that to the projector's.
+    let draft = Draft::opaque("{}");
+    let other = key("configmaps", &object("ConfigMap", "team", "other"));
+    let refused = world.store.commit(Txn::put(other, draft)).await;
+    assert!(refused.is_err(), "the disk is full");
+    for _ in 0..100 {
+        tokio::task::yield_now().await;
+    }
+    check(&world, "1", "1");
+    world.disk.fail_writes_after(None);
+    world.store.heal();
+    world.fleet.caught_up().await;
+    check(&world, "withdrawn", "withdrawn");
+    let world = world.restart().await;
+    check(&world, "withdrawn", "withdrawn");
 }

@@ -6,6 +6,7 @@ use deltaplane_store::{Draft, Txn};
 use deltaplane_sync::{Presence, SyncKind, View, Withdrawal};
 use serde_json::{Value, json};
 
+use crate::governing::{POLICIES, at, check, config, governed, place, policy, release};
 use crate::world::{World, key, kind, name, object, synced, zone};
 
 const KINDS: &str = "fleet.deltaplane.io/syncedkinds";
@@ -86,6 +87,51 @@ async fn a_zone_that_cannot_be_read_stays_a_zone() {
     world.put(zones, &object).await;
     assert!(world.fleet.is_zone(&zone("x")));
     assert_eq!(world.fleet.admit(&zone("x"), "u"), Ok(()));
+}
+
+/// As a newer version may write them.
+fn unreadable_targets() -> Value {
+    json!({"targets": [{"kind": "ConfigMap", "selector": "team is web"}]})
+}
+
+#[tokio::test]
+async fn unreadable_targets_leave_the_earlier_ones_in_force() {
+    let world = governed().await;
+    release(&world, 1, None).await;
+    let record = json!([at("1", "x y")]);
+    place(&world, record.clone()).await;
+    let spec = unreadable_targets();
+    world.put(POLICIES, &policy(&spec, &record)).await;
+    for value in ["2", "3"] {
+        world.put("configmaps", &config(value)).await;
+        check(&world, "1", "1");
+    }
+    let world = world.restart().await;
+    check(&world, "1", "1");
+    let mut other = config("1");
+    other["metadata"]["name"] = "b".into();
+    world.put("configmaps", &other).await;
+    assert_eq!(world.names(&kind("ConfigMap"), "x"), ["team/a"]);
+    place(&world, record).await;
+    check(&world, "1", "1");
+    let world = world.restart().await;
+    check(&world, "1", "1");
+}
+
+#[tokio::test]
+async fn a_policy_whose_targets_were_never_readable_governs_its_newest_release() {
+    let world = governed().await;
+    release(&world, 1, None).await;
+    let record = json!([at("1", "x y")]);
+    place(&world, record.clone()).await;
+    // A newer version wrote it while this one was not running.
+    let written = policy(&unreadable_targets(), &record);
+    let world = world.restart_after(POLICIES, &written).await;
+    check(&world, "1", "1");
+    world.put("configmaps", &config("2")).await;
+    check(&world, "1", "1");
+    let world = world.restart().await;
+    check(&world, "1", "1");
 }
 
 /// The projector reads objects at the revision of an event, which may be dropped by then.

@@ -1,19 +1,20 @@
 //! A store, written as the API server writes it, and a fleet that reads it.
+//! The disk is in memory, and can be made to fail.
 
 use deltaplane_border::Reader;
 use deltaplane_fleet::{Fleet, FleetConfig};
 use deltaplane_runtime::{Clock, Tasks};
+use deltaplane_store::testing::disk::MemoryDisk;
 use deltaplane_store::{Collection, Draft, Embedded, Key, Options, Store, Txn};
 use deltaplane_sync::{ObjectName, Presence, SyncKind, View, ZoneName};
 use serde_json::{Value, json};
-use tempfile::TempDir;
 
-/// A store on disk, which can be opened again.
+/// A store, which can be opened again.
 pub(crate) struct World {
     pub(crate) store: Store,
     pub(crate) fleet: Fleet,
+    pub(crate) disk: MemoryDisk,
     tasks: Tasks,
-    directory: TempDir,
 }
 
 pub(crate) fn kind(name: &str) -> SyncKind {
@@ -47,8 +48,8 @@ pub(crate) fn synced(plural: &str, kind: &str, spec: &Value) -> Value {
     object
 }
 
-async fn open(directory: &TempDir) -> (Store, Fleet, Tasks) {
-    let store = Embedded::open(directory.path(), Options::default()).expect("opened");
+async fn open(disk: &MemoryDisk) -> (Store, Fleet, Tasks) {
+    let store = Embedded::open_on(Box::new(disk.clone()), Options::default()).expect("opened");
     let tasks = Tasks::new();
     let config = FleetConfig {
         store: store.clone(),
@@ -63,13 +64,13 @@ async fn open(directory: &TempDir) -> (Store, Fleet, Tasks) {
 
 impl World {
     pub(crate) async fn new() -> Self {
-        let directory = tempfile::tempdir().expect("a directory");
-        let (store, fleet, tasks) = open(&directory).await;
+        let disk = MemoryDisk::new();
+        let (store, fleet, tasks) = open(&disk).await;
         Self {
             store,
             fleet,
             tasks,
-            directory,
+            disk,
         }
     }
 
@@ -80,26 +81,51 @@ impl World {
 
     /// Ends the process, and begins another.
     pub(crate) async fn restart(self) -> Self {
+        self.restart_with(None).await
+    }
+
+    /// Ends the process, stores an object, and begins another process.
+    pub(crate) async fn restart_after(self, collection: &str, object: &Value) -> Self {
+        self.restart_with(Some((collection, object))).await
+    }
+
+    async fn restart_with(self, written: Option<(&str, &Value)>) -> Self {
         let Self {
             store,
             fleet,
             tasks,
-            directory,
+            disk,
         } = self;
         drop(fleet);
         tasks
             .shutdown(std::time::Duration::from_secs(5))
             .await
             .expect("ended");
+        if let Some((collection, object)) = written {
+            let draft = Draft::opaque(object.to_string());
+            let txn = Txn::put(key(collection, object), draft);
+            store.commit(txn).await.expect("stored");
+        }
         store.close().await.expect("closed");
         drop(store);
-        let (store, fleet, tasks) = open(&directory).await;
+        let (store, fleet, tasks) = open(&disk).await;
         Self {
             store,
             fleet,
             tasks,
-            directory,
+            disk,
         }
+    }
+
+    /// Commits a transaction while nothing else runs in this process.
+    pub(crate) fn commit_alone(&self, txn: Txn) {
+        let store = self.store.clone();
+        let committed = std::thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread().build();
+            let runtime = runtime.expect("a runtime");
+            runtime.block_on(store.commit(txn)).expect("stored");
+        });
+        committed.join().expect("committed");
     }
 
     /// Stores an object, and waits until the fleet has taken it in.
