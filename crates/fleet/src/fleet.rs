@@ -18,6 +18,7 @@ use crate::governing::{Contents, Decided, Governing, KeptBack, Reports};
 use crate::graphs::DefinitionCheck;
 use crate::known::Known;
 use crate::lineage::{self, StoreLineage, UnrecordedOpening};
+use crate::made_namespaces::MadeNamespaces;
 use crate::policing::Overlaps;
 use crate::projector::{FromZones, Outlets, Projector};
 use crate::propagated::WrittenCache;
@@ -45,6 +46,7 @@ pub(crate) struct Inner {
     pub(crate) catalog: Arc<Shared>,
     pub(crate) known: watch::Receiver<Arc<Known>>,
     pub(crate) from_zones: Arc<RwLock<FromZones>>,
+    pub(crate) made_namespaces: Arc<RwLock<MadeNamespaces>>,
     pub(crate) governing: Arc<Mutex<Governing>>,
     pub(crate) reports: Mutex<Reports>,
     pub(crate) decided: Mutex<Decided>,
@@ -131,6 +133,7 @@ impl Fleet {
         let catalog = Arc::new(Shared::new(catalog));
         let (sender, known) = watch::channel(Arc::default());
         let from_zones = Arc::new(RwLock::default());
+        let made_namespaces = Arc::new(RwLock::default());
         let contents = Contents::new(store.clone());
         let governing = Arc::new(Mutex::new(Governing::new(contents)));
         let stirred = watch::Sender::new(0);
@@ -138,6 +141,7 @@ impl Fleet {
             catalog: catalog.clone(),
             known: sender,
             from_zones: Arc::clone(&from_zones),
+            made_namespaces: Arc::clone(&made_namespaces),
             governing: Arc::clone(&governing),
             stirred: stirred.clone(),
         };
@@ -161,6 +165,7 @@ impl Fleet {
             catalog,
             known,
             from_zones,
+            made_namespaces,
             zones: Mutex::default(),
             readiness: Arc::default(),
             opened: watch::Sender::new(0),

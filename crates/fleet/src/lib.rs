@@ -18,6 +18,7 @@ pub mod kinds;
 mod known;
 mod leaving;
 mod lineage;
+mod made_namespaces;
 mod metering;
 mod ownership;
 mod policing;

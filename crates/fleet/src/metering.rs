@@ -13,19 +13,17 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use parking_lot::Mutex;
 use serde_json::Value;
-use tokio::sync::watch;
 
 use crate::fleet::Fleet;
 use crate::kinds::TENANT;
-use crate::known::Known;
-use crate::quota::{QuotaExceeded, ZoneQuota, ZoneUsage, content_size};
+use crate::quota::{QuotaExceeded, QuotaLimits, ZoneQuota, ZoneUsage, content_size};
 
 /// What a zone sends, within its quota.
 pub(crate) struct Metered<T> {
     pub(crate) target: T,
     pub(crate) zone: ZoneName,
     pub(crate) usage: Arc<Mutex<ZoneUsage>>,
-    pub(crate) known: watch::Receiver<Arc<Known>>,
+    pub(crate) fleet: Fleet,
 }
 
 // === impl Metered ===
@@ -40,16 +38,25 @@ impl<T> Metered<T> {
     ) -> Result<Option<u64>, QuotaExceeded> {
         let object: Value = serde_json::from_slice(&item.body).unwrap_or_default();
         let quota = {
-            let known = self.known.borrow();
+            let known = self.fleet.known();
+            let known = known.borrow();
             let spec = known.zones.get(&self.zone).and_then(|zone| zone.spec.quota);
             ZoneQuota::of(spec.unwrap_or_default())
         };
+        let none = BTreeSet::new();
+        let made = self.fleet.inner().made_namespaces.read();
+        let limits = QuotaLimits {
+            quota: &quota,
+            made: made.of(&self.zone).unwrap_or(&none),
+        };
         let mut usage = self.usage.lock();
-        usage.reserve(&quota, (kind, name), content_size(&object))
+        usage.reserve(limits, kind, name, content_size(&object))
     }
 
-    /// Counts an object as it was before a write that failed.
-    fn restore(&self, kind: &SyncKind, name: &ObjectName, before: Option<u64>) {
+    /// Counts an object as it was before a write that failed. By then it is known whether a namespace
+    /// was made for it, which stays.
+    async fn restore(&self, kind: &SyncKind, name: &ObjectName, before: Option<u64>) {
+        self.fleet.caught_up().await;
         let mut usage = self.usage.lock();
         match before {
             Some(size) => usage.set(kind, name, size),
@@ -74,7 +81,7 @@ impl<T: Target> Target for Metered<T> {
                 .map_err(|exceeded| exceeded.to_string())?;
             let applied = self.target.apply(kind, name, item, at).await;
             if applied.is_err() {
-                self.restore(kind, name, before);
+                self.restore(kind, name, before).await;
             }
             applied
         }

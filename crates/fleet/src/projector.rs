@@ -30,6 +30,7 @@ use crate::kinds::{
     APPROVED, GROUP, KindError, SyncedKind, TENANT, TOKEN, is_everywhere, synced_kinds,
 };
 use crate::known::{Known, ZoneEntry};
+use crate::made_namespaces::MadeNamespaces;
 
 use batch::{Batch, Outlived};
 
@@ -43,6 +44,7 @@ pub(crate) struct Projector {
     catalog: Arc<Shared>,
     published: watch::Sender<Arc<Known>>,
     from_zones: Arc<RwLock<FromZones>>,
+    made_namespaces: Arc<RwLock<MadeNamespaces>>,
     known: Known,
     /// As it was before everything was read anew.
     previous: Known,
@@ -65,6 +67,7 @@ pub(crate) struct Outlets {
     pub(crate) catalog: Arc<Shared>,
     pub(crate) known: watch::Sender<Arc<Known>>,
     pub(crate) from_zones: Arc<RwLock<FromZones>>,
+    pub(crate) made_namespaces: Arc<RwLock<MadeNamespaces>>,
     pub(crate) governing: Arc<Mutex<Governing>>,
     pub(crate) stirred: watch::Sender<u64>,
 }
@@ -123,6 +126,7 @@ impl Projector {
             catalog: outlets.catalog,
             published: outlets.known,
             from_zones: outlets.from_zones,
+            made_namespaces: outlets.made_namespaces,
             known: Known::default(),
             previous: Known::default(),
             synced: BTreeMap::new(),
@@ -152,6 +156,7 @@ impl Projector {
         for object in self.list(DEFINITIONS, at).await? {
             self.computed(&object, true);
         }
+        self.load_namespaces(at).await?;
         self.load_policies(at).await?;
         self.journal.recall(&mut self.governing.lock());
         let kinds = self.list(KINDS, at).await?;
@@ -330,7 +335,10 @@ impl Projector {
                 batch.knows_more = true;
                 self.definition(batch, (object, there), object.revision());
             }
-            NAMESPACES => self.namespace(batch, (object, there), object.revision()),
+            NAMESPACES => {
+                self.note_namespace(object, there);
+                self.namespace(batch, (object, there), object.revision());
+            }
             POLICIES | RELEASES | APPROVALS => self.policy(batch, (object, there)).await?,
             collection => {
                 let at = object.revision();
@@ -684,6 +692,21 @@ impl Projector {
             None => forget(batch, &definitions(), &key, at),
         }
         Ok(())
+    }
+
+    async fn load_namespaces(&self, at: Revision) -> Result<(), ProjectorError> {
+        let namespaces = self.list(NAMESPACES, at).await?;
+        *self.made_namespaces.write() = MadeNamespaces::default();
+        for object in namespaces {
+            self.note_namespace(&object, true);
+        }
+        Ok(())
+    }
+
+    fn note_namespace(&self, object: &Object, there: bool) {
+        let value: Value = serde_json::from_slice(object.bytes()).unwrap_or_default();
+        let mut made = self.made_namespaces.write();
+        made.set(object.key().name(), there.then_some(&value));
     }
 
     /// A namespace goes where something goes that is in it.

@@ -35,15 +35,33 @@ pub(crate) struct ZoneUsage {
     namespaces: BTreeMap<String, u64>,
 }
 
+/// The bounds of what a zone keeps at the hub.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct QuotaLimits<'a> {
+    pub(crate) quota: &'a ZoneQuota,
+    /// The namespaces at the hub that were made for the zone: they count also without objects.
+    pub(crate) made: &'a BTreeSet<String>,
+}
+
 /// Which part of a quota an object would exceed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "the zone would have {wanted} {part} at the hub, and its quota allows {allowed}: delete what the zone does not need there, or raise spec.quota.{part} of its Zone"
+    "the zone would have {wanted} {part} at the hub, and its quota allows {allowed}: delete {excess}, or raise spec.quota.{part} of its Zone",
+    excess = excess(part)
 )]
 pub(crate) struct QuotaExceeded {
     part: &'static str,
     wanted: u64,
     allowed: u64,
+}
+
+fn excess(part: &str) -> &'static str {
+    match part {
+        "namespaces" => {
+            "namespaces there that were made for the zone (label deltaplane.io/made-for) and are empty"
+        }
+        _ => "what the zone does not need there",
+    }
 }
 
 /// The part of an object's metadata that counts; the rest is written by control planes.
@@ -143,13 +161,14 @@ impl ZoneUsage {
     /// before.
     pub(crate) fn reserve(
         &mut self,
-        quota: &ZoneQuota,
-        (kind, name): (&SyncKind, &ObjectName),
+        limits: QuotaLimits<'_>,
+        kind: &SyncKind,
+        name: &ObjectName,
         size: u64,
     ) -> Result<Option<u64>, QuotaExceeded> {
         let before = self.sizes.get(&(kind.clone(), name.clone())).copied();
         if before.is_none_or(|before| size > before) {
-            self.check(quota, before, name, size)?;
+            self.check(limits, before, name, size)?;
         }
         self.set(kind, name, size);
         Ok(before)
@@ -157,14 +176,17 @@ impl ZoneUsage {
 
     fn check(
         &self,
-        quota: &ZoneQuota,
+        limits: QuotaLimits<'_>,
         before: Option<u64>,
         name: &ObjectName,
         size: u64,
     ) -> Result<(), QuotaExceeded> {
+        let QuotaLimits { quota, made } = limits;
         let new = u64::from(before.is_none());
         let namespace = name.namespace();
-        let is_new = !namespace.is_empty() && !self.namespaces.contains_key(namespace);
+        let counts = |one: &str| self.namespaces.contains_key(one);
+        let is_new = !namespace.is_empty() && !counts(namespace) && !made.contains(namespace);
+        let empty = made.iter().filter(|one| !counts(one)).count();
         let bytes = self.bytes.saturating_sub(before.unwrap_or(0));
         let parts = [
             (
@@ -176,7 +198,7 @@ impl ZoneUsage {
             ("bytes", bytes.saturating_add(size), quota.bytes, true),
             (
                 "namespaces",
-                self.namespaces.len() as u64 + u64::from(is_new),
+                (self.namespaces.len() + empty) as u64 + u64::from(is_new),
                 quota.namespaces,
                 is_new,
             ),
@@ -209,6 +231,37 @@ mod tests {
         text.parse().expect("legal")
     }
 
+    fn reserve(
+        usage: &mut ZoneUsage,
+        quota: &ZoneQuota,
+        made: &[&str],
+        object: &str,
+        size: u64,
+    ) -> Result<Option<u64>, QuotaExceeded> {
+        let made = made.iter().map(|one| (*one).to_owned()).collect();
+        let limits = QuotaLimits { quota, made: &made };
+        usage.reserve(limits, &kind(), &name(object), size)
+    }
+
+    /// They stay when their objects are refused or go.
+    #[test]
+    fn namespaces_that_were_made_for_a_zone_count_without_objects() {
+        let quota = ZoneQuota {
+            objects: 9,
+            bytes: 100,
+            namespaces: 2,
+        };
+        let mut usage = ZoneUsage::default();
+        let mut put = |made: &[&str], object: &str| {
+            let put = reserve(&mut usage, &quota, made, object, 1);
+            put.map_err(|exceeded| (exceeded.part, exceeded.wanted))
+        };
+        assert_eq!(put(&["a", "b"], "c/one"), Err(("namespaces", 3)));
+        assert_eq!(put(&["a", "b"], "b/one"), Ok(None));
+        assert_eq!(put(&["b"], "c/one"), Ok(None), "each counts once");
+        assert_eq!(put(&["b", "c"], "d/one"), Err(("namespaces", 3)));
+    }
+
     #[test]
     fn a_zone_keeps_so_much_and_no_more() {
         let quota = ZoneQuota {
@@ -218,7 +271,7 @@ mod tests {
         };
         let mut usage = ZoneUsage::default();
         let mut put = |object: &str, size: u64| {
-            let put = usage.reserve(&quota, (&kind(), &name(object)), size);
+            let put = reserve(&mut usage, &quota, &[], object, size);
             put.map_err(|exceeded| exceeded.part)
         };
         assert_eq!(put("a/one", 40), Ok(None));
@@ -233,7 +286,7 @@ mod tests {
         assert_eq!(usage.remove(&kind(), &name("b/three")), Some(20));
         assert_eq!(usage.remove(&kind(), &name("b/two")), Some(40));
         assert_eq!(usage.remove(&kind(), &name("b/two")), None);
-        let put = usage.reserve(&quota, (&kind(), &name("c/three")), 60);
+        let put = reserve(&mut usage, &quota, &[], "c/three", 60);
         assert_eq!(put, Ok(None), "what is gone does not count");
     }
 
@@ -247,7 +300,7 @@ mod tests {
         let mut usage = ZoneUsage::default();
         usage.set(&kind(), &name("a/one"), 40);
         let update = |usage: &mut ZoneUsage, size| {
-            let update = usage.reserve(&quota, (&kind(), &name("a/one")), size);
+            let update = reserve(usage, &quota, &[], "a/one", size);
             update.map_err(|exceeded| exceeded.to_string())
         };
         assert_eq!(update(&mut usage, 40), Ok(Some(40)));

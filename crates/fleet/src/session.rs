@@ -455,7 +455,7 @@ impl Fleet {
             },
             zone: session.zone.clone(),
             usage: self.usage_of(&session.zone),
-            known: inner.known.clone(),
+            fleet: self.clone(),
         });
         let (receiving, subscriptions) =
             Receiving::new(target, inner.group.clone(), inner.clock.clone());

@@ -299,6 +299,48 @@ async fn a_zone_uploads_within_its_quota() {
     world.stop().await;
 }
 
+/// The hub keeps a namespace that it made for an object which is gone.
+#[tokio::test(flavor = "multi_thread")]
+async fn empty_namespaces_of_a_zone_count_against_its_quota() {
+    let world = World::start().await;
+    change_zone(&world, json!({"spec": {"quota": {"namespaces": 1}}})).await;
+    let synced = json!({"apiVersion": "fleet.deltaplane.io/v1alpha1", "kind": "SyncedKind",
+    "metadata": {"name": "configmaps"},
+    "spec": {"group": "", "kind": "ConfigMap", "direction": "ZoneToHub",
+        "selector": {"matchLabels": {"up": "yes"}}}});
+    create(&world.here, &format!("{FLEET}/syncedkinds"), synced).await;
+    let maps = |namespace: &str| format!("/api/v1/namespaces/{namespace}/configmaps");
+    let upload = async |namespace: &str| {
+        let object = json!({"apiVersion": "v1", "kind": "Namespace",
+            "metadata": {"name": namespace}});
+        create(&world.there, "/api/v1/namespaces", object).await;
+        let mut object = map("one", "1");
+        object["metadata"]["namespace"] = namespace.into();
+        object["metadata"]["labels"] = json!({"up": "yes"});
+        create(&world.there, &maps(namespace), object).await;
+    };
+    let uploaded = format!("{}/{ZONE}.one", maps("first"));
+    upload("first").await;
+    until(&world.here, &uploaded, |code, _| code == StatusCode::OK).await;
+    let path = format!("{}/one", maps("first"));
+    let deleted = request::delete(&world.there, &path, &json!({})).await;
+    deleted.expect("deleted");
+    until(&world.here, &uploaded, |code, _| {
+        code == StatusCode::NOT_FOUND
+    })
+    .await;
+    upload("second").await;
+    let sync = format!("{FLEET}/zones/{ZONE}/_sync");
+    let refused = |_: StatusCode, sync: &Value| {
+        let reasons = sync["fromZone"]["kinds"].to_string();
+        reasons.contains("would have 2 namespaces at the hub, and its quota allows 1")
+    };
+    until(&world.here, &sync, refused).await;
+    let (code, _) = get(&world.here, "/api/v1/namespaces/second").await;
+    assert_eq!(code, StatusCode::NOT_FOUND);
+    world.stop().await;
+}
+
 async fn token(client: &Client, name: &str) -> String {
     let accounts = "/api/v1/namespaces/default/serviceaccounts";
     let account = json!({"apiVersion": "v1", "kind": "ServiceAccount",
