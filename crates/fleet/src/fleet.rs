@@ -15,7 +15,7 @@ use serde_json::Value;
 use tokio::sync::watch;
 
 use crate::governing::{Contents, Decided, Governing, KeptBack, Reports};
-use crate::graphs::DefinitionCheck;
+use crate::graphs::{DefinitionCheck, DefinitionFindings};
 use crate::known::Known;
 use crate::lineage::{self, StoreLineage, UnrecordedOpening};
 use crate::made_namespaces::MadeNamespaces;
@@ -209,13 +209,15 @@ impl Fleet {
         let _ = self.0.check.set(check);
     }
 
-    /// Returns what is wrong with a definition, as far as that can be told in a moment.
-    pub(crate) async fn definition_problem(&self, definition: &Value) -> Option<String> {
-        let check = self.0.check.get()?;
-        let problem = check(definition.clone());
+    /// Compiles a definition, as far as that can be done in a moment.
+    pub(crate) async fn definition_findings(&self, definition: &Value) -> DefinitionFindings {
+        let Some(check) = self.0.check.get() else {
+            return DefinitionFindings::default();
+        };
+        let findings = check(definition.clone());
         tokio::select! {
-            problem = problem => problem,
-            () = self.0.clock.sleep(CHECK) => None,
+            findings = findings => findings.unwrap_or_default(),
+            () = self.0.clock.sleep(CHECK) => DefinitionFindings::default(),
         }
     }
 

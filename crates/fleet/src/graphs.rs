@@ -5,8 +5,18 @@ use deltaplane_sync::{ObjectName, SyncKind};
 use futures::future::BoxFuture;
 use serde_json::Value;
 
-/// Compiles a definition before it is written, and returns what is wrong with it.
-pub type DefinitionCheck = Box<dyn Fn(Value) -> BoxFuture<'static, Option<String>> + Send + Sync>;
+/// The outcome of compiling a definition before it is written.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DefinitionFindings {
+    /// Why it does not compile.
+    pub problem: Option<String>,
+    /// What is most likely not meant although it compiles, a sentence each.
+    pub warnings: Vec<String>,
+}
+
+/// Compiles a definition; nothing if that cannot be done now.
+pub type DefinitionCheck =
+    Box<dyn Fn(Value) -> BoxFuture<'static, Option<DefinitionFindings>> + Send + Sync>;
 
 /// The beginning of the warning about a definition that does not compile.
 pub const DOES_NOT_COMPILE: &str = "the definition does not compile and stays at the hub";

@@ -37,7 +37,7 @@ pub use endpoints::{
 };
 pub use fleet::{Fleet, FleetConfig, FleetError};
 pub use governing::{ContentsError, DraftError};
-pub use graphs::{DOES_NOT_COMPILE, DefinitionCheck};
+pub use graphs::{DOES_NOT_COMPILE, DefinitionCheck, DefinitionFindings};
 pub use kinds::{SYNC_USER, synced_kinds};
 pub use known::Known;
 pub use lineage::{LineageError, open as open_lineage};

@@ -417,7 +417,8 @@ impl Policing {
         }
     }
 
-    /// Warns of a definition that does not compile: it is stored, and does not leave the hub.
+    /// Warns of a definition that does not compile (it is stored, and does not leave the hub), and of
+    /// gates that never open.
     async fn warn_of_definition(&self, review: &mut Review<'_>) {
         let resource = review.resource;
         let is_definition = (resource.group, resource.kind) == GRAPHS;
@@ -428,10 +429,12 @@ impl Policing {
         if !is_definition || !is_written || same_spec || review.user.name == CONTROLLERS {
             return;
         }
-        if let Some(why) = self.0.definition_problem(review.object).await {
+        let findings = self.0.definition_findings(review.object).await;
+        if let Some(why) = findings.problem {
             let why = why.replace('\n', "; ");
             review.warnings.push(format!("{DOES_NOT_COMPILE}: {why}"));
         }
+        review.warnings.extend(findings.warnings);
     }
 }
 

@@ -88,6 +88,13 @@ impl Gate {
 }
 
 impl Gate {
+    /// Returns the expressions that are false whatever there is.
+    pub(crate) fn never_true(&self) -> impl Iterator<Item = &GateExpression> {
+        let written = self.when().unwrap_or_default();
+        let places = self.when.iter().flat_map(propagation::Gate::never_true);
+        places.filter_map(|place| written.get(place))
+    }
+
     /// The ids of the resources that it reads.
     pub(crate) fn read(&self) -> impl Iterator<Item = &str> {
         let expressions = self.written.expressions();

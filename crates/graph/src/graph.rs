@@ -11,7 +11,7 @@ use deltaplane_api::field;
 use deltaplane_expr::{Bindings, Env, Program, Slot};
 use serde_json::Value as Json;
 
-use crate::gates::Gate;
+use crate::gates::{Gate, GateExpression};
 use crate::kinds::{Gvk, Known};
 use crate::template::{Reads, Spot, Template};
 
@@ -170,6 +170,20 @@ impl Graph {
     /// What holds instances back.
     pub fn gate(&self) -> &Gate {
         &self.gate
+    }
+
+    /// Returns what is most likely not meant, a sentence each: gates that never open.
+    pub fn warnings(&self) -> Vec<String> {
+        let instances = self.gate.never_true().map(|closed| (closed, "no instance"));
+        let nodes = self.nodes.iter();
+        let resources = nodes.flat_map(|node| node.gate().never_true());
+        let resources = resources.map(|closed| (closed, "no change of the resource"));
+        let all = instances.chain(resources);
+        all.map(|(closed, what)| {
+            let GateExpression { source, path, .. } = closed;
+            format!("{path}: {source} is never true: {what} is let through")
+        })
+        .collect()
     }
 
     /// `schema` and the nodes.

@@ -26,8 +26,8 @@ use deltaplane_controllers::Context;
 use deltaplane_controllers::graphs::{self, DefinitionChecker, Mode, Running};
 use deltaplane_fleet::kinds::CONTROLLERS;
 use deltaplane_fleet::{
-    Fleet, FleetConfig, FleetError, KindOrigins, ObjectZones, Ownership, Policing, PolicyPlan,
-    PolicyRollout, SYNC_USER, ZonePropagated, ZoneReconcile, ZoneSync, kinds,
+    DefinitionFindings, Fleet, FleetConfig, FleetError, KindOrigins, ObjectZones, Ownership,
+    Policing, PolicyPlan, PolicyRollout, SYNC_USER, ZonePropagated, ZoneReconcile, ZoneSync, kinds,
 };
 use deltaplane_plane::{Extensions, Opened, Plane, PlaneConfig, PlaneError, Role};
 use deltaplane_runtime::identity::{KeyError, ZoneTokens};
@@ -212,7 +212,20 @@ fn run_controllers(plane: &Plane, fleet: &Fleet, controllers: &Client) {
     let checker = DefinitionChecker::new(controllers.clone());
     fleet.check_definitions(Box::new(move |definition| {
         let checker = checker.clone();
-        async move { checker.problem(&definition).await }.boxed()
+        async move {
+            let compiled = checker.compile(&definition).await?;
+            Some(match compiled {
+                Ok(graph) => DefinitionFindings {
+                    problem: None,
+                    warnings: graph.warnings(),
+                },
+                Err(problems) => DefinitionFindings {
+                    problem: Some(problems.to_string()),
+                    warnings: Vec::new(),
+                },
+            })
+        }
+        .boxed()
     }));
     let context = Context {
         client: controllers.clone(),

@@ -99,6 +99,13 @@ impl Gate {
         expression.is_some_and(|one| one.reads.is_empty())
     }
 
+    /// Returns the places of its expressions that are false whatever the items and the time are.
+    pub fn never_true(&self) -> impl Iterator<Item = usize> {
+        let all = self.expressions.iter().enumerate();
+        let closed = all.filter(|(_, one)| one.is_never_true);
+        closed.map(|(index, _)| index)
+    }
+
     /// Whether nothing is asked.
     pub fn is_always_open(&self) -> bool {
         self.expressions.is_empty()

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use deltaplane_client::discovery::discover;
+use deltaplane_graph::{Graph, Problems};
 use kube::Client;
 use serde_json::Value;
 
@@ -30,16 +31,17 @@ impl DefinitionChecker {
         }
     }
 
-    /// Returns what is wrong with a definition; none if nothing is, or if that cannot be told now.
-    pub async fn problem(&self, definition: &Value) -> Option<String> {
+    /// Compiles a definition; nothing if that cannot be done now.
+    pub async fn compile(&self, definition: &Value) -> Option<Result<Arc<Graph>, Problems>> {
         let catalog = discover(&self.client).await.ok()?;
         self.stale.store(true, std::sync::atomic::Ordering::Release);
         let found = self.compiled.graph(definition, &catalog).await;
         let name = definition["metadata"]["name"].as_str();
         name.into_iter().for_each(|name| self.compiled.sweep(name));
         match found {
-            Err(Uncompiled::Wrong(problems)) => Some(problems.to_string()),
-            Ok(_) | Err(Uncompiled::Later(_)) => None,
+            Ok(graph) => Some(Ok(graph)),
+            Err(Uncompiled::Wrong(problems)) => Some(Err(problems)),
+            Err(Uncompiled::Later(_)) => None,
         }
     }
 }

@@ -72,8 +72,20 @@ impl Set {
         }
         set.claim();
         set.compile();
+        set.warn();
         set.wrong.sort_by(|a, b| a.place.cmp(&b.place));
         Ok(set)
+    }
+
+    /// Adds what is most likely not meant.
+    fn warn(&mut self) {
+        let definitions = self.graphs();
+        let found = definitions.into_iter().flat_map(|(one, graph)| {
+            let warnings = graph.warnings().into_iter();
+            warnings.map(|warning| format!("warning: {}: {warning}\n", one.place))
+        });
+        let found: Vec<String> = found.collect();
+        self.warnings.extend(found);
     }
 
     /// Those that were asked for.

@@ -126,7 +126,7 @@ impl Fleet {
     pub(crate) async fn refused_definitions(&self, objects: &[Value]) -> BTreeMap<Id, String> {
         let mut refused = BTreeMap::new();
         for object in objects.iter().filter(|object| is_graph(object)) {
-            let why = self.definition_problem(object).await;
+            let why = self.definition_findings(object).await.problem;
             refused.extend(supposed::id_of(object).ok().zip(why));
         }
         refused

@@ -5,7 +5,7 @@ use deltaplane_apiserver::seams::{
     Admission, Operation, Resource, Review, SubresourceRequest, VirtualSubresource,
 };
 use deltaplane_border::Reader;
-use deltaplane_fleet::{Policing, PolicyPlan};
+use deltaplane_fleet::{DefinitionFindings, Policing, PolicyPlan};
 use deltaplane_sync::{Known, Presence, Request, Response, SyncKind, View};
 use futures::FutureExt;
 use http_body_util::BodyExt;
@@ -251,12 +251,22 @@ async fn who_writes_a_definition_that_does_not_compile_is_warned_and_can_plan() 
     assert_eq!(warnings(&world, &graph(1, None)).await, [""; 0]);
     world.fleet.check_definitions(Box::new(|definition| {
         let broken = definition["spec"]["generation"] == 2;
-        async move { broken.then(|| "resources[0]: no such kind".to_owned()) }.boxed()
+        let closed = definition["spec"]["generation"] == 3;
+        let findings = DefinitionFindings {
+            problem: broken.then(|| "resources[0]: no such kind".to_owned()),
+            warnings: closed
+                .then(|| "false is never true".to_owned())
+                .into_iter()
+                .collect(),
+        };
+        async move { Some(findings) }.boxed()
     }));
     assert_eq!(warnings(&world, &graph(1, None)).await, [""; 0]);
     let expected =
         "the definition does not compile and stays at the hub: resources[0]: no such kind";
     assert_eq!(warnings(&world, &graph(2, None)).await, [expected]);
+    let closed = warnings(&world, &graph(3, None)).await;
+    assert_eq!(closed, ["false is never true"]);
     let planned = plan(&world, &json!({"objects": [graph(2, Some(("True", 1)))]})).await;
     assert_eq!(
         (&planned["release"], &planned["waves"]),

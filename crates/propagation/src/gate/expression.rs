@@ -6,12 +6,12 @@ use std::sync::Arc;
 
 use deltaplane_expr::check::{Checked, check};
 use deltaplane_expr::syntax::{Ast, Binary, Literal, Node, NodeId, Unary};
-use deltaplane_expr::{Absent, Decl, Env, Problem, Problems, Program, Slot, Type};
+use deltaplane_expr::{Absent, Decl, Env, Problem, Problems, Program, Slot, Type, Value};
 
 use super::clock::{Clock, clocks};
 use super::counter::{Counter, counters};
 use super::names::{Names, walk};
-use super::refusal::refusals;
+use super::refusal::{evaluated, refusals};
 use super::shared::{Shared, shared};
 use super::tree::{told, tree, unwrapped};
 use super::{GateProblem, Mode};
@@ -38,6 +38,8 @@ pub(crate) struct Expression {
     pub(crate) reads: BTreeSet<String>,
     /// The fields of items that it reads.
     pub(crate) selected: BTreeSet<Arc<str>>,
+    /// It is false whatever the items and the time are.
+    pub(crate) is_never_true: bool,
 }
 
 /// A part that operators make the value of.
@@ -96,6 +98,9 @@ impl Expression {
         let env = scope.env().with_variables(variables.clone());
         let incremental = mode == Mode::Incremental;
 
+        let is_constant = Names::of(&dated).at(dated.root()).is_empty();
+        let is_false = |value: &Value<'_>| value.as_bool() == Some(false);
+        let is_never_true = is_constant && evaluated(&dated, &env, is_false) == Some(true);
         let checked = check(&dated, &env)?;
         let (found, counters) = match incremental {
             true => counters(&dated, &checked, &env, scope)?,
@@ -131,6 +136,7 @@ impl Expression {
             env,
             reads: BTreeSet::new(),
             selected: selected(&own, scope),
+            is_never_true,
         })
     }
 }

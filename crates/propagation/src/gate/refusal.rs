@@ -61,8 +61,8 @@ fn no_period((at, part): (NodeId, Ast), env: &Env) -> Option<(NodeId, String)> {
     (!fits).then(|| (at, message.to_owned()))
 }
 
-/// What is made of a constant; nothing when it has no value.
-fn evaluated<T>(part: &Ast, env: &Env, of: impl FnOnce(&Value<'_>) -> T) -> Option<T> {
+/// Evaluates a constant; nothing when it has no value.
+pub(super) fn evaluated<T>(part: &Ast, env: &Env, of: impl FnOnce(&Value<'_>) -> T) -> Option<T> {
     let program = deltaplane_expr::lower(part, None, env).ok()?;
     let bindings = Bindings::new(env);
     if let Eval::Value(value) = program.eval(&bindings, Budget::default()) {

@@ -284,3 +284,23 @@ fn gates_are_no_part_of_what_is_made() {
     let print = |graph: &Graph| *graph.nodes()[0].template().fingerprint();
     assert_eq!(print(&open), print(&gated));
 }
+
+#[test]
+fn gates_that_never_open_are_warned_about() {
+    let graph = compiled(&with_resources(
+        "
+- id: held
+  propagateWhen: ['schema.spec.name != \"\"', '${1 > 2 || false}']
+  template: {apiVersion: v1, kind: ConfigMap, metadata: {name: held}}
+- id: later
+  propagateWhen: [\"time.now() > timestamp('2999-01-01T00:00:00Z')\", 'true', 'held.ready()']
+  template: {apiVersion: v1, kind: ConfigMap, metadata: {name: later}}
+",
+    ));
+    assert_eq!(
+        graph.unwrap().warnings(),
+        [
+            "spec.resources[0].propagateWhen[1]: 1 > 2 || false is never true: no change of the resource is let through"
+        ]
+    );
+}
