@@ -8,6 +8,7 @@ mod authors;
 mod compare;
 mod contents;
 mod decided;
+mod departures;
 mod entries;
 mod facts;
 mod governor;
@@ -157,7 +158,7 @@ impl Governing {
                 let changed = known.update(object);
                 known.forget_renewed(&self.created);
                 if !changed {
-                    kinds.clear();
+                    let kinds = known.kinds_of_completed_departures();
                     return Affected { kinds };
                 }
             }

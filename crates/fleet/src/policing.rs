@@ -91,7 +91,6 @@ impl Policing {
             // What the hub deletes goes with something that somebody deleted.
             let signs = !by_hub || review.operation == Operation::Delete;
             if signs && review.user.name != SYNC_USER {
-                self.refuse_leaving(review)?;
                 self.sign(review);
             }
             if review.operation == Operation::Delete && !by_hub {
@@ -374,8 +373,12 @@ impl Policing {
 
     /// Says on a governed object who changed it last, for those who must not approve it.
     fn sign(&self, review: &mut Review<'_>) {
-        if self.governed_by(review.resource, review.object).is_none() {
-            self.warn_of_leaving(review);
+        let departing = self.departing_from(review.resource, review.object);
+        let is_governed = self.governed_by(review.resource, review.object).is_some();
+        if departing.is_some() || !is_governed {
+            self.warn_of_leaving(review, departing.as_deref());
+        }
+        if departing.is_none() && !is_governed {
             // Whoever governs it later believes what is written there.
             forget_author(review.object);
             return;

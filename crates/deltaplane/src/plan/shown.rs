@@ -141,6 +141,11 @@ fn moved(object: &Value, policy: &str, is_new: bool) -> String {
     let what = format!("{} {}", hunks::kind(object), hunks::name(object));
     match (said(&object["change"]), object["governedBy"].as_str()) {
         ("Taken", _) => format!("  {what}: it would govern what is there\n"),
+        ("Departing", _) => {
+            format!(
+                "  {what}: it would leave the policy: zones keep what they have until the release is approved and complete, and then all zones get it\n"
+            )
+        }
         ("LetGo", _) => {
             format!("  {what}: it would govern it no more: it goes to all zones at once\n")
         }

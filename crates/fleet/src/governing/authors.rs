@@ -80,6 +80,12 @@ impl Authors {
         }
     }
 
+    /// Returns those who changed an object.
+    pub(super) fn of(&self, id: &Id) -> impl Iterator<Item = &str> {
+        let authors = self.objects.get(id).into_iter().flatten();
+        authors.map(|author| &**author)
+    }
+
     /// The policy became another.
     pub(super) fn updated(&mut self, before: &Value, now: &Value) {
         if before["spec"]["overrides"] != now["spec"]["overrides"] {
@@ -135,7 +141,9 @@ impl Governor {
         let earlier = earlier.flatten().map(|author| Some(&**author));
         let last = changed.iter().map(|(_, head)| head.author.as_deref());
         let removed = before.keys().filter(|id| !now.contains_key(*id));
+        let removed = removed.filter(|id| !self.departing.contains_key(*id));
         let removed = removed.map(|id| self.deleters.get(id).map(|by| &**by));
+        let departing = self.departure_authors();
         let patched = self.is_patched_otherwise(overrides);
         let patchers = self
             .unreleased
@@ -144,7 +152,7 @@ impl Governor {
             .map(|one| Some(one.as_str()));
         let patched = patched.then(|| patchers.chain([None]));
         let patched = patched.into_iter().flatten();
-        let signed = earlier.chain(last).chain(removed);
+        let signed = earlier.chain(last).chain(removed).chain(departing);
         let names = |all: BTreeSet<&str>| all.into_iter().map(str::to_owned).collect();
         Authorship {
             writers: names(

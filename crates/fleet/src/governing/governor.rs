@@ -30,6 +30,11 @@ pub(crate) struct Governor {
     zones: LabelSelector,
     /// What it governs now.
     pub(crate) head: BTreeMap<Id, HeadObject>,
+    /// Objects that its targets do not include any more, as they are at the hub: they leave when that
+    /// is approved.
+    pub(super) departing: BTreeMap<Id, HeadObject>,
+    /// Objects that left so, until a release says it.
+    pub(super) departed: BTreeSet<Id>,
     /// Who changed what it governs, and it has not released since.
     pub(super) unreleased: Authors,
     /// Who deleted what it governed and has not released since, as far as is known.
@@ -49,7 +54,7 @@ pub(crate) struct Governor {
     /// Objects of its releases that are there, or were, and are not its business any more.
     elsewhere: BTreeSet<Id>,
     /// The same, as releases say.
-    left: BTreeSet<Id>,
+    pub(super) left: BTreeSet<Id>,
     /// When what it had let go came back, or what others had let zones have came. Meanwhile zones
     /// were sent it by none of its releases, so that what was released before then says nothing of
     /// what they should have.
@@ -153,6 +158,8 @@ impl Governor {
             targets_source: TargetsSource::Unknown,
             zones: LabelSelector::default(),
             head: BTreeMap::new(),
+            departing: BTreeMap::new(),
+            departed: BTreeSet::new(),
             unreleased: Authors::default(),
             deleters: BTreeMap::new(),
             facts: OnceCell::new(),
@@ -178,6 +185,8 @@ impl Governor {
     pub(super) fn supposed(&self, object: Value) -> Self {
         Self {
             head: self.head.clone(),
+            departing: self.departing.clone(),
+            departed: self.departed.clone(),
             unreleased: self.unreleased.clone(),
             deleters: self.deleters.clone(),
             changed: self.changed,
@@ -331,6 +340,11 @@ impl Governor {
             self.returned.insert(id.clone(), at);
         }
         self.deleters.remove(&id);
+        self.departed.remove(&id);
+        if self.departing.remove(&id).is_some() {
+            self.changed = at;
+            self.facts.take();
+        }
         self.touched.insert(id.clone());
         self.head.insert(id, head);
     }
@@ -345,7 +359,7 @@ impl Governor {
 
     /// It is there, and not its business.
     pub(super) fn let_go(&mut self, id: &Id, at: u64) {
-        if self.head.remove(id).is_some() {
+        if self.head.remove(id).is_some() | self.departing.remove(id).is_some() {
             self.changed = at;
             self.facts.take();
         }
@@ -362,6 +376,7 @@ impl Governor {
         self.deleters.retain(|id, _| manifest.contains_key(id));
         self.unreleased.released(&release, &self.head);
         self.learn_returned(&release);
+        self.departed.retain(|id| !release.left.contains(id));
         self.releases.insert(release.number, Arc::new(release));
         self.left = self.find_left();
     }
@@ -410,7 +425,7 @@ impl Governor {
 
     fn is_released(&self, id: &Id) -> bool {
         let mut releases = self.releases.values();
-        releases.any(|release| release.manifest.contains_key(id))
+        releases.any(|one| one.manifest.contains_key(id) || one.departures.contains_key(id))
     }
 
     /// Whether a zone that it was for may have an object.
@@ -425,7 +440,7 @@ impl Governor {
     }
 
     pub(super) fn deleted(&mut self, id: &Id, by: Option<&str>, at: u64) {
-        let was = self.head.remove(id).is_some();
+        let was = self.head.remove(id).is_some() | self.departing.remove(id).is_some();
         if was {
             self.changed = at;
             self.facts.take();
@@ -440,6 +455,7 @@ impl Governor {
     pub(super) fn forget_kind(&mut self, kind: &SyncKind, at: u64) {
         let before = self.head.len();
         self.head.retain(|(of, _), _| of != kind);
+        self.departing.retain(|(of, _), _| of != kind);
         if self.head.len() != before {
             self.changed = at;
             self.facts.take();
@@ -479,6 +495,10 @@ impl Governor {
     /// go and came back does not, unless it is again what it was then: zones may have something
     /// newer, which must neither go nor be set back.
     pub(super) fn decides(&self, id: &Id, release: &Released) -> bool {
+        // Zones keep what they have of what is about to leave.
+        if release.departures.contains_key(id) {
+            return false;
+        }
         let shows = match release.manifest.contains_key(id) {
             true => release.as_of,
             // What is not in it was not there when its content was, or zones had it from elsewhere.
@@ -500,7 +520,9 @@ impl Governor {
     /// later waits for the release that has it, and what zones have of it stays.
     pub(super) fn took_away(&self, id: &Id, release: u64) -> bool {
         let since = self.returned.get(id).copied().unwrap_or(0);
-        let has = |(_, one): (&u64, &Arc<Released>)| one.manifest.contains_key(id);
+        let has = |(_, one): (&u64, &Arc<Released>)| {
+            one.manifest.contains_key(id) || one.departures.contains_key(id)
+        };
         let mut before = self.releases.range(..release);
         let before = before.any(|one| one.1.as_of >= since && has(one));
         let later = self.head.contains_key(id) || self.releases.range(release..).any(has);

@@ -1,5 +1,5 @@
 //! What of policies cannot be found again in what is stored: who changed and deleted what since the
-//! last release, what came back to a policy, the targets that were in force before unreadable ones
+//! last release, what left a policy and came back, the targets that were in force before unreadable ones
 //! were written, and what zones were told to let go when a policy was deleted. Kept in the store, in a collection that no kind has, by the uid of the policy.
 //!
 //! It is written before what depends on it is published.
@@ -13,7 +13,7 @@ use serde_json::{Map, Value, json};
 
 use super::Governing;
 use super::governor::Governor;
-use super::release::{Id, ids, returned, write_id, write_returned};
+use super::release::{Id, ids, returned, write_id, write_left, write_returned};
 use crate::kinds::TENANT;
 
 const JOURNAL: &str = "deltaplane.io/governing";
@@ -205,6 +205,9 @@ impl Governor {
         if let Some(authors) = self.unreleased.write() {
             memory.insert("authors".to_owned(), authors);
         }
+        if !self.departed.is_empty() {
+            memory.insert("departed".to_owned(), write_left(&self.departed));
+        }
         if let Some(targets) = self.earlier_targets() {
             memory.insert("targets".to_owned(), targets.clone());
         }
@@ -230,5 +233,8 @@ impl Governor {
         });
         self.unreleased.read(&entry["authors"]);
         self.recall_targets(&entry["targets"]);
+        let departed = ids(&entry["departed"]).filter_map(|(id, _)| id);
+        self.departed
+            .extend(departed.filter(|id| !self.left.contains(id)));
     }
 }

@@ -1,5 +1,6 @@
 //! From what is stored to what zones should have.
 
+mod departures;
 mod facts;
 mod governing;
 mod graphs;

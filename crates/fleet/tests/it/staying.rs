@@ -282,7 +282,8 @@ async fn going_back_takes_nothing_away_that_zones_had_before_it_joined() {
     place(&world, json!([at("2", "x"), at("1", "y")])).await;
     check(&world, "2", "frozen");
     let draft = world.fleet.draft("web", Some(1)).await.expect("a draft");
-    let changes = json!({"added": 0, "changed": 0, "removed": 0, "overrides": false});
+    let changes =
+        json!({"added": 0, "changed": 0, "removed": 0, "departing": 0, "overrides": false});
     assert_eq!(draft["changes"], changes);
     assert_eq!(draft["removes"][1]["objects"], 0);
     release(&world, 3, Some(1)).await;

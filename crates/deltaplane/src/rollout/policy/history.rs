@@ -65,9 +65,15 @@ fn changes(release: &Release) -> String {
         added,
         changed,
         removed,
+        departing,
         overrides,
     } = changes;
-    let all = [(added, "added"), (changed, "changed"), (removed, "removed")];
+    let all = [
+        (added, "added"),
+        (changed, "changed"),
+        (removed, "removed"),
+        (departing, "leaving the policy"),
+    ];
     let some = all.into_iter().filter(|(count, _)| *count > 0);
     let words = some.map(|(count, word)| format!("{count} {word}"));
     let overrides = overrides.then(|| "overrides".to_owned());

@@ -101,8 +101,11 @@ impl Supposed {
         let mut synced = known.synced.values().filter(|synced| synced.kind == id.0);
         let crosses = synced.any(|synced| audience(synced, object) == Audience::Everyone);
         let governor = &mut self.governor;
+        let fields = object.as_object().filter(|_| crosses);
+        let departs =
+            fields.is_some_and(|fields| governor.departs(&id, fields, &governing.contents));
         let by = crosses.then(|| governed_by(governing, governor, &id, object));
-        let by = by.flatten();
+        let by = by.flatten().filter(|_| !departs);
         let was = governor.head.get(&id).map(|head| head.version);
         let at = governor.changed + 1;
         let head = HeadObject::of(object).map_err(|error| PlanError::Object(error.to_string()))?;
@@ -112,14 +115,18 @@ impl Supposed {
             ..head
         };
         let change = match was {
+            _ if departs => "Departing",
             None => "Added",
             Some(was) if was == head.version => "Unchanged",
             Some(_) => "Changed",
         };
         self.told.push(told(&id, change, by.as_deref(), crosses));
-        match by.as_deref() == Some(governor.id.as_str()) {
-            true => governor.put(id, head, at),
-            false => governor.let_go(&id, at),
+        if departs {
+            governor.depart(&id, &head, at);
+        } else if by.as_deref() == Some(governor.id.as_str()) {
+            governor.put(id, head, at);
+        } else {
+            governor.let_go(&id, at);
         }
         Ok(())
     }

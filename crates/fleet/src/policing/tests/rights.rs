@@ -237,8 +237,8 @@ async fn a_new_policy_asks_for_no_rollback() {
 
 /// Otherwise whoever may label an object would pass every approval.
 #[tokio::test]
-async fn nothing_leaves_a_policy_that_needs_approval_by_its_labels() {
-    for (approval, refused) in [
+async fn who_takes_an_object_out_of_a_policy_that_needs_approval_is_its_author() {
+    for (approval, waits) in [
         ("RequiredByOther", true),
         ("Required", true),
         ("None", false),
@@ -253,29 +253,25 @@ async fn nothing_leaves_a_policy_that_needs_approval_by_its_labels() {
             let old = config("web", "1");
             hub.write("ann", update, (Some(&old), config("mobile", "2")))
         };
+        let at_once = "policy web does not govern it any more: all zones get what it says at once";
         // What was never released is with no zone.
-        lose().is_taken();
+        assert_eq!(lose().warnings, [at_once]);
         {
             let mut governing = hub.policing.0.inner().governing.lock();
             governing.release(&release(1, &[("a", "1")], &json!([])), true);
         }
         let again = (Operation::Create, CONFIG_MAPS);
         let made = hub.write("ann", again, (None, config("mobile", "2")));
-        match refused {
-            true => {
-                lose().is_refused("zones have it by policy web, whose stages need approval");
-                made.is_refused("zones have it by policy web");
-            }
-            false => {
-                lose().is_taken();
-                made.is_taken();
+        for (written, before) in [(lose(), &[at_once][..]), (made, &[][..])] {
+            written.is_taken();
+            let author = waits.then_some("ann");
+            assert_eq!(written.author(), author, "{approval}");
+            if waits {
+                let warning = written.warnings.concat();
+                assert!(warning.contains("zones keep what they have"), "{warning}");
+            } else {
+                assert_eq!(written.warnings, before);
             }
         }
-        let old = config("web", "1");
-        hub.write("ann", update, (Some(&old), config("web", "2")))
-            .is_taken();
-        let delete = (Operation::Delete, CONFIG_MAPS);
-        hub.write("ann", delete, (Some(&old), old.clone()))
-            .is_taken();
     }
 }
