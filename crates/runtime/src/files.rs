@@ -84,6 +84,15 @@ pub fn read_if_exists(path: &Path) -> Result<Option<String>, FileError> {
     }
 }
 
+/// A file's bytes, whatever they are, or `None` if there is no such file.
+pub fn read_bytes_if_exists(path: &Path) -> Result<Option<Vec<u8>>, FileError> {
+    match fs::read(path) {
+        Ok(content) => Ok(Some(content)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(failed("read", path)(error)),
+    }
+}
+
 /// A file's content.
 pub fn read(path: &Path) -> Result<String, FileError> {
     fs::read_to_string(path).map_err(failed("read", path))

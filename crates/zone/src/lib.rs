@@ -11,6 +11,7 @@ mod cluster;
 mod drift;
 mod exposition;
 mod followed;
+mod kinds_file;
 mod leaving;
 mod link;
 mod membership;
@@ -60,6 +61,7 @@ pub use standalone::{Standalone, StandaloneConfig};
 use agent::{Agent, Kept};
 use drift::Drift;
 use followed::FollowedHub;
+use kinds_file::KindsFile;
 use query::Queries;
 use readiness::Readiness;
 use remembered::Remembered;
@@ -309,7 +311,9 @@ fn spawn_agent(tasks: &Tasks, membership: Membership, endpoint: Endpoint) -> Res
         (client.clone(), pace.clone()),
         (tasks.group("drift"), tasks.stop()),
     );
-    let target = Arc::new(ZoneTarget::new(mirror, Arc::new(drift)));
+    let kinds_file = KindsFile::new(membership.directory());
+    let target = ZoneTarget::open(mirror, Arc::new(drift), kinds_file)?;
+    let target = Arc::new(target);
     let readiness = Arc::new(Readiness::new(
         (client.clone(), pace.clone()),
         (tasks.group("readiness"), tasks.stop()),

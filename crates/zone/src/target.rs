@@ -1,54 +1,46 @@
-//! What comes from the hub: the kinds that cross are kept here, all else goes to the zone's API.
+//! What comes from the hub: synced kinds are kept here and in a file, all else goes to the zone's
+//! API.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use deltaplane_border::{Mirror, Target};
-use deltaplane_fleet::kinds::SyncedKind;
 use deltaplane_fleet::synced_kinds;
-use deltaplane_sync::{Crossing, Item, Known, ObjectName, Outcome, Position, SyncKind, Version};
+use deltaplane_runtime::files::FileError;
+use deltaplane_sync::{Item, Known, ObjectName, Outcome, Position, SyncKind, Version};
 use futures::FutureExt;
 use futures::future::{BoxFuture, ready};
-use serde_json::Value;
 use tokio::sync::watch;
 
 use crate::drift::Drift;
+use crate::kinds_file::{Kind, Kinds, KindsFile};
 
 /// Where what comes from the hub goes.
 pub(crate) struct ZoneTarget {
     pub(crate) mirror: Arc<Mirror>,
     pub(crate) drift: Arc<Drift>,
     kinds: watch::Sender<Arc<Kinds>>,
-}
-
-/// The kinds that cross, as the hub says.
-pub(crate) type Kinds = BTreeMap<ObjectName, Kind>;
-
-#[derive(Clone, Debug)]
-pub(crate) struct Kind {
-    version: Version,
-    at: Position,
-    pub(crate) synced: SyncedKind,
-}
-
-// === impl Kind ===
-
-impl Kind {
-    /// Whether it says the same.
-    pub(crate) fn is(&self, other: &Self) -> bool {
-        self.version == other.version
-    }
+    kinds_file: KindsFile,
 }
 
 // === impl ZoneTarget ===
 
 impl ZoneTarget {
-    pub(crate) fn new(mirror: Arc<Mirror>, drift: Arc<Drift>) -> Self {
-        Self {
+    /// The zone knows the kinds that the file holds before the hub says anything.
+    pub(crate) fn open(
+        mirror: Arc<Mirror>,
+        drift: Arc<Drift>,
+        kinds_file: KindsFile,
+    ) -> Result<Self, FileError> {
+        let kinds = kinds_file.load()?;
+        for Kind { synced, .. } in kinds.values() {
+            mirror.learn(&synced.kind, &synced.plural);
+        }
+        Ok(Self {
             mirror,
             drift,
-            kinds: watch::Sender::new(Arc::default()),
-        }
+            kinds: watch::Sender::new(Arc::new(kinds)),
+            kinds_file,
+        })
     }
 
     pub(crate) fn kinds(&self) -> watch::Receiver<Arc<Kinds>> {
@@ -78,22 +70,24 @@ impl ZoneTarget {
     }
 
     fn learn(&self, name: &ObjectName, item: &Item, at: &Position) -> Outcome {
-        let object: Value =
-            serde_json::from_slice(&item.body).map_err(|error| error.to_string())?;
-        let crossing = Crossing::received(object, name, item.version);
-        let crossing = crossing.map_err(|smuggled| smuggled.to_string())?;
-        let synced = SyncedKind::of(&Value::Object(crossing.object().clone()));
-        let synced = synced.map_err(|error| error.to_string())?;
-        self.mirror.learn(&synced.kind, &synced.plural);
-        let kind = Kind {
-            version: item.version,
-            at: at.clone(),
-            synced,
-        };
-        self.kinds.send_modify(|kinds| {
-            Arc::make_mut(kinds).insert(name.clone(), kind);
+        let object = serde_json::from_slice(&item.body).map_err(|error| error.to_string())?;
+        let kind = Kind::received(name, object, item.version, at.clone())?;
+        self.mirror.learn(&kind.synced.kind, &kind.synced.plural);
+        self.change_kinds(|kinds| {
+            kinds.insert(name.clone(), kind);
         });
         Ok(())
+    }
+
+    /// Changes the synced kinds, and their file with them. A file that cannot be written is behind:
+    /// then a process that starts is sent what it lacks, once the hub sends anything.
+    fn change_kinds(&self, change: impl FnOnce(&mut Kinds)) {
+        self.kinds.send_modify(|kinds| change(Arc::make_mut(kinds)));
+        let saved = self.kinds_file.save(&self.kinds.borrow());
+        if let Err(error) = saved {
+            let error = &error as &dyn std::error::Error;
+            tracing::warn!(error, "failed to write the synced kinds");
+        }
     }
 
     /// Lets nobody take what sync does for what others do.
@@ -113,8 +107,8 @@ impl ZoneTarget {
     }
 
     fn forget(&self, name: &ObjectName) -> Outcome {
-        self.kinds.send_modify(|kinds| {
-            Arc::make_mut(kinds).remove(name);
+        self.change_kinds(|kinds| {
+            kinds.remove(name);
         });
         Ok(())
     }

@@ -15,7 +15,7 @@ use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::sync::watch;
 
-use crate::target::{Kind, Kinds};
+use crate::kinds_file::{Kind, Kinds};
 
 /// Follows the kinds that the hub asks for.
 pub(crate) struct Uploads {
@@ -54,6 +54,9 @@ struct Following {
     starting: Option<(Vec<Edit>, BTreeSet<ObjectName>)>,
     in_sync: watch::Sender<bool>,
 }
+
+/// Why nothing is uploaded of a kind that the hub asks for.
+const UNTOLD: &str = "the hub has not said yet which objects of this kind are synced";
 
 // === impl Uploads ===
 
@@ -129,13 +132,16 @@ impl Uploads {
         in_sync
     }
 
-    /// What the hub says of a kind; it may ask before it has told.
+    /// What the hub says of a kind; it may ask before it has told. Meanwhile the kind counts as one
+    /// that cannot be read, and the hub shows it.
     async fn told(&self, kind: &SyncKind) -> Kind {
         let mut kinds = self.kinds.clone();
         loop {
             if let Some(told) = find(&kinds.borrow_and_update(), kind) {
+                tell_unread(&self.unread, kind, None);
                 return told;
             }
+            tell_unread(&self.unread, kind, Some(UNTOLD.to_owned()));
             if kinds.changed().await.is_err() {
                 return std::future::pending().await;
             }
@@ -198,13 +204,7 @@ impl ServedKind {
 
     /// Says whether the kind can be read.
     fn tell(&self, unread: Option<String>) {
-        self.unread.send_if_modified(|all| {
-            let before = match &unread {
-                Some(reason) => all.insert(self.kind.clone(), reason.clone()),
-                None => all.remove(&self.kind),
-            };
-            before != unread
-        });
+        tell_unread(&self.unread, &self.kind, unread);
     }
 }
 
@@ -312,6 +312,16 @@ impl Following {
             .change(edits, at, |catalog| catalog.declare(kind, None));
         self.in_sync.send_replace(true);
     }
+}
+
+fn tell_unread(to: &watch::Sender<UnreadKinds>, kind: &SyncKind, unread: Option<String>) {
+    to.send_if_modified(|all| {
+        let before = match &unread {
+            Some(reason) => all.insert(kind.clone(), reason.clone()),
+            None => all.remove(kind),
+        };
+        before != unread
+    });
 }
 
 fn find(kinds: &Kinds, kind: &SyncKind) -> Option<Kind> {
