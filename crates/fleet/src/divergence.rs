@@ -224,12 +224,12 @@ impl Fleet {
         }
     }
 
-    /// The kinds that a zone knows, and has not said what it has of: what differs of these is not
-    /// known yet.
+    /// The kinds that a zone mirrors or knows, and has not said what it has of: what differs of
+    /// these is not known yet.
     pub(crate) fn untold_kinds(&self, session: &Session) -> Vec<SyncKind> {
         let sending = &session.sending;
-        let implied = [synced_kinds(), definitions(), namespaces()];
-        let untold = sending.unsubscribed(implied);
+        let implied = [synced_kinds(), definitions(), namespaces()].into_iter();
+        let untold = sending.unsubscribed(implied.chain(session.mirrored_kinds.clone()));
         if !untold.is_empty() {
             return untold;
         }

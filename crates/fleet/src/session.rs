@@ -37,6 +37,8 @@ pub struct Session {
     pub(crate) sending: Sending,
     /// How far the zone followed a hub before, as it says.
     pub(crate) followed: Option<FollowedPosition>,
+    /// The kinds that the zone will say what it holds of, as it says.
+    pub(crate) mirrored_kinds: BTreeSet<SyncKind>,
     open: AtomicBool,
     pub(crate) ended: Trigger,
     /// When the zone was last heard of.
@@ -242,17 +244,17 @@ impl Fleet {
             protocol: welcome.protocol,
             features: welcome.features.clone(),
         };
-        let followed = hello.followed.clone();
-        Ok((self.open_session((zone, uid), peer, followed), welcome))
+        Ok((self.open_session((zone, uid), peer, hello), welcome))
     }
 
     fn open_session(
         &self,
         (zone, uid): (&ZoneName, &str),
         peer: Peer,
-        followed: Option<FollowedPosition>,
+        hello: &Hello,
     ) -> Arc<Session> {
         let inner = self.inner();
+        let followed = hello.followed.clone();
         let budget = self.budget(zone);
         let settled = self.reconciled(zone);
         let now = inner.clock.now();
@@ -277,6 +279,7 @@ impl Fleet {
             budget,
             sending,
             followed,
+            mirrored_kinds: hello.mirrored_kinds.clone(),
             open: AtomicBool::new(false),
             ended: Trigger::new().0,
             heard: Mutex::new(now),

@@ -4,7 +4,7 @@ mod down;
 mod issuer;
 mod joining;
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -13,7 +13,9 @@ use deltaplane_fleet::{Fleet, HandshakeError, Session};
 use deltaplane_plane::{Route, RouteBody};
 use deltaplane_runtime::TaskGroup;
 use deltaplane_runtime::identity::{ZoneKeyFingerprint, ZoneSubject};
-use deltaplane_sync::{Epoch, FollowedPosition, Hello, ProtocolError, SessionId, ZoneName};
+use deltaplane_sync::{
+    Epoch, FollowedPosition, Hello, ProtocolError, SessionId, SyncKind, ZoneName,
+};
 use deltaplane_sync_grpc::proto::deltaplane::sync::v1 as wire;
 use deltaplane_sync_grpc::proto::deltaplane::sync::v1::sync_server::{Sync, SyncServer};
 use deltaplane_sync_grpc::proto::envoy::service::discovery::v3::{
@@ -60,10 +62,14 @@ const MAX_WORD: usize = 128;
 const MAX_FEATURES: usize = 64;
 const MAX_RELEASES: usize = 10_000;
 const MAX_POLICY_NAME: usize = 253;
+const MAX_KINDS: usize = 2_000;
+/// A group, a kind, and what is before and between them.
+const MAX_KIND_URL: usize = 512;
 /// Calls that are no streams are small, and some come from nobody yet.
 const MAX_CALL: usize = 64 << 10;
-/// A handshake names the newest release of each policy that the zone followed.
-const MAX_HANDSHAKE: usize = MAX_RELEASES * (MAX_POLICY_NAME + 32);
+/// A handshake names the newest release of each policy that the zone followed, and the kinds that it
+/// mirrors.
+const MAX_HANDSHAKE: usize = MAX_RELEASES * (MAX_POLICY_NAME + 32) + MAX_KINDS * (MAX_KIND_URL + 8);
 const HANDSHAKE: &str = "Handshake";
 const STREAMS: [&str; 4] = ["HubToZone", "ZoneToHub", "Report", "Query"];
 /// At most one response of a kind is not answered yet, so that few wait here.
@@ -336,7 +342,20 @@ fn hello(hello: wire::Hello) -> Result<Hello, Status> {
         features: features.collect(),
         epoch: Epoch(hello.epoch.into()),
         followed: followed(&hello.followed, hello.releases)?,
+        mirrored_kinds: mirrored_kinds(&hello.mirrored_kinds)?,
     })
+}
+
+/// The kinds that a zone says that it mirrors. They are kept in memory while the zone is connected.
+fn mirrored_kinds(urls: &[String]) -> Result<BTreeSet<SyncKind>, Status> {
+    if urls.len() > MAX_KINDS || urls.iter().any(|url| url.len() > MAX_KIND_URL) {
+        return Err(Status::invalid_argument(
+            "the handshake names more kinds than a zone can mirror",
+        ));
+    }
+    let kinds = urls.iter().map(|url| url.parse());
+    let kinds: Result<_, deltaplane_sync::NameError> = kinds.collect();
+    kinds.map_err(|error| Status::invalid_argument(error.to_string()))
 }
 
 /// What a zone says that it followed. A claim is kept in memory while the zone is connected.

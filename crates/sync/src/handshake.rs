@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
 
-use crate::names::ZoneName;
+use crate::names::{SyncKind, ZoneName};
 use crate::wire::{Epoch, FollowedPosition};
 
 /// The versions of the protocol that are spoken here.
@@ -32,6 +32,8 @@ pub struct Hello {
     pub epoch: Epoch,
     /// How far it followed a hub, if it ever did.
     pub followed: Option<FollowedPosition>,
+    /// The kinds that it mirrors, or did: it says what it holds of each of them.
+    pub mirrored_kinds: BTreeSet<SyncKind>,
 }
 
 /// What a hub answers.
@@ -118,6 +120,7 @@ mod tests {
             features: features(&["query", "later"]),
             epoch: Epoch("z".into()),
             followed: None,
+            mirrored_kinds: BTreeSet::new(),
         };
         let ours = Welcome {
             product: "0.1.0".to_owned(),

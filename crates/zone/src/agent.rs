@@ -188,7 +188,18 @@ impl Agent {
             releases: followed
                 .map(|followed| followed.releases.into_iter().collect())
                 .unwrap_or_default(),
+            mirrored_kinds: self.mirrored_kinds(),
         }
+    }
+
+    /// The kinds that the zone says what it holds of, whatever the hub sends.
+    fn mirrored_kinds(&self) -> Vec<String> {
+        let remembered = self.remembered.lock().kinds().clone();
+        let kinds = self.target.kinds().borrow().clone();
+        let come = kinds.values().filter(|kind| kind.comes());
+        let mut mirrored: BTreeSet<SyncKind> = remembered.into_keys().collect();
+        mirrored.extend(come.map(|kind| kind.synced.kind.clone()));
+        mirrored.iter().map(ToString::to_string).collect()
     }
 
     /// Says now and then that the zone is there, how it stands with what it sends and, as far as

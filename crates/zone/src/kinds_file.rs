@@ -60,6 +60,11 @@ impl Kind {
         self.version == other.version
     }
 
+    /// Returns true if objects of the kind are sent to zones.
+    pub(crate) fn comes(&self) -> bool {
+        self.synced.goes_down() || self.synced.spec.across_zones
+    }
+
     fn written(&self) -> Value {
         json!({
             "version": self.version.to_string(),

@@ -1,5 +1,7 @@
 //! Which kinds ever came from the hub, kept beside the zone's credential: what is here of a kind
 //! that does not cross any more must still be let go of, also by a process that never heard of it.
+//! The zone names them when it connects: how it differs from its hub is known once it has said what
+//! it holds of all of them.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -38,13 +40,14 @@ impl Remembered {
         &self.kinds
     }
 
-    /// Writes down that a kind comes, before anything of it does.
+    /// Writes down that a kind comes, before anything of it does. May be repeated when it failed.
     pub(crate) fn add(&mut self, kind: &SyncKind, plural: &str) -> Result<(), FileError> {
-        let before = self.kinds.insert(kind.clone(), plural.to_owned());
-        if before.as_deref() == Some(plural) {
+        if self.kinds.get(kind).is_some_and(|known| known == plural) {
             return Ok(());
         }
-        let kinds = self.kinds.iter().map(|(kind, plural)| {
+        let mut all = self.kinds.clone();
+        all.insert(kind.clone(), plural.to_owned());
+        let kinds = all.iter().map(|(kind, plural)| {
             let name = match kind.group() {
                 "" => kind.kind().to_owned(),
                 group => format!("{}.{group}", kind.kind()),
@@ -52,7 +55,9 @@ impl Remembered {
             (name, Value::from(plural.as_str()))
         });
         let text = Value::Object(kinds.collect()).to_string();
-        files::write_private(&self.path, text.as_bytes())
+        files::write_private(&self.path, text.as_bytes())?;
+        self.kinds = all;
+        Ok(())
     }
 }
 
@@ -74,5 +79,20 @@ mod tests {
             (widgets, "widgets".to_owned()),
         ];
         assert_eq!(open().kinds(), &BTreeMap::from(expected));
+    }
+
+    #[test]
+    fn a_kind_that_was_not_written_is_written_later() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let membership = directory.path().join("zone");
+        let mut remembered = Remembered::open(&membership).expect("there is none yet");
+        let secrets = SyncKind::new("", "Secret").expect("legal");
+        assert!(remembered.add(&secrets, "secrets").is_err());
+        assert!(remembered.kinds().is_empty());
+        std::fs::create_dir(&membership).expect("made");
+        remembered.add(&secrets, "secrets").expect("written");
+        let again = Remembered::open(&membership).expect("readable");
+        assert_eq!(again.kinds(), remembered.kinds());
+        assert_eq!(again.kinds().len(), 1);
     }
 }

@@ -51,6 +51,7 @@ pub(crate) fn connect(world: &World) -> Arc<Session> {
         features: BTreeSet::from([READINESS.to_owned()]),
         epoch: Epoch("e".into()),
         followed: None,
+        mirrored_kinds: BTreeSet::new(),
     };
     let opened = world.fleet.handshake((&zone("x"), "u"), &hello);
     opened.expect("there is such a zone").0

@@ -16,6 +16,7 @@ fn hello() -> Hello {
         features: BTreeSet::new(),
         epoch: Epoch("e".into()),
         followed: None,
+        mirrored_kinds: BTreeSet::new(),
     }
 }
 

@@ -31,6 +31,7 @@ fn connect(world: &World, features: &[&str]) -> Arc<Session> {
         features: features.iter().map(|one| (*one).to_owned()).collect(),
         epoch: Epoch("e".into()),
         followed: None,
+        mirrored_kinds: BTreeSet::new(),
     };
     let opened = world.fleet.handshake((&zone("a"), "1"), &hello);
     opened.expect("there is such a zone").0

@@ -12,9 +12,9 @@ use deltaplane_sync_grpc::proto::deltaplane::sync::v1::Welcome;
 use deltaplane_sync_grpc::{
     MAX_MESSAGE, decode_response, encode_request, receiving, size_of_subscription,
 };
-use futures::StreamExt;
 use futures::future::ready;
 use futures::stream::FuturesUnordered;
+use futures::{FutureExt, StreamExt};
 use parking_lot::Mutex;
 use tokio::sync::mpsc;
 
@@ -99,17 +99,17 @@ impl Agent {
         for (kind, plural) in remembered {
             self.target.mirror.learn(&kind, &plural);
             if begun.insert(kind.clone()) {
-                subscribing.push(self.subscribe_to(&to, kind, subscribed));
+                subscribing.push(self.subscribe_to(&to, kind, subscribed).boxed());
             }
         }
         loop {
             let now = kinds.borrow_and_update().clone();
             for kind in now.values() {
-                let comes = kind.synced.goes_down() || kind.synced.spec.across_zones;
-                if comes && begun.insert(kind.synced.kind.clone()) {
-                    let (kind, plural) = (kind.synced.kind.clone(), &kind.synced.plural);
-                    self.remember(&kind, plural);
-                    subscribing.push(self.subscribe_to(&to, kind, subscribed));
+                if kind.comes() && begun.insert(kind.synced.kind.clone()) {
+                    let (kind, plural) = (kind.synced.kind.clone(), kind.synced.plural.clone());
+                    let remembering = self.remember(kind.clone(), plural);
+                    let subscribe = self.subscribe_to(&to, kind, subscribed);
+                    subscribing.push(remembering.then(|()| subscribe).boxed());
                 }
             }
             tokio::select! {
@@ -143,13 +143,21 @@ impl Agent {
         self.target.drift.subscribed();
     }
 
-    /// Writes down that a kind comes. Without it nothing is lost but that leftovers of the kind
-    /// may stay when it does not cross any more.
-    fn remember(&self, kind: &SyncKind, plural: &str) {
-        let written = self.remembered.lock().add(kind, plural);
-        if let Err(error) = written {
-            let error = &error as &dyn std::error::Error;
-            tracing::warn!(error, %kind, "failed to write down that a kind comes");
+    /// Writes down that a kind comes. Nothing of it is taken before: a process that starts while
+    /// the hub sends nothing would not know to say what it holds of it.
+    async fn remember(&self, kind: SyncKind, plural: String) {
+        let mut failures = 0_u32;
+        loop {
+            let written = self.remembered.lock().add(&kind, &plural);
+            let Err(error) = written else {
+                return;
+            };
+            failures += 1;
+            if failures.is_power_of_two() {
+                let error = &error as &dyn std::error::Error;
+                tracing::warn!(error, %kind, failures, "failed to write down that a kind comes; nothing of it is taken until then");
+            }
+            self.pace.rest(failures, None).await;
         }
     }
 
