@@ -297,14 +297,7 @@ fn shown(
             "zone {zone} followed revision {followed}; the hub is at {revision}\n"
         ));
     }
-    let mut table = Table::new(&[
-        "ZONE",
-        "KIND",
-        "OBJECT",
-        "DIFFERENCE",
-        "POLICY",
-        "AT THE HUB",
-    ]);
+    let mut table = Table::new(&["ZONE", "KIND", "OBJECT", "DIFFERENCE", "POLICY", "BECOMES"]);
     for divergence in divergences {
         for (id, object) in &divergence.objects {
             table.add(vec![
