@@ -29,6 +29,10 @@ impl Openings {
 
     /// What the store, which is at `at`, knows of a position.
     pub fn lineage(&self, followed: &Position, at: Revision) -> Lineage {
+        // It may be any position, those of a lost future included.
+        if followed.epoch.is_unproven() {
+            return Lineage::Forked;
+        }
         let earlier = self.earlier.iter();
         let ended = earlier
             .filter(|(epoch, _)| *epoch == followed.epoch)
@@ -62,6 +66,7 @@ mod tests {
             ("store.d@1", Lineage::Forked),
             ("other.a@1", Lineage::Foreign),
             ("d@1", Lineage::Foreign),
+            ("unproven.a@0", Lineage::Forked),
         ] {
             let position = followed.parse().expect("legal");
             assert_eq!(openings.lineage(&position, 25), lineage, "{followed}");

@@ -1,17 +1,17 @@
 //! Zones that followed more of this hub's store than the store knows: it was restored to an earlier
-//! state.
+//! state. A zone that lost its record of how far it followed may have: it counts as one of them.
 //!
 //! Such a zone is sent nothing and keeps what it has, until a person settles which side is right.
 //! Before that the store's revision and the release numbers of policies are raised above all that
 //! the zone followed, so that neither is ever given out twice; what policies govern then goes to
 //! the zone as a new release, through its gates.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use deltaplane_border::{definitions, namespaces};
+use deltaplane_border::{Entry, definitions, namespaces};
 use deltaplane_client::request::{self, Patch, RequestError};
 use deltaplane_client::{ObjectKey, Resource};
 use deltaplane_propagation::stages::RELEASE_FLOOR;
@@ -29,9 +29,26 @@ use crate::status::zones;
 pub(crate) struct Divergence {
     pub(crate) zone: ZoneName,
     pub(crate) lost: Position,
+    pub(crate) cause: DivergenceCause,
     /// The revision of this hub.
     pub(crate) at: u64,
     pub(crate) objects: BTreeMap<SyncKind, BTreeMap<ObjectName, Difference>>,
+}
+
+/// Why a zone cannot follow this hub.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum DivergenceCause {
+    /// The zone followed a position that this hub does not know.
+    HubRestored,
+    /// The zone does not know how far it followed.
+    RecordLost,
+}
+
+/// The condition `Diverged` of a zone.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct DivergedCondition {
+    pub(crate) reason: &'static str,
+    pub(crate) message: String,
 }
 
 /// How many objects differ, and how.
@@ -111,11 +128,37 @@ impl Divergence {
         }
         counts
     }
+
+    /// As the condition of the zone says it.
+    pub(crate) fn reason(&self) -> &'static str {
+        match self.cause {
+            DivergenceCause::HubRestored => "HubRestored",
+            DivergenceCause::RecordLost => "RecordLost",
+        }
+    }
+
+    pub(crate) fn condition(&self) -> DivergedCondition {
+        DivergedCondition {
+            reason: self.reason(),
+            message: self.to_string(),
+        }
+    }
 }
 
 impl fmt::Display for Divergence {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { zone, lost, at, .. } = self;
+        match self.cause {
+            DivergenceCause::HubRestored => write!(
+                f,
+                "the zone followed revision {}, which this hub (at {at}) does not know: it was restored to an earlier state.",
+                lost.revision
+            )?,
+            DivergenceCause::RecordLost => write!(
+                f,
+                "the zone lost its record of how far it followed (followed.json in its data directory was damaged or missing), and may be ahead of this hub (at {at})."
+            )?,
+        }
         let DifferenceCounts {
             changed,
             only_at_hub,
@@ -123,8 +166,7 @@ impl fmt::Display for Divergence {
         } = self.counts();
         write!(
             f,
-            "the zone followed revision {}, which this hub (at {at}) does not know: it was restored to an earlier state. Objects that differ: {changed}, only at the hub: {only_at_hub}, only in the zone: {only_in_zone}. Nothing is sent until it is settled: deltaplane zones reconcile {zone} --keep hub|zone",
-            lost.revision
+            " Objects that differ: {changed}, only at the hub: {only_at_hub}, only in the zone: {only_in_zone}. Nothing is sent until it is settled: deltaplane zones reconcile {zone} --keep hub|zone"
         )
     }
 }
@@ -174,15 +216,51 @@ impl Fleet {
         known.zones.get(zone).map_or(0, |zone| zone.reconciled)
     }
 
+    /// The position that a zone is judged by when it connects, if it is to be. A zone that lost its
+    /// record counts as ahead of everything here, until a person settles that very record.
+    pub(crate) fn claimed_position(
+        &self,
+        zone: &ZoneName,
+        followed: &Position,
+    ) -> Option<Position> {
+        if !followed.epoch.is_unproven() {
+            return Some(followed.clone());
+        }
+        if self.is_settled(zone, followed) {
+            return None;
+        }
+        // What was settled before is settled up to a revision, and this is not.
+        let unsettled = self.reconciled(zone).saturating_add(1);
+        Some(Position {
+            epoch: followed.epoch.clone(),
+            revision: self.inner().store.revision().get().max(unsettled),
+        })
+    }
+
+    /// Returns true if a person settled a position that this hub does not know.
+    pub(crate) fn is_settled(&self, zone: &ZoneName, lost: &Position) -> bool {
+        if !lost.epoch.is_unproven() {
+            return lost.revision <= self.reconciled(zone);
+        }
+        let known = self.inner().known.borrow();
+        let zone = known.zones.get(zone);
+        zone.is_some_and(|zone| zone.reconciled_record.as_ref() == Some(&lost.epoch))
+    }
+
     /// How a connected zone differs from this hub, if it followed more than the hub knows.
     pub(crate) fn divergence(&self, session: &Session) -> Option<Divergence> {
         let lost = session.sending.diverged()?;
         let mut objects = session.sending.differences().unwrap_or_default();
         // A zone keeps which kinds are synced in its memory only.
         objects.remove(&synced_kinds());
+        let cause = match session.lost_record() {
+            Some(_) => DivergenceCause::RecordLost,
+            None => DivergenceCause::HubRestored,
+        };
         Some(Divergence {
             zone: session.zone.clone(),
             lost,
+            cause,
             at: self.inner().store.revision().get(),
             objects,
         })
@@ -290,6 +368,7 @@ impl Fleet {
         session: &Session,
         lost: &Position,
     ) -> Result<Vec<(String, ReleaseFloor)>, ReconcileError> {
+        let differing = self.differing_policies(session);
         let governing = self.inner().governing.lock();
         let zone = governing.zones.get(&session.zone);
         let mut floors = Vec::new();
@@ -309,7 +388,10 @@ impl Fleet {
             let selected = zone.is_some_and(|zone| governor.selects(zone));
             // Where nothing was ever released there is nothing to be raised.
             let concerned = claimed > 0 || (selected && newest > 0);
-            if !concerned {
+            // A zone that only lost its record, and has what its policies released, needs no other
+            // release.
+            let is_current = lost.epoch.is_unproven() && !differing.contains(policy);
+            if !concerned || is_current {
                 continue;
             }
             let floor = ReleaseFloor::of(&governor.object);
@@ -319,13 +401,27 @@ impl Fleet {
         Ok(floors)
     }
 
+    /// The policies that govern objects which differ between a zone and this hub.
+    fn differing_policies(&self, session: &Session) -> BTreeSet<String> {
+        let differences = session.sending.differences().unwrap_or_default();
+        let catalog = self.catalog().read();
+        let names = differences.iter();
+        let names = names.flat_map(|(kind, names)| names.keys().map(move |name| (kind, name)));
+        let entries = names.filter_map(|(kind, name)| catalog.entry(kind, name));
+        let policies = entries.filter_map(|entry| match entry {
+            Entry::Governed(governed) => Some(governed.policy.as_str().to_owned()),
+            Entry::Shared { .. } => None,
+        });
+        policies.collect()
+    }
+
     /// Lets a zone follow this hub again. What was raised before is in the store.
     pub(crate) async fn settle(
         &self,
         zone: &ZoneName,
         by: &str,
     ) -> Result<Position, ReconcileError> {
-        let (_, lost) = self.diverged_session(zone)?;
+        let (session, lost) = self.diverged_session(zone)?;
         self.raise_above(zone).await?;
         self.caught_up().await;
         let client = self.controllers().ok_or(ReconcileError::NotReady)?;
@@ -333,6 +429,7 @@ impl Fleet {
         let now = deltaplane_api::time::Time::from_system(self.inner().clock.now());
         let status = json!({"status": {"reconciled": {
             "position": lost.to_string(), "revision": lost.revision,
+            "record": session.lost_record().map(|record| record.0.to_string()),
             "at": now.to_string(), "by": by,
         }}});
         let path = format!("{path}/status");
@@ -369,15 +466,26 @@ mod tests {
             ("ns/d", Difference::OnlyReceiver),
         ];
         let names = names.map(|(name, how)| (name.parse().expect("legal"), how));
-        let divergence = Divergence {
+        let mut divergence = Divergence {
             zone: "eu-1".parse().expect("legal"),
             lost: "s.o@60".parse().expect("legal"),
+            cause: DivergenceCause::HubRestored,
             at: 43,
             objects: BTreeMap::from([(kind, BTreeMap::from(names))]),
         };
+        let advice = "Objects that differ: 1, only at the hub: 1, only in the zone: 2. Nothing is sent until it is settled: deltaplane zones reconcile eu-1 --keep hub|zone";
         assert_eq!(
             divergence.to_string(),
-            "the zone followed revision 60, which this hub (at 43) does not know: it was restored to an earlier state. Objects that differ: 1, only at the hub: 1, only in the zone: 2. Nothing is sent until it is settled: deltaplane zones reconcile eu-1 --keep hub|zone"
+            format!(
+                "the zone followed revision 60, which this hub (at 43) does not know: it was restored to an earlier state. {advice}"
+            )
+        );
+        divergence.cause = DivergenceCause::RecordLost;
+        assert_eq!(
+            divergence.to_string(),
+            format!(
+                "the zone lost its record of how far it followed (followed.json in its data directory was damaged or missing), and may be ahead of this hub (at 43). {advice}"
+            )
         );
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use deltaplane_sync::{Computed, DeletionBudget, Revision, SyncKind, ZoneName};
+use deltaplane_sync::{Computed, DeletionBudget, Epoch, Revision, SyncKind, ZoneName};
 
 use crate::kinds::{SyncedKind, ZoneSpec};
 
@@ -33,6 +33,8 @@ pub(crate) struct ZoneEntry {
     pub(crate) token: Option<String>,
     /// A person settled what the zone followed of a lost future of this store, up to here.
     pub(crate) reconciled: Revision,
+    /// The zone lost its record of how far it followed, and a person settled that.
+    pub(crate) reconciled_record: Option<Epoch>,
 }
 
 // === impl Known ===

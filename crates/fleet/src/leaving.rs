@@ -35,8 +35,7 @@ impl Fleet {
                 let budget_changed = self.budget(&session.zone) != session.budget;
                 // The next session is judged by what was settled.
                 let lost = session.sending.diverged();
-                let settled =
-                    lost.is_some_and(|lost| lost.revision <= self.reconciled(&session.zone));
+                let settled = lost.is_some_and(|lost| self.is_settled(&session.zone, &lost));
                 if admitted.is_err() || budget_changed || settled {
                     session.ended.stop();
                 }

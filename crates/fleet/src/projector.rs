@@ -18,7 +18,7 @@ use deltaplane_store::{
     Store, Watch, WatchError,
 };
 use deltaplane_sync::{
-    COMPUTED_FIELDS, Computed, ORIGIN, ObjectName, SyncKind, Withdrawal, ZoneName,
+    COMPUTED_FIELDS, Computed, Epoch, ORIGIN, ObjectName, SyncKind, Withdrawal, ZoneName,
 };
 use parking_lot::{Mutex, RwLock};
 use serde_json::Value;
@@ -387,6 +387,9 @@ impl Projector {
                     reconciled: value["status"]["reconciled"]["revision"]
                         .as_u64()
                         .unwrap_or(0),
+                    reconciled_record: value["status"]["reconciled"]["record"]
+                        .as_str()
+                        .map(|record| Epoch(record.into())),
                 };
                 let before = self.known.zones.insert(name, entry.clone());
                 before != Some(entry)

@@ -9,7 +9,7 @@ use deltaplane_border::{Mirror, MirrorConfig, Receiving, Sending, Subscriptions,
 use deltaplane_client::Pace;
 use deltaplane_runtime::{Stop, Trigger};
 use deltaplane_sync::{
-    DeletionBudget, FEATURES, FollowedPosition, Hello, Item, ObjectName, Origin, Outcome,
+    DeletionBudget, Epoch, FEATURES, FollowedPosition, Hello, Item, ObjectName, Origin, Outcome,
     PROTOCOLS, Position, ProtocolError, Receiver, Refused, Request, Response, Revision, SenderRole,
     SessionId, SyncKind, Uploaded, Welcome, ZoneName, welcome,
 };
@@ -181,6 +181,12 @@ impl Session {
         (*self.lost.lock()).filter(|_| !self.is_open())
     }
 
+    /// The record of how far the zone followed, if the zone lost it.
+    pub(crate) fn lost_record(&self) -> Option<&Epoch> {
+        let epoch = &self.followed.as_ref()?.position.epoch;
+        epoch.is_unproven().then_some(epoch)
+    }
+
     /// Ended by a newer session, or by whoever disables the zone.
     pub fn ended(&self) -> Stop {
         self.ended.subscribe()
@@ -255,6 +261,9 @@ impl Fleet {
     ) -> Arc<Session> {
         let inner = self.inner();
         let followed = hello.followed.clone();
+        let claimed = followed
+            .as_ref()
+            .and_then(|followed| self.claimed_position(zone, &followed.position));
         let budget = self.budget(zone);
         let settled = self.reconciled(zone);
         let now = inner.clock.now();
@@ -268,8 +277,7 @@ impl Fleet {
             (budget, ledger.unwrap_or_default()),
             inner.clock.clone(),
         );
-        let position = followed.as_ref().map(|followed| &followed.position);
-        let sending = sending.following(position, settled);
+        let sending = sending.following(claimed.as_ref(), settled);
         let session = Arc::new(Session {
             zone: zone.clone(),
             uid: uid.to_owned(),
@@ -407,7 +415,7 @@ impl Fleet {
                 product: session.peer.product.clone(),
                 features: session.peer.features.clone(),
                 message,
-                diverged: self.divergence(session).map(|one| one.to_string()),
+                diverged: self.divergence(session).map(|one| one.condition()),
             },
         );
     }

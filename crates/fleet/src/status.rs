@@ -14,6 +14,7 @@ use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 
+use crate::divergence::DivergedCondition;
 use crate::fleet::Fleet;
 use crate::kinds::{GROUP, VERSION};
 
@@ -34,8 +35,8 @@ pub(crate) struct Transition {
     pub(crate) product: String,
     pub(crate) features: BTreeSet<String>,
     pub(crate) message: Option<String>,
-    /// How the zone differs from this hub, which was restored to an earlier state.
-    pub(crate) diverged: Option<String>,
+    /// How the zone differs from this hub, and cannot follow it.
+    pub(crate) diverged: Option<DivergedCondition>,
 }
 
 /// How long zones have to come back after the hub started before they count as lost.
@@ -166,10 +167,10 @@ impl Transition {
             false => "Disconnected",
         };
         let at = Time::from_system(self.at).to_string();
-        let diverged = self.diverged.as_ref().map(|message| {
+        let diverged = self.diverged.as_ref().map(|condition| {
             json!([{
-                "type": "Diverged", "status": "True", "reason": "HubRestored",
-                "message": message, "lastTransitionTime": at,
+                "type": "Diverged", "status": "True", "reason": condition.reason,
+                "message": condition.message, "lastTransitionTime": at,
             }])
         });
         let mut status = json!({

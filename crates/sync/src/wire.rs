@@ -11,6 +11,9 @@ use crate::version::Version;
 /// A place in the order of a store's writes.
 pub type Revision = u64;
 
+/// Not the identity of any store: those are UUIDs.
+const UNPROVEN: &str = "unproven";
+
 /// A store's permanent identity and one of its openings: `<store>.<opening>`. An opening is drawn
 /// whenever the store is opened, so that positions after a restore differ from those before it. A
 /// store that does not know when it is opened has its identity alone.
@@ -169,6 +172,17 @@ impl Epoch {
     /// One opening of a store.
     pub fn opening(store: &str, opening: &str) -> Self {
         Self(format!("{store}.{opening}").into())
+    }
+
+    /// The epoch of positions that nobody knows: a receiver lost its record of how far it followed a
+    /// store. `record` tells that record from others.
+    pub fn unproven(record: &str) -> Self {
+        Self::opening(UNPROVEN, record)
+    }
+
+    /// Returns true if a receiver does not know which store it followed, and how far.
+    pub fn is_unproven(&self) -> bool {
+        self.store() == UNPROVEN
     }
 
     /// The store's permanent identity.

@@ -5,12 +5,23 @@
 //! neither does the opening of the hub's store that nothing was applied of. So the file is written
 //! before a response is acted on that removes something, is of another opening, or brings a newer
 //! release; and when a connection ends.
+//!
+//! The file is replaced at once and durably, so a damaged one is a fault of the disk or of a person.
+//! It never counts as nothing: the zone may have followed anything then, and what its objects carry
+//! is no proof, since removals leave no trace on them. The zone tells its hub that the record is lost
+//! (`Epoch::unproven`), is sent nothing, and keeps what it has until a person settles it as after a
+//! restore (`deltaplane zones reconcile`). The damaged file is kept beside the new one. A file that
+//! is missing although kinds came from a hub is lost as well.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use deltaplane_runtime::files::{self, FileError};
-use deltaplane_sync::{FollowedPosition, Response};
+use deltaplane_sync::{Epoch, FollowedPosition, Position, Response};
 use serde_json::{Map, Value, json};
+use uuid::Uuid;
+
+use crate::remembered::Remembered;
 
 /// The newest position that the zone followed. Invariant: `saved` is what the file says.
 pub(crate) struct FollowedHub {
@@ -20,21 +31,50 @@ pub(crate) struct FollowedHub {
 }
 
 const FILE: &str = "followed.json";
+const DAMAGED: &str = "followed.json.damaged";
 
 // === impl FollowedHub ===
 
 impl FollowedHub {
-    /// What was written down in a directory. A file that cannot be read counts as none: the objects
-    /// themselves still say where they are from.
-    pub(crate) fn open(directory: &Path) -> Result<Self, FileError> {
+    /// Reads what was written down in a directory. `remembered` is what else is known of the hub:
+    /// a zone that kinds came to followed one.
+    pub(crate) fn open(directory: &Path, remembered: &Remembered) -> Result<Self, FileError> {
         let path = directory.join(FILE);
-        let text = files::read_if_exists(&path)?.unwrap_or_default();
-        let saved = read(&text);
-        Ok(Self {
+        let bytes = files::read_bytes_if_exists(&path)?;
+        let saved = bytes.as_deref().and_then(read);
+        let is_lost = match bytes {
+            Some(_) => saved.is_none(),
+            None => !remembered.kinds().is_empty(),
+        };
+        let mut followed = Self {
             path,
             newest: saved.clone(),
             saved,
-        })
+        };
+        if is_lost {
+            followed.lose_record(bytes.as_deref());
+        }
+        Ok(followed)
+    }
+
+    /// Begins another record, in the place of one that was lost. If it cannot be written, the next
+    /// process finds the loss again.
+    fn lose_record(&mut self, damaged: Option<&[u8]>) {
+        let file = self.path.display();
+        tracing::error!(%file, "the record of how far the zone followed its hub is damaged or missing; the hub sends the zone nothing until a person settles it: deltaplane zones reconcile");
+        self.newest = Some(FollowedPosition {
+            position: Position {
+                epoch: Epoch::unproven(&Uuid::new_v4().simple().to_string()),
+                revision: 0,
+            },
+            releases: BTreeMap::new(),
+        });
+        let copy = self.path.with_file_name(DAMAGED);
+        let kept = damaged.map_or(Ok(()), |bytes| files::write_private(&copy, bytes));
+        if let Err(error) = kept.and_then(|()| self.save()) {
+            let error = &error as &dyn std::error::Error;
+            tracing::warn!(error, "failed to write that the record is lost");
+        }
     }
 
     pub(crate) fn newest(&self) -> Option<&FollowedPosition> {
@@ -60,10 +100,10 @@ impl FollowedHub {
             let known = newest.releases.entry(policy.clone()).or_default();
             *known = (*known).max(*release);
         }
-        match leaves_no_trace {
-            true => self.save(),
-            false => Ok(()),
+        if leaves_no_trace {
+            self.save()?;
         }
+        Ok(())
     }
 
     /// Writes down what is known, if it is news.
@@ -85,8 +125,8 @@ impl FollowedHub {
     }
 }
 
-fn read(text: &str) -> Option<FollowedPosition> {
-    let value: Value = serde_json::from_str(text).ok()?;
+fn read(bytes: &[u8]) -> Option<FollowedPosition> {
+    let value: Value = serde_json::from_slice(bytes).ok()?;
     let releases = value["releases"].as_object()?.iter();
     let releases = releases.map(|(policy, release)| Some((policy.clone(), release.as_u64()?)));
     Some(FollowedPosition {
@@ -97,11 +137,14 @@ fn read(text: &str) -> Option<FollowedPosition> {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
-
     use deltaplane_sync::SyncKind;
 
     use super::*;
+
+    fn open(directory: &Path) -> FollowedHub {
+        let remembered = Remembered::open(directory).expect("readable");
+        FollowedHub::open(directory, &remembered).expect("readable")
+    }
 
     fn response(at: &str, removed: &[&str], releases: &[(&str, u64)]) -> Response {
         Response {
@@ -127,7 +170,7 @@ mod tests {
     #[test]
     fn what_leaves_no_trace_is_written_before_it_is_done() {
         let directory = tempfile::tempdir().expect("a directory");
-        let mut followed = FollowedHub::open(directory.path()).expect("readable");
+        let mut followed = open(directory.path());
         assert_eq!(followed.newest(), None);
         for (response, saved, release) in [
             (response("s.a@5", &[], &[]), "s.a@5", None),
@@ -139,7 +182,7 @@ mod tests {
             (response("s.b@9", &[], &[]), "s.b@9", Some(2)),
         ] {
             followed.follow(&response).expect("written");
-            let found = FollowedHub::open(directory.path()).expect("readable");
+            let found = open(directory.path());
             let releases = release.map(|release| ("web".to_owned(), release));
             let expected = FollowedPosition {
                 position: saved.parse().expect("legal"),
@@ -152,17 +195,40 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_damaged_counts_as_none() {
-        let directory = tempfile::tempdir().expect("a directory");
-        for text in [
-            "",
-            "{",
-            r#"{"position": 7}"#,
-            r#"{"position": "x", "releases": {}}"#,
+    fn a_damaged_file_never_means_that_nothing_was_followed() {
+        for bytes in [
+            b"".as_slice(),
+            b"{",
+            b"\xff\xfe",
+            br#"{"position": 7}"#,
+            br#"{"position": "x", "releases": {}}"#,
         ] {
-            std::fs::write(directory.path().join(FILE), text).expect("written");
-            let followed = FollowedHub::open(directory.path()).expect("readable");
-            assert_eq!(followed.newest(), None, "{text}");
+            let directory = tempfile::tempdir().expect("a directory");
+            std::fs::write(directory.path().join(FILE), bytes).expect("written");
+            let followed = open(directory.path());
+            let lost = followed.newest().expect("a record of the loss");
+            assert!(lost.position.epoch.is_unproven(), "{lost:?}");
+            let kept = std::fs::read(directory.path().join(DAMAGED)).expect("kept");
+            assert_eq!(kept, bytes);
+            // It is one loss, however often the zone is started, until the hub is followed again.
+            let mut again = open(directory.path());
+            assert_eq!(again.newest(), Some(lost));
+            again.follow(&response("s.a@5", &[], &[])).expect("written");
+            let newest = open(directory.path()).newest().cloned();
+            let newest = newest.map(|newest| newest.position.to_string());
+            assert_eq!(newest.as_deref(), Some("s.a@5"));
         }
+    }
+
+    #[test]
+    fn a_file_that_vanished_counts_as_lost() {
+        let directory = tempfile::tempdir().expect("a directory");
+        assert_eq!(open(directory.path()).newest(), None);
+        let mut remembered = Remembered::open(directory.path()).expect("readable");
+        let kind = SyncKind::new("", "ConfigMap").expect("legal");
+        remembered.add(&kind, "configmaps").expect("written");
+        let lost = open(directory.path());
+        let lost = lost.newest().expect("a record of the loss");
+        assert!(lost.position.epoch.is_unproven(), "{lost:?}");
     }
 }

@@ -285,7 +285,7 @@ fn membership_dir(data_dir: &Path) -> PathBuf {
 
 fn spawn_agent(tasks: &Tasks, membership: Membership, endpoint: Endpoint) -> Result<(), JoinError> {
     let remembered = Remembered::open(membership.directory())?;
-    let followed = FollowedHub::open(membership.directory())?;
+    let followed = FollowedHub::open(membership.directory(), &remembered)?;
     let Endpoint {
         client,
         api,

@@ -120,6 +120,7 @@ impl ZoneReconcile {
             "zone": zone.as_str(),
             "connected": session.is_some(),
             "diverged": divergence.is_some(),
+            "reason": divergence.as_ref().map(Divergence::reason),
             // The kinds of which the zone has not said yet what it has: more may differ.
             "untold": untold.map(|kinds| kinds.iter().map(ToString::to_string).collect::<Vec<_>>()),
             "revision": self.0.inner().store.revision().get(),

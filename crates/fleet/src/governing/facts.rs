@@ -287,9 +287,15 @@ impl Fleet {
         admitted: Admitted,
     ) -> Result<Fared, String> {
         if let Some(lost) = session.sending.diverged() {
+            let cause = match session.lost_record() {
+                Some(_) => "it lost its record of how far it followed".to_owned(),
+                None => format!(
+                    "it followed revision {}, which this hub does not know",
+                    lost.revision
+                ),
+            };
             return Err(format!(
-                "it followed revision {}, which this hub does not know; settle it with: deltaplane zones reconcile {zone} --keep hub|zone",
-                lost.revision
+                "{cause}; settle it with: deltaplane zones reconcile {zone} --keep hub|zone"
             ));
         }
         let concerns = |kind: &_, name: &_| governor.concerns(kind, name);

@@ -53,13 +53,14 @@ fn zones() -> Value {
             "product": {"type": "string", "description": "The version of deltaplane in the zone."},
             "features": {"type": "array", "items": {"type": "string"}, "x-kubernetes-list-type": "set"},
             "message": {"type": "string", "description": "Why it is not connected, if that is known."},
-            "conditions": conditions("Diverged: the hub was restored to an earlier state than the zone followed, and sends it nothing until a person settles it: deltaplane zones reconcile."),
+            "conditions": conditions("Diverged: the hub was restored to an earlier state than the zone followed (HubRestored), or the zone lost its record of how far it followed (RecordLost); the hub sends it nothing until a person settles it: deltaplane zones reconcile."),
             "reconciled": {
                 "type": "object",
                 "description": "The position of a lost future of the hub that the zone followed, and a person settled.",
                 "properties": {
                     "position": {"type": "string"},
                     "revision": {"type": "integer", "format": "int64"},
+                    "record": {"type": "string", "description": "The record of how far it followed that the zone lost, and a person settled."},
                     "at": {"type": "string", "format": "date-time"},
                     "by": {"type": "string"},
                 },

@@ -30,7 +30,7 @@ impl Propagated {
         if !facts.diverged.is_empty() {
             let zones = facts.diverged.join(", ");
             let message = format!(
-                "the hub was restored to an earlier state than it had sent to {zones}; settle it with: deltaplane zones reconcile <zone> --keep hub|zone"
+                "the hub may be at an earlier state than {zones} followed, and sends nothing there; settle it with: deltaplane zones reconcile <zone> --keep hub|zone"
             );
             return not_yet("Diverged", message);
         }

@@ -182,6 +182,17 @@ impl World {
         Client::try_from(config).expect("a client")
     }
 
+    /// Stops the zone, does something to its membership directory, and starts it again.
+    pub(crate) async fn restart_zone(&mut self, meanwhile: impl FnOnce(&Path)) {
+        self.zone.stop().await;
+        meanwhile(&self.membership());
+        let data = self.directory.path().join("zone");
+        let zone = zone(None, &data, None).await;
+        self.api = zone.api().clone();
+        self.there = zone.client(administrator());
+        self.zone = Node::run(|stop| async { zone.run(stop).await.expect("a clean end") });
+    }
+
     pub(crate) async fn stop(self) {
         self.zone.stop().await;
         if let Some(cluster) = self.cluster {
@@ -211,7 +222,7 @@ async fn embedded(
     data: &Path,
     simulate: Option<SimulatorConfig>,
 ) -> (Client, ApiServer, Node, Option<Node>) {
-    let zone = zone(here, data, simulate).await;
+    let zone = zone(Some(join(here).await), data, simulate).await;
     let api = zone.api().clone();
     let there = zone.client(administrator());
     let zone = Node::run(|stop| async { zone.run(stop).await.expect("a clean end") });
@@ -245,14 +256,14 @@ pub(crate) async fn join(hub: &Client) -> JoinString {
     join.parse().expect("a legal one")
 }
 
-async fn zone(hub: &Client, data: &Path, simulate: Option<SimulatorConfig>) -> Zone {
+async fn zone(join: Option<JoinString>, data: &Path, simulate: Option<SimulatorConfig>) -> Zone {
     let mut plane = plane(data);
     plane.requests.watches_per_user = WATCHES;
     let config = ZoneConfig {
         simulate,
         hub: None,
         plane,
-        join: Some(join(hub).await),
+        join,
         link: LinkConfig::default(),
     };
     Zone::start(config).await.expect("the zone started")

@@ -290,11 +290,17 @@ fn shown(
         let Divergence {
             zone,
             followed,
+            record_lost,
             revision,
             ..
         } = divergence;
+        let followed = if *record_lost {
+            "lost its record of how far it followed".to_owned()
+        } else {
+            format!("followed revision {followed}")
+        };
         out.push_str(&format!(
-            "zone {zone} followed revision {followed}; the hub is at {revision}\n"
+            "zone {zone} {followed}; the hub is at {revision}\n"
         ));
     }
     let mut table = Table::new(&["ZONE", "KIND", "OBJECT", "DIFFERENCE", "POLICY", "BECOMES"]);

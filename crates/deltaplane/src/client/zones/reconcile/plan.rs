@@ -20,6 +20,8 @@ pub(super) struct ObjectId {
 pub(super) struct Divergence {
     pub(super) zone: ZoneName,
     pub(super) followed: u64,
+    /// The zone does not know how far it followed.
+    pub(super) record_lost: bool,
     pub(super) revision: u64,
     pub(super) objects: BTreeMap<ObjectId, DifferingObject>,
     /// How many differ besides.
@@ -205,6 +207,7 @@ impl Divergence {
         let mut divergence = Self {
             zone: zone.clone(),
             followed: number(&answer["followed"]),
+            record_lost: answer["reason"] == "RecordLost",
             revision: number(&answer["revision"]),
             objects: BTreeMap::new(),
             more: 0,
