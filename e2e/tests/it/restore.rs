@@ -24,7 +24,7 @@ struct RestoredFleet {
     hub_words: Vec<String>,
     hub_client: Client,
     zones: BTreeMap<&'static str, Client>,
-    _zones: Vec<Server>,
+    servers: BTreeMap<&'static str, Server>,
     dir: TempDir,
     _port: Port,
 }
@@ -75,7 +75,7 @@ impl RestoredFleet {
             hub_words,
             hub_client,
             zones: BTreeMap::new(),
-            _zones: Vec::new(),
+            servers: BTreeMap::new(),
             dir,
             _port: port,
         };
@@ -107,10 +107,21 @@ impl RestoredFleet {
         let path = format!("{FLEET}/zones/{zone}");
         let _: Value =
             until_done(|| request::patch(&self.hub_client, &path, Patch::Merge, &labels)).await;
-        let words = ["zone", "--join", join.trim()].map(str::to_owned).to_vec();
+        let words = ["zone", "--join", join.trim()];
+        self.start_zone(zone, &words).await;
+    }
+
+    async fn start_zone(&mut self, zone: &'static str, words: &[&str]) {
+        let words = words.iter().map(|word| (*word).to_owned()).collect();
         let server = start(words, self.dir.path().join(zone)).await;
         self.zones.insert(zone, client(server.kubeconfig()).await);
-        self._zones.push(server);
+        self.servers.insert(zone, server);
+    }
+
+    /// Ends the process of a zone without notice, and starts another.
+    async fn restart_zone(&mut self, zone: &'static str) {
+        self.servers.remove(zone).expect("it runs").kill();
+        self.start_zone(zone, &["zone"]).await;
     }
 
     fn kubeconfig(&self) -> PathBuf {
@@ -292,4 +303,26 @@ async fn a_restored_hub_takes_over_what_zones_have() {
     let mut later = after();
     later.insert("later".to_owned(), "1".to_owned());
     fleet.all_have(&later).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn zones_that_restart_while_diverged_say_what_they_have_and_upload() {
+    let mut fleet = RestoredFleet::start().await;
+    fleet.restore().await;
+    fleet.diverges().await;
+    for zone in ZONES {
+        fleet.restart_zone(zone).await;
+    }
+    let plan = ["zones", "reconcile", "--all", "--keep", "hub", "--dry-run"];
+    let shown = fleet.deltaplane(&plan).await;
+    for name in ["team/deleted", "team/front", "team/new", "team/plain"] {
+        assert_eq!(shown.matches(name).count(), ZONES.len(), "{shown}");
+    }
+    fleet.diverges().await;
+    put(&fleet.zones["a"], "own", "1").await;
+    until(&fleet.hub_client, "hub", |seen| seen.contains_key("a.own")).await;
+    fleet.deltaplane(&plan[..5]).await;
+    let mut canary = before();
+    canary.insert("own".to_owned(), "1".to_owned());
+    until(&fleet.zones["a"], "a", |seen| *seen == canary).await;
 }
