@@ -31,7 +31,7 @@ use crate::link::Client;
 use crate::membership::{JoinError, Membership};
 use crate::query::Queries;
 use crate::readiness::Readiness;
-use crate::remembered::Remembered;
+use crate::remembered::{FindKindsError, Remembered, find_mirrored_kinds};
 use crate::report::Reports;
 use crate::target::ZoneTarget;
 use crate::uploads::Uploads;
@@ -43,6 +43,8 @@ pub(crate) struct Agent {
     pub(crate) uploads: Arc<Uploads>,
     pub(crate) readiness: Arc<Readiness>,
     pub(crate) queries: Queries,
+    /// Of the zone's API, as sync.
+    pub(crate) client: kube::Client,
     pub(crate) pace: Pace,
     pub(crate) group: TaskGroup,
     pub(crate) remembered: Mutex<Remembered>,
@@ -74,6 +76,10 @@ pub(crate) enum LinkError {
         "failed to write down how far the hub was followed; nothing is taken from it until then"
     )]
     Follow(#[from] FileError),
+    #[error(
+        "failed to find out which kinds the zone mirrors; nothing is taken from the hub until then"
+    )]
+    FindKinds(#[from] FindKindsError),
     #[error("the hub ended the connection")]
     Ended,
 }
@@ -130,6 +136,9 @@ impl Agent {
     }
 
     async fn connection(&self) -> Result<(), LinkError> {
+        if self.remembered.lock().is_damaged() {
+            self.recover_kinds().await?;
+        }
         let mut client = self.membership.connect().await?;
         let welcome = client.handshake(self.hello()).await?.into_inner();
         let session = welcome.session;
@@ -190,6 +199,16 @@ impl Agent {
                 .unwrap_or_default(),
             mirrored_kinds: self.mirrored_kinds(),
         }
+    }
+
+    /// Finds which kinds the zone mirrors: what was written of them is damaged.
+    async fn recover_kinds(&self) -> Result<(), LinkError> {
+        let kinds = find_mirrored_kinds(&self.client).await?;
+        tracing::warn!(
+            kinds = kinds.len(),
+            "the kinds that came from the hub could not be read; found those that the zone mirrors"
+        );
+        Ok(self.remembered.lock().recover(kinds)?)
     }
 
     /// The kinds that the zone says what it holds of, whatever the hub sends.

@@ -44,7 +44,7 @@ impl FollowedHub {
         let saved = bytes.as_deref().and_then(read);
         let is_lost = match bytes {
             Some(_) => saved.is_none(),
-            None => !remembered.kinds().is_empty(),
+            None => remembered.has_followed(),
         };
         let mut followed = Self {
             path,

@@ -319,7 +319,7 @@ fn spawn_agent(tasks: &Tasks, membership: Membership, endpoint: Endpoint) -> Res
         (tasks.group("readiness"), tasks.stop()),
     ));
     let uploads = Uploads::new(
-        client,
+        client.clone(),
         pace.clone(),
         (openings, at),
         (tasks.group("upload"), tasks.stop()),
@@ -335,6 +335,7 @@ fn spawn_agent(tasks: &Tasks, membership: Membership, endpoint: Endpoint) -> Res
             group: tasks.group("query"),
             clock: pace.clock.clone(),
         },
+        client,
         pace: pace.clone(),
         group: tasks.group("apply"),
         remembered: parking_lot::Mutex::new(remembered),

@@ -111,6 +111,34 @@ async fn a_zone_with_a_damaged_record_follows_once_somebody_settles_it() {
     world.stop().await;
 }
 
+/// Nothing is left of what the zone wrote down but its objects.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_zone_without_records_says_what_it_holds_of_all_kinds() {
+    let mut world = World::start().await;
+    follow_config_maps(&world).await;
+    world.zone.stop().await;
+    change_at_hub(&world, "2").await;
+    let damage = |membership: &std::path::Path| {
+        for file in ["followed.json", "kinds.json", "synced-kinds.json"] {
+            std::fs::write(membership.join(file), "").expect("written");
+        }
+    };
+    world.restart_zone(damage).await;
+    is_apart(&world).await;
+    // It cannot know which of its own objects are synced, and the hub shows it.
+    let sync = format!("{FLEET}/zones/{ZONE}/_sync");
+    let unread = |sync: &Value| {
+        let kinds = sync["fromZone"]["kinds"].as_array();
+        let mut kinds = kinds.into_iter().flatten();
+        kinds.any(|kind| kind["kind"] == "ConfigMap" && kind["unread"].is_string())
+    };
+    until(&world.here, &sync, unread).await;
+    settle(&world, ZONE).await.expect("settled");
+    until(&world.there, &format!("{MAPS}/plain"), content("2")).await;
+    until(&world.here, &sync, |sync| !unread(sync)).await;
+    world.stop().await;
+}
+
 /// The zone names the kinds that it mirrors before it says what it holds of them.
 #[tokio::test(flavor = "multi_thread")]
 async fn nothing_is_settled_before_the_zone_has_said_all_that_it_holds() {
