@@ -31,8 +31,6 @@ pub(crate) struct KindsFile {
     path: PathBuf,
 }
 
-const FILE: &str = "synced-kinds.json";
-
 // === impl Kind ===
 
 impl Kind {
@@ -83,9 +81,11 @@ impl Kind {
 // === impl KindsFile ===
 
 impl KindsFile {
+    pub(crate) const NAME: &str = "synced-kinds.json";
+
     pub(crate) fn new(directory: &Path) -> Self {
         Self {
-            path: directory.join(FILE),
+            path: directory.join(Self::NAME),
         }
     }
 
@@ -152,7 +152,7 @@ mod tests {
         let file = KindsFile::new(directory.path());
         file.save(&Kinds::from([kind("configmaps")]))
             .expect("written");
-        let path = directory.path().join(FILE);
+        let path = directory.path().join(KindsFile::NAME);
         let text = std::fs::read_to_string(&path).expect("readable");
         for damaged in [
             text.replace("Both", "HubToZone"),

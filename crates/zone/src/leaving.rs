@@ -22,6 +22,7 @@ use serde_json::{Value, json};
 use tokio::sync::watch;
 
 use crate::cluster::take_policies_away;
+use crate::kinds_file::KindsFile;
 use crate::membership::{HUB, JOINED};
 use crate::{ZoneError, membership_dir, sync_client};
 
@@ -119,7 +120,7 @@ fn member(data_dir: &Path) -> Result<ZoneName, LeaveError> {
 fn forget(data_dir: &Path, zone: &ZoneName) -> Result<(), FileError> {
     let directory = membership_dir(data_dir);
     files::write_private(&directory.join(LEFT), zone.as_str().as_bytes())?;
-    for file in [Credential::FILE, HUB, JOINED] {
+    for file in [Credential::FILE, HUB, JOINED, KindsFile::NAME] {
         files::remove_if_exists(&directory.join(file))?;
     }
     Ok(())
