@@ -1,6 +1,7 @@
-//! Objects that leave a policy because of what somebody wrote in them, such as another label.
+//! Objects that leave a policy because of what somebody wrote in them: a label by which the policy
+//! selects, or by which they cross.
 //!
-//! Without a policy an object goes to all zones at once. Where stages need approval, a departure is
+//! Without a policy an object goes to all zones at once, or is withdrawn from them. Where stages need approval, a departure is
 //! therefore a change like any other: a release without the object names the departure and the
 //! version at the hub, goes through the stages, and the object leaves when all of them have
 //! completed it. Zones keep what they have of it until then.
@@ -23,7 +24,11 @@ use super::release::{Departures, Id, Manifest, Released};
 
 impl Governing {
     /// Returns the policy that an object is about to leave, and cannot leave before that is approved.
-    pub(crate) fn departing_from(&self, id: &Id, object: &Map<String, Value>) -> Option<&Governor> {
+    pub(crate) fn departing_from(
+        &self,
+        id: &Id,
+        object: Option<&Map<String, Value>>,
+    ) -> Option<&Governor> {
         let mut policies = self.policies.values();
         policies.find(|governor| governor.departs(id, object, &self.contents))
     }
@@ -51,15 +56,15 @@ impl Governing {
 
 impl Governor {
     /// Returns true if an object that zones have by this policy is not among its targets as it is
-    /// written now, and was as it was released.
+    /// written now, and was as it was released. There is no object if it does not cross any more.
     pub(crate) fn departs(
         &self,
         id: &Id,
-        object: &Map<String, Value>,
+        object: Option<&Map<String, Value>>,
         contents: &Contents,
     ) -> bool {
-        let needs_approval = self.needs_approval() && self.keeps(id) && !self.departed.contains(id);
-        needs_approval && !self.includes(&about(id, object)) && self.includes_released(id, contents)
+        let stays = object.is_some_and(|object| self.includes(&about(id, object)));
+        !stays && self.needs_approval() && self.keeps(id) && self.includes_released(id, contents)
     }
 
     /// Returns true if the newest content that was released of an object is among the targets, or if

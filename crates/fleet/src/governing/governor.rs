@@ -335,12 +335,12 @@ impl Governor {
             let released = newest.and_then(|newest| newest.manifest.get(&id));
             self.unreleased.changed(&id, &head, released.copied());
         }
-        let was_let_go = self.elsewhere.remove(&id) || self.left.contains(&id);
+        let was_let_go = self.elsewhere.remove(&id) | self.departed.remove(&id);
+        let was_let_go = was_let_go || self.left.contains(&id);
         if was_let_go && !self.head.contains_key(&id) {
             self.returned.insert(id.clone(), at);
         }
         self.deleters.remove(&id);
-        self.departed.remove(&id);
         if self.departing.remove(&id).is_some() {
             self.changed = at;
             self.facts.take();
@@ -418,6 +418,9 @@ impl Governor {
         let mut elsewhere = std::mem::take(&mut self.elsewhere);
         elsewhere.retain(|id| self.is_released(id));
         self.elsewhere = elsewhere;
+        let mut departed = std::mem::take(&mut self.departed);
+        departed.retain(|id| self.is_released(id));
+        self.departed = departed;
         let mut returned = std::mem::take(&mut self.returned);
         returned.retain(|_, at| self.was_released_before(*at));
         self.returned = returned;
@@ -488,7 +491,7 @@ impl Governor {
     /// Whether what zones may hold of an object is this policy's business.
     pub(super) fn has(&self, id: &Id) -> bool {
         let left = self.left.contains(id) && !self.head.contains_key(id);
-        !left && !self.elsewhere.contains(id)
+        !left && !self.elsewhere.contains(id) && !self.departed.contains(id)
     }
 
     /// Whether a release says what zones should have of an object. One of before the object was let

@@ -1,10 +1,12 @@
 //! Objects that leave a policy by what they are written with.
 
 use deltaplane_apiserver::seams::{Operation, Resource, Review};
+use deltaplane_border::Audience;
 use deltaplane_sync::{ObjectName, SyncKind};
 use serde_json::Value;
 
 use super::Policing;
+use crate::projector::place::audience;
 
 // === impl Policing ===
 
@@ -14,8 +16,12 @@ impl Policing {
     pub(super) fn departing_from(&self, resource: Resource<'_>, object: &Value) -> Option<String> {
         let kind = SyncKind::new(resource.group, resource.kind).ok()?;
         let name = ObjectName::new(resource.namespace, resource.name).ok()?;
+        let known = self.0.inner().known.borrow().clone();
+        let synced = known.synced(resource.group, resource.plural);
+        let crosses = synced.is_none_or(|synced| audience(synced, object) == Audience::Everyone);
+        let crossing = object.as_object().filter(|_| crosses);
         let governing = self.0.inner().governing.lock();
-        let governor = governing.departing_from(&(kind, name), object.as_object()?)?;
+        let governor = governing.departing_from(&(kind, name), crossing)?;
         Some(governor.id.as_str().to_owned())
     }
 
@@ -26,7 +32,7 @@ impl Policing {
         }
         if let Some(policy) = departing {
             review.warnings.push(format!(
-                "policy {policy} does not select the object any more; zones keep what they have until a release without it is approved and completed in all stages, and then all zones get it: deltaplane rollout status policy/{policy}"
+                "the object leaves policy {policy}: zones keep what they have of it until a release without it is approved and complete in all stages, and then it goes where objects without a policy go; deltaplane rollout status policy/{policy} shows the release"
             ));
             return;
         }

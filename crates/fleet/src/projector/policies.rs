@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 
 use super::batch::Batch;
 use super::{APPROVALS, POLICIES, Projector, ProjectorError, RELEASES, RETRY};
-use crate::governing::{AUTHOR, Entries, Gone, Governing, HeadObject, Id, JournalError, Told};
+use crate::governing::{AUTHOR, Entries, Gone, HeadObject, Id, JournalError, Told};
 
 // === impl Projector ===
 
@@ -92,7 +92,14 @@ impl Projector {
             Audience::EveryoneBut(_) | Audience::Nobody(_) => None,
         };
         let policy = governor.map(|governor| governor.id.as_str().to_owned());
-        if *audience == Audience::Everyone && departs(&mut governing, &id, object, at) {
+        let crossing = object
+            .as_object()
+            .filter(|_| *audience == Audience::Everyone);
+        let departing = governing.departing_from(&id, crossing);
+        let departing = departing.map(|governor| governor.id.as_str().to_owned());
+        if let Some((policy, head)) = departing.zip(head(kind, object))
+            && governing.depart(&policy, &id, &head, at.get())
+        {
             return true;
         }
         let head = policy.as_ref().and_then(|_| head(kind, object));
@@ -266,17 +273,6 @@ fn warn_of_journal(error: &JournalError) {
         error,
         "failed to write the journal of policies; trying again"
     );
-}
-
-/// Returns true if an object stays in a policy until its departure is approved.
-fn departs(governing: &mut Governing, id: &Id, object: &Value, at: Revision) -> bool {
-    let fields = object.as_object();
-    let policy = fields.and_then(|fields| governing.departing_from(id, fields));
-    let policy = policy.map(|governor| governor.id.as_str().to_owned());
-    let Some((policy, head)) = policy.zip(head(&id.0, object)) else {
-        return false;
-    };
-    governing.depart(&policy, id, &head, at.get())
 }
 
 /// An object as policies release it.

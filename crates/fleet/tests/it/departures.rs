@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use crate::governing::{POLICIES, at, check, config, governed, policy, release};
-use crate::world::World;
+use crate::governing::{KINDS, POLICIES, at, check, config, governed, policy, release};
+use crate::world::{World, synced};
 
 /// As the hub has it after ann took the label away.
 fn without_label(value: &str) -> Value {
@@ -71,6 +71,36 @@ async fn an_object_leaves_when_all_stages_completed_its_departure() {
     check(&world, "3", "3");
     let world = world.restart().await;
     check(&world, "3", "3");
+    world.delete("configmaps", &without_label("3")).await;
+    check(&world, "gone", "gone");
+    let world = world.restart().await;
+    check(&world, "gone", "gone");
+}
+
+/// It is not withdrawn past the approvals, either.
+#[tokio::test]
+async fn an_object_that_does_not_cross_any_more_leaves_likewise() {
+    let world = governed().await;
+    let spec = json!({"direction": "HubToZone", "onWithdraw": "Delete",
+        "selector": {"matchLabels": {"crosses": "yes"}}});
+    let crossing = |value: &str| {
+        let mut object = config(value);
+        object["metadata"]["labels"]["crosses"] = "yes".into();
+        object
+    };
+    world.put("configmaps", &crossing("1")).await;
+    let kind = synced("configmaps", "ConfigMap", &spec);
+    world.put(KINDS, &kind).await;
+    decide(&world, json!([]), [0, 0]).await;
+    release(&world, 1, None).await;
+    decide(&world, json!([at("1", "x y")]), [1, 1]).await;
+    world.put("configmaps", &config("2")).await;
+    check(&world, "1", "1");
+    release(&world, 2, None).await;
+    decide(&world, json!([at("2", "x y")]), [2, 1]).await;
+    check(&world, "frozen", "frozen");
+    decide(&world, json!([at("2", "x y")]), [2, 2]).await;
+    check(&world, "to be deleted", "to be deleted");
 }
 
 #[tokio::test]

@@ -102,8 +102,7 @@ impl Supposed {
         let crosses = synced.any(|synced| audience(synced, object) == Audience::Everyone);
         let governor = &mut self.governor;
         let fields = object.as_object().filter(|_| crosses);
-        let departs =
-            fields.is_some_and(|fields| governor.departs(&id, fields, &governing.contents));
+        let departs = governor.departs(&id, fields, &governing.contents);
         let by = crosses.then(|| governed_by(governing, governor, &id, object));
         let by = by.flatten().filter(|_| !departs);
         let was = governor.head.get(&id).map(|head| head.version);
