@@ -24,7 +24,7 @@ use tonic::Status;
 
 pub(crate) use answering::{Answering, Deadline, Wanted};
 
-use exchanges::{Exchanges, Part, Refused, Violation};
+use exchanges::{CutOff, Exchanges, Opened, Part, Refused, Violation};
 
 /// The streams of all zones that have one.
 #[derive(Debug, Default)]
@@ -51,8 +51,8 @@ struct State {
 #[derive(Debug)]
 struct Reader {
     woken: Arc<Notify>,
-    /// The time of the answer is over; nothing of it is passed on any more.
-    expired: bool,
+    /// Nothing of the answer is passed on any more.
+    cut_off: Option<CutOff>,
 }
 
 /// A stream that is open as long as this lives.
@@ -185,18 +185,27 @@ impl Channel {
         if let Some(reader) = reader {
             reader.woken.notify_one();
         }
+        let news = state.exchanges.has_news();
+        drop(state);
+        if news {
+            // An exchange has ended, and another one has its place.
+            self.news.notify_one();
+        }
         Ok(())
     }
 
     fn ask(self: &Arc<Self>, head: question::Head) -> Result<Asked, Refused> {
         let woken = Arc::new(Notify::new());
         let mut state = self.state.lock();
-        let number = state.exchanges.open(head)?;
+        let Opened { number, displaced } = state.exchanges.open(head)?;
         let reader = Reader {
             woken: woken.clone(),
-            expired: false,
+            cut_off: None,
         };
         state.readers.insert(number, reader);
+        if let Some(displaced) = displaced {
+            state.cut_off(displaced, CutOff::Displaced);
+        }
         drop(state);
         self.news.notify_one();
         Ok(Asked {
@@ -206,16 +215,9 @@ impl Channel {
         })
     }
 
-    /// Ends an exchange whose time is over, whether or not its client reads.
-    fn expire(&self, number: u64) {
-        let mut state = self.state.lock();
-        let Some(reader) = state.readers.get_mut(&number) else {
-            return;
-        };
-        reader.expired = true;
-        reader.woken.notify_one();
-        state.exchanges.cancel(number);
-        drop(state);
+    /// Ends an exchange, whether or not its client reads.
+    fn end(&self, number: u64, reason: CutOff) {
+        self.state.lock().cut_off(number, reason);
         self.news.notify_one();
     }
 
@@ -230,6 +232,19 @@ impl Channel {
     }
 }
 
+// === impl State ===
+
+impl State {
+    fn cut_off(&mut self, number: u64, reason: CutOff) {
+        let Some(reader) = self.readers.get_mut(&number) else {
+            return;
+        };
+        reader.cut_off = Some(reason);
+        reader.woken.notify_one();
+        self.exchanges.cancel(number);
+    }
+}
+
 // === impl Asked ===
 
 impl Asked {
@@ -238,12 +253,13 @@ impl Asked {
         loop {
             let (part, news) = {
                 let mut state = self.channel.state.lock();
-                let reader = state.readers.get(&self.number);
-                if reader.is_some_and(|reader| reader.expired) {
-                    return Part::Late;
+                let State { exchanges, readers } = &mut *state;
+                let reader = readers.get(&self.number);
+                if let Some(reason) = reader.and_then(|reader| reader.cut_off) {
+                    return Part::CutOff(reason);
                 }
-                let part = state.exchanges.read(self.number);
-                (part, state.exchanges.has_news())
+                let part = exchanges.read(self.number);
+                (part, exchanges.has_news())
             };
             if news {
                 // What was read is credit for more.

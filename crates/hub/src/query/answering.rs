@@ -17,7 +17,7 @@ use http_body::Frame;
 use http_body_util::{BodyExt, Empty, StreamBody};
 use tower::BoxError;
 
-use super::exchanges::{Head, Part, Refused};
+use super::exchanges::{CutOff, Head, Part, Refused};
 use super::{Asked, Channel};
 
 /// A question, and what its answer must be like.
@@ -58,6 +58,8 @@ enum BrokenOff {
     Failed(String),
     #[error("the answer of the zone was not complete in time, or the token of its user has ended")]
     Late,
+    #[error("the user has more requests to the zone open than another user who needs a place")]
+    Displaced,
 }
 
 /// What Kubernetes APIs answer in.
@@ -73,6 +75,17 @@ const SAFE_TYPES: [&str; 8] = [
 ];
 
 type Late = BoxFuture<'static, ()>;
+
+// === impl BrokenOff ===
+
+impl From<CutOff> for BrokenOff {
+    fn from(reason: CutOff) -> Self {
+        match reason {
+            CutOff::Late => Self::Late,
+            CutOff::Displaced => Self::Displaced,
+        }
+    }
+}
 
 // === impl Answering ===
 
@@ -99,7 +112,7 @@ impl Answering {
             Part::Head(head) => head,
             Part::Failed(error) => return Err(self.failed(&error)),
             Part::Lost => return Err(self.lost()),
-            Part::Late => return Err(self.too_late()),
+            Part::CutOff(reason) => return Err(self.cut_off(reason)),
             Part::Body(_) | Part::Complete => {
                 return Err(Error::internal("an answer without a head was taken"));
             }
@@ -125,7 +138,7 @@ impl Answering {
         let stop = self.group.stop();
         self.group.spawn(async move {
             tokio::select! {
-                () = late => channel.expire(number),
+                () = late => channel.end(number, CutOff::Late),
                 () = gone.wait() => {}
                 () = stop.wait() => {}
             }
@@ -158,6 +171,16 @@ impl Answering {
                 self.question.user, self.zone
             )),
             Refused::Closed => self.lost(),
+        }
+    }
+
+    fn cut_off(&self, reason: CutOff) -> Error {
+        match reason {
+            CutOff::Late => self.too_late(),
+            CutOff::Displaced => Error::too_many_requests(format!(
+                "user {:?} has more requests to zone {} open than another user who needs a place; try again soon, or close watches of it that nobody needs",
+                self.question.user, self.zone
+            )),
         }
     }
 
@@ -220,7 +243,7 @@ fn rest(
             Part::Complete => None,
             Part::Failed(error) => Some((Err(BrokenOff::Failed(error).into()), None)),
             Part::Lost => Some((Err(BrokenOff::Lost.into()), None)),
-            Part::Late => Some((Err(BrokenOff::Late.into()), None)),
+            Part::CutOff(reason) => Some((Err(BrokenOff::from(reason).into()), None)),
             Part::Head(_) => Some((Err(BrokenOff::Failed("two heads".to_owned()).into()), None)),
         }
     })

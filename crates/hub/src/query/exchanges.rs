@@ -1,36 +1,65 @@
 //! What was asked of one zone on one stream, and what of the answers has come: a state machine
 //! without time or tasks.
 //!
-//! Invariants: of an exchange no more than [`WINDOW`] bytes wait here, and there are no more than
-//! [`MOST`] exchanges, whatever the zone sends and however slowly clients read; no user has so many
-//! of them that another finds none, and some are left to administrators; what a zone is to
+//! Invariants: of an exchange no more than [`WINDOW`] bytes wait here, and a zone has no more than
+//! [`MOST`] exchanges, whatever the zone sends and however slowly clients read; no users have so
+//! many of them that another finds none (`places`), those that go on without a deadline leave places
+//! to those that have one, and some are left to administrators; what a zone is to
 //! be told is derived from the state, so that nothing queues for a zone that does not listen; a
 //! number is never used twice.
+
+mod places;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
 use deltaplane_api::identity::MASTERS;
-use deltaplane_apiserver::FairShare;
 use deltaplane_sync_grpc::cut;
 use deltaplane_sync_grpc::proto::deltaplane::sync::v1::{Answer, Question, answer, question};
 use http::StatusCode;
+
+use places::{Admitted, ExchangePlaces};
 
 /// All exchanges of a stream.
 #[derive(Debug)]
 pub(super) struct Exchanges {
     last: u64,
     all: BTreeMap<u64, Exchange>,
-    /// What is not left to administrators, and the users who have some of it.
-    share: FairShare,
-    askers: BTreeMap<u64, Arc<str>>,
+    /// The places of watches and of other answers without a deadline.
+    watches: ExchangePlaces,
+    /// The places of answers with a deadline.
+    requests: ExchangePlaces,
+    /// The exchanges that count against the share of a user; those of administrators do not.
+    askers: BTreeMap<u64, Asker>,
     /// Those of which the zone may have to be told something.
     news: BTreeSet<u64>,
     closed: bool,
 }
 
-/// What comes of an answer, in this order; `Lost` at any time.
+/// An exchange that began.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Opened {
+    pub(super) number: u64,
+    /// The exchange of another user that was given up for it.
+    pub(super) displaced: Option<u64>,
+}
+
+/// The user of an exchange, and which places it is counted among.
+#[derive(Clone, Debug)]
+struct Asker {
+    user: Arc<str>,
+    duration: ExchangeDuration,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum ExchangeDuration {
+    /// A watch: no deadline ends it.
+    Unlimited,
+    Limited,
+}
+
+/// What comes of an answer, in this order; `Lost` and `CutOff` at any time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Part {
     Head(Head),
@@ -41,8 +70,17 @@ pub(super) enum Part {
     Failed(String),
     /// The stream is gone.
     Lost,
+    /// The hub ended it.
+    CutOff(CutOff),
+}
+
+/// Why the hub ended an answer before the zone did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum CutOff {
     /// It took too long, or its user's token has ended.
     Late,
+    /// Another user needed its place.
+    Displaced,
 }
 
 /// The head of an answer, which is legal.
@@ -121,10 +159,13 @@ struct Inbox {
 
 /// How many bytes of an answer's body may wait here.
 pub(super) const WINDOW: u32 = 256 << 10;
-/// How many exchanges a stream has at most, those included that a zone has yet to end.
+/// How many exchanges a zone has at most, those included that it has yet to end.
 pub(super) const MOST: usize = 256;
 /// How many of them only administrators can have.
 pub(super) const RESERVED: usize = 32;
+/// How many of them can be watches of users who are no administrators. The rest is for requests,
+/// which end by themselves.
+pub(super) const WATCHES: usize = (MOST - RESERVED) / 2;
 /// What clients take as the headers of an answer.
 const LARGEST_HEAD: usize = 64 << 10;
 /// How much of a zone's words is shown.
@@ -137,7 +178,8 @@ impl Default for Exchanges {
         Self {
             last: 0,
             all: BTreeMap::new(),
-            share: FairShare::new(MOST - RESERVED),
+            watches: ExchangePlaces::new(WATCHES),
+            requests: ExchangePlaces::new(MOST - RESERVED - WATCHES),
             askers: BTreeMap::new(),
             news: BTreeSet::new(),
             closed: false,
@@ -147,29 +189,59 @@ impl Default for Exchanges {
 
 impl Exchanges {
     /// Begins an exchange, before anything is sent, so that no answer comes too early.
-    pub(super) fn open(&mut self, head: question::Head) -> Result<u64, Refused> {
+    pub(super) fn open(&mut self, head: question::Head) -> Result<Opened, Refused> {
         if self.closed {
             return Err(Refused::Closed);
         }
-        if self.all.len() >= MOST {
-            return Err(Refused::Full);
-        }
-        let administrator = head.groups.iter().any(|group| group == MASTERS);
-        let asker: Arc<str> = head.user.as_str().into();
-        if !administrator && !self.share.take(&asker, 1) {
-            return Err(Refused::BeyondShare);
-        }
-        self.last += 1;
-        if !administrator {
-            self.askers.insert(self.last, asker);
+        let number = self.last + 1;
+        let asker = Asker::of(&head);
+        let admitted = self.admit(number, asker.as_ref())?;
+        self.last = number;
+        if let Some(asker) = asker {
+            self.askers.insert(number, asker);
         }
         let head = question::Head {
             credit: WINDOW,
             ..head
         };
-        self.all.insert(self.last, Exchange::Queued(Box::new(head)));
-        self.news.insert(self.last);
-        Ok(self.last)
+        self.all.insert(number, Exchange::Queued(Box::new(head)));
+        let displaced = match admitted {
+            Admitted::Placed => {
+                self.news.insert(number);
+                None
+            }
+            Admitted::Waiting => None,
+            Admitted::InsteadOf(other) => Some(other),
+        };
+        if let Some(displaced) = displaced {
+            self.cancel(displaced);
+        }
+        Ok(Opened { number, displaced })
+    }
+
+    fn admit(&mut self, number: u64, asker: Option<&Asker>) -> Result<Admitted, Refused> {
+        let waiting = self.watches.waiting() + self.requests.waiting();
+        let is_full = self.all.len() - waiting >= MOST;
+        let Some(Asker { user, duration }) = asker else {
+            return if is_full {
+                Err(Refused::Full)
+            } else {
+                Ok(Admitted::Placed)
+            };
+        };
+        let places = self.places(*duration);
+        // Administrators may have more than what is left to them.
+        if is_full && places.free() > 0 {
+            return Err(Refused::Full);
+        }
+        places.admit(user, number).ok_or(Refused::BeyondShare)
+    }
+
+    fn places(&mut self, duration: ExchangeDuration) -> &mut ExchangePlaces {
+        match duration {
+            ExchangeDuration::Unlimited => &mut self.watches,
+            ExchangeDuration::Limited => &mut self.requests,
+        }
     }
 
     /// Whether the zone may have to be told something.
@@ -254,6 +326,9 @@ impl Exchanges {
             Some(open @ Exchange::Open(_)) => {
                 *open = Exchange::Cancelled;
                 self.news.insert(number);
+                if let Some(Asker { user, duration }) = self.askers.get(&number).cloned() {
+                    self.places(duration).give_up(&user, number);
+                }
             }
         }
     }
@@ -266,12 +341,31 @@ impl Exchanges {
             .retain(|_, exchange| matches!(exchange, Exchange::Ended { .. }));
     }
 
-    /// Frees the place of an exchange.
+    /// Frees the place of an exchange. The zone is asked what waited for it.
     fn forget(&mut self, number: u64) {
         self.all.remove(&number);
-        if let Some(asker) = self.askers.remove(&number) {
-            self.share.give_back(&asker, 1);
-        }
+        let Some(Asker { user, duration }) = self.askers.remove(&number) else {
+            return;
+        };
+        let next = self.places(duration).release(&user, number);
+        self.news.extend(next);
+    }
+}
+
+// === impl Asker ===
+
+impl Asker {
+    /// None for administrators, whom no share bounds.
+    fn of(head: &question::Head) -> Option<Self> {
+        let is_administrator = head.groups.iter().any(|group| group == MASTERS);
+        let duration = match head.deadline_milliseconds {
+            0 => ExchangeDuration::Unlimited,
+            _ => ExchangeDuration::Limited,
+        };
+        (!is_administrator).then(|| Self {
+            user: head.user.as_str().into(),
+            duration,
+        })
     }
 }
 

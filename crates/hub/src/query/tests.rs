@@ -336,21 +336,59 @@ async fn the_newest_stream_of_the_newest_session_counts() {
     assert!(Arc::ptr_eq(&found, &newer.channel));
 }
 
+fn asked_by(user: &str) -> question::Head {
+    question::Head {
+        user: user.to_owned(),
+        ..question::Head::default()
+    }
+}
+
 #[tokio::test]
 async fn a_zone_is_asked_only_so_much_at_once() {
     let far = connect();
-    let asked: Vec<Asked> =
-        std::iter::from_fn(|| far.channel.ask(question::Head::default()).ok()).collect();
-    let (code, message) = refused(ask(&far).await);
+    let watch = |user: &str| far.channel.ask(asked_by(user));
+    let watches: Vec<Asked> = std::iter::from_fn(|| watch("greedy").ok()).collect();
+    let mut one_more = answering(&far, Deadline::Head(LIMIT), Clock::system());
+    one_more.question = asked_by("greedy");
+    let (code, message) = refused(one_more.ask(&far.channel).await);
     assert_eq!(code, StatusCode::TOO_MANY_REQUESTS);
     assert!(message.contains("has its share"), "{message}");
-    let other = question::Head {
-        user: "bystander".to_owned(),
-        ..question::Head::default()
+    drop(watches);
+    assert!(watch("greedy").is_ok());
+}
+
+/// A user with many watches gives one up, and hears of it, when another user needs the place.
+#[tokio::test]
+async fn a_newcomer_displaces_the_oldest_watch_of_the_user_with_the_most() {
+    let mut far = connect();
+    let (clock, _hand) = Clock::manual(UNIX_EPOCH);
+    let (oldest, number) = watched(&mut far, &clock, "greedy").await;
+    let watch = |user: &str| far.channel.ask(asked_by(user));
+    let watches: Vec<Asked> = std::iter::from_fn(|| watch("greedy").ok()).collect();
+    for _ in &watches {
+        far.asked().await;
+    }
+    let newcomer = far.channel.ask(asked_by("bystander")).unwrap();
+    let question = far.asked().await;
+    assert!(is_cancel(&question) && question.exchange == number);
+    far.end(number, "cancelled").await;
+    assert_eq!(far.asked().await.exchange, newcomer.number);
+    let told = text(oldest).await.unwrap_err();
+    assert!(told.contains("another user who needs a place"), "{told}");
+}
+
+/// A watch of a user, of which the head has come, and its number.
+async fn watched(far: &mut FarEnd, clock: &Clock, user: &str) -> (Response<RouteBody>, u64) {
+    let mut asking = answering(far, Deadline::Head(LIMIT), clock.clone());
+    asking.question = asked_by(user);
+    let channel = far.channel.clone();
+    let beginning = async {
+        let number = far.asked().await.exchange;
+        far.head(number).await;
+        number
     };
-    assert!(far.channel.ask(other).is_ok());
-    drop(asked);
-    assert!(far.channel.ask(question::Head::default()).is_ok());
+    let (answer, number) = tokio::join!(asking.ask(&channel), beginning);
+    (answer.unwrap(), number)
 }
 
 /// Nobody polls the body of an answer whose client has closed its window.

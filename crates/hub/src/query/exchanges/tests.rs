@@ -29,7 +29,7 @@ fn check(script: &str, expected: Expect) {
 fn step(exchanges: &mut Exchanges, verb: &str, number: u64, rest: Option<&str>) -> String {
     let size = || rest.map_or(1, |size| size.parse().unwrap());
     match verb {
-        "open" => format!("{:?}", exchanges.open(question::Head::default())),
+        "open" => format!("{:?}", number_of(exchanges.open(question::Head::default()))),
         "tell" => {
             let told = std::iter::from_fn(|| exchanges.next_question());
             told.map(show).collect::<Vec<_>>().join(", ")
@@ -37,7 +37,7 @@ fn step(exchanges: &mut Exchanges, verb: &str, number: u64, rest: Option<&str>) 
         "read" => match exchanges.read(number) {
             Some(Part::Body(bytes)) => format!("{} bytes", bytes.len()),
             Some(Part::Head(head)) => format!("head {}", head.status.as_u16()),
-            Some(other @ (Part::Complete | Part::Failed(_) | Part::Lost | Part::Late)) => {
+            Some(other @ (Part::Complete | Part::Failed(_) | Part::Lost | Part::CutOff(_))) => {
                 format!("{other:?}")
             }
             None => "nothing".to_owned(),
@@ -307,6 +307,10 @@ fn nonsense_is_told_from_what_is_new() {
     );
 }
 
+fn number_of(opened: Result<Opened, Refused>) -> Result<u64, Refused> {
+    opened.map(|opened| opened.number)
+}
+
 fn asked_by(user: &str, groups: &[&str]) -> question::Head {
     question::Head {
         user: user.to_owned(),
@@ -315,71 +319,158 @@ fn asked_by(user: &str, groups: &[&str]) -> question::Head {
     }
 }
 
+fn watch_of(user: &str) -> question::Head {
+    asked_by(user, &[])
+}
+
+fn request_of(user: &str) -> question::Head {
+    question::Head {
+        deadline_milliseconds: 30_000,
+        ..asked_by(user, &[])
+    }
+}
+
 #[test]
 fn there_are_only_so_many_exchanges() {
     let mut exchanges = Exchanges::default();
-    let administrator = || asked_by("admin", &[MASTERS]);
+    let open = |exchanges: &mut Exchanges| {
+        let administrator = asked_by("admin", &[MASTERS]);
+        number_of(exchanges.open(administrator))
+    };
     for number in 1..=MOST as u64 {
-        assert_eq!(exchanges.open(administrator()), Ok(number));
+        assert_eq!(open(&mut exchanges), Ok(number));
     }
-    assert_eq!(exchanges.open(administrator()), Err(Refused::Full));
+    assert_eq!(open(&mut exchanges), Err(Refused::Full));
+    let user = number_of(exchanges.open(watch_of("anna")));
+    assert_eq!(user, Err(Refused::Full));
     // One that was asked takes its place until the zone ends it; one that was not asked does not.
     assert!(exchanges.next_question().is_some());
     exchanges.cancel(1);
-    assert_eq!(exchanges.open(administrator()), Err(Refused::Full));
+    assert_eq!(open(&mut exchanges), Err(Refused::Full));
     exchanges.cancel(2);
     let next = MOST as u64 + 1;
-    assert_eq!(exchanges.open(administrator()), Ok(next));
+    assert_eq!(open(&mut exchanges), Ok(next));
 }
 
 /// Opens as many exchanges for a user as it gets.
-fn fill(exchanges: &mut Exchanges, user: &str) -> Vec<u64> {
-    let opened = std::iter::from_fn(|| exchanges.open(asked_by(user, &[])).ok());
-    opened.collect()
+fn fill(exchanges: &mut Exchanges, head: fn(&str) -> question::Head, user: &str) -> Vec<u64> {
+    let opened = std::iter::from_fn(|| exchanges.open(head(user)).ok());
+    opened.map(|opened| opened.number).collect()
+}
+
+/// Lets the zone hear of all exchanges and end those that were cancelled; returns the heads.
+fn settle(exchanges: &mut Exchanges) -> Vec<u64> {
+    let mut heads = Vec::new();
+    while let Some(Question { exchange, part }) = exchanges.next_question() {
+        match part.unwrap() {
+            question::Part::Head(_) => heads.push(exchange),
+            question::Part::Cancel(_) => end(exchanges, exchange),
+            question::Part::Credit(_) => {}
+        }
+    }
+    heads
+}
+
+fn end(exchanges: &mut Exchanges, exchange: u64) {
+    let error = "it failed".to_owned();
+    let part = Some(answer::Part::End(answer::End { error }));
+    exchanges.receive(Answer { exchange, part }).unwrap();
+}
+
+/// With halves of what is free, eight users had taken all.
+#[test]
+fn no_users_take_the_exchanges_of_others() {
+    for head in [watch_of, request_of] {
+        let mut exchanges = Exchanges::default();
+        for number in 0..40 {
+            fill(&mut exchanges, head, &format!("greedy-{number}"));
+            settle(&mut exchanges);
+        }
+        assert!(exchanges.all.len() <= MOST - RESERVED);
+        let opened = exchanges.open(head("bystander")).unwrap();
+        assert!(opened.displaced.is_some());
+        assert_eq!(settle(&mut exchanges), [opened.number]);
+        let refused = exchanges.open(head("greedy-0"));
+        assert_eq!(refused, Err(Refused::BeyondShare));
+        for _ in 0..RESERVED {
+            assert!(exchanges.open(asked_by("admin", &[MASTERS])).is_ok());
+        }
+        let opened = exchanges.open(head("newcomer")).unwrap();
+        assert_eq!(settle(&mut exchanges).last(), Some(&opened.number));
+    }
 }
 
 #[test]
-fn no_user_takes_the_exchanges_of_others() {
+fn watches_leave_places_to_requests() {
     let mut exchanges = Exchanges::default();
-    let greedy = fill(&mut exchanges, "greedy");
-    assert_eq!(greedy.len(), (MOST - RESERVED) / 2);
+    let watches = fill(&mut exchanges, watch_of, "greedy");
+    assert_eq!(watches.len(), WATCHES);
+    let requests = fill(&mut exchanges, request_of, "greedy");
+    assert_eq!(requests.len(), MOST - RESERVED - WATCHES);
+    assert_eq!(settle(&mut exchanges).len(), MOST - RESERVED);
+    let displaced = |opened: Opened| opened.displaced;
+    let watch = exchanges.open(watch_of("bystander")).map(displaced);
+    assert_eq!(watch, Ok(Some(watches[0])), "a watch displaces a watch");
+    let request = exchanges.open(request_of("bystander")).map(displaced);
     assert_eq!(
-        exchanges.open(asked_by("greedy", &[])),
-        Err(Refused::BeyondShare)
+        request,
+        Ok(Some(requests[0])),
+        "a request displaces a request"
     );
-    let second = fill(&mut exchanges, "second");
-    assert_eq!(second.len(), (MOST - RESERVED) / 4);
-    assert!(exchanges.open(asked_by("bystander", &[])).is_ok());
-    for _ in 0..RESERVED {
-        assert!(exchanges.open(asked_by("admin", &[MASTERS])).is_ok());
+}
+
+#[test]
+fn a_displaced_exchange_keeps_its_place_until_the_zone_ends_it() {
+    let mut exchanges = Exchanges::default();
+    let watches = fill(&mut exchanges, watch_of, "greedy");
+    while exchanges.next_question().is_some() {}
+    let opened = exchanges.open(watch_of("bystander")).unwrap();
+    let told = exchanges.next_question().map(show);
+    assert_eq!(told, Some(format!("{} cancel", watches[0])));
+    assert_eq!(exchanges.next_question(), None, "the zone has no place yet");
+    end(&mut exchanges, watches[0]);
+    let told = exchanges.next_question().map(show);
+    assert_eq!(told, Some(format!("{} head with {WINDOW}", opened.number)));
+    // What the zone has not heard of, or has ended, is displaced at once.
+    end(&mut exchanges, watches[1]);
+    let opened = exchanges.open(watch_of("third")).unwrap();
+    assert_eq!(opened.displaced, Some(watches[1]));
+    assert_eq!(settle(&mut exchanges), [opened.number]);
+}
+
+/// Exchanges that clients open and drop at once leave the place of one that stays.
+#[test]
+fn cancelled_exchanges_keep_nobody_out() {
+    let mut exchanges = Exchanges::default();
+    let cancelled = fill(&mut exchanges, request_of, "hasty");
+    while exchanges.next_question().is_some() {}
+    for number in &cancelled {
+        exchanges.cancel(*number);
     }
+    let opened = exchanges.open(request_of("bystander")).unwrap();
+    assert_eq!(opened.displaced, None);
+    let _more = fill(&mut exchanges, request_of, "hasty");
+    assert_eq!(settle(&mut exchanges).first(), Some(&opened.number));
 }
 
 #[test]
 fn an_exchange_that_ends_is_free_again_however_it_ends() {
     let mut exchanges = Exchanges::default();
-    let asked = fill(&mut exchanges, "anna");
+    let asked = fill(&mut exchanges, watch_of, "anna");
     while exchanges.next_question().is_some() {}
     let full = Err(Refused::BeyondShare);
-    let end = |exchanges: &mut Exchanges, exchange: u64| {
-        let error = "it failed".to_owned();
-        let part = Some(answer::Part::End(answer::End { error }));
-        exchanges.receive(Answer { exchange, part }).unwrap();
-    };
     end(&mut exchanges, asked[0]);
-    assert_eq!(
-        exchanges.open(asked_by("anna", &[])),
-        full,
-        "it is not read yet"
-    );
+    let unread = exchanges.open(watch_of("anna"));
+    assert_eq!(unread, full, "it is not read yet");
     exchanges.read(asked[0]);
-    assert!(exchanges.open(asked_by("anna", &[])).is_ok());
+    assert!(exchanges.open(watch_of("anna")).is_ok());
+    assert!(exchanges.next_question().is_some());
     exchanges.cancel(asked[1]);
-    assert_eq!(
-        exchanges.open(asked_by("anna", &[])),
-        full,
-        "the zone has not ended it"
-    );
+    let waiting = exchanges.open(watch_of("anna")).unwrap();
+    assert_eq!(exchanges.open(watch_of("anna")), full);
+    let told = exchanges.next_question().map(show);
+    assert_eq!(told, Some(format!("{} cancel", asked[1])));
+    assert_eq!(exchanges.next_question(), None, "the zone has not ended it");
     end(&mut exchanges, asked[1]);
-    assert!(exchanges.open(asked_by("anna", &[])).is_ok());
+    assert_eq!(settle(&mut exchanges), [waiting.number]);
 }
