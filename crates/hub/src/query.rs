@@ -51,8 +51,12 @@ struct State {
 #[derive(Debug)]
 struct Reader {
     woken: Arc<Notify>,
+    /// How often the client has read something.
+    reads: u64,
     /// Nothing of the answer is passed on any more.
     cut_off: Option<CutOff>,
+    /// Something came that the client can read.
+    arrived: Arc<Notify>,
 }
 
 /// A stream that is open as long as this lives.
@@ -67,6 +71,7 @@ struct Asked {
     channel: Arc<Channel>,
     number: u64,
     woken: Arc<Notify>,
+    arrived: Arc<Notify>,
 }
 
 // === impl Channels ===
@@ -184,6 +189,7 @@ impl Channel {
         let reader = reader.and_then(|number| state.readers.get(&number));
         if let Some(reader) = reader {
             reader.woken.notify_one();
+            reader.arrived.notify_one();
         }
         let news = state.exchanges.has_news();
         drop(state);
@@ -195,12 +201,14 @@ impl Channel {
     }
 
     fn ask(self: &Arc<Self>, head: question::Head) -> Result<Asked, Refused> {
-        let woken = Arc::new(Notify::new());
+        let (woken, arrived) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
         let mut state = self.state.lock();
         let Opened { number, displaced } = state.exchanges.open(head)?;
         let reader = Reader {
             woken: woken.clone(),
+            reads: 0,
             cut_off: None,
+            arrived: arrived.clone(),
         };
         state.readers.insert(number, reader);
         if let Some(displaced) = displaced {
@@ -212,6 +220,7 @@ impl Channel {
             channel: self.clone(),
             number,
             woken,
+            arrived,
         })
     }
 
@@ -219,6 +228,14 @@ impl Channel {
     fn end(&self, number: u64, reason: CutOff) {
         self.state.lock().cut_off(number, reason);
         self.news.notify_one();
+    }
+
+    /// How often a client has read, if there is something that it has not read.
+    fn reads_before_unread(&self, number: u64) -> Option<u64> {
+        let state = self.state.lock();
+        let reader = state.readers.get(&number)?;
+        let is_unread = state.exchanges.is_unread(number);
+        is_unread.then_some(reader.reads)
     }
 
     fn close(&self) {
@@ -254,11 +271,14 @@ impl Asked {
             let (part, news) = {
                 let mut state = self.channel.state.lock();
                 let State { exchanges, readers } = &mut *state;
-                let reader = readers.get(&self.number);
-                if let Some(reason) = reader.and_then(|reader| reader.cut_off) {
+                let reader = readers.get_mut(&self.number);
+                if let Some(reason) = reader.as_ref().and_then(|reader| reader.cut_off) {
                     return Part::CutOff(reason);
                 }
                 let part = exchanges.read(self.number);
+                if let Some(reader) = reader {
+                    reader.reads += u64::from(part.is_some());
+                }
                 (part, exchanges.has_news())
             };
             if news {

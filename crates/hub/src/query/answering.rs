@@ -58,9 +58,15 @@ enum BrokenOff {
     Failed(String),
     #[error("the answer of the zone was not complete in time, or the token of its user has ended")]
     Late,
+    #[error("the client did not read the answer of the zone for {} s", UNREAD.as_secs())]
+    Unread,
     #[error("the user has more requests to the zone open than another user who needs a place")]
     Displaced,
 }
+
+/// A client that takes nothing of its answer for this long, although something waits for it, is cut
+/// off, within twice this time. A client that takes a piece of at most 256 KiB meanwhile goes on.
+pub(super) const UNREAD: Duration = Duration::from_secs(30);
 
 /// What Kubernetes APIs answer in.
 const SAFE_TYPES: [&str; 8] = [
@@ -82,6 +88,7 @@ impl From<CutOff> for BrokenOff {
     fn from(reason: CutOff) -> Self {
         match reason {
             CutOff::Late => Self::Late,
+            CutOff::Unread => Self::Unread,
             CutOff::Displaced => Self::Displaced,
         }
     }
@@ -131,14 +138,16 @@ impl Answering {
         Ok(with_head(head, body))
     }
 
-    /// Ends an answer when it is late. The body itself cannot: it is polled only while its client
-    /// reads.
+    /// Ends an answer when it is late, or when its client does not read it. The body itself
+    /// cannot: it is polled only while its client reads.
     fn end_in_time(&self, asked: &Asked, late: Late, gone: Stop) {
         let (channel, number) = (asked.channel.clone(), asked.number);
+        let unread = self.unread(asked);
         let stop = self.group.stop();
         self.group.spawn(async move {
             tokio::select! {
                 () = late => channel.end(number, CutOff::Late),
+                () = unread => channel.end(number, CutOff::Unread),
                 () = gone.wait() => {}
                 () = stop.wait() => {}
             }
@@ -160,6 +169,24 @@ impl Answering {
         }
     }
 
+    /// Ends when the client has read nothing for [`UNREAD`] while something waited for it.
+    fn unread(&self, asked: &Asked) -> impl Future<Output = ()> + Send + use<> {
+        let (channel, number) = (asked.channel.clone(), asked.number);
+        let (arrived, clock) = (asked.arrived.clone(), self.clock.clone());
+        async move {
+            loop {
+                let Some(reads) = channel.reads_before_unread(number) else {
+                    arrived.notified().await;
+                    continue;
+                };
+                clock.sleep(UNREAD).await;
+                if channel.reads_before_unread(number) == Some(reads) {
+                    return;
+                }
+            }
+        }
+    }
+
     fn refused(&self, refused: Refused) -> Error {
         match refused {
             Refused::Full => Error::too_many_requests(format!(
@@ -176,7 +203,7 @@ impl Answering {
 
     fn cut_off(&self, reason: CutOff) -> Error {
         match reason {
-            CutOff::Late => self.too_late(),
+            CutOff::Late | CutOff::Unread => self.too_late(),
             CutOff::Displaced => Error::too_many_requests(format!(
                 "user {:?} has more requests to zone {} open than another user who needs a place; try again soon, or close watches of it that nobody needs",
                 self.question.user, self.zone

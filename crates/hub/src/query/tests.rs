@@ -7,6 +7,7 @@ use deltaplane_apiserver::Error;
 use deltaplane_plane::RouteBody;
 use deltaplane_runtime::{Clock, Tasks};
 use deltaplane_sync_grpc::proto::deltaplane::sync::v1::answer;
+use futures::FutureExt;
 use futures::stream::BoxStream;
 use http::{Response, StatusCode};
 use http_body_util::BodyExt;
@@ -389,6 +390,54 @@ async fn watched(far: &mut FarEnd, clock: &Clock, user: &str) -> (Response<Route
     };
     let (answer, number) = tokio::join!(asking.ask(&channel), beginning);
     (answer.unwrap(), number)
+}
+
+/// Lets other tasks run until they all wait.
+async fn settle() {
+    for _ in 0..20 {
+        tokio::task::yield_now().await;
+    }
+}
+
+#[tokio::test]
+async fn a_watch_that_nobody_reads_ends() {
+    let mut far = connect();
+    let (clock, hand) = Clock::manual(UNIX_EPOCH);
+    let (answer, number) = watched(&mut far, &clock, "anna").await;
+    far.body(number, "unread").await;
+    settle().await;
+    hand.advance(answering::UNREAD);
+    settle().await;
+    let told = far.questions.next().now_or_never().flatten();
+    let question = told.expect("the zone is told");
+    assert!(is_cancel(&question) && question.exchange == number);
+    let told = text(answer).await.unwrap_err();
+    assert_eq!(
+        told,
+        "the client did not read the answer of the zone for 30 s"
+    );
+}
+
+#[tokio::test]
+async fn a_watch_that_is_idle_or_read_goes_on() {
+    let mut far = connect();
+    let (clock, hand) = Clock::manual(UNIX_EPOCH);
+    let (answer, number) = watched(&mut far, &clock, "anna").await;
+    let mut body = answer.into_body();
+    for event in ["one", "two", "three"] {
+        hand.advance(10 * answering::UNREAD);
+        settle().await;
+        far.body(number, event).await;
+        settle().await;
+        hand.advance(answering::UNREAD / 2);
+        settle().await;
+        let frame = body.frame().await.unwrap().unwrap();
+        assert!(frame.is_data(), "{event}");
+        hand.advance(answering::UNREAD / 2);
+        settle().await;
+    }
+    far.end(number, "").await;
+    assert!(body.frame().await.is_none());
 }
 
 /// Nobody polls the body of an answer whose client has closed its window.
