@@ -1,13 +1,15 @@
 //! Fairness: everyone gets a turn, and nobody's flood starves others.
 //!
-//! A bounded number of requests is carried out at once, and one user has at most half of the
-//! places, so that slow requests of one leave places to all others. Requests without a place wait
-//! in a queue per user, and the next place goes to the users in turn. A user whose queue is full
-//! is told to come back later.
+//! A bounded number of requests is carried out at once, and users share the places (`share`): one
+//! has less than half of them, and an eighth is left to users who have none. So with 256 places a
+//! user who has none waits only if more than 32 others are being served, and then the next place
+//! that becomes free is for one of those who have none. Requests without a place wait in a queue per
+//! user, and places go to the users in turn. A user whose queue is full is told to come back later.
 //!
 //! Memory is shared out likewise: bodies count against a budget of bytes, from when they come until
-//! their requests are answered, of which a user has a share that always leaves some to others
-//! (`share`). A request gets its place when its body has come: an unfinished upload holds none.
+//! their requests are answered. A request gets its place when its body has come: an unfinished
+//! upload holds none. Watches and long polls, which hold no place once they have begun, are shared
+//! out in the same way.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -24,6 +26,7 @@ pub(crate) struct Flow {
     state: Arc<Mutex<State>>,
     bodies: Arc<Mutex<FairShare>>,
     queued_per_user: usize,
+    watches_per_user: usize,
 }
 
 /// The right to be carried out; dropping it makes place for the next.
@@ -46,35 +49,35 @@ struct CountedUpload {
 }
 
 struct State {
-    /// How many places nobody has.
-    free: usize,
-    /// How many places one user may have.
-    share: usize,
-    /// How many places each user has.
-    held: BTreeMap<Arc<str>, usize>,
+    places: FairShare,
     waiting: BTreeMap<Arc<str>, VecDeque<oneshot::Sender<Turn>>>,
     /// Users with waiting requests, in the order of their turns.
     order: VecDeque<Arc<str>>,
-    watches: BTreeMap<String, usize>,
+    watches: FairShare,
 }
+
+/// Bodies of one in so many bytes of the budget, 128 KiB by default, are small: a user can upload
+/// one while others upload as much as they can.
+const SMALL_BODIES: usize = 1024;
+/// As many watches as most clients need.
+const FEW_WATCHES: usize = 50;
 
 // === impl Flow ===
 
 impl Flow {
     pub(crate) fn new(limits: &Limits) -> Self {
-        let free = limits.in_flight.max(1);
         let state = State {
-            free,
-            share: free.div_ceil(2),
-            held: BTreeMap::new(),
+            places: FairShare::new(limits.in_flight.max(1), 1),
             waiting: BTreeMap::new(),
             order: VecDeque::new(),
-            watches: BTreeMap::new(),
+            watches: FairShare::new(limits.watches, FEW_WATCHES),
         };
+        let small_body = limits.bodies / SMALL_BODIES;
         Self {
             state: Arc::new(Mutex::new(state)),
-            bodies: Arc::new(Mutex::new(FairShare::new(limits.bodies))),
+            bodies: Arc::new(Mutex::new(FairShare::new(limits.bodies, small_body))),
             queued_per_user: limits.queued_per_user,
+            watches_per_user: limits.watches_per_user,
         }
     }
 
@@ -97,8 +100,7 @@ impl Flow {
         let waiting = {
             let mut state = self.state.lock();
             let user: Arc<str> = user.into();
-            if state.free > 0 && state.may_hold(&user) {
-                state.take(&user);
+            if state.places.take(&user, 1) {
                 return Ok(Turn::of(&self.state, user));
             }
             state.enqueue(user, self.queued_per_user)?
@@ -109,48 +111,20 @@ impl Flow {
             .map_err(|_| Error::unavailable("the server is shutting down"))
     }
 
-    /// Counts a watch of this user; gives how many it has now.
-    pub(crate) fn watch_begins(&self, user: &str) -> usize {
+    /// Counts a watch of this user; returns false, and counts nothing, if it has its share.
+    pub(crate) fn watch_begins(&self, user: &Arc<str>) -> bool {
         let mut state = self.state.lock();
-        let count = state.watches.entry(user.to_owned()).or_default();
-        *count += 1;
-        *count
+        state.watches.held(user) < self.watches_per_user && state.watches.take(user, 1)
     }
 
     pub(crate) fn watch_ends(&self, user: &str) {
-        let mut state = self.state.lock();
-        if let Some(count) = state.watches.get_mut(user) {
-            *count -= 1;
-            if *count == 0 {
-                state.watches.remove(user);
-            }
-        }
+        self.state.lock().watches.give_back(user, 1);
     }
 }
 
 // === impl State ===
 
 impl State {
-    fn may_hold(&self, user: &str) -> bool {
-        let held = self.held.get(user);
-        held.is_none_or(|held| *held < self.share)
-    }
-
-    fn take(&mut self, user: &Arc<str>) {
-        self.free -= 1;
-        *self.held.entry(Arc::clone(user)).or_default() += 1;
-    }
-
-    fn give_back(&mut self, held: &Held) {
-        self.free += 1;
-        if let Some(places) = self.held.get_mut(&held.user) {
-            *places -= 1;
-            if *places == 0 {
-                self.held.remove(&held.user);
-            }
-        }
-    }
-
     fn enqueue(&mut self, user: Arc<str>, limit: usize) -> Result<oneshot::Receiver<Turn>, Error> {
         let queue = self.waiting.entry(Arc::clone(&user)).or_default();
         // Those who gave up waiting do not count.
@@ -170,36 +144,38 @@ impl State {
     /// The next to be served, who has the place from now on: one request of the first user in
     /// turn who has not all of its share.
     fn next(&mut self) -> Option<(Arc<str>, oneshot::Sender<Turn>)> {
-        let mut passed_over = Vec::new();
-        let mut found = None;
-        while self.free > 0
-            && found.is_none()
-            && let Some(user) = self.order.pop_front()
+        let mut index = 0;
+        while self.places.free() > 0
+            && let Some(user) = self.order.get(index).map(Arc::clone)
         {
-            if !self.may_hold(&user) {
-                passed_over.push(user);
-                continue;
-            }
-            let Some(queue) = self.waiting.get_mut(&user) else {
-                continue;
-            };
-            let waiter = queue.pop_front().filter(|waiter| !waiter.is_closed());
-            match queue.is_empty() {
-                true => {
-                    self.waiting.remove(&user);
+            if !self.has_waiting(&user) {
+                self.order.remove(index);
+            } else if self.places.take(&user, 1) {
+                self.order.remove(index);
+                let waiter = self.waiting.get_mut(&user)?.pop_front()?;
+                if self.has_waiting(&user) {
+                    self.order.push_back(Arc::clone(&user));
                 }
-                false => self.order.push_back(Arc::clone(&user)),
-            }
-            if let Some(waiter) = waiter {
-                self.take(&user);
-                found = Some((user, waiter));
+                return Some((user, waiter));
+            } else {
+                // It keeps its place in the order.
+                index += 1;
             }
         }
-        // They keep their places in the order.
-        for user in passed_over.into_iter().rev() {
-            self.order.push_front(user);
+        None
+    }
+
+    /// Returns true if a request of this user waits; forgets those that gave up before it.
+    fn has_waiting(&mut self, user: &Arc<str>) -> bool {
+        let Some(queue) = self.waiting.get_mut(user) else {
+            return false;
+        };
+        while queue.pop_front_if(|waiter| waiter.is_closed()).is_some() {}
+        let waits = !queue.is_empty();
+        if !waits {
+            self.waiting.remove(user);
         }
-        found
+        waits
     }
 }
 
@@ -219,20 +195,19 @@ impl Drop for Turn {
         let Some(held) = self.0.take() else {
             return;
         };
-        let state = &held.state;
-        state.lock().give_back(&held);
+        let give_back = |held: &Held| held.state.lock().places.give_back(&held.user, 1);
+        give_back(&held);
+        // A place that goes to another user may leave room for one more of the last one.
         loop {
-            let Some((user, waiter)) = state.lock().next() else {
+            let Some((user, waiter)) = held.state.lock().next() else {
                 return;
             };
             // Sent outside the lock. A waiter that just gave up hands the turn back.
-            match waiter.send(Self::of(state, user)) {
-                Ok(()) => return,
-                Err(mut unused) => {
-                    if let Some(unused) = unused.0.take() {
-                        state.lock().give_back(&unused);
-                    }
-                }
+            let sent = waiter.send(Self::of(&held.state, user));
+            if let Err(mut unused) = sent
+                && let Some(unused) = unused.0.take()
+            {
+                give_back(&unused);
             }
         }
     }
@@ -279,7 +254,7 @@ mod tests {
         Flow::new(&Limits {
             in_flight,
             queued_per_user,
-            bodies: 100,
+            bodies: 114,
             ..Limits::default()
         })
     }
@@ -360,6 +335,81 @@ mod tests {
         assert!(third.as_mut().now_or_never().is_none());
         held[0] = Err(Error::unauthorized());
         assert!(third.as_mut().now_or_never().is_some());
+    }
+
+    /// Takes as many places as a user gets at once.
+    fn fill(flow: &Flow, user: &str) -> Vec<Turn> {
+        let turns = std::iter::from_fn(|| flow.turn(user).now_or_never());
+        turns.map(Result::unwrap).collect()
+    }
+
+    /// With at most half of the places for each, two users with slow requests had all.
+    #[tokio::test]
+    async fn users_with_slow_requests_leave_places_to_others() {
+        let flow = flow(256, 10);
+        let mut slow = Vec::new();
+        for number in 0..32 {
+            let turns = fill(&flow, &format!("slow-{number}"));
+            assert!(!turns.is_empty(), "slow-{number}");
+            slow.push(turns);
+        }
+        assert_eq!((slow[0].len(), slow[1].len()), (112, 56));
+        assert!(flow.turn("bystander").now_or_never().is_some());
+    }
+
+    #[tokio::test]
+    async fn the_next_place_is_for_a_user_who_has_none() {
+        let flow = flow(4, 10);
+        let _slow = [fill(&flow, "a"), fill(&flow, "b")];
+        let last = flow.turn("c").await;
+        let mut more = ["a", "b"].map(|user| Box::pin(flow.turn(user)));
+        for waiting in &mut more {
+            assert!(waiting.as_mut().now_or_never().is_none());
+        }
+        let mut newcomer = Box::pin(flow.turn("newcomer"));
+        assert!(newcomer.as_mut().now_or_never().is_none());
+        drop(last);
+        for waiting in &mut more {
+            assert!(waiting.as_mut().now_or_never().is_none());
+        }
+        assert!(newcomer.as_mut().now_or_never().is_some());
+    }
+
+    /// A place of one user that goes to another may leave room for one more of the first.
+    #[tokio::test]
+    async fn no_place_stays_free_that_somebody_waits_for() {
+        let flow = flow(7, 10);
+        let mut held = Vec::new();
+        for user in ["a", "b", "a", "b"] {
+            held.push(flow.turn(user).await);
+        }
+        let mut more = ["b", "a"].map(|user| Box::pin(flow.turn(user)));
+        for waiting in &mut more {
+            assert!(waiting.as_mut().now_or_never().is_none());
+        }
+        held.remove(0).unwrap();
+        let served = more.map(|mut waiting| waiting.as_mut().now_or_never());
+        assert!(served.iter().all(Option::is_some));
+    }
+
+    #[test]
+    fn watches_of_some_users_leave_some_to_others() {
+        let flow = Flow::new(&Limits {
+            watches: 800,
+            watches_per_user: 200,
+            ..Limits::default()
+        });
+        let begin = |user: &str| flow.watch_begins(&Arc::from(user));
+        let fill = |user: &str| {
+            std::iter::repeat_with(|| begin(user))
+                .take_while(|begun| *begun)
+                .count()
+        };
+        let taken = ["a", "b", "c", "d", "e", "f"].map(fill);
+        assert_eq!(taken, [200, 200, 150, 75, 50, 50]);
+        assert!(begin("bystander"));
+        flow.watch_ends("a");
+        assert!(!begin("a"), "a has more than others");
     }
 
     #[test]

@@ -81,7 +81,6 @@ pub use body::{Body, Pieces};
 pub use deltaplane_store::Revision;
 pub use error::Error;
 pub use server::{Config, Limits, TENANT};
-pub use share::FairShare;
 pub use verbs::patch::apply_json_patch;
 
 use deltaplane_api::identity::{ANONYMOUS, Identity};

@@ -56,13 +56,13 @@ pub struct Limits {
     pub body: usize,
     /// How long a body may take to arrive.
     pub body_time: Duration,
-    /// All large bodies at once, in bytes. One user has at most half of them.
+    /// All bodies at once, in bytes, shared among users.
     pub bodies: usize,
-    /// Requests carried out at once, watches apart. One user has at most half of these places.
+    /// Requests carried out at once, watches apart, shared among users.
     pub in_flight: usize,
     /// Requests of one user that may wait for their turn.
     pub queued_per_user: usize,
-    /// Watches at once.
+    /// Watches at once, shared among users.
     pub watches: usize,
     /// Watches of one user at once.
     pub watches_per_user: usize,

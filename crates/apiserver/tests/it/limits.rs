@@ -199,7 +199,7 @@ async fn watches_are_counted_for_each_user_and_for_all() {
 #[tokio::test]
 async fn large_bodies_share_a_budget() {
     let (server, eve) = limited(Limits {
-        bodies: 200_000,
+        bodies: 230_000,
         ..Limits::default()
     })
     .await;

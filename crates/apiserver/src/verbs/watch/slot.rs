@@ -10,31 +10,28 @@ use crate::server::Inner;
 /// One of the watches or long polls that are allowed at once.
 pub(crate) struct Slot {
     server: Arc<Inner>,
-    user: String,
+    user: Arc<str>,
 }
 
 // === impl Slot ===
 
 impl Slot {
     pub(crate) fn take(cx: &Cx) -> Result<Self, Error> {
-        let limits = &cx.server.config.limits;
-        let slot = Self {
-            server: Arc::clone(&cx.server),
-            user: cx.user.name.clone(),
-        };
+        let user: Arc<str> = cx.user.name.as_str().into();
+        if !cx.server.flow.watch_begins(&user) {
+            return Err(Error::too_many_requests(
+                "too many watches are open, please try again later",
+            ));
+        }
         let total = cx.server.watches.fetch_add(1, Ordering::Relaxed) + 1;
-        let own = cx.server.flow.watch_begins(&cx.user.name);
         cx.server
             .metrics
             .watches
             .set(i64::try_from(total).unwrap_or(i64::MAX));
-        match total > limits.watches || own > limits.watches_per_user {
-            // Dropping the slot gives it back.
-            true => Err(Error::too_many_requests(
-                "too many watches are open, please try again later",
-            )),
-            false => Ok(slot),
-        }
+        Ok(Self {
+            server: Arc::clone(&cx.server),
+            user,
+        })
     }
 }
 
