@@ -77,6 +77,7 @@ fn attacks() -> impl IntoIterator<Item = Attack> {
         "A4" "secret-in-evidence" policies::secret_in_evidence,
         "A5" "unread-answers-of-a-zone" starving::unread_answers_of_a_zone,
         "A5" "unread-answers-after-their-time" starving::unread_answers_after_their_deadline,
+        "A5" "unread-watches-of-a-zone" starving::unread_watches_of_a_zone,
         "A5" "half-sent-bodies" starving::half_sent_bodies,
         "A5" "long-polls" starving::long_polls,
         "A5" "unread-tables" starving::unread_tables,

@@ -12,7 +12,7 @@ use tokio::task::JoinSet;
 
 use super::Outcome;
 use super::account::{Account, Connection, Server, Window};
-use super::stage::{self, FLEET, MAPS, Stage, ZONE, create};
+use super::stage::{self, FLEET, MAPS, RBAC, Stage, ZONE, create};
 use crate::bench::cpu;
 use crate::fleet::authored;
 use crate::hub::Hub;
@@ -25,6 +25,8 @@ const CEILING: u64 = 300_000_000;
 const TABLES: usize = 40;
 /// What a process grows and shrinks by itself.
 const NOISE: u64 = 5_000_000;
+/// How many accounts watch a zone. Eight were enough.
+const WATCHERS: usize = 12;
 const LOOK: Duration = Duration::from_millis(200);
 /// Zones have so long to answer through the hub, and a little more.
 const DEADLINE: Duration = Duration::from_secs(31);
@@ -119,6 +121,46 @@ pub(super) async fn unread_answers_after_their_deadline(stage: &Stage) -> Result
     };
     drop((held, again));
     Ok(outcome)
+}
+
+/// Twelve accounts, each with watches of a zone through a window that stays closed.
+pub(super) async fn unread_watches_of_a_zone(stage: &Stage) -> Result<Outcome> {
+    let path = format!("/zones/{ZONE}{MAPS}?watch=1");
+    let mut held = Vec::new();
+    let mut connections = Vec::new();
+    for number in 0..WATCHERS {
+        let name = format!("watcher-{number}");
+        let attacker = stage.account(&name, &json!([])).await?;
+        permit_watches(stage, &name).await?;
+        let mut connection = attacker.connect(Window::Closed).await?;
+        held.push(unread(&mut connection, &path, JSON, 130).await?);
+        connections.push(connection);
+        tokio::time::sleep(LOOK).await;
+    }
+    tokio::time::sleep(SETTLE).await;
+    let outcome = judged(stage.bystander_of_zone().await);
+    drop(held);
+    Ok(outcome)
+}
+
+/// Lets an account of the hub watch ConfigMaps in the zone that keeps to the rules.
+async fn permit_watches(stage: &Stage, name: &str) -> Result<()> {
+    let group = "rbac.authorization.k8s.io";
+    let meta = json!({"name": name});
+    let role = json!({"apiVersion": format!("{group}/v1"), "kind": "ClusterRole", "metadata": meta,
+        "rules": [{"apiGroups": [""], "resources": ["configmaps"], "verbs": ["list", "watch"]}]});
+    create(&stage.there, &format!("{RBAC}/clusterroles"), &role).await?;
+    let user = format!("hub:system:serviceaccount:default:{name}");
+    let binding = json!({"apiVersion": format!("{group}/v1"), "kind": "ClusterRoleBinding",
+        "metadata": meta, "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": name},
+        "subjects": [{"apiGroup": group, "kind": "User", "name": user}]});
+    create(
+        &stage.there,
+        &format!("{RBAC}/clusterrolebindings"),
+        &binding,
+    )
+    .await?;
+    Ok(())
 }
 
 /// Two accounts, each with one connection and 135 bodies that do not end.
