@@ -3,6 +3,8 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use deltaplane_api::identity::MASTERS;
+
 use crate::context::Cx;
 use crate::error::Error;
 use crate::server::Inner;
@@ -10,15 +12,18 @@ use crate::server::Inner;
 /// One of the watches or long polls that are allowed at once.
 pub(crate) struct Slot {
     server: Arc<Inner>,
-    user: Arc<str>,
+    /// Nobody for administrators, who need no share.
+    user: Option<Arc<str>>,
 }
 
 // === impl Slot ===
 
 impl Slot {
     pub(crate) fn take(cx: &Cx) -> Result<Self, Error> {
-        let user: Arc<str> = cx.user.name.as_str().into();
-        if !cx.server.flow.watch_begins(&user) {
+        let is_shared = !cx.user.is_in(MASTERS);
+        let user = is_shared.then(|| Arc::from(cx.user.name.as_str()));
+        let begins = |user| cx.server.flow.watch_begins(user);
+        if !user.as_ref().is_none_or(begins) {
             return Err(Error::too_many_requests(
                 "too many watches are open, please try again later",
             ));
@@ -42,6 +47,8 @@ impl Drop for Slot {
             .metrics
             .watches
             .set(i64::try_from(before.saturating_sub(1)).unwrap_or(0));
-        self.server.flow.watch_ends(&self.user);
+        if let Some(user) = &self.user {
+            self.server.flow.watch_ends(user);
+        }
     }
 }
