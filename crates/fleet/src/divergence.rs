@@ -251,7 +251,7 @@ impl Fleet {
     pub(crate) fn divergence(&self, session: &Session) -> Option<Divergence> {
         let lost = session.sending.diverged()?;
         let mut objects = session.sending.differences().unwrap_or_default();
-        // A zone keeps which kinds are synced in its memory only.
+        // Which kinds are synced is no object of the zone.
         objects.remove(&synced_kinds());
         let cause = match session.lost_record() {
             Some(_) => DivergenceCause::RecordLost,

@@ -28,8 +28,6 @@ pub const CONTROLLERS: &str = "system:deltaplane:controllers";
 pub const APPROVED: &str = "fleet.deltaplane.io/approve-deletions";
 /// The annotation of a zone with the id of the join token that counts.
 pub const TOKEN: &str = "fleet.deltaplane.io/join-token";
-/// The label without which no Secret crosses.
-
 /// The label or annotation that keeps a graph at the hub when its value is `false`.
 const DISTRIBUTE: &str = "kro.run/distribute";
 

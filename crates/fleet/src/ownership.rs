@@ -338,6 +338,45 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn secrets_that_cross_are_salted_when_they_are_written() {
+        let (_known, follows) = watch::channel(Arc::<Known>::default());
+        let ownership = Ownership::in_zone("eu-1".parse().expect("legal"), follows);
+        let salt = async |user: &str, kind: &'static str| {
+            let user = Identity::authenticated(user, &[]);
+            let labels = json!({"deltaplane.io/sync": "true"});
+            let mut object = json!({"metadata": {"name": "a", "labels": labels}});
+            let review = Review {
+                may: &|_| true,
+                user: &user,
+                operation: Operation::Create,
+                resource: Resource {
+                    group: "",
+                    version: "v1",
+                    kind,
+                    plural: "any",
+                    subresource: "",
+                    namespace: "team",
+                    name: "a",
+                },
+                object: &mut object,
+                old: None,
+                dry_run: false,
+                warnings: &mut Vec::new(),
+            };
+            ownership.admit(review).await.expect("admitted");
+            object["metadata"]["annotations"]["deltaplane.io/salt"].clone()
+        };
+        let first = salt("ann", "Secret").await;
+        assert!(
+            first.as_str().is_some_and(|salt| salt.len() >= 32),
+            "{first}"
+        );
+        assert_ne!(salt("ann", "Secret").await, first);
+        assert_eq!(salt("ann", "ConfigMap").await, Value::Null);
+        assert_eq!(salt(SYNC_USER, "Secret").await, Value::Null);
+    }
+
+    #[tokio::test]
     async fn nobody_deletes_what_the_process_is_run_by() {
         let (_known, follows) = watch::channel(Arc::<Known>::default());
         let ownership = Ownership::in_zone("eu-1".parse().expect("legal"), follows);

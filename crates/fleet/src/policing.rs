@@ -389,7 +389,9 @@ impl Policing {
             Operation::Delete => old["metadata"]["deletionTimestamp"].is_string(),
             Operation::Create | Operation::Update => version(old) == version(review.object),
         });
-        sign(review, same);
+        // A label that does not cross is no part of the version.
+        let leaves = departing.is_some() && review.operation != Operation::Delete;
+        sign(review, same && !leaves);
     }
 
     /// The policy that is for an object, if any is.

@@ -342,6 +342,9 @@ impl Projector {
             POLICIES | RELEASES | APPROVALS => self.policy(batch, (object, there)).await?,
             collection => {
                 let at = object.revision();
+                if there {
+                    self.note_write(collection, object);
+                }
                 self.object(batch, collection, (object, there), at).await?;
             }
         }
@@ -504,7 +507,12 @@ impl Projector {
         let objects = self.list(collection, at).await?;
         let kind = self.synced[collection].kind.clone();
         let mut gone: BTreeSet<ObjectName> = self.entries(&kind);
+        let is_loading = self.governing.lock().loading;
         for object in &objects {
+            // It may have been written right before an earlier process ended.
+            if is_loading {
+                self.note_write(collection, object);
+            }
             if let Some(name) = place::name(object.key()) {
                 gone.remove(&name);
             }

@@ -143,7 +143,7 @@ fn moved(object: &Value, policy: &str, is_new: bool) -> String {
         ("Taken", _) => format!("  {what}: it would govern what is there\n"),
         ("Departing", _) => {
             format!(
-                "  {what}: it would leave the policy: zones keep what they have until the release is approved and complete, and then all zones get it\n"
+                "  {what}: it would leave the policy when every stage has completed the release\n"
             )
         }
         ("LetGo", _) => {

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::AUTHOR;
 use super::governor::{Governor, HeadObject};
-use super::release::{Id, Manifest, Released, ids, write_id};
+use super::release::{Id, Manifest, Released, digest, ids, write_id};
 use crate::divergence::ReleaseFloor;
 use crate::kinds::CONTROLLERS;
 
@@ -80,12 +80,6 @@ impl Authors {
         }
     }
 
-    /// Returns those who changed an object.
-    pub(super) fn of(&self, id: &Id) -> impl Iterator<Item = &str> {
-        let authors = self.objects.get(id).into_iter().flatten();
-        authors.map(|author| &**author)
-    }
-
     /// The policy became another.
     pub(super) fn updated(&mut self, before: &Value, now: &Value) {
         if before["spec"]["overrides"] != now["spec"]["overrides"] {
@@ -141,7 +135,6 @@ impl Governor {
         let earlier = earlier.flatten().map(|author| Some(&**author));
         let last = changed.iter().map(|(_, head)| head.author.as_deref());
         let removed = before.keys().filter(|id| !now.contains_key(*id));
-        let removed = removed.filter(|id| !self.departing.contains_key(*id));
         let removed = removed.map(|id| self.deleters.get(id).map(|by| &**by));
         let departing = self.departure_authors();
         let patched = self.is_patched_otherwise(overrides);
@@ -205,6 +198,9 @@ impl Governor {
         };
         if let Some(since) = since {
             decided.authors = since.iter().cloned().collect();
+        }
+        if let Some((manifest, departing)) = self.without_departed(release) {
+            decided.content.manifest = Some(digest(&manifest, &Value::Null, &departing));
         }
         // Zones may have followed another content in a lost future of the store: nobody knows that
         // the next release changes nothing there.

@@ -30,10 +30,9 @@ pub(crate) struct Governor {
     zones: LabelSelector,
     /// What it governs now.
     pub(crate) head: BTreeMap<Id, HeadObject>,
-    /// Objects that its targets do not include any more, as they are at the hub: they leave when that
-    /// is approved.
-    pub(super) departing: BTreeMap<Id, HeadObject>,
-    /// Objects that left so, until a release says it.
+    /// Objects of it that its targets do not include any more: they leave when that is approved.
+    pub(super) departing: BTreeSet<Id>,
+    /// Objects whose departure was completed, while releases have them.
     pub(super) departed: BTreeSet<Id>,
     /// Who changed what it governs, and it has not released since.
     pub(super) unreleased: Authors,
@@ -52,9 +51,9 @@ pub(crate) struct Governor {
     /// The releases of which somebody agreed to what they take away.
     pub(super) agreed: BTreeSet<u64>,
     /// Objects of its releases that are there, or were, and are not its business any more.
-    elsewhere: BTreeSet<Id>,
+    pub(super) elsewhere: BTreeSet<Id>,
     /// The same, as releases say.
-    pub(super) left: BTreeSet<Id>,
+    left: BTreeSet<Id>,
     /// When what it had let go came back, or what others had let zones have came. Meanwhile zones
     /// were sent it by none of its releases, so that what was released before then says nothing of
     /// what they should have.
@@ -158,7 +157,7 @@ impl Governor {
             targets_source: TargetsSource::Unknown,
             zones: LabelSelector::default(),
             head: BTreeMap::new(),
-            departing: BTreeMap::new(),
+            departing: BTreeSet::new(),
             departed: BTreeSet::new(),
             unreleased: Authors::default(),
             deleters: BTreeMap::new(),
@@ -238,6 +237,10 @@ impl Governor {
     fn update_targets(&mut self, before: &Value) -> bool {
         if let Some(targets) = Targets::read(&self.object["spec"]["targets"]) {
             let changed = targets != self.targets || self.targets_source == TargetsSource::Unknown;
+            if targets != self.targets {
+                // They leave at once, or are among the targets again.
+                self.departing.clear();
+            }
             self.targets = targets;
             self.targets_source = TargetsSource::Policy;
             return changed;
@@ -341,10 +344,6 @@ impl Governor {
             self.returned.insert(id.clone(), at);
         }
         self.deleters.remove(&id);
-        if self.departing.remove(&id).is_some() {
-            self.changed = at;
-            self.facts.take();
-        }
         self.touched.insert(id.clone());
         self.head.insert(id, head);
     }
@@ -359,7 +358,8 @@ impl Governor {
 
     /// It is there, and not its business.
     pub(super) fn let_go(&mut self, id: &Id, at: u64) {
-        if self.head.remove(id).is_some() | self.departing.remove(id).is_some() {
+        self.departing.remove(id);
+        if self.head.remove(id).is_some() {
             self.changed = at;
             self.facts.take();
         }
@@ -376,7 +376,6 @@ impl Governor {
         self.deleters.retain(|id, _| manifest.contains_key(id));
         self.unreleased.released(&release, &self.head);
         self.learn_returned(&release);
-        self.departed.retain(|id| !release.left.contains(id));
         self.releases.insert(release.number, Arc::new(release));
         self.left = self.find_left();
     }
@@ -428,7 +427,7 @@ impl Governor {
 
     fn is_released(&self, id: &Id) -> bool {
         let mut releases = self.releases.values();
-        releases.any(|one| one.manifest.contains_key(id) || one.departures.contains_key(id))
+        releases.any(|release| release.manifest.contains_key(id))
     }
 
     /// Whether a zone that it was for may have an object.
@@ -443,7 +442,8 @@ impl Governor {
     }
 
     pub(super) fn deleted(&mut self, id: &Id, by: Option<&str>, at: u64) {
-        let was = self.head.remove(id).is_some() | self.departing.remove(id).is_some();
+        let was = self.head.remove(id).is_some();
+        self.departing.remove(id);
         if was {
             self.changed = at;
             self.facts.take();
@@ -458,7 +458,7 @@ impl Governor {
     pub(super) fn forget_kind(&mut self, kind: &SyncKind, at: u64) {
         let before = self.head.len();
         self.head.retain(|(of, _), _| of != kind);
-        self.departing.retain(|(of, _), _| of != kind);
+        self.departing.retain(|(of, _)| of != kind);
         if self.head.len() != before {
             self.changed = at;
             self.facts.take();
@@ -498,10 +498,6 @@ impl Governor {
     /// go and came back does not, unless it is again what it was then: zones may have something
     /// newer, which must neither go nor be set back.
     pub(super) fn decides(&self, id: &Id, release: &Released) -> bool {
-        // Zones keep what they have of what is about to leave.
-        if release.departures.contains_key(id) {
-            return false;
-        }
         let shows = match release.manifest.contains_key(id) {
             true => release.as_of,
             // What is not in it was not there when its content was, or zones had it from elsewhere.
@@ -523,9 +519,7 @@ impl Governor {
     /// later waits for the release that has it, and what zones have of it stays.
     pub(super) fn took_away(&self, id: &Id, release: u64) -> bool {
         let since = self.returned.get(id).copied().unwrap_or(0);
-        let has = |(_, one): (&u64, &Arc<Released>)| {
-            one.manifest.contains_key(id) || one.departures.contains_key(id)
-        };
+        let has = |(_, one): (&u64, &Arc<Released>)| one.manifest.contains_key(id);
         let mut before = self.releases.range(..release);
         let before = before.any(|one| one.1.as_of >= since && has(one));
         let later = self.head.contains_key(id) || self.releases.range(release..).any(has);

@@ -12,7 +12,7 @@ use super::Zones;
 use super::authors::Authorship;
 use super::contents::Contents;
 use super::governor::Governor;
-use super::release::{self, Departures, Id, Manifest, Released};
+use super::release::{self, Id, Manifest, Released};
 use crate::graphs::{held_release, instance_kind};
 
 /// A release that is to be written.
@@ -42,7 +42,7 @@ impl Governor {
             let (manifest, overrides) = self.releasable();
             let tried = (&overrides, self.targets.as_slice());
             HeadFacts {
-                digest: release::digest(&manifest, &overrides, &self.current_departures()),
+                digest: release::digest(&manifest, &overrides, &self.next_departures()),
                 objects: self.head.len(),
                 problems: {
                     let mut problems = self.trials.borrow_mut().problems(tried, &self.head);
@@ -106,8 +106,7 @@ impl Governor {
             !undecided && slots.all(|item| item == Some(&None))
         };
         let released = self.releases.values().flat_map(|one| one.manifest.keys());
-        let is_there = |id: &Id| self.head.contains_key(id) || self.departing.contains_key(id);
-        let gone: BTreeSet<&Id> = released.filter(|id| !is_there(id)).collect();
+        let gone: BTreeSet<&Id> = released.filter(|id| !self.head.contains_key(*id)).collect();
         let waiting = gone.into_iter().filter_map(|(kind, name)| {
             let Entry::Governed(governed) = catalog.entry(kind, name)? else {
                 return None;
@@ -157,22 +156,21 @@ impl Governor {
             Some(number) => {
                 let release = self.releases.get(&number);
                 let release = release.ok_or_else(|| format!("release {number} is not kept"))?;
-                let (manifest, overrides) = (release.manifest.clone(), release.overrides.clone());
+                let (mut manifest, overrides) =
+                    (release.manifest.clone(), release.overrides.clone());
+                // What left the policy meanwhile is not its to bring back.
+                manifest.retain(|id, _| self.has(id));
                 (manifest, overrides, release.content_as_of)
             }
         };
-        let newest = self.newest();
-        let before = newest
-            .map(|newest| self.held_of(newest))
+        let before = self
+            .newest()
+            .map(|newest| newest.manifest.clone())
             .unwrap_or_default();
-        // What an older release brings back is in its manifest again.
-        let departures = match restores {
-            None => self.next_departures(),
-            Some(_) => Departures::new(),
-        };
+        let departing = self.departing_in(restores);
         let (added, changed, mut removed) = release::changes(&before, &manifest);
-        removed.retain(|id| self.is_shown(id, shows) && !departures.contains_key(id));
-        let digest = release::digest(&manifest, &overrides, &departures);
+        removed.retain(|id| self.is_shown(id, shows));
+        let digest = release::digest(&manifest, &overrides, &departing);
         let Authorship { authors, writers } =
             self.authors((&before, &manifest), &overrides, restores);
         let mut spec = json!({
@@ -190,12 +188,12 @@ impl Governor {
                 "added": added,
                 "changed": changed,
                 "removed": removed.len(),
-                "departing": departures.len(),
+                "departing": departing.len(),
                 "overrides": self.is_patched_otherwise(&overrides),
             },
             "removes": release::write_removes(&self.removes((&manifest, shows), known)),
             "left": release::write_left(self.let_go_of()),
-            "departures": release::write_departures(&departures),
+            "departing": release::write_left(&departing),
             "returned": release::write_returned(&self.returned_after(&manifest)),
             "objects": release::write_manifest(&manifest),
         });
@@ -236,10 +234,9 @@ impl Governor {
     ) -> BTreeMap<u64, (Removes, u64)> {
         let releases = self.releases.iter();
         let removes = releases.map(|(since, release)| {
-            let (_, _, removed) = release::changes(&self.held_of(release), manifest);
+            let (_, _, removed) = release::changes(&release.manifest, manifest);
             // What was let go stays, or goes by itself.
             let removed = removed.iter().filter(|id| self.has(id));
-            let removed = removed.filter(|id| !self.departing.contains_key(*id));
             let removed: Vec<&Id> = removed.filter(|id| self.is_shown(id, shows)).collect();
             let behind: u64 = removed.iter().map(|id| self.left_behind(id, known)).sum();
             let removes = Removes {

@@ -1,6 +1,6 @@
 //! What of policies cannot be found again in what is stored: who changed and deleted what since the
-//! last release, what left a policy and came back, the targets that were in force before unreadable ones
-//! were written, and what zones were told to let go when a policy was deleted. Kept in the store, in a collection that no kind has, by the uid of the policy.
+//! last release, what leaves a policy and what came back to it, the targets that were in force before
+//! unreadable ones were written, and what zones were told to let go when a policy was deleted. Kept in the store, in a collection that no kind has, by the uid of the policy.
 //!
 //! It is written before what depends on it is published.
 
@@ -35,6 +35,15 @@ pub(crate) enum JournalError {
     Write(#[from] CommitError),
     #[error("the name of an entry is not legal")]
     Name(#[from] KeyError),
+}
+
+// === impl JournalError ===
+
+impl JournalError {
+    /// Returns true if the store can never take the entry.
+    fn is_permanent(&self) -> bool {
+        matches!(self, Self::Name(_) | Self::Write(CommitError::Invalid(_)))
+    }
 }
 
 // === impl Journal ===
@@ -106,7 +115,7 @@ impl Journal {
             }
             match self.write_entry(&name, entry).await {
                 Ok(()) => {}
-                Err(JournalError::Write(CommitError::Invalid(error))) => {
+                Err(error) if error.is_permanent() => {
                     let error = &error as &dyn std::error::Error;
                     tracing::error!(
                         entry = name,
@@ -205,8 +214,19 @@ impl Governor {
         if let Some(authors) = self.unreleased.write() {
             memory.insert("authors".to_owned(), authors);
         }
-        if !self.departed.is_empty() {
-            memory.insert("departed".to_owned(), write_left(&self.departed));
+        // An object that is not let go departs where stages need approval.
+        let none = BTreeSet::new();
+        let elsewhere = match self.needs_approval() {
+            true => &self.elsewhere,
+            false => &none,
+        };
+        let lists = [
+            ("departing", &self.departing),
+            ("departed", &self.departed),
+            ("elsewhere", elsewhere),
+        ];
+        for (field, ids) in lists.into_iter().filter(|(_, ids)| !ids.is_empty()) {
+            memory.insert(field.to_owned(), write_left(ids));
         }
         if let Some(targets) = self.earlier_targets() {
             memory.insert("targets".to_owned(), targets.clone());
@@ -233,8 +253,9 @@ impl Governor {
         });
         self.unreleased.read(&entry["authors"]);
         self.recall_targets(&entry["targets"]);
-        let departed = ids(&entry["departed"]).filter_map(|(id, _)| id);
-        self.departed
-            .extend(departed.filter(|id| !self.left.contains(id)));
+        let written = |field: &str| ids(&entry[field]).filter_map(|(id, _)| id);
+        self.departing.extend(written("departing"));
+        self.departed.extend(written("departed"));
+        self.elsewhere.extend(written("elsewhere"));
     }
 }

@@ -50,7 +50,7 @@ impl Governor {
     }
 
     fn kept_back(&self, id: &Id, places: &Placement) -> Option<KeptBack> {
-        let version = self.version_of(id)?;
+        let version = self.head.get(id)?.version;
         let releases = self.releases.iter();
         let having: Vec<u64> = releases
             .filter(|(_, release)| release.manifest.get(id) == Some(&version))

@@ -37,8 +37,8 @@ pub(crate) struct Released {
     pub(crate) kinds: BTreeSet<SyncKind>,
     /// What older ones have, and was there and let go: it is no business of the policy.
     pub(crate) left: Vec<Id>,
-    /// What leaves the policy with it, and in which version at the hub.
-    pub(crate) departures: Departures,
+    /// Objects of the manifest that leave the policy when every stage has completed it.
+    pub(crate) departing: BTreeSet<Id>,
     /// What was let go and came back, and at which revision of the store.
     pub(crate) returned: BTreeMap<Id, u64>,
     /// Who made what came after older releases, itself included.
@@ -60,9 +60,6 @@ pub(crate) struct Released {
     pub(crate) decided: stages::Release,
 }
 
-/// Objects that leave a policy, and their versions at the hub.
-pub(crate) type Departures = BTreeMap<Id, Version>;
-
 /// Objects, and the versions of them that were rolled back.
 pub(crate) type Withheld = BTreeMap<Id, Option<Version>>;
 
@@ -82,7 +79,8 @@ impl Released {
         let patches: Option<Vec<Patch>> = overrides.map(Patch::read).collect();
         let patches = patches?;
         let manifest = manifest(&spec["objects"])?;
-        let departures = departures(&spec["departures"])?;
+        let departing = ids(&spec["departing"]).map(|(id, _)| id);
+        let departing = departing.collect::<Option<BTreeSet<Id>>>()?;
         let removes = stages::Removes::read(&spec["removes"])?;
         let behind = behind(&spec["removes"]);
         let behind = |since: &u64| behind.get(since).copied().unwrap_or(0);
@@ -98,7 +96,7 @@ impl Released {
             removes: counted,
             data: data(number, object),
             content: stages::ContentId {
-                manifest: Some(digest(&manifest, &Value::Null, &departures)),
+                manifest: Some(digest(&manifest, &Value::Null, &departing)),
                 patches: spec["overrides"]
                     .as_array()
                     .into_iter()
@@ -119,7 +117,7 @@ impl Released {
                 .or_else(|| spec["revision"].as_u64())?,
             kinds: manifest.keys().map(|(kind, _)| kind.clone()).collect(),
             manifest,
-            departures,
+            departing,
             left: ids(&spec["left"])
                 .map(|(id, _)| id)
                 .collect::<Option<_>>()?,
@@ -257,20 +255,6 @@ fn withheld(written: &Value) -> Option<Withheld> {
     ids(written).map(one).collect()
 }
 
-pub(crate) fn write_departures(departures: &Departures) -> Value {
-    let one = |(id, version): (&Id, &Version)| {
-        let mut written = write_id(id);
-        written["version"] = version.to_string().into();
-        written
-    };
-    departures.iter().map(one).collect()
-}
-
-fn departures(written: &Value) -> Option<Departures> {
-    let one = |(id, one): (Option<Id>, &Value)| Some((id?, one["version"].as_str()?.parse().ok()?));
-    ids(written).map(one).collect()
-}
-
 pub(crate) fn write_removes(removes: &BTreeMap<u64, (stages::Removes, u64)>) -> Value {
     let one = |(since, (removes, behind)): (&u64, &(stages::Removes, u64))| {
         let stages::Removes { objects, of } = removes;
@@ -306,14 +290,14 @@ fn since(written: &Value) -> Option<Since> {
 }
 
 /// Of all that makes zones' content.
-pub(crate) fn digest(manifest: &Manifest, overrides: &Value, departures: &Departures) -> String {
+pub(crate) fn digest(manifest: &Manifest, overrides: &Value, departing: &BTreeSet<Id>) -> String {
     let mut hash = Sha256::new();
     for ((kind, name), version) in manifest {
         hash.update(format!("{kind} {name} {version}\n").as_bytes());
     }
     hash.update(overrides.to_string().as_bytes());
-    for ((kind, name), version) in departures {
-        hash.update(format!("\n{kind} {name} {version} departs").as_bytes());
+    for (kind, name) in departing {
+        hash.update(format!("\n{kind} {name} departs").as_bytes());
     }
     let digest = hash.finalize();
     digest.iter().map(|byte| format!("{byte:02x}")).collect()
@@ -322,7 +306,7 @@ pub(crate) fn digest(manifest: &Manifest, overrides: &Value, departures: &Depart
 /// Of what an override does, wherever it does it.
 fn override_digest(written: &Value) -> String {
     let does = json!({"targets": written["targets"], "patch": written["patch"]});
-    digest(&Manifest::new(), &does, &Departures::new())
+    digest(&Manifest::new(), &does, &BTreeSet::new())
 }
 
 /// What is not the same in two releases, in few words: added, changed, removed.

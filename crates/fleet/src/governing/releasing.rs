@@ -217,7 +217,7 @@ impl Fleet {
                 name: governor.id.as_str().to_owned(),
                 targets: policy
                     .as_ref()
-                    .map(|policy| targets(policy, object))
+                    .map(|policy| targets(policy, &governor.departing, object))
                     .unwrap_or_default(),
             });
             let policies = policies.collect();
@@ -275,17 +275,35 @@ impl Fleet {
 }
 
 /// What a zone is asked about, with what its stage adds.
-fn targets(policy: &Policy, zone: &Map<String, Value>) -> Vec<AskedTarget> {
+fn targets(
+    policy: &Policy,
+    departing: &BTreeSet<Id>,
+    zone: &Map<String, Value>,
+) -> Vec<AskedTarget> {
     let stage = policy.stage_of(zone).map(|index| &policy.stages[index]);
     let more = stage
         .map(|stage| stage.ready_when.as_slice())
         .unwrap_or_default();
     let asked = policy.targets.iter().filter_map(asked_about);
-    let asked = asked.map(|mut asked| {
+    let departing = departing.iter().map(|id| asked_by_name(policy, id));
+    let asked = asked.chain(departing).map(|mut asked| {
         asked.ready_when.extend_from_slice(more);
         asked
     });
     asked.collect()
+}
+
+/// What zones are asked of an object that no target selects any more: the same as before.
+fn asked_by_name(policy: &Policy, (kind, name): &Id) -> AskedTarget {
+    let mut targets = policy.targets.iter();
+    let of_kind =
+        targets.find(|one| (one.group.as_str(), one.kind.as_str()) == (kind.group(), kind.kind()));
+    AskedTarget {
+        kind: kind.clone(),
+        names: BTreeSet::from([name.to_string()]),
+        selector: AskedSelector::default(),
+        ready_when: of_kind.map_or_else(Vec::new, |target| target.ready_when.clone()),
+    }
 }
 
 /// What zones are asked of what a policy governs.

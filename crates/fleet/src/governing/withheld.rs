@@ -51,10 +51,8 @@ impl Governor {
         self.head_facts().rolled_back.is_some() && self.withheld().contains_key(id)
     }
 
-    /// The version of an object at the hub, as long as the policy has to do with it.
-    pub(super) fn version_of(&self, id: &Id) -> Option<Version> {
-        let head = self.head.get(id).or_else(|| self.departing.get(id));
-        head.map(|head| head.version)
+    fn version_of(&self, id: &Id) -> Option<Version> {
+        self.head.get(id).map(|head| head.version)
     }
 
     fn head_manifest(&self) -> Manifest {
@@ -91,10 +89,7 @@ impl Governor {
         let own = self.overrides();
         let (withheld, other) = match restores {
             Some(_) => {
-                let mut there = self.head_manifest();
-                let departing = self.departing.iter();
-                there.extend(departing.map(|(id, head)| (id.clone(), head.version)));
-                let mut all = difference(&there, manifest);
+                let mut all = difference(&self.head_manifest(), manifest);
                 all.retain(|id, _| self.has(id));
                 (all, (own != *overrides).then_some(own))
             }

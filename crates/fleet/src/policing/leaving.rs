@@ -32,7 +32,7 @@ impl Policing {
         }
         if let Some(policy) = departing {
             review.warnings.push(format!(
-                "the object leaves policy {policy}: zones keep what they have of it until a release without it is approved and complete in all stages, and then it goes where objects without a policy go; deltaplane rollout status policy/{policy} shows the release"
+                "the object leaves policy {policy} when every stage has completed a release of it as it is now, which needs approval like any change: deltaplane rollout status policy/{policy}"
             ));
             return;
         }

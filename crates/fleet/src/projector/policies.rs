@@ -7,8 +7,9 @@ use deltaplane_sync::{ObjectName, SyncKind, Withdrawal, ZoneName};
 use serde_json::{Map, Value};
 
 use super::batch::Batch;
+use super::place::{audience, name};
 use super::{APPROVALS, POLICIES, Projector, ProjectorError, RELEASES, RETRY};
-use crate::governing::{AUTHOR, Entries, Gone, HeadObject, Id, JournalError, Told};
+use crate::governing::{AUTHOR, Entries, Gone, Governing, HeadObject, Id, JournalError, Told};
 
 // === impl Projector ===
 
@@ -75,6 +76,21 @@ impl Projector {
         Ok(())
     }
 
+    /// Takes note of a write by which an object may leave a policy.
+    pub(super) fn note_write(&self, collection: &str, object: &Object) {
+        let Some((synced, name)) = self.synced.get(collection).zip(name(object.key())) else {
+            return;
+        };
+        let id = (synced.kind.clone(), name);
+        let mut governing = self.governing.lock();
+        if !governing.may_depart(&id) {
+            return;
+        }
+        let value: Value = serde_json::from_slice(object.bytes()).unwrap_or_default();
+        let crosses = audience(synced, &value) == Audience::Everyone;
+        governing.note_write(&id, value.as_object().filter(|_| crosses));
+    }
+
     /// Whether a policy decides about an object that is there.
     pub(super) fn is_governed(
         &self,
@@ -87,21 +103,7 @@ impl Projector {
         let mut governing = self.governing.lock();
         let id = (kind.clone(), name.clone());
         governing.forget_withdrawn(&id);
-        let governor = match audience {
-            Audience::Everyone => governing.governor_of((kind, name), object),
-            Audience::EveryoneBut(_) | Audience::Nobody(_) => None,
-        };
-        let policy = governor.map(|governor| governor.id.as_str().to_owned());
-        let crossing = object
-            .as_object()
-            .filter(|_| *audience == Audience::Everyone);
-        let departing = governing.departing_from(&id, crossing);
-        let departing = departing.map(|governor| governor.id.as_str().to_owned());
-        if let Some((policy, head)) = departing.zip(head(kind, object))
-            && governing.depart(&policy, &id, &head, at.get())
-        {
-            return true;
-        }
+        let policy = policy_of(&mut governing, &id, object, audience);
         let head = policy.as_ref().and_then(|_| head(kind, object));
         match (policy, head) {
             (Some(policy), Some(head)) => {
@@ -273,6 +275,24 @@ fn warn_of_journal(error: &JournalError) {
         error,
         "failed to write the journal of policies; trying again"
     );
+}
+
+/// The policy that decides about an object: the one that the object departs from, or the oldest that
+/// selects it.
+fn policy_of(
+    governing: &mut Governing,
+    id: &Id,
+    object: &Value,
+    audience: &Audience,
+) -> Option<String> {
+    let version = HeadObject::of(object).ok().map(|head| head.version);
+    let departing = version.and_then(|version| governing.still_departing(id, version));
+    let departing = departing.map(|governor| governor.id.as_str().to_owned());
+    let selecting = || match audience {
+        Audience::Everyone => governing.governor_of((&id.0, &id.1), object),
+        Audience::EveryoneBut(_) | Audience::Nobody(_) => None,
+    };
+    departing.or_else(|| Some(selecting()?.id.as_str().to_owned()))
 }
 
 /// An object as policies release it.

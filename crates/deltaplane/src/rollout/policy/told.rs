@@ -156,7 +156,7 @@ pub(super) struct Changes {
     pub(super) added: u64,
     pub(super) changed: u64,
     pub(super) removed: u64,
-    /// Objects that leave the policy when all stages have completed the release.
+    /// Objects that leave the policy when every stage has completed the release.
     pub(super) departing: u64,
     pub(super) overrides: bool,
 }

@@ -101,10 +101,12 @@ impl Supposed {
         let mut synced = known.synced.values().filter(|synced| synced.kind == id.0);
         let crosses = synced.any(|synced| audience(synced, object) == Audience::Everyone);
         let governor = &mut self.governor;
-        let fields = object.as_object().filter(|_| crosses);
-        let departs = governor.departs(&id, fields, &governing.contents);
+        let departs = governor.departs(&id, object.as_object().filter(|_| crosses));
         let by = crosses.then(|| governed_by(governing, governor, &id, object));
-        let by = by.flatten().filter(|_| !departs);
+        let by = match departs {
+            true => Some(governor.id.as_str().to_owned()),
+            false => by.flatten(),
+        };
         let was = governor.head.get(&id).map(|head| head.version);
         let at = governor.changed + 1;
         let head = HeadObject::of(object).map_err(|error| PlanError::Object(error.to_string()))?;
@@ -121,11 +123,11 @@ impl Supposed {
         };
         self.told.push(told(&id, change, by.as_deref(), crosses));
         if departs {
-            governor.depart(&id, &head, at);
-        } else if by.as_deref() == Some(governor.id.as_str()) {
-            governor.put(id, head, at);
-        } else {
-            governor.let_go(&id, at);
+            governor.departing.insert(id.clone());
+        }
+        match by.as_deref() == Some(governor.id.as_str()) {
+            true => governor.put(id, head, at),
+            false => governor.let_go(&id, at),
         }
         Ok(())
     }

@@ -268,7 +268,10 @@ async fn who_takes_an_object_out_of_a_policy_that_needs_approval_is_its_author()
             assert_eq!(written.author(), author, "{approval}");
             if waits {
                 let warning = written.warnings.concat();
-                assert!(warning.contains("zones keep what they have"), "{warning}");
+                assert!(
+                    warning.contains("needs approval like any change"),
+                    "{warning}"
+                );
             } else {
                 assert_eq!(written.warnings, before);
             }
