@@ -14,7 +14,8 @@ use deltaplane_plane::{Route, RouteBody};
 use deltaplane_runtime::TaskGroup;
 use deltaplane_runtime::identity::{ZoneKeyFingerprint, ZoneSubject};
 use deltaplane_sync::{
-    Epoch, FollowedPosition, Hello, ProtocolError, SessionId, SyncKind, ZoneName,
+    Epoch, FollowedPosition, Hello, MOST_MIRRORED_KINDS, ProtocolError, SessionId, SyncKind,
+    ZoneName,
 };
 use deltaplane_sync_grpc::proto::deltaplane::sync::v1 as wire;
 use deltaplane_sync_grpc::proto::deltaplane::sync::v1::sync_server::{Sync, SyncServer};
@@ -62,14 +63,14 @@ const MAX_WORD: usize = 128;
 const MAX_FEATURES: usize = 64;
 const MAX_RELEASES: usize = 10_000;
 const MAX_POLICY_NAME: usize = 253;
-const MAX_KINDS: usize = 2_000;
 /// A group, a kind, and what is before and between them.
 const MAX_KIND_URL: usize = 512;
 /// Calls that are no streams are small, and some come from nobody yet.
 const MAX_CALL: usize = 64 << 10;
 /// A handshake names the newest release of each policy that the zone followed, and the kinds that it
 /// mirrors.
-const MAX_HANDSHAKE: usize = MAX_RELEASES * (MAX_POLICY_NAME + 32) + MAX_KINDS * (MAX_KIND_URL + 8);
+const MAX_HANDSHAKE: usize =
+    MAX_RELEASES * (MAX_POLICY_NAME + 32) + MOST_MIRRORED_KINDS * (MAX_KIND_URL + 8);
 const HANDSHAKE: &str = "Handshake";
 const STREAMS: [&str; 4] = ["HubToZone", "ZoneToHub", "Report", "Query"];
 /// At most one response of a kind is not answered yet, so that few wait here.
@@ -346,14 +347,15 @@ fn hello(hello: wire::Hello) -> Result<Hello, Status> {
     })
 }
 
-/// The kinds that a zone says that it mirrors. They are kept in memory while the zone is connected.
+/// The kinds that a zone says that it mirrors. They are kept in memory while the zone is connected, so
+/// no more than so many count: a zone must not be kept out because it remembers more.
 fn mirrored_kinds(urls: &[String]) -> Result<BTreeSet<SyncKind>, Status> {
-    if urls.len() > MAX_KINDS || urls.iter().any(|url| url.len() > MAX_KIND_URL) {
-        return Err(Status::invalid_argument(
-            "the handshake names more kinds than a zone can mirror",
-        ));
+    if urls.iter().any(|url| url.len() > MAX_KIND_URL) {
+        let message = format!("the URL of a mirrored kind has more than {MAX_KIND_URL} characters");
+        return Err(Status::invalid_argument(message));
     }
-    let kinds = urls.iter().map(|url| url.parse());
+    let kinds = urls.iter().take(MOST_MIRRORED_KINDS);
+    let kinds = kinds.map(|url| url.parse());
     let kinds: Result<_, deltaplane_sync::NameError> = kinds.collect();
     kinds.map_err(|error| Status::invalid_argument(error.to_string()))
 }

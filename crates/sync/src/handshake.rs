@@ -19,6 +19,9 @@ pub const OWN: &str = "own";
 /// The hub asks, and the zone says, how what the zone holds fares there.
 pub const READINESS: &str = "readiness";
 
+/// How many mirrored kinds a zone names when it connects, at most.
+pub const MOST_MIRRORED_KINDS: usize = 2_000;
+
 /// What a zone says of itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hello {

@@ -41,7 +41,8 @@ pub use crossing::{
     SOURCE, Smuggled, VERSION, ZONE,
 };
 pub use handshake::{
-    FEATURES, Hello, OWN, PROTOCOLS, QUERY, READINESS, REPAIR, Refused, Welcome, welcome,
+    FEATURES, Hello, MOST_MIRRORED_KINDS, OWN, PROTOCOLS, QUERY, READINESS, REPAIR, Refused,
+    Welcome, welcome,
 };
 pub use left::{ORPHANED_AS, applied_version, has_its_content, likeness};
 pub use names::{NameError, ObjectName, SyncKind, ZoneName, is_named_by_labels, mirrored_name};

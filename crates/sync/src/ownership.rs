@@ -7,7 +7,9 @@ use std::fmt;
 
 use serde_json::{Map, Value};
 
-use crate::crossing::{DISPLAY_NAME, Mirrored, ORIGIN, ORPHANED, Origin, SOURCE, VERSION, ZONE};
+use crate::crossing::{
+    DISPLAY_NAME, MADE_FOR, Mirrored, ORIGIN, ORPHANED, Origin, SOURCE, VERSION, ZONE,
+};
 use crate::left;
 use crate::names::{SyncKind, ZoneName, is_mirrored_label, is_named_by_labels};
 
@@ -242,6 +244,12 @@ fn forged(write: &Write<'_>) -> Result<(), Refusal> {
         if of(new) != write.old.and_then(of) {
             return Err(Refusal::Forged(key.to_owned()));
         }
+    }
+    // It counts against the quota of a zone; anybody may take it away.
+    let made_for = |object: &Value| object["metadata"]["labels"].get(MADE_FOR).cloned();
+    let claimed = made_for(new).filter(|zone| write.old.and_then(made_for).as_ref() != Some(zone));
+    if *write.place == Origin::Hub && claimed.is_some() {
+        return Err(Refusal::Forged(MADE_FOR.to_owned()));
     }
     Ok(())
 }

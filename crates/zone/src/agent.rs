@@ -15,7 +15,8 @@ use deltaplane_client::Pace;
 use deltaplane_runtime::files::FileError;
 use deltaplane_runtime::{Stop, TaskGroup, Trigger};
 use deltaplane_sync::{
-    Asked, FEATURES, Ledger, ObjectName, PROTOCOLS, Position, READINESS, SyncKind,
+    Asked, FEATURES, Ledger, MOST_MIRRORED_KINDS, ObjectName, PROTOCOLS, Position, READINESS,
+    SyncKind,
 };
 use deltaplane_sync_grpc::proto::deltaplane::sync::v1::{Hello, ReportSeen, Welcome, ZoneReport};
 use deltaplane_sync_grpc::{SESSION, decode_asked, encode_fared, wants_versions};
@@ -216,9 +217,12 @@ impl Agent {
         let remembered = self.remembered.lock().kinds().clone();
         let kinds = self.target.kinds().borrow().clone();
         let come = kinds.values().filter(|kind| kind.comes());
-        let mut mirrored: BTreeSet<SyncKind> = remembered.into_keys().collect();
-        mirrored.extend(come.map(|kind| kind.synced.kind.clone()));
-        mirrored.iter().map(ToString::to_string).collect()
+        let come: BTreeSet<SyncKind> = come.map(|kind| kind.synced.kind.clone()).collect();
+        let before = remembered.into_keys().filter(|kind| !come.contains(kind));
+        // Those that are synced now count first, if there are too many.
+        let mirrored = come.iter().cloned().chain(before);
+        let mirrored = mirrored.take(MOST_MIRRORED_KINDS);
+        mirrored.map(|kind| kind.to_string()).collect()
     }
 
     /// Says now and then that the zone is there, how it stands with what it sends and, as far as

@@ -187,6 +187,19 @@ fn our_controllers_end_what_is_in_a_namespace_that_ends() {
 }
 
 #[test]
+fn nobody_charges_a_namespace_to_a_zone() {
+    let own = json!({"metadata": {"name": "team", "labels": {}}});
+    let made = changed(&own, |new| {
+        new["metadata"]["labels"]["deltaplane.io/made-for"] = "eu-2".into();
+    });
+    let write = |old: &Value, new: &Value| said("hub", Part::Main, Some(old), Some(new));
+    assert!(write(&own, &made).contains("deltaplane.io/made-for"));
+    let allowed = write(&own, &own);
+    assert_eq!(write(&made, &made), allowed);
+    assert_eq!(write(&made, &own), allowed, "anybody may take it away");
+}
+
+#[test]
 fn where_an_object_is_from_cannot_be_forged() {
     let own = object(None);
     for (place, key) in [
