@@ -207,6 +207,35 @@ impl ReleaseFloor {
     }
 }
 
+/// Refuses a claim that would use up the revisions of the store.
+fn refuse_far_revision(zone: &ZoneName, claimed: u64, ours: u64) -> Result<(), ReconcileError> {
+    if claimed.saturating_sub(ours) <= MAX_REVISIONS_AHEAD {
+        return Ok(());
+    }
+    Err(ReconcileError::RevisionTooFar {
+        zone: zone.clone(),
+        claimed,
+        ours,
+    })
+}
+
+/// Refuses a claim that would use up the numbers of releases.
+fn refuse_far_release(
+    (zone, policy): (&ZoneName, &str),
+    claimed: u64,
+    newest: u64,
+) -> Result<(), ReconcileError> {
+    if claimed.saturating_sub(newest) <= MAX_RELEASES_AHEAD {
+        return Ok(());
+    }
+    Err(ReconcileError::ReleaseTooFar {
+        zone: zone.clone(),
+        policy: policy.to_owned(),
+        claimed,
+        newest,
+    })
+}
+
 // === impl Fleet ===
 
 impl Fleet {
@@ -332,13 +361,7 @@ impl Fleet {
         let (session, lost) = self.diverged_session(zone)?;
         let inner = self.inner();
         let ours = inner.store.revision().get();
-        if lost.revision.saturating_sub(ours) > MAX_REVISIONS_AHEAD {
-            return Err(ReconcileError::RevisionTooFar {
-                zone: zone.clone(),
-                claimed: lost.revision,
-                ours,
-            });
-        }
+        refuse_far_revision(zone, lost.revision, ours)?;
         let floors = self.release_floors(&session, &lost)?;
         if ours <= lost.revision {
             let key = Collection::new(TENANT, RAISED)?.key("", "revision")?;
@@ -377,14 +400,7 @@ impl Fleet {
             let followed = session.followed.as_ref();
             let claimed = followed.and_then(|followed| followed.releases.get(policy));
             let claimed = claimed.copied().unwrap_or(0);
-            if claimed.saturating_sub(newest) > MAX_RELEASES_AHEAD {
-                return Err(ReconcileError::ReleaseTooFar {
-                    zone: session.zone.clone(),
-                    policy: policy.clone(),
-                    claimed,
-                    newest,
-                });
-            }
+            refuse_far_release((&session.zone, policy), claimed, newest)?;
             let selected = zone.is_some_and(|zone| governor.selects(zone));
             // Where nothing was ever released there is nothing to be raised.
             let concerned = claimed > 0 || (selected && newest > 0);
@@ -487,5 +503,20 @@ mod tests {
                 "the zone lost its record of how far it followed (followed.json in its data directory was damaged or missing), and may be ahead of this hub (at 43). {advice}"
             )
         );
+    }
+
+    /// A zone that is taken over must not use up numbers.
+    #[test]
+    fn claims_that_are_too_far_ahead_are_refused() {
+        let zone: ZoneName = "eu-1".parse().expect("legal");
+        for (claimed, taken) in [(0, true), (1_000_000_007, true), (1_000_000_008, false)] {
+            assert_eq!(refuse_far_revision(&zone, claimed, 7).is_ok(), taken);
+        }
+        for (claimed, taken) in [(0, true), (10_003, true), (10_004, false)] {
+            let refused = refuse_far_release((&zone, "web"), claimed, 3);
+            assert_eq!(refused.is_ok(), taken);
+        }
+        let far = refuse_far_revision(&zone, u64::MAX, 7).expect_err("refused");
+        assert!(far.to_string().contains(&u64::MAX.to_string()), "{far}");
     }
 }

@@ -98,7 +98,7 @@ impl ProjectorError {
 }
 
 /// How a batch of events ended.
-enum Taken {
+enum BatchOutcome {
     Published,
     /// The process stops; nothing was published.
     Stopped,
@@ -193,8 +193,8 @@ impl Projector {
             };
             match next {
                 Ok(events) => match self.take(&events, &stop).await {
-                    Ok(Taken::Published) => {}
-                    Ok(Taken::Stopped) => return Ok(()),
+                    Ok(BatchOutcome::Published) => {}
+                    Ok(BatchOutcome::Stopped) => return Ok(()),
                     Err(error) if error.is_compacted() => watch = self.reload().await?,
                     Err(error) => return Err(error),
                 },
@@ -213,17 +213,21 @@ impl Projector {
     }
 
     /// Takes in a few changes, as a whole.
-    async fn take(&mut self, events: &WatchBatch, stop: &Stop) -> Result<Taken, ProjectorError> {
+    async fn take(
+        &mut self,
+        events: &WatchBatch,
+        stop: &Stop,
+    ) -> Result<BatchOutcome, ProjectorError> {
         let mut batch = Batch::new(&self.catalog);
         if let Err(error) = self.collect(&mut batch, events).await {
             self.discard(batch);
             return Err(error);
         }
         if !self.write_journal(stop).await {
-            return Ok(Taken::Stopped);
+            return Ok(BatchOutcome::Stopped);
         }
         self.publish(batch, events.revision);
-        Ok(Taken::Published)
+        Ok(BatchOutcome::Published)
     }
 
     async fn collect(

@@ -26,7 +26,7 @@ pub(crate) struct Remembered {
 /// Why it is not known which kinds the zone mirrors.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum FindKindsError {
-    #[error("the zone's API did not say what it has")]
+    #[error("failed to list mirrored objects")]
     Request(#[source] Box<RequestError>),
     #[error("the zone's API does not say what it serves of {group}: {reason}")]
     Discovery { group: String, reason: String },

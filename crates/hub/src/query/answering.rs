@@ -60,7 +60,7 @@ enum BrokenOff {
     Late,
     #[error("the client did not read the answer of the zone for {} s", UNREAD.as_secs())]
     Unread,
-    #[error("the user has more requests to the zone open than another user who needs a place")]
+    #[error("the answer was closed to make room for another user; ask again")]
     Displaced,
 }
 

@@ -155,7 +155,7 @@ impl Agent {
             failures += 1;
             if failures.is_power_of_two() {
                 let error = &error as &dyn std::error::Error;
-                tracing::warn!(error, %kind, failures, "failed to write down that a kind comes; nothing of it is taken until then");
+                tracing::warn!(error, %kind, failures, "failed to save kinds.json; no object of the kind is applied until it is saved");
             }
             self.pace.rest(failures, None).await;
         }
