@@ -1,6 +1,6 @@
 //! What comes from the hub: subscribing to it, and taking it.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use deltaplane_border::{Receiving, Subscriptions, definitions, namespaces};
 use deltaplane_fleet::synced_kinds;
@@ -19,6 +19,7 @@ use parking_lot::Mutex;
 use tokio::sync::mpsc;
 
 use super::{Agent, LinkError, Lost, OUTBOX, with_session};
+use crate::kinds_file::{Kind, Kinds};
 use crate::link::Client;
 
 // === impl Agent ===
@@ -95,8 +96,7 @@ impl Agent {
         // Side by side: a kind that cannot be listed, such as one that a cluster does not let us
         // read, must not keep the others waiting.
         let mut subscribing = FuturesUnordered::new();
-        let remembered = self.remembered.lock().kinds().clone();
-        for (kind, plural) in remembered {
+        for (kind, plural) in self.current_plurals(&kinds.borrow()) {
             self.target.mirror.learn(&kind, &plural);
             if begun.insert(kind.clone()) {
                 subscribing.push(self.subscribe_to(&to, kind, subscribed).boxed());
@@ -104,12 +104,17 @@ impl Agent {
         }
         loop {
             let now = kinds.borrow_and_update().clone();
-            for kind in now.values() {
-                if kind.comes() && begun.insert(kind.synced.kind.clone()) {
-                    let (kind, plural) = (kind.synced.kind.clone(), kind.synced.plural.clone());
-                    let remembering = self.remember(kind.clone(), plural);
+            for kind in now.values().filter(|kind| kind.comes()) {
+                let (kind, plural) = (kind.synced.kind.clone(), kind.synced.plural.clone());
+                let is_new = begun.insert(kind.clone());
+                // A SyncedKind that had a wrong name is made again with the right one.
+                let is_renamed = self.remembered.lock().kinds().get(&kind) != Some(&plural);
+                let remembering = self.remember(kind.clone(), plural);
+                if is_new {
                     let subscribe = self.subscribe_to(&to, kind, subscribed);
                     subscribing.push(remembering.then(|()| subscribe).boxed());
+                } else if is_renamed {
+                    subscribing.push(remembering.boxed());
                 }
             }
             tokio::select! {
@@ -119,6 +124,18 @@ impl Agent {
                 },
             }
         }
+    }
+
+    /// The kinds that came from the hub ever, and what they are called in paths: the synced kinds
+    /// know that best.
+    fn current_plurals(&self, synced: &Kinds) -> BTreeMap<SyncKind, String> {
+        let mut plurals = self.remembered.lock().kinds().clone();
+        for Kind { synced, .. } in synced.values() {
+            if let Some(plural) = plurals.get_mut(&synced.kind) {
+                plural.clone_from(&synced.plural);
+            }
+        }
+        plurals
     }
 
     async fn subscribe_to(

@@ -76,6 +76,36 @@ async fn is_apart(world: &World) {
     assert_eq!(plain["data"]["content"], "1");
 }
 
+/// The zone learned from the first one what the kind is called in paths.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_synced_kind_that_had_a_wrong_name_works_after_a_restart() {
+    let mut world = World::start().await;
+    let wrong = json!({
+        "apiVersion": "fleet.deltaplane.io/v1alpha1", "kind": "SyncedKind",
+        "metadata": {"name": "configmap"},
+        "spec": {"kind": "ConfigMap", "direction": "Both"},
+    });
+    let path = format!("{FLEET}/syncedkinds");
+    let made = request::create::<Value>(&world.here, &path, &wrong).await;
+    made.expect("made");
+    let sync = format!("{FLEET}/zones/{ZONE}/_sync");
+
+    let file = world.membership().join("kinds.json");
+    let has_learned = move |_: &Value| {
+        let kinds = std::fs::read_to_string(&file).unwrap_or_default();
+        kinds.contains("\"configmap\"")
+    };
+    until(&world.here, &sync, has_learned).await;
+    let wrong = format!("{path}/configmap");
+    let gone = request::delete(&world.here, &wrong, &json!({})).await;
+    gone.expect("deleted");
+    follow_config_maps(&world).await;
+    world.restart_zone(|_| ()).await;
+    change_at_hub(&world, "2").await;
+    until(&world.there, &format!("{MAPS}/plain"), content("2")).await;
+    world.stop().await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_zone_with_a_damaged_record_follows_once_somebody_settles_it() {
     let mut world = World::start().await;
