@@ -6,6 +6,7 @@ mod pieces;
 use std::convert::Infallible;
 use std::io::Write;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use bytes::{Buf, Bytes};
@@ -13,6 +14,8 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use futures::{Stream, StreamExt as _};
 use http_body::{Frame, SizeHint};
+
+use crate::flow::AnswerMemory;
 
 use self::indent::Indenter;
 pub use self::pieces::Pieces;
@@ -54,6 +57,10 @@ pub(crate) enum Converted {
 struct Source {
     ready: Pieces,
     rest: Option<Box<dyn Iterator<Item = Pieces> + Send>>,
+    /// The bytes are no others'.
+    is_rendered: bool,
+    /// Counts them for their user.
+    memory: Option<Arc<AnswerMemory>>,
 }
 
 // === impl Body ===
@@ -68,11 +75,32 @@ impl Body {
     /// client that does not read holds no more of them than [`RENDERED_AHEAD`] and one part.
     pub(crate) fn rendered(parts: impl Iterator<Item = Pieces> + Send + 'static) -> Self {
         let mut source = Source {
-            ready: Pieces::default(),
             rest: Some(Box::new(parts)),
+            is_rendered: true,
+            ..Source::default()
         };
         source.fill(RENDERED_AHEAD);
         Self(Content::Plain(source))
+    }
+
+    /// How many bytes of its own it holds while its client does not read.
+    pub(crate) fn rendered_bytes(&self) -> usize {
+        match &self.0 {
+            Content::Plain(source)
+            | Content::Gzip { source, .. }
+            | Content::Indented { source, .. } => source.rendered_bytes(),
+            Content::Stream(_) => 0,
+        }
+    }
+
+    /// Counts these bytes for their user until the body and all that was taken of it are dropped.
+    pub(crate) fn count(&mut self, memory: AnswerMemory) {
+        match &mut self.0 {
+            Content::Plain(source)
+            | Content::Gzip { source, .. }
+            | Content::Indented { source, .. } => source.memory = Some(Arc::new(memory)),
+            Content::Stream(_) => {}
+        }
     }
 
     /// The same content, compressed; a stream stays as it is.
@@ -143,7 +171,7 @@ impl From<Pieces> for Body {
     fn from(pieces: Pieces) -> Self {
         Self(Content::Plain(Source {
             ready: pieces,
-            rest: None,
+            ..Source::default()
         }))
     }
 }
@@ -169,10 +197,14 @@ impl http_body::Body for Body {
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Pieces>, Infallible>>> {
         let next = match &mut self.0 {
-            Content::Plain(source) => source.next_frame(),
-            Content::Gzip { source, encoder } => next_compressed(source, encoder).map(Pieces::from),
+            Content::Plain(source) => source.next_frame().map(|frame| source.counted(frame)),
+            Content::Gzip { source, encoder } => {
+                let frame = next_compressed(source, encoder).map(Pieces::from);
+                frame.map(|frame| source.counted(frame))
+            }
             Content::Indented { source, indenter } => {
-                next_indented(source, indenter).map(Pieces::from)
+                let frame = next_indented(source, indenter).map(Pieces::from);
+                frame.map(|frame| source.counted(frame))
             }
             Content::Stream(stream) => match stream.as_mut().poll_next(cx) {
                 Poll::Ready(next) => next,
@@ -199,6 +231,22 @@ impl http_body::Body for Body {
 // === impl Source ===
 
 impl Source {
+    fn rendered_bytes(&self) -> usize {
+        if self.is_rendered {
+            self.ready.remaining()
+        } else {
+            0
+        }
+    }
+
+    /// A frame of it, which is counted like the rest.
+    fn counted(&self, mut frame: Pieces) -> Pieces {
+        if let Some(memory) = &self.memory {
+            frame.count(memory);
+        }
+        frame
+    }
+
     /// Renders until there are `bytes` ready, or nothing is left to render.
     fn fill(&mut self, bytes: usize) {
         while self.ready.remaining() < bytes

@@ -8,7 +8,8 @@
 //!
 //! Memory is shared out likewise: bodies count against a budget of bytes, from when they come until
 //! their requests are answered. A request gets its place when its body has come: an unfinished
-//! upload holds none. Watches and long polls, which hold no place once they have begun, are shared
+//! upload holds none. Answers that are rendered for one client, such as Tables, count likewise until
+//! the client has read them. Watches and long polls, which hold no place once they have begun, are shared
 //! out in the same way.
 
 use std::collections::{BTreeMap, VecDeque};
@@ -25,6 +26,7 @@ use crate::share::FairShare;
 pub(crate) struct Flow {
     state: Arc<Mutex<State>>,
     bodies: Arc<Mutex<FairShare>>,
+    answers: Arc<Mutex<FairShare>>,
     queued_per_user: usize,
     watches_per_user: usize,
 }
@@ -41,6 +43,11 @@ struct Held {
 /// The bytes of one request's body; dropping it frees them. Nothing is counted for those who are
 /// exempt.
 pub(crate) struct Upload(Option<CountedUpload>);
+
+/// The bytes of answers that were rendered for one user and are not read yet; dropping it frees them.
+pub(crate) struct AnswerMemory {
+    _counted: Upload,
+}
 
 struct CountedUpload {
     bodies: Arc<Mutex<FairShare>>,
@@ -59,6 +66,8 @@ struct State {
 /// Bodies of one in so many bytes of the budget, 128 KiB by default, are small: a user can upload
 /// one while others upload as much as they can.
 const SMALL_BODIES: usize = 1024;
+/// Answers of so many bytes are to be had while others do not read theirs: one with a large object.
+const SMALL_ANSWERS: usize = 4 << 20;
 /// As many watches as most clients need.
 const FEW_WATCHES: usize = 50;
 
@@ -76,6 +85,7 @@ impl Flow {
         Self {
             state: Arc::new(Mutex::new(state)),
             bodies: Arc::new(Mutex::new(FairShare::new(limits.bodies, small_body))),
+            answers: Arc::new(Mutex::new(FairShare::new(limits.answers, SMALL_ANSWERS))),
             queued_per_user: limits.queued_per_user,
             watches_per_user: limits.watches_per_user,
         }
@@ -93,6 +103,21 @@ impl Flow {
             user: user.into(),
             bytes: 0,
         }))
+    }
+
+    /// Counts so many bytes of an answer to this user, which stay until the client has read them.
+    pub(crate) fn answer(&self, user: &str, bytes: usize) -> Result<AnswerMemory, Error> {
+        let mut counted = Upload(Some(CountedUpload {
+            bodies: Arc::clone(&self.answers),
+            user: user.into(),
+            bytes: 0,
+        }));
+        counted.hold(bytes).map_err(|_| {
+            Error::too_many_requests(
+                "too many answers wait to be read, please read them and try again later",
+            )
+        })?;
+        Ok(AnswerMemory { _counted: counted })
     }
 
     /// Waits for a turn, or is refused because too many of this user's requests wait already.
@@ -410,6 +435,20 @@ mod tests {
         assert!(begin("bystander"));
         flow.watch_ends("a");
         assert!(!begin("a"), "a has more than others");
+    }
+
+    #[test]
+    fn unread_answers_of_one_user_leave_memory_to_others() {
+        let flow = Flow::new(&Limits {
+            answers: 512 << 20,
+            ..Limits::default()
+        });
+        let answers = std::iter::from_fn(|| flow.answer("a", 1 << 20).ok());
+        let mut unread: Vec<AnswerMemory> = answers.collect();
+        assert_eq!(unread.len(), 224, "half of all but the reserve");
+        assert!(flow.answer("b", 100 << 20).is_ok());
+        unread.pop();
+        assert!(flow.answer("a", 1 << 20).is_ok(), "what was read is free");
     }
 
     #[test]

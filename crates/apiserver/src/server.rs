@@ -58,6 +58,8 @@ pub struct Limits {
     pub body_time: Duration,
     /// All bodies at once, in bytes, shared among users.
     pub bodies: usize,
+    /// All answers at once that were rendered and are not read yet, in bytes, shared among users.
+    pub answers: usize,
     /// Requests carried out at once, watches apart, shared among users.
     pub in_flight: usize,
     /// Requests of one user that may wait for their turn.
@@ -98,6 +100,7 @@ impl Default for Limits {
             body: 3 << 20,
             body_time: Duration::from_secs(30),
             bodies: 128 << 20,
+            answers: 512 << 20,
             in_flight: 256,
             queued_per_user: 256,
             watches: 50_000,

@@ -336,6 +336,7 @@ impl Incoming<'_> {
         };
         let outcome = dispatch(&mut cx, &self.parts.method, self.parts.uri.query()).await;
         let answer = cx.finish(outcome.unwrap_or_else(|error| failure(&error)));
+        let answer = counted(&cx.server, &cx.user, answer);
         (cx.user, answer)
     }
 
@@ -486,4 +487,19 @@ async fn virtual_subresource(cx: &mut Cx, method: &Method, query: &str) -> Resul
     let answer = handler.handle(request).await;
     drop(waiting);
     answer
+}
+
+/// Counts the memory of an answer until its client has read it.
+fn counted(server: &Inner, user: &Identity, mut answer: Answer) -> Answer {
+    let bytes = answer.body().rendered_bytes();
+    if bytes == 0 || user.is_in(MASTERS) {
+        return answer;
+    }
+    match server.flow.answer(&user.name, bytes) {
+        Ok(memory) => {
+            answer.body_mut().count(memory);
+            answer
+        }
+        Err(error) => failure(&error),
+    }
 }

@@ -8,6 +8,8 @@ use std::sync::Arc;
 use bytes::{Buf, Bytes};
 use deltaplane_store::Object;
 
+use crate::flow::AnswerMemory;
+
 /// A sequence of pieces, read from the front.
 #[derive(Default)]
 pub struct Pieces {
@@ -15,6 +17,8 @@ pub struct Pieces {
     /// How much of the first piece has been read.
     read: usize,
     left: usize,
+    /// Counts the memory of what was rendered until the pieces are sent.
+    memory: Option<Arc<AnswerMemory>>,
 }
 
 /// Never empty within [`Pieces`]: an empty one would read as the end.
@@ -47,6 +51,11 @@ impl Pieces {
             queue: VecDeque::with_capacity(pieces),
             ..Self::default()
         }
+    }
+
+    /// Counts memory until the pieces are dropped.
+    pub(super) fn count(&mut self, memory: &Arc<AnswerMemory>) {
+        self.memory = Some(Arc::clone(memory));
     }
 
     /// Adds what everybody has.
