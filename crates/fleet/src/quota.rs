@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use deltaplane_sync::{ObjectName, SyncKind};
+use deltaplane_sync::{ObjectName, SyncKind, crosses};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -66,8 +66,6 @@ fn excess(part: &str) -> &'static str {
 
 /// The part of an object's metadata that counts; the rest is written by control planes.
 const COUNTED: [&str; 3] = ["labels", "annotations", "ownerReferences"];
-/// With this begin annotations and labels of sync.
-const OWN_DOMAIN: &str = "deltaplane.io/";
 
 /// How many bytes an object counts for: what its author wrote, as JSON. The status and what control
 /// planes keep in the metadata do not count, so that an object is as large where it came from as it
@@ -83,18 +81,13 @@ pub(crate) fn content_size(object: &Value) -> u64 {
     let counted = metadata.map(|value| match value {
         Value::Object(map) => map
             .iter()
-            .filter(|(key, _)| !is_own(key))
+            .filter(|(key, _)| crosses(key))
             .map(|(key, value)| key.len() as u64 + length(value))
             .sum(),
         Value::Null => 0,
         Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => length(value),
     });
     content + counted.sum::<u64>()
-}
-
-fn is_own(key: &str) -> bool {
-    let domain = key.split_once('/').map_or("", |(domain, _)| domain);
-    domain == OWN_DOMAIN.trim_end_matches('/') || domain.ends_with(".deltaplane.io")
 }
 
 // === impl ZoneQuota ===
@@ -316,12 +309,20 @@ mod tests {
         let stored = json!({"apiVersion": "v1", "kind": "ConfigMap", "data": {"k": "v"},
             "metadata": {"name": "one.eu-1", "namespace": "a", "uid": "u", "resourceVersion": "7",
                 "labels": {"team": "web", "deltaplane.io/zone": "eu-1"},
-                "annotations": {"deltaplane.io/version": "x", "sync.deltaplane.io/a": "b"},
+                "annotations": {"deltaplane.io/version": "x", "deltaplane.io/source": "b"},
                 "managedFields": [{"manager": "m"}]},
             "status": {"phase": "ready"}});
         assert_eq!(content_size(&authored), content_size(&stored));
-        let mut larger = authored.clone();
-        larger["metadata"]["annotations"] = json!({"note": "long"});
-        assert_eq!(content_size(&larger), content_size(&authored) + 10);
+        // All that crosses counts, whatever it is called.
+        for key in ["note", "x.deltaplane.io/pad", "deltaplane.io/simulate"] {
+            let mut larger = authored.clone();
+            larger["metadata"]["annotations"] = json!({key: "long"});
+            let more = key.len() as u64 + 6;
+            assert_eq!(
+                content_size(&larger),
+                content_size(&authored) + more,
+                "{key}"
+            );
+        }
     }
 }

@@ -259,8 +259,8 @@ impl Mirrored {
     }
 }
 
-/// Whether a label or annotation of this name crosses.
-pub(crate) fn crosses(key: &str) -> bool {
+/// Returns true if a label or annotation of this name crosses.
+pub fn crosses(key: &str) -> bool {
     (!key.starts_with(OURS) || CONTENT.contains(&key)) && ![APPLIED, REVISION].contains(&key)
 }
 

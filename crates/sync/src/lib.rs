@@ -38,7 +38,7 @@ pub use budget::{DeletionBudget, Excess, Ledger};
 pub use counts::{Counts, Reasons, Uploaded};
 pub use crossing::{
     Arrival, COMPUTED_FIELDS, Crossing, DISPLAY_NAME, MADE_FOR, Mirrored, ORIGIN, ORPHANED, Origin,
-    SOURCE, Smuggled, VERSION, ZONE,
+    SOURCE, Smuggled, VERSION, ZONE, crosses,
 };
 pub use handshake::{
     FEATURES, Hello, MOST_MIRRORED_KINDS, OWN, PROTOCOLS, QUERY, READINESS, REPAIR, Refused,

@@ -1,6 +1,6 @@
 //! Who should have an object: pure.
 
-use deltaplane_border::Audience;
+use deltaplane_border::{Audience, namespaces};
 use deltaplane_store::Key;
 use deltaplane_sync::{MADE_FOR, ObjectName, Origin};
 use serde_json::Value;
@@ -10,7 +10,7 @@ use crate::kinds::SyncedKind;
 /// Who should have an object of a synced kind.
 pub(crate) fn audience(synced: &SyncedKind, object: &Value) -> Audience {
     // The hub made it because a zone's object needed it: a zone does not make namespaces of others.
-    if object["metadata"]["labels"].get(MADE_FOR).is_some() {
+    if synced.kind == namespaces() && object["metadata"]["labels"].get(MADE_FOR).is_some() {
         return Audience::Nobody(synced.withdrawal());
     }
     match Origin::of(object) {
@@ -49,5 +49,17 @@ mod tests {
         assert_eq!(audience(json!({})), Audience::Everyone);
         let nobody = Audience::Nobody(synced.withdrawal());
         assert_eq!(audience(json!({MADE_FOR: "eu-1"})), nobody);
+    }
+
+    /// Otherwise whoever may label an object would withdraw it.
+    #[test]
+    fn only_namespaces_are_made_for_zones() {
+        let synced = json!({
+            "metadata": {"name": "configmaps"},
+            "spec": {"kind": "ConfigMap", "direction": "HubToZone"},
+        });
+        let synced = SyncedKind::of(&synced).expect("well-formed");
+        let map = json!({"metadata": {"name": "a", "labels": {MADE_FOR: "eu-1"}}});
+        assert_eq!(audience(&synced, &map), Audience::Everyone);
     }
 }
