@@ -105,6 +105,18 @@ impl Fleet {
         Ok(written)
     }
 
+    /// Returns true if a revision wrote something that zones are sent, or were.
+    pub(crate) fn crosses(&self, written: &WrittenObjects) -> bool {
+        let catalog = self.inner().catalog.read();
+        let is_sent = |entry: &Entry| match entry {
+            Entry::Governed(_) => true,
+            Entry::Shared { .. } => entry.is_for_anybody(),
+        };
+        written.objects.iter().any(|((kind, name), version)| {
+            version.is_none() || catalog.entry(kind, name).is_some_and(is_sent)
+        })
+    }
+
     async fn read_written(
         &self,
         before: u64,

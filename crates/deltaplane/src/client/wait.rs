@@ -63,6 +63,15 @@ enum Quorum {
     Percent(usize),
 }
 
+/// What the hub says of a revision in one zone.
+struct ZoneAnswer {
+    zone: ZoneName,
+    /// What holds the revision back; nothing if the zone has it.
+    obstacle: Option<String>,
+    /// The revision wrote something that zones are sent.
+    is_sent: bool,
+}
+
 fn quorum(text: &str) -> Result<Quorum, String> {
     let wrong = || "write a number of zones, or a share such as 95%".to_owned();
     match text.strip_suffix('%') {
@@ -116,6 +125,7 @@ impl Wait {
             .map(|zone| self.poll(&client, zone, FIRST_POLL))
             .collect();
         let mut have = 0;
+        let mut crosses = true;
         let deadline = tokio::time::sleep(self.timeout);
         tokio::pin!(deadline);
         while have < needed {
@@ -124,7 +134,12 @@ impl Wait {
                 next = polls.next() => next,
             };
             let Some(answer) = next else { break };
-            let (zone, obstacle) = answer?;
+            let ZoneAnswer {
+                zone,
+                obstacle,
+                is_sent,
+            } = answer?;
+            crosses &= is_sent;
             match obstacle {
                 None => {
                     have += 1;
@@ -139,7 +154,12 @@ impl Wait {
                 }
             }
         }
-        Ok(self.said((have, needed, total), &missing))
+        let mut said = self.said((have, needed, total), &missing);
+        if !crosses {
+            let revision = self.propagated;
+            said.err.push_str(&format!("warning: revision {revision} wrote nothing that zones are sent; a SyncedKind must select it: kubectl get syncedkinds\n"));
+        }
+        Ok(said)
     }
 
     fn said(
@@ -178,17 +198,22 @@ impl Wait {
         client: &Client,
         zone: ZoneName,
         seconds: u64,
-    ) -> Result<(ZoneName, Option<String>), ClientError> {
+    ) -> Result<ZoneAnswer, ClientError> {
         let (revision, goal) = (self.propagated, self.goal.word());
         let path = format!(
             "{}/_propagated?revision={revision}&for={goal}&timeoutSeconds={seconds}",
             zone_path(&zone)
         );
         match request::get::<Value>(client, &path).await {
-            Ok(answer) if answer["propagated"] == true => Ok((zone, None)),
             Ok(answer) => {
+                let is_there = answer["propagated"] == true;
                 let reason = answer["reason"].as_str().unwrap_or("no reason is known");
-                Ok((zone, Some(reason.to_owned())))
+                Ok(ZoneAnswer {
+                    zone,
+                    obstacle: (!is_there).then(|| reason.to_owned()),
+                    // Hubs of earlier versions do not say.
+                    is_sent: answer["crosses"] != false,
+                })
             }
             Err(error) if error.code() == Some(410) => {
                 Err(ClientError::Compacted(revision, Box::new(error)))
@@ -197,7 +222,11 @@ impl Wait {
             // The hub may be back before the time is over.
             Err(error) => {
                 tokio::time::sleep(AGAIN).await;
-                Ok((zone, Some(format!("the hub does not answer: {error}"))))
+                Ok(ZoneAnswer {
+                    zone,
+                    obstacle: Some(format!("the hub does not answer: {error}")),
+                    is_sent: true,
+                })
             }
         }
     }

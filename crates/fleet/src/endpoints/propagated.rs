@@ -69,6 +69,7 @@ impl VirtualSubresource for ZonePropagated {
                 "zone": zone.as_str(),
                 "revision": revision,
                 "propagated": obstacle.is_none(),
+                "crosses": self.0.crosses(&written),
                 "reason": reason,
             }))
         })

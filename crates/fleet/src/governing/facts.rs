@@ -17,6 +17,7 @@ use serde_json::{Map, Value};
 use super::Governing;
 use super::governor::Governor;
 use super::release::Id;
+use crate::divergence::ReleaseFloor;
 use crate::fleet::Fleet;
 use crate::readiness::{Readiness, Verdict, ZoneReadiness};
 use crate::session::Session;
@@ -317,6 +318,10 @@ impl Fleet {
             let reason = format!("release {} is not there", slot.release);
             return Ok(Fared::Delivering(reason));
         };
+        if slot.release < ReleaseFloor::of(&governor.object).number {
+            let reason = "the zone keeps what it has until its gate lets a release through that was made after the hub was restored";
+            return Ok(Fared::Delivering(reason.to_owned()));
+        }
         let wanted = contents.slots.entry(slot).or_insert_with(|| {
             let catalog = self.inner().catalog.read();
             let ids = release.manifest.keys();

@@ -10,6 +10,8 @@ use deltaplane_propagation::stages::{
 use deltaplane_propagation::{Hold, Timestamp};
 use serde_json::{Value, json};
 
+use crate::divergence::ReleaseFloor;
+
 /// So much of a digest tells one from others.
 const SHORT: usize = 12;
 
@@ -185,7 +187,10 @@ impl<'a> Known<'a> {
 fn releases(facts: &PolicyFacts, outcome: &Outcome) -> Vec<Value> {
     let mut holding: BTreeMap<u64, Vec<&str>> = BTreeMap::new();
     let selected: BTreeSet<&str> = facts.zones.iter().map(|zone| zone.name.as_str()).collect();
+    // Nobody knows what zones have that followed a state of the hub which was lost.
+    let floor = ReleaseFloor::of(&facts.object).number;
     let held = outcome.record.zones.iter();
+    let held = held.filter(|(_, one)| one.target.release >= floor);
     for (zone, one) in held.filter(|(zone, _)| selected.contains(zone.as_str())) {
         let holders = holding.entry(one.target.release).or_default();
         holders.push(zone);
