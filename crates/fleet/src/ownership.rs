@@ -142,6 +142,19 @@ impl Ownership {
             let why = "it defines what this control plane is run by: all objects of it would go, and what they keep back would not be kept back any more";
             return Err(Error::forbidden(about, why));
         }
+        let is_changed = review.operation == Operation::Update
+            && resource.subresource.is_empty()
+            && review
+                .old
+                .is_some_and(|old| old["spec"] != review.object["spec"]);
+        if is_changed
+            && resource.group == DEFINITIONS
+            && resource.name.ends_with(&format!(".{GROUP}"))
+            && review.user.name != CONTROLLERS
+        {
+            let why = "it defines what this control plane is run by, and is written by it alone";
+            return Err(Error::forbidden(about, why));
+        }
         let is_new = matches!(review.operation, Operation::Create);
         match is_new && (resource.group, resource.plural) == (GROUP, SYNCED_KINDS) {
             true => unique(&known, review.object).map_err(|why| Error::forbidden(about, &why)),
@@ -416,5 +429,39 @@ mod tests {
         }
         assert!(delete("ann", "zones.example.com").await);
         assert!(delete("ann", "shops.kro.run").await);
+    }
+
+    /// Otherwise whoever may change definitions takes the rules out of ours.
+    #[tokio::test]
+    async fn nobody_changes_what_the_process_is_run_by() {
+        let (_known, follows) = watch::channel(Arc::<Known>::default());
+        let ownership = Ownership::in_zone("eu-1".parse().expect("legal"), follows);
+        let update = async |user: &str, name: &str| {
+            let user = Identity::authenticated(user, &[]);
+            let old = json!({"metadata": {"name": name}, "spec": {"rules": 1}});
+            let mut object = json!({"metadata": {"name": name}, "spec": {}});
+            let review = Review {
+                user: &user,
+                operation: Operation::Update,
+                resource: Resource {
+                    group: DEFINITIONS,
+                    version: "v1",
+                    kind: "CustomResourceDefinition",
+                    plural: "customresourcedefinitions",
+                    subresource: "",
+                    namespace: "",
+                    name,
+                },
+                object: &mut object,
+                old: Some(&old),
+                dry_run: false,
+                warnings: &mut Vec::new(),
+                may: &|_| true,
+            };
+            ownership.admit(review).await.is_ok()
+        };
+        assert!(!update("ann", "approvals.fleet.deltaplane.io").await);
+        assert!(update(CONTROLLERS, "approvals.fleet.deltaplane.io").await);
+        assert!(update("ann", "zones.example.com").await);
     }
 }

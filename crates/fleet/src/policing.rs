@@ -3,6 +3,7 @@
 
 mod leaving;
 mod rights;
+mod signing;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -20,11 +21,11 @@ use deltaplane_propagation::stages::{
     Object, Policy, PolicySpec, Problem, ROLLBACK, asked_for, constantly_closed, rollback_of, sets,
     stuck, unordered,
 };
-use deltaplane_sync::{Crossing, SyncKind, Withdrawal, ZoneName};
+use deltaplane_sync::{SyncKind, Withdrawal, ZoneName};
 use serde_json::{Map, Value, json};
 
 use crate::fleet::Fleet;
-use crate::governing::{AUTHOR, GRAPHS, Governing, Governor, HeadObject, instances};
+use crate::governing::{GRAPHS, Governing, Governor, HeadObject, instances};
 use crate::graphs::DOES_NOT_COMPILE;
 use crate::kinds::{CONTROLLERS, GROUP, SYNC_USER, SyncedKind};
 
@@ -87,6 +88,12 @@ impl Policing {
     fn review(&self, review: &mut Review<'_>) -> Result<(), Error> {
         let resource = review.resource;
         let by_hub = review.user.name == CONTROLLERS;
+        if (resource.group, resource.plural) == ("", "namespaces") {
+            if !by_hub {
+                self.sign_namespace(review);
+            }
+            return Ok(());
+        }
         if resource.group != GROUP {
             // What the hub deletes goes with something that somebody deleted.
             let signs = !by_hub || review.operation == Operation::Delete;
@@ -104,6 +111,16 @@ impl Policing {
             ("releases", _, _) if !by_hub => {
                 let why = "releases are written by the hub; `deltaplane rollout rollback` asks for an older one";
                 Err(Error::forbidden(about, why))
+            }
+            ("approvals", _, Operation::Update)
+                if review
+                    .old
+                    .is_some_and(|old| old["spec"] != review.object["spec"]) =>
+            {
+                Err(Error::forbidden(
+                    about,
+                    "an approval is never changed; make another one",
+                ))
             }
             ("propagationpolicies", "status", _) if !by_hub => {
                 let why = "what was decided is written by the hub; `deltaplane rollout` says how to change it";
@@ -136,7 +153,8 @@ impl Policing {
         let same_spec = review.old.is_some_and(|old| old["spec"] == spec);
         let asks = asks_for_rollback(review);
         let same_asked = asked(Some(&*review.object)) == asked(review.old);
-        sign(review, same_spec && same_asked);
+        let writer = review.user.name.clone();
+        signing::sign(review, &writer, same_spec && same_asked);
         let now = self.0.inner().clock.now();
         if asks {
             self.rollback(review)?;
@@ -371,29 +389,6 @@ impl Policing {
         }
     }
 
-    /// Says on a governed object who changed it last, for those who must not approve it.
-    fn sign(&self, review: &mut Review<'_>) {
-        let departing = self.departing_from(review.resource, review.object);
-        let is_governed = self.governed_by(review.resource, review.object).is_some();
-        if departing.is_some() || !is_governed {
-            self.warn_of_leaving(review, departing.as_deref());
-        }
-        if departing.is_none() && !is_governed {
-            // Whoever governs it later believes what is written there.
-            forget_author(review.object);
-            return;
-        }
-        let version = |object: &Value| Crossing::of(object).ok().map(|one| one.version());
-        let same = review.old.is_some_and(|old| match review.operation {
-            // Who deletes what is going already takes nothing away.
-            Operation::Delete => old["metadata"]["deletionTimestamp"].is_string(),
-            Operation::Create | Operation::Update => version(old) == version(review.object),
-        });
-        // A label that does not cross is no part of the version.
-        let leaves = departing.is_some() && review.operation != Operation::Delete;
-        sign(review, same && !leaves);
-    }
-
     /// The policy that is for an object, if any is.
     fn governed_by(&self, resource: Resource<'_>, object: &Value) -> Option<String> {
         let governing = self.0.inner().governing.lock();
@@ -530,30 +525,6 @@ pub(crate) fn authorize(
     }
 }
 
-/// Writes down who writes, unless it is the same as before: then nobody takes a name away.
-fn sign(review: &mut Review<'_>, same: bool) {
-    let before = review.old;
-    let before = before.and_then(|old| old["metadata"]["annotations"][AUTHOR].as_str());
-    let author = match same {
-        true => before.map(str::to_owned),
-        false => Some(review.user.name.clone()),
-    };
-    if author.is_none() {
-        // Whatever somebody wrote there, nobody signed it.
-        forget_author(review.object);
-        return;
-    }
-    let Some(metadata) = review.object["metadata"].as_object_mut() else {
-        return;
-    };
-    let annotations = metadata
-        .entry("annotations")
-        .or_insert_with(|| Value::Object(Map::new()));
-    if let (Some(annotations), Some(author)) = (annotations.as_object_mut(), author) {
-        annotations.insert(AUTHOR.to_owned(), author.into());
-    }
-}
-
 /// What was asked for has not propagated, whatever was said before: who asks right after it must
 /// not be told of what was before.
 fn unsettle(policy: &mut Value, now: SystemTime) {
@@ -581,14 +552,6 @@ fn too_long(name: &str) -> Problem {
         hint: Some(format!(
             "its releases are called after it, so that it can have {LONGEST_NAME}"
         )),
-    }
-}
-
-/// Takes away who is said to have written an object.
-fn forget_author(object: &mut Value) {
-    let annotations = object["metadata"].get_mut("annotations");
-    if let Some(annotations) = annotations.and_then(Value::as_object_mut) {
-        annotations.remove(AUTHOR);
     }
 }
 

@@ -136,6 +136,8 @@ impl Governor {
         let last = changed.iter().map(|(_, head)| head.author.as_deref());
         let removed = before.keys().filter(|id| !now.contains_key(*id));
         let removed = removed.map(|id| self.deleters.get(id).map(|by| &**by));
+        // The garbage collector does not say on whose behalf it deletes: nobody knows who did it.
+        let by_hub = removed.clone().any(|by| by == Some(CONTROLLERS));
         let departing = self.departure_authors();
         let patched = self.is_patched_otherwise(overrides);
         let patchers = self
@@ -159,6 +161,7 @@ impl Governor {
                 signed
                     .chain(patched)
                     .filter_map(|by| by.or(of_policy))
+                    .filter(|_| !by_hub)
                     .collect(),
             ),
         }

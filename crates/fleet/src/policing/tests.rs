@@ -4,13 +4,15 @@ mod rights;
 
 use deltaplane_api::identity::Identity;
 use deltaplane_runtime::{Clock, Tasks};
-use deltaplane_store::{Embedded, Options};
+use deltaplane_store::{Collection, Draft, Embedded, Options, Txn};
 use deltaplane_sync::ObjectName;
 use futures::FutureExt;
 use tempfile::TempDir;
 
 use super::*;
 use crate::FleetConfig;
+use crate::governing::AUTHOR;
+use crate::kinds::TENANT;
 
 /// A hub, as far as writes are judged by what it knows.
 struct Hub {
@@ -91,6 +93,16 @@ impl Hub {
     fn knows(&self, policy: Value) {
         let mut governing = self.policing.0.inner().governing.lock();
         let _ = governing.policy(policy, true);
+    }
+
+    /// Stores an object without a namespace.
+    async fn stores(&self, collection: &str, object: &Value) {
+        let name = object["metadata"]["name"].as_str().expect("a name");
+        let collection = Collection::new(TENANT, collection).expect("legal");
+        let key = collection.key("", name).expect("legal");
+        let txn = Txn::put(key, Draft::opaque(object.to_string()));
+        let store = &self.policing.0.inner().store;
+        store.commit(txn).await.expect("stored");
     }
 
     /// What the projector does when a SyncedKind for ConfigMaps was written.
@@ -234,6 +246,57 @@ async fn who_takes_an_object_out_of_a_policy_is_warned() {
     );
     assert_eq!(update("web", "web"), [""; 0]);
     assert_eq!(update("mobile", "other"), [""; 0]);
+}
+
+/// Not even by whoever took the rules out of their definition.
+#[tokio::test]
+async fn approvals_are_never_changed() {
+    let hub = Hub::new().await;
+    let approvals = Resource {
+        group: GROUP,
+        version: "v1alpha1",
+        kind: "Approval",
+        plural: "approvals",
+        subresource: "",
+        namespace: "",
+        name: "one",
+    };
+    let approval = |by: &str| json!({"metadata": {"name": "one"}, "spec": {"approvedBy": by}});
+    let update = (Operation::Update, approvals);
+    let old = approval("ann");
+    hub.write("ann", update, (Some(&old), approval("bob")))
+        .is_refused("an approval is never changed");
+    hub.write("ann", update, (Some(&old), approval("ann")))
+        .is_taken();
+}
+
+/// Who deletes a namespace is the deleter of what goes with it.
+#[tokio::test]
+async fn who_deletes_a_namespace_is_written_down() {
+    let hub = Hub::new().await;
+    let namespaces = Resource {
+        group: "",
+        version: "v1",
+        kind: "Namespace",
+        plural: "namespaces",
+        subresource: "",
+        namespace: "",
+        name: "shop",
+    };
+    let delete = (Operation::Delete, namespaces);
+    let there = json!({"metadata": {"name": "shop"}});
+    let deleted = hub.write("ann", delete, (Some(&there), there.clone()));
+    assert_eq!(deleted.author(), Some("ann"));
+    let mut going = deleted.object;
+    going["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z".into();
+    let again = hub.write("eve", delete, (Some(&going), going.clone()));
+    assert_eq!(again.author(), Some("ann"));
+    hub.stores("namespaces", &going).await;
+    hub.knows(policy("web", "2026-01-01T00:00:00Z", "web"));
+    let map = config("web", "1");
+    let collected = (Operation::Delete, CONFIG_MAPS);
+    let collected = hub.write(CONTROLLERS, collected, (Some(&map), map.clone()));
+    assert_eq!(collected.author(), Some("ann"));
 }
 
 #[tokio::test]

@@ -38,6 +38,16 @@ async fn authors_and_deleters_are_known_after_a_restart() {
     assert_eq!(authors(&world).await, json!(["cid"]));
 }
 
+/// The garbage collector deletes on behalf of somebody whom it does not know.
+#[tokio::test]
+async fn nobody_is_the_author_of_what_the_hub_collected() {
+    let world = governed().await;
+    release(&world, 1, None).await;
+    let last = signed(config("1"), "system:deltaplane:controllers");
+    world.delete_as("configmaps", &last).await;
+    assert_eq!(authors(&world).await, json!([]));
+}
+
 /// It left the policy and came back, so that zones have something newer than was released.
 #[tokio::test]
 async fn what_came_back_is_not_set_back_by_a_restart() {
