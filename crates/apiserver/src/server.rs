@@ -100,7 +100,7 @@ impl Default for Limits {
             body: 3 << 20,
             body_time: Duration::from_secs(30),
             bodies: 128 << 20,
-            answers: 512 << 20,
+            answers: 256 << 20,
             in_flight: 256,
             queued_per_user: 256,
             watches: 50_000,

@@ -21,8 +21,9 @@ const JSON: &str = "application/json";
 const TABLE: &str = "application/json;as=Table;v=v1;g=meta.k8s.io";
 /// So much may the hub's memory grow by answers that nobody reads.
 const CEILING: u64 = 300_000_000;
-/// How many of them there are.
+/// How many of them there are on each connection, and how many connections.
 const TABLES: usize = 40;
+const READERS: usize = 15;
 /// What a process grows and shrinks by itself.
 const NOISE: u64 = 5_000_000;
 /// How many accounts watch a zone. Eight were enough.
@@ -224,16 +225,21 @@ pub(super) async fn unread_tables(stage: &Stage) -> Result<Outcome> {
         token: stage::account(&admin, "reader", &rules).await?,
     };
     let before = cpu::memory(&[hub.pid()])?;
-    let mut connection = attacker.connect(Window::Closed).await?;
     let path = format!("{MAPS}?includeObject=Object");
-    let held = unread(&mut connection, &path, TABLE, TABLES).await?;
+    let (mut connections, mut held) = (Vec::new(), Vec::new());
+    for _ in 0..READERS {
+        let mut connection = attacker.connect(Window::Closed).await?;
+        held.push(unread(&mut connection, &path, TABLE, TABLES).await?);
+        connections.push(connection);
+    }
+    let answered = || held.iter().map(Held::answered).sum::<usize>();
     let mut most = before;
     let mut quiet = 0;
     // Until it has grown too much, or everybody is answered and it grows no more.
     for _ in 0..100 {
         tokio::time::sleep(LOOK).await;
         let now = cpu::memory(&[hub.pid()])?;
-        quiet = match now > most + NOISE || held.answered() < TABLES {
+        quiet = match now > most + NOISE || answered() < READERS * TABLES {
             true => 0,
             false => quiet + 1,
         };

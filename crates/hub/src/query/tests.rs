@@ -375,7 +375,7 @@ async fn a_newcomer_displaces_the_oldest_watch_of_the_user_with_the_most() {
     far.end(number, "cancelled").await;
     assert_eq!(far.asked().await.exchange, newcomer.number);
     let told = text(oldest).await.unwrap_err();
-    assert!(told.contains("another user who needs a place"), "{told}");
+    assert!(told.contains("make room for another user"), "{told}");
 }
 
 /// A watch of a user, of which the head has come, and its number.
