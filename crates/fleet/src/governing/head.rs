@@ -169,7 +169,7 @@ impl Governor {
             .unwrap_or_default();
         let departing = self.departing_in(restores);
         let (added, changed, mut removed) = release::changes(&before, &manifest);
-        removed.retain(|id| self.is_shown(id, shows));
+        removed.retain(|id| self.is_shown(id, shows) && self.has(id));
         let digest = release::digest(&manifest, &overrides, &departing);
         let Authorship { authors, writers } =
             self.authors((&before, &manifest), &overrides, restores);

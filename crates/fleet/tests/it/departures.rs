@@ -95,6 +95,7 @@ async fn the_release_after_a_departure_changes_nothing_in_zones() {
     release(&world, 2, None).await;
     assert_ne!(content(&world, 1), content(&world, 2));
     decide(&world, json!([at("2", "x y")]), [2, 2]).await;
+    assert_eq!(draft(&world).await["changes"]["removed"], 0);
     release(&world, 3, None).await;
     let world = world.restart().await;
     assert_eq!(content(&world, 2), content(&world, 3));
