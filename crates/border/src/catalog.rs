@@ -93,8 +93,19 @@ struct Kept {
     definition: Option<ObjectName>,
     /// The graph whose instances these are. Only zones that have it get them.
     graph: Option<ObjectName>,
-    /// Set when what is not there was withdrawn, and not deleted.
-    retired: Option<Withdrawal>,
+    state: KindState,
+}
+
+/// Decides what it means that an object of a kind is not in the catalog.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum KindState {
+    /// Only policies or graphs named the kind: whether its other objects cross is not known.
+    #[default]
+    Undeclared,
+    /// The object was deleted.
+    Declared,
+    /// The object was withdrawn, and not deleted.
+    Retired(Withdrawal),
 }
 
 /// Readers that are further behind begin anew, by versions.
@@ -167,7 +178,7 @@ impl Catalog {
     pub fn declare(&mut self, kind: SyncKind, definition: Option<ObjectName>) {
         let kept = self.kinds.entry(kind).or_default();
         kept.definition = definition;
-        kept.retired = None;
+        kept.state = KindState::Declared;
     }
 
     /// Sets the graph that a kind's objects are instances of.
@@ -184,7 +195,7 @@ impl Catalog {
     /// or only where something needs it. Its entries are to be taken away with edits, after this.
     pub fn retire(&mut self, kind: &SyncKind, withdrawal: Withdrawal) {
         let kept = self.kinds.entry(kind.clone()).or_default();
-        kept.retired = Some(withdrawal);
+        kept.state = KindState::Retired(withdrawal);
     }
 
     /// Brings it to `at`. Whom that concerns.
@@ -277,7 +288,7 @@ impl Catalog {
     fn was(&self, kind: &SyncKind, name: &ObjectName) -> Was {
         let kept = self.kinds.get(kind);
         match kept.and_then(|kept| kept.entries.get(name)) {
-            None => Was::Absent(kept.and_then(|kept| kept.retired)),
+            None => Was::Absent(kept.and_then(Kept::withdrawal)),
             Some(Entry::Shared { item, audience }) => Was::Shared(item.version, audience.clone()),
             Some(Entry::Governed(governed)) => {
                 let policy = self.policies.get(&governed.policy);
@@ -393,6 +404,13 @@ impl Catalog {
 // === impl Kept ===
 
 impl Kept {
+    fn withdrawal(&self) -> Option<Withdrawal> {
+        match self.state {
+            KindState::Retired(withdrawal) => Some(withdrawal),
+            KindState::Undeclared | KindState::Declared => None,
+        }
+    }
+
     fn insert(&mut self, name: ObjectName, entry: Entry) {
         match &entry {
             Entry::Shared { audience, .. } => self.count(audience, true),

@@ -26,7 +26,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use deltaplane_border::PolicyId;
-use deltaplane_propagation::stages::{Approved, Object};
+use deltaplane_propagation::stages::{Approved, Object, UnreadableInput};
 use deltaplane_sync::{ObjectName, SyncKind, Version, Withdrawal, ZoneName};
 use serde_json::{Map, Value};
 
@@ -67,6 +67,10 @@ pub(crate) struct Governing {
     pub(crate) concerned: u64,
     /// The kinds that go to zones.
     pub(crate) crossing: BTreeSet<SyncKind>,
+    /// The kinds that have a SyncedKind which was read, now or earlier by this process.
+    declared: BTreeSet<SyncKind>,
+    /// SyncedKinds that this process never could read, by name.
+    unread_kinds: BTreeSet<String>,
     /// Counts changes of what policies say, and of zones.
     pub(crate) shaped: u64,
     /// What zones were told to let go when a policy was deleted, until all of them did.
@@ -119,6 +123,8 @@ impl Governing {
             loading: false,
             concerned: 0,
             crossing: BTreeSet::new(),
+            declared: BTreeSet::new(),
+            unread_kinds: BTreeSet::new(),
             shaped: 0,
             withdrawn: BTreeMap::new(),
             journal_changed: true,
@@ -336,6 +342,33 @@ impl Governing {
                 governor.forget_kind(kind, at);
             }
         }
+    }
+
+    /// Sets which kinds are known to cross, and which SyncedKinds cannot be read.
+    pub(crate) fn declare_kinds(
+        &mut self,
+        declared: BTreeSet<SyncKind>,
+        unread_kinds: BTreeSet<String>,
+    ) {
+        if self.unread_kinds != unread_kinds {
+            self.shaped += 1;
+        }
+        self.declared = declared;
+        self.unread_kinds = unread_kinds;
+    }
+
+    /// Returns what keeps a policy from being decided about. While a SyncedKind cannot be read, the
+    /// objects of its kind are not among those that the policy governs, and a release without them
+    /// would delete them.
+    fn unreadable_input(&self, governor: &Governor) -> Option<UnreadableInput> {
+        if governor.unreadable {
+            return Some(UnreadableInput::Decisions);
+        }
+        let released = governor.releases.values().flat_map(|one| &one.kinds);
+        let mut kinds = governor.kinds();
+        kinds.extend(released.cloned());
+        let is_unknown = !self.unread_kinds.is_empty() && !kinds.is_subset(&self.declared);
+        is_unknown.then(|| UnreadableInput::SyncedKinds(self.unread_kinds.clone()))
     }
 
     /// What is done with objects of a kind that are withdrawn is something else by now.

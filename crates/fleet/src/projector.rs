@@ -150,6 +150,7 @@ impl Projector {
         // Until somebody says that they cross.
         batch.retire(namespaces(), Withdrawal::Orphan);
         batch.retire(definitions(), Withdrawal::Orphan);
+        batch.declare(synced_kinds(), None);
         for object in self.list(ZONES, at).await? {
             self.zone(&object, true);
         }

@@ -35,7 +35,7 @@ pub use compiled::{Approval, Object, Policy, Stage, Targets};
 pub use decide::{Effect, Outcome, counts, decide};
 pub use facts::{
     ContentFacts, Fared, HeadFacts, PolicyFacts, RELEASE_FLOOR, RESUME, ROLLBACK, ReportFacts,
-    RollbackCause, RolledBack, ZoneFacts, asked_for, rollback_of,
+    RollbackCause, RolledBack, UnreadableInput, ZoneFacts, asked_for, rollback_of,
 };
 pub use inputs::Inputs;
 pub use openings::{constantly_closed, stuck, unordered};

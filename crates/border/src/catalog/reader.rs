@@ -8,7 +8,7 @@ use deltaplane_sync::{
 };
 
 use super::governed::{Governed, PolicyId, Spot};
-use super::{Catalog, Entry, definitions, graphs, namespaces};
+use super::{Catalog, Entry, KindState, definitions, graphs, namespaces};
 
 /// A catalog as one reader sees it: a zone, or the hub.
 #[derive(Clone, Copy, Debug)]
@@ -39,23 +39,27 @@ impl<'a> Reader<'a> {
 
     /// What the catalog says of an object.
     fn decided(&self, kind: &SyncKind, name: &ObjectName) -> Presence {
-        let Some(kept) = self.catalog.kinds.get(kind) else {
-            return match self.zone {
-                Some(_) if self.catalog.undecided => Presence::Frozen,
-                // The hub stopped syncing the kind: the zone keeps its objects as its own.
-                Some(_) => Presence::Withdrawn(Withdrawal::Orphan),
-                // A zone's catalog does not know the kind yet. A zone never withdraws.
-                None => Presence::Frozen,
-            };
-        };
-        match (kept.entries.get(name), kept.retired) {
-            (Some(Entry::Governed(governed)), _) => self.governed(governed),
-            (Some(Entry::Shared { item, audience }), _) => match audience.includes(self.zone) {
-                true => Presence::Wanted(item.clone()),
-                false => Presence::Withdrawn(audience.withdrawal()),
-            },
-            (None, Some(withdrawal)) => Presence::Withdrawn(withdrawal),
-            (None, None) => Presence::Gone,
+        let kept = self.catalog.kinds.get(kind);
+        match kept.and_then(|kept| kept.entries.get(name)) {
+            Some(Entry::Governed(governed)) => self.governed(governed),
+            Some(Entry::Shared { item, audience }) if audience.includes(self.zone) => {
+                Presence::Wanted(item.clone())
+            }
+            Some(Entry::Shared { audience, .. }) => Presence::Withdrawn(audience.withdrawal()),
+            None => self.absent(kept.map_or(KindState::Undeclared, |kept| kept.state)),
+        }
+    }
+
+    /// Returns what it means that the catalog has no entry for an object.
+    fn absent(&self, state: KindState) -> Presence {
+        match (state, self.zone) {
+            (KindState::Declared, _) => Presence::Gone,
+            (KindState::Retired(withdrawal), _) => Presence::Withdrawn(withdrawal),
+            (KindState::Undeclared, Some(_)) if self.catalog.undecided => Presence::Frozen,
+            // The hub stopped syncing the kind: the zone keeps its objects as its own.
+            (KindState::Undeclared, Some(_)) => Presence::Withdrawn(Withdrawal::Orphan),
+            // A zone's catalog does not know the kind yet. A zone never withdraws.
+            (KindState::Undeclared, None) => Presence::Frozen,
         }
     }
 

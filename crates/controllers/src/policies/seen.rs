@@ -88,8 +88,8 @@ impl Compiled {
         let uid = metadata["uid"].as_str().unwrap_or_default().to_owned();
         let generation = metadata["generation"]
             .as_u64()
-            .filter(|_| !facts.unreadable);
-        // Whether what was decided can be read says no generation.
+            .filter(|_| facts.unreadable.is_none());
+        // No generation says whether the inputs of decisions can be read.
         let Some(generation) = generation.map(|generation| (uid, generation)) else {
             return Arc::new(facts.policy());
         };

@@ -203,7 +203,7 @@ impl Fleet {
             left: left.cloned().collect(),
             object: governor.object.clone(),
             record: governor.record.clone(),
-            unreadable: governor.unreadable,
+            unreadable: governing.unreadable_input(governor),
             head: governor.head_facts(),
             releases: governor
                 .releases

@@ -1,5 +1,7 @@
 //! What policies decided, taken into the catalog.
 
+use std::collections::BTreeSet;
+
 use deltaplane_border::Audience;
 use deltaplane_runtime::Stop;
 use deltaplane_store::{Object, Revision};
@@ -10,6 +12,7 @@ use super::batch::Batch;
 use super::place::{audience, name};
 use super::{APPROVALS, POLICIES, Projector, ProjectorError, RELEASES, RETRY};
 use crate::governing::{AUTHOR, Entries, Gone, Governing, HeadObject, Id, JournalError, Told};
+use crate::kinds::SyncedKind;
 
 // === impl Projector ===
 
@@ -143,7 +146,14 @@ impl Projector {
         let mut namespaces = Vec::new();
         let crossing = self.synced.values().filter(|synced| synced.goes_down());
         let crossing = crossing.map(|synced| synced.kind.clone()).collect();
-        self.governing.lock().crossing = crossing;
+        let declared = self.synced.values().map(|synced| synced.kind.clone());
+        let names: BTreeSet<String> = self.synced.values().map(SyncedKind::name).collect();
+        let unread = self.known.unreadable.difference(&names).cloned();
+        {
+            let mut governing = self.governing.lock();
+            governing.crossing = crossing;
+            governing.declare_kinds(declared.collect(), unread.collect());
+        }
         self.let_go(batch, at).await?;
         let names: Vec<String> = self.governing.lock().policies.keys().cloned().collect();
         for policy in names {

@@ -77,6 +77,40 @@ async fn a_synced_kind_that_cannot_be_read_takes_nothing_away() {
     assert_eq!(presence(&world, "team/a"), withdrawn);
 }
 
+/// A release without the objects of an unreadable kind would delete them in all zones.
+#[tokio::test]
+async fn a_policy_releases_nothing_while_the_synced_kind_of_its_targets_cannot_be_read() {
+    let world = governed().await;
+    let mut other = config("1");
+    other["metadata"]["name"] = "other".into();
+    other["metadata"]["labels"] = json!({});
+    world.put("configmaps", &other).await;
+    release(&world, 1, None).await;
+    place(&world, json!([at("1", "x y")])).await;
+    // A newer version wrote it while this one was not running.
+    let world = world.restart_after(KINDS, &unreadable()).await;
+    check(&world, "1", "1");
+    assert_eq!(presence(&world, "team/other"), Presence::Frozen);
+    let facts = world.fleet.look("web").expect("known");
+    let problems = facts.policy().expect_err("nothing is decided");
+    assert_eq!(
+        problems[0].to_string(),
+        "spec.targets: the hub does not know whether all targets cross: SyncedKind configmaps \
+         cannot be read (correct or delete it: kubectl get syncedkinds configmaps -o yaml; \
+         nothing moves until then)"
+    );
+    let before = world.fleet.stamp("web");
+    world.put(KINDS, &readable()).await;
+    assert_ne!(world.fleet.stamp("web"), before);
+    let facts = world.fleet.look("web").expect("known");
+    assert!(facts.policy().is_ok() && facts.is_released());
+    check(&world, "1", "1");
+    assert_eq!(
+        world.names(&kind("ConfigMap"), "x"),
+        ["team/a", "team/other"]
+    );
+}
+
 #[tokio::test]
 async fn a_zone_that_cannot_be_read_stays_a_zone() {
     let world = World::new().await;

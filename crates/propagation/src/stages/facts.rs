@@ -2,7 +2,7 @@
 //! has it decided.
 
 use std::cmp::Ordering;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
 
@@ -23,9 +23,9 @@ pub struct PolicyFacts {
     pub object: Arc<Json>,
     /// As it was decided, and took effect.
     pub record: Record,
-    /// Something else is recorded, which cannot be read: nothing can be decided, since that would
-    /// forget it.
-    pub unreadable: bool,
+    /// Set while something that decisions are made of cannot be read: nothing is decided, since that
+    /// would forget it.
+    pub unreadable: Option<UnreadableInput>,
     pub head: HeadFacts,
     /// By their numbers.
     pub releases: Vec<Release>,
@@ -44,6 +44,15 @@ pub struct PolicyFacts {
 
 /// Of the status of a policy: the lowest number that its next release may have.
 pub const RELEASE_FLOOR: &str = "releaseFloor";
+
+/// An input of decisions that was written by another version, and cannot be read by this one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum UnreadableInput {
+    /// The recorded decisions of the policy.
+    Decisions,
+    /// SyncedKinds, by name: one of them may be for a kind that the policy targets or has released.
+    SyncedKinds(BTreeSet<String>),
+}
 
 /// What it governs now.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -138,18 +147,41 @@ fn read_asked(asked: &str) -> Option<(u64, u64)> {
     Some((to.trim().parse().ok()?, instead.trim().parse().ok()?))
 }
 
+// === impl UnreadableInput ===
+
+impl UnreadableInput {
+    fn problem(&self) -> Problem {
+        match self {
+            Self::Decisions => Problem {
+                path: "status.decisions".to_owned(),
+                message: "what was decided cannot be read: it was written by another version"
+                    .to_owned(),
+                hint: Some("run that one, or a newer one; nothing moves until then".to_owned()),
+            },
+            Self::SyncedKinds(names) => {
+                let names: Vec<&str> = names.iter().map(String::as_str).collect();
+                let names = names.join(", ");
+                Problem {
+                    path: "spec.targets".to_owned(),
+                    message: format!(
+                        "the hub does not know whether all targets cross: SyncedKind {names} cannot be read"
+                    ),
+                    hint: Some(format!(
+                        "correct or delete it: kubectl get syncedkinds {names} -o yaml; nothing moves until then"
+                    )),
+                }
+            }
+        }
+    }
+}
+
 // === impl PolicyFacts ===
 
 impl PolicyFacts {
     /// The policy, if it can be decided by.
     pub fn policy(&self) -> Result<Policy, Vec<Problem>> {
-        if self.unreadable {
-            return Err(vec![Problem {
-                path: "status.decisions".to_owned(),
-                message: "what was decided cannot be read: it was written by another version"
-                    .to_owned(),
-                hint: Some("run that one, or a newer one; nothing moves until then".to_owned()),
-            }]);
+        if let Some(unreadable) = &self.unreadable {
+            return Err(vec![unreadable.problem()]);
         }
         let spec: Result<PolicySpec, _> = serde_json::from_value(self.object["spec"].clone());
         match spec {

@@ -74,7 +74,7 @@ impl Inputs {
             diverged: texts(&written["diverged"]),
             object: Arc::new(written["policy"].clone()),
             record: Record::read(&written["record"])?,
-            unreadable: false,
+            unreadable: None,
             head: HeadFacts {
                 digest: text(&head["digest"])?,
                 objects: count(&head["objects"])?,

@@ -77,7 +77,7 @@ pub(in crate::policies) fn facts(newest: u64) -> PolicyFacts {
             "spec": {"targets": [{"kind": "ConfigMap"}]},
         })),
         record,
-        unreadable: false,
+        unreadable: None,
         head: HeadFacts {
             digest: format!("content-{newest}"),
             objects: 1,

@@ -74,7 +74,7 @@ fn inputs() -> Inputs {
         again: None,
         object: Arc::new(policy),
         record: Record::default(),
-        unreadable: false,
+        unreadable: None,
         head: HeadFacts {
             digest: "d2".to_owned(),
             objects: 2,
