@@ -335,6 +335,19 @@ impl Catalog {
         concerned.map_or(Concerned::Everyone, Concerned::Zones)
     }
 
+    /// Returns the policies that decide about objects or zones, with the objects.
+    pub fn governed_objects(
+        &self,
+    ) -> impl Iterator<Item = (&PolicyId, impl Iterator<Item = &(SyncKind, ObjectName)>)> {
+        let policies = self.policies.iter();
+        policies.map(|(id, policy)| (id, policy.objects.keys()))
+    }
+
+    /// Returns all objects, whoever should have them.
+    pub fn all_entries(&self) -> impl Iterator<Item = (&ObjectName, &Entry)> {
+        self.kinds.values().flat_map(|kept| &kept.entries)
+    }
+
     /// An object, whoever should have it.
     pub fn entry(&self, kind: &SyncKind, name: &ObjectName) -> Option<&Entry> {
         self.kinds.get(kind)?.entries.get(name)

@@ -25,7 +25,7 @@ use serde_json::Value;
 use tokio::sync::watch;
 
 use crate::governing::{Entries, Governing, Journal};
-use crate::graphs::{instance_kind, not_accepted};
+use crate::graphs::{UNCOMPILED, instance_kind, not_accepted};
 use crate::kinds::{
     APPROVED, GROUP, KindError, SyncedKind, TENANT, TOKEN, is_everywhere, synced_kinds,
 };
@@ -46,10 +46,10 @@ pub(crate) struct Projector {
     from_zones: Arc<RwLock<FromZones>>,
     made_namespaces: Arc<RwLock<MadeNamespaces>>,
     known: Known,
-    /// As it was before everything was read anew.
-    previous: Known,
     /// By collection.
     synced: BTreeMap<String, SyncedKind>,
+    /// `synced` as of the last batch that was published.
+    published_synced: BTreeMap<String, SyncedKind>,
     /// How many objects zones should have in a namespace.
     used: BTreeMap<String, u64>,
     /// The last approval of each zone, and when it was seen.
@@ -128,8 +128,8 @@ impl Projector {
             from_zones: outlets.from_zones,
             made_namespaces: outlets.made_namespaces,
             known: Known::default(),
-            previous: Known::default(),
             synced: BTreeMap::new(),
+            published_synced: BTreeMap::new(),
             used: BTreeMap::new(),
             approvals: BTreeMap::new(),
             governing: outlets.governing,
@@ -143,7 +143,7 @@ impl Projector {
     pub(crate) async fn load(&mut self) -> Result<Watch, ProjectorError> {
         let at = self.store.revision();
         let mut batch = Batch::new(&self.catalog);
-        self.previous = std::mem::take(&mut self.known);
+        self.begin_load();
         batch.knows_more = true;
         batch.undecided = Some(false);
         self.governing.lock().begin();
@@ -161,6 +161,7 @@ impl Projector {
         self.load_policies(at).await?;
         self.journal.recall(&mut self.governing.lock());
         let kinds = self.list(KINDS, at).await?;
+        self.replay(&kinds, at).await?;
         let named: BTreeSet<String> = kinds.iter().map(|kind| kind.key().name().into()).collect();
         let before: Vec<String> = self.synced.keys().cloned().collect();
         for collection in before {
@@ -180,7 +181,7 @@ impl Projector {
         }
         self.govern(&mut batch, at).await?;
         self.withdraw_again(&mut batch, at);
-        self.write_loaded_journal().await;
+        self.write_loaded_journal(at).await;
         self.governing.lock().loading = false;
         self.publish(batch, at);
         Ok(self.store.watch(Scope::everything(), at)?)
@@ -220,13 +221,12 @@ impl Projector {
         stop: &Stop,
     ) -> Result<BatchOutcome, ProjectorError> {
         let mut batch = Batch::new(&self.catalog);
-        if let Err(error) = self.collect(&mut batch, events).await {
-            self.discard(batch);
-            return Err(error);
-        }
-        if !self.write_journal(stop).await {
+        let collected = self.collect(&mut batch, events).await;
+        // The journal has what events say and objects do not, also if all is read anew.
+        if !self.write_journal(events.revision, stop).await {
             return Ok(BatchOutcome::Stopped);
         }
+        collected?;
         self.publish(batch, events.revision);
         Ok(BatchOutcome::Published)
     }
@@ -236,26 +236,39 @@ impl Projector {
         batch: &mut Batch,
         events: &WatchBatch,
     ) -> Result<(), ProjectorError> {
+        let mut compacted = None;
         for event in &events.events {
-            self.event(batch, event).await?;
+            match self.event(batch, event).await {
+                // All is read anew; what the other events say of policies is in no object.
+                Err(error) if error.is_compacted() => compacted = Some(error),
+                taken => taken?,
+            }
         }
-        self.govern(batch, events.revision).await
+        match compacted {
+            Some(error) => Err(error),
+            None => self.govern(batch, events.revision).await,
+        }
     }
 
-    /// Forgets what a batch changed that is not published: all is read anew, and compared with the
-    /// catalog.
-    fn discard(&mut self, batch: Batch) {
-        self.synced.extend(batch.dropped);
+    /// Goes back to what is published: everything is read anew, and compared with the catalog. A
+    /// batch or an earlier load may have ended before it was published.
+    fn begin_load(&mut self) {
+        self.known = Known::default();
+        self.synced = self.published_synced.clone();
         let catalog = self.catalog.read();
-        let kinds = self.synced.values();
-        let entries = kinds.flat_map(|synced| catalog.entries(&synced.kind));
+        let entries = catalog.all_entries();
         let wanted = entries.filter(|(_, entry)| entry.is_for_anybody());
-        let mut used: BTreeMap<String, u64> = BTreeMap::new();
+        self.used.clear();
         for (name, _) in wanted.filter(|(name, _)| !name.namespace().is_empty()) {
-            *used.entry(name.namespace().to_owned()).or_default() += 1;
+            *self.used.entry(name.namespace().to_owned()).or_default() += 1;
         }
-        drop(catalog);
-        self.used = used;
+        let policies = catalog.governed_objects();
+        let policies = policies.filter(|(id, _)| id.as_str() != UNCOMPILED);
+        let governed = policies.map(|(id, objects)| {
+            let entries = Entries::in_catalog(objects.cloned(), catalog.placement(id));
+            (id.as_str().to_owned(), entries)
+        });
+        self.governed = governed.collect();
     }
 
     /// Reads everything anew: the history that a change refers to is not retained any more. It may
@@ -281,6 +294,9 @@ impl Projector {
             ..
         } = batch;
         self.known.at = at.get();
+        if !kinds.is_empty() {
+            self.published_synced.clone_from(&self.synced);
+        }
         if !from_zones.is_empty() {
             let mut all = self.from_zones.write();
             for (zone, kind, name, held) in from_zones {
@@ -406,9 +422,9 @@ impl Projector {
             Err(error) if there => {
                 let error = &error as &dyn std::error::Error;
                 tracing::warn!(zone = %name, error, "a zone cannot be read; it is left as it was");
-                if let Some(entry) = self.previous.zones.get(&name) {
-                    let entry = entry.clone();
-                    self.known.zones.entry(name).or_insert(entry);
+                let published = self.published.borrow();
+                if let Some(entry) = published.zones.get(&name) {
+                    self.known.zones.entry(name).or_insert(entry.clone());
                 }
                 false
             }
@@ -567,7 +583,6 @@ impl Projector {
         let Some(gone) = self.synced.remove(collection) else {
             return Ok(());
         };
-        batch.dropped.push((collection.to_owned(), gone.clone()));
         let plural = (gone.spec.group.clone(), gone.plural.clone());
         self.known.synced.remove(&plural);
         if matches!(collection, NAMESPACES | DEFINITIONS) {

@@ -43,6 +43,18 @@ pub(crate) struct Told {
 // === impl Entries ===
 
 impl Entries {
+    /// Returns the entries as a catalog has them. What else is kept here is derived again.
+    pub(crate) fn in_catalog(
+        objects: impl Iterator<Item = Id>,
+        placement: Option<Arc<Placement>>,
+    ) -> Self {
+        Self {
+            known: objects.collect(),
+            placement: placement.map(|placement| (*placement).clone()),
+            ..Self::default()
+        }
+    }
+
     /// Brings them up to date.
     pub(crate) fn refresh(
         &mut self,

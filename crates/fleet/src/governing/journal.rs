@@ -1,8 +1,10 @@
 //! What of policies cannot be found again in what is stored: who changed and deleted what since the
 //! last release, what leaves a policy and what came back to it, the targets that were in force before
-//! unreadable ones were written, and what zones were told to let go when a policy was deleted. Kept in the store, in a collection that no kind has, by the uid of the policy.
+//! unreadable ones were written, and what zones were told to let go when a policy was deleted. Kept
+//! in the store, in a collection that no kind has, by the uid of the policy.
 //!
-//! It is written before what depends on it is published.
+//! It is written before what depends on it is published. A process that starts replays the log from
+//! the journal's position, because the process before may have ended between a write and the journal.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -12,20 +14,31 @@ use deltaplane_sync::Withdrawal;
 use serde_json::{Map, Value, json};
 
 use super::Governing;
-use super::governor::Governor;
-use super::release::{Id, ids, returned, write_id, write_left, write_returned};
+use super::governor::{Governor, HeadObject};
+use super::release::{Id, Released, ids, returned, write_id, write_left, write_returned};
 use crate::kinds::TENANT;
 
 const JOURNAL: &str = "deltaplane.io/governing";
 /// The entry of what was withdrawn; the others are called after uids.
 const WITHDRAWN: &str = "withdrawn";
+/// The entry with the revision up to which the other entries have what the log says.
+const POSITION: &str = "position";
 
 /// What is stored, as it was written last.
 pub(crate) struct Journal {
     store: Store,
     written: BTreeMap<String, Value>,
+    /// The revision up to which the entries have what the log says.
+    position: Option<u64>,
     /// Entries that cannot be read: they stay as they are.
     unreadable: BTreeSet<String>,
+}
+
+/// What the journal is to have.
+pub(crate) struct JournalEntries {
+    by_name: BTreeMap<String, Value>,
+    /// There are policies: a process that starts has to know from where the log is replayed.
+    has_policies: bool,
 }
 
 /// The journal could not be written.
@@ -53,6 +66,7 @@ impl Journal {
         Self {
             store,
             written: BTreeMap::new(),
+            position: None,
             unreadable: BTreeSet::new(),
         }
     }
@@ -65,10 +79,15 @@ impl Journal {
         let snapshot = self.store.snapshot(&collection);
         let objects = snapshot.range(None, None).into_iter().flatten();
         self.written.clear();
+        self.position = None;
         self.unreadable.clear();
         for object in objects {
             let name = object.key().name().to_owned();
             match serde_json::from_slice(object.bytes()) {
+                Ok(value) if name == POSITION => {
+                    let value: &Value = &value;
+                    self.position = value["revision"].as_u64();
+                }
                 Ok(value) => drop(self.written.insert(name, value)),
                 Err(error) => {
                     let error = &error as &dyn std::error::Error;
@@ -101,18 +120,29 @@ impl Journal {
         }
     }
 
-    /// Writes the entries that changed. They are durable when this returns, but for entries that the
-    /// store can never take: one policy must not hold up all others.
+    /// The revision after which the log may say more than the entries; none if nothing was ever
+    /// written.
+    pub(crate) fn position(&self) -> Option<u64> {
+        self.position
+    }
+
+    /// Writes the entries that changed, which have what the log says up to a revision. They are
+    /// durable when this returns, but for entries that the store can never take: one policy must
+    /// not hold up all others.
     pub(crate) async fn write(
         &mut self,
-        wanted: &BTreeMap<String, Value>,
+        wanted: &JournalEntries,
+        at: u64,
     ) -> Result<(), JournalError> {
+        let mut changed = self.position.is_none() && wanted.has_policies;
+        let wanted = &wanted.by_name;
         let names: BTreeSet<String> = wanted.keys().chain(self.written.keys()).cloned().collect();
         for name in names {
             let entry = wanted.get(&name);
             if self.written.get(&name) == entry || self.unreadable.contains(&name) {
                 continue;
             }
+            changed = true;
             match self.write_entry(&name, entry).await {
                 Ok(()) => {}
                 Err(error) if error.is_permanent() => {
@@ -126,6 +156,19 @@ impl Journal {
                 Err(error) => return Err(error),
             }
         }
+        // Last: a process that ends before replays the log from the earlier position.
+        if changed {
+            let position = json!({ "revision": at });
+            self.put(POSITION, &position).await?;
+            self.position = Some(at);
+        }
+        Ok(())
+    }
+
+    async fn put(&self, name: &str, entry: &Value) -> Result<(), JournalError> {
+        let key = Collection::new(TENANT, JOURNAL)?.key("", name)?;
+        let draft = Draft::opaque(entry.to_string().into_bytes());
+        self.store.commit(Txn::put(key, draft)).await?;
         Ok(())
     }
 
@@ -133,8 +176,7 @@ impl Journal {
         let key = Collection::new(TENANT, JOURNAL)?.key("", name)?;
         match entry {
             Some(entry) => {
-                let draft = Draft::opaque(entry.to_string().into_bytes());
-                self.store.commit(Txn::put(key, draft)).await?;
+                self.put(name, entry).await?;
                 self.written.insert(name.to_owned(), entry.clone());
             }
             None => {
@@ -153,7 +195,7 @@ impl Journal {
 
 impl Governing {
     /// What is to be written down, if that may be another than before.
-    pub(crate) fn journal(&mut self) -> Option<BTreeMap<String, Value>> {
+    pub(crate) fn journal(&mut self) -> Option<JournalEntries> {
         if !std::mem::take(&mut self.journal_changed) {
             return None;
         }
@@ -169,7 +211,10 @@ impl Governing {
             let objects: Vec<Value> = self.withdrawn.iter().map(one).collect();
             entries.insert(WITHDRAWN.to_owned(), json!({ "objects": objects }));
         }
-        Some(entries)
+        Some(JournalEntries {
+            by_name: entries,
+            has_policies: !self.policies.is_empty(),
+        })
     }
 
     /// Zones that have an object are to let it go, until all of them have acknowledged that.
@@ -181,6 +226,44 @@ impl Governing {
     /// An object is there again, or all zones have let it go.
     pub(crate) fn forget_withdrawn(&mut self, id: &Id) {
         self.journal_changed |= self.withdrawn.remove(id).is_some();
+    }
+
+    /// Takes in a deletion that the log has and the journal does not.
+    pub(crate) fn recall_deletion(&mut self, id: &Id, by: Option<&str>) {
+        for governor in self.policies.values_mut() {
+            let newest = governor.newest();
+            if newest.is_some_and(|newest| newest.manifest.contains_key(id)) {
+                let by = by.map(|by| (id.clone(), by.into()));
+                governor.deleters.extend(by);
+            }
+        }
+    }
+
+    /// Takes in a write of an object that the log has and the journal does not. What a release
+    /// shows is nobody's any more.
+    pub(crate) fn recall_write(&mut self, policy: &str, id: &Id, head: &HeadObject, at: u64) {
+        let Some(governor) = self.policies.get_mut(policy) else {
+            return;
+        };
+        let newest = governor.newest();
+        if newest.is_none_or(|newest| newest.as_of < at) {
+            let released = newest.and_then(|newest| newest.manifest.get(id)).copied();
+            governor.unreleased.changed(id, head, released);
+        }
+    }
+
+    /// Takes in the deletion of a release that the log has and the journal does not: what the
+    /// release of a deleted policy had is withdrawn.
+    pub(crate) fn recall_deleted_release(&mut self, object: &Value) {
+        let release = Released::read(object);
+        let of_known = |release: &Released| {
+            let mut policies = self.policies.values();
+            policies.any(|governor| governor.uid == release.policy)
+        };
+        if let Some(release) = release.filter(|release| !of_known(release)) {
+            let releases = self.orphans.entry(release.policy.clone()).or_default();
+            releases.insert(release.number, Arc::new(release));
+        }
     }
 
     /// Objects that releases of deleted policies have: whoever ended before that was written down

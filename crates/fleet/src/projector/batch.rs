@@ -12,8 +12,6 @@ use deltaplane_sync::{
 };
 use serde_json::Value;
 
-use crate::kinds::SyncedKind;
-
 use crate::graphs::UNCOMPILED;
 
 /// Changes, in their order.
@@ -29,8 +27,6 @@ pub(super) struct Batch {
     pub(super) stirs: bool,
     /// Whether there are synced kinds that cannot be read, if that is news.
     pub(super) undecided: Option<bool>,
-    /// Kinds that do not cross any more, by collection.
-    pub(super) dropped: Vec<(String, SyncedKind)>,
     /// What the catalog will have.
     latest: HashMap<(SyncKind, ObjectName), Option<Entry>>,
 }
@@ -76,7 +72,6 @@ impl Batch {
             knows_more: false,
             stirs: false,
             undecided: None,
-            dropped: Vec::new(),
             latest: HashMap::new(),
         }
     }

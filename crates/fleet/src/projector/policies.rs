@@ -1,16 +1,17 @@
 //! What policies decided, taken into the catalog.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use deltaplane_border::Audience;
 use deltaplane_runtime::Stop;
-use deltaplane_store::{Object, Revision};
+use deltaplane_store::{Event, Object, Revision, Scope, WatchError};
 use deltaplane_sync::{ObjectName, SyncKind, Withdrawal, ZoneName};
 use serde_json::{Map, Value};
 
 use super::batch::Batch;
 use super::place::{audience, name};
-use super::{APPROVALS, POLICIES, Projector, ProjectorError, RELEASES, RETRY};
+use super::{APPROVALS, BATCH, POLICIES, Projector, ProjectorError, RELEASES, RETRY};
 use crate::governing::{AUTHOR, Entries, Gone, Governing, HeadObject, Id, JournalError, Told};
 use crate::kinds::SyncedKind;
 
@@ -219,13 +220,74 @@ impl Projector {
         }
     }
 
+    /// Takes in what the log says of policies since the journal was written: a process may end
+    /// between a write and the journal's. History that is not retained is skipped.
+    pub(super) async fn replay(
+        &mut self,
+        kinds: &[Arc<Object>],
+        at: Revision,
+    ) -> Result<(), ProjectorError> {
+        let Some(from) = self.journal.position().filter(|from| *from < at.get()) else {
+            return Ok(());
+        };
+        let kinds = kinds.iter().filter_map(|object| {
+            let value: Value = serde_json::from_slice(object.bytes()).ok()?;
+            let synced = SyncedKind::of(&value).ok()?;
+            Some((synced.collection(), synced))
+        });
+        let kinds: BTreeMap<String, SyncedKind> = kinds.collect();
+        let watch = self.store.watch(Scope::everything(), Revision::new(from));
+        let mut watch = match watch {
+            Err(WatchError::Resync { .. }) => return Ok(()),
+            watch => watch?,
+        };
+        while watch.progress() < at {
+            let events = match watch.next_batch(BATCH).await {
+                Err(WatchError::Resync { .. }) => return Ok(()),
+                events => events?,
+            };
+            let events = events.events.iter();
+            for event in events.filter(|event| event.object().revision() <= at) {
+                self.replay_event(&kinds, event);
+            }
+        }
+        Ok(())
+    }
+
+    fn replay_event(&self, kinds: &BTreeMap<String, SyncedKind>, event: &Event) {
+        let collection = event.key().resource();
+        let synced = kinds.get(collection);
+        if collection != RELEASES && synced.is_none() {
+            return;
+        }
+        let value: Value = serde_json::from_slice(event.object().bytes()).unwrap_or_default();
+        let mut governing = self.governing.lock();
+        let Some((synced, name)) = synced.zip(name(event.key())) else {
+            if event.is_delete() {
+                governing.recall_deleted_release(&value);
+            }
+            return;
+        };
+        let id = (synced.kind.clone(), name);
+        if event.is_delete() {
+            let by = value["metadata"]["annotations"][AUTHOR].as_str();
+            governing.recall_deletion(&id, by);
+            return;
+        }
+        let policy = policy_of(&mut governing, &id, &value, &audience(synced, &value));
+        if let Some((policy, head)) = policy.zip(head(&id.0, &value)) {
+            let revision = event.object().revision().get();
+            governing.recall_write(&policy, &id, &head, revision);
+        }
+    }
+
     /// Writes the journal once. Everything in it can be derived again from what is stored at the
     /// start of a process, so a store that takes no writes does not keep the hub from starting.
-    pub(super) async fn write_loaded_journal(&mut self) {
+    pub(super) async fn write_loaded_journal(&mut self, at: Revision) {
         let Some(wanted) = self.governing.lock().journal() else {
             return;
         };
-        if let Err(error) = self.journal.write(&wanted).await {
+        if let Err(error) = self.journal.write(&wanted, at.get()).await {
             warn_of_journal(&error);
             self.governing.lock().journal_changed = true;
         }
@@ -234,12 +296,12 @@ impl Projector {
     /// Writes the journal before anybody acts on the events that changed it, however long the store
     /// takes no writes: a process that ended in between would break what it promised. Returns false
     /// if the process stops first.
-    pub(super) async fn write_journal(&mut self, stop: &Stop) -> bool {
+    pub(super) async fn write_journal(&mut self, at: Revision, stop: &Stop) -> bool {
         let Some(wanted) = self.governing.lock().journal() else {
             return true;
         };
         loop {
-            let written = stop.unless(self.journal.write(&wanted)).await;
+            let written = stop.unless(self.journal.write(&wanted, at.get())).await;
             match written {
                 None => return false,
                 Some(Ok(())) => return true,

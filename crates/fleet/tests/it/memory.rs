@@ -3,7 +3,9 @@
 use deltaplane_store::{Draft, Health, Txn};
 use serde_json::{Value, json};
 
-use crate::governing::{KINDS, POLICIES, at, check, config, governed, place, policy, release};
+use crate::governing::{
+    KINDS, POLICIES, RELEASES, at, check, config, governed, place, policy, release,
+};
 use crate::world::{World, key, object, synced};
 
 fn signed(mut object: Value, by: &str) -> Value {
@@ -36,6 +38,51 @@ async fn authors_and_deleters_are_known_after_a_restart() {
     world.put("configmaps", &signed(config("4"), "cid")).await;
     let world = world.restart().await;
     assert_eq!(authors(&world).await, json!(["cid"]));
+}
+
+/// A process ended right after the writes, before it wrote its journal.
+#[tokio::test]
+async fn the_log_says_who_wrote_and_deleted_what_the_journal_does_not_say() {
+    let world = governed().await;
+    release(&world, 1, None).await;
+    place(&world, json!([at("1", "x y")])).await;
+    let eve = world.deletion("configmaps", &signed(config("1"), "eve"));
+    let world = world.restart_after_all(vec![eve]).await;
+    assert_eq!(authors(&world).await, json!(["eve"]));
+    release(&world, 2, None).await;
+    let writes = ["ann", "bob"].map(|by| {
+        let written = signed(config(by), by);
+        Txn::put(
+            key("configmaps", &written),
+            Draft::opaque(written.to_string()),
+        )
+    });
+    let world = world.restart_after_all(writes.into()).await;
+    assert_eq!(authors(&world).await, json!(["ann", "bob"]));
+    // What was released is nobody's any more, also if the journal does not say so yet.
+    release(&world, 3, None).await;
+    let world = world.restart().await;
+    world.put("configmaps", &signed(config("4"), "cid")).await;
+    assert_eq!(authors(&world).await, json!(["cid"]));
+}
+
+/// The releases of a deleted policy were collected before the journal had what zones keep.
+#[tokio::test]
+async fn zones_keep_what_a_policy_had_that_ended_with_its_releases() {
+    let world = governed().await;
+    release(&world, 1, None).await;
+    place(&world, json!([at("1", "x y")])).await;
+    world.delete("configmaps", &config("1")).await;
+    check(&world, "1", "1");
+    let release = key(RELEASES, &object("Release", "", "web-1"));
+    let release = world.store.get(&release).expect("it is there");
+    let release = serde_json::from_slice(release.bytes()).expect("JSON");
+    let txns = [
+        world.deletion(POLICIES, &policy(&json!({}), &json!([]))),
+        world.deletion(RELEASES, &release),
+    ];
+    let world = world.restart_after_all(txns.into()).await;
+    check(&world, "withdrawn", "withdrawn");
 }
 
 /// The garbage collector deletes on behalf of somebody whom it does not know.

@@ -24,6 +24,10 @@ fn unreadable() -> Value {
     object
 }
 
+fn put(collection: &str, object: &Value) -> Txn {
+    Txn::put(key(collection, object), Draft::opaque(object.to_string()))
+}
+
 fn presence(world: &World, of: &str) -> Presence {
     presence_of(world, &kind("ConfigMap"), of)
 }
@@ -178,21 +182,8 @@ async fn the_projector_reads_all_anew_when_history_was_dropped() {
     world
         .put("configmaps", &object("ConfigMap", "team", "a"))
         .await;
-    let store = world.store.clone();
-    // While this thread waits, the projector does not run.
-    let written = std::thread::spawn(move || {
-        let runtime = tokio::runtime::Builder::new_current_thread().build();
-        runtime.expect("a runtime").block_on(async {
-            let later = object("ConfigMap", "team", "b");
-            for (collection, object) in [(KINDS, readable()), ("configmaps", later)] {
-                let draft = Draft::opaque(object.to_string());
-                let txn = Txn::put(key(collection, &object), draft);
-                store.commit(txn).await.expect("stored");
-            }
-            store.compact(store.revision()).await.expect("compacted");
-        });
-    });
-    written.join().expect("written");
+    let later = object("ConfigMap", "team", "b");
+    world.commit_and_compact(vec![put(KINDS, &readable()), put("configmaps", &later)]);
     world.fleet.caught_up().await;
     assert_eq!(world.names(&kind("ConfigMap"), "x"), ["team/a", "team/b"]);
     assert_eq!(world.names(&kind("Namespace"), "x"), ["team"]);
@@ -203,4 +194,45 @@ async fn the_projector_reads_all_anew_when_history_was_dropped() {
             .await;
     }
     assert!(world.names(&kind("Namespace"), "x").is_empty());
+}
+
+/// Returns enough writes that the projector does not take them and those before at once.
+fn many_writes() -> impl Iterator<Item = Txn> {
+    let maps = (0..1100).map(|number| object("Secret", "team", &format!("s-{number}")));
+    maps.map(|map| put("secrets", &map))
+}
+
+#[tokio::test]
+async fn a_placement_that_was_not_published_is_found_when_all_is_read_anew() {
+    let world = governed().await;
+    world
+        .put("namespaces", &object("Namespace", "", "team"))
+        .await;
+    release(&world, 1, None).await;
+    check(&world, "frozen", "frozen");
+    let placed = policy(&json!({}), &json!([at("1", "x y")]));
+    // Its namespace is read as of a revision that is dropped.
+    let mut elsewhere = config("1");
+    elsewhere["metadata"]["namespace"] = "shop".into();
+    let mut txns = vec![put(POLICIES, &placed), put("configmaps", &elsewhere)];
+    txns.extend(many_writes());
+    world.commit_and_compact(txns);
+    world.fleet.caught_up().await;
+    check(&world, "1", "1");
+    assert_eq!(world.names(&kind("Namespace"), "x"), ["team"]);
+}
+
+#[tokio::test]
+async fn a_deleter_is_known_when_all_is_read_anew() {
+    let world = governed().await;
+    release(&world, 1, None).await;
+    place(&world, json!([at("1", "x y")])).await;
+    let mut last = config("1");
+    last["metadata"]["annotations"] = json!({"deltaplane.io/author": "eve"});
+    // Objects are listed as of the revision of a SyncedKind, which is dropped.
+    let txns = [put(KINDS, &readable()), world.deletion("configmaps", &last)];
+    world.commit_and_compact(txns.into());
+    world.fleet.caught_up().await;
+    let draft = world.fleet.draft("web", None).await.expect("a draft");
+    assert_eq!(draft["authors"], json!(["eve"]));
 }

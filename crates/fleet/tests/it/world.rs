@@ -81,15 +81,26 @@ impl World {
 
     /// Ends the process, and begins another.
     pub(crate) async fn restart(self) -> Self {
-        self.restart_with(None).await
+        self.restart_after_all(Vec::new()).await
     }
 
     /// Ends the process, stores an object, and begins another process.
     pub(crate) async fn restart_after(self, collection: &str, object: &Value) -> Self {
-        self.restart_with(Some((collection, object))).await
+        let draft = Draft::opaque(object.to_string());
+        let txn = Txn::put(key(collection, object), draft);
+        self.restart_after_all(vec![txn]).await
     }
 
-    async fn restart_with(self, written: Option<(&str, &Value)>) -> Self {
+    /// Returns the transaction that deletes an object, which is this in the end.
+    pub(crate) fn deletion(&self, collection: &str, last: &Value) -> Txn {
+        let key = key(collection, last);
+        let stored = self.store.get(&key).expect("it is there");
+        let draft = Draft::opaque(last.to_string());
+        Txn::delete(key, stored.revision(), Some(draft))
+    }
+
+    /// Ends the process, commits transactions that it does not see, and begins another process.
+    pub(crate) async fn restart_after_all(self, written: Vec<Txn>) -> Self {
         let Self {
             store,
             fleet,
@@ -101,9 +112,7 @@ impl World {
             .shutdown(std::time::Duration::from_secs(5))
             .await
             .expect("ended");
-        if let Some((collection, object)) = written {
-            let draft = Draft::opaque(object.to_string());
-            let txn = Txn::put(key(collection, object), draft);
+        for txn in written {
             store.commit(txn).await.expect("stored");
         }
         store.close().await.expect("closed");
@@ -119,11 +128,24 @@ impl World {
 
     /// Commits a transaction while nothing else runs in this process.
     pub(crate) fn commit_alone(&self, txn: Txn) {
+        self.run_alone(async move |store| drop(store.commit(txn).await.expect("stored")));
+    }
+
+    /// Commits transactions while nothing else runs in this process, and drops all history before.
+    pub(crate) fn commit_and_compact(&self, txns: Vec<Txn>) {
+        self.run_alone(async move |store| {
+            for txn in txns {
+                store.commit(txn).await.expect("stored");
+            }
+            store.compact(store.revision()).await.expect("compacted");
+        });
+    }
+
+    fn run_alone(&self, work: impl AsyncFnOnce(Store) + Send + 'static) {
         let store = self.store.clone();
         let committed = std::thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_current_thread().build();
-            let runtime = runtime.expect("a runtime");
-            runtime.block_on(store.commit(txn)).expect("stored");
+            runtime.expect("a runtime").block_on(work(store));
         });
         committed.join().expect("committed");
     }
