@@ -60,6 +60,8 @@ pub enum Audience {
     EveryoneBut(ZoneName),
     /// Whoever had it should do this with it.
     Nobody(Withdrawal),
+    /// It must not be sent as it is: whoever has it keeps what it has.
+    Undecided,
 }
 
 /// A change of a catalog.
@@ -452,7 +454,7 @@ impl Kept {
         let count = match audience {
             Audience::Everyone => &mut self.everyone,
             Audience::EveryoneBut(zone) => self.but.entry(zone.clone()).or_default(),
-            Audience::Nobody(_) => return,
+            Audience::Nobody(_) | Audience::Undecided => return,
         };
         *count = match comes {
             true => *count + 1,
@@ -512,15 +514,17 @@ impl Audience {
         match self {
             Self::Everyone => true,
             Self::EveryoneBut(other) => zone != Some(other),
-            Self::Nobody(_) => false,
+            Self::Nobody(_) | Self::Undecided => false,
         }
     }
 
-    /// What those should do with it who should not have it.
-    fn withdrawal(&self) -> Withdrawal {
+    /// Returns what those should do with an object who should not have it; none if that is not
+    /// decided.
+    fn withdrawal(&self) -> Option<Withdrawal> {
         match self {
-            Self::Nobody(withdrawal) => *withdrawal,
-            Self::Everyone | Self::EveryoneBut(_) => Withdrawal::Orphan,
+            Self::Nobody(withdrawal) => Some(*withdrawal),
+            Self::Everyone | Self::EveryoneBut(_) => Some(Withdrawal::Orphan),
+            Self::Undecided => None,
         }
     }
 }

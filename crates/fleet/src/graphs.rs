@@ -21,10 +21,6 @@ pub type DefinitionCheck =
 /// The beginning of the warning about a definition that does not compile.
 pub const DOES_NOT_COMPILE: &str = "the definition does not compile and stays at the hub";
 
-/// In the place of a policy, for definitions that do not compile: no policy can be called so, and
-/// what nobody places is frozen everywhere.
-pub(crate) const UNCOMPILED: &str = "~uncompiled";
-
 /// Said of a definition that the hub has not compiled since it changed.
 pub(crate) const UNJUDGED: &str = "the hub has not compiled it yet";
 

@@ -79,6 +79,15 @@ pub struct ZoneSpec {
     pub quota: Option<QuotaSpec>,
 }
 
+impl ZoneSpec {
+    /// The spec of a zone that cannot be read: the zone is there, and may not connect.
+    pub(crate) const UNREADABLE: Self = Self {
+        enabled: false,
+        deletion_budget: None,
+        quota: None,
+    };
+}
+
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 pub struct Budget {
     pub max: Option<u64>,

@@ -25,6 +25,8 @@ pub struct Known {
 pub(crate) struct ZoneEntry {
     pub(crate) uid: String,
     pub(crate) spec: ZoneSpec,
+    /// The spec was written by another version and could never be read; `spec` disables the zone.
+    pub(crate) is_unreadable: bool,
     /// Removals up to here were approved.
     pub(crate) approved: Revision,
     /// When somebody said so, by the clock of this process.

@@ -25,9 +25,9 @@ use serde_json::Value;
 use tokio::sync::watch;
 
 use crate::governing::{Entries, Governing, Journal};
-use crate::graphs::{UNCOMPILED, instance_kind, not_accepted};
+use crate::graphs::{instance_kind, not_accepted};
 use crate::kinds::{
-    APPROVED, GROUP, KindError, SyncedKind, TENANT, TOKEN, is_everywhere, synced_kinds,
+    APPROVED, GROUP, KindError, SyncedKind, TENANT, TOKEN, ZoneSpec, is_everywhere, synced_kinds,
 };
 use crate::known::{Known, ZoneEntry};
 use crate::made_namespaces::MadeNamespaces;
@@ -263,7 +263,6 @@ impl Projector {
             *self.used.entry(name.namespace().to_owned()).or_default() += 1;
         }
         let policies = catalog.governed_objects();
-        let policies = policies.filter(|(id, _)| id.as_str() != UNCOMPILED);
         let governed = policies.map(|(id, objects)| {
             let entries = Entries::in_catalog(objects.cloned(), catalog.placement(id));
             (id.as_str().to_owned(), entries)
@@ -397,6 +396,21 @@ impl Projector {
             Some(spec) => serde_json::from_value(spec.clone()),
             None => serde_json::from_value(Value::Object(serde_json::Map::new())),
         };
+        let is_unreadable = spec.is_err();
+        let spec = match spec {
+            // One that cannot be read is as it was.
+            Err(error) if there => {
+                let error = &error as &dyn std::error::Error;
+                tracing::warn!(zone = %name, error, "a zone cannot be read; it is left as it was");
+                let published = self.published.borrow();
+                if let Some(entry) = published.zones.get(&name) {
+                    self.known.zones.entry(name).or_insert(entry.clone());
+                    return false;
+                }
+                Ok(ZoneSpec::UNREADABLE)
+            }
+            spec => spec,
+        };
         match spec {
             Ok(spec) if there => {
                 let annotation = |key: &str| value["metadata"]["annotations"][key].as_str();
@@ -405,6 +419,7 @@ impl Projector {
                 let entry = ZoneEntry {
                     uid: value["metadata"]["uid"].as_str().unwrap_or_default().into(),
                     spec,
+                    is_unreadable,
                     approved,
                     approved_at: self.approved_at(&name, approved),
                     token: annotation(TOKEN).map(str::to_owned),
@@ -417,16 +432,6 @@ impl Projector {
                 };
                 let before = self.known.zones.insert(name, entry.clone());
                 before != Some(entry)
-            }
-            // One that cannot be read is as it was.
-            Err(error) if there => {
-                let error = &error as &dyn std::error::Error;
-                tracing::warn!(zone = %name, error, "a zone cannot be read; it is left as it was");
-                let published = self.published.borrow();
-                if let Some(entry) = published.zones.get(&name) {
-                    self.known.zones.entry(name).or_insert(entry.clone());
-                }
-                false
             }
             Ok(_) | Err(_) => {
                 self.approvals.remove(&name);
@@ -650,7 +655,6 @@ impl Projector {
             true => {
                 let value: Value = serde_json::from_slice(object.bytes()).unwrap_or_default();
                 let audience = place::audience(synced, &value);
-                let withdrawal = synced.withdrawal();
                 if kind == graphs() {
                     batch.set_graph(&name, instance_kind(&value));
                 }
@@ -658,10 +662,16 @@ impl Projector {
                     batch.stirs = true;
                     return Ok(());
                 }
-                match audience == Audience::Everyone && not_accepted(&value).is_some() {
-                    true => batch.freeze((&kind, &name), at, withdrawal),
-                    false => batch.put(&kind, &value, at, |_| audience),
-                }
+                // A definition that does not compile here does not leave the hub, whoever wrote it.
+                let audience = match audience {
+                    Audience::Everyone | Audience::EveryoneBut(_)
+                        if not_accepted(&value).is_some() =>
+                    {
+                        Audience::Undecided
+                    }
+                    audience => audience,
+                };
+                batch.put(&kind, &value, at, |_| audience);
             }
             false if self.is_kept((kind.clone(), name.clone()), Some(object), at) => {
                 batch.stirs = true;

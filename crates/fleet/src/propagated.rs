@@ -4,14 +4,15 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
-use deltaplane_border::{Catalog, Entry, ObjectState, Place, PolicyId, definitions, namespaces};
+use deltaplane_border::{
+    Audience, Catalog, Entry, ObjectState, Place, PolicyId, definitions, namespaces,
+};
 use deltaplane_store::{Event, Revision, Scope, WatchError};
 use deltaplane_sync::{Crossing, ObjectName, SyncKind, Verdict, Version, ZoneName};
 use serde_json::Value;
 
 use crate::fleet::Fleet;
 use crate::governing::Id;
-use crate::graphs::UNCOMPILED;
 use crate::session::Session;
 
 /// The state of an object in a zone that a client waits for.
@@ -212,11 +213,11 @@ impl Fleet {
     ) -> Option<PropagationObstacle> {
         let (policy, place) = {
             let catalog = self.catalog().read();
+            if is_undecided(&catalog, id) {
+                return Some(PropagationObstacle::NotAccepted);
+            }
             governing_place(&catalog, id, zone)?
         };
-        if policy.as_str() == UNCOMPILED {
-            return Some(PropagationObstacle::NotAccepted);
-        }
         let release = match place {
             Place::At(slot) => Some(slot.release),
             Place::Frozen => None,
@@ -308,6 +309,17 @@ impl Fleet {
             }
         }
     }
+}
+
+/// Returns true if an object must not leave the hub as it is.
+fn is_undecided(catalog: &Catalog, (kind, name): &Id) -> bool {
+    matches!(
+        catalog.entry(kind, name),
+        Some(Entry::Shared {
+            audience: Audience::Undecided,
+            ..
+        })
+    )
 }
 
 /// Returns the policy that governs an object, and where it placed a zone; none if no policy that is

@@ -62,6 +62,10 @@ pub struct Peer {
 pub enum HandshakeError {
     #[error("there is no zone {0}; make one with: deltaplane token create --zone {0}")]
     Unknown(ZoneName),
+    #[error(
+        "the spec of zone {0} cannot be read by this version of the hub; correct it with: kubectl edit zone {0}"
+    )]
+    Unreadable(ZoneName),
     #[error("zone {0} is not enabled; set spec.enabled of its object to true")]
     Disabled(ZoneName),
     #[error("the certificate is for an earlier zone {0}, which was deleted; join it again")]
@@ -203,6 +207,9 @@ impl Fleet {
         let entry = entry.ok_or_else(|| HandshakeError::Unknown(zone.clone()))?;
         if entry.uid != uid {
             return Err(HandshakeError::Earlier(zone.clone()));
+        }
+        if entry.is_unreadable {
+            return Err(HandshakeError::Unreadable(zone.clone()));
         }
         match entry.spec.enabled {
             true => Ok(()),

@@ -389,9 +389,9 @@ fn refused(error: &HandshakeError) -> Status {
         }
         HandshakeError::OtherZone { .. } => Status::permission_denied(text),
         HandshakeError::Unrecorded => Status::unavailable(text),
-        HandshakeError::Disabled(_) | HandshakeError::Refused(_) => {
-            Status::failed_precondition(text)
-        }
+        HandshakeError::Disabled(_)
+        | HandshakeError::Unreadable(_)
+        | HandshakeError::Refused(_) => Status::failed_precondition(text),
     }
 }
 

@@ -137,7 +137,7 @@ impl Was {
             Self::Absent(None) => Should::Remove { agreed: false },
             Self::Absent(Some(withdrawal)) => Should::Leave(*withdrawal),
             Self::Shared(version, audience) if audience.includes(zone) => Should::Have(*version),
-            Self::Shared(_, audience) => Should::Leave(audience.withdrawal()),
+            Self::Shared(_, audience) => audience.withdrawal().map_or(Should::Wait, Should::Leave),
             Self::Governed { object, placement } => {
                 object.should(Spot::of(placement.as_deref(), zone))
             }

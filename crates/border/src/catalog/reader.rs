@@ -45,7 +45,10 @@ impl<'a> Reader<'a> {
             Some(Entry::Shared { item, audience }) if audience.includes(self.zone) => {
                 Presence::Wanted(item.clone())
             }
-            Some(Entry::Shared { audience, .. }) => Presence::Withdrawn(audience.withdrawal()),
+            Some(Entry::Shared { audience, .. }) => {
+                let withdrawal = audience.withdrawal();
+                withdrawal.map_or(Presence::Frozen, Presence::Withdrawn)
+            }
             None => self.absent(kept.map_or(KindState::Undeclared, |kept| kept.state)),
         }
     }

@@ -5,7 +5,7 @@ use std::time::SystemTime;
 use deltaplane_api::time::Time;
 use deltaplane_apiserver::seams::{BoxFuture, SubresourceRequest, VirtualSubresource};
 use deltaplane_apiserver::{Body, Error};
-use deltaplane_border::{Entry, ObjectState, definitions, graphs, namespaces};
+use deltaplane_border::{Audience, Entry, ObjectState, definitions, graphs, namespaces};
 use deltaplane_sync::{ObjectName, SyncKind, Verdict, Version, ZoneName};
 use http::Response;
 use serde_json::{Value, json};
@@ -13,7 +13,6 @@ use serde_json::{Value, json};
 use super::{json, only_get};
 use crate::fleet::Fleet;
 use crate::governing::Back;
-use crate::graphs::UNCOMPILED;
 use crate::propagated::PropagationObstacle;
 
 /// Answers `_zones`.
@@ -159,9 +158,10 @@ impl ObjectZones {
     fn frozen_reason(&self, kind: &SyncKind, name: &ObjectName) -> Option<String> {
         let catalog = self.0.catalog().read();
         match catalog.entry(kind, name)? {
-            Entry::Governed(governed) if governed.policy.as_str() == UNCOMPILED => {
-                Some(PropagationObstacle::NotAccepted.to_string())
-            }
+            Entry::Shared {
+                audience: Audience::Undecided,
+                ..
+            } => Some(PropagationObstacle::NotAccepted.to_string()),
             Entry::Governed(_) | Entry::Shared { .. } => None,
         }
     }

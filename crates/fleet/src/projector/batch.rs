@@ -1,6 +1,6 @@
 //! What a few events change, before it is published as a whole.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use deltaplane_border::{
@@ -11,8 +11,6 @@ use deltaplane_sync::{
     Crossing, Item, Mirrored, ObjectName, Origin, Relayed, SyncKind, Version, Withdrawal, ZoneName,
 };
 use serde_json::Value;
-
-use crate::graphs::UNCOMPILED;
 
 /// Changes, in their order.
 pub(super) struct Batch {
@@ -88,22 +86,6 @@ impl Batch {
     pub(super) fn set_graph(&mut self, graph: &ObjectName, kind: Option<SyncKind>) {
         let change = kind.map(|kind| KindChange::MadeBy(kind, graph.clone()));
         self.kinds.extend(change);
-    }
-
-    /// The object must not leave the hub as it is: zones keep what they have.
-    pub(super) fn freeze(
-        &mut self,
-        (kind, name): (&SyncKind, &ObjectName),
-        at: Revision,
-        withdrawal: Withdrawal,
-    ) {
-        let frozen = Governed {
-            policy: PolicyId::new(UNCOMPILED),
-            slots: BTreeMap::new(),
-            agreed: BTreeSet::new(),
-            withdrawal,
-        };
-        self.govern(&(kind.clone(), name.clone()), at, Some(frozen));
     }
 
     /// Whether any zone should have an object.
@@ -208,9 +190,10 @@ impl Batch {
             Some(Entry::Governed(governed)) => Outlived::Governed(governed),
             Some(Entry::Shared { item, audience }) => match audience {
                 Audience::Nobody(_) if item.relayed.is_none() => Outlived::Withdrawn,
-                Audience::Nobody(_) | Audience::Everyone | Audience::EveryoneBut(_) => {
-                    Outlived::Other
-                }
+                Audience::Nobody(_)
+                | Audience::Everyone
+                | Audience::EveryoneBut(_)
+                | Audience::Undecided => Outlived::Other,
             },
             None => Outlived::Other,
         }

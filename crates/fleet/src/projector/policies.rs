@@ -362,7 +362,7 @@ fn policy_of(
     let departing = departing.map(|governor| governor.id.as_str().to_owned());
     let selecting = || match audience {
         Audience::Everyone => governing.governor_of((&id.0, &id.1), object),
-        Audience::EveryoneBut(_) | Audience::Nobody(_) => None,
+        Audience::EveryoneBut(_) | Audience::Nobody(_) | Audience::Undecided => None,
     };
     departing.or_else(|| Some(selecting()?.id.as_str().to_owned()))
 }

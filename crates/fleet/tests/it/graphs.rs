@@ -105,6 +105,31 @@ async fn a_definition_that_does_not_compile_stays_at_the_hub() {
 }
 
 #[tokio::test]
+async fn a_relayed_definition_that_does_not_compile_stays_at_the_hub() {
+    let world = world().await;
+    let spec =
+        json!({"group": "kro.run", "direction": "Both", "zoneAuthored": true, "acrossZones": true});
+    let kind = "ResourceGraphDefinition";
+    let kind = synced("resourcegraphdefinitions.kro.run", kind, &spec);
+    world.put(KINDS, &kind).await;
+    let from_zone = |generation, accepted| {
+        let mut graph = graph(generation, accepted);
+        graph["metadata"]["labels"] =
+            json!({"deltaplane.io/origin": "zone", "deltaplane.io/zone": "y"});
+        graph
+    };
+    for (accepted, expected) in [("False", Err(Presence::Frozen)), ("True", Ok(1))] {
+        let graph = from_zone(1, Some((accepted, 1)));
+        world.put(DEFINITIONS, &graph).await;
+        assert_eq!(sent(&world), expected, "{accepted}");
+    }
+    world
+        .put(DEFINITIONS, &from_zone(2, Some(("False", 2))))
+        .await;
+    assert_eq!(sent(&world), Err(Presence::Frozen));
+}
+
+#[tokio::test]
 async fn a_definition_that_does_not_compile_holds_the_release_of_its_policy() {
     let world = governed().await;
     cross(&world).await;

@@ -125,6 +125,17 @@ async fn a_zone_that_cannot_be_read_stays_a_zone() {
     world.put(zones, &object).await;
     assert!(world.fleet.is_zone(&zone("x")));
     assert_eq!(world.fleet.admit(&zone("x"), "u"), Ok(()));
+    // A process that never could read it does not take it for deleted, nor lets it connect.
+    let world = world.restart().await;
+    assert!(world.fleet.is_zone(&zone("x")));
+    let refused = world.fleet.admit(&zone("x"), "u").expect_err("refused");
+    assert_eq!(
+        refused.to_string(),
+        "the spec of zone x cannot be read by this version of the hub; correct it with: kubectl edit zone x"
+    );
+    object["spec"] = json!({});
+    world.put(zones, &object).await;
+    assert_eq!(world.fleet.admit(&zone("x"), "u"), Ok(()));
 }
 
 /// As a newer version may write them.

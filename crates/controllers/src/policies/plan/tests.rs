@@ -4,7 +4,7 @@ use std::sync::Arc;
 use deltaplane_propagation::Hold;
 use deltaplane_propagation::stages::{
     Admitted, Class, ContentFacts, ContentId, Fared, HeadFacts, Link, Mark, Phase, Progress,
-    ROLLBACK, Release, Removes, ReportFacts, RolledBack, Target, ZoneFacts,
+    ROLLBACK, Release, Removes, ReportFacts, RolledBack, Target, UnreadableInput, ZoneFacts,
 };
 use serde_json::json;
 
@@ -512,7 +512,7 @@ fn the_status_of_thousands_of_zones_stays_small() {
 #[test]
 fn what_was_decided_and_cannot_be_read_is_not_overwritten() {
     let mut facts = facts(1);
-    facts.unreadable = true;
+    facts.unreadable = Some(UnreadableInput::Decisions);
     facts.head.digest = "other".to_owned();
     let decisions = serde_json::json!({"zones": [{"release": "later"}]});
     let mut object = Value::clone(&facts.object);
