@@ -30,6 +30,10 @@ pub trait Target: Send + Sync + 'static {
     fn count(&self, kind: &SyncKind) -> u64;
     /// How many objects it can do something about at once.
     fn parallel(&self) -> usize;
+    /// Returns true if people here approved deletions of the sender beyond its budget.
+    fn approves_deletions(&self) -> bool {
+        false
+    }
     /// How many others would go with these, whoever made them; a reason when that cannot be known.
     fn along<'a>(
         &'a self,
@@ -179,7 +183,8 @@ impl<T: Target> Receiving<T> {
             return Err(ProtocolError::Unanswered { kind });
         }
         // What was approved is not counted.
-        if response.removed.is_empty() || response.approved {
+        let here = self.target.approves_deletions();
+        if response.removed.is_empty() || receiver.is_approved(&response, here) {
             return self.take(receiver, (response, Ok(0)));
         }
         self.weighing_of.insert(kind);
@@ -201,7 +206,11 @@ impl<T: Target> Receiving<T> {
         let kind = response.kind.clone();
         self.weighing_of.remove(&kind);
         let held = self.target.count(&kind);
-        let stake = Stake { held, along };
+        let stake = Stake {
+            held,
+            along,
+            approved: self.target.approves_deletions(),
+        };
         let actions = receiver.response(response, &stake, self.clock.elapsed())?;
         let (mut answer, mut works) = (None, VecDeque::new());
         for action in actions {

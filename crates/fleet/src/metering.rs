@@ -111,6 +111,10 @@ impl<T: Target> Target for Metered<T> {
         self.target.parallel()
     }
 
+    fn approves_deletions(&self) -> bool {
+        self.fleet.approves_deletions(&self.zone)
+    }
+
     fn along<'a>(
         &'a self,
         kind: &'a SyncKind,

@@ -403,7 +403,7 @@ impl Fleet {
 
     /// Whether a zone's deletions may be more than its budget allows: for a while after somebody
     /// said so, since it tries again only now and then.
-    fn lets_go(&self, zone: &ZoneName) -> bool {
+    pub(crate) fn approves_deletions(&self, zone: &ZoneName) -> bool {
         let inner = self.inner();
         let said = |known: &Known| Some(known.zones.get(zone)?.approved_at);
         let said = said(&inner.known.borrow());
@@ -477,12 +477,6 @@ impl Fleet {
         });
         let (receiving, subscriptions) =
             Receiving::new(target, inner.group.clone(), inner.clock.clone());
-        // Whether more may go than the budget allows is said by people here, and not by zones.
-        let responses = responses.map(|response| {
-            let mut response = response?;
-            response.approved = self.lets_go(&session.zone);
-            Ok(response)
-        });
         let received = tokio::select! {
             received = receiving.run(&mut receiver, responses, out, &ended) => received,
             () = self.subscribe(session, &mirror, subscriptions) => Ok(()),

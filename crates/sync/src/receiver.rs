@@ -50,6 +50,8 @@ pub struct Stake {
     /// How many would go along with those that it removes, whoever made them; a reason when that
     /// cannot be known.
     pub along: Result<u64, String>,
+    /// People approved, where the response is to be done, that zones delete more than the budget.
+    pub approved: bool,
 }
 
 /// The control plane at the other end of a stream. The hub alone says where objects are from and
@@ -146,6 +148,11 @@ impl Receiver {
         followed.then_some(Request::Repair { kind, names })
     }
 
+    /// Returns true if people approved what a response removes.
+    pub fn is_approved(&self, response: &Response, here: bool) -> bool {
+        self.sender.is_approved(response, here)
+    }
+
     /// What to do about a response.
     pub fn response(
         &mut self,
@@ -180,7 +187,8 @@ impl Receiver {
         let wanted = stake.wanted(&response);
         let ledger = &mut self.ledger;
         let refusal = match &stake.along {
-            _ if response.approved || response.removed.is_empty() => None,
+            _ if response.removed.is_empty() => None,
+            _ if self.sender.is_approved(&response, stake.approved) => None,
             Err(reason) => Some(reason.clone()),
             Ok(_) => {
                 let excess = ledger.check(&kind, self.budget, (wanted, stake.held), now);
@@ -280,6 +288,15 @@ impl Receiver {
 // === impl SenderRole ===
 
 impl SenderRole {
+    /// Returns true if people approved what a response removes: those at the hub, whatever a zone
+    /// says.
+    fn is_approved(self, response: &Response, here: bool) -> bool {
+        match self {
+            Self::Hub => response.approved,
+            Self::Zone => here,
+        }
+    }
+
     /// Returns an error if the response says something that only the hub may say: that an object
     /// loses its origin.
     fn check(self, response: &Response) -> Result<(), ProtocolError> {
@@ -307,8 +324,11 @@ impl SenderRole {
 impl Stake {
     /// So many objects, and nothing that depends on them.
     pub fn of(held: u64) -> Self {
-        let along = Ok(0);
-        Self { held, along }
+        Self {
+            held,
+            along: Ok(0),
+            approved: false,
+        }
     }
 
     /// How many objects would go.

@@ -1,5 +1,6 @@
 //! A zone that says anything to the hub, as a sender and as a receiver: whatever it says, no other
-//! zone gets what it may not have, and no object gets another origin.
+//! zone holds what it may not have, no object gets another origin, nothing of others is deleted, and
+//! no more of its own than its budget allows.
 //! `SEED=17 cargo test -p deltaplane-sync hostile`.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,7 +16,7 @@ use deltaplane_sync::{
 use serde_json::{Value, json};
 
 use crate::simulation::{BUDGET, Dice, schedules};
-use crate::world::{kind, name};
+use crate::world::{WINDOW, kind, name};
 
 const SCHEDULES: u64 = 2_000;
 const STEPS: usize = 100;
@@ -55,6 +56,10 @@ struct Session {
 struct World {
     hub: Hub,
     sessions: BTreeMap<ZoneName, Session>,
+    /// The objects in zones that keep to the rules, with their versions and authors.
+    zones: BTreeMap<ZoneName, BTreeMap<(SyncKind, ObjectName), (Version, Origin)>>,
+    /// The deletions that the zone brought about.
+    deletions: Vec<(Duration, SyncKind)>,
     now: Duration,
     nonce: u64,
 }
@@ -69,6 +74,8 @@ fn schedule(seed: u64) {
     let mut world = World {
         hub: Hub::default(),
         sessions: BTreeMap::new(),
+        zones: BTreeMap::new(),
+        deletions: Vec::new(),
         now: Duration::ZERO,
         nonce: 0,
     };
@@ -90,7 +97,26 @@ fn schedule(seed: u64) {
             assert_eq!(*was, origin, "{id:?} got another origin");
             assert_eq!(author(&world.hub.objects[&id].object), origin, "{id:?}");
         }
+        for (id, origin) in before {
+            let is_there = world.hub.objects.contains_key(&id);
+            assert!(
+                is_there || origin == Origin::Zone(zone(EVIL)),
+                "{id:?} is lost"
+            );
+        }
+        world.check_holdings();
     }
+    world.check_budget();
+}
+
+/// The kind whose names are labels: what comes from zones is named otherwise there.
+fn is_named_by_labels(kind: &SyncKind) -> bool {
+    kind.kind() == "Service"
+}
+
+/// The name that an object of a zone has at the hub.
+fn local_name(from: &ZoneName, kind: &SyncKind, name: &ObjectName) -> String {
+    mirrored_name(from, name.name(), is_named_by_labels(kind))
 }
 
 fn zone(text: &str) -> ZoneName {
@@ -173,7 +199,7 @@ impl Hub {
                 let object = serde_json::from_slice(&item.body).map_err(|error| error.to_string());
                 let crossing = Crossing::received(object?, name, item.version);
                 let crossing = crossing.map_err(|smuggled| smuggled.to_string())?;
-                let local = mirrored_name(from, name.name(), false);
+                let local = local_name(from, kind, name);
                 let origin = match &item.relayed {
                     Some(relayed) => Origin::Zone(relayed.zone.clone()),
                     None => Origin::Zone(from.clone()),
@@ -188,7 +214,7 @@ impl Hub {
                 self.write(kind, &local, Some(arriving))
             }
             Action::Orphan { kind, name } => {
-                let local = mirrored_name(from, name.name(), false);
+                let local = local_name(from, kind, name);
                 let id = (kind.clone(), self::name(&local));
                 let Some(stored) = self.objects.get(&id) else {
                     return Ok(());
@@ -206,7 +232,7 @@ impl Hub {
                 self.write(kind, &local, Some(object))
             }
             Action::Delete { kind, name } => {
-                let local = mirrored_name(from, name.name(), false);
+                let local = local_name(from, kind, name);
                 let id = (kind.clone(), self::name(&local));
                 match self.objects.contains_key(&id) {
                     true => self.write(kind, &local, None),
@@ -312,10 +338,14 @@ impl View for ZoneView<'_> {
 // === impl World ===
 
 impl World {
-    /// Opens both streams of a zone. The hub asks for the kinds that zones author.
+    /// Opens both streams of a zone. The hub asks for the kinds that zones author, and remembers
+    /// what the zone deleted.
     fn connect(&mut self, name: &str) {
         let zone = zone(name);
-        let mut receiver = Receiver::new(SenderRole::Zone, BUDGET, Ledger::default());
+        let before = self.sessions.get(&zone);
+        let ledger = before.map(|session| session.receiver.ledger().clone());
+        let ledger = ledger.unwrap_or_default();
+        let mut receiver = Receiver::new(SenderRole::Zone, BUDGET, ledger);
         for authored in ["Widget", "Service"].map(kind) {
             receiver.subscribe(authored, nothing());
         }
@@ -328,9 +358,45 @@ impl World {
         self.sessions.insert(zone.clone(), session);
         if name != EVIL {
             for kind in KINDS.map(kind) {
-                let known = nothing();
+                let known = self.known(&zone, &kind);
                 self.request(&zone, Request::Subscribe { kind, known });
             }
+        }
+    }
+
+    /// What a zone says that it holds of a kind.
+    fn known(&self, zone: &ZoneName, kind: &SyncKind) -> Known {
+        let held = self.zones.get(zone).into_iter().flatten();
+        let held = held.filter(|((of, _), _)| of == kind);
+        Known::Versions {
+            held: held
+                .map(|((_, name), (version, _))| (name.clone(), *version))
+                .collect(),
+            sources: vec!["hub@0".parse().expect("legal")],
+        }
+    }
+
+    /// No zone holds an object that its origin and kind do not send there.
+    fn check_holdings(&self) {
+        for (zone, objects) in &self.zones {
+            for ((kind, name), (_, author)) in objects {
+                assert!(
+                    is_for(kind, author, zone),
+                    "{zone} holds {name} of {author:?}"
+                );
+            }
+        }
+    }
+
+    /// The hub deleted no more at any time than the budget allows.
+    fn check_budget(&self) {
+        for (at, kind) in &self.deletions {
+            let window = self
+                .deletions
+                .iter()
+                .filter(|(other, of)| of == kind && *other <= *at && *other + WINDOW > *at);
+            let count = window.count() as u64;
+            assert!(count <= BUDGET.max, "{count} deletions of {kind}");
         }
     }
 
@@ -407,6 +473,9 @@ impl World {
             return self.connect(from.as_str());
         };
         for action in actions {
+            if let Action::Delete { kind, .. } = &action {
+                self.deletions.push((self.now, kind.clone()));
+            }
             let outcome = self.hub.act(from, &action).map_err(Into::into);
             if let Action::Apply { kind, name, .. }
             | Action::Orphan { kind, name }
@@ -473,12 +542,15 @@ impl World {
                 hub: &self.hub,
                 zone: session.zone.clone(),
             };
+            let holds = self.zones.entry(session.zone.clone()).or_default();
             for response in session.sender.poll(&view, self.now) {
+                let id = |name: &ObjectName| (response.kind.clone(), name.clone());
                 for (name, item) in &response.items {
                     let object: Value = serde_json::from_slice(&item.body).expect("JSON");
-                    let author = author(&object);
-                    let may_have = is_for(&response.kind, &author, &session.zone);
-                    assert!(may_have, "{} got {name} of {author:?}", session.zone);
+                    holds.insert(id(name), (item.version, author(&object)));
+                }
+                for name in response.orphaned.iter().chain(&response.removed) {
+                    holds.remove(&id(name));
                 }
             }
         }

@@ -704,7 +704,11 @@ fn a_receiver_keeps_the_budget_itself() {
 
 #[test]
 fn a_receiver_counts_what_goes_along() {
-    let stakes = |along| Stake { held: 30, along };
+    let stakes = |along| Stake {
+        held: 30,
+        along,
+        approved: false,
+    };
     let check = |along: Result<u64, String>, approved: bool, expected: &str| {
         let mut receiver = Receiver::new(SenderRole::Hub, BUDGET, Ledger::default());
         let known = Known::Versions {

@@ -654,7 +654,12 @@ impl World {
         let mirrored = self.zone.objects.iter();
         let mirrored = mirrored.filter(|((kind, _), copy)| *kind == of && copy.mirrored);
         let held = mirrored.count() as u64;
-        match link.receiver.response(response, &Stake::of(held), self.now) {
+        // The same person approves at both ends.
+        let stake = Stake {
+            approved,
+            ..Stake::of(held)
+        };
+        match link.receiver.response(response, &stake, self.now) {
             // It came before, or late.
             Ok(actions) if actions.is_empty() => {}
             Ok(actions) => {
