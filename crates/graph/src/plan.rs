@@ -20,6 +20,7 @@ mod items;
 mod prune;
 mod ready;
 mod reference;
+mod secrets;
 mod status;
 mod walk;
 

@@ -47,7 +47,12 @@ pub(super) fn fill<'a>(
 
 pub(super) fn fill_one<'a>(walk: &mut Walk<'a>, hole: &'a Hole) -> Result<Filled, Unknown> {
     let filled = hole.fill(&walk.bindings, &mut walk.meter);
-    filled.map_err(|unfilled| Unknown::of(unfilled, hole.source(), hole.path().as_str()))
+    filled.map_err(|unfilled| {
+        let unknown = Unknown::of(unfilled, hole.source(), hole.path().as_str());
+        walk.inputs
+            .graph
+            .redact(hole.reads(), hole.source(), unknown)
+    })
 }
 
 /// With values for all holes it is known which object is wanted, and what of it.

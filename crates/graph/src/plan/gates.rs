@@ -153,7 +153,8 @@ fn ask<'a>(
         },
     );
     for blocked in answer.blocked {
-        fates[blocked.index] = Fate::Keep(blocked.verdict);
+        let verdict = walk.inputs.graph.redact_verdict(node, blocked.verdict);
+        fates[blocked.index] = Fate::Keep(verdict);
     }
     walk.next = match (walk.next, answer.next) {
         (Some(a), Some(b)) => Some(a.min(b)),

@@ -249,7 +249,11 @@ fn list<'a>(walk: &mut Walk<'a>, dimension: &'a Dimension) -> Result<Vec<Value<'
         Eval::Failed(failure) => Unfilled::Failed(failure),
         Eval::Stopped(stopped) => Unfilled::Stopped(stopped),
     };
-    Err(Unknown::of(unfilled, list.source(), list.path().as_str()))
+    let unknown = Unknown::of(unfilled, list.source(), list.path().as_str());
+    Err(walk
+        .inputs
+        .graph
+        .redact(list.reads(), list.source(), unknown))
 }
 
 /// Binds the iterators to the combination of this number; the last dimension goes fastest.

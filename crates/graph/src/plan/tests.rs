@@ -12,6 +12,7 @@ mod lost;
 mod nodes;
 mod references;
 mod room;
+mod secrets;
 mod times;
 
 use std::collections::BTreeSet;

@@ -196,7 +196,11 @@ impl<'a> Walk<'a> {
             Eval::Stopped(stopped) => Unfilled::Stopped(stopped),
         };
         let place = condition.path();
-        Err(Unknown::of(unfilled, condition.source(), place.as_str()))
+        let unknown = Unknown::of(unfilled, condition.source(), place.as_str());
+        Err(self
+            .inputs
+            .graph
+            .redact(condition.reads(), condition.source(), unknown))
     }
 
     fn one(
