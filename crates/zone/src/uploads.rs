@@ -38,16 +38,22 @@ struct ServedKind {
     client: Client,
     pace: Pace,
     kind: SyncKind,
-    plural: String,
     unread: watch::Sender<UnreadKinds>,
+}
+
+/// Where the zone serves a kind.
+struct ServedPath {
+    plural: String,
+    version: String,
 }
 
 /// One kind that is followed.
 struct Following {
     kind: SyncKind,
     served: ServedKind,
-    /// Which of its objects cross.
-    synced: Kind,
+    /// Says which of its objects cross, and what the kind is called in paths. None while the hub
+    /// has withdrawn the kind.
+    synced: Option<Kind>,
     kinds: watch::Receiver<Arc<Kinds>>,
     catalog: Arc<Shared>,
     /// What was told since the feed began anew.
@@ -113,13 +119,12 @@ impl Uploads {
             client: self.client.clone(),
             pace: self.pace.clone(),
             kind: kind.clone(),
-            plural: synced.synced.plural.clone(),
             unread: self.unread.clone(),
         };
         let following = Following {
             kind: kind.clone(),
             served,
-            synced,
+            synced: Some(synced),
             kinds: self.kinds.clone(),
             catalog: self.catalog.clone(),
             starting: None,
@@ -152,21 +157,21 @@ impl Uploads {
 // === impl ServedKind ===
 
 impl ServedKind {
-    fn feed(&self, version: &str, trouble: watch::Sender<Option<String>>) -> Feed {
+    fn feed(&self, at: &ServedPath, trouble: watch::Sender<Option<String>>) -> Feed {
         let (group, kind) = (self.kind.group(), self.kind.kind());
-        let resource = Resource::cluster(group, version, &self.plural, kind);
+        let resource = Resource::cluster(group, &at.version, &at.plural, kind);
         let feed = Feed::new(self.client.clone(), Query::all(resource), self.pace.clone());
         feed.telling(trouble)
     }
 
-    /// The version in which the zone serves the kind; its definition may be on its way.
-    async fn version(&self) -> String {
+    /// Waits until the zone serves the kind under this plural; its definition may be on its way.
+    async fn path(&self, plural: String) -> ServedPath {
         let mut failures = 0;
         loop {
-            match served_version(&self.client, self.kind.group(), &self.plural).await {
+            match served_version(&self.client, self.kind.group(), &plural).await {
                 Ok(Some(version)) => {
                     self.tell(None);
-                    return version;
+                    return ServedPath { plural, version };
                 }
                 Ok(None) => self.tell(Some("the zone does not serve this kind".to_owned())),
                 Err(reason) => self.tell(Some(reason)),
@@ -177,18 +182,19 @@ impl ServedKind {
     }
 
     /// Ends when the kind is served in another version than the one that cannot be followed.
-    async fn moved(&self, trouble: &mut watch::Receiver<Option<String>>, from: &str) -> String {
+    async fn moved(&self, trouble: &mut watch::Receiver<Option<String>>, from: &ServedPath) {
         let mut failures = 0;
         loop {
             let reason = trouble.borrow_and_update().clone();
             let is_troubled = reason.is_some();
             self.tell(reason);
             if is_troubled {
-                let version = served_version(&self.client, self.kind.group(), &self.plural).await;
+                let group = self.kind.group();
+                let version = served_version(&self.client, group, &from.plural).await;
                 if let Ok(Some(version)) = version
-                    && version != from
+                    && version != from.version
                 {
-                    return version;
+                    return;
                 }
             }
             failures += 1;
@@ -211,14 +217,25 @@ impl ServedKind {
 // === impl Following ===
 
 impl Following {
-    /// Follows the kind, and begins anew when other objects of it are to cross, or when it is served
-    /// in another version.
+    /// Follows the kind, and begins anew when the hub says something else of it, or when it is
+    /// served in another version.
     async fn run(mut self) {
         let served = self.served.clone();
-        let mut version = served.version().await;
         loop {
+            let Some(synced) = &self.synced else {
+                // Nobody asks for the kind, so that nobody misses it.
+                served.tell(None);
+                self.in_sync.send_replace(false);
+                self.told_otherwise().await;
+                continue;
+            };
+            let plural = synced.synced.plural.clone();
+            let path = tokio::select! {
+                path = served.path(plural) => path,
+                () = self.told_otherwise() => continue,
+            };
             let (tell, mut trouble) = watch::channel(None);
-            let mut events = served.feed(&version, tell).events();
+            let mut events = served.feed(&path, tell).events();
             loop {
                 tokio::select! {
                     event = events.next() => match event {
@@ -226,19 +243,21 @@ impl Following {
                         None => return,
                     },
                     () = self.told_otherwise() => break,
-                    moved = served.moved(&mut trouble, &version) => {
-                        version = moved;
-                        break;
-                    }
+                    () = served.moved(&mut trouble, &path) => break,
                 }
             }
         }
     }
 
+    /// Ends when the hub says something else of the kind, or withdraws it.
     async fn told_otherwise(&mut self) {
         loop {
             let told = find(&self.kinds.borrow_and_update(), &self.kind);
-            if let Some(told) = told.filter(|told| !told.is(&self.synced)) {
+            let is_same = match (&told, &self.synced) {
+                (Some(told), Some(synced)) => told.is(synced),
+                (told, synced) => told.is_none() && synced.is_none(),
+            };
+            if !is_same {
                 self.synced = told;
                 return;
             }
@@ -268,10 +287,8 @@ impl Following {
             return;
         };
         let came_from_elsewhere = header.labels.contains_key(ORIGIN);
-        let entry = match came_from_elsewhere {
-            true => None,
-            false => entry(item, &self.synced.synced),
-        };
+        let synced = self.synced.as_ref().filter(|_| !came_from_elsewhere);
+        let entry = synced.and_then(|synced| entry(item, &synced.synced));
         self.edit(name, revision(item), entry);
     }
 

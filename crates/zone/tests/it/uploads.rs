@@ -1,4 +1,5 @@
-//! What zones author reaches the hub when the version goes away in which it was read.
+//! What zones author reaches the hub when the version goes away in which it was read, or when the
+//! kind was first given a wrong name.
 
 use deltaplane_client::request::{self, Patch};
 use serde_json::{Value, json};
@@ -40,11 +41,11 @@ async fn author(world: &World, version: &str, name: &str) {
     made.expect("made");
 }
 
-/// What the zone says of widgets that it cannot read.
-fn unread(sync: &Value) -> Option<&str> {
+/// Why the zone cannot read a kind, as it says itself.
+fn unread<'a>(sync: &'a Value, kind: &str) -> Option<&'a str> {
     let kinds = sync["fromZone"]["kinds"].as_array()?;
-    let widgets = kinds.iter().find(|kind| kind["kind"] == "Widget")?;
-    widgets["unread"].as_str()
+    let one = kinds.iter().find(|one| one["kind"] == kind)?;
+    one["unread"].as_str()
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -83,11 +84,77 @@ async fn uploads_follow_the_version_that_is_served() {
     ]);
     change(none).await;
     let sync = format!("/apis/fleet.deltaplane.io/v1alpha1/zones/{ZONE}/_sync");
-    until(&world.here, &sync, |sync| unread(sync).is_some()).await;
+    until(&world.here, &sync, |sync| unread(sync, "Widget").is_some()).await;
     change(json!([version("v1alpha1", false, false), v1()])).await;
-    until(&world.here, &sync, |sync| unread(sync).is_none()).await;
+    until(&world.here, &sync, |sync| unread(sync, "Widget").is_none()).await;
     for name in ["first", "second"] {
         until(&world.here, &at_hub("v1", name), is_there).await;
+    }
+    world.stop().await;
+}
+
+/// A built-in kind: where the zone serves it, and what of it is uploaded.
+struct BuiltIn {
+    group: &'static str,
+    kind: &'static str,
+    api_version: &'static str,
+    path: &'static str,
+    wrong_name: &'static str,
+    right_name: &'static str,
+}
+
+/// Nothing is asked of the API for kinds of the core group; of others it says what it serves.
+const BUILT_IN: [BuiltIn; 2] = [
+    BuiltIn {
+        group: "",
+        kind: "ConfigMap",
+        api_version: "v1",
+        path: "/api/v1/namespaces/default/configmaps",
+        wrong_name: "configmap",
+        right_name: "configmaps",
+    },
+    BuiltIn {
+        group: "networking.k8s.io",
+        kind: "NetworkPolicy",
+        api_version: "networking.k8s.io/v1",
+        path: "/apis/networking.k8s.io/v1/namespaces/default/networkpolicies",
+        wrong_name: "networkpolicy.networking.k8s.io",
+        right_name: "networkpolicies.networking.k8s.io",
+    },
+];
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_synced_kind_that_is_renamed_is_uploaded_without_a_restart() {
+    let world = World::start().await;
+    let sync = format!("/apis/fleet.deltaplane.io/v1alpha1/zones/{ZONE}/_sync");
+    for one in &BUILT_IN {
+        let synced = |name: &str| {
+            json!({
+                "apiVersion": "fleet.deltaplane.io/v1alpha1", "kind": "SyncedKind",
+                "metadata": {"name": name},
+                "spec": {"group": one.group, "kind": one.kind, "direction": "Both"},
+            })
+        };
+        let own = json!({
+            "apiVersion": one.api_version, "kind": one.kind,
+            "metadata": {"name": "own", "namespace": "default"},
+        });
+        let made = request::create::<Value>(&world.there, one.path, &own).await;
+        made.expect("made");
+        let made = request::create::<Value>(&world.here, KINDS, &synced(one.wrong_name)).await;
+        made.expect("made, with a warning");
+        until(&world.here, &sync, |sync| unread(sync, one.kind).is_some()).await;
+
+        // Nothing is missed of a kind that nobody asks for.
+        let wrong = format!("{KINDS}/{}", one.wrong_name);
+        let deleted = request::delete(&world.here, &wrong, &json!({})).await;
+        deleted.expect("deleted");
+        until(&world.here, &sync, |sync| unread(sync, one.kind).is_none()).await;
+
+        let made = request::create::<Value>(&world.here, KINDS, &synced(one.right_name)).await;
+        made.expect("made");
+        let uploaded = format!("{}/{ZONE}.own", one.path);
+        until(&world.here, &uploaded, |object| object["kind"] == one.kind).await;
     }
     world.stop().await;
 }
