@@ -288,11 +288,13 @@ mod tests {
     async fn computed_fields_that_are_left_out_are_unchanged() {
         let mut known = Known::default();
         let key = ("example.com".to_owned(), "gears".to_owned());
-        known.computed.insert(key, Computed::list("spec.state"));
+        let computed = Computed::list("spec.state, spec.network.address");
+        known.computed.insert(key, computed);
         known.at = 7;
         let (_known, follows) = watch::channel(Arc::new(known));
         let ownership = Ownership::in_zone("eu-1".parse().expect("legal"), follows);
-        let old = json!({"spec": {"size": 1, "state": "on"}});
+        let network = json!({"address": "10.0.0.1"});
+        let old = json!({"spec": {"size": 1, "state": "on", "network": network}});
         fn resource(subresource: &str) -> Resource<'_> {
             Resource {
                 group: "example.com",
@@ -320,12 +322,14 @@ mod tests {
             let admitted = ownership.admit(review).await;
             admitted.map(|()| object["spec"].clone()).ok()
         };
-        let kept = json!({"size": 2, "state": "on"});
+        let kept = json!({"size": 2, "state": "on", "network": network});
         let without = json!({"spec": {"size": 2}});
         assert_eq!(write("ann", "", without.clone()).await, Some(kept.clone()));
         let equal = json!({"spec": kept.clone()});
         assert_eq!(write("ann", "", equal).await, Some(kept));
         let other = json!({"spec": {"size": 2, "state": "off"}});
+        assert_eq!(write("ann", "", other).await, None);
+        let other = json!({"spec": {"size": 2, "network": {"address": "10.0.0.2"}}});
         assert_eq!(write("ann", "", other).await, None);
         let removed = json!({"spec": {"size": 1}});
         let left = Some(json!({"size": 1}));

@@ -154,12 +154,13 @@ pub fn judge(write: &Write<'_>) -> Result<(), Refusal> {
     }
 }
 
-/// Restores computed fields that a write of the whole object leaves out: whoever replaces an object
-/// by a manifest means the fields that are theirs. A write without the object that holds the field
-/// is left to [`judge`].
+/// Restores computed fields that a write of the whole object leaves out, with the objects that hold
+/// them: whoever replaces an object by a manifest means the fields that are theirs. Null counts as
+/// left out, as in a merge patch. A write that has something else where such an object belongs is
+/// left to [`judge`].
 pub fn restore_computed(fields: &[Computed], new: &mut Value, old: &Value) {
     for field in fields {
-        if field.of(new).is_none()
+        if field.of(new).is_none_or(Value::is_null)
             && let Some(value) = field.of(old)
         {
             field.insert(new, value.clone());
@@ -439,29 +440,40 @@ impl Computed {
             .try_fold(object, |value, key| value.get(&**key))
     }
 
+    /// Removes the field, and the objects that hold nothing without it.
     fn remove(&self, object: &mut Value) {
-        if let Some((parent, last)) = self.parent_mut(object) {
-            parent.remove(last);
-        }
+        remove_path(object, &self.0);
     }
 
-    /// Sets the field, if the object that holds it is there.
+    /// Sets the field, with the objects that hold it.
     fn insert(&self, object: &mut Value, value: Value) {
-        if let Some((parent, last)) = self.parent_mut(object) {
-            parent.insert(last.to_owned(), value);
+        let Some((last, path)) = self.0.split_last() else {
+            return;
+        };
+        let parent = path.iter().try_fold(object, |value, key| {
+            let child = value.as_object_mut()?.entry(&**key).or_insert(Value::Null);
+            if child.is_null() {
+                *child = Map::new().into();
+            }
+            Some(child)
+        });
+        if let Some(parent) = parent.and_then(Value::as_object_mut) {
+            parent.insert((**last).to_owned(), value);
         }
     }
+}
 
-    /// The object that holds the field, and the field's name in it.
-    fn parent_mut<'a>(
-        &self,
-        object: &'a mut Value,
-    ) -> Option<(&'a mut serde_json::Map<String, Value>, &str)> {
-        let (last, path) = self.0.split_last()?;
-        let parent = path
-            .iter()
-            .try_fold(object, |value, key| value.get_mut(&**key))?;
-        Some((parent.as_object_mut()?, &**last))
+fn remove_path(value: &mut Value, path: &[Box<str>]) {
+    let (Some((key, rest)), Some(parent)) = (path.split_first(), value.as_object_mut()) else {
+        return;
+    };
+    let Some(child) = parent.get_mut(&**key) else {
+        return;
+    };
+    remove_path(child, rest);
+    let is_empty = child.as_object().is_some_and(Map::is_empty);
+    if rest.is_empty() || is_empty {
+        parent.remove(&**key);
     }
 }
 

@@ -148,6 +148,11 @@ impl Attempt<'_> {
         )
         .await?;
         cx.warn_all(warnings);
+        // Admission control may have restored an object for the sake of a computed field in it. Its
+        // other fields have defaults, too.
+        if !kind.computed.is_empty() {
+            kind.default(&mut object);
+        }
         write::validate(cx, &object, Some(&self.live))?;
         auth::escalation::check(cx, &object, Some(&self.live))?;
         if !tracked {

@@ -304,6 +304,50 @@ async fn parts_of_objects_are_decided_about() {
     .await;
 }
 
+/// Restores a computed field of widgets with the object that holds it.
+struct Restorer;
+
+impl Admission for Restorer {
+    fn admit<'a>(&'a self, review: Review<'a>) -> BoxFuture<'a, Result<(), Error>> {
+        if review.resource.kind == "Widget" && review.old.is_some() {
+            review.object["spec"]["network"]["address"] = "10.0.0.1".into();
+        }
+        Box::pin(async { Ok(()) })
+    }
+}
+
+#[tokio::test]
+async fn objects_that_hold_computed_fields_get_their_defaults() {
+    let server = Server::start_with(Setup {
+        admission: vec![Arc::new(Restorer)],
+        ..Setup::default()
+    })
+    .await;
+    let mut definition = definition();
+    let annotations = json!({"deltaplane.io/computed-fields": "spec.network.address"});
+    definition["metadata"]["annotations"] = annotations;
+    for version in 0..2 {
+        let schema = &mut definition["spec"]["versions"][version]["schema"]["openAPIV3Schema"];
+        schema["properties"]["spec"]["properties"]["network"] = json!({
+            "type": "object",
+            "required": ["mtu"],
+            "properties": {
+                "address": {"type": "string"},
+                "mtu": {"type": "integer", "default": 1500},
+            },
+        });
+    }
+    server.post(DEFINITIONS, &definition).await.expect(201);
+    establish(&server, "widgets.example.com").await;
+    let red = widget("a", json!({"color": "red"}));
+    server.post(WIDGETS, &red).await.expect(201);
+    let one = format!("{WIDGETS}/a");
+    let blue = json!({"spec": {"color": "blue"}});
+    let written = server.patch(&one, "merge", &blue).await.expect(200);
+    let network = json!({"address": "10.0.0.1", "mtu": 1500});
+    assert_eq!(written["spec"]["network"], network);
+}
+
 /// Remembers what is written of config maps, as late as a test wants.
 struct Cache {
     wanted: watch::Sender<Revision>,

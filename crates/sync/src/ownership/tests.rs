@@ -276,6 +276,36 @@ fn computed_fields_have_a_way_of_their_own() {
 }
 
 #[test]
+fn computed_fields_bring_the_objects_that_hold_them() {
+    let (old, all) = (
+        json!({"spec": {"size": 1}}),
+        json!({"spec": {"size": 1, "network": {"address": "a"}}}),
+    );
+    let write = |part, old: &Value, new: &Value| {
+        judge(&Write {
+            place: &Origin::Hub,
+            synced: None,
+            custom: true,
+            computed: &Computed::list("spec.network.address"),
+            writer: Writer::Other,
+            part,
+            old: Some(old),
+            new: Some(new),
+            zones: &[],
+        })
+    };
+    assert_eq!(write(Part::Computed, &old, &all), Ok(()));
+    assert_eq!(write(Part::Computed, &all, &old), Ok(()));
+    let other = changed(&all, |new| new["spec"]["network"]["mtu"] = 1.into());
+    let refused = Refusal::NotComputed("spec.network".to_owned());
+    assert_eq!(write(Part::Computed, &old, &other), Err(refused));
+    for parent in [json!("text"), json!([])] {
+        let without = changed(&all, |new| new["spec"]["network"] = parent);
+        assert!(write(Part::Main, &all, &without).is_err(), "{without}");
+    }
+}
+
+#[test]
 fn sync_at_the_hub_never_removes_an_origin() {
     let old = object(Some("eu-1"));
     let stripped = changed(&old, |new| {
@@ -317,9 +347,23 @@ fn computed_fields_that_are_left_out_stay() {
     check(old.clone(), old.clone());
     let changed = json!({"spec": {"state": "Down", "deep": {"number": 8}}});
     check(changed.clone(), changed);
-    check(json!({}), json!({}));
+    // The objects that hold a field are restored with it.
+    let only = json!({"spec": {"state": "Up", "deep": {"number": 7}}});
+    for absent in [
+        json!({}),
+        json!({"spec": {}}),
+        json!({"spec": null}),
+        json!({"spec": {"state": null, "deep": null}}),
+    ] {
+        check(absent, only.clone());
+    }
     check(
         json!({"spec": {"size": 1}}),
-        json!({"spec": {"size": 1, "state": "Up"}}),
+        json!({"spec": {"size": 1, "state": "Up", "deep": {"number": 7}}}),
     );
+    // Something else in their place is a change.
+    for other in [json!("text"), json!([{"number": 7}])] {
+        let new = json!({"spec": {"state": "Up", "deep": other}});
+        check(new.clone(), new);
+    }
 }
