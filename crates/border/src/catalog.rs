@@ -93,8 +93,8 @@ struct Kept {
     governed: BTreeMap<PolicyId, Tally>,
     /// The definition that must be there first.
     definition: Option<ObjectName>,
-    /// The graph whose instances these are. Only zones that have it get them.
-    graph: Option<ObjectName>,
+    /// The graphs that say that these are their instances.
+    graphs: BTreeMap<ObjectName, GraphClaim>,
     state: KindState,
 }
 
@@ -108,6 +108,13 @@ enum KindState {
     Declared,
     /// The object was withdrawn, and not deleted.
     Retired(Withdrawal),
+}
+
+/// What a graph says of the kind of its instances. Of several graphs the hub accepts one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum GraphClaim {
+    Accepted,
+    Pending,
 }
 
 /// Readers that are further behind begin anew, by versions.
@@ -183,14 +190,24 @@ impl Catalog {
         kept.state = KindState::Declared;
     }
 
-    /// Sets the graph that a kind's objects are instances of.
-    pub fn set_graph(&mut self, kind: SyncKind, graph: Option<ObjectName>) {
-        self.kinds.entry(kind).or_default().graph = graph;
+    /// Sets the kind of a graph's instances; none if the graph is gone.
+    pub fn set_graph(&mut self, graph: &ObjectName, instances: Option<(SyncKind, GraphClaim)>) {
+        for kept in self.kinds.values_mut() {
+            kept.graphs.remove(graph);
+        }
+        if let Some((kind, claim)) = instances {
+            let kept = self.kinds.entry(kind).or_default();
+            kept.graphs.insert(graph.clone(), claim);
+        }
     }
 
-    /// The graph that a kind's objects are instances of.
+    /// The graph that a kind's objects are instances of. Only zones that have it get them. A graph
+    /// that is gone is nobody's: its kind may be served by a definition of its own.
     pub fn graph(&self, kind: &SyncKind) -> Option<&ObjectName> {
-        self.kinds.get(kind)?.graph.as_ref()
+        let claims = self.kinds.get(kind)?.graphs.iter();
+        let there = claims.filter(|(graph, _)| self.entry(&graphs(), graph).is_some());
+        let best = there.min_by_key(|(_, claim)| **claim);
+        best.map(|(graph, _)| graph)
     }
 
     /// What is not there of a kind was withdrawn, and not deleted: the kind is not sent any more,

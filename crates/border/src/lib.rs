@@ -18,8 +18,8 @@ mod sending;
 mod shared;
 
 pub use catalog::{
-    Audience, Catalog, Concerned, Edit, Entry, Governed, Place, Placement, PolicyId, Reader, Slot,
-    definitions, graphs, namespaces,
+    Audience, Catalog, Concerned, Edit, Entry, Governed, GraphClaim, Place, Placement, PolicyId,
+    Reader, Slot, definitions, graphs, namespaces,
 };
 pub use mirror::{Held, Mirror, MirrorConfig, Stamp, Told, served_version};
 pub use openings::Openings;

@@ -25,7 +25,7 @@ use serde_json::Value;
 use tokio::sync::watch;
 
 use crate::governing::{Entries, Governing, Journal};
-use crate::graphs::{instance_kind, not_accepted};
+use crate::graphs::not_accepted;
 use crate::kinds::{
     APPROVED, GROUP, KindError, SyncedKind, TENANT, TOKEN, ZoneSpec, is_everywhere, synced_kinds,
 };
@@ -656,7 +656,7 @@ impl Projector {
                 let value: Value = serde_json::from_slice(object.bytes()).unwrap_or_default();
                 let audience = place::audience(synced, &value);
                 if kind == graphs() {
-                    batch.set_graph(&name, instance_kind(&value));
+                    batch.set_graph(&name, &value);
                 }
                 if self.is_governed(batch, (&kind, &name), &value, &audience, at) {
                     batch.stirs = true;
@@ -677,7 +677,12 @@ impl Projector {
                 batch.stirs = true;
                 return Ok(());
             }
-            false => batch.remove(&kind, &name, at),
+            false => {
+                if kind == graphs() {
+                    batch.forget_graph(&name);
+                }
+                batch.remove(&kind, &name, at);
+            }
         }
         let is = batch.is_wanted(&kind, &name);
         let namespace = name.namespace();

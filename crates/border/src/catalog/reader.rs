@@ -161,7 +161,7 @@ impl View for Reader<'_> {
         };
         let definition = kept.and_then(|kept| kept.definition.clone());
         let definition = definition.map(|name| ordered(definitions(), name));
-        let graph = kept.and_then(|kept| kept.graph.clone());
+        let graph = self.catalog.graph(kind).cloned();
         let graph = graph.map(|name| Need {
             kind: graphs(),
             name,

@@ -141,3 +141,39 @@ fn a_kind_that_is_not_sent_any_more_is_withdrawn_and_not_deleted() {
 
 mod governed;
 mod schedules;
+
+#[test]
+fn instances_need_the_graph_that_is_there_and_accepted() {
+    let mut catalog = catalog(1);
+    let put = |catalog: &mut Catalog, graph: &str, becomes| {
+        let edit = Edit::Object {
+            kind: graphs(),
+            name: name(graph),
+            revision: 2,
+            becomes,
+        };
+        catalog.apply(vec![edit], 2);
+    };
+    let needed = |catalog: &Catalog| {
+        let reader = Reader {
+            catalog,
+            zone: None,
+        };
+        let needs = reader.needs(&kind(), &name("a")).into_iter();
+        needs.map(|need| need.name.to_string()).collect::<Vec<_>>()
+    };
+    let pending = || Some((kind(), GraphClaim::Pending));
+    catalog.set_graph(&name("b"), pending());
+    assert_eq!(needed(&catalog), [""; 0], "it is not there");
+    put(&mut catalog, "b", entry(1, Audience::Everyone));
+    assert_eq!(needed(&catalog), ["b"]);
+    // Whoever names the kind of another graph withholds none of its instances.
+    catalog.set_graph(&name("b"), Some((kind(), GraphClaim::Accepted)));
+    put(&mut catalog, "a", entry(1, Audience::Everyone));
+    catalog.set_graph(&name("a"), pending());
+    assert_eq!(needed(&catalog), ["b"]);
+    // The graph of another kind is none of these.
+    catalog.set_graph(&name("a"), Some((graphs(), GraphClaim::Accepted)));
+    put(&mut catalog, "b", None);
+    assert_eq!(needed(&catalog), [""; 0]);
+}

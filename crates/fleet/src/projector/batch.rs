@@ -4,13 +4,15 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use deltaplane_border::{
-    Audience, Catalog, Edit, Entry, Governed, Held, Placement, PolicyId, Shared,
+    Audience, Catalog, Edit, Entry, Governed, GraphClaim, Held, Placement, PolicyId, Shared,
 };
 use deltaplane_store::Revision;
 use deltaplane_sync::{
     Crossing, Item, Mirrored, ObjectName, Origin, Relayed, SyncKind, Version, Withdrawal, ZoneName,
 };
 use serde_json::Value;
+
+use crate::graphs::{instance_kind, not_accepted};
 
 /// Changes, in their order.
 pub(super) struct Batch {
@@ -33,8 +35,8 @@ pub(super) struct Batch {
 pub(super) enum KindChange {
     Declared(SyncKind, Option<ObjectName>),
     Retired(SyncKind, Withdrawal),
-    /// The objects of the kind are instances of the graph.
-    MadeBy(SyncKind, ObjectName),
+    /// The graph has instances of this kind, or is gone.
+    MadeBy(ObjectName, Option<(SyncKind, GraphClaim)>),
 }
 
 /// What there is of an object that is not there any more.
@@ -53,7 +55,7 @@ impl KindChange {
         match self {
             Self::Declared(kind, definition) => catalog.declare(kind, definition),
             Self::Retired(kind, withdrawal) => catalog.retire(&kind, withdrawal),
-            Self::MadeBy(kind, graph) => catalog.set_graph(kind, Some(graph)),
+            Self::MadeBy(graph, instances) => catalog.set_graph(&graph, instances),
         }
     }
 }
@@ -82,10 +84,20 @@ impl Batch {
         self.kinds.push(KindChange::Retired(kind, withdrawal));
     }
 
-    /// The graph makes objects of this kind.
-    pub(super) fn set_graph(&mut self, graph: &ObjectName, kind: Option<SyncKind>) {
-        let change = kind.map(|kind| KindChange::MadeBy(kind, graph.clone()));
-        self.kinds.extend(change);
+    /// Sets the kind of a graph's instances, as its stored definition has it.
+    pub(super) fn set_graph(&mut self, graph: &ObjectName, definition: &Value) {
+        let claim = match not_accepted(definition) {
+            None => GraphClaim::Accepted,
+            Some(_) => GraphClaim::Pending,
+        };
+        let instances = instance_kind(definition).map(|kind| (kind, claim));
+        self.kinds
+            .push(KindChange::MadeBy(graph.clone(), instances));
+    }
+
+    /// The graph is deleted, and no zone is kept on it.
+    pub(super) fn forget_graph(&mut self, graph: &ObjectName) {
+        self.kinds.push(KindChange::MadeBy(graph.clone(), None));
     }
 
     /// Whether any zone should have an object.

@@ -212,6 +212,38 @@ async fn an_instance_goes_only_to_a_zone_that_has_its_graph() {
     }
 }
 
+/// What must be in zone x before a shop.
+fn needs(world: &World) -> Vec<String> {
+    let catalog = world.fleet.catalog().read();
+    let zone = zone("x");
+    let reader = Reader {
+        catalog: &catalog,
+        zone: Some(&zone),
+    };
+    let needs = reader.needs(&shops(), &name("first")).into_iter();
+    needs
+        .map(|need| format!("{} {}", need.kind.kind(), need.name))
+        .collect()
+}
+
+#[tokio::test]
+async fn a_kind_that_no_graph_makes_any_more_needs_none() {
+    let world = world().await;
+    world.put(DEFINITIONS, &graph(1, Some(("True", 1)))).await;
+    world.put("kro.run/shops", &shop()).await;
+    let definition = "CustomResourceDefinition shops.kro.run";
+    let graph_first = [definition, "ResourceGraphDefinition shop"];
+    assert_eq!(needs(&world), graph_first);
+    // Another definition of the same kind is not accepted.
+    let mut rival = graph(1, Some(("False", 1)));
+    rival["metadata"]["name"] = "rival".into();
+    world.put(DEFINITIONS, &rival).await;
+    assert_eq!(needs(&world), graph_first);
+    world.delete(DEFINITIONS, &rival).await;
+    world.delete(DEFINITIONS, &graph(1, None)).await;
+    assert_eq!(needs(&world), [definition]);
+}
+
 /// What the hub warns of when a definition is written.
 async fn warnings(world: &World, definition: &Value) -> Vec<String> {
     let mut written = definition.clone();
