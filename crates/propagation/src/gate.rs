@@ -8,6 +8,7 @@ mod expression;
 mod names;
 mod refusal;
 mod shared;
+mod state;
 mod tree;
 
 use std::collections::BTreeSet;
@@ -20,6 +21,7 @@ use crate::scope::Scope;
 pub(crate) use clock::{Clock, Moment, Side, Where};
 pub(crate) use counter::{Counter, CounterKind};
 pub(crate) use expression::{Expression, Leaf, LeafKind, compiled};
+pub use state::state_reads;
 pub(crate) use tree::{told, tree, unwrapped};
 
 /// A gate: without expressions it is open.

@@ -67,7 +67,7 @@ mod world;
 pub use deltaplane_expr::{Duration, Timestamp};
 
 pub use bound::{Exceeded, InFlight};
-pub use gate::{Gate, GateProblem, GateProblems};
+pub use gate::{Gate, GateProblem, GateProblems, state_reads};
 pub use order::{Order, Unordered};
 pub use pass::{Answer, Blocked, Terms, pass};
 pub use rollout::{Admission, Change, Counts, Course, Decision, Item, Report, Summary, rollout};

@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use deltaplane_graph::{Graph, Node};
+use deltaplane_propagation::state_reads;
 use parking_lot::Mutex;
 use serde_json::Value;
 
@@ -226,15 +227,6 @@ impl Edges {
     }
 }
 
-/// Returns true if an expression of a gate reads a state that others bring about, and not only what
-/// somebody wrote.
-fn reads_state(source: &str) -> bool {
-    let source = source.to_lowercase();
-    ["ready", "status", "updated"]
-        .iter()
-        .any(|word| source.contains(word))
-}
-
 /// The way back to a kind, from its beginning.
 fn retraced<'a>(steps: &Steps<'a>, to: &'a GroupKind) -> Vec<Step<'a>> {
     let mut way = Vec::new();
@@ -277,10 +269,13 @@ impl Makes {
         let named = |node: &Node| (node.gvk().group.clone(), node.gvk().kind.clone());
         let gated = graph.nodes().iter().flat_map(|node| {
             let when = node.gate().when().unwrap_or_default().iter();
-            let when = when.filter(|one| reads_state(&one.source));
-            when.flat_map(|one| &one.reads)
-                .filter(|id| *id != node.id())
-                .filter_map(|id| graph.find(id))
+            when.flat_map(|one| {
+                let reads = one.reads.iter();
+                let state = state_reads(&one.source);
+                reads.filter(move |id| state.contains(id.as_str()))
+            })
+            .filter(|id| *id != node.id())
+            .filter_map(|id| graph.find(id))
         });
         Self {
             kind: (kind.group.clone(), kind.kind.clone()),
@@ -318,17 +313,14 @@ fn written_kind(object: &Value) -> Option<GroupKind> {
 
 /// Returns the kinds whose state the gates of resources read, as a definition is written.
 fn waited_for(resources: &[&Value]) -> BTreeSet<GroupKind> {
-    let is_word = |c: char| c.is_alphanumeric() || c == '_';
     let mut kinds = BTreeSet::new();
     for resource in resources {
         let when = resource["propagateWhen"].as_array().into_iter().flatten();
-        let when = when
-            .filter_map(Value::as_str)
-            .filter(|one| reads_state(one));
-        let words: BTreeSet<&str> = when.flat_map(|one| one.split(|c| !is_word(c))).collect();
+        let state = when.filter_map(Value::as_str).flat_map(state_reads);
+        let state: BTreeSet<Arc<str>> = state.collect();
         let read = resources.iter().filter(|other| {
             let id = other["id"].as_str().unwrap_or_default();
-            other["id"] != resource["id"] && words.contains(id)
+            other["id"] != resource["id"] && state.contains(id)
         });
         let read = read.filter_map(|other| {
             written_kind(&other["template"]).or_else(|| written_kind(&other["externalRef"]))
@@ -340,6 +332,9 @@ fn waited_for(resources: &[&Value]) -> BTreeSet<GroupKind> {
 
 #[cfg(test)]
 mod tests {
+    use deltaplane_api::field::Path;
+    use deltaplane_graph::{Definition, Gvk, Known, Lookup, compile};
+    use deltaplane_schema::crd;
     use serde_json::json;
 
     use super::*;
@@ -448,27 +443,50 @@ mod tests {
         assert_eq!(note(&circles, "Egg: Shell ?Hen"), Ok(()));
     }
 
+    /// Objects of every kind have a spec and a status.
+    fn lookup(gvk: &Gvk) -> Lookup {
+        let any = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
+        let fields = json!({"spec": any, "status": any, "data": any});
+        let raw = json!({"type": "object", "properties": fields});
+        let schema = crd::compile(&raw, &Path::root(), crd::Options::default()).expect("a schema");
+        Lookup::Known(Arc::new(Known::new(gvk.clone(), "eggs", true, schema)))
+    }
+
     #[test]
-    fn gates_are_read_from_what_is_written() {
+    fn gates_wait_for_the_state_of_others_and_not_for_what_is_written() {
         let gated = |gate: &str| {
+            let reference = json!({
+                "apiVersion": "kro.run/v1", "kind": "Egg", "metadata": {"name": "e"},
+            });
+            let template = json!({
+                "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "n"},
+            });
             json!({
-                "schema": {"kind": "Hen"},
-                "resources": [
-                    {"id": "egg", "externalRef": {"apiVersion": "kro.run/v1", "kind": "Egg"}},
-                    {"id": "nest", "template": {"apiVersion": "v1", "kind": "ConfigMap"},
-                     "propagateWhen": [gate]},
-                ],
+                "metadata": {"name": "hen"},
+                "spec": {
+                    "schema": {"kind": "Hen", "apiVersion": "v1", "spec": {"name": "string"}},
+                    "resources": [
+                        {"id": "egg", "externalRef": reference},
+                        {"id": "nest", "template": template, "propagateWhen": [gate]},
+                    ],
+                },
             })
         };
         let waits = |gate: &str| {
-            let makes = Makes::of_spec(&gated(gate)).expect("a kind");
-            makes.edges.waits_for.len()
+            let definition = gated(gate);
+            let written = Makes::of_spec(&definition["spec"]).expect("a kind");
+            let compiled = Definition::read(&definition).expect("a definition");
+            let compiled = compile(&compiled, &lookup).expect("it compiles");
+            let compiled = Makes::of_graph(&compiled);
+            assert_eq!(written.edges, compiled.edges, "{gate}");
+            !written.edges.waits_for.is_empty()
         };
-        assert_eq!(waits("${egg.status.done}"), 1);
-        assert_eq!(waits("egg.ready()"), 1);
+        assert!(waits("${egg.status.done}"));
+        assert!(waits("${egg.ready()}"));
         // Somebody wrote it, and nobody has to wait for that.
-        assert_eq!(waits("egg.spec.enabled"), 0);
-        assert_eq!(waits("nest.ready() && eggs.ready()"), 0);
+        assert!(!waits("${egg.spec.enabled}"));
+        assert!(!waits("${egg.spec.alreadyPaid}"));
+        assert!(!waits("${egg.spec.enabled && nest.ready()}"));
     }
 
     #[test]

@@ -93,7 +93,7 @@ fn bare(name: &Arc<str>) -> Arc<str> {
         .map_or_else(|| name.clone(), Arc::from)
 }
 
-fn brought(fold: &Fold) -> impl Iterator<Item = &Arc<str>> {
+pub(super) fn brought(fold: &Fold) -> impl Iterator<Item = &Arc<str>> {
     std::iter::once(&fold.var).chain(&fold.var2)
 }
 
