@@ -76,6 +76,11 @@ async fn list(client: &Client, output: Output) -> Result<String, ClientError> {
     if names.is_empty() {
         return Ok("no zones; make one with: deltaplane token create --zone <name>\n".to_owned());
     }
+    Ok(overview(&states))
+}
+
+/// One line for each zone.
+fn overview(states: &[Value]) -> String {
     let mut table = Table::new(&[
         "ZONE",
         "CONNECTION",
@@ -84,8 +89,9 @@ async fn list(client: &Client, output: Output) -> Result<String, ClientError> {
         "OPEN",
         "REJECTED",
         "HELD",
+        "UNREAD",
     ]);
-    for state in &states {
+    for state in states {
         table.add(vec![
             text(&state["zone"]),
             connection(state).to_owned(),
@@ -94,9 +100,10 @@ async fn list(client: &Client, output: Output) -> Result<String, ClientError> {
             total(state, |kind| kind["open"].as_u64()),
             total(state, |kind| shown::count(kind, "rejected")),
             total(state, held),
+            total(state, unread),
         ]);
     }
-    Ok(table.text())
+    table.text()
 }
 
 async fn show(client: &Client, zone: &ZoneName, output: Output) -> Result<String, ClientError> {
@@ -127,6 +134,13 @@ fn held(kind: &Value) -> Option<u64> {
     Some(if kind["held"].is_null() { 0 } else { surplus })
 }
 
+/// Counts a kind whose objects the zone cannot read.
+fn unread(kind: &Value) -> Option<u64> {
+    // Nothing is said of a kind before the zone has reported.
+    kind.get("unread")
+        .map(|unread| u64::from(!unread.is_null()))
+}
+
 /// In both directions.
 fn total(state: &Value, of: impl Fn(&Value) -> Option<u64>) -> String {
     let kinds = [&state["kinds"], &state["fromZone"]["kinds"]].map(Value::as_array);
@@ -135,5 +149,38 @@ fn total(state: &Value, of: impl Fn(&Value) -> Option<u64>) -> String {
     match counts.is_empty() {
         true => "-".to_owned(),
         false => counts.iter().sum::<u64>().to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_list_counts_the_kinds_that_a_zone_cannot_read() {
+        let kind = |unread: Value| json!({"kind": "Widget", "open": 0, "rejected": [], "surplus": 0, "unread": unread});
+        let zone = |name: &str, kinds: Value| {
+            json!({
+                "zone": name, "connected": true, "since": "1", "product": "0.1.0",
+                "kinds": [kind(Value::Null)], "fromZone": {"kinds": kinds},
+            })
+        };
+        let unserved = json!("the zone does not serve this kind");
+        let away = json!({
+            "zone": "c", "connected": false,
+            "kinds": [{"kind": "Widget"}], "fromZone": {"kinds": []},
+        });
+        let states = [
+            zone("a", json!([kind(Value::Null)])),
+            zone("b", json!([kind(unserved), kind(Value::Null)])),
+            away,
+        ];
+        let expected = "\
+ZONE   CONNECTION   SINCE   VERSION   OPEN   REJECTED   HELD   UNREAD
+a      connected    1       0.1.0     0      0          0      0
+b      connected    1       0.1.0     0      0          0      1
+c      away         -       -         -      -          -      -
+";
+        assert_eq!(overview(&states), expected);
     }
 }
