@@ -34,7 +34,7 @@ pub(crate) use contents::Contents;
 pub use contents::ContentsError;
 pub(crate) use decided::Decided;
 pub(crate) use entries::{Entries, News, Told};
-pub(crate) use facts::Reports;
+pub(crate) use facts::{Reports, disconnected_since};
 pub(crate) use governor::{Governor, HeadObject};
 pub(crate) use head::{GRAPHS, instances};
 pub(crate) use journal::{Journal, JournalError};

@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 
 use super::{json, only_get};
 use crate::fleet::Fleet;
+use crate::governing::disconnected_since;
 use crate::kinds::{GROUP, SyncedKind, TENANT, synced_kinds};
 use crate::session::Session;
 
@@ -112,8 +113,7 @@ impl ZoneSync {
         let lost = lost.map(|at| Time::from_system(at).to_string());
         lost.or_else(|| {
             let governing = self.0.inner().governing.lock();
-            let since = governing.zones.get(zone)?.get("status")?.get("since")?;
-            since.as_str().map(str::to_owned)
+            disconnected_since(governing.zones.get(zone)?).map(str::to_owned)
         })
     }
 

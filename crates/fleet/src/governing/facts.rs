@@ -422,9 +422,15 @@ fn never_joined(zone: &Map<String, Value>) -> bool {
 
 /// Since when a zone is away, if its status says that it is.
 fn lost(zone: &Map<String, Value>) -> Option<Timestamp> {
+    Timestamp::parse(disconnected_since(zone)?)
+}
+
+/// Returns since when a zone is away, as the status of its object says. In the status of a zone that
+/// counts as connected, `since` is the time at which it connected.
+pub(crate) fn disconnected_since(zone: &Map<String, Value>) -> Option<&str> {
     let status = zone.get("status")?;
     let since = status["since"].as_str();
-    Timestamp::parse(since.filter(|_| status["connection"] == "Disconnected")?)
+    since.filter(|_| status["connection"] == "Disconnected")
 }
 
 /// Whether somebody holds a zone: until a time, or until that is taken away.

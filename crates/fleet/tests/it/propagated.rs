@@ -7,7 +7,7 @@ use http_body_util::BodyExt;
 use serde_json::{Value, json};
 
 use crate::facts::{connect, served, subscribe};
-use crate::governing::{POLICIES, at, config, governed, place, policy, release};
+use crate::governing::{POLICIES, ZONES, at, config, governed, place, policy, release};
 use crate::world::{World, object};
 
 /// Asks whether zone x has a revision, without waiting.
@@ -221,4 +221,20 @@ async fn what_the_hub_lists_is_counted_with_what_stays() {
         }
     })
     .await;
+}
+
+/// After a restart of the hub, a zone that was connected is still written down as such.
+#[tokio::test]
+async fn a_zone_is_away_since_it_was_lost_and_not_since_it_connected() {
+    let world = World::new().await;
+    let sync = ZoneSync(world.fleet.clone());
+    let away_since = async |connection: &str| {
+        let mut zone = object("Zone", "", "x");
+        zone["status"] = json!({"connection": connection, "since": "2026-11-18T02:30:53Z"});
+        world.put(ZONES, &zone).await;
+        let said = answered(&sync, "_sync", "").await.expect("an answer");
+        said["awaySince"].clone()
+    };
+    assert_eq!(away_since("Connected").await, Value::Null);
+    assert_eq!(away_since("Disconnected").await, "2026-11-18T02:30:53Z");
 }
