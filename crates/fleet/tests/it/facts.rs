@@ -8,7 +8,7 @@ use deltaplane_fleet::Session;
 use deltaplane_propagation::stages;
 use deltaplane_sync::{
     Asked, AskedPolicy, AskedSelector, AskedTarget, Crossing, Epoch, FareState, Fared, FaredPart,
-    Fares, Hello, KindFared, Known, PROTOCOLS, READINESS, Request, View,
+    Fares, Hello, KindFared, Known, PROTOCOLS, READINESS, Request, Response, View,
 };
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
@@ -105,8 +105,17 @@ pub(crate) async fn served(
     session: &Session,
     during: impl AsyncFnOnce(mpsc::Sender<Request>),
 ) {
+    exchanged(world, session, async |asks, _sent| during(asks).await).await;
+}
+
+/// The same, with what the hub sends.
+pub(crate) async fn exchanged(
+    world: &World,
+    session: &Session,
+    during: impl AsyncFnOnce(mpsc::Sender<Request>, mpsc::Receiver<Response>),
+) {
     let (asks, asked) = mpsc::channel(10);
-    let (out, _sent) = mpsc::channel(10);
+    let (out, sent) = mpsc::channel(10);
     let requests = futures::stream::unfold(asked, |mut asked| async {
         let request = asked.recv().await?;
         Some((Ok(request), asked))
@@ -114,7 +123,7 @@ pub(crate) async fn served(
     tokio::select! {
         biased;
         ended = world.fleet.hub_to_zone(session, requests, out) => panic!("it ended: {ended:?}"),
-        () = during(asks) => {}
+        () = during(asks, sent) => {}
     }
 }
 

@@ -16,4 +16,5 @@ mod status;
 
 mod staying;
 mod unreadable;
+mod withdrawals;
 mod world;

@@ -24,7 +24,7 @@ async fn asked(world: &World, query: &str) -> Result<Value, String> {
     answered(&propagated, "_propagated", query).await
 }
 
-async fn answered(
+pub(crate) async fn answered(
     subresource: &dyn VirtualSubresource,
     name: &str,
     query: &str,

@@ -1,8 +1,13 @@
 //! What was rolled back stays so until somebody changes it at the hub.
 
+use deltaplane_api::identity::Identity;
+use deltaplane_apiserver::seams::{Resource, SubresourceRequest, VirtualSubresource};
+use deltaplane_fleet::ObjectZones;
 use deltaplane_propagation::stages::{PolicyFacts, rolled_back};
+use http_body_util::BodyExt;
 use serde_json::{Value, json};
 
+use crate::facts::{connect, served, subscribe};
 use crate::governing::{RELEASES, at, config, governed, place};
 use crate::world::{World, object};
 
@@ -87,6 +92,59 @@ async fn a_later_release_of_other_objects_keeps_what_was_rolled_back() {
     place(&world, json!([at("5", "x y")])).await;
     assert_eq!(has(&world, "x"), ["team/a=3", "team/b=2"]);
     is_rolled_back(&world, false);
+}
+
+/// What `_zones` says of a ConfigMap in zone x: its phase, and why.
+async fn in_zone(world: &World, config_map: &str) -> (Value, Value) {
+    let request = SubresourceRequest {
+        may: &|_| true,
+        user: &Identity::default(),
+        resource: Resource {
+            group: "",
+            version: "v1",
+            kind: "ConfigMap",
+            plural: "configmaps",
+            subresource: "_zones",
+            namespace: "team",
+            name: config_map,
+        },
+        object: &Value::Null,
+        method: &http::Method::GET,
+        headers: &http::HeaderMap::new(),
+        query: "",
+        body: &bytes::Bytes::new(),
+    };
+    let answer = ObjectZones(world.fleet.clone()).handle(request).await;
+    let answer = answer.expect("an answer").into_body();
+    let body = answer.collect().await.expect("a body").to_bytes();
+    let said: Value = serde_json::from_slice(&body).expect("JSON");
+    let zones = said["zones"].as_array().expect("zones");
+    let x = zones.iter().find(|one| one["zone"] == "x");
+    let x = x.expect("it is a zone");
+    (x["phase"].clone(), x["reason"].clone())
+}
+
+#[tokio::test]
+async fn zones_of_an_object_say_that_its_version_was_rolled_back() {
+    let world = rolled_back_world().await;
+    let session = connect(&world);
+    let held = [config("1"), other("1")];
+    served(&world, &session, async |asks| {
+        let held: Vec<&Value> = held.iter().collect();
+        asks.send(subscribe(&world, &held)).await.expect("asked");
+        let mut stirred = world.fleet.stirred();
+        while in_zone(&world, "b").await.0 != "Current" {
+            stirred.changed().await.expect("the fleet goes on");
+        }
+        let (phase, reason) = in_zone(&world, "a").await;
+        assert_eq!(phase, "RolledBack");
+        assert_eq!(
+            reason,
+            "the hub's current version was rolled back by policy web, and the zone is at release 3: release 2 failed in zone x and was rolled back: it broke; not released as at the hub: ConfigMap team/a; deltaplane rollout why policy/web says more"
+        );
+        assert_eq!(in_zone(&world, "b").await.1, Value::Null);
+    })
+    .await;
 }
 
 #[tokio::test]
