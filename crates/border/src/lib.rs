@@ -24,5 +24,5 @@ pub use catalog::{
 pub use mirror::{Held, Mirror, MirrorConfig, Stamp, Told, served_version};
 pub use openings::Openings;
 pub use receiving::{Receiving, Subscriptions, Target};
-pub use sending::{Lacking, ObjectState, Sending, Sent, Standing};
+pub use sending::{Lacking, ObjectState, Sending, Sent, Standing, UndecidedObjects};
 pub use shared::{Behind, Shared};

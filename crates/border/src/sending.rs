@@ -84,6 +84,9 @@ pub struct Lacking {
     pub rejected: Option<(Verdict, String)>,
 }
 
+/// The versions that a reader holds of objects of which it is not decided what it should have.
+pub type UndecidedObjects = BTreeMap<(SyncKind, ObjectName), Option<Version>>;
+
 /// So many are listed of what a reader lacks.
 const LISTED: usize = 20;
 
@@ -145,8 +148,8 @@ impl Sending {
         self.state.lock().sender.diverged().cloned()
     }
 
-    /// The objects that are not the same here and at the reader, by kind; nothing when that is not
-    /// known any more.
+    /// The objects that are not the same here and at the reader, by kind, but for those of which it
+    /// is not decided what the reader should have; nothing when that is not known any more.
     pub fn differences(&self) -> Option<BTreeMap<SyncKind, BTreeMap<ObjectName, Difference>>> {
         let differences = self.with(|sender, _| {
             let kinds = sender.kinds().cloned();
@@ -160,6 +163,26 @@ impl Sending {
             differences.collect()
         });
         differences.ok()
+    }
+
+    /// The objects of which it is not decided what the reader should have, of the kinds that it asked
+    /// for, and the version of each that it holds ([`Version::altered`] when it may hold any);
+    /// nothing when that is not known any more.
+    pub fn undecided(&self) -> Option<UndecidedObjects> {
+        let undecided = self.with(|sender, view| {
+            let mut undecided = UndecidedObjects::new();
+            for kind in sender.kinds() {
+                let entries = view.catalog.entries(kind).map(|(name, _)| name);
+                for name in entries.chain(sender.frozen(kind)) {
+                    if view.presence(kind, name) == Presence::Frozen {
+                        let held = sender.frozen_version(kind, name);
+                        undecided.insert((kind.clone(), name.clone()), held);
+                    }
+                }
+            }
+            undecided
+        });
+        undecided.ok()
     }
 
     /// Those of these kinds that the reader has not said what it has of.

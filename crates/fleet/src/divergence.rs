@@ -6,6 +6,8 @@
 //! the zone followed, so that neither is ever given out twice; what policies govern then goes to
 //! the zone as a new release, through its gates.
 
+mod differences;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
@@ -18,6 +20,8 @@ use deltaplane_propagation::stages::RELEASE_FLOOR;
 use deltaplane_store::{Collection, CommitError, Draft, KeyError, Revision, Txn};
 use deltaplane_sync::{Difference, ObjectName, Position, SyncKind, ZoneName};
 use serde_json::{Value, json};
+
+pub(crate) use differences::ZoneDifferences;
 
 use crate::fleet::Fleet;
 use crate::kinds::{GROUP, SyncedKind, TENANT, VERSION, synced_kinds};
@@ -32,7 +36,7 @@ pub(crate) struct Divergence {
     pub(crate) cause: DivergenceCause,
     /// The revision of this hub.
     pub(crate) at: u64,
-    pub(crate) objects: BTreeMap<SyncKind, BTreeMap<ObjectName, Difference>>,
+    pub(crate) differences: ZoneDifferences,
 }
 
 /// Why a zone cannot follow this hub.
@@ -119,7 +123,7 @@ const RAISED: &str = "deltaplane.io/raised";
 impl Divergence {
     pub(crate) fn counts(&self) -> DifferenceCounts {
         let mut counts = DifferenceCounts::default();
-        for difference in self.objects.values().flat_map(BTreeMap::values) {
+        for difference in self.differences.objects.values().flat_map(BTreeMap::values) {
             match difference {
                 Difference::Changed => counts.changed += 1,
                 Difference::OnlySender => counts.only_at_hub += 1,
@@ -279,9 +283,9 @@ impl Fleet {
     /// How a connected zone differs from this hub, if it followed more than the hub knows.
     pub(crate) fn divergence(&self, session: &Session) -> Option<Divergence> {
         let lost = session.sending.diverged()?;
-        let mut objects = session.sending.differences().unwrap_or_default();
+        let mut differences = self.differences(session);
         // Which kinds are synced is no object of the zone.
-        objects.remove(&synced_kinds());
+        differences.objects.remove(&synced_kinds());
         let cause = match session.lost_record() {
             Some(_) => DivergenceCause::RecordLost,
             None => DivergenceCause::HubRestored,
@@ -291,7 +295,7 @@ impl Fleet {
             lost,
             cause,
             at: self.inner().store.revision().get(),
-            objects,
+            differences,
         })
     }
 
@@ -397,9 +401,7 @@ impl Fleet {
         let mut floors = Vec::new();
         for (policy, governor) in &governing.policies {
             let newest = governor.newest().map_or(0, |newest| newest.number);
-            let followed = session.followed.as_ref();
-            let claimed = followed.and_then(|followed| followed.releases.get(policy));
-            let claimed = claimed.copied().unwrap_or(0);
+            let claimed = session.claimed_release(policy);
             refuse_far_release((&session.zone, policy), claimed, newest)?;
             let selected = zone.is_some_and(|zone| governor.selects(zone));
             // Where nothing was ever released there is nothing to be raised.
@@ -419,9 +421,9 @@ impl Fleet {
 
     /// The policies that govern objects which differ between a zone and this hub.
     fn differing_policies(&self, session: &Session) -> BTreeSet<String> {
-        let differences = session.sending.differences().unwrap_or_default();
+        let differences = self.differences(session);
         let catalog = self.catalog().read();
-        let names = differences.iter();
+        let names = differences.objects.iter();
         let names = names.flat_map(|(kind, names)| names.keys().map(move |name| (kind, name)));
         let entries = names.filter_map(|(kind, name)| catalog.entry(kind, name));
         let policies = entries.filter_map(|entry| match entry {
@@ -487,7 +489,10 @@ mod tests {
             lost: "s.o@60".parse().expect("legal"),
             cause: DivergenceCause::HubRestored,
             at: 43,
-            objects: BTreeMap::from([(kind, BTreeMap::from(names))]),
+            differences: ZoneDifferences {
+                objects: BTreeMap::from([(kind, BTreeMap::from(names))]),
+                ..ZoneDifferences::default()
+            },
         };
         let advice = "Objects that differ: 1, only at the hub: 1, only in the zone: 2. Nothing is sent until it is settled: deltaplane zones reconcile eu-1 --keep hub|zone";
         assert_eq!(

@@ -191,6 +191,13 @@ impl Session {
         epoch.is_unproven().then_some(epoch)
     }
 
+    /// The newest release of a policy that the zone followed, as it says; 0 if none.
+    pub(crate) fn claimed_release(&self, policy: &str) -> u64 {
+        let followed = self.followed.as_ref();
+        let claimed = followed.and_then(|followed| followed.releases.get(policy));
+        claimed.copied().unwrap_or(0)
+    }
+
     /// Ended by a newer session, or by whoever disables the zone.
     pub fn ended(&self) -> Stop {
         self.ended.subscribe()

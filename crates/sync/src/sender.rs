@@ -264,10 +264,19 @@ impl Sender {
         if self.kinds.contains_key(&kind) {
             return Err(ProtocolError::SubscribedTwice { kind });
         }
-        if let Known::Versions { sources, .. } = &known {
-            for source in sources {
-                self.follow(source, view);
+        match &known {
+            Known::Versions { sources, .. } => {
+                for source in sources {
+                    self.follow(source, view);
+                }
             }
+            // What differs is only found by what the receiver holds of every object: of those that
+            // are not decided a position says nothing.
+            Known::Position { position, .. } if self.diverged.is_some() => {
+                let since = position.revision;
+                return Err(ProtocolError::TooOld { since });
+            }
+            Known::Position { .. } => {}
         }
         let goes_on = matches!(known, Known::Position { .. });
         let lineage = |position: &Position| self.lineage(position, view);
@@ -458,7 +467,8 @@ impl Sender {
         stream.flat_map(Stream::exceptions)
     }
 
-    /// The objects of a kind that are not the same here and at the receiver, each once.
+    /// The objects of a kind that are not the same here and at the receiver, each once, but for
+    /// those of which it is not decided what the receiver should have.
     pub fn differences(&self, kind: &SyncKind) -> impl Iterator<Item = (&ObjectName, Difference)> {
         self.exceptions(kind).map(|(name, exception)| {
             let difference = match (exception.state, exception.held) {
@@ -468,6 +478,19 @@ impl Sender {
             };
             (name, difference)
         })
+    }
+
+    /// The objects of a kind of which it is not decided what the receiver should have
+    /// ([`Presence::Frozen`]), as far as the receiver named them.
+    pub fn frozen(&self, kind: &SyncKind) -> impl Iterator<Item = &ObjectName> {
+        let stream = self.kinds.get(kind).into_iter();
+        stream.flat_map(Stream::frozen)
+    }
+
+    /// The version that the receiver holds of an object of which it is not decided what it should
+    /// have; [`Version::altered`] when it may hold any.
+    pub fn frozen_version(&self, kind: &SyncKind, name: &ObjectName) -> Option<Version> {
+        self.kinds.get(kind)?.frozen_version(name)
     }
 
     /// Why an object was rejected, if it was.

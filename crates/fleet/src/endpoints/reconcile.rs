@@ -7,7 +7,7 @@ use deltaplane_apiserver::error::About;
 use deltaplane_apiserver::seams::{BoxFuture, SubresourceRequest, VirtualSubresource};
 use deltaplane_apiserver::{Body, Error};
 use deltaplane_border::{Entry, definitions, namespaces};
-use deltaplane_sync::{Difference, ObjectName, SyncKind, ZoneName};
+use deltaplane_sync::{Difference, SyncKind, ZoneName};
 use http::{Method, Response};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -16,6 +16,7 @@ use super::json;
 use super::zone::named_zone;
 use crate::divergence::{DifferenceCounts, Divergence, ReconcileError};
 use crate::fleet::Fleet;
+use crate::governing::Id;
 
 /// Answers `_reconcile` of zones.
 pub struct ZoneReconcile(pub Fleet);
@@ -133,11 +134,10 @@ impl ZoneReconcile {
     }
 
     fn kinds(&self, zone: &ZoneName, divergence: &Divergence) -> Vec<Value> {
-        let known = self.0.known();
-        let known = known.borrow();
+        let known = self.0.known().borrow().clone();
         let mut left = LISTED;
         let mut kinds = Vec::new();
-        for (kind, objects) in &divergence.objects {
+        for (kind, objects) in &divergence.differences.objects {
             let synced = known.synced.values().find(|one| one.kind == *kind);
             let plural = match synced {
                 Some(synced) => Some(synced.plural.as_str()),
@@ -147,7 +147,11 @@ impl ZoneReconcile {
             };
             let listed = objects.iter().take(left);
             let listed: Vec<Value> = listed
-                .map(|(name, difference)| self.object(zone, (kind, name), *difference))
+                .map(|(name, difference)| {
+                    let id = (kind.clone(), name.clone());
+                    let doubtful = divergence.differences.doubtful_absences.contains(&id);
+                    self.object(zone, &id, (*difference, doubtful))
+                })
                 .collect();
             left -= listed.len();
             kinds.push(json!({
@@ -167,23 +171,24 @@ impl ZoneReconcile {
         session.sending.counts(kind).map(|counts| counts.wanted)
     }
 
-    /// An object that differs, the policy that governs it, and whether the zone has it with
+    /// An object that differs, the policy that governs it, and whether the zone may have it with
     /// overrides, which cannot be taken out of it.
     fn object(
         &self,
         zone: &ZoneName,
-        (kind, name): (&SyncKind, &ObjectName),
-        difference: Difference,
+        id: &Id,
+        (difference, doubtful_absence): (Difference, bool),
     ) -> Value {
-        let catalog = self.0.catalog().read();
-        let governed = match catalog.entry(kind, name) {
+        let (kind, name) = id;
+        let governed = match self.0.catalog().read().entry(kind, name) {
             Some(Entry::Governed(governed)) => Some(governed.policy.clone()),
             Some(Entry::Shared { .. }) | None => None,
         };
-        let overridden = governed.as_ref().is_some_and(|policy| {
-            let placement = catalog.placement(policy);
-            placement.is_some_and(|places| places.is_overridden(zone))
+        let placement = governed.as_ref().and_then(|policy| {
+            let catalog = self.0.catalog().read();
+            catalog.placement(policy)
         });
+        let overridden = placement.is_some_and(|places| places.is_overridden(zone));
         json!({
             "namespace": name.namespace(),
             "name": name.name(),
@@ -194,6 +199,8 @@ impl ZoneReconcile {
             },
             "policy": governed.as_ref().map(|policy| policy.as_str()),
             "overridden": overridden,
+            // The zone lacks the object, and may never have had it.
+            "doubtfulAbsence": doubtful_absence,
         })
     }
 }

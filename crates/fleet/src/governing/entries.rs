@@ -182,11 +182,7 @@ impl Entries {
             return made.clone();
         }
         let release = governor.releases.get(&slot.release)?;
-        let head = governor.head.get(id).filter(|head| head.version == version);
-        let body = head
-            .map(|head| head.body.clone())
-            .or_else(|| contents.get(version));
-        let Some(body) = body else {
+        let Some(body) = governor.content(contents, id, version) else {
             tracing::error!(policy = %governor.id, kind = %id.0, object = %id.1, %version, "the content of a release is gone; zones keep what they have");
             return None;
         };

@@ -14,6 +14,7 @@ use serde_json::{Map, Value};
 
 use super::AUTHOR;
 use super::authors::Authors;
+use super::contents::Contents;
 use super::release::{Id, Released, selector};
 use super::trials::Trials;
 use crate::divergence::ReleaseFloor;
@@ -532,6 +533,18 @@ impl Governor {
         let releases = self.releases.range(..=release).rev();
         let mut without = releases.take_while(|(_, one)| !one.manifest.contains_key(id));
         without.any(|(number, _)| self.agreed.contains(number))
+    }
+
+    /// The canonical JSON of a version of an object, before overrides.
+    pub(super) fn content(
+        &self,
+        contents: &Contents,
+        id: &Id,
+        version: Version,
+    ) -> Option<Arc<[u8]>> {
+        let head = self.head.get(id).filter(|head| head.version == version);
+        head.map(|head| head.body.clone())
+            .or_else(|| contents.get(version))
     }
 
     /// The revision of the store that its object is of.

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use deltaplane_sync::{
     Action, Before, Change, DeletionBudget, Difference, Epoch, Held, Known, Ledger, ObjectName,
-    Position, Receiver, Rejection, Request, Response, Sender, SenderRole, Stake, Verdict, Version,
-    Withdrawal,
+    Position, ProtocolError, Receiver, Rejection, Request, Response, Sender, SenderRole, Stake,
+    Verdict, Version, Withdrawal,
 };
 
 use crate::world::{Entry, Hub, World, item, kind, name};
@@ -551,6 +551,19 @@ fn a_zone_that_says_how_far_it_followed_is_not_rewound() {
     let taken = sender.request(request, &restored, Duration::ZERO);
     assert_eq!(taken, Ok(()));
     assert_eq!(sender.poll(&restored, Duration::ZERO), []);
+    // It says what it holds of every object: a position says nothing of those that are not decided.
+    let mut sender = Sender::new(BUDGET, Ledger::default());
+    sender.follow(&lost, &restored);
+    let request = Request::Subscribe {
+        kind: kind("Widget"),
+        known: Known::Position {
+            position: restored.position(),
+            beyond: BTreeMap::new(),
+        },
+    };
+    let taken = sender.request(request, &restored, Duration::ZERO);
+    let since = restored.position().revision;
+    assert_eq!(taken, Err(ProtocolError::TooOld { since }));
     // One that follows another store is not ahead of this one.
     let mut sender = Sender::new(BUDGET, Ledger::default());
     sender.follow(&Hub::new("other").position(), &restored);

@@ -4,6 +4,7 @@ mod divergence;
 mod drift;
 mod query;
 mod readiness;
+mod reconcile;
 mod security;
 mod uploads;
 mod world;

@@ -75,6 +75,16 @@ impl Stream {
         })
     }
 
+    pub(in crate::sender) fn frozen(&self) -> impl Iterator<Item = &ObjectName> {
+        self.frozen.keys()
+    }
+
+    /// The version that the receiver holds of an object that is frozen.
+    pub(in crate::sender) fn frozen_version(&self, name: &ObjectName) -> Option<Version> {
+        let open = self.frozen.get(name);
+        open.map_or(self.unknown, |open| open.held)
+    }
+
     /// How it stands.
     pub(in crate::sender) fn counts(&self, kind: &SyncKind, view: &dyn View) -> Counts {
         let applies = |(_, sent): &(_, &Sent)| sent.becomes.is_some();
@@ -114,8 +124,6 @@ impl Stream {
         self.updates.len() + self.removals.len() + self.quarantined.len() + flight
     }
 
-    /// What the receiver has of an object that it may not have as it should, or of which that is
-    /// not decided.
     /// Returns false if the receiver is known not to have an object, whatever it should have.
     pub(in crate::sender) fn may_hold(
         &self,
@@ -133,6 +141,8 @@ impl Stream {
             }
     }
 
+    /// What the receiver has of an object that it may not have as it should, or of which that is
+    /// not decided.
     pub(in crate::sender) fn exception(&self, name: &ObjectName) -> Option<Option<Version>> {
         let flight = self.flight.as_ref();
         let sent = flight.and_then(|flight| flight.objects.get(name));

@@ -38,6 +38,8 @@ pub(super) struct DifferingObject {
     pub(super) policy: Option<String>,
     /// The zone has it with overrides of its policy.
     overridden: bool,
+    /// The zone lacks it, and may never have had it.
+    doubtful_absence: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -94,6 +96,7 @@ const OWN_OF_THE_ZONE: &str = "the zone has an object of its own of this name; r
 const NOT_SERVED: &str = "the zone does not serve its kind, so that nobody knows what it has";
 const OVERRIDDEN: &str =
     "its policy overrides it in the zone, which cannot be taken out of it; write it at the hub";
+const DOUBTFUL_ABSENCE: &str = "the zone lacks it, and the hub does not know whether it ever had it; delete it at the hub, or settle the zone with --keep hub";
 
 /// The hub takes over what all of these zones agree on.
 pub(super) fn keep_zone(divergences: &[Divergence], contents: &[ZoneContents]) -> Plan {
@@ -123,6 +126,7 @@ fn wish(id: &ObjectId, object: &DifferingObject, contents: &ZoneContents) -> Wis
     }
     match contents.0.get(id) {
         Some(ZoneContent::Applied(content)) => Ok(HubWrite::Put(content.clone())),
+        Some(ZoneContent::Absent) if object.doubtful_absence => Err(DOUBTFUL_ABSENCE),
         Some(ZoneContent::Absent) => Ok(HubWrite::Delete),
         Some(ZoneContent::Unusable(why)) => Err(why),
         None => Err("the hub does not sync its kind; create its SyncedKind first"),
@@ -246,6 +250,7 @@ impl Divergence {
                 },
                 policy: object["policy"].as_str().map(str::to_owned),
                 overridden: object["overridden"] == true,
+                doubtful_absence: object["doubtfulAbsence"] == true,
             };
             self.objects.insert(id, object);
         }

@@ -41,7 +41,7 @@ fn mirrored(name: &str, content: &str) -> Value {
 
 fn divergence(name: &str, budget: u64, objects: &[(&str, &str)]) -> Divergence {
     let objects = objects.iter().map(|(name, difference)| {
-        json!({"namespace": "team", "name": name, "difference": difference, "policy": null, "overridden": *name == "patched"})
+        json!({"namespace": "team", "name": name, "difference": difference, "policy": null, "overridden": *name == "patched", "doubtfulAbsence": *name == "doubtful"})
     });
     let answer = json!({
         "diverged": true, "followed": 60, "revision": 43,
@@ -124,6 +124,20 @@ fn deletions_at_the_hub_keep_to_the_budget() {
     assert_eq!(
         plan.problems(),
         "2 ConfigMap objects would be deleted at the hub, and the deletion budget of zone a allows 1\nhint: delete them at the hub first, or raise spec.deletionBudget of the zone\n"
+    );
+}
+
+#[test]
+fn an_object_that_the_zone_may_never_have_had_is_not_deleted_at_the_hub() {
+    let differing = [("doubtful", "OnlyAtHub"), ("gone", "OnlyAtHub")];
+    let absent = contents(&[("doubtful", None), ("gone", None)]);
+    let plan = keep_zone(&[divergence("a", 9, &differing)], &[absent]);
+    let deleted: Vec<&str> = plan.writes().map(|(id, _)| id.name.as_str()).collect();
+    assert_eq!(deleted, ["gone"]);
+    assert!(!plan.settles(&zone("a")));
+    assert_eq!(
+        plan.problems(),
+        "ConfigMap team/doubtful is left as it is: the zone lacks it, and the hub does not know whether it ever had it; delete it at the hub, or settle the zone with --keep hub\nnot settled: a\n"
     );
 }
 

@@ -1,0 +1,303 @@
+//! What a hub says of zones that followed more of it than it knows, and what it refuses: the zone is
+//! played, so that it can say anything.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use deltaplane_border::{definitions, namespaces};
+use deltaplane_client::request;
+use deltaplane_fleet::{Fleet, synced_kinds};
+use deltaplane_runtime::{Tasks, Trigger};
+use deltaplane_sync::{
+    Crossing, Epoch, FollowedPosition, Hello, Known, ObjectName, PROTOCOLS, Position,
+    ProtocolError, Request, Response, SyncKind, Version, ZoneName,
+};
+use futures::{StreamExt, stream};
+use serde_json::{Value, json};
+use tokio::sync::mpsc;
+
+use crate::world::{PATIENCE, World, get, until};
+
+const FLEET: &str = "/apis/fleet.deltaplane.io/v1alpha1";
+const MAPS: &str = "/api/v1/namespaces/default/configmaps";
+/// No process runs for it.
+const PLAYED: &str = "never-there";
+/// So far the zone followed a future of the hub's store that was lost.
+const LOST: u64 = 5_000;
+
+/// A zone that says what it is told to say.
+struct PlayedZone {
+    tasks: Tasks,
+    ended: Trigger,
+    responses: mpsc::Receiver<Response>,
+}
+
+/// What the zone says that it holds.
+type HeldObjects = BTreeMap<SyncKind, BTreeMap<ObjectName, Version>>;
+
+fn maps() -> SyncKind {
+    SyncKind::new("", "ConfigMap").expect("legal")
+}
+
+fn map(name: &str, content: &str) -> Value {
+    json!({
+        "apiVersion": "v1", "kind": "ConfigMap",
+        "metadata": {"name": name, "namespace": "default"}, "data": {"content": content},
+    })
+}
+
+fn graphs() -> SyncKind {
+    SyncKind::new("kro.run", "ResourceGraphDefinition").expect("legal")
+}
+
+/// A definition of a graph, which does not compile.
+fn graph(says: &str) -> Value {
+    json!({
+        "apiVersion": "kro.run/v1alpha1", "kind": "ResourceGraphDefinition",
+        "metadata": {"name": "shop"},
+        "spec": {
+            "schema": {"apiVersion": "v1alpha1", "kind": "Shop", "spec": {"name": "string"}},
+            "resources": [{
+                "id": "config",
+                "template": {
+                    "apiVersion": "v1", "kind": "ConfigMap",
+                    "metadata": {"name": "${schema.spec.nothing}"}, "data": {"says": says},
+                },
+            }],
+        },
+    })
+}
+
+fn version(object: &Value) -> Version {
+    Crossing::of(object).expect("an object").version()
+}
+
+/// Of config maps, by their names and contents.
+fn held(objects: &[(&str, &str)]) -> HeldObjects {
+    let held = objects.iter().map(|(name, content)| {
+        let id = ObjectName::new("default", name).expect("legal");
+        (id, version(&map(name, content)))
+    });
+    [(maps(), held.collect())].into()
+}
+
+/// A position of the hub's store, in an opening that the hub lost.
+fn lost(fleet: &Fleet, revision: u64) -> Position {
+    let epoch = fleet.catalog().read().epoch().0.to_string();
+    let (store, _) = epoch.split_once('.').expect("a store and an opening");
+    Position {
+        epoch: Epoch(format!("{store}.lost").into()),
+        revision,
+    }
+}
+
+fn followed(position: Position, releases: &[(&str, u64)]) -> FollowedPosition {
+    let releases = releases.iter();
+    FollowedPosition {
+        position,
+        releases: releases
+            .map(|(policy, release)| ((*policy).to_owned(), *release))
+            .collect(),
+    }
+}
+
+fn reconcile_path() -> String {
+    format!("{FLEET}/zones/{PLAYED}/_reconcile")
+}
+
+/// The differences that the hub lists, by the names of objects.
+fn listed(said: &Value) -> BTreeMap<String, String> {
+    let kinds = said["kinds"].as_array().into_iter().flatten();
+    let objects = kinds.flat_map(|kind| kind["objects"].as_array().into_iter().flatten());
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    objects
+        .map(|object| (text(&object["name"]), text(&object["difference"])))
+        .collect()
+}
+
+async fn step(world: &World, step: &str) -> Result<Value, String> {
+    let posted = request::create(&world.here, &reconcile_path(), &json!({"step": step})).await;
+    posted.map_err(|error| error.to_string())
+}
+
+async fn create(world: &World, path: &str, object: &Value) {
+    let made = request::create::<Value>(&world.here, path, object).await;
+    made.expect("made");
+}
+
+/// These config maps are governed by the policy `web`, and released to all zones.
+async fn govern(world: &World, objects: &[&str], overrides: Value) {
+    let kind = json!({
+        "apiVersion": "fleet.deltaplane.io/v1alpha1", "kind": "SyncedKind",
+        "metadata": {"name": "configmaps"},
+        "spec": {"kind": "ConfigMap", "direction": "HubToZone"},
+    });
+    create(world, &format!("{FLEET}/syncedkinds"), &kind).await;
+    let policy = json!({
+        "apiVersion": "fleet.deltaplane.io/v1alpha1", "kind": "PropagationPolicy",
+        "metadata": {"name": "web"},
+        "spec": {
+            "targets": [{"kind": "ConfigMap", "names": objects}],
+            "stages": [{"name": "all"}], "overrides": overrides,
+        },
+    });
+    create(world, &format!("{FLEET}/propagationpolicies"), &policy).await;
+    for name in objects {
+        create(world, MAPS, &map(name, "1")).await;
+    }
+    let policy = format!("{FLEET}/propagationpolicies/web");
+    until(&world.here, &policy, |policy| {
+        let conditions = policy["status"]["conditions"].as_array();
+        let mut conditions = conditions.into_iter().flatten();
+        let propagated = |one: &Value| one["type"] == "Propagated" && one["status"] == "True";
+        policy["status"]["release"] == 1 && conditions.any(propagated)
+    })
+    .await;
+}
+
+// === impl PlayedZone ===
+
+impl PlayedZone {
+    async fn connect(world: &World, followed: Option<FollowedPosition>, held: HeldObjects) -> Self {
+        let path = format!("{FLEET}/zones/{PLAYED}");
+        let uid = get(&world.here, &path).await.1["metadata"]["uid"].clone();
+        let zone: ZoneName = PLAYED.parse().expect("legal");
+        let sources: Vec<Position> = followed.iter().map(|one| one.position.clone()).collect();
+        let hello = Hello {
+            zone: zone.clone(),
+            product: "0".to_owned(),
+            protocols: PROTOCOLS,
+            features: Default::default(),
+            epoch: Epoch("z.o".into()),
+            followed,
+            mirrored_kinds: [maps()].into(),
+        };
+        let fleet = world.fleet.clone();
+        let uid = uid.as_str().expect("a uid").to_owned();
+        let (session, _) = fleet.handshake((&zone, &uid), &hello).expect("welcome");
+        let kinds = [
+            synced_kinds(),
+            definitions(),
+            namespaces(),
+            maps(),
+            graphs(),
+        ];
+        let requests = kinds.map(|kind| {
+            let held = held.get(&kind).cloned().unwrap_or_default();
+            let sources = if held.is_empty() {
+                Vec::new()
+            } else {
+                sources.clone()
+            };
+            let known = Known::Versions { held, sources };
+            Ok::<_, ProtocolError>(Request::Subscribe { kind, known })
+        });
+        let (out, responses) = mpsc::channel(100);
+        let (ended, stop) = Trigger::new();
+        let tasks = Tasks::new();
+        tasks.group("zone").spawn(async move {
+            let requests = stream::iter(requests).chain(stream::pending());
+            let requests = requests.take_until(async move { stop.wait().await });
+            let session: Arc<_> = session;
+            let _ = fleet.hub_to_zone(&session, requests, out).await;
+        });
+        Self {
+            tasks,
+            ended,
+            responses,
+        }
+    }
+
+    /// Waits until the hub sends an object.
+    async fn receive(&mut self, name: &str) {
+        let name = ObjectName::new("default", name).expect("legal");
+        let received = async {
+            while let Some(response) = self.responses.recv().await {
+                if response.items.iter().any(|(one, _)| *one == name) {
+                    return;
+                }
+            }
+            panic!("the stream ended");
+        };
+        let received = tokio::time::timeout(PATIENCE, received).await;
+        received.expect("received in time");
+    }
+
+    async fn disconnect(self) {
+        self.ended.stop();
+        self.tasks.shutdown(PATIENCE).await.expect("ended");
+    }
+}
+
+/// The zone is admitted to the first release, and then turns out to have followed another future.
+async fn diverge(world: &World, objects: &[&str], has: HeldObjects) -> PlayedZone {
+    let mut zone = PlayedZone::connect(world, None, HeldObjects::new()).await;
+    zone.receive(objects[0]).await;
+    zone.disconnect().await;
+    let followed = followed(lost(&world.fleet, LOST), &[("web", 2)]);
+    PlayedZone::connect(world, Some(followed), has).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn governed_differences_stay_listed_until_the_zone_is_settled() {
+    let world = World::start().await;
+    let objects = ["deleted", "front", "same"];
+    govern(&world, &objects, json!([])).await;
+    let has = held(&[("front", "2"), ("new", "1"), ("same", "1")]);
+    let zone = diverge(&world, &objects, has).await;
+    let expected = [
+        ("deleted", "OnlyAtHub"),
+        ("front", "Changed"),
+        ("new", "OnlyInZone"),
+    ];
+    let expected: BTreeMap<String, String> = expected
+        .map(|(name, how)| (name.to_owned(), how.to_owned()))
+        .into();
+    until(&world.here, &reconcile_path(), |said| {
+        said["diverged"] == true && listed(said) == expected
+    })
+    .await;
+    // From now on the release that the zone was admitted to says nothing of what it should have.
+    step(&world, "Raise").await.expect("raised");
+    let said = get(&world.here, &reconcile_path()).await.1;
+    assert_eq!(listed(&said), expected, "{said:#}");
+    let counts = json!({"changed": 1, "onlyAtHub": 1, "onlyInZone": 1});
+    assert_eq!(said["counts"], counts);
+    // The hub takes over a part of it; the rest is still to be settled.
+    let front = format!("{MAPS}/front");
+    let (_, mut object) = get(&world.here, &front).await;
+    object["data"]["content"] = "2".into();
+    let written = request::replace::<Value>(&world.here, &front, &object).await;
+    written.expect("written");
+    until(&world.here, &reconcile_path(), |said| {
+        let left: Vec<String> = listed(said).into_keys().collect();
+        left == ["deleted", "new"]
+    })
+    .await;
+    zone.disconnect().await;
+    world.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_definition_that_the_hub_does_not_accept_is_compared_with_what_the_zone_has() {
+    let world = World::start().await;
+    let path = "/apis/kro.run/v1alpha1/resourcegraphdefinitions";
+    create(&world, path, &graph("hub")).await;
+    let stored = get(&world.here, &format!("{path}/shop")).await.1;
+    let followed = followed(lost(&world.fleet, LOST), &[]);
+    for (held, difference) in [
+        (version(&stored), None),
+        (version(&graph("zone")), Some("Changed")),
+    ] {
+        let name: ObjectName = "shop".parse().expect("legal");
+        let held = HeldObjects::from([(graphs(), [(name, held)].into())]);
+        let zone = PlayedZone::connect(&world, Some(followed.clone()), held).await;
+        until(&world.here, &reconcile_path(), |said| {
+            let told = said["diverged"] == true && said["untold"] == json!([]);
+            told && listed(said).get("shop").map(String::as_str) == difference
+        })
+        .await;
+        zone.disconnect().await;
+    }
+    world.stop().await;
+}
