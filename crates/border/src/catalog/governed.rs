@@ -127,14 +127,6 @@ impl Placement {
         self.zones.get(zone).copied()
     }
 
-    /// Whether a zone has what the policy governs with overrides.
-    pub fn is_overridden(&self, zone: &ZoneName) -> bool {
-        match self.get(zone) {
-            Some(Place::At(slot)) => slot.class != 0,
-            Some(Place::Frozen) | None => false,
-        }
-    }
-
     pub fn iter(&self) -> impl Iterator<Item = (&ZoneName, Place)> {
         self.zones.iter().map(|(zone, place)| (zone, *place))
     }

@@ -184,11 +184,13 @@ impl ZoneReconcile {
             Some(Entry::Governed(governed)) => Some(governed.policy.clone()),
             Some(Entry::Shared { .. }) | None => None,
         };
-        let placement = governed.as_ref().and_then(|policy| {
-            let catalog = self.0.catalog().read();
-            catalog.placement(policy)
-        });
-        let overridden = placement.is_some_and(|places| places.is_overridden(zone));
+        let governing = self.0.inner().governing.lock();
+        let policy = governed.as_ref().map(|policy| policy.as_str());
+        let governor = policy.and_then(|policy| governing.policies.get(policy));
+        let object = governing.zones.get(zone);
+        let overridden = governor
+            .zip(object)
+            .is_some_and(|(governor, object)| governor.may_override(id, (zone, object)));
         json!({
             "namespace": name.namespace(),
             "name": name.name(),
@@ -197,7 +199,7 @@ impl ZoneReconcile {
                 Difference::OnlySender => "OnlyAtHub",
                 Difference::OnlyReceiver => "OnlyInZone",
             },
-            "policy": governed.as_ref().map(|policy| policy.as_str()),
+            "policy": governor.map(|governor| governor.id.as_str()),
             "overridden": overridden,
             // The zone lacks the object, and may never have had it.
             "doubtfulAbsence": doubtful_absence,

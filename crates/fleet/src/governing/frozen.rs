@@ -114,6 +114,31 @@ impl Governor {
             next_overrides: ZoneOverrides::read(&overrides, object),
         }
     }
+
+    /// Returns true if a zone may have an object with overrides, of the release that it was admitted
+    /// to or of the next.
+    pub(crate) fn may_override(
+        &self,
+        id: &Id,
+        (zone, object): (&ZoneName, &Map<String, Value>),
+    ) -> bool {
+        let concerns = |patch: &Patch| patch.may_change((&id.0, &id.1));
+        let admitted = self.record.zones.get(zone.as_str());
+        let released = admitted.is_some_and(|Admitted { target, .. }| {
+            let release = self.releases.get(&target.release);
+            let patch = |place| release.and_then(|release| release.patches.get(place));
+            target
+                .class
+                .places()
+                .any(|place| patch(place).is_some_and(concerns))
+        });
+        let next = ZoneOverrides::read(&self.overrides(), object);
+        released
+            || next
+                .class
+                .places()
+                .any(|place| concerns(&next.patches[place]))
+    }
 }
 
 // === impl ZoneOverrides ===

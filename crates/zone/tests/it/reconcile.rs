@@ -301,3 +301,34 @@ async fn a_definition_that_the_hub_does_not_accept_is_compared_with_what_the_zon
     }
     world.stop().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn only_objects_that_an_override_may_change_count_as_overridden() {
+    let world = World::start().await;
+    let objects = ["front", "plain"];
+    let overrides = json!([{
+        "zones": {}, "targets": [{"kind": "ConfigMap", "names": ["front"]}],
+        "patch": [{"op": "add", "path": "/data/region", "value": "eu"}],
+    }]);
+    govern(&world, &objects, overrides).await;
+    let zone = diverge(&world, &objects, held(&[("front", "2"), ("plain", "2")])).await;
+    until(&world.here, &reconcile_path(), |said| {
+        said["diverged"] == true && listed(said).len() == 2
+    })
+    .await;
+    let expected = [("front", true), ("plain", false)];
+    let expected: BTreeMap<&str, bool> = expected.into();
+    // The zone has it with overrides, whether release numbers were raised meanwhile or not.
+    for _ in 0..2 {
+        let said = get(&world.here, &reconcile_path()).await.1;
+        let objects = said["kinds"][0]["objects"].as_array().expect("a list");
+        let overridden = objects.iter().map(|object| {
+            let name = object["name"].as_str().expect("a name");
+            (name, object["overridden"] == true)
+        });
+        assert_eq!(overridden.collect::<BTreeMap<_, _>>(), expected, "{said:#}");
+        step(&world, "Raise").await.expect("raised");
+    }
+    zone.disconnect().await;
+    world.stop().await;
+}
