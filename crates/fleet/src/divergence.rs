@@ -19,7 +19,7 @@ use deltaplane_client::{ObjectKey, Resource};
 use deltaplane_propagation::stages::RELEASE_FLOOR;
 use deltaplane_store::{Collection, CommitError, Draft, KeyError, Revision, Txn};
 use deltaplane_sync::{Difference, ObjectName, Position, SyncKind, ZoneName};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 pub(crate) use differences::ZoneDifferences;
 
@@ -48,7 +48,7 @@ pub(crate) enum DivergenceCause {
     RecordLost,
 }
 
-/// The condition `Diverged` of a zone.
+/// The condition `Diverged` of a zone, while it has one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct DivergedCondition {
     pub(crate) reason: &'static str,
@@ -115,6 +115,8 @@ const MAX_REVISIONS_AHEAD: u64 = 1_000_000_000;
 const MAX_RELEASES_AHEAD: u64 = 10_000;
 /// Kinds are subscribed to one after the other: counts are written when they have settled.
 const COUNTING: Duration = Duration::from_secs(1);
+/// The type of the condition.
+pub(crate) const DIVERGED: &str = "Diverged";
 /// Not served: no kind has this collection.
 const RAISED: &str = "deltaplane.io/raised";
 
@@ -172,6 +174,35 @@ impl fmt::Display for Divergence {
             f,
             " Objects that differ: {changed}, only at the hub: {only_at_hub}, only in the zone: {only_in_zone}. Nothing is sent until it is settled: deltaplane zones reconcile {zone} --keep hub|zone"
         )
+    }
+}
+
+/// Returns true if the status of a zone says that a person settled a position that the zone followed
+/// and this hub does not know.
+fn settled_in_status(zone: &Map<String, Value>, lost: &Position) -> bool {
+    let Some(settled) = zone.get("status").map(|status| &status["reconciled"]) else {
+        return false;
+    };
+    if lost.epoch.is_unproven() {
+        return settled["record"].as_str() == Some(&lost.epoch.0);
+    }
+    settled["revision"].as_u64() >= Some(lost.revision)
+}
+
+/// Returns true if a zone followed more than this hub knows, and nobody settled it: as the zone said
+/// on its last connection, or as its status says if it has not connected to this process.
+pub(crate) fn is_diverged(session: Option<&Session>, zone: &Map<String, Value>) -> bool {
+    match session {
+        Some(session) => {
+            let lost = session.sending.diverged();
+            lost.is_some_and(|lost| !settled_in_status(zone, &lost))
+        }
+        None => {
+            let conditions = zone.get("status").map(|status| &status["conditions"]);
+            let conditions = conditions.and_then(Value::as_array).into_iter().flatten();
+            let mut conditions = conditions.filter(|one| one["type"] == DIVERGED);
+            conditions.any(|one| one["status"] == "True")
+        }
     }
 }
 
@@ -280,9 +311,13 @@ impl Fleet {
         zone.is_some_and(|zone| zone.reconciled_record.as_ref() == Some(&lost.epoch))
     }
 
-    /// How a connected zone differs from this hub, if it followed more than the hub knows.
+    /// How a zone differs from this hub, if it followed more than the hub knows and nobody settled
+    /// it yet.
     pub(crate) fn divergence(&self, session: &Session) -> Option<Divergence> {
         let lost = session.sending.diverged()?;
+        if self.is_settled(&session.zone, &lost) {
+            return None;
+        }
         let mut differences = self.differences(session);
         // Which kinds are synced is no object of the zone.
         differences.objects.remove(&synced_kinds());

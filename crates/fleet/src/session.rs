@@ -22,7 +22,7 @@ use tokio::sync::{mpsc, watch};
 use crate::fleet::Fleet;
 use crate::known::Known;
 use crate::metering::Metered;
-use crate::status::Transition;
+use crate::status::{DivergedUpdate, Transition};
 
 /// A zone's connection, or its last one.
 pub struct Session {
@@ -429,7 +429,10 @@ impl Fleet {
                 product: session.peer.product.clone(),
                 features: session.peer.features.clone(),
                 message,
-                diverged: self.divergence(session).map(|one| one.condition()),
+                diverged: match self.divergence(session) {
+                    Some(divergence) => DivergedUpdate::Set(divergence.condition()),
+                    None => DivergedUpdate::Remove,
+                },
             },
         );
     }

@@ -14,7 +14,7 @@ use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 
-use crate::divergence::DivergedCondition;
+use crate::divergence::{DIVERGED, DivergedCondition};
 use crate::fleet::Fleet;
 use crate::kinds::{GROUP, VERSION};
 
@@ -35,8 +35,16 @@ pub(crate) struct Transition {
     pub(crate) product: String,
     pub(crate) features: BTreeSet<String>,
     pub(crate) message: Option<String>,
-    /// How the zone differs from this hub, and cannot follow it.
-    pub(crate) diverged: Option<DivergedCondition>,
+    pub(crate) diverged: DivergedUpdate,
+}
+
+/// What becomes of the condition `Diverged` of a zone.
+#[derive(Clone, Debug)]
+pub(crate) enum DivergedUpdate {
+    /// The zone has said nothing of how far it followed.
+    Keep,
+    Set(DivergedCondition),
+    Remove,
 }
 
 /// How long zones have to come back after the hub started before they count as lost.
@@ -131,7 +139,7 @@ async fn find_lost(fleet: &Fleet, client: &Client) -> Result<(), RequestError> {
                 product: String::new(),
                 features: BTreeSet::new(),
                 message: Some("it did not come back after the hub was restarted".to_owned()),
-                diverged: None,
+                diverged: DivergedUpdate::Keep,
             };
             fleet.inner().transitions.note(&zone, transition);
         }
@@ -167,19 +175,22 @@ impl Transition {
             false => "Disconnected",
         };
         let at = Time::from_system(self.at).to_string();
-        let diverged = self.diverged.as_ref().map(|condition| {
-            json!([{
-                "type": "Diverged", "status": "True", "reason": condition.reason,
-                "message": condition.message, "lastTransitionTime": at,
-            }])
-        });
         let mut status = json!({
             "connection": connection,
             "since": at,
             "message": self.message,
-            // A patch: nothing takes the conditions away.
-            "conditions": diverged,
         });
+        match &self.diverged {
+            DivergedUpdate::Keep => {}
+            DivergedUpdate::Set(condition) => {
+                status["conditions"] = json!([{
+                    "type": DIVERGED, "status": "True", "reason": condition.reason,
+                    "message": condition.message, "lastTransitionTime": at,
+                }]);
+            }
+            // A merge patch: null takes them away.
+            DivergedUpdate::Remove => status["conditions"] = Value::Null,
+        }
         if !self.product.is_empty() {
             status["product"] = self.product.as_str().into();
             status["features"] = self.features.iter().cloned().collect();

@@ -17,7 +17,7 @@ use serde_json::{Map, Value};
 use super::Governing;
 use super::governor::Governor;
 use super::release::Id;
-use crate::divergence::ReleaseFloor;
+use crate::divergence::{ReleaseFloor, is_diverged};
 use crate::fleet::Fleet;
 use crate::readiness::{Readiness, Verdict, ZoneReadiness};
 use crate::session::Session;
@@ -194,10 +194,9 @@ impl Fleet {
         });
         let selected = governing.zones.iter();
         let selected = selected.filter(|(_, object)| governor.selects(object));
-        let diverged = selected.filter(|(zone, _)| {
-            let session = self.session_of(zone).filter(|session| session.is_open());
-            session.is_some_and(|session| session.sending.diverged().is_some())
-        });
+        // Whether they are connected or not: what they followed is not undone by going away.
+        let diverged =
+            selected.filter(|(zone, object)| is_diverged(self.session_of(zone).as_deref(), object));
         PolicyFacts {
             diverged: diverged.map(|(zone, _)| zone.to_string()).collect(),
             left: left.cloned().collect(),

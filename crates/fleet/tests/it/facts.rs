@@ -8,12 +8,13 @@ use deltaplane_fleet::Session;
 use deltaplane_propagation::stages;
 use deltaplane_sync::{
     Asked, AskedPolicy, AskedSelector, AskedTarget, Crossing, Epoch, FareState, Fared, FaredPart,
-    Fares, Hello, KindFared, Known, PROTOCOLS, READINESS, Request, Response, View,
+    Fares, FollowedPosition, Hello, KindFared, Known, PROTOCOLS, READINESS, Request, Response,
+    View,
 };
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
-use crate::governing::{POLICIES, at_phase, config, governed, policy, release};
+use crate::governing::{POLICIES, ZONES, at_phase, config, governed, policy, release};
 use crate::world::{World, kind, name, object, zone};
 
 /// What the hub thinks of zone x.
@@ -44,13 +45,18 @@ fn ask(world: &World) {
 }
 
 pub(crate) fn connect(world: &World) -> Arc<Session> {
+    connect_after(world, None)
+}
+
+/// Zone x connects, and says that it followed this hub so far.
+fn connect_after(world: &World, followed: Option<FollowedPosition>) -> Arc<Session> {
     let hello = Hello {
         zone: zone("x"),
         product: "0".to_owned(),
         protocols: PROTOCOLS,
         features: BTreeSet::from([READINESS.to_owned()]),
         epoch: Epoch("e".into()),
-        followed: None,
+        followed,
         mirrored_kinds: BTreeSet::new(),
     };
     let opened = world.fleet.handshake((&zone("x"), "u"), &hello);
@@ -226,4 +232,69 @@ async fn the_stamp_of_a_policy_changes_with_what_is_known_of_it() {
         is_other(false);
     })
     .await;
+}
+
+/// Zone x with a status.
+fn zone_with(status: Value) -> Value {
+    let mut zone = object("Zone", "", "x");
+    zone["status"] = status;
+    zone
+}
+
+#[tokio::test]
+async fn a_zone_that_is_ahead_counts_as_diverged_while_it_is_away() {
+    let diverged = |world: &World| world.fleet.look("web").expect("it is known").diverged;
+    let world = arrived().await;
+    assert_eq!(diverged(&world), <[&str; 0]>::default());
+    let epoch = world.fleet.catalog().read().epoch().0.to_string();
+    let (store, _) = epoch.split_once('.').expect("a store and an opening");
+    let lost = FollowedPosition {
+        position: format!("{store}.lost@900").parse().expect("legal"),
+        releases: BTreeMap::new(),
+    };
+    let session = connect_after(&world, Some(lost));
+    served(&world, &session, async |_| {
+        assert_eq!(diverged(&world), ["x"]);
+    })
+    .await;
+    // Its connection is lost.
+    assert_eq!(diverged(&world), ["x"]);
+    // The process ends that knew of the connection.
+    let condition = json!([{"type": "Diverged", "status": "True"}]);
+    let away = json!({"connection": "Disconnected", "conditions": condition});
+    world.put(ZONES, &zone_with(away.clone())).await;
+    let world = world.restart().await;
+    assert_eq!(diverged(&world), ["x"]);
+    // It comes back and knows nothing that is unknown here.
+    let session = connect(&world);
+    served(&world, &session, async |_| {
+        assert_eq!(diverged(&world), <[&str; 0]>::default());
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_zone_that_was_settled_counts_as_diverged_no_more() {
+    let world = arrived().await;
+    let epoch = world.fleet.catalog().read().epoch().0.to_string();
+    let (store, _) = epoch.split_once('.').expect("a store and an opening");
+    for (followed, settled) in [
+        (format!("{store}.lost@900"), json!({"revision": 900})),
+        (
+            "unproven.record@0".to_owned(),
+            json!({"revision": 901, "record": "unproven.record"}),
+        ),
+    ] {
+        let followed = FollowedPosition {
+            position: followed.parse().expect("legal"),
+            releases: BTreeMap::new(),
+        };
+        let session = connect_after(&world, Some(followed));
+        let diverged = || world.fleet.look("web").expect("it is known").diverged;
+        assert_eq!(diverged(), ["x"]);
+        drop(session);
+        let status = json!({"connection": "Connected", "reconciled": settled});
+        world.put(ZONES, &zone_with(status)).await;
+        assert_eq!(diverged(), <[&str; 0]>::default());
+    }
 }
