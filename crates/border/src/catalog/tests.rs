@@ -139,9 +139,6 @@ fn a_kind_that_is_not_sent_any_more_is_withdrawn_and_not_deleted() {
     assert_eq!(presence, Presence::Withdrawn(Withdrawal::Orphan));
 }
 
-mod governed;
-mod schedules;
-
 #[test]
 fn instances_need_the_graph_that_is_there_and_accepted() {
     let mut catalog = catalog(1);
@@ -177,3 +174,22 @@ fn instances_need_the_graph_that_is_there_and_accepted() {
     put(&mut catalog, "b", None);
     assert_eq!(needed(&catalog), [""; 0]);
 }
+
+#[test]
+fn a_zone_withdraws_nothing_of_a_kind_that_its_catalog_does_not_know() {
+    let catalog = catalog(1);
+    let presence = |zone: Option<&ZoneName>| {
+        let reader = Reader {
+            catalog: &catalog,
+            zone,
+        };
+        reader.presence(&kind(), &name("a"))
+    };
+    assert_eq!(presence(None), Presence::Frozen);
+    // The hub knows all kinds that cross.
+    let withdrawn = Presence::Withdrawn(Withdrawal::Orphan);
+    assert_eq!(presence(Some(&zone("x"))), withdrawn);
+}
+
+mod governed;
+mod schedules;
