@@ -1,5 +1,6 @@
 //! Zones and their hub, each whole, connected over TLS as if they were far apart.
 
+mod consumed;
 mod divergence;
 mod drift;
 mod query;

@@ -161,6 +161,13 @@ impl World {
         config
     }
 
+    /// At the hub, as its administrator, over TLS.
+    pub(crate) async fn administrator(&self) -> Client {
+        let options = KubeConfigOptions::default();
+        let config = kube::Config::from_custom_kubeconfig(self.config.clone(), &options);
+        Client::try_from(config.await.expect("a usable kubeconfig")).expect("a client")
+    }
+
     /// In the zone, as a user.
     pub(crate) fn there_as(&self, user: &str) -> Client {
         in_process(self.api.clone(), Identity::authenticated(user, &[]))
