@@ -178,10 +178,7 @@ fn answer<E: Into<Failure>>(ask: impl Future<Output = Result<Said, E>>) -> Resul
 }
 
 fn tell(said: &Said) -> ExitCode {
-    // Hints and warnings come last, where people look first.
-    let printed = print(&said.out);
-    // Whoever closed it does not want to read it.
-    let _ = io::stderr().lock().write_all(said.err.as_bytes());
+    let printed = said.write(&mut io::stdout().lock(), &mut io::stderr().lock());
     match said.good && printed {
         true => ExitCode::SUCCESS,
         false => ExitCode::FAILURE,

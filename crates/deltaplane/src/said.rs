@@ -1,5 +1,7 @@
 //! What a command has to say, and whether it got what it wanted.
 
+use std::io::Write;
+
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Said {
     /// Data.
@@ -19,6 +21,16 @@ impl Said {
             err: String::new(),
             good: true,
         }
+    }
+
+    /// Writes the data, and then hints and warnings: people look first at what comes last. Returns
+    /// false if the data could not be written.
+    pub(crate) fn write(&self, out: &mut impl Write, err: &mut impl Write) -> bool {
+        let written = out.write_all(self.out.as_bytes());
+        let written = written.and_then(|()| out.flush());
+        // Whoever closed it does not want to read it.
+        let _ = err.write_all(self.err.as_bytes());
+        written.is_ok()
     }
 
     /// The same, for terminals.
@@ -44,7 +56,36 @@ pub(crate) fn printable(text: String) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::cell::RefCell;
+    use std::io::{self, BufWriter};
+
     use super::*;
+
+    /// Where both streams end up: the terminal.
+    struct Terminal<'t>(&'t RefCell<Vec<u8>>);
+
+    impl Write for Terminal<'_> {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.borrow_mut().write(bytes)
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn hints_come_after_the_data() {
+        let shown = RefCell::new(Vec::new());
+        let said = Said {
+            out: "ZONE\na\n".to_owned(),
+            err: "hint: look\n".to_owned(),
+            good: true,
+        };
+        let mut out = BufWriter::new(Terminal(&shown));
+        assert!(said.write(&mut out, &mut Terminal(&shown)));
+        assert_eq!(*shown.borrow(), b"ZONE\na\nhint: look\n");
+    }
 
     #[test]
     fn what_changes_how_a_terminal_shows_text_is_replaced() {

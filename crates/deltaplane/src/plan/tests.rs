@@ -2,11 +2,19 @@
 
 use std::collections::BTreeMap;
 
+use deltaplane_api::identity::{Identity, MASTERS};
+use deltaplane_client::feed::{Event, Feed, Query};
+use deltaplane_client::{Pace, Resource, request};
+use deltaplane_hub::{Hub, HubConfig};
+use deltaplane_plane::PlaneConfig;
+use deltaplane_runtime::Trigger;
+use futures::StreamExt;
+use kube::Client;
 use serde_json::{Value, json};
 
-use super::change::Changed;
+use super::change::{self, Changed};
 use super::fleet::Fleet;
-use super::shown;
+use super::{plan, shown};
 
 fn planned(deletions: Value) -> Value {
     let done = "2026-03-01T12:00:00Z";
@@ -134,4 +142,70 @@ fn a_policy_that_changes_governs_what_it_says_then() {
     assert_eq!(ungoverned(&["site"], &["site"]), ["extra"]);
     assert!(ungoverned(&["site"], &["site", "extra"]).is_empty());
     assert_eq!(ungoverned(&["site", "extra"], &["site"]), ["extra"]);
+}
+
+/// Ends when an object of a kind is as it should be.
+async fn seen(client: &Client, resource: Resource, is: impl Fn(&Value) -> bool) {
+    let feed = Feed::new(client.clone(), Query::all(resource), Pace::system());
+    let mut events = std::pin::pin!(feed.events());
+    loop {
+        let event = events.next().await.expect("the feed goes on");
+        if let Event::Applied(item) = event
+            && item.parse().is_ok_and(|object| is(&object))
+        {
+            return;
+        }
+    }
+}
+
+/// Makes a graph at the hub, and an instance of it.
+async fn make_shop(client: &Client) {
+    const GRAPHS: &str = "/apis/kro.run/v1alpha1/resourcegraphdefinitions";
+    let template = json!({
+        "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "${schema.spec.name}"},
+    });
+    let graph = json!({
+        "apiVersion": "kro.run/v1alpha1", "kind": "ResourceGraphDefinition",
+        "metadata": {"name": "shop"},
+        "spec": {
+            "schema": {"kind": "Shop", "apiVersion": "v1", "spec": {"name": "string"}},
+            "resources": [{"id": "one", "template": template}],
+        },
+    });
+    let made = request::create::<Value>(client, GRAPHS, &graph).await;
+    made.expect("made");
+    let (group, version) = ("fleet.deltaplane.io", "v1alpha1");
+    let kinds = Resource::cluster(group, version, "syncedkinds", "SyncedKind");
+    seen(client, kinds, |kind| kind["spec"]["kind"] == "Shop").await;
+    let shop = json!({
+        "apiVersion": "kro.run/v1", "kind": "Shop",
+        "metadata": {"name": "a", "namespace": "default"}, "spec": {"name": "a"},
+    });
+    let path = "/apis/kro.run/v1/namespaces/default/shops";
+    let made = request::create::<Value>(client, path, &shop).await;
+    made.expect("made");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_plan_of_a_deleted_graph_names_the_instances_that_stay() {
+    let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
+    let directory = tempfile::tempdir().expect("a directory");
+    let config = PlaneConfig::new(directory.path().to_owned(), ([127, 0, 0, 1], 0).into());
+    let hub = Hub::start(HubConfig::new(config)).await.expect("started");
+    let client = hub.client(Identity::authenticated("ann", &[MASTERS]));
+    let fleet = hub.fleet().clone();
+    let (trigger, stop) = Trigger::new();
+    let planned = async {
+        make_shop(&client).await;
+        fleet.caught_up().await;
+        let words = ["resourcegraphdefinition/shop".to_owned()];
+        let deletions = change::deletions(&client, &words, "default").await;
+        let planned = plan(&client, &[], &deletions.expect("it is there")).await;
+        let text = shown::text(&planned.expect("a plan"));
+        let expected = "warning: ResourceGraphDefinition.kro.run shop: the graph is in use: 1 instances of Shop stay";
+        assert!(text.contains(expected), "{text}");
+        trigger.stop();
+    };
+    let (ended, ()) = tokio::join!(hub.run(stop), planned);
+    ended.expect("a clean end");
 }
