@@ -3,6 +3,7 @@
 mod consumed;
 mod divergence;
 mod drift;
+mod leaving;
 mod query;
 mod readiness;
 mod reconcile;

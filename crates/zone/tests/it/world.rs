@@ -200,12 +200,23 @@ impl World {
         self.zone = Node::run(|stop| async { zone.run(stop).await.expect("a clean end") });
     }
 
+    /// The kubeconfig of the cluster that is the zone, and the data directory of its agent.
+    pub(crate) fn cluster_files(&self) -> (PathBuf, PathBuf) {
+        let zone = self.directory.path().join("zone");
+        (zone.join("cluster").join("kubeconfig"), zone.join("agent"))
+    }
+
     pub(crate) async fn stop(self) {
         self.zone.stop().await;
-        if let Some(cluster) = self.cluster {
+        self.stop_cluster().await;
+        self.hub.stop().await;
+    }
+
+    /// Stops the cluster that is the zone, if there is one.
+    pub(crate) async fn stop_cluster(&self) {
+        if let Some(cluster) = &self.cluster {
             cluster.stop().await;
         }
-        self.hub.stop().await;
     }
 }
 
