@@ -11,6 +11,7 @@ use deltaplane_store::{Event, Revision, Scope, WatchError};
 use deltaplane_sync::{Crossing, ObjectName, SyncKind, Verdict, Version, ZoneName};
 use serde_json::Value;
 
+use crate::divergence::is_diverged;
 use crate::fleet::Fleet;
 use crate::governing::Id;
 use crate::session::Session;
@@ -61,6 +62,16 @@ pub(crate) enum PropagationObstacle {
         /// The release that the zone should have now.
         release: Option<u64>,
     },
+    /// The policy rolled the version back, and releases it no more.
+    RolledBack {
+        policy: PolicyId,
+        /// The release that had the version.
+        failed: u64,
+        /// The zone in which that failed; nothing where a person asked for the rollback.
+        failed_in: Option<String>,
+    },
+    /// The zone followed more than this hub knows, and is sent nothing until that is settled.
+    Diverged(ZoneName),
     Rejected(String),
     /// The deletion is more than the zone's budget allows.
     DeletionHeld,
@@ -188,20 +199,33 @@ impl Fleet {
     ) -> Option<PropagationObstacle> {
         let session = self.session_of(zone);
         let session = session.as_deref();
-        if written.objects.is_empty() && goal == PropagationGoal::Applied {
+        let obstacle = if written.objects.is_empty() && goal == PropagationGoal::Applied {
             // A SyncedKind brings other objects with it, which the stream counts.
-            return self.stream_obstacle(session, written.revision);
-        }
-        let mut objects = written.objects.iter();
-        objects.find_map(|object| {
-            self.release_obstacle(zone, object, written.revision)
-                .or_else(|| match goal {
-                    PropagationGoal::Released => None,
-                    PropagationGoal::Applied => {
-                        self.delivery_obstacle(session, object, written.revision)
-                    }
-                })
+            self.stream_obstacle(session, written.revision)
+        } else {
+            let mut objects = written.objects.iter();
+            objects.find_map(|object| {
+                self.release_obstacle(zone, object, written.revision)
+                    .or_else(|| match goal {
+                        PropagationGoal::Released => None,
+                        PropagationGoal::Applied => {
+                            self.delivery_obstacle(session, object, written.revision)
+                        }
+                    })
+            })
+        };
+        obstacle.map(|obstacle| match obstacle.is_settled_by_reconciling() {
+            true if self.is_zone_diverged(zone, session) => {
+                PropagationObstacle::Diverged(zone.clone())
+            }
+            true | false => obstacle,
         })
+    }
+
+    fn is_zone_diverged(&self, zone: &ZoneName, session: Option<&Session>) -> bool {
+        let governing = self.inner().governing.lock();
+        let object = governing.zones.get(zone);
+        object.is_some_and(|object| is_diverged(session, object))
     }
 
     /// Returns the policy that has not released to a zone what a revision wrote of an object.
@@ -231,7 +255,19 @@ impl Fleet {
                 released == *version || released == head || release.content_as_of >= revision
             })
         });
-        (!is_released).then_some(PropagationObstacle::NotReleased { policy, release })
+        if is_released {
+            return None;
+        }
+        let head = governor.head.get(id).map(|head| head.version);
+        let rolled_back = governor.rolled_back_by(id).filter(|_| head == *version);
+        Some(match rolled_back {
+            Some(rolled_back) => PropagationObstacle::RolledBack {
+                policy,
+                failed: rolled_back.release,
+                failed_in: rolled_back.cause.zone,
+            },
+            None => PropagationObstacle::NotReleased { policy, release },
+        })
     }
 
     /// Returns why a zone has not acknowledged what a revision wrote of an object.
@@ -355,6 +391,21 @@ impl std::str::FromStr for PropagationGoal {
 
 // === impl PropagationObstacle ===
 
+impl PropagationObstacle {
+    /// Returns true if a zone that has diverged is held by that, whatever else it waits for.
+    fn is_settled_by_reconciling(&self) -> bool {
+        match self {
+            Self::Unknown
+            | Self::NotReleased { .. }
+            | Self::Diverged(_)
+            | Self::DeletionHeld
+            | Self::Away
+            | Self::InFlight => true,
+            Self::NotAccepted | Self::RolledBack { .. } | Self::Rejected(_) => false,
+        }
+    }
+}
+
 impl fmt::Display for PropagationObstacle {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -373,6 +424,25 @@ impl fmt::Display for PropagationObstacle {
                 policy,
                 release: None,
             } => write!(f, "policy {policy} has not released it to the zone"),
+            Self::RolledBack {
+                policy,
+                failed,
+                failed_in,
+            } => {
+                write!(f, "policy {policy} rolled back release {failed}, which had it")?;
+                match failed_in {
+                    Some(zone) => write!(f, " and failed in zone {zone}")?,
+                    None => f.write_str(", as a person asked")?,
+                }
+                write!(
+                    f,
+                    "; change the object, or see: deltaplane rollout why policy/{policy}"
+                )
+            }
+            Self::Diverged(zone) => write!(
+                f,
+                "the zone followed a later state than the hub has, and is sent nothing until somebody settles it: deltaplane zones reconcile {zone} --keep hub|zone"
+            ),
             Self::Rejected(reason) => write!(f, "the zone rejected it: {reason}"),
             Self::DeletionHeld => f.write_str(
                 "the deletion is held by the zone's deletion budget; deltaplane zones approve-deletions lets it go",

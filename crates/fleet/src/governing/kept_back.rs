@@ -44,11 +44,6 @@ impl Governing {
 // === impl Governor ===
 
 impl Governor {
-    fn why_rolled_back(&self, id: &Id) -> Option<String> {
-        let why = self.head_facts().rolled_back.filter(|_| self.withholds(id));
-        why.map(|why| why.to_string())
-    }
-
     fn kept_back(&self, id: &Id, places: &Placement) -> Option<KeptBack> {
         let version = self.head.get(id)?.version;
         let releases = self.releases.iter();
@@ -67,7 +62,7 @@ impl Governor {
         Some(KeptBack {
             version: Some(version),
             policy: Some(self.id.clone()),
-            rolled_back: self.why_rolled_back(id),
+            rolled_back: self.rolled_back_by(id).map(|why| why.to_string()),
             zones: zones.collect(),
         })
     }

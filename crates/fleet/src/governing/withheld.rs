@@ -46,9 +46,10 @@ impl Governor {
         Some(written).filter(|written| *written == self.overrides())
     }
 
-    /// Returns true if a rollback keeps the version of an object at the hub from being released.
-    pub(super) fn withholds(&self, id: &Id) -> bool {
-        self.head_facts().rolled_back.is_some() && self.withheld().contains_key(id)
+    /// The rollback that keeps the version of an object at the hub from being released.
+    pub(crate) fn rolled_back_by(&self, id: &Id) -> Option<RolledBack> {
+        let rolled_back = self.head_facts().rolled_back?;
+        self.withheld().contains_key(id).then_some(rolled_back)
     }
 
     fn version_of(&self, id: &Id) -> Option<Version> {

@@ -49,7 +49,7 @@ pub(crate) fn connect(world: &World) -> Arc<Session> {
 }
 
 /// Zone x connects, and says that it followed this hub so far.
-fn connect_after(world: &World, followed: Option<FollowedPosition>) -> Arc<Session> {
+pub(crate) fn connect_after(world: &World, followed: Option<FollowedPosition>) -> Arc<Session> {
     let hello = Hello {
         zone: zone("x"),
         product: "0".to_owned(),
@@ -61,6 +61,20 @@ fn connect_after(world: &World, followed: Option<FollowedPosition>) -> Arc<Sessi
     };
     let opened = world.fleet.handshake((&zone("x"), "u"), &hello);
     opened.expect("there is such a zone").0
+}
+
+/// A position of the hub's store, in an opening that the hub does not know.
+pub(crate) fn lost_position(world: &World) -> String {
+    let epoch = world.fleet.catalog().read().epoch().0.to_string();
+    let (store, _) = epoch.split_once('.').expect("a store and an opening");
+    format!("{store}.lost@900")
+}
+
+pub(crate) fn followed(position: &str) -> FollowedPosition {
+    FollowedPosition {
+        position: position.parse().expect("legal"),
+        releases: BTreeMap::new(),
+    }
 }
 
 /// Zone x says that it has these ConfigMaps, and asks for what it lacks of them.
@@ -246,13 +260,7 @@ async fn a_zone_that_is_ahead_counts_as_diverged_while_it_is_away() {
     let diverged = |world: &World| world.fleet.look("web").expect("it is known").diverged;
     let world = arrived().await;
     assert_eq!(diverged(&world), <[&str; 0]>::default());
-    let epoch = world.fleet.catalog().read().epoch().0.to_string();
-    let (store, _) = epoch.split_once('.').expect("a store and an opening");
-    let lost = FollowedPosition {
-        position: format!("{store}.lost@900").parse().expect("legal"),
-        releases: BTreeMap::new(),
-    };
-    let session = connect_after(&world, Some(lost));
+    let session = connect_after(&world, Some(followed(&lost_position(&world))));
     served(&world, &session, async |_| {
         assert_eq!(diverged(&world), ["x"]);
     })
@@ -276,20 +284,14 @@ async fn a_zone_that_is_ahead_counts_as_diverged_while_it_is_away() {
 #[tokio::test]
 async fn a_zone_that_was_settled_counts_as_diverged_no_more() {
     let world = arrived().await;
-    let epoch = world.fleet.catalog().read().epoch().0.to_string();
-    let (store, _) = epoch.split_once('.').expect("a store and an opening");
-    for (followed, settled) in [
-        (format!("{store}.lost@900"), json!({"revision": 900})),
+    for (position, settled) in [
+        (lost_position(&world), json!({"revision": 900})),
         (
             "unproven.record@0".to_owned(),
             json!({"revision": 901, "record": "unproven.record"}),
         ),
     ] {
-        let followed = FollowedPosition {
-            position: followed.parse().expect("legal"),
-            releases: BTreeMap::new(),
-        };
-        let session = connect_after(&world, Some(followed));
+        let session = connect_after(&world, Some(followed(&position)));
         let diverged = || world.fleet.look("web").expect("it is known").diverged;
         assert_eq!(diverged(), ["x"]);
         drop(session);

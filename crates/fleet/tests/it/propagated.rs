@@ -6,8 +6,9 @@ use deltaplane_fleet::{ZonePropagated, ZoneSync};
 use http_body_util::BodyExt;
 use serde_json::{Value, json};
 
-use crate::facts::{connect, served, subscribe};
+use crate::facts::{connect, connect_after, followed, lost_position, served, subscribe};
 use crate::governing::{POLICIES, ZONES, at, config, governed, place, policy, release};
+use crate::rollbacks::rolled_back_world;
 use crate::world::{World, object};
 
 /// Asks whether zone x has a revision, without waiting.
@@ -161,6 +162,38 @@ async fn the_answer_names_the_gate_that_holds_a_governed_object() {
     let answer = ask(&world, written, "applied").await.expect("an answer");
     let told = answer["reason"].as_str().expect("a reason");
     assert!(told.contains("approv"), "{told}");
+}
+
+#[tokio::test]
+async fn the_answer_names_the_rollback_that_keeps_an_object_back() {
+    let world = rolled_back_world().await;
+    let written = write(&world, &config("bad")).await;
+    for goal in ["released", "applied"] {
+        check(
+            &ask(&world, written, goal).await.expect("an answer"),
+            false,
+            "policy web rolled back release 2, which had it and failed in zone x; change the object, or see: deltaplane rollout why policy/web",
+        );
+    }
+}
+
+#[tokio::test]
+async fn the_answer_says_that_a_zone_has_diverged() {
+    let world = governed().await;
+    let written = write(&world, &free("1")).await;
+    let reason = "the zone followed a later state than the hub has, and is sent nothing until somebody settles it: deltaplane zones reconcile x --keep hub|zone";
+    let session = connect_after(&world, Some(followed(&lost_position(&world))));
+    served(&world, &session, async |asks| {
+        asks.send(subscribe(&world, &[])).await.expect("asked");
+        // Both the one that is on its way and the one that a policy has not released.
+        for revision in [written, written - 1] {
+            let answer = ask(&world, revision, "applied").await.expect("an answer");
+            check(&answer, false, reason);
+        }
+    })
+    .await;
+    let answer = ask(&world, written, "applied").await.expect("an answer");
+    check(&answer, false, reason);
 }
 
 #[tokio::test]

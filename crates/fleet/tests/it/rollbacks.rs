@@ -48,7 +48,7 @@ fn has(world: &World, zone: &str) -> Vec<String> {
 }
 
 /// Both at 1, and then release 2 with another `a`, which was rolled back by release 3.
-async fn rolled_back_world() -> World {
+pub(crate) async fn rolled_back_world() -> World {
     let world = governed().await;
     world.put("configmaps", &other("1")).await;
     release(&world, 1, None).await;
