@@ -12,6 +12,10 @@
 //! (`Epoch::unproven`), is sent nothing, and keeps what it has until a person settles it as after a
 //! restore (`deltaplane zones reconcile`). The damaged file is kept beside the new one. A file that
 //! is missing although kinds came from a hub is lost as well.
+//!
+//! It is the record of one store: that of another one takes its place when the zone acts on the first
+//! response of it, and not when it joins, since until then it holds what the former sent. A zone that
+//! leaves its fleet forgets it (`leaving`).
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -30,7 +34,7 @@ pub(crate) struct FollowedHub {
     saved: Option<FollowedPosition>,
 }
 
-const FILE: &str = "followed.json";
+pub(crate) const FILE: &str = "followed.json";
 const DAMAGED: &str = "followed.json.damaged";
 
 // === impl FollowedHub ===
@@ -95,6 +99,10 @@ impl FollowedHub {
             position: response.at.clone(),
             releases: response.releases.clone(),
         });
+        // Releases of another hub say nothing of this one's, though policies are called the same.
+        if newest.position.epoch.store() != response.at.epoch.store() {
+            newest.releases.clear();
+        }
         newest.position = response.at.clone();
         for (policy, release) in &response.releases {
             let known = newest.releases.entry(policy.clone()).or_default();
@@ -192,6 +200,33 @@ mod tests {
             let newest = followed.newest().map(|newest| &newest.position);
             assert_eq!(newest, Some(&response.at));
         }
+    }
+
+    /// The zone joins another hub, whose policies are called the same.
+    #[test]
+    fn releases_of_another_store_are_forgotten_once_that_is_followed() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let found = |releases: &[(&str, u64)]| {
+            let newest = open(directory.path()).newest().cloned();
+            let found = newest.expect("a record").releases;
+            let releases = releases.iter();
+            let expected = releases.map(|(policy, release)| ((*policy).to_owned(), *release));
+            assert_eq!(found, expected.collect());
+        };
+        let mut followed = open(directory.path());
+        let first = response("s.a@5", &[], &[("web", 20_000), ("db", 7)]);
+        followed.follow(&first).expect("written");
+        found(&[("web", 20_000), ("db", 7)]);
+        // A process of before the first response of the other hub finds all of it.
+        let mut followed = open(directory.path());
+        found(&[("web", 20_000), ("db", 7)]);
+        let second = response("t.a@3", &[], &[("web", 3)]);
+        followed.follow(&second).expect("written");
+        found(&[("web", 3)]);
+        // Another opening of the same store is the same store.
+        let third = response("t.b@4", &[], &[("db", 1)]);
+        followed.follow(&third).expect("written");
+        found(&[("web", 3), ("db", 1)]);
     }
 
     #[test]

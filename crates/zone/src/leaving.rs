@@ -24,7 +24,7 @@ use tokio::sync::watch;
 use crate::cluster::take_policies_away;
 use crate::kinds_file::KindsFile;
 use crate::membership::{HUB, JOINED};
-use crate::{ZoneError, membership_dir, sync_client};
+use crate::{ZoneError, followed, membership_dir, remembered, sync_client};
 
 /// What came of leaving.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -116,11 +116,20 @@ fn member(data_dir: &Path) -> Result<ZoneName, LeaveError> {
     left(&directory)?.ok_or_else(not_joined)
 }
 
-/// Forgets the hub. What the zone is called is kept, for its API.
+/// Forgets the hub, and how far it was followed: nothing here is of it any more. What the zone is
+/// called is kept, for its API.
 fn forget(data_dir: &Path, zone: &ZoneName) -> Result<(), FileError> {
     let directory = membership_dir(data_dir);
     files::write_private(&directory.join(LEFT), zone.as_str().as_bytes())?;
-    for file in [Credential::FILE, HUB, JOINED, KindsFile::NAME] {
+    for file in [
+        Credential::FILE,
+        HUB,
+        JOINED,
+        KindsFile::NAME,
+        // Before the record of how far: without that, kinds mean that it was lost.
+        remembered::FILE,
+        followed::FILE,
+    ] {
         files::remove_if_exists(&directory.join(file))?;
     }
     Ok(())
@@ -200,5 +209,32 @@ impl LeaveError {
             }
             Self::Zone(error) => format!("{}; stop the zone before it leaves", error.hint()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use deltaplane_sync::SyncKind;
+
+    use super::*;
+    use crate::followed::FollowedHub;
+    use crate::remembered::Remembered;
+
+    #[test]
+    fn a_zone_that_left_knows_of_no_hub_that_it_followed() {
+        let data_dir = tempfile::tempdir().expect("a directory");
+        let directory = membership_dir(data_dir.path());
+        std::fs::create_dir_all(&directory).expect("made");
+        let record = r#"{"position": "s.a@5", "releases": {"web": 20000}}"#;
+        std::fs::write(directory.join(followed::FILE), record).expect("written");
+        let mut kinds = Remembered::open(&directory).expect("readable");
+        let kind = SyncKind::new("", "ConfigMap").expect("legal");
+        kinds.add(&kind, "configmaps").expect("written");
+        let zone: ZoneName = "eu-1".parse().expect("legal");
+        forget(data_dir.path(), &zone).expect("forgotten");
+        let kinds = Remembered::open(&directory).expect("readable");
+        let followed = FollowedHub::open(&directory, &kinds).expect("readable");
+        assert_eq!(followed.newest(), None);
+        assert_eq!(left(&directory).expect("readable"), Some(zone));
     }
 }

@@ -34,7 +34,7 @@ pub(crate) enum FindKindsError {
     Name(#[from] NameError),
 }
 
-const FILE: &str = "kinds.json";
+pub(crate) const FILE: &str = "kinds.json";
 
 // === impl Remembered ===
 
