@@ -43,6 +43,7 @@ fn main() {
             .map(|(index, (name, object))| Zone {
                 name,
                 object,
+                diverged: false,
                 link: Link::Connected { since: now },
                 hold: Hold::Free,
                 released_at: None,

@@ -128,6 +128,7 @@ impl Node {
         Zone {
             name,
             object: &self.object,
+            diverged: false,
             link: self.link,
             hold: self.hold,
             released_at: None,

@@ -192,7 +192,11 @@ impl PolicyFacts {
 
     /// As decisions take zones.
     pub fn zones(&self) -> Vec<Zone<'_>> {
-        self.zones.iter().map(ZoneFacts::zone).collect()
+        let zones = self.zones.iter().map(|facts| Zone {
+            diverged: self.diverged.contains(&facts.name),
+            ..facts.zone()
+        });
+        zones.collect()
     }
 
     /// All that a decision is made of, beside the policy.
@@ -366,7 +370,7 @@ impl RollbackCause {
 // === impl ZoneFacts ===
 
 impl ZoneFacts {
-    pub fn zone(&self) -> Zone<'_> {
+    fn zone(&self) -> Zone<'_> {
         let report = self.report.as_ref().map(|report| ZoneReport {
             at: report.at,
             state: report.state.state(),
@@ -375,6 +379,7 @@ impl ZoneFacts {
             name: &self.name,
             object: &self.object,
             link: self.link,
+            diverged: false,
             hold: self.hold,
             released_at: self.released_at,
             report,

@@ -225,6 +225,7 @@ impl Member<'_> {
         let zone = self.zone.name.to_owned();
         let (_, since, reason) = self.fares.parts();
         match (sort, since) {
+            (Sort::Offline, _) if self.zone.diverged => Waiting::Diverged { zone },
             (Sort::Offline, Some(since)) => Waiting::Offline { zone, since },
             (Sort::Held | Sort::Offline, _) => Waiting::Held { zone },
             (Sort::NoEvidence, _) => Waiting::NoEvidence {
@@ -285,7 +286,7 @@ impl Counted {
         match standing {
             Standing::Ahead => &mut self.ahead,
             Standing::Deferred => &mut self.deferred,
-            Standing::Offline => &mut self.offline,
+            Standing::Offline | Standing::Diverged => &mut self.offline,
             Standing::Refused => &mut self.refused,
             Standing::Current => &mut moving.current,
             Standing::Failed => &mut moving.failed,

@@ -62,6 +62,7 @@ pub fn simulate(
     let zones = zones.iter().map(|(name, object)| Zone {
         name,
         object,
+        diverged: false,
         link: Link::Connected { since: now },
         hold: Hold::Free,
         released_at: None,

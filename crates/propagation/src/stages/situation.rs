@@ -69,6 +69,8 @@ pub struct Zone<'a> {
     pub name: &'a str,
     pub object: &'a Map<String, Json>,
     pub link: Link,
+    /// The zone followed a later state of the hub than the hub has, so nothing is sent to it.
+    pub diverged: bool,
     pub hold: Hold,
     /// When it is not held any more, if that is known.
     pub released_at: Option<Timestamp>,

@@ -19,6 +19,8 @@ pub enum Standing {
     /// It joined, and is not ready at what it began with.
     Starting,
     Offline,
+    /// It followed a later state of the hub than the hub has: nothing is sent to it.
+    Diverged,
     Pending,
     Held,
     /// Away for so long that nobody waits for it.
@@ -44,6 +46,7 @@ pub struct ZoneTold<'a> {
 }
 
 const DISABLED: &str = "it is disabled";
+const DIVERGED: &str = "settle it with: deltaplane zones reconcile";
 
 /// How all zones stand towards what is recorded: of a decision, give the record that it made.
 pub fn zones<'a>(policy: &'a Policy, situation: Situation<'a>) -> Vec<ZoneTold<'a>> {
@@ -82,7 +85,7 @@ fn moving<'a>(
     let done = completed.is_some_and(|mark| mark.release >= release.number);
     let member = Member::new((0, &known), (stage, release, done), situation.now);
     let (_, since, reason) = member.fares.parts();
-    let reason = if zone.is_disabled() { DISABLED } else { reason };
+    let reason = zone.absence().unwrap_or(reason);
     ZoneTold {
         zone: zone.name,
         stage: Some(&stage.name),
@@ -108,6 +111,7 @@ fn moving<'a>(
 fn resting<'a>(zone: Zone<'a>, stage: Option<&'a Stage>, record: &Record) -> ZoneTold<'a> {
     let lost = lost(zone.link);
     let standing = match (lost, zone.hold) {
+        (Some(_), _) if zone.diverged => Standing::Diverged,
         (Some(_), _) => Standing::Offline,
         (None, Hold::Held) => Standing::Held,
         (None, Hold::Free) => Standing::Pending,
@@ -117,7 +121,7 @@ fn resting<'a>(zone: Zone<'a>, stage: Option<&'a Stage>, record: &Record) -> Zon
         stage: stage.map(|stage| stage.name.as_str()),
         admitted: record.zones.get(zone.name).copied(),
         standing,
-        reason: if zone.is_disabled() { DISABLED } else { "" },
+        reason: zone.absence().unwrap_or_default(),
         since: lost,
     }
 }
@@ -126,6 +130,19 @@ fn lost(link: Link) -> Option<Timestamp> {
     match link {
         Link::Connected { .. } | Link::Never => None,
         Link::Lost { since } => Some(since),
+    }
+}
+
+// === impl Zone ===
+
+impl Zone<'_> {
+    /// Returns why nothing is sent to the zone, other than that it is offline.
+    fn absence(&self) -> Option<&'static str> {
+        if self.is_disabled() {
+            Some(DISABLED)
+        } else {
+            self.diverged.then_some(DIVERGED)
+        }
     }
 }
 
@@ -140,6 +157,7 @@ impl Standing {
             Self::Updating => "updating",
             Self::Starting => "starting",
             Self::Offline => "offline",
+            Self::Diverged => "diverged",
             Self::Pending => "pending",
             Self::Held => "held",
             Self::Deferred => "deferred",
@@ -156,6 +174,7 @@ impl Member<'_> {
     pub(super) fn standing(&self) -> Standing {
         let began = self.admitted.map(|one| one.phase) == Some(Phase::Started);
         match (self.fares, self.is_there()) {
+            (Fares::Offline { .. } | Fares::Away, _) if self.zone.diverged => Standing::Diverged,
             (Fares::Ahead, _) => Standing::Ahead,
             (Fares::Away, _) => Standing::Deferred,
             (Fares::Offline { .. }, _) => Standing::Offline,

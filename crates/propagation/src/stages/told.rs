@@ -90,6 +90,10 @@ pub enum Waiting {
         zone: String,
         since: Timestamp,
     },
+    /// The zone followed a later state of the hub than the hub has.
+    Diverged {
+        zone: String,
+    },
     Held {
         zone: String,
     },
@@ -203,6 +207,7 @@ impl Waiting {
             | Self::Refused { .. }
             | Self::Gate { .. }
             | Self::Offline { .. }
+            | Self::Diverged { .. }
             | Self::Held { .. }
             | Self::NoEvidence { .. }
             | Self::Soak { .. } => None,
@@ -224,6 +229,7 @@ impl Waiting {
             Self::Refused { .. } => "ZoneRefuses",
             Self::Gate { verdict, .. } => verdict.reason(),
             Self::Offline { .. } => "ZoneOffline",
+            Self::Diverged { .. } => "ZoneDiverged",
             Self::Held { .. } => "ZoneHeld",
             Self::NoEvidence { .. } => "NoEvidence",
             Self::Soak { .. } => "Soaking",
@@ -296,6 +302,10 @@ impl fmt::Display for Waiting {
             }
             Self::Gate { zone, verdict } => write!(f, "{zone}: {}", verdict.sentence()),
             Self::Offline { zone, since } => write!(f, "{zone} is offline since {since}"),
+            Self::Diverged { zone } => write!(
+                f,
+                "{zone} followed a state that the hub lost, and is sent nothing; settle it with: deltaplane zones reconcile {zone} --keep hub|zone"
+            ),
             Self::Held { zone } => write!(f, "{zone} is held"),
             Self::NoEvidence { reason } => write!(f, "nothing shows that it works: {reason}"),
             Self::Soak { until } => write!(f, "soaking until {until}"),

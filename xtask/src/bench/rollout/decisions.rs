@@ -185,6 +185,7 @@ impl Fleet {
             Zone {
                 name,
                 object,
+                diverged: false,
                 link: Link::Connected { since: at },
                 hold: Hold::Free,
                 released_at: None,

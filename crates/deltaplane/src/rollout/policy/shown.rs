@@ -5,9 +5,9 @@ use super::told::{Counts, Member, Stage, State, Told};
 use crate::table::{Table, whole_seconds};
 
 /// The states of zones, what needs attention first.
-const ORDER: [&str; 10] = [
-    "failed", "refused", "updating", "starting", "offline", "pending", "held", "deferred", "ahead",
-    "current",
+const ORDER: [&str; 11] = [
+    "failed", "refused", "diverged", "updating", "starting", "offline", "pending", "held",
+    "deferred", "ahead", "current",
 ];
 
 /// A screen of it.

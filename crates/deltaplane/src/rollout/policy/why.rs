@@ -96,10 +96,10 @@ pub(super) fn zone(told: &Told, stage: &Stage, member: &Member) -> String {
         number(stage.release)
     )];
     if let Some(link) = &member.link {
-        let word = if link.connected {
-            "connected"
-        } else {
-            "offline"
+        let word = match link.connected {
+            true => "connected",
+            false if state == "diverged" => "diverged",
+            false => "offline",
         };
         let since = whole_seconds(&link.since);
         lines.push(format!("  link: {word} since {since}"));

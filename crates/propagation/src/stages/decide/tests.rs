@@ -58,6 +58,7 @@ fn zone<'a>(
     Zone {
         name,
         object,
+        diverged: false,
         link,
         hold: Hold::Free,
         released_at: None,
@@ -241,4 +242,50 @@ fn approvals_of_authors_do_not_count() {
     assert!(by("bob", Some("all")));
     assert!(by("ann", None), "of what is taken away");
     assert!(!by("bob", Some("nowhere")));
+}
+
+#[test]
+fn a_diverged_zone_is_told_apart_from_an_offline_one() {
+    let object = object("rest");
+    let releases = [release(1, "a", &[])];
+    let approvals = [Approved {
+        stage: Some("all".to_owned()),
+        release: 1,
+        by: "bob".to_owned(),
+    }];
+    let told = |diverged: bool| {
+        let lost = Link::Lost { since: now() };
+        let zones = [Zone {
+            diverged,
+            ..zone("eu", &object, lost, None)
+        }];
+        let record = Record::default();
+        let situation = Situation {
+            releases: &releases,
+            record: &record,
+            zones: &zones,
+            approvals: &approvals,
+            resumed: None,
+            left: &[],
+            zones_as_of: None,
+            now: now(),
+        };
+        let policy = policy();
+        let outcome = decide(&policy, situation);
+        let situation = Situation {
+            record: &outcome.record,
+            ..situation
+        };
+        let standing = super::super::standing::zones(&policy, situation)[0].standing;
+        let waiting = &outcome.stages[0].waiting[0];
+        (standing.word(), waiting.reason(), waiting.to_string())
+    };
+    let (word, reason, _) = told(false);
+    assert_eq!((word, reason), ("offline", "ZoneOffline"));
+    let (word, reason, message) = told(true);
+    assert_eq!((word, reason), ("diverged", "ZoneDiverged"));
+    assert_eq!(
+        message,
+        "eu followed a state that the hub lost, and is sent nothing; settle it with: deltaplane zones reconcile eu --keep hub|zone"
+    );
 }

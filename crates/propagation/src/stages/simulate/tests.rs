@@ -63,6 +63,7 @@ fn check(policy: &Policy, fleet: &str, expected: Expect) {
             Zone {
                 name: words[0],
                 object,
+                diverged: false,
                 link: match is("offline") {
                     true => Link::Lost { since: before },
                     false => Link::Connected { since: before },
