@@ -342,6 +342,13 @@ impl Fleet {
             said.borrow_and_update();
             let counts = self.divergence(session).map(|one| one.counts());
             if counts.is_some() && counts != told {
+                if told.is_none() {
+                    tracing::warn!(
+                        zone = %session.zone,
+                        hint = format!("deltaplane zones reconcile {} --dry-run", session.zone),
+                        "the zone has diverged: it followed a state that the hub lost, and is sent nothing"
+                    );
+                }
                 self.note(session, None);
                 told = counts;
             }

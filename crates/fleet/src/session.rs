@@ -198,6 +198,11 @@ impl Session {
         claimed.copied().unwrap_or(0)
     }
 
+    /// Returns true if the zone followed a state that the hub lost: nothing is sent to it.
+    pub fn is_diverged(&self) -> bool {
+        self.sending.diverged().is_some()
+    }
+
     /// Ended by a newer session, or by whoever disables the zone.
     pub fn ended(&self) -> Stop {
         self.ended.subscribe()

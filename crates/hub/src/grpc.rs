@@ -208,6 +208,7 @@ impl Sync for Services {
             session: session.id.get(),
             deletion_max: Some(session.budget.max),
             deletion_percent: Some(session.budget.percent.into()),
+            diverged: session.is_diverged(),
         }))
     }
 

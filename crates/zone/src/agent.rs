@@ -153,6 +153,12 @@ impl Agent {
             session,
             "connected to the hub"
         );
+        if welcome.diverged {
+            tracing::warn!(
+                hint = "at the hub: deltaplane zones reconcile <zone> --dry-run",
+                "the zone has diverged: the hub lost a state that the zone followed, and sends nothing until a person settles that"
+            );
+        }
         let sending = Arc::new(self.sending());
         // When one part ends, all do, each in its own way: what is being applied must not meet what
         // the next connection brings, and what is kept for that must be true.

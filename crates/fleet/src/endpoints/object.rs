@@ -103,6 +103,8 @@ impl ObjectZones {
         let state = session
             .as_ref()
             .and_then(|session| session.sending.object(kind, name));
+        let diverged = session.as_ref();
+        let diverged = diverged.is_some_and(|session| session.sending.diverged().is_some());
         let as_of = session.map(|session| session.heard());
         let Some(ObjectState {
             wanted,
@@ -127,6 +129,7 @@ impl ObjectZones {
             (wanted, held, _) if wanted == held && back.is_some_and(Back::is_rolled_back) => {
                 "RolledBack"
             }
+            (wanted, held, _) if diverged && wanted != held => "Diverged",
             (Some(_), _, _) => "Pending",
             (None, _, _) if frozen => "Frozen",
             // It does not have it, and is to have it later.
@@ -135,6 +138,9 @@ impl ObjectZones {
             (None, None, _) => "None",
         };
         let waits = || match phase {
+            "Diverged" => Some(format!(
+                "the zone followed a state that the hub lost, and is sent nothing; settle it with: deltaplane zones reconcile {zone} --keep hub|zone"
+            )),
             "Frozen" if back.is_none() => self.frozen_reason(kind, name),
             "Pending" => self.missing_graph(kind, &zone),
             _ => None,

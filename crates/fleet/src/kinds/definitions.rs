@@ -79,6 +79,7 @@ fn zones() -> Value {
     let columns = json!([
         {"name": "Connection", "type": "string", "jsonPath": ".status.connection"},
         {"name": "Since", "type": "date", "jsonPath": ".status.since"},
+        {"name": "Diverged", "type": "string", "jsonPath": ".status.conditions[?(@.type==\"Diverged\")].status"},
         {"name": "Version", "type": "string", "jsonPath": ".status.product"},
         {"name": "Enabled", "type": "boolean", "jsonPath": ".spec.enabled", "priority": 1},
         {"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"},

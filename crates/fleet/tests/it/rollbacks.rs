@@ -7,7 +7,7 @@ use deltaplane_propagation::stages::{PolicyFacts, rolled_back};
 use http_body_util::BodyExt;
 use serde_json::{Value, json};
 
-use crate::facts::{connect, served, subscribe};
+use crate::facts::{connect, connect_after, followed, lost_position, served, subscribe};
 use crate::governing::{RELEASES, at, config, governed, place};
 use crate::world::{World, object};
 
@@ -122,6 +122,30 @@ async fn in_zone(world: &World, config_map: &str) -> (Value, Value) {
     let x = zones.iter().find(|one| one["zone"] == "x");
     let x = x.expect("it is a zone");
     (x["phase"].clone(), x["reason"].clone())
+}
+
+#[tokio::test]
+async fn zones_of_an_object_say_that_a_zone_has_diverged() {
+    let world = governed().await;
+    let mut other = config("2");
+    other["metadata"]["labels"] = json!({});
+    world.put("configmaps", &other).await;
+    let session = connect_after(&world, Some(followed(&lost_position(&world))));
+    served(&world, &session, async |asks| {
+        let asked = subscribe(&world, &[&config("1")]);
+        asks.send(asked).await.expect("asked");
+        let mut stirred = world.fleet.stirred();
+        while in_zone(&world, "a").await.0 != "Diverged" {
+            stirred.changed().await.expect("the fleet goes on");
+        }
+        let (_, reason) = in_zone(&world, "a").await;
+        let reason = reason.as_str().expect("a reason");
+        assert!(
+            reason.contains("deltaplane zones reconcile x --keep hub|zone"),
+            "{reason}"
+        );
+    })
+    .await;
 }
 
 #[tokio::test]
