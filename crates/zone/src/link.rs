@@ -94,12 +94,89 @@ async fn open(
 
 #[cfg(test)]
 mod tests {
+    use std::time::SystemTime;
+
+    use deltaplane_runtime::tls::Material;
+    use deltaplane_sync_grpc::proto::deltaplane::sync::v1::Hello;
+    use rustls_pki_types::pem::PemObject;
+    use rustls_pki_types::{CertificateDer, PrivateKeyDer};
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::net::TcpListener;
+    use tokio::sync::oneshot;
+    use tokio_rustls::TlsAcceptor;
+
     use super::*;
 
-    #[test]
-    fn a_hub_that_is_gone_is_noticed_within_twenty_seconds() {
-        let config = LinkConfig::default();
-        let noticed = config.keep_alive + config.keep_alive_timeout;
-        assert!(noticed < Duration::from_secs(20));
+    /// Both ends of TLS.
+    fn tls() -> (rustls::ServerConfig, ClientConfig) {
+        let directory = tempfile::tempdir().expect("a directory");
+        let names = ["localhost".to_owned()];
+        let material = Material::open(directory.path(), &names, SystemTime::now());
+        let material = material.expect("made");
+        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+        let chain = CertificateDer::pem_slice_iter(material.server.chain.as_bytes());
+        let chain = chain.collect::<Result<Vec<_>, _>>().expect("PEM");
+        let key = PrivateKeyDer::from_pem_slice(material.server.key.0.as_bytes()).expect("PEM");
+        let server = rustls::ServerConfig::builder_with_provider(provider.clone())
+            .with_safe_default_protocol_versions()
+            .expect("the provider's")
+            .with_no_client_auth()
+            .with_single_cert(chain, key);
+        let mut roots = rustls::RootCertStore::empty();
+        let authority = CertificateDer::from_pem_slice(material.ca.as_bytes()).expect("PEM");
+        roots.add(authority).expect("an authority");
+        let client = ClientConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .expect("the provider's")
+            .with_root_certificates(roots)
+            .with_no_client_auth();
+        (server.expect("usable"), client)
+    }
+
+    /// A hub that begins a connection, and then answers nothing: its machine is gone.
+    async fn begin_and_vanish(
+        listener: TcpListener,
+        tls: rustls::ServerConfig,
+        vanished: oneshot::Sender<()>,
+    ) {
+        let (stream, _) = listener.accept().await.expect("a connection");
+        let acceptor = TlsAcceptor::from(Arc::new(tls));
+        let mut stream = acceptor.accept(stream).await.expect("TLS");
+        // Empty settings, and the acknowledgement of the client's.
+        let settings = b"\0\0\0\x04\0\0\0\0\0\0\0\0\x04\x01\0\0\0\0";
+        stream.write_all(settings).await.expect("sent");
+        // What the client began with and asked.
+        stream.read_u8().await.expect("it asks");
+        vanished.send(()).expect("somebody waits");
+        let _ = stream.read_to_end(&mut Vec::new()).await;
+    }
+
+    #[tokio::test]
+    async fn a_hub_that_is_gone_is_noticed_within_twenty_seconds() {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).await.expect("bound");
+        let port = listener.local_addr().expect("bound").port();
+        let url = format!("https://localhost:{port}").parse().expect("legal");
+        let (server, client) = tls();
+        let (vanish, vanished) = oneshot::channel();
+        let asked = async {
+            let connected = connect(&url, client, LinkConfig::default()).await;
+            let mut hub = connected.expect("connected");
+            let paused = async {
+                vanished.await.expect("it began");
+                tokio::time::pause();
+                tokio::time::Instant::now()
+            };
+            let answer = hub.handshake(Hello::default());
+            let answer = tokio::time::timeout(Duration::from_secs(20), answer);
+            let (answer, gone) = tokio::join!(answer, paused);
+            let answer = answer.expect("it is noticed");
+            answer.expect_err("nobody answers");
+            gone.elapsed()
+        };
+        let (noticed, ()) = tokio::join!(asked, begin_and_vanish(listener, server, vanish));
+        assert!(
+            noticed > Duration::from_secs(5),
+            "a busy hub has some time: {noticed:?}"
+        );
     }
 }
