@@ -84,7 +84,7 @@ pub(crate) enum ReconcileError {
     )]
     Incomplete { zone: ZoneName, kind: SyncKind },
     #[error(
-        "zone {zone} says that it followed revision {claimed}, and this hub is at {ours}: that is further ahead than a lost future can be; check the zone, or delete it and let it join again"
+        "zone {zone} says that it followed revision {claimed}, and this hub is at {ours}: that is further ahead than a lost future can be; check the zone, and if it is right let it forget that: stop it, run deltaplane zone leave there, and let it join again"
     )]
     RevisionTooFar {
         zone: ZoneName,
@@ -92,7 +92,7 @@ pub(crate) enum ReconcileError {
         ours: u64,
     },
     #[error(
-        "zone {zone} says that it followed release {claimed} of policy {policy}, whose newest is {newest}: that is further ahead than a lost future can be; check the zone, or delete it and let it join again"
+        "zone {zone} says that it followed release {claimed} of policy {policy}, whose newest is {newest}: that is further ahead than a lost future can be; check the zone, and if it is right let it forget that: stop it, run deltaplane zone leave there, and let it join again"
     )]
     ReleaseTooFar {
         zone: ZoneName,
@@ -405,10 +405,10 @@ impl Fleet {
     /// followed. May be repeated.
     pub(crate) async fn raise_above(&self, zone: &ZoneName) -> Result<(), ReconcileError> {
         let (session, lost) = self.diverged_session(zone)?;
+        self.refuse_far_claims(&session, &lost)?;
         let inner = self.inner();
         let ours = inner.store.revision().get();
-        refuse_far_revision(zone, lost.revision, ours)?;
-        let floors = self.release_floors(&session, &lost)?;
+        let floors = self.release_floors(&session, &lost);
         if ours <= lost.revision {
             let key = Collection::new(TENANT, RAISED)?.key("", "revision")?;
             let draft = Draft::opaque(r#"{"metadata":{"name":"revision"}}"#);
@@ -431,12 +431,25 @@ impl Fleet {
         Ok(())
     }
 
-    /// The policies whose next release must have another number, and which.
-    fn release_floors(
+    /// Refuses what a zone says that it followed if that is further ahead than a lost future can be.
+    pub(crate) fn refuse_far_claims(
         &self,
         session: &Session,
         lost: &Position,
-    ) -> Result<Vec<(String, ReleaseFloor)>, ReconcileError> {
+    ) -> Result<(), ReconcileError> {
+        let ours = self.inner().store.revision().get();
+        refuse_far_revision(&session.zone, lost.revision, ours)?;
+        let governing = self.inner().governing.lock();
+        let mut policies = governing.policies.iter();
+        policies.try_for_each(|(policy, governor)| {
+            let newest = governor.newest().map_or(0, |newest| newest.number);
+            let claimed = session.claimed_release(policy);
+            refuse_far_release((&session.zone, policy), claimed, newest)
+        })
+    }
+
+    /// The policies whose next release must have another number, and which.
+    fn release_floors(&self, session: &Session, lost: &Position) -> Vec<(String, ReleaseFloor)> {
         let differing = self.differing_policies(session);
         let governing = self.inner().governing.lock();
         let zone = governing.zones.get(&session.zone);
@@ -444,7 +457,6 @@ impl Fleet {
         for (policy, governor) in &governing.policies {
             let newest = governor.newest().map_or(0, |newest| newest.number);
             let claimed = session.claimed_release(policy);
-            refuse_far_release((&session.zone, policy), claimed, newest)?;
             let selected = zone.is_some_and(|zone| governor.selects(zone));
             // Where nothing was ever released there is nothing to be raised.
             let concerned = claimed > 0 || (selected && newest > 0);
@@ -458,7 +470,7 @@ impl Fleet {
             let raised = floor.raised(newest, claimed, lost.revision);
             floors.extend(raised.map(|floor| (policy.clone(), floor)));
         }
-        Ok(floors)
+        floors
     }
 
     /// The policies that govern objects which differ between a zone and this hub.

@@ -279,7 +279,15 @@ impl Fleet {
         hello: &Hello,
     ) -> Arc<Session> {
         let inner = self.inner();
-        let followed = hello.followed.clone();
+        let mut followed = hello.followed.clone();
+        // Releases of another hub say nothing of this one's, though policies are called the same.
+        let ours = inner.catalog.read().epoch().store().to_owned();
+        if let Some(other) = followed
+            .as_mut()
+            .filter(|one| one.position.epoch.store() != ours)
+        {
+            other.releases.clear();
+        }
         let claimed = followed
             .as_ref()
             .and_then(|followed| self.claimed_position(zone, &followed.position));

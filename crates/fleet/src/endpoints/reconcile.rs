@@ -115,6 +115,11 @@ impl ZoneReconcile {
             json!({"changed": changed, "onlyAtHub": only_at_hub, "onlyInZone": only_in_zone})
         });
         let budget = self.0.budget(zone);
+        let refusal = session.as_ref().zip(divergence.as_ref());
+        let refusal = refusal.and_then(|(session, divergence)| {
+            let claims = self.0.refuse_far_claims(session, &divergence.lost);
+            claims.err().map(|refusal| refusal.to_string())
+        });
         json!({
             "kind": "ZoneReconciliation",
             "apiVersion": "fleet.deltaplane.io/v1alpha1",
@@ -122,6 +127,8 @@ impl ZoneReconcile {
             "connected": session.is_some(),
             "diverged": divergence.is_some(),
             "reason": divergence.as_ref().map(Divergence::reason),
+            // Why the zone is not settled whatever a person says.
+            "refused": refusal,
             // The kinds of which the zone has not said yet what it has: more may differ.
             "untold": untold.map(|kinds| kinds.iter().map(ToString::to_string).collect::<Vec<_>>()),
             "revision": self.0.inner().store.revision().get(),

@@ -141,6 +141,31 @@ async fn a_zone_with_a_damaged_record_follows_once_somebody_settles_it() {
     world.stop().await;
 }
 
+/// As the refusal advises.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_zone_whose_claim_is_refused_follows_after_it_left_and_joined_again() {
+    let mut world = World::start().await;
+    follow_config_maps(&world).await;
+    let epoch = world.fleet.catalog().read().epoch().0.to_string();
+    let (store, _) = epoch.split_once('.').expect("a store and an opening");
+    let record = json!({"position": format!("{store}.lost@9000000000"), "releases": {}});
+    let claim = |membership: &std::path::Path| {
+        let file = membership.join("followed.json");
+        std::fs::write(file, record.to_string()).expect("written");
+    };
+    world.restart_zone(claim).await;
+    let told = |said: &Value| said["refused"].is_string() && said["untold"] == json!([]);
+    until(&world.here, &reconcile(ZONE), told).await;
+    let refused = settle(&world, ZONE).await.expect_err("refused");
+    assert!(refused.contains("deltaplane zone leave"), "{refused}");
+    change_at_hub(&world, "2").await;
+    world.rejoin_zone().await;
+    until(&world.there, &format!("{MAPS}/plain"), content("2")).await;
+    let said = get(&world.here, &reconcile(ZONE)).await.1;
+    assert_eq!(said["diverged"], false, "{said}");
+    world.stop().await;
+}
+
 /// Nothing is left of what the zone wrote down but its objects.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_zone_without_records_says_what_it_holds_of_all_kinds() {

@@ -162,7 +162,9 @@ impl PlayedZone {
         let path = format!("{FLEET}/zones/{PLAYED}");
         let uid = get(&world.here, &path).await.1["metadata"]["uid"].clone();
         let zone: ZoneName = PLAYED.parse().expect("legal");
-        let sources: Vec<Position> = followed.iter().map(|one| one.position.clone()).collect();
+        // Its objects are of the lost future, whatever it says of itself.
+        let sources = followed.iter().map(|_| lost(&world.fleet, LOST));
+        let sources: Vec<Position> = sources.collect();
         let hello = Hello {
             zone: zone.clone(),
             product: "0".to_owned(),
@@ -330,5 +332,63 @@ async fn only_objects_that_an_override_may_change_count_as_overridden() {
         step(&world, "Raise").await.expect("raised");
     }
     zone.disconnect().await;
+    world.stop().await;
+}
+
+/// A zone that is taken over, or whose record is of something else, must not use up numbers.
+#[tokio::test(flavor = "multi_thread")]
+async fn claims_that_are_too_far_ahead_are_refused_and_shown() {
+    let world = World::start().await;
+    let objects = ["front"];
+    govern(&world, &objects, json!([])).await;
+    let claim =
+        |revision: u64, release: u64| followed(lost(&world.fleet, revision), &[("web", release)]);
+    let before = get(&world.here, &format!("{MAPS}/front")).await.1;
+    for (claimed, reason) in [
+        (
+            claim(3_000_000_000, 2),
+            Some("says that it followed revision 3000000000"),
+        ),
+        (
+            claim(LOST, 20_000),
+            Some("says that it followed release 20000 of policy web"),
+        ),
+        (claim(LOST, 2), None),
+        // The releases of another hub are no claim.
+        (
+            followed("other.o@5".parse().expect("legal"), &[("web", 20_000)]),
+            None,
+        ),
+    ] {
+        let zone = PlayedZone::connect(&world, Some(claimed), held(&[("front", "2")])).await;
+        let said = until(&world.here, &reconcile_path(), |said| {
+            said["diverged"] == true && said["untold"] == json!([])
+        })
+        .await;
+        let shown = said["refused"].as_str();
+        match reason {
+            Some(reason) => {
+                assert!(
+                    shown.is_some_and(|shown| shown.contains(reason)),
+                    "{said:#}"
+                );
+                for step in ["Raise", "Settle"] {
+                    let refused = self::step(&world, step).await.expect_err("refused");
+                    assert!(refused.contains(reason), "{refused}");
+                }
+                let policy = format!("{FLEET}/propagationpolicies/web");
+                let policy = get(&world.here, &policy).await.1;
+                assert_eq!(policy["status"].get("releaseFloor"), None, "{policy:#}");
+                assert_eq!(said["revision"].as_u64().map(|at| at < LOST), Some(true));
+            }
+            None => {
+                assert_eq!(shown, None);
+                step(&world, "Raise").await.expect("raised");
+            }
+        }
+        zone.disconnect().await;
+    }
+    let after = get(&world.here, &format!("{MAPS}/front")).await.1;
+    assert_eq!(after, before);
     world.stop().await;
 }

@@ -12,7 +12,9 @@ use deltaplane_plane::{Plane, PlaneConfig};
 use deltaplane_runtime::identity::JoinString;
 use deltaplane_runtime::{Stop, Tasks, Trigger};
 use deltaplane_sync::ZoneName;
-use deltaplane_zone::{ClusterConfig, ClusterZone, LinkConfig, SimulatorConfig, Zone, ZoneConfig};
+use deltaplane_zone::{
+    ClusterConfig, ClusterZone, LinkConfig, SimulatorConfig, Zone, ZoneConfig, leave_embedded,
+};
 use http::{Method, Request, Response, StatusCode};
 use http_body_util::BodyExt;
 use kube::Client;
@@ -204,6 +206,17 @@ impl World {
     pub(crate) fn cluster_files(&self) -> (PathBuf, PathBuf) {
         let zone = self.directory.path().join("zone");
         (zone.join("cluster").join("kubeconfig"), zone.join("agent"))
+    }
+
+    /// Stops the zone, lets it leave the fleet, and starts it again with a new join string.
+    pub(crate) async fn rejoin_zone(&mut self) {
+        self.zone.stop().await;
+        let data = self.directory.path().join("zone");
+        leave_embedded(plane(&data)).await.expect("it left");
+        let zone = zone(Some(join(&self.here).await), &data, None).await;
+        self.api = zone.api().clone();
+        self.there = zone.client(administrator());
+        self.zone = Node::run(|stop| async { zone.run(stop).await.expect("a clean end") });
     }
 
     pub(crate) async fn stop(self) {
