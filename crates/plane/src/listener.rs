@@ -4,7 +4,7 @@
 //!
 //! Invariants: a connection beyond the limit waits in the kernel's queue and costs nothing here; one
 //! client cannot take the places of all (`places`); a client that does not finish its handshake or
-//! its headers is cut off; only a verified client certificate puts an [`Identity`] into a request,
+//! its headers is cut off, and an answer ends whose client does not read it; only a verified client certificate puts an [`Identity`] into a request,
 //! and that of a zone only while the zone may connect.
 
 mod places;
@@ -18,8 +18,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use futures::FutureExt;
 use futures::future::BoxFuture;
-use futures::{FutureExt, TryFutureExt};
 use http::header::CONTENT_LENGTH;
 use http::{Method, Request, Response};
 use http_body_util::{Either, Empty};
@@ -35,7 +35,8 @@ use tower::{Service, ServiceExt};
 use deltaplane_api::identity::Identity;
 use deltaplane_runtime::identity::{ZoneKeyFingerprint, ZoneSubject, zone_of};
 use deltaplane_runtime::tls::ServerConfig;
-use deltaplane_runtime::{Clock, Stop, TaskGroup};
+use deltaplane_runtime::transit::Stalled;
+use deltaplane_runtime::{Clock, Stop, TaskGroup, TransitMonitor};
 
 use crate::certificate;
 use crate::metrics::ListenerMetrics;
@@ -64,6 +65,9 @@ pub struct Limits {
     pub keep_alive: Duration,
     /// How long it may take to answer that.
     pub keep_alive_timeout: Duration,
+    /// How long a client may take nothing of an answer that is in transit to it. Then the answer is
+    /// ended, within twice this time: its stream is reset, or its HTTP/1 connection closed.
+    pub unread: Duration,
 }
 
 /// An address that is ours, where connections are still refused: whoever knocks should go
@@ -132,9 +136,19 @@ struct Protocols {
     http2: Builder<Streams>,
 }
 
-/// Lets hyper run the requests of an HTTP/2 connection as tasks that somebody owns.
+/// Lets hyper run the requests of an HTTP/2 connection as tasks that somebody owns, each of which
+/// ends when its client does not read the answer.
 #[derive(Clone)]
-struct Streams(TaskGroup);
+struct Streams {
+    group: TaskGroup,
+    unread: Duration,
+}
+
+tokio::task_local! {
+    /// Follows what is in transit from the task of an HTTP/2 stream or an HTTP/1 connection. It is
+    /// in the extensions of each request, for the bodies of answers.
+    static TRANSIT: TransitMonitor;
+}
 
 /// The kernel's queue of connections that are not yet accepted.
 const BACKLOG: u32 = 1024;
@@ -162,6 +176,7 @@ impl Default for Limits {
             idle: Duration::from_secs(95),
             keep_alive: Duration::from_secs(10),
             keep_alive_timeout: Duration::from_secs(5),
+            unread: Duration::from_secs(30),
         }
     }
 }
@@ -235,7 +250,9 @@ impl Listener {
             group.spawn(async move {
                 let _place = place;
                 let _open = front.metrics.connection();
-                if let Err(error) = front.connection(stream, peer, service).await {
+                let connection = front.connection(stream, peer, service);
+                let ended = guarded(front.limits.unread, connection).await;
+                if let Err(error) = ended.map_err(Into::into).flatten() {
                     tracing::debug!(%peer, error = &*error, "connection lost");
                 }
             });
@@ -430,15 +447,28 @@ where
         if let Some(key) = peer.zone_key {
             extensions.insert(key);
         }
-        let is_head = request.method() == Method::HEAD;
-        service.clone().oneshot(request).map_ok(move |answer| {
-            if is_head {
+        let service = service.clone();
+        // Polled by the task that sends the answer.
+        async move {
+            if let Ok(transit) = TRANSIT.try_with(TransitMonitor::clone) {
+                request.extensions_mut().insert(transit);
+            }
+            let is_head = request.method() == Method::HEAD;
+            let answer = service.oneshot(request).await?;
+            Ok(if is_head {
                 bodiless(answer)
             } else {
                 answer.map(Either::Left)
-            }
-        })
+            })
+        }
     })
+}
+
+/// Runs a task that sends answers, until it ends or its client does not read.
+async fn guarded<F: Future>(unread: Duration, task: F) -> Result<F::Output, Stalled> {
+    let transit = TransitMonitor::default();
+    let task = TRANSIT.scope(transit.clone(), task);
+    transit.guard(unread, task).await
 }
 
 /// The answer to a HEAD request: what GET would be answered, without the body. Over HTTP/1 hyper
@@ -472,7 +502,10 @@ impl Peer {
 
 impl Protocols {
     fn new(limits: &Limits, group: &TaskGroup) -> Self {
-        let mut builder = Builder::new(Streams(group.clone()));
+        let mut builder = Builder::new(Streams {
+            group: group.clone(),
+            unread: limits.unread,
+        });
         builder
             .http1()
             .timer(TokioTimer::new())
@@ -503,7 +536,12 @@ impl Protocols {
 
 impl<F: Future<Output = ()> + Send + 'static> hyper::rt::Executor<F> for Streams {
     fn execute(&self, future: F) {
-        self.0.spawn(future);
+        let unread = self.unread;
+        self.group.spawn(async move {
+            if let Err(stalled) = guarded(unread, future).await {
+                tracing::debug!(%stalled, "stream reset");
+            }
+        });
     }
 }
 

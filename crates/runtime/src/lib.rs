@@ -39,9 +39,11 @@ pub mod stop;
 pub mod tasks;
 pub mod telemetry;
 pub mod tls;
+pub mod transit;
 
 pub use clock::Clock;
 pub use heavy::{aside, heavy};
 pub use readiness::Readiness;
 pub use stop::{Stop, Trigger};
 pub use tasks::{TaskGroup, Tasks};
+pub use transit::TransitMonitor;

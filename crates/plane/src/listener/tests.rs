@@ -1,3 +1,5 @@
+mod unread;
+
 use std::sync::OnceLock;
 
 use bytes::Bytes;
@@ -32,17 +34,30 @@ fn material() -> &'static Material {
 
 /// A server that says who asks, its address, and what it counts.
 fn start(limits: Limits) -> (Tasks, SocketAddr, ListenerMetrics) {
+    let whoami = tower::service_fn(|request: Request<Incoming>| async move {
+        let identity = request.extensions().get::<Identity>();
+        let name = identity.map_or("nobody", |identity| &identity.name);
+        Ok::<_, Infallible>(Response::new(Full::new(Bytes::from(name.to_owned()))))
+    });
+    serve(limits, whoami)
+}
+
+fn serve<S, B>(limits: Limits, service: S) -> (Tasks, SocketAddr, ListenerMetrics)
+where
+    S: Service<Request<Incoming>, Response = Response<B>, Error = Infallible>
+        + Clone
+        + Send
+        + Sync
+        + 'static,
+    S::Future: Send + 'static,
+    B: http_body::Body<Data: Send, Error = Infallible> + Send + 'static,
+{
     let tls = ServerConfig::new(&material().server, &[&material().ca]).expect("usable");
     let bound = Bound::new(([127, 0, 0, 1], 0).into()).expect("bound");
     let address = bound.address().expect("bound");
     let listener = bound.listen().expect("listening");
     let tasks = Tasks::new();
     let group = tasks.group("connection");
-    let whoami = tower::service_fn(|request: Request<Incoming>| async move {
-        let identity = request.extensions().get::<Identity>();
-        let name = identity.map_or("nobody", |identity| &identity.name);
-        Ok::<_, Infallible>(Response::new(Full::new(Bytes::from(name.to_owned()))))
-    });
     let metrics = ListenerMetrics::default();
     let setup = Setup {
         tls,
@@ -51,9 +66,17 @@ fn start(limits: Limits) -> (Tasks, SocketAddr, ListenerMetrics) {
         zone_gate: None,
     };
     tasks.spawn("listener", |stop| {
-        listener.serve(setup, whoami, group, stop)
+        listener.serve(setup, service, group, stop)
     });
     (tasks, address, metrics)
+}
+
+/// Runs the streams of a client.
+fn streams(group: &TaskGroup) -> Streams {
+    Streams {
+        group: group.clone(),
+        unread: Limits::default().unread,
+    }
 }
 
 async fn connect(
@@ -135,7 +158,7 @@ async fn http2_runs_in_the_group() {
         .await
         .expect("connected");
     let group = tasks.group("client");
-    let executor = Streams(group.clone());
+    let executor = streams(&group);
     let (mut sender, connection) = http2::handshake(executor, TokioIo::new(stream))
         .await
         .expect("HTTP");
@@ -167,7 +190,7 @@ async fn ask_head(protocol: &'static [u8]) -> String {
         head
     };
     let (head, get) = if protocol == b"h2" {
-        let executor = Streams(group.clone());
+        let executor = streams(&group);
         let (mut sender, connection) = http2::handshake(executor, stream).await.expect("HTTP");
         group.spawn(async move { connection.await.expect("clean") });
         let head = sender.send_request(head()).await.expect("answered");
