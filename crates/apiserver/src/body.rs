@@ -1,22 +1,27 @@
 //! Bodies of responses: bytes that are shared, never copied per client, and streams of them.
+//!
+//! Invariants: bytes that were rendered for one client are counted for its user from when they are
+//! rendered until the client has taken them; of such a body one frame is on its way at a time, and
+//! what cannot be counted is broken off, so that no answer looks complete that is not.
 
+mod delivery;
 mod indent;
 mod pieces;
 
-use std::convert::Infallible;
 use std::io::Write;
 use std::pin::Pin;
-use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
 use bytes::{Buf, Bytes};
+use deltaplane_runtime::TransitMonitor;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use futures::{Stream, StreamExt as _};
 use http_body::{Frame, SizeHint};
 
-use crate::flow::AnswerMemory;
+use crate::flow::{AnswerMemory, AnswerShare};
 
+use self::delivery::Delivery;
 use self::indent::Indenter;
 pub use self::pieces::Pieces;
 
@@ -25,10 +30,25 @@ const FRAME: usize = 64 << 10;
 
 /// Rendered bodies up to about this size are rendered before the answer begins, so that its length
 /// is known; of larger ones this much is ahead of the client at first.
-pub(crate) const RENDERED_AHEAD: usize = 128 << 10;
+pub(crate) const RENDERED_AHEAD: usize = 64 << 10;
+
+/// Fewer rendered bytes are not counted: the stream that carries them costs as much.
+pub(crate) const UNCOUNTED: usize = 4 << 10;
+
+/// The memory that compressing one body takes beside its frames.
+pub(crate) const COMPRESSOR: usize = 320 << 10;
 
 /// The body of a response.
-pub struct Body(Content);
+pub struct Body {
+    content: Content,
+    delivery: Delivery,
+}
+
+/// An answer ended before it was complete, which its client sees: too many answers to its user are
+/// not read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("too many answers to the user wait to be read; read them and ask again")]
+pub struct BrokenOff;
 
 enum Content {
     /// Known in full, or rendered as the client reads.
@@ -36,7 +56,7 @@ enum Content {
     /// The same, compressed on the way.
     Gzip {
         source: Source,
-        encoder: Option<GzEncoder<Vec<u8>>>,
+        compressor: Option<Compressor>,
     },
     /// The same, laid out for people on the way.
     Indented { source: Source, indenter: Indenter },
@@ -57,10 +77,12 @@ pub(crate) enum Converted {
 struct Source {
     ready: Pieces,
     rest: Option<Box<dyn Iterator<Item = Pieces> + Send>>,
-    /// The bytes are no others'.
-    is_rendered: bool,
-    /// Counts them for their user.
-    memory: Option<Arc<AnswerMemory>>,
+}
+
+struct Compressor {
+    encoder: GzEncoder<Vec<u8>>,
+    /// Counts what it takes itself. None for administrators.
+    _memory: Option<AnswerMemory>,
 }
 
 // === impl Body ===
@@ -68,7 +90,7 @@ struct Source {
 impl Body {
     /// No content.
     pub fn empty() -> Self {
-        Self(Content::Plain(Source::default()))
+        Source::default().into()
     }
 
     /// Parts that cost memory of their own, and are therefore rendered as the client reads: a
@@ -76,62 +98,61 @@ impl Body {
     pub(crate) fn rendered(parts: impl Iterator<Item = Pieces> + Send + 'static) -> Self {
         let mut source = Source {
             rest: Some(Box::new(parts)),
-            is_rendered: true,
             ..Source::default()
         };
         source.fill(RENDERED_AHEAD);
-        Self(Content::Plain(source))
+        source.into()
     }
 
-    /// How many bytes of its own it holds while its client does not read.
+    /// How many bytes were rendered for the client already.
     pub(crate) fn rendered_bytes(&self) -> usize {
-        match &self.0 {
-            Content::Plain(source)
-            | Content::Gzip { source, .. }
-            | Content::Indented { source, .. } => source.rendered_bytes(),
-            Content::Stream(_) => 0,
+        self.content.source().map_or(0, Source::rendered_bytes)
+    }
+
+    /// Counts these bytes by memory that was taken for them.
+    pub(crate) fn count_with(&mut self, memory: AnswerMemory) {
+        if let Some(source) = self.content.source_mut() {
+            source.ready.count_with(memory);
         }
     }
 
-    /// Counts these bytes for their user until the body and all that was taken of it are dropped.
-    pub(crate) fn count(&mut self, memory: AnswerMemory) {
-        match &mut self.0 {
-            Content::Plain(source)
-            | Content::Gzip { source, .. }
-            | Content::Indented { source, .. } => source.memory = Some(Arc::new(memory)),
-            Content::Stream(_) => {}
-        }
+    /// Says whose share counts what is rendered from now on, nobody's for administrators; and who
+    /// follows what is in transit, nobody for clients in this process, which read what they ask.
+    pub(crate) fn deliver(&mut self, share: Option<AnswerShare>, transit: Option<TransitMonitor>) {
+        self.delivery = Delivery::new(share, transit);
     }
 
     /// The same content, compressed; a stream stays as it is.
     #[must_use]
-    pub fn gzip(self) -> Self {
-        match self.0 {
-            Content::Plain(source) => {
-                let encoder = GzEncoder::new(Vec::with_capacity(FRAME), Compression::fast());
-                Self(Content::Gzip {
-                    source,
-                    encoder: Some(encoder),
-                })
-            }
+    pub(crate) fn gzip(self, memory: Option<AnswerMemory>) -> Self {
+        let content = match self.content {
+            Content::Plain(source) => Content::Gzip {
+                source,
+                compressor: Some(Compressor {
+                    encoder: GzEncoder::new(Vec::with_capacity(FRAME), Compression::fast()),
+                    _memory: memory,
+                }),
+            },
             content @ (Content::Gzip { .. } | Content::Indented { .. } | Content::Stream(_)) => {
-                Self(content)
+                content
             }
-        }
+        };
+        Self { content, ..self }
     }
 
     /// The same JSON, laid out for people; a stream stays as it is.
     #[must_use]
-    pub fn indented(self) -> Self {
-        match self.0 {
-            Content::Plain(source) => Self(Content::Indented {
+    pub(crate) fn indented(self) -> Self {
+        let content = match self.content {
+            Content::Plain(source) => Content::Indented {
                 source,
                 indenter: Indenter::default(),
-            }),
+            },
             content @ (Content::Gzip { .. } | Content::Indented { .. } | Content::Stream(_)) => {
-                Self(content)
+                content
             }
-        }
+        };
+        Self { content, ..self }
     }
 
     /// The same content in another encoding: what is known in full by `whole`, if that can be
@@ -141,7 +162,7 @@ impl Body {
         whole: fn(&[u8]) -> Option<Vec<u8>>,
         frame: fn(&[u8]) -> Vec<u8>,
     ) -> Converted {
-        match self.0 {
+        match self.content {
             Content::Plain(mut source) if source.rest.is_none() => {
                 let bytes = source.ready.copy_to_bytes(source.ready.remaining());
                 match whole(&bytes) {
@@ -156,32 +177,68 @@ impl Body {
                 })))
             }
             content @ (Content::Plain(_) | Content::Gzip { .. } | Content::Indented { .. }) => {
-                Converted::Not(Self(content))
+                Converted::Not(content.into())
             }
         }
     }
 
     /// Whatever the stream yields.
     pub fn stream(stream: impl Stream<Item = Pieces> + Send + 'static) -> Self {
-        Self(Content::Stream(Box::pin(stream)))
+        Content::Stream(Box::pin(stream)).into()
+    }
+
+    fn poll_pieces(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Pieces>, BrokenOff>> {
+        let delivery = &mut self.delivery;
+        ready!(delivery.poll_taken(cx));
+        let next = match &mut self.content {
+            Content::Plain(source) => source.next_frame(delivery)?,
+            Content::Gzip { source, compressor } => {
+                next_compressed(source, compressor, delivery)?.map(Pieces::from)
+            }
+            Content::Indented { source, indenter } => {
+                next_indented(source, indenter, delivery)?.map(Pieces::from)
+            }
+            Content::Stream(stream) => ready!(stream.as_mut().poll_next(cx)),
+        };
+        let Some(mut frame) = next else {
+            return Poll::Ready(Ok(None));
+        };
+        if !self.content.is_light(&frame) {
+            delivery.hand_out(&mut frame)?;
+        }
+        Poll::Ready(Ok(Some(frame)))
+    }
+}
+
+impl From<Content> for Body {
+    fn from(content: Content) -> Self {
+        Self {
+            content,
+            delivery: Delivery::default(),
+        }
+    }
+}
+
+impl From<Source> for Body {
+    fn from(source: Source) -> Self {
+        Content::Plain(source).into()
     }
 }
 
 impl From<Pieces> for Body {
-    fn from(pieces: Pieces) -> Self {
-        Self(Content::Plain(Source {
-            ready: pieces,
-            ..Source::default()
-        }))
+    fn from(ready: Pieces) -> Self {
+        Source { ready, rest: None }.into()
     }
 }
 
+/// Bytes that were rendered for one client.
 impl From<Bytes> for Body {
     fn from(bytes: Bytes) -> Self {
         Pieces::from(bytes).into()
     }
 }
 
+/// Bytes that were rendered for one client.
 impl From<Vec<u8>> for Body {
     fn from(bytes: Vec<u8>) -> Self {
         Bytes::from(bytes).into()
@@ -190,36 +247,27 @@ impl From<Vec<u8>> for Body {
 
 impl http_body::Body for Body {
     type Data = Pieces;
-    type Error = Infallible;
+    type Error = BrokenOff;
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Pieces>, Infallible>>> {
-        let next = match &mut self.0 {
-            Content::Plain(source) => source.next_frame().map(|frame| source.counted(frame)),
-            Content::Gzip { source, encoder } => {
-                let frame = next_compressed(source, encoder).map(Pieces::from);
-                frame.map(|frame| source.counted(frame))
-            }
-            Content::Indented { source, indenter } => {
-                let frame = next_indented(source, indenter).map(Pieces::from);
-                frame.map(|frame| source.counted(frame))
-            }
-            Content::Stream(stream) => match stream.as_mut().poll_next(cx) {
-                Poll::Ready(next) => next,
-                Poll::Pending => return Poll::Pending,
-            },
-        };
-        Poll::Ready(next.map(|pieces| Ok(Frame::data(pieces))))
+    ) -> Poll<Option<Result<Frame<Pieces>, BrokenOff>>> {
+        let next = ready!(self.poll_pieces(cx));
+        if next.is_err() {
+            // What is left is freed now, and not when the client has heard of it.
+            self.content = Content::Plain(Source::default());
+        }
+        Poll::Ready(next.transpose().map(|next| next.map(Frame::data)))
     }
 
     fn is_end_stream(&self) -> bool {
-        matches!(&self.0, Content::Plain(source) if source.is_empty())
+        let is_empty = matches!(&self.content, Content::Plain(source) if source.is_empty());
+        is_empty && !self.delivery.is_under_way()
     }
 
     fn size_hint(&self) -> SizeHint {
-        match &self.0 {
+        match &self.content {
             Content::Plain(source) => source.size_hint(),
             Content::Gzip { .. } | Content::Indented { .. } | Content::Stream(_) => {
                 SizeHint::default()
@@ -228,23 +276,41 @@ impl http_body::Body for Body {
     }
 }
 
+// === impl Content ===
+
+impl Content {
+    fn source(&self) -> Option<&Source> {
+        match self {
+            Self::Plain(source) | Self::Gzip { source, .. } | Self::Indented { source, .. } => {
+                Some(source)
+            }
+            Self::Stream(_) => None,
+        }
+    }
+
+    fn source_mut(&mut self) -> Option<&mut Source> {
+        match self {
+            Self::Plain(source) | Self::Gzip { source, .. } | Self::Indented { source, .. } => {
+                Some(source)
+            }
+            Self::Stream(_) => None,
+        }
+    }
+
+    /// Returns true if nothing is bounded by following this frame: it costs little memory if its
+    /// client does not read, and either it is the last or all of it is shared.
+    fn is_light(&self, frame: &Pieces) -> bool {
+        let is_last = matches!(self, Self::Plain(source) if source.is_empty());
+        let rendered = frame.rendered_bytes();
+        frame.remaining() <= FRAME && (rendered == 0 || is_last && rendered < UNCOUNTED)
+    }
+}
+
 // === impl Source ===
 
 impl Source {
     fn rendered_bytes(&self) -> usize {
-        if self.is_rendered {
-            self.ready.remaining()
-        } else {
-            0
-        }
-    }
-
-    /// A frame of it, which is counted like the rest.
-    fn counted(&self, mut frame: Pieces) -> Pieces {
-        if let Some(memory) = &self.memory {
-            frame.count(memory);
-        }
-        frame
+        self.ready.rendered_bytes()
     }
 
     /// Renders until there are `bytes` ready, or nothing is left to render.
@@ -259,24 +325,32 @@ impl Source {
         }
     }
 
+    /// Renders and counts the next `bytes`, if none are ready.
+    fn refill(&mut self, bytes: usize, delivery: &Delivery) -> Result<(), BrokenOff> {
+        if !self.ready.has_remaining() && self.rest.is_some() {
+            // Frees what was counted before.
+            self.ready = Pieces::default();
+            self.fill(bytes);
+            delivery.count(&mut self.ready)?;
+        }
+        Ok(())
+    }
+
     /// All that is ready in one frame: it is shared or there already, so nothing is gained by
     /// parts of it.
-    fn next_frame(&mut self) -> Option<Pieces> {
-        if !self.ready.has_remaining() {
-            self.fill(FRAME);
-        }
-        self.ready
-            .has_remaining()
-            .then(|| std::mem::take(&mut self.ready))
+    fn next_frame(&mut self, delivery: &Delivery) -> Result<Option<Pieces>, BrokenOff> {
+        self.refill(FRAME, delivery)?;
+        let is_some = self.ready.has_remaining();
+        Ok(is_some.then(|| std::mem::take(&mut self.ready)))
     }
 
     /// The next bytes, at most `limit` of them; none at the end. They stay until
     /// [`Source::advance`].
-    fn chunk(&mut self, limit: usize) -> Option<&[u8]> {
-        self.fill(1);
+    fn chunk(&mut self, limit: usize, delivery: &Delivery) -> Result<Option<&[u8]>, BrokenOff> {
+        self.refill(1, delivery)?;
         let chunk = self.ready.chunk();
         let chunk = &chunk[..chunk.len().min(limit)];
-        (!chunk.is_empty()).then_some(chunk)
+        Ok((!chunk.is_empty()).then_some(chunk))
     }
 
     fn advance(&mut self, count: usize) {
@@ -299,119 +373,47 @@ impl Source {
 }
 
 /// The next compressed bytes; none when all is sent.
-fn next_compressed(source: &mut Source, encoder: &mut Option<GzEncoder<Vec<u8>>>) -> Option<Bytes> {
-    let writing = encoder.as_mut()?;
-    while let Some(chunk) = source.chunk(usize::MAX) {
-        writing
+fn next_compressed(
+    source: &mut Source,
+    compressor: &mut Option<Compressor>,
+    delivery: &Delivery,
+) -> Result<Option<Bytes>, BrokenOff> {
+    let Some(Compressor { encoder, .. }) = compressor else {
+        return Ok(None);
+    };
+    while let Some(chunk) = source.chunk(usize::MAX, delivery)? {
+        encoder
             .write_all(chunk)
             .expect("writing to memory does not fail");
         let size = chunk.len();
         source.advance(size);
-        if writing.get_ref().len() >= FRAME {
-            return Some(std::mem::take(writing.get_mut()).into());
+        if encoder.get_ref().len() >= FRAME {
+            return Ok(Some(std::mem::take(encoder.get_mut()).into()));
         }
     }
-    let rest = encoder
-        .take()?
-        .finish()
-        .expect("writing to memory does not fail");
-    Some(rest.into())
+    let rest = compressor.take().map(|compressor| {
+        let rest = compressor.encoder.finish();
+        rest.expect("writing to memory does not fail").into()
+    });
+    Ok(rest)
 }
 
 /// The next bytes laid out; none when all is sent.
-fn next_indented(source: &mut Source, indenter: &mut Indenter) -> Option<Bytes> {
+fn next_indented(
+    source: &mut Source,
+    indenter: &mut Indenter,
+    delivery: &Delivery,
+) -> Result<Option<Bytes>, BrokenOff> {
     let mut out = Vec::new();
     while out.len() < FRAME
-        && let Some(chunk) = source.chunk(FRAME)
+        && let Some(chunk) = source.chunk(FRAME, delivery)?
     {
         indenter.push(chunk, &mut out);
         let size = chunk.len();
         source.advance(size);
     }
-    (!out.is_empty()).then(|| out.into())
+    Ok((!out.is_empty()).then(|| out.into()))
 }
 
 #[cfg(test)]
-mod tests {
-    use std::sync::Arc;
-    use std::sync::atomic::{AtomicUsize, Ordering};
-
-    use http_body::Body as _;
-    use http_body_util::BodyExt;
-
-    use super::*;
-
-    async fn collect(body: Body) -> Vec<u8> {
-        match body.collect().await {
-            Ok(collected) => collected.to_bytes().to_vec(),
-            Err(never) => match never {},
-        }
-    }
-
-    #[tokio::test]
-    async fn pieces_arrive_whole_plain_and_compressed() {
-        use std::io::Read;
-        let texts: Vec<String> = (0..5_000).map(|i| format!("{i},")).collect();
-        let expected: Vec<u8> = texts.concat().into_bytes();
-        let pieces = || {
-            let mut pieces = Pieces::default();
-            for text in &texts {
-                pieces.push(Bytes::from(text.clone()));
-            }
-            Body::from(pieces)
-        };
-        assert_eq!(collect(pieces()).await, expected);
-        let compressed = collect(pieces().gzip()).await;
-        let mut plain = Vec::new();
-        flate2::read::GzDecoder::new(compressed.as_slice())
-            .read_to_end(&mut plain)
-            .unwrap();
-        assert_eq!(plain, expected);
-    }
-
-    /// A rendered body of `count` parts of one kilobyte, and how many of them were rendered.
-    fn kilobytes(count: usize) -> (Body, Arc<AtomicUsize>) {
-        let rendered = Arc::new(AtomicUsize::new(0));
-        let counter = Arc::clone(&rendered);
-        let parts = (0..count).map(move |_| {
-            counter.fetch_add(1, Ordering::Relaxed);
-            Pieces::from(Bytes::from(vec![b'1'; 1024]))
-        });
-        (Body::rendered(parts), rendered)
-    }
-
-    #[tokio::test]
-    async fn parts_are_rendered_as_they_are_read() {
-        let (mut body, rendered) = kilobytes(1000);
-        let ahead = RENDERED_AHEAD / 1024;
-        assert_eq!(rendered.load(Ordering::Relaxed), ahead);
-        assert_eq!(body.size_hint().lower(), RENDERED_AHEAD as u64);
-        assert_eq!(body.size_hint().exact(), None);
-        for frames in 0..3 {
-            body.frame().await.expect("it goes on").expect("data");
-            let expected = ahead + frames * FRAME / 1024;
-            assert_eq!(rendered.load(Ordering::Relaxed), expected);
-        }
-        for form in [Body::gzip, Body::indented] {
-            let (body, rendered) = kilobytes(1000);
-            let mut body = form(body);
-            assert_eq!(rendered.load(Ordering::Relaxed), ahead);
-            body.frame().await.expect("it goes on").expect("data");
-            drop(body);
-        }
-        let (body, rendered) = kilobytes(1000);
-        let collected = collect(body).await;
-        assert_eq!(
-            (collected.len(), rendered.load(Ordering::Relaxed)),
-            (1_024_000, 1000)
-        );
-    }
-
-    #[tokio::test]
-    async fn what_is_rendered_at_once_has_a_length() {
-        let (body, _) = kilobytes(3);
-        assert_eq!(body.size_hint().exact(), Some(3 * 1024));
-        assert!(!body.is_end_stream());
-        assert_eq!(collect(body).await.len(), 3 * 1024);
-    }
-}
+mod tests;

@@ -108,9 +108,7 @@ async fn send(
         Err(never) => match never {},
     };
     let (parts, body) = answer.into_parts();
-    let body = match body.collect().await {
-        Ok(body) => body.to_bytes(),
-        Err(never) => match never {},
-    };
-    Ok((parts.status, body))
+    let body = body.collect().await;
+    let body = body.map_err(|error| failed(error.to_string()))?;
+    Ok((parts.status, body.to_bytes()))
 }

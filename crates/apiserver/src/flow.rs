@@ -8,9 +8,9 @@
 //!
 //! Memory is shared out likewise: bodies count against a budget of bytes, from when they come until
 //! their requests are answered. A request gets its place when its body has come: an unfinished
-//! upload holds none. Answers that are rendered for one client, such as Tables, count likewise until
-//! the client has read them. Watches and long polls, which hold no place once they have begun, are shared
-//! out in the same way.
+//! upload holds none. Answers that are rendered for one client, such as Tables, count likewise, frame
+//! by frame, until the client has taken them. Watches and long polls, which hold no place once they
+//! have begun, are shared out in the same way.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -44,9 +44,17 @@ struct Held {
 /// exempt.
 pub(crate) struct Upload(Option<CountedUpload>);
 
-/// The bytes of answers that were rendered for one user and are not read yet; dropping it frees them.
+/// A user's share of the memory for answers that were rendered and are not read yet.
+#[derive(Clone)]
+pub(crate) struct AnswerShare {
+    answers: Arc<Mutex<FairShare>>,
+    user: Arc<str>,
+}
+
+/// Some of that memory; dropping it frees it.
 pub(crate) struct AnswerMemory {
-    _counted: Upload,
+    share: AnswerShare,
+    bytes: usize,
 }
 
 struct CountedUpload {
@@ -66,8 +74,9 @@ struct State {
 /// Bodies of one in so many bytes of the budget, 128 KiB by default, are small: a user can upload
 /// one while others upload as much as they can.
 const SMALL_BODIES: usize = 1024;
-/// Answers of so many bytes are to be had while others do not read theirs: one with a large object.
-const SMALL_ANSWERS: usize = 4 << 20;
+/// Answers of one in so many bytes of the budget, 128 KiB by default, are small: a user can have
+/// one rendered while others do not read theirs. It is enough for any list of small objects.
+const SMALL_ANSWERS: usize = 2048;
 /// As many watches as most clients need.
 const FEW_WATCHES: usize = 50;
 
@@ -82,10 +91,11 @@ impl Flow {
             watches: FairShare::new(limits.watches, FEW_WATCHES),
         };
         let small_body = limits.bodies / SMALL_BODIES;
+        let small_answer = limits.answers / SMALL_ANSWERS;
         Self {
             state: Arc::new(Mutex::new(state)),
             bodies: Arc::new(Mutex::new(FairShare::new(limits.bodies, small_body))),
-            answers: Arc::new(Mutex::new(FairShare::new(limits.answers, SMALL_ANSWERS))),
+            answers: Arc::new(Mutex::new(FairShare::new(limits.answers, small_answer))),
             queued_per_user: limits.queued_per_user,
             watches_per_user: limits.watches_per_user,
         }
@@ -105,19 +115,12 @@ impl Flow {
         }))
     }
 
-    /// Counts so many bytes of an answer to this user, which stay until the client has read them.
-    pub(crate) fn answer(&self, user: &str, bytes: usize) -> Result<AnswerMemory, Error> {
-        let mut counted = Upload(Some(CountedUpload {
-            bodies: Arc::clone(&self.answers),
+    /// Counts the answers to this user.
+    pub(crate) fn answers(&self, user: &str) -> AnswerShare {
+        AnswerShare {
+            answers: Arc::clone(&self.answers),
             user: user.into(),
-            bytes: 0,
-        }));
-        counted.hold(bytes).map_err(|_| {
-            Error::too_many_requests(
-                "too many answers wait to be read, please read them and try again later",
-            )
-        })?;
-        Ok(AnswerMemory { _counted: counted })
+        }
     }
 
     /// Waits for a turn, or is refused because too many of this user's requests wait already.
@@ -266,6 +269,36 @@ impl Drop for Upload {
             let mut bodies = counted.bodies.lock();
             bodies.give_back(&counted.user, counted.bytes);
         }
+    }
+}
+
+// === impl AnswerShare ===
+
+impl AnswerShare {
+    /// Memory for so many bytes, if the user's share has it.
+    pub(crate) fn take(&self, bytes: usize) -> Option<AnswerMemory> {
+        let taken = self.answers.lock().take(&self.user, bytes);
+        taken.then(|| self.memory(bytes))
+    }
+
+    /// Memory for so many bytes of an answer that cannot be refused any more.
+    pub(crate) fn charge(&self, bytes: usize) -> AnswerMemory {
+        self.answers.lock().charge(&self.user, bytes);
+        self.memory(bytes)
+    }
+
+    fn memory(&self, bytes: usize) -> AnswerMemory {
+        AnswerMemory {
+            share: self.clone(),
+            bytes,
+        }
+    }
+}
+
+impl Drop for AnswerMemory {
+    fn drop(&mut self) {
+        let AnswerShare { answers, user } = &self.share;
+        answers.lock().give_back(user, self.bytes);
     }
 }
 
@@ -443,12 +476,28 @@ mod tests {
             answers: 512 << 20,
             ..Limits::default()
         });
-        let answers = std::iter::from_fn(|| flow.answer("a", 1 << 20).ok());
-        let mut unread: Vec<AnswerMemory> = answers.collect();
+        let share = flow.answers("a");
+        let mut unread: Vec<_> = std::iter::from_fn(|| share.take(1 << 20)).collect();
         assert_eq!(unread.len(), 224, "half of all but the reserve");
-        assert!(flow.answer("b", 100 << 20).is_ok());
+        assert!(flow.answers("b").take(100 << 20).is_some());
         unread.pop();
-        assert!(flow.answer("a", 1 << 20).is_ok(), "what was read is free");
+        assert!(share.take(1 << 20).is_some(), "what was read is free");
+    }
+
+    /// With entries of 4 MiB the reserve had eight of them, and seventeen users took them all.
+    #[test]
+    fn unread_answers_of_many_users_leave_lists_to_others() {
+        let flow = Flow::new(&Limits::default());
+        let mut unread = Vec::new();
+        for number in 0..200 {
+            let share = flow.answers(&format!("user-{number}"));
+            let list = || share.take(crate::body::RENDERED_AHEAD);
+            unread.push(std::iter::from_fn(list).collect::<Vec<_>>());
+            assert!(!unread[number].is_empty(), "user-{number} has no list");
+        }
+        let bystander = flow.answers("bystander");
+        let lists = [(); 2].map(|()| bystander.take(crate::body::RENDERED_AHEAD));
+        assert!(lists.iter().all(Option::is_some));
     }
 
     #[test]

@@ -77,7 +77,7 @@ mod upload;
 mod value;
 mod verbs;
 
-pub use body::{Body, Pieces};
+pub use body::{Body, BrokenOff, Pieces};
 pub use deltaplane_store::Revision;
 pub use error::Error;
 pub use server::{Config, Limits, TENANT};

@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
+use bytes::Bytes;
 use deltaplane_runtime::readiness::{Check, State};
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, ETAG, HeaderValue, IF_NONE_MATCH, LOCATION, VARY};
 use http::{HeaderMap, Method, StatusCode};
 use serde_json::json;
 
-use crate::body::Body;
+use crate::body::{Body, Pieces};
 use crate::context::{Answer, json, text};
 use crate::error::{About, Error};
 use crate::options::Query;
@@ -36,7 +37,7 @@ pub(crate) fn answer(
         issuer::KEYS_PATH => Ok(issuer::keys(server)),
         "/openapi/v2" => {
             let (bytes, kind) = openapi::v2::document(headers, typepack::load().release())?;
-            Ok(tagged(bytes, kind, headers))
+            Ok(tagged(&bytes, kind, headers))
         }
         "/openapi/v3" => tagged_json(openapi::index(&server.registry.load()), headers),
         path if path.starts_with("/openapi/v3/") => document(server, path, headers, query),
@@ -198,14 +199,14 @@ fn moved(to: &str) -> Answer {
     answer
 }
 
-fn tagged_json(bytes: bytes::Bytes, headers: &HeaderMap) -> Result<Answer, Error> {
+fn tagged_json(bytes: Bytes, headers: &HeaderMap) -> Result<Answer, Error> {
     negotiate::plain(headers)?;
-    Ok(tagged(bytes, "application/json", headers))
+    Ok(tagged(&bytes, "application/json", headers))
 }
 
-/// A document that clients may keep: answered in full only if it changed.
-fn tagged(bytes: bytes::Bytes, kind: &'static str, headers: &HeaderMap) -> Answer {
-    let tag = format!("\"{}\"", openapi::hash(&bytes));
+/// A document that the registry and clients may keep: answered in full only if it changed.
+fn tagged(bytes: &Bytes, kind: &'static str, headers: &HeaderMap) -> Answer {
+    let tag = format!("\"{}\"", openapi::hash(bytes));
     let known = headers
         .get(IF_NONE_MATCH)
         .is_some_and(|sent| sent.as_bytes() == tag.as_bytes());
@@ -215,7 +216,7 @@ fn tagged(bytes: bytes::Bytes, kind: &'static str, headers: &HeaderMap) -> Answe
             *answer.status_mut() = StatusCode::NOT_MODIFIED;
             answer
         }
-        false => json(StatusCode::OK, bytes),
+        false => json(StatusCode::OK, Pieces::shared(bytes.clone())),
     };
     let answered = answer.headers_mut();
     answered.insert(CONTENT_TYPE, HeaderValue::from_static(kind));

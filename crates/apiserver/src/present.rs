@@ -8,6 +8,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
+use crate::body::Pieces;
 use crate::context::Cx;
 use crate::encode;
 use crate::error::Error;
@@ -15,12 +16,18 @@ use crate::kinds::Kind;
 use crate::negotiate::{self, Form};
 use crate::table::{Extras, Include, Table};
 
-/// The bytes of a stored object as `kind` serves it: shared where they fit as they are.
-pub(crate) fn bytes(kind: &Kind, object: &Arc<Object>) -> Bytes {
-    match object.tag() == kind.tag {
-        true => object.body(),
-        false => encode::bytes(&value(kind, object)),
+/// A stored object as `kind` serves it: its own bytes where they fit as they are.
+pub(crate) fn pieces(kind: &Kind, object: &Arc<Object>) -> Pieces {
+    if object.tag() == kind.tag {
+        Pieces::shared(object.body())
+    } else {
+        Pieces::from(rendered(kind, object))
     }
+}
+
+/// The bytes of a stored object that `kind` serves in another form than it is stored in.
+pub(crate) fn rendered(kind: &Kind, object: &Object) -> Bytes {
+    encode::bytes(&value(kind, object))
 }
 
 /// The value of a stored object as `kind` serves it.
@@ -38,10 +45,10 @@ pub(crate) fn value(kind: &Kind, object: &Object) -> Value {
 }
 
 /// One object in the form that the client asked for.
-pub(crate) fn one(cx: &Cx, object: Presented<'_>) -> Result<Bytes, Error> {
+pub(crate) fn one(cx: &Cx, object: Presented<'_>) -> Result<Pieces, Error> {
     let kind = &cx.kind;
-    Ok(match negotiate::form(&cx.headers, false)? {
-        Form::Object => object.bytes(kind),
+    let bytes = match negotiate::form(&cx.headers, false)? {
+        Form::Object => return Ok(object.pieces(kind)),
         Form::Metadata { version } => match object {
             Presented::Stored(stored) => partial_bytes(kind, stored, version),
             Presented::Value(value) => encode::bytes(&partial(value, version)),
@@ -56,7 +63,8 @@ pub(crate) fn one(cx: &Cx, object: Presented<'_>) -> Result<Bytes, Error> {
             };
             encode::bytes(&table.of_one(&object.value(kind), &object.revision()))
         }
-    })
+    };
+    Ok(bytes.into())
 }
 
 /// An object on its way out: stored, or a value that was never stored (a dry run).
@@ -68,10 +76,10 @@ pub(crate) enum Presented<'a> {
 // === impl Presented ===
 
 impl Presented<'_> {
-    fn bytes(&self, kind: &Kind) -> Bytes {
+    fn pieces(&self, kind: &Kind) -> Pieces {
         match self {
-            Self::Stored(object) => bytes(kind, object),
-            Self::Value(value) => encode::bytes(value),
+            Self::Stored(object) => pieces(kind, object),
+            Self::Value(value) => encode::bytes(value).into(),
         }
     }
 

@@ -93,8 +93,7 @@ pub(crate) struct Inner {
 impl Default for Limits {
     /// 3 MiB is the real server's limit on bodies. The rest keeps two cores busy. A watch costs
     /// a few kilobytes, and while its client does not read, one batch: of objects that are shared
-    /// with all who have them, or of a quarter of a megabyte and an object in a form of its own.
-    /// A user with more of them than a few thousand means something else.
+    /// with all who have them, or in a form of its own, which counts as an answer. A user with more of them than a few thousand means something else.
     fn default() -> Self {
         Self {
             body: 3 << 20,

@@ -9,6 +9,7 @@ use std::task::{Context, Poll};
 use bytes::Bytes;
 use deltaplane_api::identity::{Identity, MASTERS};
 use deltaplane_api::selector::FieldSelector;
+use deltaplane_runtime::TransitMonitor;
 use http::header::{
     CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE, EXPECT, HeaderName, HeaderValue, VARY,
 };
@@ -18,10 +19,10 @@ use http_body::Body as _;
 use crate::ApiServer;
 use crate::answered::Answered;
 use crate::auth::{self, Caller};
-use crate::body::{Body, Converted};
+use crate::body::{Body, COMPRESSOR, Converted, RENDERED_AHEAD, UNCOUNTED};
 use crate::context::{Answer, Cx, failure};
 use crate::error::Error;
-use crate::flow::{Flow, Turn, Upload};
+use crate::flow::{AnswerMemory, AnswerShare, Flow, Turn, Upload};
 use crate::negotiate::{self, Encoding, Form};
 use crate::options::Query;
 use crate::paths;
@@ -72,7 +73,7 @@ where
     let query = Query::parse(parts.uri.query().unwrap_or_default());
     let indented = negotiate::wants_indentation(&parts.headers, &query);
     let target = Target::parse(&parts.method, parts.uri.path(), query.flag("watch"));
-    let (user, mut answer) = match &target {
+    let outcome = match &target {
         Ok(target) => {
             let incoming = Incoming {
                 server,
@@ -81,8 +82,20 @@ where
             };
             incoming.carry_out(target, body.as_mut()).await
         }
-        Err(bad) => (None, failure(&bad.error(&parts.method))),
+        Err(bad) => Outcome::read(None, failure(&bad.error(&parts.method))),
     };
+    let Outcome {
+        user,
+        answer,
+        has_written,
+    } = outcome;
+    let share = user.as_ref().and_then(|user| share(server, user));
+    let mut answer = encoded(answer, &parts.headers);
+    if let Some(share) = &share
+        && let Err(error) = count(&mut answer, share, has_written)
+    {
+        answer = encoded(failure(&error), &parts.headers);
+    }
     let audit = audit_id(&parts.headers);
     let answered = Answered {
         target: target.as_ref().ok(),
@@ -105,14 +118,41 @@ where
     headers
         .entry(CACHE_CONTROL)
         .or_insert(HeaderValue::from_static("no-cache, private"));
-    if negotiate::wants_protobuf(&parts.headers) {
-        answer = in_protobuf(answer);
-    }
-    match (indented, gzip) {
+    let mut answer = match (indented, gzip) {
         (true, _) if !is_openapi(&parts) => indent(answer),
-        (true | false, true) => compressed(answer),
+        (true | false, true) => compressed(answer, share.as_ref()),
         (true | false, false) => answer,
+    };
+    let transit = parts.extensions.get::<TransitMonitor>().cloned();
+    answer.body_mut().deliver(share, transit);
+    answer
+}
+
+/// The share of memory that counts what is rendered for a user. None for administrators.
+fn share(server: &Inner, user: &Identity) -> Option<AnswerShare> {
+    (!user.is_in(MASTERS)).then(|| server.flow.answers(&user.name))
+}
+
+/// Counts what was rendered of an answer until its client has taken it. What follows a write cannot
+/// be refused: there was memory for it before (`reserve`).
+fn count(answer: &mut Answer, share: &AnswerShare, has_written: bool) -> Result<(), Error> {
+    let bytes = answer.body().rendered_bytes();
+    if bytes < UNCOUNTED {
+        return Ok(());
     }
+    let memory = if has_written {
+        share.charge(bytes)
+    } else {
+        share.take(bytes).ok_or_else(too_many_unread)?
+    };
+    answer.body_mut().count_with(memory);
+    Ok(())
+}
+
+fn too_many_unread() -> Error {
+    Error::too_many_requests(
+        "too many answers wait to be read, please read them and try again later",
+    )
 }
 
 /// The number by which logs speak of this request: the client's, or a new one.
@@ -137,10 +177,13 @@ fn is_openapi(parts: &http::request::Parts) -> bool {
     parts.uri.path().starts_with("/openapi/")
 }
 
-/// For clients that take no JSON. What has no protobuf encoding stays as it is, which its type
-/// says.
-fn in_protobuf(answer: Answer) -> Answer {
+/// In protobuf for clients that take no JSON. What has no protobuf encoding stays as it is, which its
+/// type says.
+fn encoded(answer: Answer, headers: &http::HeaderMap) -> Answer {
     let kind = answer.headers().get(CONTENT_TYPE);
+    if !negotiate::wants_protobuf(headers) {
+        return answer;
+    }
     if kind.is_none_or(|kind| kind != "application/json") {
         return answer;
     }
@@ -164,11 +207,23 @@ fn indent(answer: Answer) -> Answer {
     }
 }
 
-fn compressed(answer: Answer) -> Answer {
-    if answer.body().size_hint().lower() < GZIP_FROM {
-        return answer;
-    }
-    let mut answer = answer.map(Body::gzip);
+/// A large answer compressed, if there is memory for it.
+fn compressed(answer: Answer, share: Option<&AnswerShare>) -> Answer {
+    let size = answer.body().size_hint();
+    let is_large = match size.exact() {
+        Some(exact) => exact >= GZIP_FROM,
+        // The beginning of one that is rendered as the client reads.
+        None => size.lower() >= RENDERED_AHEAD as u64,
+    };
+    let memory = match share {
+        Some(_) | None if !is_large => return answer,
+        Some(share) => match share.take(COMPRESSOR) {
+            Some(memory) => Some(memory),
+            None => return answer,
+        },
+        None => None,
+    };
+    let mut answer = answer.map(|body| body.gzip(memory));
     answer
         .headers_mut()
         .insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
@@ -185,6 +240,14 @@ struct Incoming<'a> {
     query: Query,
 }
 
+/// What a request came to.
+struct Outcome {
+    /// None if it is not known who asked.
+    user: Option<Identity>,
+    answer: Answer,
+    has_written: bool,
+}
+
 /// A request that may be carried out now.
 struct Admitted {
     turn: Turn,
@@ -192,11 +255,23 @@ struct Admitted {
     _upload: Upload,
 }
 
+// === impl Outcome ===
+
+impl Outcome {
+    /// An answer to a request that wrote nothing.
+    fn read(user: Option<Identity>, answer: Answer) -> Self {
+        Self {
+            user,
+            answer,
+            has_written: false,
+        }
+    }
+}
+
 // === impl Incoming ===
 
 impl Incoming<'_> {
-    /// Who asked, if that is known, and what they are answered.
-    async fn carry_out<B>(self, target: &Target, body: Pin<&mut B>) -> (Option<Identity>, Answer)
+    async fn carry_out<B>(self, target: &Target, body: Pin<&mut B>) -> Outcome
     where
         B: http_body::Body<Data = Bytes> + Send,
         B::Error: Into<BoxError>,
@@ -205,27 +280,24 @@ impl Incoming<'_> {
         if !matches!(target, Target::Resource(request) if request.verb == Verb::Watch)
             && let Err(error) = self.query.check_timeout()
         {
-            return (None, failure(&error));
+            return Outcome::read(None, failure(&error));
         }
         let caller = match auth::caller(self.server, &self.parts.extensions, &self.parts.headers) {
             Ok(caller) => caller,
-            Err(error) => return (None, failure(&error)),
+            Err(error) => return Outcome::read(None, failure(&error)),
         };
         let admitted = match self.admit(&caller.user, target, body).await {
             Ok(admitted) => admitted,
-            Err(error) => return (Some(caller.user), failure(&error)),
+            Err(error) => return Outcome::read(Some(caller.user), failure(&error)),
         };
         match target {
             Target::Path { path, .. } => {
                 let (method, headers) = (&self.parts.method, &self.parts.headers);
                 let outcome = paths::answer(self.server, method, path, headers, &self.query);
                 let answer = outcome.unwrap_or_else(|error| failure(&error));
-                (Some(caller.user), answer)
+                Outcome::read(Some(caller.user), answer)
             }
-            Target::Resource(request) => {
-                let (user, answer) = self.resource(caller, request.clone(), admitted).await;
-                (Some(user), answer)
-            }
+            Target::Resource(request) => self.resource(caller, request.clone(), admitted).await,
         }
     }
 
@@ -301,7 +373,7 @@ impl Incoming<'_> {
         caller: Caller,
         target: ResourceRequest,
         admitted: Admitted,
-    ) -> (Identity, Answer) {
+    ) -> Outcome {
         let Admitted {
             turn,
             body,
@@ -310,13 +382,13 @@ impl Incoming<'_> {
         if reviews::is_question(&target) {
             let outcome = self.question(&caller.user, &target, &body);
             let answer = outcome.unwrap_or_else(|error| failure(&error));
-            return (caller.user, answer);
+            return Outcome::read(Some(caller.user), answer);
         }
         let registry = self.server.registry.load();
         let kind = registry.get(&target.group, &target.version, &target.resource);
         let Some(kind) = kind.map(Arc::clone) else {
             let error = Error::no_such_resource(target.about());
-            return (caller.user, failure(&error));
+            return Outcome::read(Some(caller.user), failure(&error));
         };
         drop(registry);
         let warnings = kind.deprecation.iter().cloned().collect();
@@ -334,10 +406,19 @@ impl Incoming<'_> {
             visible: None,
             turn,
         };
+        // Held until what is rendered is counted.
+        let _reserved = match reserve(&cx) {
+            Ok(reserved) => reserved,
+            Err(error) => return Outcome::read(Some(cx.user), failure(&error)),
+        };
         let outcome = dispatch(&mut cx, &self.parts.method, self.parts.uri.query()).await;
         let answer = cx.finish(outcome.unwrap_or_else(|error| failure(&error)));
-        let answer = counted(&cx.server, &cx.user, answer);
-        (cx.user, answer)
+        let is_virtual = cx.target.subresource.starts_with('_');
+        Outcome {
+            has_written: cx.visible.is_some() || is_virtual && writes(cx.target.verb),
+            user: Some(cx.user),
+            answer,
+        }
     }
 
     fn question(
@@ -489,17 +570,42 @@ async fn virtual_subresource(cx: &mut Cx, method: &Method, query: &str) -> Resul
     answer
 }
 
-/// Counts the memory of an answer until its client has read it.
-fn counted(server: &Inner, user: &Identity, mut answer: Answer) -> Answer {
-    let bytes = answer.body().rendered_bytes();
-    if bytes == 0 || user.is_in(MASTERS) {
-        return answer;
-    }
-    match server.flow.answer(&user.name, bytes) {
-        Ok(memory) => {
-            answer.body_mut().count(memory);
-            answer
+/// Memory for the answer to a write, before anything is written: afterwards it cannot be refused.
+fn reserve(cx: &Cx) -> Result<Option<AnswerMemory>, Error> {
+    let bytes = if writes(cx.target.verb) {
+        expected_answer(cx)
+    } else {
+        0
+    };
+    match share(&cx.server, &cx.user) {
+        Some(share) if bytes >= UNCOUNTED => {
+            share.take(bytes).map(Some).ok_or_else(too_many_unread)
         }
-        Err(error) => failure(&error),
+        Some(_) | None => Ok(None),
+    }
+}
+
+/// About how many bytes the answer to a write is rendered in.
+fn expected_answer(cx: &Cx) -> usize {
+    let target = &cx.target;
+    if target.verb == Verb::DeleteCollection || target.subresource.starts_with('_') {
+        return RENDERED_AHEAD;
+    }
+    let form = negotiate::answer(&cx.headers, false);
+    let is_plain = matches!(form, Ok((Form::Object, Encoding::Json)) | Err(_));
+    if is_plain && cx.kind.api_version == cx.kind.stored_as {
+        // The answer is what is stored, or a dry run, which can still be refused.
+        return 0;
+    }
+    let key = cx.server.key(&cx.kind, &target.namespace, &target.name);
+    let stored = key.ok().and_then(|key| cx.server.store.get(&key));
+    // Of what is sent, the names of its fields are stored once more.
+    stored.map_or(0, |stored| stored.bytes().len()) + 2 * cx.body.len()
+}
+
+fn writes(verb: Verb) -> bool {
+    match verb {
+        Verb::Create | Verb::Update | Verb::Patch | Verb::Delete | Verb::DeleteCollection => true,
+        Verb::Get | Verb::List | Verb::Watch => false,
     }
 }

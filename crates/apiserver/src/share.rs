@@ -12,10 +12,11 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// How much of a resource is free, and how much of it each user holds.
+/// How much of a resource is used, and how much of it each user holds.
 #[derive(Debug)]
 pub(crate) struct FairShare {
-    free: usize,
+    total: usize,
+    used: usize,
     held: BTreeMap<Arc<str>, usize>,
     /// So much is left to users who have no more than an entry.
     reserve: usize,
@@ -32,7 +33,8 @@ impl FairShare {
     /// So much of the resource, all of it free.
     pub(crate) fn new(total: usize, entry: usize) -> Self {
         Self {
-            free: total,
+            total,
+            used: 0,
             held: BTreeMap::new(),
             reserve: total / RESERVED,
             entry,
@@ -41,20 +43,26 @@ impl FairShare {
 
     /// Takes `amount` for a user; returns false, and takes nothing, if that is beyond its share.
     pub(crate) fn take(&mut self, user: &Arc<str>, amount: usize) -> bool {
-        let Some(left) = self.free.checked_sub(amount) else {
+        let Some(left) = self.free().checked_sub(amount) else {
             return false;
         };
         let held = self.held(user) + amount;
         let fits = held <= self.entry || held <= left.saturating_sub(self.reserve);
         if fits {
-            self.free = left;
-            self.held.insert(Arc::clone(user), held);
+            self.charge(user, amount);
         }
         fits
     }
 
+    /// Takes `amount` for a user, even if that is beyond its share or all that there is: the user
+    /// can take no more until it has given back.
+    pub(crate) fn charge(&mut self, user: &Arc<str>, amount: usize) {
+        self.used += amount;
+        *self.held.entry(Arc::clone(user)).or_default() += amount;
+    }
+
     pub(crate) fn free(&self) -> usize {
-        self.free
+        self.total.saturating_sub(self.used)
     }
 
     /// How much a user holds.
@@ -72,7 +80,7 @@ impl FairShare {
         if *held == 0 {
             self.held.remove(user);
         }
-        self.free += amount;
+        self.used -= amount;
     }
 }
 
@@ -127,6 +135,20 @@ mod tests {
                 assert!(taken[0] >= entry, "{user} has {taken:?}");
             }
         }
+    }
+
+    #[test]
+    fn charges_beyond_the_share_are_given_back_before_more_is_taken() {
+        let mut share = FairShare::new(8, 1);
+        let user: Arc<str> = Arc::from("a");
+        share.charge(&user, 20);
+        assert_eq!((share.free(), share.held("a")), (0, 20));
+        assert!(!share.take(&Arc::from("b"), 1));
+        share.give_back("a", 13);
+        assert!(!share.take(&user, 1), "it has all but the reserve");
+        assert!(share.take(&Arc::from("b"), 1));
+        share.give_back("a", 7);
+        assert_eq!(share.free(), 7);
     }
 
     #[test]

@@ -6,9 +6,11 @@ use std::io::IoSlice;
 use std::sync::Arc;
 
 use bytes::{Buf, Bytes};
+use deltaplane_runtime::transit::InTransit;
 use deltaplane_store::Object;
 
-use crate::flow::AnswerMemory;
+use super::{BrokenOff, UNCOUNTED};
+use crate::flow::{AnswerMemory, AnswerShare};
 
 /// A sequence of pieces, read from the front.
 #[derive(Default)]
@@ -17,14 +19,21 @@ pub struct Pieces {
     /// How much of the first piece has been read.
     read: usize,
     left: usize,
-    /// Counts the memory of what was rendered until the pieces are sent.
-    memory: Option<Arc<AnswerMemory>>,
+    /// The size of the pieces that were rendered for one client.
+    rendered: usize,
+    /// Counts their memory until they are dropped.
+    memory: Option<AnswerMemory>,
+    /// Set while they are on their way to the client.
+    transit: Option<InTransit>,
 }
 
 /// Never empty within [`Pieces`]: an empty one would read as the end.
 enum Piece {
     Static(&'static [u8]),
+    /// Bytes that the server keeps anyway, or that others have too.
     Shared(Bytes),
+    /// Bytes that were made for one client.
+    Rendered(Bytes),
     /// A stored object's bytes from a place on. Holding the object costs no allocation, which
     /// shared bytes of it would.
     Object(Arc<Object>, usize),
@@ -36,7 +45,7 @@ impl Piece {
     fn bytes(&self) -> &[u8] {
         match self {
             Self::Static(bytes) => bytes,
-            Self::Shared(bytes) => bytes,
+            Self::Shared(bytes) | Self::Rendered(bytes) => bytes,
             Self::Object(object, from) => object.bytes().get(*from..).unwrap_or_default(),
         }
     }
@@ -53,9 +62,35 @@ impl Pieces {
         }
     }
 
-    /// Counts memory until the pieces are dropped.
-    pub(super) fn count(&mut self, memory: &Arc<AnswerMemory>) {
-        self.memory = Some(Arc::clone(memory));
+    /// Bytes that the server keeps anyway, or that others have too: they cost no memory.
+    pub(crate) fn shared(bytes: Bytes) -> Self {
+        let mut pieces = Self::with_capacity(1);
+        pieces.push_shared(bytes);
+        pieces
+    }
+
+    /// How many bytes were rendered for one client.
+    pub(super) fn rendered_bytes(&self) -> usize {
+        self.rendered
+    }
+
+    /// Counts the rendered bytes for their user until the pieces are dropped, unless they are
+    /// counted or few.
+    pub(super) fn count(&mut self, share: &AnswerShare) -> Result<(), BrokenOff> {
+        if self.memory.is_none() && self.rendered >= UNCOUNTED {
+            self.memory = Some(share.take(self.rendered).ok_or(BrokenOff)?);
+        }
+        Ok(())
+    }
+
+    /// Counts them by memory that was taken already.
+    pub(super) fn count_with(&mut self, memory: AnswerMemory) {
+        self.memory = Some(memory);
+    }
+
+    /// Says what the client takes of them from now on.
+    pub(super) fn follow(&mut self, transit: InTransit) {
+        self.transit = Some(transit);
     }
 
     /// Adds what everybody has.
@@ -63,8 +98,14 @@ impl Pieces {
         self.push_piece(Piece::Static(bytes));
     }
 
-    /// Adds bytes that others may hold too.
+    /// Adds bytes that were rendered for one client.
     pub(crate) fn push(&mut self, bytes: Bytes) {
+        self.rendered += bytes.len();
+        self.push_piece(Piece::Rendered(bytes));
+    }
+
+    /// Adds bytes that the server keeps anyway, or that others have too.
+    pub(crate) fn push_shared(&mut self, bytes: Bytes) {
         self.push_piece(Piece::Shared(bytes));
     }
 
@@ -77,6 +118,7 @@ impl Pieces {
     pub(super) fn append(&mut self, mut other: Self) {
         debug_assert_eq!(other.read, 0, "it is appended whole");
         self.left += other.left;
+        self.rendered += other.rendered;
         self.queue.append(&mut other.queue);
     }
 
@@ -89,6 +131,7 @@ impl Pieces {
     }
 }
 
+/// Bytes that were rendered for one client.
 impl From<Bytes> for Pieces {
     fn from(bytes: Bytes) -> Self {
         let mut pieces = Self::with_capacity(1);
@@ -119,6 +162,9 @@ impl Buf for Pieces {
 
     fn advance(&mut self, count: usize) {
         assert!(count <= self.left, "nobody reads beyond the end");
+        if let Some(transit) = &self.transit {
+            transit.progress();
+        }
         self.left -= count;
         self.read += count;
         while let Some(first) = self.queue.front().map(|piece| piece.bytes().len())
@@ -131,7 +177,7 @@ impl Buf for Pieces {
 
     fn copy_to_bytes(&mut self, count: usize) -> Bytes {
         // Within one piece, bytes are shared, not copied: a client in this process reads so.
-        if let Some(Piece::Shared(bytes)) = self.queue.front()
+        if let Some(Piece::Shared(bytes) | Piece::Rendered(bytes)) = self.queue.front()
             && self.read + count <= bytes.len()
         {
             let bytes = bytes.slice(self.read..self.read + count);

@@ -397,7 +397,7 @@ impl ItemWriter {
             let from = self.open(object.bytes(), out);
             out.push_object(object, from);
         } else {
-            let bytes = present::bytes(&self.kind, object);
+            let bytes = present::rendered(&self.kind, object);
             let from = self.open(&bytes, out);
             out.push(bytes.slice(from..));
         }

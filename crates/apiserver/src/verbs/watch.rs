@@ -3,7 +3,7 @@
 //! A watch holds no queue. It is a cursor in the store's history, and a stream that the
 //! connection polls: a client that reads slowly is read for slowly. What is under way to a client
 //! that does not read is one batch: objects that all share, or at most about `BATCH_BYTES` in a
-//! form of its own.
+//! form of its own, which counts against the share of its user (`body`).
 
 mod alarm;
 mod encoder;

@@ -20,5 +20,6 @@ mod protobuf;
 mod revisions;
 mod rules;
 mod shapes;
+mod unread;
 mod watches;
 mod words;

@@ -79,7 +79,7 @@ impl Encoder {
         let object = event.object();
         match self.form {
             Form::Object if object.tag() == self.kind.tag => {
-                out.push(event.encoded(|event| frame(sort, event.object().bytes())));
+                out.push_shared(event.encoded(|event| frame(sort, event.object().bytes())));
             }
             Form::Object | Form::Table { .. } | Form::Metadata { .. } => {
                 self.plain(sort, object, out);
@@ -95,7 +95,7 @@ impl Encoder {
                 out.push_object(object, 0);
                 out.push_static(END);
             }
-            Form::Object => out.push(frame(sort, &present::bytes(&self.kind, object))),
+            Form::Object => out.push(frame(sort, &present::rendered(&self.kind, object))),
             Form::Metadata { version } => {
                 let partial = present::partial_bytes(&self.kind, object, version);
                 out.push(frame(sort, &partial));
