@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use std::pin::pin;
 use std::sync::Arc;
 
-use deltaplane_runtime::{Stop, Trigger};
+use deltaplane_runtime::{Stop, TransitMonitor, Trigger};
 use deltaplane_sync::{SessionId, ZoneName};
 use deltaplane_sync_grpc::proto::deltaplane::sync::v1::{Answer, Question, question};
 use futures::{Stream, StreamExt};
@@ -51,12 +51,10 @@ struct State {
 #[derive(Debug)]
 struct Reader {
     woken: Arc<Notify>,
-    /// How often the client has read something.
-    reads: u64,
     /// Nothing of the answer is passed on any more.
     cut_off: Option<CutOff>,
-    /// Something came that the client can read.
-    arrived: Arc<Notify>,
+    /// Ends what the client has not taken when the answer is cut off. None before the body begins.
+    transit: Option<TransitMonitor>,
 }
 
 /// A stream that is open as long as this lives.
@@ -71,7 +69,6 @@ struct Asked {
     channel: Arc<Channel>,
     number: u64,
     woken: Arc<Notify>,
-    arrived: Arc<Notify>,
 }
 
 // === impl Channels ===
@@ -189,7 +186,6 @@ impl Channel {
         let reader = reader.and_then(|number| state.readers.get(&number));
         if let Some(reader) = reader {
             reader.woken.notify_one();
-            reader.arrived.notify_one();
         }
         let news = state.exchanges.has_news();
         drop(state);
@@ -201,14 +197,13 @@ impl Channel {
     }
 
     fn ask(self: &Arc<Self>, head: question::Head) -> Result<Asked, Refused> {
-        let (woken, arrived) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
+        let woken = Arc::new(Notify::new());
         let mut state = self.state.lock();
         let Opened { number, displaced } = state.exchanges.open(head)?;
         let reader = Reader {
             woken: woken.clone(),
-            reads: 0,
             cut_off: None,
-            arrived: arrived.clone(),
+            transit: None,
         };
         state.readers.insert(number, reader);
         if let Some(displaced) = displaced {
@@ -220,7 +215,6 @@ impl Channel {
             channel: self.clone(),
             number,
             woken,
-            arrived,
         })
     }
 
@@ -230,12 +224,11 @@ impl Channel {
         self.news.notify_one();
     }
 
-    /// How often a client has read, if there is something that it has not read.
-    fn reads_before_unread(&self, number: u64) -> Option<u64> {
-        let state = self.state.lock();
-        let reader = state.readers.get(&number)?;
-        let is_unread = state.exchanges.is_unread(number);
-        is_unread.then_some(reader.reads)
+    /// Says that the body of an answer is passed on to its client from now on.
+    fn pass_on(&self, number: u64, transit: TransitMonitor) {
+        if let Some(reader) = self.state.lock().readers.get_mut(&number) {
+            reader.transit = Some(transit);
+        }
     }
 
     fn close(&self) {
@@ -258,6 +251,9 @@ impl State {
         };
         reader.cut_off = Some(reason);
         reader.woken.notify_one();
+        if let Some(transit) = &reader.transit {
+            transit.end();
+        }
         self.exchanges.cancel(number);
     }
 }
@@ -270,16 +266,12 @@ impl Asked {
         loop {
             let (part, news) = {
                 let mut state = self.channel.state.lock();
-                let State { exchanges, readers } = &mut *state;
-                let reader = readers.get_mut(&self.number);
-                if let Some(reason) = reader.as_ref().and_then(|reader| reader.cut_off) {
+                let reader = state.readers.get(&self.number);
+                if let Some(reason) = reader.and_then(|reader| reader.cut_off) {
                     return Part::CutOff(reason);
                 }
-                let part = exchanges.read(self.number);
-                if let Some(reader) = reader {
-                    reader.reads += u64::from(part.is_some());
-                }
-                (part, exchanges.has_news())
+                let part = state.exchanges.read(self.number);
+                (part, state.exchanges.has_news())
             };
             if news {
                 // What was read is credit for more.

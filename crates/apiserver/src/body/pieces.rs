@@ -89,7 +89,7 @@ impl Pieces {
     }
 
     /// Says what the client takes of them from now on.
-    pub(super) fn follow(&mut self, transit: InTransit) {
+    pub fn follow(&mut self, transit: InTransit) {
         self.transit = Some(transit);
     }
 

@@ -6,7 +6,8 @@ use std::time::{Duration, SystemTime};
 use bytes::Bytes;
 use deltaplane_apiserver::{Error, Pieces};
 use deltaplane_plane::RouteBody;
-use deltaplane_runtime::{Clock, Stop, TaskGroup, Trigger};
+use deltaplane_runtime::transit::Taken;
+use deltaplane_runtime::{Clock, Stop, TaskGroup, TransitMonitor, Trigger};
 use deltaplane_sync::ZoneName;
 use deltaplane_sync_grpc::proto::deltaplane::sync::v1::question;
 use futures::future::BoxFuture;
@@ -29,8 +30,10 @@ pub(crate) struct Answering {
     pub(crate) until: Option<SystemTime>,
     pub(crate) body: Wanted,
     pub(crate) clock: Clock,
-    /// Ends answers in time whose clients do not read.
+    /// Ends answers in time.
     pub(crate) group: TaskGroup,
+    /// Follows what is in transit to the client, and ends it. None for clients in this process.
+    pub(crate) transit: Option<TransitMonitor>,
 }
 
 /// How long an answer may take.
@@ -58,15 +61,19 @@ enum BrokenOff {
     Failed(String),
     #[error("the answer of the zone was not complete in time, or the token of its user has ended")]
     Late,
-    #[error("the client did not read the answer of the zone for {} s", UNREAD.as_secs())]
-    Unread,
     #[error("the answer was closed to make room for another user; ask again")]
     Displaced,
 }
 
-/// A client that takes nothing of its answer for this long, although something waits for it, is cut
-/// off, within twice this time. A client that takes a piece of at most 256 KiB meanwhile goes on.
-pub(super) const UNREAD: Duration = Duration::from_secs(30);
+/// The body of an answer on its way to the client.
+struct Passing {
+    asked: Asked,
+    transit: Option<TransitMonitor>,
+    /// The part before. The exchange is held until the client has taken it.
+    before: Option<Taken>,
+    /// Says that nobody reads any more when it is dropped.
+    _read: Trigger,
+}
 
 /// What Kubernetes APIs answer in.
 const SAFE_TYPES: [&str; 8] = [
@@ -88,7 +95,6 @@ impl From<CutOff> for BrokenOff {
     fn from(reason: CutOff) -> Self {
         match reason {
             CutOff::Late => Self::Late,
-            CutOff::Unread => Self::Unread,
             CutOff::Displaced => Self::Displaced,
         }
     }
@@ -131,23 +137,30 @@ impl Answering {
             Wanted::Yes => {
                 let (read, gone) = Trigger::new();
                 self.end_in_time(&asked, late, gone);
-                StreamBody::new(rest(asked, read)).boxed_unsync()
+                let passing = Passing {
+                    asked,
+                    transit: self.transit,
+                    before: None,
+                    _read: read,
+                };
+                StreamBody::new(passing.frames()).boxed_unsync()
             }
             Wanted::No => Empty::new().map_err(|never| match never {}).boxed_unsync(),
         };
         Ok(with_head(head, body))
     }
 
-    /// Ends an answer when it is late, or when its client does not read it. The body itself
-    /// cannot: it is polled only while its client reads.
+    /// Ends an answer when it is late. The body itself cannot: it is polled only while its client
+    /// reads.
     fn end_in_time(&self, asked: &Asked, late: Late, gone: Stop) {
         let (channel, number) = (asked.channel.clone(), asked.number);
-        let unread = self.unread(asked);
+        if let Some(transit) = &self.transit {
+            channel.pass_on(number, transit.clone());
+        }
         let stop = self.group.stop();
         self.group.spawn(async move {
             tokio::select! {
                 () = late => channel.end(number, CutOff::Late),
-                () = unread => channel.end(number, CutOff::Unread),
                 () = gone.wait() => {}
                 () = stop.wait() => {}
             }
@@ -169,24 +182,6 @@ impl Answering {
         }
     }
 
-    /// Ends when the client has read nothing for [`UNREAD`] while something waited for it.
-    fn unread(&self, asked: &Asked) -> impl Future<Output = ()> + Send + use<> {
-        let (channel, number) = (asked.channel.clone(), asked.number);
-        let (arrived, clock) = (asked.arrived.clone(), self.clock.clone());
-        async move {
-            loop {
-                let Some(reads) = channel.reads_before_unread(number) else {
-                    arrived.notified().await;
-                    continue;
-                };
-                clock.sleep(UNREAD).await;
-                if channel.reads_before_unread(number) == Some(reads) {
-                    return;
-                }
-            }
-        }
-    }
-
     fn refused(&self, refused: Refused) -> Error {
         match refused {
             Refused::Full => Error::too_many_requests(format!(
@@ -203,7 +198,7 @@ impl Answering {
 
     fn cut_off(&self, reason: CutOff) -> Error {
         match reason {
-            CutOff::Late | CutOff::Unread => self.too_late(),
+            CutOff::Late => self.too_late(),
             CutOff::Displaced => Error::too_many_requests(format!(
                 "user {:?} has more requests to zone {} open than another user who needs a place; try again soon, or close watches of it that nobody needs",
                 self.question.user, self.zone
@@ -257,23 +252,44 @@ fn content_type(of_zone: &str) -> HeaderValue {
     value.unwrap_or(HeaderValue::from_static("application/octet-stream"))
 }
 
-/// The body, as the zone sends it and the client reads it; an error unless it is complete.
-fn rest(
-    asked: Asked,
-    read: Trigger,
-) -> impl Stream<Item = Result<Frame<Pieces>, BoxError>> + Send + 'static {
-    let frame = |bytes: Bytes| Ok(Frame::data(Pieces::from(bytes)));
-    stream::unfold(Some((asked, read)), move |reading| async move {
-        let (asked, read) = reading?;
-        match asked.next().await {
-            Part::Body(bytes) => Some((frame(bytes), Some((asked, read)))),
-            Part::Complete => None,
-            Part::Failed(error) => Some((Err(BrokenOff::Failed(error).into()), None)),
-            Part::Lost => Some((Err(BrokenOff::Lost.into()), None)),
-            Part::CutOff(reason) => Some((Err(BrokenOff::from(reason).into()), None)),
-            Part::Head(_) => Some((Err(BrokenOff::Failed("two heads".to_owned()).into()), None)),
+// === impl Passing ===
+
+impl Passing {
+    /// The body, as the zone sends it and the client reads it; an error unless it is complete.
+    fn frames(self) -> impl Stream<Item = Result<Frame<Pieces>, BoxError>> + Send + 'static {
+        stream::unfold(Some(self), |passing| async move {
+            let mut passing = passing?;
+            let broken_off = match passing.next().await {
+                Part::Body(bytes) => {
+                    let frame = passing.frame(bytes);
+                    return Some((Ok(frame), Some(passing)));
+                }
+                Part::Complete => return None,
+                Part::Failed(error) => BrokenOff::Failed(error),
+                Part::Lost => BrokenOff::Lost,
+                Part::CutOff(reason) => reason.into(),
+                Part::Head(_) => BrokenOff::Failed("two heads".to_owned()),
+            };
+            Some((Err(broken_off.into()), None))
+        })
+    }
+
+    async fn next(&mut self) -> Part {
+        if let Some(before) = self.before.take() {
+            before.await;
         }
-    })
+        self.asked.next().await
+    }
+
+    fn frame(&mut self, bytes: Bytes) -> Frame<Pieces> {
+        let mut pieces = Pieces::from(bytes);
+        if let Some(transit) = &self.transit {
+            let (part, taken) = transit.hand_out();
+            pieces.follow(part);
+            self.before = Some(taken);
+        }
+        Frame::data(pieces)
+    }
 }
 
 #[cfg(test)]

@@ -79,8 +79,6 @@ pub(super) enum Part {
 pub(super) enum CutOff {
     /// It took too long, or its user's token has ended.
     Late,
-    /// Its client did not read it.
-    Unread,
     /// Another user needed its place.
     Displaced,
 }
@@ -317,15 +315,6 @@ impl Exchanges {
         }
     }
 
-    /// Returns true if a client could read something now.
-    pub(super) fn is_unread(&self, number: u64) -> bool {
-        match self.all.get(&number) {
-            None | Some(Exchange::Queued(_) | Exchange::Cancelled) => false,
-            Some(Exchange::Open(open)) => !open.inbox.is_empty(),
-            Some(Exchange::Ended { .. }) => true,
-        }
-    }
-
     /// Nobody reads an answer any more.
     pub(super) fn cancel(&mut self, number: u64) {
         match self.all.get_mut(&number) {
@@ -478,10 +467,6 @@ impl Open {
 // === impl Inbox ===
 
 impl Inbox {
-    fn is_empty(&self) -> bool {
-        self.head.is_none() && self.body.is_empty()
-    }
-
     fn read(&mut self) -> Option<Part> {
         if let Some(head) = self.head.take() {
             return Some(Part::Head(head));

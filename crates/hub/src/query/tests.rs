@@ -5,7 +5,8 @@ use std::time::{Duration, UNIX_EPOCH};
 use bytes::Bytes;
 use deltaplane_apiserver::Error;
 use deltaplane_plane::RouteBody;
-use deltaplane_runtime::{Clock, Tasks};
+use deltaplane_runtime::transit::Stalled;
+use deltaplane_runtime::{Clock, Tasks, TransitMonitor};
 use deltaplane_sync_grpc::proto::deltaplane::sync::v1::answer;
 use futures::FutureExt;
 use futures::stream::BoxStream;
@@ -100,6 +101,7 @@ fn answering(far: &FarEnd, deadline: Deadline, clock: Clock) -> Answering {
         until: None,
         body: Wanted::Yes,
         clock,
+        transit: None,
     }
 }
 
@@ -382,6 +384,11 @@ async fn a_newcomer_displaces_the_oldest_watch_of_the_user_with_the_most() {
 async fn watched(far: &mut FarEnd, clock: &Clock, user: &str) -> (Response<RouteBody>, u64) {
     let mut asking = answering(far, Deadline::Head(LIMIT), clock.clone());
     asking.question = asked_by(user);
+    answered(far, asking).await
+}
+
+/// An answer of which the head has come, and its number.
+async fn answered(far: &mut FarEnd, asking: Answering) -> (Response<RouteBody>, u64) {
     let channel = far.channel.clone();
     let beginning = async {
         let number = far.asked().await.exchange;
@@ -399,45 +406,91 @@ async fn settle() {
     }
 }
 
-#[tokio::test]
-async fn a_watch_that_nobody_reads_ends() {
-    let mut far = connect();
-    let (clock, hand) = Clock::manual(UNIX_EPOCH);
-    let (answer, number) = watched(&mut far, &clock, "anna").await;
-    far.body(number, "unread").await;
-    settle().await;
-    hand.advance(answering::UNREAD);
-    settle().await;
-    let told = far.questions.next().now_or_never().flatten();
-    let question = told.expect("the zone is told");
-    assert!(is_cancel(&question) && question.exchange == number);
-    let told = text(answer).await.unwrap_err();
-    assert_eq!(
-        told,
-        "the client did not read the answer of the zone for 30 s"
-    );
+/// Sends an answer as the listener does, to a client that reads nothing of it.
+async fn send_unread(transit: &TransitMonitor, answer: Response<RouteBody>) -> Result<(), Stalled> {
+    let mut body = answer.into_body();
+    let sending = async {
+        let _frame = body.frame().await;
+        // The next one waits until the client has taken the first.
+        body.frame().await;
+    };
+    transit.guard(UNREAD, sending).await
 }
 
-#[tokio::test]
-async fn a_watch_that_is_idle_or_read_goes_on() {
+/// As long as the listener waits for a client.
+const UNREAD: Duration = Duration::from_secs(30);
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_that_nobody_reads_ends() {
     let mut far = connect();
-    let (clock, hand) = Clock::manual(UNIX_EPOCH);
-    let (answer, number) = watched(&mut far, &clock, "anna").await;
-    let mut body = answer.into_body();
-    for event in ["one", "two", "three"] {
-        hand.advance(10 * answering::UNREAD);
-        settle().await;
-        far.body(number, event).await;
-        settle().await;
-        hand.advance(answering::UNREAD / 2);
-        settle().await;
-        let frame = body.frame().await.unwrap().unwrap();
-        assert!(frame.is_data(), "{event}");
-        hand.advance(answering::UNREAD / 2);
-        settle().await;
-    }
+    let transit = TransitMonitor::default();
+    let (answer, number) = passed_on(&mut far, &transit, "anna").await;
+    far.body(number, "unread").await;
+    far.body(number, "unread too").await;
+    assert_eq!(send_unread(&transit, answer).await, Err(Stalled));
+    let question = far.asked().await;
+    assert!(is_cancel(&question) && question.exchange == number);
+}
+
+/// An answer that the zone has completed left a frame with the connection, and its place free.
+#[tokio::test(start_paused = true)]
+async fn an_exchange_is_held_until_the_client_has_taken_its_last_frame() {
+    let mut far = connect();
+    let transit = TransitMonitor::default();
+    let (answer, number) = passed_on(&mut far, &transit, "anna").await;
+    far.body(number, "unread").await;
     far.end(number, "").await;
+    let mut body = answer.into_body();
+    let frame = body.frame().await.unwrap().unwrap();
+    settle().await;
+    assert!(body.frame().now_or_never().is_none(), "it is not taken");
+    assert_eq!(far.channel.state.lock().readers.len(), 1);
+    drop(frame);
     assert!(body.frame().await.is_none());
+    drop(body);
+    assert_eq!(far.channel.state.lock().readers.len(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_in_transit_ends_with_an_answer_that_is_late_or_displaced() {
+    let mut far = connect();
+    let began = tokio::time::Instant::now();
+    let (clock, hand) = Clock::manual(UNIX_EPOCH);
+    let transit = TransitMonitor::default();
+    let mut asking = answering(&far, Deadline::Whole(LIMIT), clock);
+    asking.transit = Some(transit.clone());
+    let (answer, number) = answered(&mut far, asking).await;
+    far.body(number, "some").await;
+    let late = async {
+        settle().await;
+        hand.advance(LIMIT);
+    };
+    let (ended, ()) = tokio::join!(send_unread(&transit, answer), late);
+    assert_eq!(ended, Err(Stalled));
+    assert!(is_cancel(&far.asked().await));
+
+    let transit = TransitMonitor::default();
+    let (answer, number) = passed_on(&mut far, &transit, "greedy").await;
+    far.body(number, "some").await;
+    let displaced = async {
+        settle().await;
+        far.channel.end(number, CutOff::Displaced);
+    };
+    let (ended, ()) = tokio::join!(send_unread(&transit, answer), displaced);
+    assert_eq!(ended, Err(Stalled));
+    assert_eq!(began.elapsed(), Duration::ZERO, "nothing was waited for");
+}
+
+/// A watch of a user that is passed on to a client, and its number.
+async fn passed_on(
+    far: &mut FarEnd,
+    transit: &TransitMonitor,
+    user: &str,
+) -> (Response<RouteBody>, u64) {
+    let mut asking = answering(far, Deadline::Head(LIMIT), Clock::system());
+    asking.question = asked_by(user);
+    asking.transit = Some(transit.clone());
+    answered(far, asking).await
 }
 
 /// Nobody polls the body of an answer whose client has closed its window.

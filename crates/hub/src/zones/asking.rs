@@ -59,6 +59,7 @@ impl Asking {
             until,
             clock: self.clock.clone(),
             group: self.group.clone(),
+            transit: parts.extensions.get().cloned(),
             zone,
             body,
         };
