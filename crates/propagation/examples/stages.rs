@@ -44,6 +44,7 @@ fn main() {
                 name,
                 object,
                 diverged: false,
+                holds: None,
                 link: Link::Connected { since: now },
                 hold: Hold::Free,
                 released_at: None,

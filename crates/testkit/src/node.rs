@@ -129,6 +129,7 @@ impl Node {
             name,
             object: &self.object,
             diverged: false,
+            holds: None,
             link: self.link,
             hold: self.hold,
             released_at: None,

@@ -8,7 +8,7 @@ use deltaplane_api::keys;
 use deltaplane_border::{Catalog, Entry, Lacking, Slot, Standing};
 
 use deltaplane_propagation::stages::{
-    Admitted, Approved, Fared, Link, Phase, PolicyFacts, ReportFacts, Target, ZoneFacts,
+    Admitted, Approved, Class, Fared, Link, Phase, PolicyFacts, ReportFacts, Target, ZoneFacts,
 };
 use deltaplane_propagation::{Duration, Hold, Timestamp};
 use deltaplane_sync::{SyncKind, Verdict as Rejected, Version, ZoneName};
@@ -173,6 +173,9 @@ impl Fleet {
                 name: zone.to_string(),
                 object: object.clone(),
                 link,
+                holds: session
+                    .as_deref()
+                    .and_then(|session| governor.held_release(session, object)),
                 hold,
                 released_at,
                 report: admitted.and_then(|one| {
@@ -466,6 +469,34 @@ impl Known {
             state: report.state.clone().for_now(),
         });
         (report, Some(ends))
+    }
+}
+
+// === impl Governor ===
+
+impl Governor {
+    /// Returns the newest release if a zone has acknowledged exactly its content, although it was
+    /// not admitted to it: then nothing changes there, and nobody has to approve it.
+    fn held_release(&self, session: &Session, zone: &Map<String, Value>) -> Option<u64> {
+        let newest = self.newest()?;
+        let admitted = self.record.zones.get(session.zone.as_str());
+        let admitted = admitted.filter(|one| one.phase != Phase::Deferred);
+        let floor = ReleaseFloor::of(&self.object).number;
+        let is_decided = admitted.is_some_and(|one| one.target.release >= floor);
+        let is_overridden = self.decided(newest).class(zone) != Class::default();
+        if is_decided || is_overridden || !self.needs_approval() || session.is_diverged() {
+            return None;
+        }
+        let released = self.releases.values().flat_map(|one| one.manifest.keys());
+        let mut ids = released.filter(|id| self.has(id));
+        let is_held = |(kind, name): &Id| {
+            let state = session.sending.object(kind, name);
+            state.is_some_and(|state| {
+                let version = newest.manifest.get(&(kind.clone(), name.clone())).copied();
+                state.rejected.is_none() && state.acknowledged == version
+            })
+        };
+        ids.all(is_held).then_some(newest.number)
     }
 }
 

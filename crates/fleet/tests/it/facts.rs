@@ -300,3 +300,28 @@ async fn a_zone_that_was_settled_counts_as_diverged_no_more() {
         assert_eq!(diverged(), <[&str; 0]>::default());
     }
 }
+
+/// Zones may have the objects of a policy before it is made.
+#[tokio::test]
+async fn a_zone_that_has_the_content_of_a_release_is_known_to_hold_it() {
+    let world = governed().await;
+    release(&world, 1, None).await;
+    let stages = json!({"stages": [{"name": "all", "approval": "Required"}]});
+    world.put(POLICIES, &policy(&stages, &json!([]))).await;
+    for (has, expected) in [("1", Some(1)), ("0", None)] {
+        let session = connect(&world);
+        served(&world, &session, async |asks| {
+            let holds = || world.fleet.look("web").expect("known").zones[0].holds;
+            assert_eq!(holds(), None);
+            let before = world.fleet.stamp("web");
+            let held = config(has);
+            asks.send(subscribe(&world, &[&held])).await.expect("asked");
+            let mut stirred = world.fleet.stirred();
+            while world.fleet.stamp("web") == before {
+                stirred.changed().await.expect("the fleet goes on");
+            }
+            assert_eq!(holds(), expected, "{has}");
+        })
+        .await;
+    }
+}

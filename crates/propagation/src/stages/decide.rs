@@ -354,6 +354,9 @@ impl<'a> Deciding<'a> {
         let is_any = zones.peek().is_some();
         is_any
             && zones.all(|known| {
+                if known.zone.holds == Some(release.number) {
+                    return true;
+                }
                 let has = known.admitted.filter(|one| one.phase != Phase::Deferred);
                 let has = has.and_then(|one| Some((one, self.release(one.target.release)?)));
                 has.is_some_and(|(one, had)| {

@@ -101,6 +101,9 @@ pub struct ZoneFacts {
     pub name: String,
     pub object: Arc<Map<String, Json>>,
     pub link: Link,
+    /// The release whose content the zone has acknowledged, although no decision says so: it had
+    /// the objects before they were governed, or followed a later state of the hub.
+    pub holds: Option<u64>,
     pub hold: Hold,
     pub released_at: Option<Timestamp>,
     pub report: Option<ReportFacts>,
@@ -380,6 +383,7 @@ impl ZoneFacts {
             object: &self.object,
             link: self.link,
             diverged: false,
+            holds: self.holds,
             hold: self.hold,
             released_at: self.released_at,
             report,

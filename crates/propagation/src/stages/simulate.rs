@@ -63,6 +63,7 @@ pub fn simulate(
         name,
         object,
         diverged: false,
+        holds: None,
         link: Link::Connected { since: now },
         hold: Hold::Free,
         released_at: None,

@@ -71,6 +71,8 @@ pub struct Zone<'a> {
     pub link: Link,
     /// The zone followed a later state of the hub than the hub has, so nothing is sent to it.
     pub diverged: bool,
+    /// The release whose content the zone has acknowledged, although no decision says so.
+    pub holds: Option<u64>,
     pub hold: Hold,
     /// When it is not held any more, if that is known.
     pub released_at: Option<Timestamp>,

@@ -186,6 +186,7 @@ impl Fleet {
                 name,
                 object,
                 diverged: false,
+                holds: None,
                 link: Link::Connected { since: at },
                 hold: Hold::Free,
                 released_at: None,

@@ -59,6 +59,7 @@ fn zone<'a>(
         name,
         object,
         diverged: false,
+        holds: None,
         link,
         hold: Hold::Free,
         released_at: None,
@@ -242,6 +243,36 @@ fn approvals_of_authors_do_not_count() {
     assert!(by("bob", Some("all")));
     assert!(by("ann", None), "of what is taken away");
     assert!(!by("bob", Some("nowhere")));
+}
+
+/// Zones may have the objects of a policy before it is made.
+#[test]
+fn approval_is_not_asked_for_what_zones_hold() {
+    let object = object("rest");
+    let releases = [release(1, "a", &[])];
+    let waits = |holds: Option<u64>| {
+        let connected = Link::Connected { since: now() };
+        let zones = [Zone {
+            holds,
+            ..zone("eu", &object, connected, None)
+        }];
+        let record = Record::default();
+        let situation = Situation {
+            releases: &releases,
+            record: &record,
+            zones: &zones,
+            approvals: &[],
+            resumed: None,
+            left: &[],
+            zones_as_of: None,
+            now: now(),
+        };
+        let outcome = decide(&policy(), situation);
+        let mut waiting = outcome.stages[0].waiting.iter();
+        waiting.any(|one| one.reason() == "ApprovalRequired")
+    };
+    assert!(waits(None));
+    assert!(!waits(Some(1)));
 }
 
 #[test]

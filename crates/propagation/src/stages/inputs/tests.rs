@@ -19,6 +19,7 @@ fn zone(name: &str, link: Link, state: Option<Fared>) -> ZoneFacts {
         name: name.to_owned(),
         object: Arc::new(object.as_object().expect("an object").clone()),
         link,
+        holds: Some(3),
         hold: if name == "held" {
             Hold::Held
         } else {

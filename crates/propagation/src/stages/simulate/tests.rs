@@ -64,6 +64,7 @@ fn check(policy: &Policy, fleet: &str, expected: Expect) {
                 name: words[0],
                 object,
                 diverged: false,
+                holds: None,
                 link: match is("offline") {
                     true => Link::Lost { since: before },
                     false => Link::Connected { since: before },
