@@ -50,8 +50,6 @@ pub(crate) enum ClientError {
     Request(#[source] Box<RequestError>),
     #[error("there is no zone {0}")]
     NoZone(ZoneName),
-    #[error("zone {0} has not said yet what it has of {1}")]
-    Untold(ZoneName, String),
     #[error("zone {0} has not diverged: it follows the hub")]
     NotDiverged(ZoneName),
     #[error("the hub does not know any more what revision {0} wrote")]
@@ -176,7 +174,7 @@ impl ClientError {
                 Some(_) => "what the hub said is above".to_owned(),
             },
             Self::NoZone(_) => "deltaplane zones lists them".to_owned(),
-            Self::NotDiverged(zone) | Self::Untold(zone, _) => {
+            Self::NotDiverged(zone) => {
                 format!("deltaplane zones show {zone} says how it stands with it")
             }
             Self::Compacted(..) => {

@@ -7,19 +7,24 @@
 
 mod plan;
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
+use futures::{StreamExt, stream};
 use kube::Client;
 use serde_json::{Value, json};
 
 use deltaplane_border::served_version;
 use deltaplane_client::request;
 use deltaplane_client::{ObjectKey, Resource};
-use deltaplane_sync::ZoneName;
+use deltaplane_sync::{SyncKind, ZoneName};
 
-use self::plan::{DifferingObject, Divergence, HubWrite, ObjectId, Plan, ZoneContents};
+use self::plan::{
+    DifferingObject, Divergence, HubWrite, LEFT_AS_IT_IS, ObjectId, Plan, ReadZone, ZoneContents,
+};
 use super::super::{ClientError, Hub, Said, name_of, zone_objects, zone_path};
+use super::PARALLEL;
 use crate::args::Environment;
 use crate::table::Table;
 
@@ -56,6 +61,19 @@ Examples:
 const TRIES: u32 = 20;
 const AGAIN: Duration = Duration::from_millis(500);
 
+/// What came of each zone. One that cannot be settled keeps no other from it.
+#[derive(Default)]
+struct Outcome {
+    divergences: Vec<Divergence>,
+    /// Zones that were not settled, and why.
+    failed: BTreeMap<ZoneName, String>,
+    /// Objects that were not written at the hub, and why.
+    unwritten: BTreeMap<ObjectId, String>,
+    /// Zones that were settled, and from which revision they follow the hub.
+    settled: Vec<(ZoneName, Value)>,
+    plan: Plan,
+}
+
 // === impl Reconcile ===
 
 impl Reconcile {
@@ -65,44 +83,40 @@ impl Reconcile {
         environment: &Environment,
     ) -> Result<Said, ClientError> {
         let client = hub.client_of(None, environment).await?;
-        let mut divergences = self.divergences(&client).await?;
-        if divergences.is_empty() {
+        let zone_client = async |zone: &ZoneName| hub.client_of(Some(zone), environment).await;
+        self.reconcile(&client, &zone_client).await
+    }
+
+    /// `zone_client` makes a client of a zone's API.
+    async fn reconcile(
+        self,
+        client: &Client,
+        zone_client: &impl AsyncFn(&ZoneName) -> Result<Client, ClientError>,
+    ) -> Result<Said, ClientError> {
+        let mut outcome = self.divergences(client).await?;
+        if outcome.divergences.is_empty() && outcome.failed.is_empty() {
             return Ok(Said {
                 err: "no connected zone has diverged from the hub\n".to_owned(),
                 good: true,
                 ..Said::default()
             });
         }
-        // The furthest first: what is raised for it is enough for the others.
-        divergences.sort_by_key(|one| std::cmp::Reverse(one.followed));
-        let plan = match self.keep {
-            Side::Hub => Plan::default(),
-            Side::Zone => {
-                let mut contents = Vec::new();
-                for divergence in &divergences {
-                    let there = hub.client_of(Some(&divergence.zone), environment).await?;
-                    contents.push(read_zone(&there, divergence).await?);
+        match (self.keep, self.dry_run) {
+            (Side::Hub, true) => {}
+            (Side::Hub, false) => outcome.settle(client, |_| true).await,
+            (Side::Zone, dry_run) => {
+                let mut zones = outcome.read_zones(zone_client).await;
+                outcome.plan = plan::keep_zone(&zones);
+                if !dry_run && !outcome.plan.exceeds_budget() {
+                    outcome.raise(client, &mut zones).await;
+                    outcome.take_over(client).await;
                 }
-                plan::keep_zone(&divergences, &contents)
             }
-        };
-        let mut said = Said {
-            out: shown(&divergences, |id, object| match self.keep {
-                Side::Hub => object.follows().to_owned(),
-                Side::Zone => plan.says(id).to_owned(),
-            }),
-            err: plan.problems(),
-            good: plan.is_whole(),
-        };
-        match (self.dry_run, self.keep) {
-            (true, _) => said.err.push_str("nothing was done: --dry-run\n"),
-            (false, Side::Hub) => settle(&client, &divergences, &mut said).await?,
-            (false, Side::Zone) => take_over(&client, &divergences, &plan, &mut said).await?,
         }
-        Ok(said)
+        Ok(outcome.said(&self))
     }
 
-    async fn divergences(&self, client: &Client) -> Result<Vec<Divergence>, ClientError> {
+    async fn divergences(&self, client: &Client) -> Result<Outcome, ClientError> {
         let zones = match &self.zone {
             Some(zone) => vec![zone.clone()],
             None => zone_objects(client)
@@ -111,53 +125,87 @@ impl Reconcile {
                 .filter_map(name_of)
                 .collect(),
         };
-        let mut divergences = Vec::new();
-        for zone in zones {
-            let answer = complete_answer(client, &zone).await?;
+        let mut outcome = Outcome::default();
+        for (zone, answer) in answers(client, zones).await {
+            let answer = match answer {
+                Ok(answer) => answer,
+                // It was deleted meanwhile.
+                Err(ClientError::NoZone(_)) if self.all => continue,
+                Err(error) if self.all => {
+                    outcome.failed.insert(zone, reason(&error));
+                    continue;
+                }
+                Err(error) => return Err(error),
+            };
             match Divergence::read(&zone, &answer) {
-                Some(divergence) => divergences.push(divergence),
+                Some(divergence) => outcome.add(divergence),
                 None if self.zone.is_some() => return Err(ClientError::NotDiverged(zone)),
                 None => {}
             }
         }
-        Ok(divergences)
+        // The furthest first: what is raised for it is enough for the others.
+        let followed = |one: &Divergence| std::cmp::Reverse(one.followed);
+        outcome.divergences.sort_by_key(followed);
+        Ok(outcome)
     }
 }
 
-/// What the hub says of a zone, once the zone has said what it has of all kinds. A zone that does
-/// not say it in time is shown as it is; the hub does not settle it then.
-async fn complete_answer(client: &Client, zone: &ZoneName) -> Result<Value, ClientError> {
+/// What the hub says of zones. It is asked again for a while of zones that have not said yet what they
+/// have of all kinds; what it says then is incomplete, and the hub does not settle them.
+async fn answers(
+    client: &Client,
+    zones: Vec<ZoneName>,
+) -> BTreeMap<ZoneName, Result<Value, ClientError>> {
+    let mut answers = BTreeMap::new();
+    let mut asked = zones;
+    for round in 0..=TRIES {
+        if round > 0 {
+            tokio::time::sleep(AGAIN).await;
+        }
+        let answering = stream::iter(asked).map(async |zone| {
+            let said = answer(client, &zone).await;
+            (zone, said)
+        });
+        let said: Vec<_> = answering.buffered(PARALLEL).collect().await;
+        let is_incomplete = |answer: &Value| answer["diverged"] == true && !is_told(answer);
+        let incomplete = said.iter().filter(|(_, answer)| {
+            let answer = answer.as_ref();
+            answer.is_ok_and(is_incomplete)
+        });
+        asked = incomplete.map(|(zone, _)| zone.clone()).collect();
+        answers.extend(said);
+        if asked.is_empty() {
+            break;
+        }
+    }
+    answers
+}
+
+async fn answer(client: &Client, zone: &ZoneName) -> Result<Value, ClientError> {
     let path = format!("{}/_reconcile", zone_path(zone));
-    let mut tries = 0;
-    loop {
-        let answer: Value = match request::get(client, &path).await {
-            Err(error) if error.is_not_found() => {
-                return Err(ClientError::NoZone(zone.clone()));
-            }
-            answer => answer?,
-        };
-        let untold = answer["untold"]
-            .as_array()
-            .is_some_and(|kinds| !kinds.is_empty());
-        if !untold || answer["diverged"] != true {
-            return Ok(answer);
-        }
-        tries += 1;
-        if tries > TRIES {
-            let kind = answer["untold"][0].as_str().unwrap_or_default().to_owned();
-            return Err(ClientError::Untold(zone.clone(), kind));
-        }
-        tokio::time::sleep(AGAIN).await;
+    match request::get(client, &path).await {
+        Err(error) if error.is_not_found() => Err(ClientError::NoZone(zone.clone())),
+        answer => Ok(answer?),
     }
 }
 
-/// What a zone has of the objects that differ.
-async fn read_zone(zone: &Client, divergence: &Divergence) -> Result<ZoneContents, ClientError> {
+/// Returns true if a zone has said what it has of all kinds.
+fn is_told(answer: &Value) -> bool {
+    let untold = answer["untold"].as_array();
+    untold.is_none_or(Vec::is_empty)
+}
+
+/// What a zone has of the objects that differ in any zone.
+async fn read_zone(
+    zone: &Client,
+    ids: &BTreeSet<ObjectId>,
+    plurals: &BTreeMap<SyncKind, String>,
+) -> Result<ZoneContents, ClientError> {
     let mut contents = ZoneContents::default();
-    for (kind, plural) in &divergence.plurals {
+    for (kind, plural) in plurals {
         let version = served_version(zone, kind.group(), plural).await;
         let version = version.map_err(|reason| ClientError::Show(reason.into()))?;
-        for id in divergence.objects.keys().filter(|id| id.kind == *kind) {
+        for id in ids.iter().filter(|id| id.kind == *kind) {
             let Some(version) = &version else {
                 contents.insert_unserved(id.clone());
                 continue;
@@ -190,50 +238,150 @@ async fn step(client: &Client, zone: &ZoneName, step: &str) -> Result<Value, Cli
     Ok(request::create(client, &path, &json!({"step": step})).await?)
 }
 
-/// Lets zones follow the hub.
-async fn settle(
-    client: &Client,
-    divergences: &[Divergence],
-    said: &mut Said,
-) -> Result<(), ClientError> {
-    for Divergence { zone, .. } in divergences {
-        let done = step(client, zone, "Settle").await?;
-        let revision = &done["revision"];
-        let line = format!("zone {zone} follows the hub again, from revision {revision}\n");
-        said.err.push_str(&line);
-    }
-    Ok(())
-}
+// === impl Outcome ===
 
-/// Writes at the hub what zones have, and lets those follow it of which nothing is left.
-async fn take_over(
-    client: &Client,
-    divergences: &[Divergence],
-    plan: &Plan,
-    said: &mut Said,
-) -> Result<(), ClientError> {
-    if plan.exceeds_budget() {
-        return Ok(());
+impl Outcome {
+    fn add(&mut self, divergence: Divergence) {
+        if let Some(obstacle) = divergence.obstacle() {
+            self.failed.insert(divergence.zone.clone(), obstacle);
+        }
+        self.divergences.push(divergence);
     }
-    for Divergence { zone, .. } in divergences {
-        step(client, zone, "Raise").await?;
+
+    /// The zones that may be settled.
+    fn settleable(&self) -> Vec<Divergence> {
+        let divergences = self.divergences.iter();
+        let settleable = divergences.filter(|one| !self.failed.contains_key(&one.zone));
+        settleable.cloned().collect()
     }
-    let mut failed = false;
-    for (id, write) in plan.writes() {
-        if let Err(error) = write_at_hub(client, divergences, id, write).await {
-            let line = format!("{id} was not written at the hub: {}\n", reason(&error));
-            said.err.push_str(&line);
-            failed = true;
+
+    /// Reads from zones what differs.
+    async fn read_zones(
+        &mut self,
+        zone_client: &impl AsyncFn(&ZoneName) -> Result<Client, ClientError>,
+    ) -> Vec<ReadZone> {
+        let divergences = self.settleable();
+        let ids = divergences.iter().flat_map(|one| one.objects.keys());
+        let ids: BTreeSet<ObjectId> = ids.cloned().collect();
+        let plurals = plurals(&divergences);
+        let mut zones = Vec::new();
+        for divergence in divergences {
+            let read = async {
+                let zone = zone_client(&divergence.zone).await?;
+                read_zone(&zone, &ids, &plurals).await
+            };
+            match read.await {
+                Ok(contents) => zones.push(ReadZone {
+                    divergence,
+                    contents,
+                }),
+                Err(error) => self.fail(divergence.zone, &error),
+            }
+        }
+        zones
+    }
+
+    fn fail(&mut self, zone: ZoneName, error: &ClientError) {
+        self.failed.insert(zone, reason(error));
+    }
+
+    /// Raises revision and release numbers above what zones followed. Those of which that fails have
+    /// no say in what is written.
+    async fn raise(&mut self, client: &Client, zones: &mut Vec<ReadZone>) {
+        let count = zones.len();
+        for zone in std::mem::take(zones) {
+            match step(client, &zone.divergence.zone, "Raise").await {
+                Ok(_) => zones.push(zone),
+                Err(error) => self.fail(zone.divergence.zone, &error),
+            }
+        }
+        if zones.len() < count {
+            self.plan = plan::keep_zone(zones);
         }
     }
-    if failed {
-        said.good = false;
-        said.err
-            .push_str("hint: put it right, and reconcile again; no zone was settled\n");
-        return Ok(());
+
+    /// Writes at the hub what zones have, and lets those follow it of which nothing is left.
+    async fn take_over(&mut self, client: &Client) {
+        if self.plan.exceeds_budget() {
+            return;
+        }
+        let plurals = plurals(&self.divergences);
+        for (id, write) in self.plan.writes() {
+            if let Err(error) = write_at_hub(client, &plurals, id, write).await {
+                self.unwritten.insert(id.clone(), reason(&error));
+            }
+        }
+        let whole = self.divergences.iter();
+        let whole = whole.filter(|one| self.plan.settles(&one.zone) && self.is_written(one));
+        let whole: BTreeSet<ZoneName> = whole.map(|one| one.zone.clone()).collect();
+        self.settle(client, |zone| whole.contains(zone)).await;
     }
-    let whole = divergences.iter().filter(|one| plan.settles(&one.zone));
-    settle(client, &whole.cloned().collect::<Vec<_>>(), said).await
+
+    /// Returns true if nothing of a zone failed to be written at the hub.
+    fn is_written(&self, divergence: &Divergence) -> bool {
+        let mut unwritten = self.unwritten.keys();
+        !unwritten.any(|id| divergence.objects.contains_key(id))
+    }
+
+    /// Lets zones follow the hub.
+    async fn settle(&mut self, client: &Client, is_whole: impl Fn(&ZoneName) -> bool) {
+        let zones = self.settleable().into_iter().map(|one| one.zone);
+        for zone in zones.filter(is_whole) {
+            match step(client, &zone, "Settle").await {
+                Ok(done) => self.settled.push((zone, done["revision"].clone())),
+                Err(error) => self.fail(zone, &error),
+            }
+        }
+    }
+
+    fn said(&self, asked: &Reconcile) -> Said {
+        let becomes = |zone: &ZoneName, id: &ObjectId, object: &DifferingObject| match (
+            self.failed.contains_key(zone),
+            asked.keep,
+        ) {
+            (true, _) => LEFT_AS_IT_IS,
+            (false, Side::Hub) => object.follows(),
+            (false, Side::Zone) => self.plan.says(id),
+        };
+        let mut err = self.plan.problems();
+        for (id, why) in &self.unwritten {
+            err.push_str(&format!("{id} was not written at the hub: {why}\n"));
+        }
+        let unwritten = self.settleable().into_iter();
+        for Divergence { zone, .. } in unwritten.filter(|one| !self.is_written(one)) {
+            let line = format!("zone {zone} was not settled: the hub does not have all of it\n");
+            err.push_str(&line);
+        }
+        for (zone, why) in &self.failed {
+            let verb = if asked.dry_run {
+                "would not be"
+            } else {
+                "was not"
+            };
+            err.push_str(&format!("zone {zone} {verb} settled: {why}\n"));
+        }
+        for (zone, revision) in &self.settled {
+            let line = format!("zone {zone} follows the hub again, from revision {revision}\n");
+            err.push_str(&line);
+        }
+        if asked.dry_run {
+            err.push_str("nothing was done: --dry-run\n");
+        }
+        let is_whole = self.failed.is_empty() && self.unwritten.is_empty();
+        if !is_whole && !asked.dry_run {
+            err.push_str("hint: put it right, and reconcile again: what differs is still listed\n");
+        }
+        Said {
+            out: shown(&self.divergences, becomes),
+            err,
+            good: is_whole && self.plan.is_whole(),
+        }
+    }
+}
+
+fn plurals(divergences: &[Divergence]) -> BTreeMap<SyncKind, String> {
+    let plurals = divergences.iter().flat_map(|one| one.plurals.clone());
+    plurals.collect()
 }
 
 fn reason(error: &ClientError) -> String {
@@ -243,12 +391,12 @@ fn reason(error: &ClientError) -> String {
 
 async fn write_at_hub(
     client: &Client,
-    divergences: &[Divergence],
+    plurals: &BTreeMap<SyncKind, String>,
     id: &ObjectId,
     write: &HubWrite,
 ) -> Result<(), ClientError> {
-    let plural = divergences.iter().find_map(|one| one.plurals.get(&id.kind));
-    let plural = plural.map(String::as_str).unwrap_or_default();
+    let plural = plurals.get(&id.kind).map(String::as_str);
+    let plural = plural.unwrap_or_default();
     let version = served_version(client, id.kind.group(), plural).await;
     let version = version.map_err(|reason| ClientError::Show(reason.into()))?;
     let version = version.unwrap_or_default();
@@ -283,7 +431,7 @@ async fn write_at_hub(
 /// What differs, and what becomes of it.
 fn shown(
     divergences: &[Divergence],
-    becomes: impl Fn(&ObjectId, &DifferingObject) -> String,
+    becomes: impl Fn(&ZoneName, &ObjectId, &DifferingObject) -> &'static str,
 ) -> String {
     let mut out = String::new();
     for divergence in divergences {
@@ -312,7 +460,7 @@ fn shown(
                 id.path(),
                 object.difference.to_string(),
                 object.policy.clone().unwrap_or_else(|| "-".to_owned()),
-                becomes(id, object),
+                becomes(&divergence.zone, id, object).to_owned(),
             ]);
         }
         if divergence.more > 0 {
@@ -323,3 +471,6 @@ fn shown(
     out.push_str(&table.text());
     out
 }
+
+#[cfg(test)]
+mod tests;

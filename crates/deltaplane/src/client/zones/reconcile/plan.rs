@@ -27,6 +27,10 @@ pub(super) struct Divergence {
     /// How many differ besides.
     pub(super) more: u64,
     pub(super) plurals: BTreeMap<SyncKind, String>,
+    /// The first kind of which the zone has not said what it has.
+    untold: Option<String>,
+    /// Why the hub does not settle the zone.
+    refused: Option<String>,
     budget: DeletionLimit,
     /// How many objects of a kind the hub has for the zone.
     wanted: BTreeMap<SyncKind, u64>,
@@ -69,6 +73,13 @@ enum ZoneContent {
     Unusable(&'static str),
 }
 
+/// A zone that may be settled, and what it has.
+#[derive(Debug)]
+pub(super) struct ReadZone {
+    pub(super) divergence: Divergence,
+    pub(super) contents: ZoneContents,
+}
+
 /// What is done at the hub about an object.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum HubWrite {
@@ -90,6 +101,8 @@ pub(super) struct Plan {
     unlisted: Vec<String>,
 }
 
+/// What becomes of an object that nothing is done about.
+pub(super) const LEFT_AS_IT_IS: &str = "left as it is";
 const LOCALLY_CHANGED: &str = "the zone's copy was changed locally; change it back there";
 const OF_A_ZONE: &str = "it is an object of another zone, which sends it again";
 const OWN_OF_THE_ZONE: &str = "the zone has an object of its own of this name; rename one of them";
@@ -99,19 +112,20 @@ const OVERRIDDEN: &str =
 const DOUBTFUL_ABSENCE: &str = "the zone lacks it, and the hub does not know whether it ever had it; delete it at the hub, or settle the zone with --keep hub";
 
 /// The hub takes over what all of these zones agree on.
-pub(super) fn keep_zone(divergences: &[Divergence], contents: &[ZoneContents]) -> Plan {
+pub(super) fn keep_zone(zones: &[ReadZone]) -> Plan {
     let mut plan = Plan::default();
-    let ids = divergences.iter().flat_map(|one| one.objects.keys());
+    let ids = zones.iter().flat_map(|one| one.divergence.objects.keys());
     let ids: BTreeSet<&ObjectId> = ids.collect();
     for id in ids {
-        let wishes = divergences.iter().zip(contents).map(|(one, contents)| {
-            let object = one.objects.get(id);
-            (&one.zone, object.map(|object| wish(id, object, contents)))
+        let wishes = zones.iter().map(|one| {
+            let object = one.divergence.objects.get(id);
+            let wish = object.map(|object| wish(id, object, &one.contents));
+            (&one.divergence.zone, wish)
         });
         let wishes: Vec<(&ZoneName, Option<Wish>)> = wishes.collect();
         plan.add(id, &wishes);
     }
-    for divergence in divergences {
+    for ReadZone { divergence, .. } in zones {
         plan.count(divergence);
     }
     plan
@@ -216,6 +230,8 @@ impl Divergence {
             objects: BTreeMap::new(),
             more: 0,
             plurals: BTreeMap::new(),
+            untold: answer["untold"][0].as_str().map(str::to_owned),
+            refused: answer["refused"].as_str().map(str::to_owned),
             budget: DeletionLimit {
                 max: number(&budget["max"]),
                 percent: number(&budget["percent"]),
@@ -226,6 +242,15 @@ impl Divergence {
             divergence.add(kind)?;
         }
         Some(divergence)
+    }
+
+    /// Why the zone cannot be settled now, if it cannot.
+    pub(super) fn obstacle(&self) -> Option<String> {
+        let untold = self.untold.as_ref().map(|kind| {
+            let zone = &self.zone;
+            format!("it has not said yet what it has of {kind}; deltaplane zones show {zone} says how it stands with it")
+        });
+        self.refused.clone().or(untold)
     }
 
     fn add(&mut self, written: &Value) -> Option<()> {
@@ -393,7 +418,7 @@ impl Plan {
         match self.writes.get(id) {
             Some(HubWrite::Put(_)) => "the zone's at the hub",
             Some(HubWrite::Delete) => "deleted at the hub",
-            None => "left as it is",
+            None => LEFT_AS_IT_IS,
         }
     }
 

@@ -54,6 +54,17 @@ fn divergence(name: &str, budget: u64, objects: &[(&str, &str)]) -> Divergence {
     Divergence::read(&zone(name), &answer).expect("diverged")
 }
 
+fn keep_zone(divergences: &[Divergence], contents: Vec<ZoneContents>) -> Plan {
+    let zones = divergences.iter().cloned().zip(contents);
+    let zones: Vec<ReadZone> = zones
+        .map(|(divergence, contents)| ReadZone {
+            divergence,
+            contents,
+        })
+        .collect();
+    super::keep_zone(&zones)
+}
+
 fn contents(objects: &[(&str, Option<&Value>)]) -> ZoneContents {
     let mut contents = ZoneContents::default();
     for (name, found) in objects {
@@ -83,7 +94,10 @@ fn the_hub_takes_over_what_zones_agree_on() {
             ("new", Some(&new)),
         ])
     };
-    let plan = keep_zone(&[one.clone(), two.clone()], &[of(&changed), of(&changed)]);
+    let plan = keep_zone(
+        &[one.clone(), two.clone()],
+        vec![of(&changed), of(&changed)],
+    );
     let writes: Vec<(String, &HubWrite)> = plan
         .writes()
         .map(|(id, write)| (id.name.clone(), write))
@@ -99,7 +113,7 @@ fn the_hub_takes_over_what_zones_agree_on() {
     );
     assert!(plan.is_whole() && plan.settles(&zone("a")));
     // Where they disagree nobody is settled.
-    let plan = keep_zone(&[one.clone(), two], &[of(&changed), of(&other)]);
+    let plan = keep_zone(&[one.clone(), two], vec![of(&changed), of(&other)]);
     assert_eq!(plan.writes().count(), 2);
     assert!(!plan.settles(&zone("a")) && !plan.settles(&zone("b")));
     assert_eq!(
@@ -108,7 +122,7 @@ fn the_hub_takes_over_what_zones_agree_on() {
     );
     // So it is where one has what the hub has.
     let same = divergence("b", 9, &[]);
-    let plan = keep_zone(&[one, same], &[of(&changed), contents(&[])]);
+    let plan = keep_zone(&[one, same], vec![of(&changed), contents(&[])]);
     assert_eq!(plan.writes().count(), 0);
     assert!(!plan.settles(&zone("a")) && plan.settles(&zone("b")));
 }
@@ -117,9 +131,9 @@ fn the_hub_takes_over_what_zones_agree_on() {
 fn deletions_at_the_hub_keep_to_the_budget() {
     let differing = [("x", "OnlyAtHub"), ("y", "OnlyAtHub")];
     let absent = || contents(&[("x", None), ("y", None)]);
-    let plan = keep_zone(&[divergence("a", 2, &differing)], &[absent()]);
+    let plan = keep_zone(&[divergence("a", 2, &differing)], vec![absent()]);
     assert!(!plan.exceeds_budget());
-    let plan = keep_zone(&[divergence("a", 1, &differing)], &[absent()]);
+    let plan = keep_zone(&[divergence("a", 1, &differing)], vec![absent()]);
     assert!(plan.exceeds_budget() && !plan.is_whole());
     assert_eq!(
         plan.problems(),
@@ -131,7 +145,7 @@ fn deletions_at_the_hub_keep_to_the_budget() {
 fn an_object_that_the_zone_may_never_have_had_is_not_deleted_at_the_hub() {
     let differing = [("doubtful", "OnlyAtHub"), ("gone", "OnlyAtHub")];
     let absent = contents(&[("doubtful", None), ("gone", None)]);
-    let plan = keep_zone(&[divergence("a", 9, &differing)], &[absent]);
+    let plan = keep_zone(&[divergence("a", 9, &differing)], vec![absent]);
     let deleted: Vec<&str> = plan.writes().map(|(id, _)| id.name.as_str()).collect();
     assert_eq!(deleted, ["gone"]);
     assert!(!plan.settles(&zone("a")));
@@ -157,7 +171,7 @@ fn only_what_the_hub_sent_is_taken_over() {
     let found: Vec<_> = names.into_iter().zip(found).collect();
     let mut contents = contents(&found);
     contents.insert_unserved(id("unserved"));
-    let plan = keep_zone(&[divergence("a", 9, &differing)], &[contents]);
+    let plan = keep_zone(&[divergence("a", 9, &differing)], vec![contents]);
     let says = names.map(|name| plan.says(&id(name)));
     assert_eq!(
         says,

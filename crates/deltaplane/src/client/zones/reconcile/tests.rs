@@ -1,0 +1,244 @@
+use std::sync::{Arc, Mutex};
+
+use deltaplane_sync::{Arrival, Crossing, Origin, Position};
+
+use super::*;
+use crate::fake;
+
+/// Steps and writes that the hub was asked for, in their order.
+type Asked = Arc<Mutex<Vec<String>>>;
+
+const ZONES: &str = "/apis/fleet.deltaplane.io/v1alpha1/zones";
+const MAPS: &str = "/api/v1/namespaces/team/configmaps";
+
+fn map(name: &str, content: &str) -> Value {
+    json!({
+        "apiVersion": "v1", "kind": "ConfigMap", "data": {"content": content},
+        "metadata": {"name": name, "namespace": "team"},
+    })
+}
+
+/// A config map as it is in a zone.
+fn mirrored(name: &str, content: &str) -> Value {
+    let source: Position = "s.o@7".parse().expect("legal");
+    let crossing = Crossing::of(&map(name, content)).expect("an object");
+    crossing.arriving(Arrival {
+        name,
+        origin: &Origin::Hub,
+        authored_as: name,
+        source: &source,
+    })
+}
+
+/// What the hub says of a zone that followed a revision, in which these config maps differ.
+fn diverged(followed: u64, objects: &[(&str, &str)]) -> Value {
+    let objects = objects.iter().map(
+        |(name, difference)| json!({"namespace": "team", "name": name, "difference": difference}),
+    );
+    json!({
+        "diverged": true, "followed": followed, "revision": 43, "untold": [],
+        "deletionBudget": {"max": 9, "percent": 0},
+        "kinds": [{
+            "group": "", "kind": "ConfigMap", "plural": "configmaps", "more": 0, "wanted": 10,
+            "objects": objects.collect::<Vec<_>>(),
+        }],
+    })
+}
+
+/// A hub that says this of its zones, and refuses what `refuses` says.
+fn hub(zones: Vec<(&'static str, Value)>, refuses: fn(&str) -> bool) -> (Client, Asked) {
+    let asked = Asked::default();
+    let noted = Arc::clone(&asked);
+    let client = fake::api(move |what, body| {
+        let (method, path) = what.split_once(' ').expect("a method");
+        if method != "GET" {
+            let about = body["step"].as_str().or(body["metadata"]["name"].as_str());
+            let line = format!("{what} {}", about.unwrap_or_default());
+            let line = line.trim().to_owned();
+            let refused = refuses(&line);
+            noted.lock().expect("nobody panicked").push(line);
+            return match refused {
+                true => fake::refusal(403),
+                false => (200, json!({"revision": 75})),
+            };
+        }
+        if path == ZONES {
+            let names = zones
+                .iter()
+                .map(|(name, _)| json!({"metadata": {"name": name}}));
+            return (200, json!({"items": names.collect::<Vec<_>>()}));
+        }
+        let zone = path.strip_prefix(ZONES).and_then(|rest| {
+            let name = rest.strip_prefix('/')?.strip_suffix("/_reconcile")?;
+            zones.iter().find(|(zone, _)| *zone == name)
+        });
+        match zone {
+            Some((_, answer)) => (200, answer.clone()),
+            None => fake::refusal(404),
+        }
+    });
+    (client, asked)
+}
+
+/// Reconciles all zones. Their APIs are what `zone` makes of their names.
+async fn reconcile(
+    client: &Client,
+    (keep, dry_run): (Side, bool),
+    zone: fn(&str) -> Client,
+) -> Said {
+    let asked = Reconcile {
+        zone: None,
+        all: true,
+        keep,
+        dry_run,
+    };
+    let zone_client = async |name: &ZoneName| Ok(zone(name.as_str()));
+    let said = asked.reconcile(client, &zone_client).await;
+    said.expect("the hub answers")
+}
+
+fn asked(asked: &Asked) -> Vec<String> {
+    let asked = std::mem::take(&mut *asked.lock().expect("nobody panicked"));
+    let zones = format!("{ZONES}/");
+    asked.iter().map(|line| line.replace(&zones, "")).collect()
+}
+
+fn no_zone(_: &str) -> Client {
+    fake::api(|_, _| fake::refusal(503))
+}
+
+/// Of a zone that claims too much, one that does not say what it has, and one as it should be.
+fn three_zones() -> Vec<(&'static str, Value)> {
+    let changed = [("plain", "Changed")];
+    let mut far = diverged(u64::MAX, &changed);
+    far["refused"] = "zone far says that it followed too much".into();
+    let mut mute = diverged(61, &changed);
+    mute["untold"] = json!(["deltaplane.io//Secret"]);
+    vec![
+        ("far", far),
+        ("good", diverged(60, &changed)),
+        ("mute", mute),
+    ]
+}
+
+#[tokio::test(start_paused = true)]
+async fn zones_that_cannot_be_settled_keep_no_other_from_it() {
+    let (client, noted) = hub(three_zones(), |_| false);
+    let said = reconcile(&client, (Side::Hub, true), no_zone).await;
+    assert_eq!(asked(&noted), <[&str; 0]>::default());
+    assert!(!said.good);
+    let not_settled = "zone far would not be settled: zone far says that it followed too much
+zone mute would not be settled: it has not said yet what it has of deltaplane.io//Secret; deltaplane zones show mute says how it stands with it
+nothing was done: --dry-run
+";
+    assert_eq!(said.err, not_settled);
+    let becomes = ["far", "good", "mute"].map(|zone| {
+        let line = said.out.lines().find(|line| line.starts_with(zone));
+        let line = line.unwrap_or_else(|| panic!("{}", said.out));
+        line.rsplit("  ")
+            .next()
+            .expect("a column")
+            .trim()
+            .to_owned()
+    });
+    assert_eq!(
+        becomes,
+        ["left as it is", "the hub's in the zone", "left as it is"]
+    );
+
+    let said = reconcile(&client, (Side::Hub, false), no_zone).await;
+    assert_eq!(asked(&noted), ["POST good/_reconcile Settle"]);
+    assert!(!said.good);
+    assert!(
+        said.err
+            .contains("zone good follows the hub again, from revision 75\n")
+    );
+    assert!(
+        said.err.contains("zone far was not settled: zone far says"),
+        "{}",
+        said.err
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_failure_midway_tells_what_was_settled_before_and_goes_on() {
+    let changed = [("plain", "Changed")];
+    let zones = ["a", "b", "c"].map(|zone| (zone, diverged(60, &changed)));
+    let (client, noted) = hub(zones.to_vec(), |line| line.contains("b/_reconcile"));
+    let said = reconcile(&client, (Side::Hub, false), no_zone).await;
+    let settles = ["a", "b", "c"].map(|zone| format!("POST {zone}/_reconcile Settle"));
+    assert_eq!(asked(&noted), settles);
+    assert!(!said.good);
+    assert_eq!(
+        said.err,
+        "zone b was not settled: no (403 )
+zone a follows the hub again, from revision 75
+zone c follows the hub again, from revision 75
+hint: put it right, and reconcile again: what differs is still listed
+"
+    );
+}
+
+/// Zone `away` cannot be read, and the numbers cannot be raised above what `odd` followed.
+#[tokio::test(start_paused = true)]
+async fn the_hub_takes_over_what_the_zones_have_that_can_be_asked() {
+    let changed = [("plain", "Changed")];
+    let zones = ["away", "good", "odd"].map(|zone| (zone, diverged(60, &changed)));
+    let (client, noted) = hub(zones.to_vec(), |line| line.contains("odd/_reconcile"));
+    let zone = |name: &str| {
+        let content = match name {
+            "away" => return no_zone(name),
+            "odd" => "other",
+            _ => "2",
+        };
+        let plain = mirrored("plain", content);
+        fake::api(move |what, _| match what == format!("GET {MAPS}/plain") {
+            true => (200, plain.clone()),
+            false => fake::refusal(404),
+        })
+    };
+    let said = reconcile(&client, (Side::Zone, false), zone).await;
+    let expected = [
+        "POST good/_reconcile Raise",
+        "POST odd/_reconcile Raise",
+        &format!("POST {MAPS} plain"),
+        "POST good/_reconcile Settle",
+    ];
+    assert_eq!(asked(&noted), expected);
+    assert!(!said.good);
+    for line in [
+        "zone away was not settled: no (503 )\n",
+        "zone odd was not settled: no (403 )\n",
+        "zone good follows the hub again, from revision 75\n",
+    ] {
+        assert!(said.err.contains(line), "{}", said.err);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_zone_whose_object_could_not_be_written_is_not_settled() {
+    let differing = [("locked", "OnlyInZone"), ("new", "OnlyInZone")];
+    let zones = vec![("a", diverged(60, &differing))];
+    let (client, noted) = hub(zones, |line| line.ends_with(" locked"));
+    let zone = |_: &str| {
+        fake::api(|what, _| match what.rsplit('/').next() {
+            Some(name @ ("locked" | "new")) => (200, mirrored(name, "2")),
+            Some(_) | None => fake::refusal(404),
+        })
+    };
+    let said = reconcile(&client, (Side::Zone, false), zone).await;
+    let expected = [
+        "POST a/_reconcile Raise".to_owned(),
+        format!("POST {MAPS} locked"),
+        format!("POST {MAPS} new"),
+    ];
+    assert_eq!(asked(&noted), expected);
+    assert!(!said.good);
+    assert_eq!(
+        said.err,
+        "ConfigMap team/locked was not written at the hub: no (403 )
+zone a was not settled: the hub does not have all of it
+hint: put it right, and reconcile again: what differs is still listed
+"
+    );
+}
