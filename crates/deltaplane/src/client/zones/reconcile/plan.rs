@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
+use deltaplane_border::{definitions, namespaces};
 use deltaplane_graph::extract_owned;
 use deltaplane_sync::{Crossing, MANAGER, Origin, SyncKind, VERSION, ZoneName};
 use serde_json::Value;
@@ -109,6 +110,8 @@ const OWN_OF_THE_ZONE: &str = "the zone has an object of its own of this name; r
 const NOT_SERVED: &str = "the zone does not serve its kind, so that nobody knows what it has";
 const OVERRIDDEN: &str =
     "its policy overrides it in the zone, which cannot be taken out of it; write it at the hub";
+const NAMESPACE: &str = "deleting it at the hub would delete all objects in it, also those that are not synced; if that is meant, delete it with kubectl, and reconcile again";
+const DEFINITION: &str = "deleting it at the hub would delete all objects of its kind, also those that are not synced; if that is meant, delete it with kubectl, and reconcile again";
 const DOUBTFUL_ABSENCE: &str = "the zone lacks it, and the hub does not know whether it ever had it; delete it at the hub, or settle the zone with --keep hub";
 
 /// The hub takes over what all of these zones agree on.
@@ -141,6 +144,8 @@ fn wish(id: &ObjectId, object: &DifferingObject, contents: &ZoneContents) -> Wis
     match contents.0.get(id) {
         Some(ZoneContent::Applied(content)) => Ok(HubWrite::Put(content.clone())),
         Some(ZoneContent::Absent) if object.doubtful_absence => Err(DOUBTFUL_ABSENCE),
+        Some(ZoneContent::Absent) if id.kind == namespaces() => Err(NAMESPACE),
+        Some(ZoneContent::Absent) if id.kind == definitions() => Err(DEFINITION),
         Some(ZoneContent::Absent) => Ok(HubWrite::Delete),
         Some(ZoneContent::Unusable(why)) => Err(why),
         None => Err("the hub does not sync its kind; create its SyncedKind first"),
@@ -392,7 +397,6 @@ impl Plan {
         let rank = |(id, write): &(&ObjectId, &HubWrite)| match (write, id.kind.kind()) {
             (HubWrite::Put(_), "Namespace" | "CustomResourceDefinition") => 0,
             (HubWrite::Put(_), _) => 1,
-            (HubWrite::Delete, "Namespace" | "CustomResourceDefinition") => 3,
             (HubWrite::Delete, _) => 2,
         };
         let mut writes: Vec<_> = self.writes.iter().collect();

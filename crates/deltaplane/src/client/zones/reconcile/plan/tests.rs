@@ -142,6 +142,46 @@ fn deletions_at_the_hub_keep_to_the_budget() {
 }
 
 #[test]
+fn what_others_go_with_is_named_and_not_deleted_at_the_hub() {
+    let kinds = [
+        ("", "Namespace", "namespaces", "team"),
+        (
+            "apiextensions.k8s.io",
+            "CustomResourceDefinition",
+            "customresourcedefinitions",
+            "widgets.example.com",
+        ),
+        ("", "PersistentVolume", "persistentvolumes", "disk"),
+    ];
+    let kinds = kinds.map(|(group, kind, plural, name)| {
+        json!({
+            "group": group, "kind": kind, "plural": plural, "more": 0, "wanted": 10,
+            "objects": [{"namespace": "", "name": name, "difference": "OnlyAtHub"}],
+        })
+    });
+    let answer = json!({
+        "diverged": true, "followed": 60, "revision": 43, "kinds": kinds,
+        "deletionBudget": {"max": 100, "percent": 100},
+    });
+    let divergence = Divergence::read(&zone("a"), &answer).expect("diverged");
+    let mut absent = ZoneContents::default();
+    for id in divergence.objects.keys() {
+        absent.insert(id.clone(), None);
+    }
+    let plan = keep_zone(&[divergence], vec![absent]);
+    let writes: Vec<String> = plan.writes().map(|(id, _)| id.to_string()).collect();
+    assert_eq!(writes, ["PersistentVolume disk"]);
+    assert!(!plan.settles(&zone("a")));
+    assert_eq!(
+        plan.problems(),
+        "Namespace team is left as it is: deleting it at the hub would delete all objects in it, also those that are not synced; if that is meant, delete it with kubectl, and reconcile again
+CustomResourceDefinition widgets.example.com is left as it is: deleting it at the hub would delete all objects of its kind, also those that are not synced; if that is meant, delete it with kubectl, and reconcile again
+not settled: a
+"
+    );
+}
+
+#[test]
 fn an_object_that_the_zone_may_never_have_had_is_not_deleted_at_the_hub() {
     let differing = [("doubtful", "OnlyAtHub"), ("gone", "OnlyAtHub")];
     let absent = contents(&[("doubtful", None), ("gone", None)]);
