@@ -68,6 +68,8 @@ pub(super) struct ZoneContents(BTreeMap<ObjectId, ZoneContent>);
 #[derive(Clone, Debug, PartialEq)]
 enum ZoneContent {
     Absent,
+    /// The zone does not serve the kind: what it has cannot be read.
+    Unserved,
     /// As the hub sent it.
     Applied(Value),
     /// Why it cannot be written at the hub.
@@ -120,18 +122,26 @@ pub(super) fn keep_zone(zones: &[ReadZone]) -> Plan {
     let ids = zones.iter().flat_map(|one| one.divergence.objects.keys());
     let ids: BTreeSet<&ObjectId> = ids.collect();
     for id in ids {
-        let wishes = zones.iter().map(|one| {
-            let object = one.divergence.objects.get(id);
-            let wish = object.map(|object| wish(id, object, &one.contents));
-            (&one.divergence.zone, wish)
-        });
-        let wishes: Vec<(&ZoneName, Option<Wish>)> = wishes.collect();
-        plan.add(id, &wishes);
+        let mut listed = zones.iter();
+        let is_at_hub = listed.any(|one| one.divergence.is_at_hub(id));
+        let opinions = zones.iter();
+        let opinions = opinions.map(|one| (&one.divergence.zone, one.opinion(id, is_at_hub)));
+        plan.add(id, &opinions.collect::<Vec<_>>());
     }
     for ReadZone { divergence, .. } in zones {
         plan.count(divergence);
     }
     plan
+}
+
+/// What a zone says of an object that differs in it or in another one.
+#[derive(Clone, Debug, PartialEq)]
+enum Opinion {
+    Wish(Wish),
+    /// The zone has what the hub has.
+    AsAtHub,
+    /// The zone has no such object, and is not to have the hub's.
+    Unconcerned,
 }
 
 /// What a zone that differs would have at the hub, or why it cannot say.
@@ -147,6 +157,7 @@ fn wish(id: &ObjectId, object: &DifferingObject, contents: &ZoneContents) -> Wis
         Some(ZoneContent::Absent) if id.kind == namespaces() => Err(NAMESPACE),
         Some(ZoneContent::Absent) if id.kind == definitions() => Err(DEFINITION),
         Some(ZoneContent::Absent) => Ok(HubWrite::Delete),
+        Some(ZoneContent::Unserved) => Err(NOT_SERVED),
         Some(ZoneContent::Unusable(why)) => Err(why),
         None => Err("the hub does not sync its kind; create its SyncedKind first"),
     }
@@ -258,6 +269,12 @@ impl Divergence {
         self.refused.clone().or(untold)
     }
 
+    /// Returns true if the hub has an object that differs in the zone.
+    fn is_at_hub(&self, id: &ObjectId) -> bool {
+        let object = self.objects.get(id);
+        object.is_some_and(|object| object.difference != ShownDifference::OnlyInZone)
+    }
+
     fn add(&mut self, written: &Value) -> Option<()> {
         let kind = SyncKind::new(written["group"].as_str()?, written["kind"].as_str()?).ok()?;
         self.more += written["more"].as_u64().unwrap_or(0);
@@ -288,6 +305,22 @@ impl Divergence {
     }
 }
 
+// === impl ReadZone ===
+
+impl ReadZone {
+    fn opinion(&self, id: &ObjectId, is_at_hub: bool) -> Opinion {
+        let contents = &self.contents;
+        match (self.divergence.objects.get(id), contents.0.get(id)) {
+            (Some(object), _) => Opinion::Wish(wish(id, object, contents)),
+            // The zone would differ if it were to have what the hub has.
+            (None, Some(ZoneContent::Absent | ZoneContent::Unserved)) if is_at_hub => {
+                Opinion::Unconcerned
+            }
+            (None, _) => Opinion::AsAtHub,
+        }
+    }
+}
+
 // === impl DeletionLimit ===
 
 impl DeletionLimit {
@@ -299,9 +332,9 @@ impl DeletionLimit {
 // === impl ZoneContents ===
 
 impl ZoneContents {
-    /// The zone does not serve the kind: what it has cannot be read.
+    /// The zone does not serve the kind.
     pub(super) fn insert_unserved(&mut self, id: ObjectId) {
-        self.0.insert(id, ZoneContent::Unusable(NOT_SERVED));
+        self.0.insert(id, ZoneContent::Unserved);
     }
 
     /// What the zone has under a name, if anything.
@@ -340,28 +373,28 @@ impl ZoneContent {
 // === impl Plan ===
 
 impl Plan {
-    fn add(&mut self, id: &ObjectId, wishes: &[(&ZoneName, Option<Wish>)]) {
-        let mut differing = wishes.iter().filter_map(|(_, wish)| wish.as_ref());
-        let Some(first) = differing.next() else {
+    fn add(&mut self, id: &ObjectId, opinions: &[(&ZoneName, Opinion)]) {
+        let wishes = opinions.iter().filter_map(|(zone, opinion)| match opinion {
+            Opinion::Wish(wish) => Some((*zone, wish)),
+            Opinion::AsAtHub | Opinion::Unconcerned => None,
+        });
+        let wishes: Vec<(&ZoneName, &Wish)> = wishes.collect();
+        let Some((_, first)) = wishes.first() else {
             return;
         };
-        let agreed = wishes.iter().all(|(_, wish)| wish.as_ref() == Some(first));
-        match first {
+        let stays = opinions.iter().any(|(_, one)| *one == Opinion::AsAtHub);
+        let agreed = !stays && wishes.iter().all(|(_, wish)| wish == first);
+        let why = match first {
             Ok(write) if agreed => {
                 self.writes.insert(id.clone(), write.clone());
                 return;
             }
-            Ok(_) => {
-                let why = "zones disagree about it; reconcile them one by one";
-                self.left.insert(id.clone(), why.to_owned());
-            }
-            Err(why) => {
-                self.left.insert(id.clone(), (*why).to_owned());
-            }
-        }
-        let zones = wishes.iter().filter(|(_, wish)| wish.is_some());
-        self.unsettled
-            .extend(zones.map(|(zone, _)| (*zone).clone()));
+            Ok(_) => "zones disagree about it; reconcile them one by one",
+            Err(why) => why,
+        };
+        self.left.insert(id.clone(), why.to_owned());
+        let zones = wishes.into_iter().map(|(zone, _)| zone.clone());
+        self.unsettled.extend(zones);
     }
 
     /// Counts what is deleted because of a zone, by its budget.

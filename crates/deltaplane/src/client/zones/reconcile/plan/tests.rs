@@ -127,6 +127,33 @@ fn the_hub_takes_over_what_zones_agree_on() {
     assert!(!plan.settles(&zone("a")) && plan.settles(&zone("b")));
 }
 
+/// A policy is for one of them only.
+#[test]
+fn a_zone_that_is_not_to_have_an_object_has_no_say_in_it() {
+    let changed = mirrored("changed", "2");
+    let new = mirrored("new", "1");
+    let differing = [
+        ("changed", "Changed"),
+        ("gone", "OnlyAtHub"),
+        ("new", "OnlyInZone"),
+    ];
+    let one = divergence("a", 9, &differing);
+    let has = contents(&[
+        ("changed", Some(&changed)),
+        ("gone", None),
+        ("new", Some(&new)),
+    ]);
+    let nothing = contents(&[("changed", None), ("gone", None), ("new", None)]);
+    let plan = keep_zone(&[one, divergence("b", 9, &[])], vec![has, nothing]);
+    let writes: Vec<&str> = plan.writes().map(|(id, _)| id.name.as_str()).collect();
+    assert_eq!(writes, ["changed", "gone"]);
+    // Nobody knows whether it was deleted in the other one, or was never meant for it.
+    assert_eq!(
+        plan.problems(),
+        "ConfigMap team/new is left as it is: zones disagree about it; reconcile them one by one\nnot settled: a\n"
+    );
+}
+
 #[test]
 fn deletions_at_the_hub_keep_to_the_budget() {
     let differing = [("x", "OnlyAtHub"), ("y", "OnlyAtHub")];
