@@ -88,6 +88,8 @@ pub(super) struct Committer {
     wary: bool,
     /// A batch whose append failed may be on disk and not in memory.
     behind: bool,
+    /// Whoever waited for such a batch was told that its outcome is not known.
+    outcome_unknown: bool,
     /// The file is not where it was opened.
     adrift: bool,
     /// When it was last looked at where the file is, and how often that is done.
@@ -133,6 +135,7 @@ impl Committer {
             compacting: Vec::new(),
             wary: false,
             behind: false,
+            outcome_unknown: false,
             adrift: false,
             looked: None,
             look_every: start.look_every,
@@ -277,7 +280,7 @@ impl Committer {
             Ok(()) => self.decide(txns),
             Err(fault) => {
                 self.ill(&fault);
-                refused(&fault, txns.len())
+                self.refuse(&fault, txns)
             }
         };
         let failed = decided.iter().filter(|decided| by_storage(decided)).count();
@@ -288,6 +291,21 @@ impl Committer {
             // Whoever asked may be gone; the transaction counts all the same.
             let _ = answer.send(decided);
         }
+    }
+
+    /// Answers transactions while no writes are taken: those that would not hold anyway are told
+    /// why. Nothing of a batch happens, so each is judged by itself.
+    fn refuse(&self, fault: &Fault, txns: Vec<Prepared>) -> Vec<Result<Committed, CommitError>> {
+        if self.outcome_unknown {
+            // What they would be judged by may be on disk alone.
+            return refused(fault, txns.len());
+        }
+        let judge = |txn: Prepared| {
+            let plan = plan(&self.memory, self.last, vec![txn]);
+            let refusal = plan.answers.into_iter().find_map(Result::err);
+            Err(refusal.unwrap_or_else(|| storage_error(fault)))
+        };
+        txns.into_iter().map(judge).collect()
     }
 
     /// Tries whether writes are taken, and tells everybody.
@@ -374,6 +392,7 @@ impl Committer {
         let fault = Fault::adrift();
         self.adrift = true;
         self.behind = true;
+        self.outcome_unknown = true;
         self.looked = None;
         self.ill(&fault);
         unknown(&fault, count)
@@ -401,7 +420,10 @@ impl Committer {
                 self.recovered();
                 answers
             }
-            Ok(true) | Err(_) => unknown(fault, answers.len()),
+            Ok(true) | Err(_) => {
+                self.outcome_unknown = true;
+                unknown(fault, answers.len())
+            }
         }
     }
 
@@ -427,6 +449,7 @@ impl Committer {
             self.behind = !replayed.events.is_empty();
             memory.apply(&replayed.events);
         }
+        self.outcome_unknown = false;
         Ok(())
     }
 
@@ -522,10 +545,13 @@ fn by_storage(decided: &Result<Committed, CommitError>) -> bool {
 }
 
 fn refused(fault: &Fault, count: usize) -> Vec<Result<Committed, CommitError>> {
-    let error = CommitError::Storage {
+    vec![Err(storage_error(fault)); count]
+}
+
+fn storage_error(fault: &Fault) -> CommitError {
+    CommitError::Storage {
         reason: fault.reason(),
-    };
-    vec![Err(error); count]
+    }
 }
 
 fn unknown(fault: &Fault, count: usize) -> Vec<Result<Committed, CommitError>> {

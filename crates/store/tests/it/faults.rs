@@ -116,6 +116,48 @@ fn a_full_disk_fails_writes_keeps_reads_and_recovers() {
     });
 }
 
+/// A write that would not hold anyway is told why, on a disk that takes none.
+#[test]
+fn a_full_disk_does_not_hide_conflicts() {
+    let disk = MemoryDisk::new();
+    let store = open(&disk, ring(100));
+    block_on(async {
+        put(&store, 1, 10).await.unwrap();
+        disk.fail_writes_after(Some(0));
+        let create = |number: u64| Txn::create(key(number), Draft::opaque(vec![b'y'; 10]));
+        // The second one is refused before it is tried.
+        for _ in 0..2 {
+            let absent = store.commit(create(2)).await;
+            assert!(
+                matches!(absent, Err(CommitError::Storage { .. })),
+                "{absent:?}"
+            );
+            let taken = store.commit(create(1)).await;
+            assert!(
+                matches!(taken, Err(CommitError::Conflict { .. })),
+                "{taken:?}"
+            );
+            let missing = store
+                .commit(Txn::delete(key(3), Revision::new(1), None))
+                .await;
+            assert!(
+                matches!(missing, Err(CommitError::Conflict { .. })),
+                "{missing:?}"
+            );
+        }
+        // Of two at once, neither sees what the other would have done.
+        let (first, second) = tokio::join!(store.commit(create(2)), store.commit(create(2)));
+        for refused in [first, second] {
+            assert!(
+                matches!(refused, Err(CommitError::Storage { .. })),
+                "{refused:?}"
+            );
+        }
+        disk.fail_writes_after(None);
+        store.commit(create(2)).await.unwrap();
+    });
+}
+
 #[test]
 fn health_is_told_when_it_changes() {
     block_on(async {
