@@ -72,6 +72,8 @@ enum ZoneContent {
     Unserved,
     /// As the hub sent it.
     Applied(Value),
+    /// An object of the zone's own, which sync does not manage.
+    Own,
     /// Why it cannot be written at the hub.
     Unusable(&'static str),
 }
@@ -147,6 +149,11 @@ enum Opinion {
 /// What a zone that differs would have at the hub, or why it cannot say.
 type Wish = Result<HubWrite, &'static str>;
 
+/// Returns true for kinds whose objects go to zones because other objects need them.
+fn is_prerequisite(kind: &SyncKind) -> bool {
+    *kind == namespaces() || *kind == definitions()
+}
+
 fn wish(id: &ObjectId, object: &DifferingObject, contents: &ZoneContents) -> Wish {
     if object.overridden {
         return Err(OVERRIDDEN);
@@ -158,6 +165,7 @@ fn wish(id: &ObjectId, object: &DifferingObject, contents: &ZoneContents) -> Wis
         Some(ZoneContent::Absent) if id.kind == definitions() => Err(DEFINITION),
         Some(ZoneContent::Absent) => Ok(HubWrite::Delete),
         Some(ZoneContent::Unserved) => Err(NOT_SERVED),
+        Some(ZoneContent::Own) => Err(OWN_OF_THE_ZONE),
         Some(ZoneContent::Unusable(why)) => Err(why),
         None => Err("the hub does not sync its kind; create its SyncedKind first"),
     }
@@ -311,6 +319,8 @@ impl ReadZone {
     fn opinion(&self, id: &ObjectId, is_at_hub: bool) -> Opinion {
         let contents = &self.contents;
         match (self.divergence.objects.get(id), contents.0.get(id)) {
+            // Sync needs it to be there, and does not mind whose it is.
+            (Some(_), Some(ZoneContent::Own)) if is_prerequisite(&id.kind) => Opinion::Unconcerned,
             (Some(object), _) => Opinion::Wish(wish(id, object, contents)),
             // The zone would differ if it were to have what the hub has.
             (None, Some(ZoneContent::Absent | ZoneContent::Unserved)) if is_at_hub => {
@@ -352,7 +362,7 @@ impl ZoneContent {
         match Origin::of(object) {
             Some(Origin::Hub) => {}
             Some(Origin::Zone(_)) => return Self::Unusable(OF_A_ZONE),
-            None => return Self::Unusable(OWN_OF_THE_ZONE),
+            None => return Self::Own,
         }
         let version = object["metadata"]["annotations"][VERSION].as_str();
         let managed = object["metadata"]["managedFields"].as_array();

@@ -276,3 +276,25 @@ fn what_is_the_hubs_own_stays() {
     });
     assert_eq!(replaced(&hub, &content), expected);
 }
+
+/// The hub made the namespace because the zone uploaded something into it.
+#[test]
+fn a_namespace_of_the_zones_own_does_not_keep_it_from_being_settled() {
+    let answer = json!({
+        "diverged": true, "followed": 60, "revision": 43,
+        "deletionBudget": {"max": 1, "percent": 0},
+        "kinds": [{
+            "group": "", "kind": "Namespace", "plural": "namespaces", "more": 0, "wanted": 10,
+            "objects": [{"namespace": "", "name": "own", "difference": "OnlyAtHub"}],
+        }],
+    });
+    let divergence = Divergence::read(&zone("a"), &answer).expect("diverged");
+    let mut contents = ZoneContents::default();
+    let own = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "own"}});
+    for id in divergence.objects.keys() {
+        contents.insert(id.clone(), Some(&own));
+    }
+    let plan = keep_zone(&[divergence], vec![contents]);
+    assert_eq!(plan.writes().count(), 0);
+    assert!(plan.settles(&zone("a")));
+}
