@@ -305,6 +305,50 @@ async fn a_restored_hub_takes_over_what_zones_have() {
     fleet.all_have(&later).await;
 }
 
+/// The hub refuses to write the governed object, which is immutable there, until it is made anew.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_restored_hub_takes_over_in_a_second_run_what_it_could_not_write() {
+    let mut fleet = RestoredFleet::start().await;
+    fleet.restore().await;
+    fleet.diverges().await;
+    let front = format!("/api/v1/namespaces/{NAMESPACE}/configmaps/front");
+    let locked = json!({"immutable": true});
+    let _: Value =
+        until_done(|| request::patch(&fleet.hub_client, &front, Patch::Merge, &locked)).await;
+    let words = ["zones", "reconcile", "--all", "--keep", "zone"];
+    let first = fleet.run(&words).await;
+    assert_eq!(first.status.code(), Some(1), "{first:?}");
+    let told = String::from_utf8_lossy(&first.stderr);
+    assert!(
+        told.contains("ConfigMap team/front was not written at the hub"),
+        "{told}"
+    );
+    let mut partly = after();
+    partly.insert("front".to_owned(), "1".to_owned());
+    until(&fleet.hub_client, "hub", |seen| *seen == partly).await;
+    delete(&fleet.hub_client, "front").await;
+    until(&fleet.hub_client, "hub", |seen| !seen.contains_key("front")).await;
+    put(&fleet.hub_client, "front", "1").await;
+    // What is left is still listed, and nothing else.
+    for zone in ZONES {
+        let path = format!("{FLEET}/zones/{zone}/_reconcile");
+        until_there(&fleet.hub_client, &path, |said| {
+            let counts = json!({"changed": 1, "onlyAtHub": 0, "onlyInZone": 0});
+            said["diverged"] == true && said["counts"] == counts
+        })
+        .await;
+        assert_eq!(objects(&fleet.zones[zone]).await, after(), "{zone}");
+    }
+    let second = fleet.run(&words).await;
+    assert_eq!(second.status.code(), Some(0), "{second:?}");
+    until(&fleet.hub_client, "hub", |seen| *seen == after()).await;
+    // Zones follow on, and keep what they have.
+    put(&fleet.hub_client, "later", "1").await;
+    let mut later = after();
+    later.insert("later".to_owned(), "1".to_owned());
+    fleet.all_have(&later).await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn zones_that_restart_while_diverged_say_what_they_have_and_upload() {
     let mut fleet = RestoredFleet::start().await;
