@@ -7,6 +7,7 @@ mod leaving;
 mod query;
 mod readiness;
 mod reconcile;
+mod rollback;
 mod security;
 mod uploads;
 mod world;

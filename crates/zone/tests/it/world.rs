@@ -165,9 +165,20 @@ impl World {
 
     /// At the hub, as its administrator, over TLS.
     pub(crate) async fn administrator(&self) -> Client {
+        self.at_hub(None).await
+    }
+
+    /// At the hub, as a user.
+    pub(crate) async fn here_as(&self, user: &str) -> Client {
+        self.at_hub(Some(user)).await
+    }
+
+    async fn at_hub(&self, user: Option<&str>) -> Client {
         let options = KubeConfigOptions::default();
         let config = kube::Config::from_custom_kubeconfig(self.config.clone(), &options);
-        Client::try_from(config.await.expect("a usable kubeconfig")).expect("a client")
+        let mut config = config.await.expect("a usable kubeconfig");
+        config.auth_info.impersonate = user.map(str::to_owned);
+        Client::try_from(config).expect("a client")
     }
 
     /// In the zone, as a user.
