@@ -497,11 +497,16 @@ async fn passed_on(
 #[tokio::test]
 async fn an_answer_that_nobody_reads_ends_in_time() {
     let mut far = connect();
-    let (clock, hand) = Clock::manual(UNIX_EPOCH);
-    let mut watched = answering(&far, Deadline::Head(LIMIT), clock.clone());
-    watched.until = Some(UNIX_EPOCH + 4 * LIMIT);
-    let asked = [answering(&far, Deadline::Whole(2 * LIMIT), clock), watched];
-    for asking in asked {
+    // Sooner than a client is cut off that reads nothing.
+    let limit = UNREAD / 2;
+    let cases = [
+        (Deadline::Whole(limit), None),
+        (Deadline::Head(limit), Some(UNIX_EPOCH + limit)),
+    ];
+    for (deadline, until) in cases {
+        let (clock, hand) = Clock::manual(UNIX_EPOCH);
+        let mut asking = answering(&far, deadline, clock);
+        asking.until = until;
         let channel = far.channel.clone();
         let beginning = async {
             let number = far.asked().await.exchange;
@@ -510,10 +515,14 @@ async fn an_answer_that_nobody_reads_ends_in_time() {
         };
         let (answer, number) = tokio::join!(asking.ask(&channel), beginning);
         far.body(number, "some").await;
-        hand.advance(2 * LIMIT);
+        settle().await;
+        hand.advance(limit);
+        settle().await;
         // The zone is told although nobody polls the answer.
-        let question = far.asked().await;
+        let told = far.questions.next().now_or_never().flatten();
+        let question = told.expect("the zone is told");
         assert!(is_cancel(&question) && question.exchange == number);
-        assert!(text(answer.unwrap()).await.is_err());
+        let told = text(answer.unwrap()).await.unwrap_err();
+        assert!(told.contains("was not complete in time"), "{told}");
     }
 }
