@@ -325,3 +325,25 @@ async fn a_zone_that_has_the_content_of_a_release_is_known_to_hold_it() {
         .await;
     }
 }
+
+/// Whoever was let in, or was there once, is waited for; a zone that somebody only made is not.
+#[tokio::test]
+async fn a_zone_that_never_joined_is_told_from_one_that_was_lost() {
+    let world = governed().await;
+    release(&world, 1, None).await;
+    let link = || {
+        let facts = world.fleet.look("web").expect("it is known");
+        let x = facts.zones.into_iter().find(|one| one.name == "x");
+        x.expect("it is selected").link
+    };
+    assert_eq!(link(), stages::Link::Never);
+    let placed = json!([at_phase("1", "x", "Arrived")]);
+    world.put(POLICIES, &policy(&json!({}), &placed)).await;
+    assert!(matches!(link(), stages::Link::Lost { .. }), "{:?}", link());
+    world.put(POLICIES, &policy(&json!({}), &json!([]))).await;
+    assert_eq!(link(), stages::Link::Never);
+    let mut zone = object("Zone", "", "x");
+    zone["status"] = json!({"connection": "Connected", "since": "2026-03-01T12:00:00Z"});
+    world.put(ZONES, &zone).await;
+    assert!(matches!(link(), stages::Link::Lost { .. }), "{:?}", link());
+}
