@@ -213,9 +213,11 @@ fn file_hint(flag: &str, error: &FileError) -> String {
 
 fn store_hint(error: &OpenError) -> String {
     match error {
-        OpenError::Locked { .. } => "a hub is running on this data directory: use it, stop it, \
+        OpenError::Locked { .. } => {
+            "another deltaplane process runs on this data directory: use it, stop it, \
             or choose another with --data-dir"
-            .to_owned(),
+                .to_owned()
+        }
         OpenError::Foreign { .. } => "choose another directory with --data-dir, or, if you know \
             what the file is, move it away and start with --start-empty"
             .to_owned(),

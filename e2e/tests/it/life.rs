@@ -258,7 +258,7 @@ fn a_data_directory_is_for_one() {
         &expect![[r#"
         error: cannot open the store
           because: the store in DIR/data/store is in use by THAT
-        hint: a hub is running on this data directory: use it, stop it, or choose another with --data-dir
+        hint: another deltaplane process runs on this data directory: use it, stop it, or choose another with --data-dir
     "#]],
     );
     // The first one is not disturbed.

@@ -136,7 +136,7 @@ async fn a_data_directory_is_for_one_hub() {
     };
     assert_eq!(error.sort(), Sort::Data);
     assert!(
-        error.hint().starts_with("a hub is running"),
+        error.hint().starts_with("another deltaplane process runs"),
         "{}",
         error.hint()
     );
