@@ -46,7 +46,7 @@ pub(crate) enum ClientError {
     NoKubeconfig,
     #[error(transparent)]
     Connect(#[from] ConnectError),
-    #[error("the hub did not do it")]
+    #[error("a request to the hub failed")]
     Request(#[source] Box<RequestError>),
     #[error("there is no zone {0}")]
     NoZone(ZoneName),
@@ -175,7 +175,7 @@ impl ClientError {
             },
             Self::NoZone(_) => "deltaplane zones lists them".to_owned(),
             Self::NotDiverged(zone) => {
-                format!("deltaplane zones show {zone} says how it stands with it")
+                format!("run: deltaplane zones show {zone}")
             }
             Self::Compacted(..) => {
                 "wait for a newer revision: the object's current resourceVersion".to_owned()

@@ -435,7 +435,7 @@ mod tests {
             ..Refusal::default()
         };
         let error = ClientError::from(RequestError::Refused(refusal));
-        let expected = "error: the hub did not do it\n  because: \u{fffd}[2J (500 )\nhint: what the hub said is above\n";
+        let expected = "error: a request to the hub failed\n  because: \u{fffd}[2J (500 )\nhint: what the hub said is above\n";
         assert_eq!(explanation(&error.into()), expected);
     }
 }

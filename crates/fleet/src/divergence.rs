@@ -80,7 +80,7 @@ pub(crate) enum ReconcileError {
     #[error("zone {0} has not diverged: it follows this hub")]
     NotDiverged(ZoneName),
     #[error(
-        "zone {zone} has not said yet what it has of {kind}; try again in a moment, `deltaplane zones show {zone}` says how it stands with it"
+        "zone {zone} has not reported its objects of {kind} yet; try again soon, or run `deltaplane zones show {zone}`"
     )]
     Incomplete { zone: ZoneName, kind: SyncKind },
     #[error(

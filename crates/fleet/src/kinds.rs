@@ -117,13 +117,13 @@ pub enum WithdrawName {
 /// Why an object is no synced kind.
 #[derive(Debug, thiserror::Error)]
 pub enum KindError {
-    #[error("its spec cannot be read")]
+    #[error("spec does not match the schema of SyncedKind; see `kubectl explain syncedkind.spec`")]
     Spec(#[from] serde_json::Error),
     #[error(transparent)]
     Name(#[from] NameError),
-    #[error("its selector cannot be read")]
+    #[error("spec.selector is no label selector; write matchLabels or matchExpressions")]
     Selector,
-    #[error("it must be called <plural>.<group>, and not {0:?}")]
+    #[error("metadata.name is {0:?}; name the SyncedKind <plural>.<group>")]
     Called(String),
     #[error(
         "spec.status: the hub itself reads {0} objects and writes their status; write Each, or leave it out"
@@ -401,7 +401,7 @@ mod tests {
             SyncedKind::check(old, new).map_err(|error| error.to_string())
         };
         assert_eq!(said(None, &good), Ok(()));
-        let refused = Err("its selector cannot be read".to_owned());
+        let refused = Err(KindError::Selector.to_string());
         assert_eq!(said(None, &bad), refused);
         assert_eq!(said(Some(&good), &bad), refused);
         // Labels of one that a newer version wrote can be changed.

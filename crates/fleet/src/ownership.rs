@@ -139,7 +139,7 @@ impl Ownership {
             && is_ours(resource.name)
             && review.user.name != CONTROLLERS
         {
-            let why = "it defines what this control plane is run by: all objects of it would go, and what they keep back would not be kept back any more";
+            let why = "Deltaplane needs this CustomResourceDefinition: its deletion would delete all its objects, and let go what they hold back; keep it";
             return Err(Error::forbidden(about, why));
         }
         let is_changed = review.operation == Operation::Update
@@ -152,7 +152,7 @@ impl Ownership {
             && resource.name.ends_with(&format!(".{GROUP}"))
             && review.user.name != CONTROLLERS
         {
-            let why = "it defines what this control plane is run by, and is written by it alone";
+            let why = "only Deltaplane changes the spec of its own CustomResourceDefinitions; leave the spec as it is";
             return Err(Error::forbidden(about, why));
         }
         let is_new = matches!(review.operation, Operation::Create);

@@ -183,7 +183,7 @@ mod tests {
         assert_eq!(condition["reason"], "Unreadable");
         assert_eq!(
             condition["message"],
-            "the SyncedKind cannot be read, and changes nothing: its selector cannot be read"
+            "the SyncedKind cannot be read, and changes nothing: spec.selector is no label selector; write matchLabels or matchExpressions"
         );
     }
 

@@ -158,7 +158,7 @@ pub enum ProtocolError {
     Unanswered { kind: SyncKind },
     #[error("the changes since revision {since} are not kept any more: resume by versions")]
     TooOld { since: Revision },
-    #[error("a zone may not orphan {name}: only the hub changes where an object is from")]
+    #[error("a zone cannot orphan {name}: only the hub changes the origin of an object")]
     OrphanedByZone { name: ObjectName },
     #[error("too many changes were not read in time: resume by versions")]
     Behind,

@@ -39,7 +39,7 @@ pub struct LeftFleet {
 pub enum LeaveError {
     #[error("{} is not the data directory of a zone that has joined a hub", .0.display())]
     NotJoined(PathBuf),
-    #[error("the zone's API did not do it")]
+    #[error("a request to the zone's API failed")]
     Request(#[source] Box<RequestError>),
     #[error(transparent)]
     Connect(#[from] ConnectError),

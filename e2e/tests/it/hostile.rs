@@ -158,7 +158,7 @@ async fn a_zone_cannot_give_its_objects_to_the_hub() {
     assert_eq!(refused.code(), Code::InvalidArgument);
     assert_eq!(
         refused.message(),
-        "a zone may not orphan team/mine: only the hub changes where an object is from"
+        "a zone cannot orphan team/mine: only the hub changes the origin of an object"
     );
     let stored = world.get("team/bad.mine").await;
     let labels = &stored["metadata"]["labels"];

@@ -117,7 +117,7 @@ fn wanted(facts: &PolicyFacts, policy: &Policy, outcome: &Outcome) -> Option<Wan
 
 /// Who asked to go back, as far as is known.
 fn asked_by(facts: &PolicyFacts, to: u64) -> RollbackCause {
-    let by = facts.annotation(AUTHOR).unwrap_or("somebody");
+    let by = facts.annotation(AUTHOR).unwrap_or("an unknown user");
     RollbackCause {
         zone: None,
         reason: format!("{by} asked for release {to}"),

@@ -291,9 +291,9 @@ impl Fleet {
     ) -> Result<Fared, String> {
         if let Some(lost) = session.sending.diverged() {
             let cause = match session.lost_record() {
-                Some(_) => "it lost its record of how far it followed".to_owned(),
+                Some(_) => "the zone lost its record of how far it followed the hub".to_owned(),
                 None => format!(
-                    "it followed revision {}, which this hub does not know",
+                    "the zone followed revision {}, which this hub does not know",
                     lost.revision
                 ),
             };

@@ -69,14 +69,17 @@ impl Patch {
         // A policy of before this was refused may still say so.
         if is_protected(kind.group(), kind.kind()) {
             return match meant {
-                true => Err(format!("{} cannot be different in some zones", kind.kind())),
+                true => Err(format!(
+                    "overrides cannot target objects of kind {}",
+                    kind.kind()
+                )),
                 false => Ok(false),
             };
         }
         let mut patched = object.clone();
         match apply_json_patch(&self.operations, &mut patched) {
             Ok(()) if identity(&patched) != identity(object) => {
-                Err("an override changes what it is called".to_owned())
+                Err("overrides cannot change the name, namespace or kind of an object".to_owned())
             }
             Ok(()) => {
                 *object = patched;
@@ -174,7 +177,7 @@ mod tests {
         ] {
             let patch = Patch::read(&json!({ "patch": patch })).expect("a patch");
             let applied = patch.apply((&kind, &name), &mut object.clone());
-            let why = "an override changes what it is called".to_owned();
+            let why = "overrides cannot change the name, namespace or kind of an object".to_owned();
             assert_eq!(applied, Err(why));
         }
     }

@@ -128,7 +128,7 @@ impl Governor {
         let (release, cause) = self.newest()?.rolled_back.clone().unwrap_or_else(|| {
             let mut releases = self.releases.values().rev();
             let authored = releases.find(|one| one.decided.restores.is_none());
-            let reason = "it is not recorded why".to_owned();
+            let reason = "the release does not record the cause".to_owned();
             let cause = RollbackCause { zone: None, reason };
             (authored.map_or(0, |one| one.number), cause)
         });

@@ -151,7 +151,7 @@ fn synced_kinds() -> Value {
         "properties": {"spec": spec, "status": synced_kind_status()},
         "x-kubernetes-validations": [{
             "rule": "self.spec.group == '' ? !self.metadata.name.contains('.') : self.metadata.name.endsWith('.' + self.spec.group)",
-            "message": "it must be called <plural>.<group>, such as widgets.example.com, or <plural> for a kind without a group",
+            "message": "metadata.name must be <plural>.<group>, such as widgets.example.com, or <plural> for kinds of the core group",
         }],
     });
     let columns = json!([

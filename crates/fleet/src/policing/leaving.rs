@@ -39,7 +39,7 @@ impl Policing {
         let old = review.old.filter(|_| review.operation == Operation::Update);
         if let Some(policy) = old.and_then(|old| self.governed_by(review.resource, old)) {
             review.warnings.push(format!(
-                "policy {policy} does not govern it any more: all zones get what it says at once"
+                "policy {policy} no longer governs this object: all zones get its current version at once"
             ));
         }
     }

@@ -40,7 +40,7 @@ pub(super) fn protected_overrides(policy: &Policy) -> Vec<Problem> {
         };
         problems.push(Problem {
             path,
-            message: format!("{} cannot be different in some zones", target.kind),
+            message: format!("overrides cannot target objects of kind {}", target.kind),
             hint: Some(hint.to_owned()),
         });
     }

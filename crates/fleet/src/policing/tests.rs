@@ -242,7 +242,7 @@ async fn who_takes_an_object_out_of_a_policy_is_warned() {
     };
     assert_eq!(
         update("web", "mobile"),
-        ["policy web does not govern it any more: all zones get what it says at once"]
+        ["policy web no longer governs this object: all zones get its current version at once"]
     );
     assert_eq!(update("web", "web"), [""; 0]);
     assert_eq!(update("mobile", "other"), [""; 0]);

@@ -390,7 +390,7 @@ fn pointer_problem(at: String, pointer: &Json, changed: bool) -> Option<Problem>
     };
     let is_kept = |kept: &str| within(kept, text) || within(text, kept);
     let kept = KEPT.into_iter().find(|kept| changed && is_kept(kept))?;
-    let problem = Problem::new(at, format!("{kept} cannot be different in some zones"));
+    let problem = Problem::new(at, format!("overrides cannot change {kept}"));
     Some(problem)
 }
 
@@ -588,7 +588,7 @@ mod tests {
     fn an_override_leaves_an_object_what_it_is() {
         let kept = |field: &str, kept: &str| {
             let at = format!("spec.overrides[0].patch[0].{field}");
-            format!("{at}: {kept} cannot be different in some zones")
+            format!("{at}: overrides cannot change {kept}")
         };
         let nowhere = |field: &str, pointer: &str| {
             let at = format!("spec.overrides[0].patch[0].{field}");

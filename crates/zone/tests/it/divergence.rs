@@ -248,7 +248,10 @@ async fn nothing_is_settled_before_the_zone_has_said_all_that_it_holds() {
     })
     .await;
     let refused = settle(&world, zone).await.expect_err("incomplete");
-    assert!(refused.contains("has not said yet"), "{refused}");
+    assert!(
+        refused.contains("has not reported its objects"),
+        "{refused}"
+    );
     subscribe(widgets).await;
     until(&world.here, &reconcile(zone), |said| {
         said["untold"] == json!([])

@@ -101,7 +101,7 @@ async fn overrides_never_change_what_gives_rights() {
     for (kind, protected) in [("ClusterRoleBinding", role), ("ServiceAccount", account)] {
         let hub = Hub::new().await;
         let why = format!(
-            "spec.overrides[0].targets: Forbidden: {kind} cannot be different in some zones"
+            "spec.overrides[0].targets: Forbidden: overrides cannot target objects of kind {kind}"
         );
         for own in [&Value::Null, &protected] {
             let policy = overriding(&protected, &patch_of(own));
@@ -253,7 +253,8 @@ async fn who_takes_an_object_out_of_a_policy_that_needs_approval_is_its_author()
             let old = config("web", "1");
             hub.write("ann", update, (Some(&old), config("mobile", "2")))
         };
-        let at_once = "policy web does not govern it any more: all zones get what it says at once";
+        let at_once =
+            "policy web no longer governs this object: all zones get its current version at once";
         // What was never released is with no zone.
         assert_eq!(lose().warnings, [at_once]);
         {
