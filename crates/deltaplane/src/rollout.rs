@@ -60,14 +60,14 @@ pub(crate) struct Rollout {
     verb: Verb,
 }
 
-/// The time now, for people.
-/// What time it is, for commands.
-pub(crate) fn clock() -> std::time::SystemTime {
-    std::time::SystemTime::now()
+/// Returns the time, for commands.
+pub(crate) fn clock() -> SystemTime {
+    SystemTime::now()
 }
 
+/// Returns the time, for people.
 fn now() -> Time {
-    Time::from_system(SystemTime::now())
+    Time::from_system(clock())
 }
 
 // === impl Rollout ===

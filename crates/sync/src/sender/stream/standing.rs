@@ -141,8 +141,8 @@ impl Stream {
             }
     }
 
-    /// What the receiver has of an object that it may not have as it should, or of which that is
-    /// not decided.
+    /// Returns the version that the receiver holds of an object, if it may not hold the one that it
+    /// should, or if that is not decided.
     pub(in crate::sender) fn exception(&self, name: &ObjectName) -> Option<Option<Version>> {
         let flight = self.flight.as_ref();
         let sent = flight.and_then(|flight| flight.objects.get(name));
