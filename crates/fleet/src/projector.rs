@@ -663,13 +663,10 @@ impl Projector {
                     return Ok(());
                 }
                 // A definition that does not compile here does not leave the hub, whoever wrote it.
-                let audience = match audience {
-                    Audience::Everyone | Audience::EveryoneBut(_)
-                        if not_accepted(&value).is_some() =>
-                    {
-                        Audience::Undecided
-                    }
-                    audience => audience,
+                let is_sent = matches!(audience, Audience::Everyone | Audience::EveryoneBut(_));
+                let audience = match is_sent && not_accepted(&value).is_some() {
+                    true => Audience::Undecided,
+                    false => audience,
                 };
                 batch.put(&kind, &value, at, |_| audience);
             }

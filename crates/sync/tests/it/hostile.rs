@@ -53,11 +53,14 @@ struct Session {
     receiver: Receiver,
 }
 
+/// The objects that a zone has, with their versions and authors.
+type Holdings = BTreeMap<(SyncKind, ObjectName), (Version, Origin)>;
+
 struct World {
     hub: Hub,
     sessions: BTreeMap<ZoneName, Session>,
-    /// The objects in zones that keep to the rules, with their versions and authors.
-    zones: BTreeMap<ZoneName, BTreeMap<(SyncKind, ObjectName), (Version, Origin)>>,
+    /// The objects in zones that keep to the rules.
+    zones: BTreeMap<ZoneName, Holdings>,
     /// The deletions that the zone brought about.
     deletions: Vec<(Duration, SyncKind)>,
     now: Duration,
