@@ -57,14 +57,15 @@ impl Policing {
         deleter.unwrap_or_else(|| review.user.name.clone())
     }
 
-    /// Says on a namespace that goes who deleted it: the hub deletes what is in it on their behalf.
+    /// Says on a namespace that goes who deleted it, and lets nobody name another: the hub deletes
+    /// what is in it on their behalf.
     pub(super) fn sign_namespace(&self, review: &mut Review<'_>) {
-        let deletes = review.operation == Operation::Delete;
-        if deletes && review.resource.subresource.is_empty() {
-            let writer = review.user.name.clone();
-            let same = review.old.is_some_and(is_going);
-            sign(review, &writer, same);
+        let is_going = review.old.is_some_and(is_going);
+        if review.operation != Operation::Delete && !is_going {
+            return self.sign(review);
         }
+        let writer = review.user.name.clone();
+        sign(review, &writer, is_going);
     }
 }
 

@@ -291,6 +291,15 @@ async fn who_deletes_a_namespace_is_written_down() {
     going["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z".into();
     let again = hub.write("eve", delete, (Some(&going), going.clone()));
     assert_eq!(again.author(), Some("ann"));
+    let mut forged = going.clone();
+    forged["metadata"]["annotations"][AUTHOR] = "bob".into();
+    let update = (Operation::Update, namespaces);
+    let forged = hub.write("ann", update, (Some(&going), forged));
+    assert_eq!(forged.author(), Some("ann"));
+    let mut before = there.clone();
+    before["metadata"]["annotations"] = json!({AUTHOR: "bob"});
+    let before = hub.write("ann", update, (Some(&there), before));
+    assert_eq!(before.author(), None);
     hub.stores("namespaces", &going).await;
     hub.knows(policy("web", "2026-01-01T00:00:00Z", "web"));
     let map = config("web", "1");
