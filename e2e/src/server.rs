@@ -6,6 +6,7 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
+use rustix::process::{Pid, Resource, Rlimit, prlimit};
 use tempfile::TempDir;
 
 use crate::{PATIENCE, programs};
@@ -89,8 +90,40 @@ impl Server {
     /// Starts `deltaplane` with this subcommand and further flags, and waits until it is ready.
     /// Whatever the flags do not say: the data directory given, a free port.
     pub fn start(words: &[&str], data_dir: &Path) -> Result<Self, Ended> {
+        Self::spawn(Command::new(programs::deltaplane()), words, data_dir)
+    }
+
+    /// Like [`Server::start`], where no file can be written until [`Server::free_disk`].
+    ///
+    /// A limit stands for a full disk, which only root could make: what is written fails, and what
+    /// is there can be read.
+    pub fn start_on_full_disk(words: &[&str], data_dir: &Path) -> Result<Self, Ended> {
+        let mut shell = Command::new("sh");
+        let limited = r#"trap '' XFSZ; ulimit -S -f 0; exec "$0" "$@""#;
+        shell.arg("-c").arg(limited).arg(programs::deltaplane());
+        Self::spawn(shell, words, data_dir)
+    }
+
+    /// Lets it write files again.
+    ///
+    /// # Panics
+    ///
+    /// If that is not allowed.
+    pub fn free_disk(&self) {
+        let id = i32::try_from(self.id()).ok().and_then(Pid::from_raw);
+        let limit = prlimit(
+            id,
+            Resource::Fsize,
+            Rlimit {
+                current: None,
+                maximum: None,
+            },
+        );
+        limit.expect("the process is ours");
+    }
+
+    fn spawn(mut command: Command, words: &[&str], data_dir: &Path) -> Result<Self, Ended> {
         let home = tempfile::tempdir().expect("a temporary directory");
-        let mut command = Command::new(programs::deltaplane());
         command.args(words);
         if !words.contains(&"--data-dir") {
             command.arg("--data-dir").arg(data_dir);

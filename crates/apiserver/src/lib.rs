@@ -140,7 +140,7 @@ impl ApiServer {
         };
         let server = Self(Arc::new(inner), Arc::new(trigger));
         follow::start(&server.0, tasks).await?;
-        bootstrap::run(&server).await?;
+        bootstrap::run(&server, tasks).await?;
         Ok(server)
     }
 

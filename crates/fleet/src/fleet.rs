@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime};
 use deltaplane_border::{Catalog, Entry, Reader, Shared};
 use deltaplane_client::Pace;
 use deltaplane_runtime::{Clock, Stop, TaskGroup, Tasks};
-use deltaplane_store::{Health, Store};
+use deltaplane_store::Store;
 use deltaplane_sync::{Ledger, ObjectName, Presence, Sessions, SyncKind, View, ZoneName};
 use kube::Client;
 use parking_lot::{Mutex, RwLock};
@@ -17,7 +17,7 @@ use tokio::sync::watch;
 use crate::governing::{Contents, Decided, Governing, KeptBack, Reports};
 use crate::graphs::{DefinitionCheck, DefinitionFindings};
 use crate::known::Known;
-use crate::lineage::{self, StoreLineage, UnrecordedOpening};
+use crate::lineage::{self, FollowedLineage};
 use crate::made_namespaces::MadeNamespaces;
 use crate::policing::Overlaps;
 use crate::projector::{FromZones, Outlets, Projector};
@@ -63,7 +63,7 @@ pub(crate) struct Inner {
     /// Counts the sessions that were opened.
     pub(crate) opened: watch::Sender<u64>,
     /// Says whether it is written down that the store was opened. Nobody follows it before.
-    pub(crate) recorded: watch::Sender<bool>,
+    pub(crate) recorded: watch::Receiver<bool>,
     pub(crate) transitions: Transitions,
     /// Applies what comes from zones.
     pub(crate) group: TaskGroup,
@@ -94,18 +94,6 @@ const CHECK: Duration = Duration::from_secs(2);
 #[error("failed to read what belongs to the fleet")]
 pub struct FleetError(#[source] Box<dyn std::error::Error + Send + Sync>);
 
-/// Writes down that the store was opened, as soon as the store takes writes.
-async fn record(opening: UnrecordedOpening, store: Store, recorded: watch::Sender<bool>) {
-    let mut health = store.health();
-    loop {
-        if health.now() == Health::Well && opening.record(&store).await.is_ok() {
-            recorded.send_replace(true);
-            return;
-        }
-        health.changed().await;
-    }
-}
-
 // === impl Fleet ===
 
 impl Fleet {
@@ -117,18 +105,9 @@ impl Fleet {
             product,
         } = config;
         let failed = |error: Box<dyn std::error::Error + Send + Sync>| FleetError(error);
-        let lineage = lineage::open_or_defer(&store).await;
-        let StoreLineage {
-            openings,
-            unrecorded,
-        } = lineage.map_err(|error| failed(error.into()))?;
-        let recorded = watch::Sender::new(unrecorded.is_none());
-        if let Some(unrecorded) = unrecorded {
-            let (store, recorded, stop) = (store.clone(), recorded.clone(), tasks.stop());
-            tasks.group("store opening").spawn(async move {
-                stop.unless(record(unrecorded, store, recorded)).await;
-            });
-        }
+        let lineage = lineage::open_as_possible(&store, tasks).await;
+        let FollowedLineage { openings, recorded } =
+            lineage.map_err(|error| failed(error.into()))?;
         let catalog = Catalog::new(openings, store.revision().get());
         let catalog = Arc::new(Shared::new(catalog));
         let (sender, known) = watch::channel(Arc::default());

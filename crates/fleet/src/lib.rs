@@ -40,7 +40,10 @@ pub use governing::{ContentsError, DraftError};
 pub use graphs::{DOES_NOT_COMPILE, DefinitionCheck, DefinitionFindings};
 pub use kinds::{SYNC_USER, synced_kinds};
 pub use known::Known;
-pub use lineage::{LineageError, open as open_lineage};
+pub use lineage::{
+    FollowedLineage, LineageError, open as open_lineage,
+    open_as_possible as open_lineage_as_possible,
+};
 pub use ownership::Ownership;
 pub use policing::Policing;
 pub use readiness::Readiness;

@@ -2,8 +2,10 @@
 //! state knows of fewer openings than those who followed it.
 
 use deltaplane_border::Openings;
-use deltaplane_store::{Collection, CommitError, Draft, Key, Revision, Store, Txn};
+use deltaplane_runtime::Tasks;
+use deltaplane_store::{Collection, CommitError, Draft, Health, Key, Revision, Store, Txn};
 use deltaplane_sync::Epoch;
+use tokio::sync::watch;
 use uuid::Uuid;
 
 use crate::kinds::TENANT;
@@ -20,21 +22,28 @@ pub enum LineageError {
 /// An opening that could not be written down yet, because the store takes no writes. Until it is,
 /// nobody may follow the store: a later opening would not know of this one.
 #[derive(Clone, Debug)]
-pub(crate) struct UnrecordedOpening {
+struct UnrecordedOpening {
     key: Key,
     draft: Draft,
 }
 
 /// The openings of a store, the one of now included.
-pub(crate) struct StoreLineage {
-    pub(crate) openings: Openings,
-    pub(crate) unrecorded: Option<UnrecordedOpening>,
+struct StoreLineage {
+    openings: Openings,
+    unrecorded: Option<UnrecordedOpening>,
 }
 
 /// Not served: no kind has this collection.
 const OPENINGS: &str = "deltaplane.io/openings";
 /// Who was away for longer has to be told by a person that nothing is lost.
 const KEPT: usize = 1000;
+
+/// The openings of a store, and whether the one of now is written down.
+pub struct FollowedLineage {
+    pub openings: Openings,
+    /// True when the store may be followed. See [`open_as_possible`].
+    pub recorded: watch::Receiver<bool>,
+}
 
 /// Writes down that the store was opened, and says when it was before.
 pub async fn open(store: &Store) -> Result<Openings, LineageError> {
@@ -48,8 +57,40 @@ pub async fn open(store: &Store) -> Result<Openings, LineageError> {
     Ok(openings)
 }
 
+/// Like [`open`], on a store that may take no writes: then it is written down as a task of `tasks`,
+/// later, and until then nobody may follow the store.
+pub async fn open_as_possible(
+    store: &Store,
+    tasks: &Tasks,
+) -> Result<FollowedLineage, LineageError> {
+    let StoreLineage {
+        openings,
+        unrecorded,
+    } = open_or_defer(store).await?;
+    let (sender, recorded) = watch::channel(unrecorded.is_none());
+    if let Some(unrecorded) = unrecorded {
+        let (store, stop) = (store.clone(), tasks.stop());
+        tasks.group("store opening").spawn(async move {
+            stop.unless(record_later(unrecorded, store, sender)).await;
+        });
+    }
+    Ok(FollowedLineage { openings, recorded })
+}
+
+/// Writes down that the store was opened, as soon as the store takes writes.
+async fn record_later(opening: UnrecordedOpening, store: Store, recorded: watch::Sender<bool>) {
+    let mut health = store.health();
+    loop {
+        if health.now() == Health::Well && opening.record(&store).await.is_ok() {
+            recorded.send_replace(true);
+            return;
+        }
+        health.changed().await;
+    }
+}
+
 /// Like [`open`], on a store that may take no writes: what could not be written is for later.
-pub(crate) async fn open_or_defer(store: &Store) -> Result<StoreLineage, LineageError> {
+async fn open_or_defer(store: &Store) -> Result<StoreLineage, LineageError> {
     let collection = Collection::new(TENANT, OPENINGS)?;
     let snapshot = store.snapshot(&collection);
     let mut openings: Vec<(String, u64)> = snapshot
@@ -97,7 +138,7 @@ pub(crate) async fn open_or_defer(store: &Store) -> Result<StoreLineage, Lineage
 
 impl UnrecordedOpening {
     /// Writes it down.
-    pub(crate) async fn record(&self, store: &Store) -> Result<(), CommitError> {
+    async fn record(&self, store: &Store) -> Result<(), CommitError> {
         let create = Txn::create(self.key.clone(), self.draft.clone());
         match store.commit(create).await {
             // It was not known before whether it was written, and it was.
@@ -110,7 +151,7 @@ impl UnrecordedOpening {
 #[cfg(test)]
 mod tests {
     use deltaplane_store::testing::disk::MemoryDisk;
-    use deltaplane_store::{Embedded, Health, Options};
+    use deltaplane_store::{Embedded, Options};
 
     use super::*;
 

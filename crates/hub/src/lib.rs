@@ -237,12 +237,19 @@ fn run_controllers(plane: &Plane, fleet: &Fleet, controllers: &Client) {
     };
     let group = plane.front().group("graph");
     let policies = context.clone();
-    plane
-        .front()
-        .spawn("graphs", |stop| graphs::run(context, running, group, stop));
+    // Definitions of an earlier version would drop fields of what they write.
+    let begun = plane.begun();
+    plane.front().spawn("graphs", |stop| async move {
+        if stop.unless(begun).await.is_some() {
+            graphs::run(context, running, group, stop).await;
+        }
+    });
     let facts = Arc::new(Facts(fleet.clone()));
-    plane.front().spawn("policies", |stop| {
-        deltaplane_controllers::policies::run(policies, facts, stop)
+    let begun = plane.begun();
+    plane.front().spawn("policies", |stop| async move {
+        if stop.unless(begun).await.is_some() {
+            deltaplane_controllers::policies::run(policies, facts, stop).await;
+        }
     });
 }
 

@@ -103,21 +103,29 @@ pub(crate) fn write_kubeconfig(
     write().map_err(PlaneError::Kubeconfig)
 }
 
-/// Like [`write_kubeconfig`], but a disk that is full is only logged: what is stored can be read.
+/// Like [`write_kubeconfig`], but a disk that is full is only logged, since what is stored can be
+/// read, and the kubeconfig of the last time stays. Gives when to load and write again.
 pub(crate) fn write_kubeconfig_if_room(
     config: &PlaneConfig,
     layout: &Layout,
     url: &str,
     loaded: &Loaded,
-) -> Result<(), PlaneError> {
+    clock: &Clock,
+) -> Result<SystemTime, PlaneError> {
     match write_kubeconfig(config, layout, url, loaded) {
         Err(PlaneError::Kubeconfig(error)) if error.is_full() => {
             let error = &error as &dyn std::error::Error;
-            let hint = "free some room on the disk, and start again to have a new kubeconfig";
-            tracing::error!(error, hint, "the disk is full; only reads are served");
-            Ok(())
+            let hint = "free some room on the disk; a new kubeconfig is written within an hour, or when it is started again";
+            tracing::error!(
+                error,
+                hint,
+                "the disk is full; the kubeconfig is not written"
+            );
+            files::rename_if_exists(&layout.last_kubeconfig, &layout.kubeconfig)
+                .map_err(PlaneError::Kubeconfig)?;
+            Ok(loaded.again_at.min(clock.now() + RETRY))
         }
-        written => written,
+        written => written.map(|()| loaded.again_at),
     }
 }
 

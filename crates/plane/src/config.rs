@@ -65,9 +65,10 @@ pub struct Extensions {
     pub beginning: Option<Beginning>,
 }
 
-/// Done once with an API that serves, and is not ready yet.
+/// Done with an API that serves, and is not ready yet; again if it fails because the store takes no
+/// writes.
 pub type Beginning =
-    Box<dyn FnOnce(ApiServer) -> BoxFuture<'static, Result<(), RequestError>> + Send>;
+    Box<dyn Fn(ApiServer) -> BoxFuture<'static, Result<(), RequestError>> + Send + Sync>;
 
 /// What the server shows to clients.
 #[derive(Clone, Debug, PartialEq, Eq)]

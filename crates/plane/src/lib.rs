@@ -25,6 +25,7 @@
 //! # }
 //! ```
 
+mod beginning;
 mod certificate;
 mod certificates;
 mod config;
@@ -45,6 +46,7 @@ use deltaplane_runtime::tasks::TaskError;
 use deltaplane_runtime::tls::{Material, ServerConfig};
 use deltaplane_runtime::{Clock, Readiness, Stop, Tasks, files};
 use deltaplane_store::{Embedded, Options, Revision, Store};
+use tokio::sync::watch;
 
 pub use config::{Beginning, Certificates, Extensions, PlaneConfig};
 pub use error::{PlaneError, Sort};
@@ -52,6 +54,7 @@ pub use layout::Role;
 pub use listener::{Limits, ZoneGate};
 pub use routes::{Route, RouteBody};
 
+use beginning::Preparation;
 use certificates::{Loaded, Renewal};
 use layout::Layout;
 use listener::{Bound, Setup};
@@ -87,6 +90,7 @@ pub struct Plane {
     url: String,
     kubeconfig: PathBuf,
     drain: Duration,
+    begun: watch::Receiver<bool>,
 }
 
 /// How long what is behind the API server has to end, after the last request.
@@ -197,7 +201,7 @@ impl Opened {
             back,
         } = self;
         let guard = readiness.guard("control plane");
-        let begun = readiness.guard("beginning");
+        let beginning_guard = readiness.guard("beginning");
         let beginning = extensions.beginning.take();
         let zone_gate = extensions.zone_gate.take();
         let tls = server_config(&config, &loaded)?;
@@ -226,6 +230,13 @@ impl Opened {
             listener.serve(setup, service, group, stop)
         });
         guard.ready();
+        let preparation = Preparation {
+            api: api.clone(),
+            store: store.clone(),
+            clock: clock.clone(),
+            begun: watch::Sender::new(false),
+            guard: beginning_guard,
+        };
         let plane = Plane {
             front,
             back,
@@ -236,21 +247,21 @@ impl Opened {
             url: config.url(address.port()),
             kubeconfig: layout.kubeconfig.clone(),
             drain: config.drain,
+            begun: preparation.begun.subscribe(),
         };
-        plane.unless_broken(plane.begin(beginning)).await??;
-        begun.ready();
-        plane.unless_broken(plane.readiness.wait()).await?;
+        plane.prepare(preparation, beginning).await?;
         // From now on: a full disk must not keep it from starting, which can be read.
         let indicator = plane.readiness.indicator("store");
         parts::spawn_health(&plane.back, &plane.store, indicator, clock.clone());
-        certificates::write_kubeconfig_if_room(&config, &layout, &plane.url, &loaded)?;
+        let again_at =
+            certificates::write_kubeconfig_if_room(&config, &layout, &plane.url, &loaded, &clock)?;
         let renewal = Renewal {
             config,
             layout,
             tls,
             url: plane.url.clone(),
             clock,
-            again_at: loaded.again_at,
+            again_at,
         };
         plane.back.spawn("certificates", |stop| renewal.run(stop));
         tracing::info!(%address, "ready");
@@ -267,14 +278,16 @@ impl Plane {
         opened.start(Extensions::default()).await
     }
 
-    async fn begin(&self, beginning: Option<Beginning>) -> Result<(), PlaneError> {
-        match beginning {
-            Some(begin) => {
-                let begun = begin(self.api.clone()).await;
-                begun.map_err(|error| PlaneError::Beginning(Box::new(error)))
-            }
-            None => Ok(()),
-        }
+    /// Does what must be done first, and waits until it can be used.
+    async fn prepare(
+        &self,
+        preparation: Preparation,
+        beginning: Option<Beginning>,
+    ) -> Result<(), PlaneError> {
+        let prepared = preparation.run(beginning, &self.front);
+        self.unless_broken(prepared).await??;
+        let ready = beginning::ready_to_read(&self.readiness, &self.store);
+        self.unless_broken(ready).await
     }
 
     /// Waits for it, or until something breaks.
@@ -295,6 +308,18 @@ impl Plane {
     /// Where clients find it.
     pub fn url(&self) -> &str {
         &self.url
+    }
+
+    /// Ends when what must be there first is there. That is so when the control plane has started,
+    /// unless its store takes no writes.
+    pub fn begun(&self) -> impl Future<Output = ()> + Send + use<> {
+        let mut begun = self.begun.clone();
+        async move {
+            if begun.wait_for(|begun| *begun).await.is_err() {
+                // It never will.
+                std::future::pending::<()>().await;
+            }
+        }
     }
 
     /// The API, to be called in this process.

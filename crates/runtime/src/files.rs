@@ -20,9 +20,12 @@ pub struct FileError {
 // === impl FileError ===
 
 impl FileError {
-    /// Returns true if there was no room on the file system.
+    /// Returns true if there was no room: on the file system, or within a quota or a limit.
     pub fn is_full(&self) -> bool {
-        self.source.kind() == io::ErrorKind::StorageFull
+        matches!(
+            self.source.kind(),
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge
+        )
     }
 
     /// What is at `path` could not be read.

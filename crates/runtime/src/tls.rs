@@ -123,6 +123,8 @@ const LEAF_LIFETIME: Duration = Duration::from_secs(365 * 24 * 3600);
 /// A leaf is renewed when this much of its time is left: long enough for an operator to notice
 /// that it did not happen.
 const RENEW_BEFORE: Duration = Duration::from_secs(120 * 24 * 3600);
+/// A leaf that could not be kept for lack of room is issued again after this.
+const KEEP_AGAIN: Duration = Duration::from_secs(3600);
 /// Certificates are valid from a little before now, for clients whose clock is late.
 const SKEW: Duration = Duration::from_secs(3600);
 
@@ -232,8 +234,16 @@ fn open_leaf(
     }
     let leaf = issue::leaf(authority, purpose, now)?;
     let content = format!("{}{}", leaf.chain, leaf.key.0);
-    files::write_private(path, content.as_bytes())?;
-    Ok((leaf, now + LEAF_LIFETIME - RENEW_BEFORE))
+    match files::write_private(path, content.as_bytes()) {
+        // It works without being kept: the next start issues another one.
+        Err(error) if error.is_full() => {
+            let error = &error as &dyn std::error::Error;
+            tracing::error!(error, "the disk is full; a certificate is not kept");
+            Ok((leaf, now + KEEP_AGAIN))
+        }
+        Err(error) => Err(error.into()),
+        Ok(()) => Ok((leaf, now + LEAF_LIFETIME - RENEW_BEFORE)),
+    }
 }
 
 fn open_key(path: &Path) -> Result<SecretPem, MaterialError> {

@@ -37,7 +37,10 @@ use deltaplane_controllers::Context;
 use deltaplane_controllers::graphs::{self, Mode, Running};
 use deltaplane_controllers::simulator;
 use deltaplane_fleet::kinds::{CONTROLLERS, GROUP};
-use deltaplane_fleet::{LineageError, Ownership, SYNC_USER, follow_definitions, open_lineage};
+use deltaplane_fleet::{
+    FollowedLineage, LineageError, Ownership, SYNC_USER, follow_definitions,
+    open_lineage_as_possible,
+};
 use deltaplane_plane::{Extensions, Opened, Plane, PlaneConfig, PlaneError, Role};
 use deltaplane_runtime::identity::{HubUrl, JoinString};
 use deltaplane_runtime::tasks::TaskError;
@@ -46,6 +49,7 @@ use deltaplane_store::Store;
 use deltaplane_sync::{Origin, Revision, ZoneName};
 use futures::FutureExt;
 use kube::Client;
+use parking_lot::Mutex;
 use tokio::sync::watch;
 
 pub use deltaplane_controllers::simulator::SimulatorConfig;
@@ -160,17 +164,21 @@ impl Zone {
             ..config.plane
         };
         let opened = Opened::new(plane).await?;
-        let openings = open_lineage(opened.store()).await?;
+        let FollowedLineage { openings, recorded } =
+            open_lineage_as_possible(opened.store(), opened.back()).await?;
         let (definitions, known) = watch::channel(Arc::default());
         let front = opened.front().clone();
+        let definitions = Mutex::new(Some(definitions));
         let extensions = Extensions {
             admission: vec![Arc::new(Ownership::in_zone(name.clone(), known))],
             beginning: Some(Box::new(move |api| {
-                let (client, pace) = (sync_client(&api), Pace::system());
                 // Before the first definition is written: whoever writes one waits for this.
-                front.spawn("computed fields", |stop| {
-                    follow_definitions(client, pace, definitions, stop)
-                });
+                if let Some(definitions) = definitions.lock().take() {
+                    let (client, pace) = (sync_client(&api), Pace::system());
+                    front.spawn("computed fields", |stop| {
+                        follow_definitions(client, pace, definitions, stop)
+                    });
+                }
                 async move { graphs::install(&controllers(&api)).await }.boxed()
             })),
             ..Extensions::default()
@@ -182,7 +190,7 @@ impl Zone {
             .api()
             .register_metrics(|registry| metrics.register(registry));
         let controllers = controllers(plane.api());
-        spawn_graphs(plane.front(), &controllers, config.simulate, metrics);
+        spawn_graphs(&plane, &controllers, config.simulate, metrics);
         let endpoint = Endpoint {
             client,
             api: Arc::new(Embedded(plane.api().clone())),
@@ -191,7 +199,12 @@ impl Zone {
             at: plane.store().revision().get(),
         };
         match membership {
-            Some(membership) => spawn_agent(plane.front(), membership, endpoint)?,
+            Some(membership) if *recorded.borrow() => {
+                spawn_agent(plane.front(), membership, endpoint)?;
+            }
+            Some(membership) => {
+                spawn_agent_later(plane.front().clone(), membership, endpoint, recorded);
+            }
             None => {
                 tracing::warn!(zone = %name, "the zone left its fleet; it goes on without a hub")
             }
@@ -248,7 +261,7 @@ fn controllers(api: &ApiServer) -> Client {
 
 /// Runs graphs, and says that their workloads run, if that is asked for.
 fn spawn_graphs(
-    tasks: &Tasks,
+    plane: &Plane,
     client: &Client,
     simulate: Option<SimulatorConfig>,
     metrics: graphs::Metrics,
@@ -257,6 +270,7 @@ fn spawn_graphs(
         client: client.clone(),
         pace: Pace::system(),
     };
+    let tasks = plane.front();
     if let Some(simulate) = simulate {
         spawn_simulator(tasks, context(), simulate);
     }
@@ -265,7 +279,13 @@ fn spawn_graphs(
         mode: Mode::Run,
         metrics,
     };
-    tasks.spawn("graphs", |stop| graphs::run(context, running, group, stop));
+    // Definitions of an earlier version would drop fields of what it writes.
+    let begun = plane.begun();
+    tasks.spawn("graphs", |stop| async move {
+        if stop.unless(begun).await.is_some() {
+            graphs::run(context, running, group, stop).await;
+        }
+    });
 }
 
 fn spawn_simulator(tasks: &Tasks, context: Context, config: SimulatorConfig) {
@@ -281,6 +301,27 @@ pub fn has_joined(data_dir: &Path) -> bool {
 
 fn membership_dir(data_dir: &Path) -> PathBuf {
     data_dir.join(MEMBERSHIP)
+}
+
+/// Starts the agent as soon as it is written down that the store was opened: the hub must not follow
+/// what a later opening would not know of.
+fn spawn_agent_later(
+    tasks: Tasks,
+    membership: Membership,
+    endpoint: Endpoint,
+    mut recorded: watch::Receiver<bool>,
+) {
+    tracing::error!("the store takes no writes; the zone connects to its hub when it does");
+    let (group, stop) = (tasks.group("agent start"), tasks.stop());
+    group.spawn(async move {
+        let Some(Ok(_)) = stop.unless(recorded.wait_for(|recorded| *recorded)).await else {
+            return;
+        };
+        if let Err(error) = spawn_agent(&tasks, membership, endpoint) {
+            let error = &error as &dyn std::error::Error;
+            tracing::error!(error, "failed to start the agent; start the zone again");
+        }
+    });
 }
 
 fn spawn_agent(tasks: &Tasks, membership: Membership, endpoint: Endpoint) -> Result<(), JoinError> {

@@ -9,11 +9,13 @@
 //! - `policies`: policies with our own commands, a fleet each; `session` plays them;
 //! - `tour`: the tour of the examples, as it is told;
 //! - `fleet`: in processes of their own, that are killed, cut off and renewed;
+//! - `full_disk`: a hub, and hub and zones in one process, that are started where nothing can be written;
 //! - `restore`: a hub that is restored to an earlier state, and three zones that are ahead of it;
 //! - `controller`: a kube-rs controller, over TLS and in process.
 
 mod controller;
 mod fleet;
+mod full_disk;
 mod hostile;
 mod kubectl;
 mod life;

@@ -55,6 +55,14 @@ pub(crate) async fn start(words: Vec<String>, data: PathBuf) -> Server {
     started.await.expect("no panic").expect("ready")
 }
 
+pub(crate) async fn start_on_full_disk(words: Vec<String>, data: PathBuf) -> Server {
+    let started = tokio::task::spawn_blocking(move || {
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        Server::start_on_full_disk(&words, &data)
+    });
+    started.await.expect("no panic").expect("ready")
+}
+
 pub(crate) async fn client(kubeconfig: &Path) -> Client {
     deltaplane_client::remote(kubeconfig).await.expect("usable")
 }
@@ -281,6 +289,20 @@ impl Apart {
 
     pub(crate) async fn start_hub(&mut self) {
         self.hub = Some(start(self.hub_words.clone(), self.hub_dir()).await);
+    }
+
+    /// Starts the hub, with further flags, where nothing can be written.
+    pub(crate) async fn start_hub_on_full_disk(&mut self, more: &[&str]) {
+        let (mut words, data) = (self.hub_words.clone(), self.hub_dir());
+        words.extend(more.iter().map(|&word| word.to_owned()));
+        self.hub = Some(start_on_full_disk(words, data).await);
+    }
+
+    /// Starts the zone where nothing can be written.
+    pub(crate) async fn start_zone_on_full_disk(&mut self) {
+        let words = ["zone", "--listen", &self.zone_listen];
+        let words = words.map(str::to_owned).to_vec();
+        self.zone = Some(start_on_full_disk(words, self.zone_dir()).await);
     }
 
     pub(crate) async fn start_zone(&mut self) {
