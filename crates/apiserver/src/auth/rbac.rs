@@ -40,6 +40,9 @@ pub(crate) struct ResourceAction<'a> {
     pub(crate) name: &'a str,
 }
 
+/// So many comparisons decide whether somebody may grant a rule: a quarter of a second.
+const MOST_COMPARISONS: u64 = 30_000_000;
+
 /// What a role allows.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Rule {
@@ -279,49 +282,100 @@ impl Rule {
             })
     }
 
-    /// Whether every single right of `wanted` is among these rules.
+    /// Returns true if every single right of `wanted` is among these rules. A rule that stands for
+    /// more combinations than can be looked at counts only if one rule has all of them.
     pub(crate) fn cover(rules: &[&Self], wanted: &Self) -> bool {
-        let covered_url = |verb: &str, url: &str| {
-            rules.iter().any(|rule| {
-                has(&rule.verbs, verb)
-                    && rule
-                        .urls
-                        .iter()
-                        .any(|own| own == url || url_covers(own, url))
-            })
+        let distinct = |list: &'_ [String]| -> Vec<String> {
+            let distinct: BTreeSet<&String> = list.iter().collect();
+            distinct.into_iter().cloned().collect()
         };
-        let mut names: Vec<&str> = wanted.names.iter().map(String::as_str).collect();
-        if names.is_empty() {
-            names.push("");
+        let wanted = Self {
+            verbs: distinct(&wanted.verbs),
+            groups: distinct(&wanted.groups),
+            resources: distinct(&wanted.resources),
+            names: distinct(&wanted.names),
+            urls: distinct(&wanted.urls),
+        };
+        let sizes = [&wanted.verbs, &wanted.groups, &wanted.resources];
+        let resources = sizes.map(|list| list.len() as u64).iter().product::<u64>();
+        let urls = wanted.verbs.len() as u64 * wanted.urls.len() as u64;
+        let own: u64 = rules.iter().map(|rule| rule.entries()).sum();
+        if (resources + urls).saturating_mul(own) > MOST_COMPARISONS {
+            return rules.iter().any(|rule| rule.has_all(&wanted));
         }
         wanted.verbs.iter().all(|verb| {
-            let urls = wanted.urls.iter().all(|url| covered_url(verb, url));
-            let resources = wanted.groups.iter().all(|group| {
-                wanted.resources.iter().all(|resource| {
-                    names.iter().all(|name| {
-                        rules
-                            .iter()
-                            .any(|rule| rule.covers(verb, group, resource, name))
-                    })
-                })
+            let rules = rules.iter().filter(|rule| has(&rule.verbs, verb));
+            let rules: Vec<&Self> = rules.copied().collect();
+            let urls = wanted.urls.iter().all(|url| {
+                let mut own = rules.iter().flat_map(|rule| &rule.urls);
+                own.any(|own| own == url || url_covers(own, url))
             });
-            urls && resources
+            urls && wanted.groups.iter().all(|group| {
+                let rules = rules.iter().filter(|rule| has(&rule.groups, group));
+                let rules: Vec<&Self> = rules.copied().collect();
+                let mut resources = wanted.resources.iter();
+                resources.all(|resource| Self::cover_names(&rules, resource, &wanted.names))
+            })
         })
     }
 
-    /// Whether this one rule gives a right on what `resource` (perhaps a wildcard) stands for.
-    fn covers(&self, verb: &str, group: &str, resource: &str, name: &str) -> bool {
-        let resources = self.resources.iter().any(|own| {
+    /// Returns true if rules give a right on all names of a resource; on all objects if none is
+    /// named.
+    fn cover_names(rules: &[&Self], resource: &str, names: &[String]) -> bool {
+        let mut own = BTreeSet::new();
+        for rule in rules.iter().filter(|rule| rule.has_resource(resource)) {
+            if rule.names.is_empty() {
+                return true;
+            }
+            own.extend(&rule.names);
+        }
+        !names.is_empty() && names.iter().all(|name| own.contains(name))
+    }
+
+    /// Returns true if this one rule has all rights of another.
+    fn has_all(&self, wanted: &Self) -> bool {
+        let all = |own: &[String], wanted: &[String]| {
+            own.iter().any(|one| one == "*") || {
+                let own: BTreeSet<&String> = own.iter().collect();
+                wanted.iter().all(|one| own.contains(one))
+            }
+        };
+        let urls = || {
+            let mut urls = wanted.urls.iter();
+            urls.all(|url| self.urls.iter().any(|own| own == "*" || own == url))
+        };
+        let every_resource = self.resources.iter().any(|own| own == "*");
+        all(&self.verbs, &wanted.verbs)
+            && all(&self.groups, &wanted.groups)
+            && (every_resource || all(&self.resources, &wanted.resources))
+            && (self.names.is_empty()
+                || (!wanted.names.is_empty() && all(&self.names, &wanted.names)))
+            && (wanted.urls.len() * self.urls.len()) as u64 <= MOST_COMPARISONS
+            && urls()
+    }
+
+    /// The entries that a comparison with this rule looks at.
+    fn entries(&self) -> u64 {
+        let lists = [
+            &self.verbs,
+            &self.groups,
+            &self.resources,
+            &self.urls,
+            &self.names,
+        ];
+        lists.iter().map(|list| list.len() as u64).sum()
+    }
+
+    /// Returns true if the rule is about what `resource` (perhaps a wildcard) stands for.
+    fn has_resource(&self, resource: &str) -> bool {
+        self.resources.iter().any(|own| {
             own == "*"
                 || own == resource
                 || match (own.strip_prefix("*/"), resource.split_once('/')) {
                     (Some(own), Some((_, sub))) => own == sub,
                     _ => false,
                 }
-        });
-        let names =
-            self.names.is_empty() || (!name.is_empty() && self.names.iter().any(|own| own == name));
-        has(&self.verbs, verb) && has(&self.groups, group) && resources && names
+        })
     }
 
     /// The rule as it is written in a role.
@@ -507,5 +561,44 @@ mod tests {
                 "{wanted}"
             );
         }
+    }
+
+    /// A rule stands for the product of its lists.
+    #[test]
+    fn rules_that_stand_for_many_rights_are_compared_in_bounded_time() {
+        let many = |count: usize, text: &dyn Fn(usize) -> String| -> Vec<String> {
+            (0..count).map(text).collect()
+        };
+        let same = |text: &'static str| many(1000, &|_| text.to_owned());
+        let own = Rule {
+            verbs: vec!["get".to_owned()],
+            groups: vec![String::new()],
+            resources: vec!["configmaps".to_owned()],
+            ..Rule::default()
+        };
+        let repeated = Rule {
+            verbs: same("get"),
+            groups: same(""),
+            resources: same("configmaps"),
+            names: same("a"),
+            urls: Vec::new(),
+        };
+        assert!(Rule::cover(&[&own], &repeated));
+        let distinct = Rule {
+            verbs: many(1000, &|number| format!("verb{number}")),
+            groups: many(1000, &|number| format!("group{number}")),
+            resources: many(1000, &|number| format!("resource{number}")),
+            ..Rule::default()
+        };
+        assert!(!Rule::cover(&[&own], &distinct));
+        assert!(Rule::cover(&[&own, &distinct], &distinct));
+        let star = || vec!["*".to_owned()];
+        let all = Rule {
+            verbs: star(),
+            groups: star(),
+            resources: star(),
+            ..Rule::default()
+        };
+        assert!(Rule::cover(&[&all], &distinct));
     }
 }
