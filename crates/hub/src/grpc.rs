@@ -6,6 +6,7 @@ mod joining;
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use deltaplane_apiserver::Pieces;
@@ -46,6 +47,8 @@ use crate::query::Channels;
 pub(crate) struct SyncRoute {
     services: Arc<Services>,
     server: SyncServer<Services>,
+    /// For calls that are no streams.
+    calls: SyncServer<Services>,
 }
 
 struct Services {
@@ -72,6 +75,9 @@ const MAX_CALL: usize = 64 << 10;
 const MAX_HANDSHAKE: usize =
     MAX_RELEASES * (MAX_POLICY_NAME + 32) + MOST_MIRRORED_KINDS * (MAX_KIND_URL + 8);
 const HANDSHAKE: &str = "Handshake";
+const JOIN: &str = "Join";
+/// Calls are small: whoever takes longer to send one holds memory for nothing.
+const CALL_TIMEOUT: Duration = Duration::from_secs(10);
 const STREAMS: [&str; 4] = ["HubToZone", "ZoneToHub", "Report", "Query"];
 /// At most one response of a kind is not answered yet, so that few wait here.
 const OUTBOX: usize = 16;
@@ -97,7 +103,13 @@ impl SyncRoute {
             .send_compressed(CompressionEncoding::Gzip)
             .max_decoding_message_size(MAX_MESSAGE)
             .max_encoding_message_size(MAX_MESSAGE);
-        Self { services, server }
+        // What is sent compressed is bounded by what it becomes.
+        let calls = server.clone().max_decoding_message_size(MAX_HANDSHAKE);
+        Self {
+            services,
+            server,
+            calls,
+        }
     }
 }
 
@@ -110,24 +122,33 @@ impl Route for SyncRoute {
         if request.uri().path() == down::PATH {
             return down::answer(self.services.clone(), request).boxed();
         }
-        let method = request.uri().path().strip_prefix(PREFIX);
+        let method = request
+            .uri()
+            .path()
+            .strip_prefix(PREFIX)
+            .unwrap_or_default();
+        // Nothing is read of somebody without a certificate but what a zone joins with.
+        if method != JOIN && request.extensions().get::<ZoneSubject>().is_none() {
+            return ready(answered(no_certificate().into_http())).boxed();
+        }
+        if STREAMS.contains(&method) {
+            let request = request.map(|body| Limited::new(body, usize::MAX));
+            return called(self.server.clone(), request).boxed();
+        }
         let most = match method {
-            Some(method) if STREAMS.contains(&method) => usize::MAX,
-            Some(HANDSHAKE) => MAX_HANDSHAKE,
-            Some(_) | None => MAX_CALL,
+            HANDSHAKE => MAX_HANDSHAKE,
+            _ => MAX_CALL,
         };
         let request = request.map(|body| Limited::new(body, most));
-        let answer = self.server.clone().oneshot(request);
-        answer
-            .map(|answer| match answer {
-                Ok(answer) => answer.map(|body| {
-                    let pieces = |bytes: Bytes| Pieces::from(bytes);
-                    let body = body.map_frame(move |frame| frame.map_data(pieces));
-                    body.map_err(Into::into).boxed_unsync()
-                }),
-                Err(never) => match never {},
+        let call = called(self.calls.clone(), request);
+        let call = tokio::time::timeout(CALL_TIMEOUT, call);
+        call.map(|answer| {
+            answer.unwrap_or_else(|_| {
+                let late = Status::deadline_exceeded("the call was not sent in time");
+                answered(late.into_http())
             })
-            .boxed()
+        })
+        .boxed()
     }
 }
 
@@ -317,11 +338,32 @@ fn superseded() -> Status {
 }
 
 /// The zone and the uid of its object, as the certificate of the connection says.
+fn no_certificate() -> Status {
+    Status::unauthenticated("this needs the certificate of a zone; join the hub first")
+}
+
+/// Lets the server answer.
+async fn called(
+    server: SyncServer<Services>,
+    request: Request<Limited<Incoming>>,
+) -> Response<RouteBody> {
+    match server.oneshot(request).await {
+        Ok(answer) => answered(answer),
+        Err(never) => match never {},
+    }
+}
+
+fn answered(answer: Response<tonic::body::Body>) -> Response<RouteBody> {
+    answer.map(|body| {
+        let pieces = |bytes: Bytes| Pieces::from(bytes);
+        let body = body.map_frame(move |frame| frame.map_data(pieces));
+        body.map_err(Into::into).boxed_unsync()
+    })
+}
+
 fn subject<T>(request: &tonic::Request<T>) -> Result<(ZoneName, String), Status> {
     let subject = request.extensions().get::<ZoneSubject>();
-    let subject = subject.ok_or_else(|| {
-        Status::unauthenticated("this needs the certificate of a zone; join the hub first")
-    })?;
+    let subject = subject.ok_or_else(no_certificate)?;
     let zone = subject.zone.parse();
     let zone = zone.map_err(|_| Status::unauthenticated("the certificate names no legal zone"))?;
     Ok((zone, subject.uid.clone()))

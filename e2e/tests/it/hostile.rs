@@ -7,6 +7,7 @@ use deltaplane_sync_grpc::proto::envoy::service::discovery::v3::{
     DeltaDiscoveryRequest, DeltaDiscoveryResponse, Resource,
 };
 use tokio::io::AsyncWriteExt;
+use tonic::codec::CompressionEncoding;
 use tonic::{Code, Request};
 
 use world::{CONFIG_MAPS, World, crossing, hello, object, resource, with_session};
@@ -35,6 +36,23 @@ async fn a_zone_is_who_its_certificate_says() {
         refused.expect_err("no certificate").code(),
         Code::Unauthenticated
     );
+    world.serves_the_other().await;
+}
+
+/// A few bytes that become millions of entries.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_is_bounded_by_what_it_becomes() {
+    let world = World::start().await;
+    let mut huge = hello("bad", 1..=1);
+    huge.features = vec![String::new(); 3_000_000];
+    let bad = world.bad.connect().await.expect("connected");
+    let mut bad = bad.send_compressed(CompressionEncoding::Gzip);
+    let refused = bad.handshake(huge.clone()).await.expect_err("too large");
+    assert_eq!(refused.code(), Code::ResourceExhausted, "{refused:?}");
+    // Of somebody without a certificate it is not even read.
+    let refused = world.nobody().await.handshake(huge).await;
+    let refused = refused.expect_err("no certificate");
+    assert_eq!(refused.code(), Code::Unauthenticated, "{refused:?}");
     world.serves_the_other().await;
 }
 
