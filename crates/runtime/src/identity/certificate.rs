@@ -152,7 +152,6 @@ impl Material {
     }
 }
 
-/// The key of a request, which was signed with it.
 /// The key of a request for a certificate, whose owner has signed the request.
 fn requested_key(csr_pem: &str) -> Result<SubjectPublicKeyInfo, SignError> {
     if csr_pem.len() > MAX_BYTES {

@@ -67,8 +67,6 @@ pub enum Flaw {
     NotAZone,
 }
 
-/// All in one, so that no crash leaves the half of two: the zone's certificate, its key, and the
-/// authority.
 /// The key of a zone that has asked to join, and was not answered yet.
 const JOINING: &str = "joining.pem";
 const KEY_BEGIN: &str = "-----BEGIN PRIVATE KEY-----";
