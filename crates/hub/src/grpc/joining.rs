@@ -91,29 +91,31 @@ impl JoinBindings {
                 return Ok(());
             }
         }
-        Err(Status::unavailable(format!(
-            "the object of zone {zone} kept changing; try again"
-        )))
+        Err(kept_changing(zone))
     }
 
     /// Notes that a zone has connected, which ends that its token counts.
     pub(super) async fn connected(&self, zone: &ZoneName, key: ZoneKeyFingerprint) {
-        let noted = async {
-            let object = self.read(zone).await?;
-            let binding = text(&object["metadata"]["annotations"][BINDING]);
-            let mut words = binding.split(' ').skip(1);
-            let is_first = words.next() == Some(&key.to_string()) && words.next().is_none();
-            if is_first {
-                let binding = format!("{binding} {CONNECTED}");
-                self.write(zone, &object, &binding).await?;
-            }
-            Ok::<_, Status>(())
-        };
-        // Its key could ask again, and nobody else: the zone is served nevertheless.
-        if let Err(status) = noted.await {
+        // Its key could ask again, and nobody else: the zone is served nevertheless, and this is
+        // tried again when it connects the next time.
+        if let Err(status) = self.note_connected(zone, &key.to_string()).await {
             let error = status.message();
             tracing::warn!(%zone, error, "failed to note that the zone's join token was used");
         }
+    }
+
+    async fn note_connected(&self, zone: &ZoneName, key: &str) -> Result<(), Status> {
+        for _ in 0..ATTEMPTS {
+            let object = self.read(zone).await?;
+            let binding = text(&object["metadata"]["annotations"][BINDING]);
+            let mut words = binding.split(' ').skip(1);
+            let is_first = words.next() == Some(key) && words.next().is_none();
+            let binding = format!("{binding} {CONNECTED}");
+            if !is_first || self.write(zone, &object, &binding).await? {
+                return Ok(());
+            }
+        }
+        Err(kept_changing(zone))
     }
 
     fn client(&self) -> Result<&Client, Status> {
@@ -156,6 +158,12 @@ fn failed(error: &RequestError) -> Status {
     Status::unavailable(format!("the hub cannot keep the zone's key: {error}"))
 }
 
+fn kept_changing(zone: &ZoneName) -> Status {
+    Status::unavailable(format!(
+        "the object of zone {zone} kept changing; try again"
+    ))
+}
+
 fn used(zone: &ZoneName, how: &str) -> Status {
     Status::unauthenticated(format!(
         "the join token of zone {zone} was used already, {how}; make another with: deltaplane token create --zone {zone}"
@@ -164,7 +172,74 @@ fn used(zone: &ZoneName, how: &str) -> Status {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
+    use deltaplane_api::identity::Identity;
+    use deltaplane_client::in_process;
+    use deltaplane_runtime::identity::ZoneKey;
+    use http::{Method, Request, Response};
+    use http_body_util::{BodyExt, Full};
+    use parking_lot::Mutex;
+
     use super::*;
+
+    /// The object of a zone, which somebody else changes before each of the first writes.
+    fn zone_that_changes(binding: &str, changes: usize) -> (JoinBindings, Arc<Mutex<Value>>) {
+        let object = json!({"metadata": {"uid": "u", "resourceVersion": "1",
+            "annotations": {BINDING: binding}}});
+        let object = Arc::new(Mutex::new(object));
+        let (stored, left) = (object.clone(), Arc::new(Mutex::new(changes)));
+        let service = tower::service_fn(move |request: Request<kube::client::Body>| {
+            let (stored, left) = (stored.clone(), left.clone());
+            async move {
+                let is_write = request.method() == Method::PATCH;
+                let body = request.into_body().collect().await?.to_bytes();
+                let mut stored = stored.lock();
+                if !is_write {
+                    return answer(200, &stored);
+                }
+                let change: Value = serde_json::from_slice(&body).expect("a patch");
+                let mut left = left.lock();
+                if *left > 0 {
+                    *left -= 1;
+                    stored["metadata"]["resourceVersion"] = json!(format!("changed-{left}"));
+                }
+                let (read, now) = (&change["metadata"], &stored["metadata"]);
+                if read["resourceVersion"] != now["resourceVersion"] {
+                    return answer(409, &json!({"kind": "Status", "reason": "Conflict"}));
+                }
+                stored["metadata"]["annotations"] = change["metadata"]["annotations"].clone();
+                answer(200, &stored)
+            }
+        });
+        let bindings = JoinBindings::default();
+        bindings.attach(in_process(service, Identity::anonymous()));
+        (bindings, object)
+    }
+
+    fn answer(code: u16, body: &Value) -> Result<Response<Full<bytes::Bytes>>, tower::BoxError> {
+        let body = Full::new(body.to_string().into());
+        Ok(Response::builder().status(code).body(body)?)
+    }
+
+    /// Somebody who edited the Zone in that moment left its token valid.
+    #[tokio::test]
+    async fn a_connection_is_noted_although_the_zone_changes_meanwhile() {
+        let key = ZoneKey::generate().expect("a key");
+        let key = ZoneKeyFingerprint::of_request(key.csr()).expect("a request");
+        let zone: ZoneName = "eu-1".parse().expect("legal");
+        let noted = format!("newest {key} connected");
+        for (binding, changes, expected) in [
+            (format!("newest {key}"), ATTEMPTS - 1, noted.as_str()),
+            (noted.clone(), 0, noted.as_str()),
+            ("newest sha256:aa".to_owned(), 0, "newest sha256:aa"),
+        ] {
+            let (bindings, object) = zone_that_changes(&binding, changes);
+            bindings.connected(&zone, key).await;
+            let found = object.lock()["metadata"]["annotations"][BINDING].clone();
+            assert_eq!(found, *expected, "{binding:?}");
+        }
+    }
 
     #[test]
     fn a_token_counts_for_the_first_key_until_it_has_connected() {

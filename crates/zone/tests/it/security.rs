@@ -110,14 +110,33 @@ async fn a_join_token_counts_for_the_first_key_alone() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_join_token_ends_when_the_zone_has_connected() {
     let world = World::start().await;
-    let path = format!("{FLEET}/zones/{ZONE}");
-    let connected = |_: StatusCode, zone: &Value| {
-        let bound = &zone["metadata"]["annotations"]["fleet.deltaplane.io/join-key"];
-        bound
-            .as_str()
-            .is_some_and(|bound| bound.ends_with(" connected"))
+    let (first, again) = (
+        world.other_directory("first"),
+        world.other_directory("again"),
+    );
+    let token = join(&world.here).await;
+    let key = ZoneKey::generate().expect("a key");
+    for directory in [&first, &again] {
+        key.save_joining(directory).expect("saved");
+    }
+    let member = open(&first, &token).await.expect("joined");
+    let mut client = member.connect().await.expect("connected");
+    let hello = Hello {
+        zone: ZONE.to_owned(),
+        product: "0.0.0".to_owned(),
+        oldest_protocol: 1,
+        newest_protocol: 1,
+        epoch: "test".to_owned(),
+        ..Hello::default()
     };
-    until(&world.here, &path, connected).await;
+    client.handshake(hello).await.expect("welcome");
+    let refused = refusal(open(&again, &token).await);
+    assert!(
+        refused.starts_with(
+            "the join token of zone eu-1 was used already, and the zone has connected"
+        ),
+        "{refused}"
+    );
     world.stop().await;
 }
 
