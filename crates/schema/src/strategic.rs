@@ -6,19 +6,29 @@
 //!
 //! Not here: JSON patches and plain merge patches. Kinds without a published schema have no
 //! strategic merge patch; that is for the caller to refuse.
+//!
+//! Invariant: the cost of a patch grows with the size of the object and the patch, and not with
+//! their product. Lists are indexed by merge key. Only a patch that names an item of a list many
+//! times merges the lists in that item many times; [`MAX_MERGED`] bounds that.
 
 mod lists;
+
+use std::collections::HashSet;
 
 use serde_json::{Map, Value};
 
 use crate::depth::{self, TooDeep};
 use crate::node::{Node, PatchStrategy, Schema};
-use lists::MergedList;
+use lists::{MergedField, MergedList};
 
 const PATCH: &str = "$patch";
 const RETAIN_KEYS: &str = "$retainKeys";
 const DELETE_FROM_LIST: &str = "$deleteFromPrimitiveList";
 const SET_ORDER: &str = "$setElementOrder";
+
+/// All list merges of one patch together may have this many items. An object and a patch of 3 MiB
+/// have fewer, unless the patch merges a list again and again.
+const MAX_MERGED: usize = 3_000_000;
 
 /// The patch cannot be applied.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -47,22 +57,43 @@ pub enum StrategicError {
     BadOrder,
     #[error("the order in the patch list {0} does not match its {SET_ORDER} list")]
     OrderMismatch(String),
+    #[error(
+        "the patch merges lists with more than {MAX_MERGED} items in total; name each list item once"
+    )]
+    TooManyItems,
     #[error(transparent)]
     TooDeep(#[from] TooDeep),
 }
+
+/// The number of list items that may still be merged.
+struct MergeBudget(usize);
 
 /// `object` with `patch` merged into it.
 pub fn apply(schema: &Schema, object: &Value, patch: &Value) -> Result<Value, StrategicError> {
     depth::check(patch)?;
     let patch = patch.as_object().ok_or(StrategicError::NotAnObject)?;
     let original = object.as_object().cloned().unwrap_or_default();
-    merge_map(original, patch.clone(), Some(schema.root())).map(Value::Object)
+    let mut budget = MergeBudget(MAX_MERGED);
+    merge_map(original, patch.clone(), Some(schema.root()), &mut budget).map(Value::Object)
+}
+
+// === impl MergeBudget ===
+
+impl MergeBudget {
+    fn spend(&mut self, items: usize) -> Result<(), StrategicError> {
+        self.0 = self
+            .0
+            .checked_sub(items)
+            .ok_or(StrategicError::TooManyItems)?;
+        Ok(())
+    }
 }
 
 fn merge_map(
     mut original: Map<String, Value>,
     mut patch: Map<String, Value>,
     node: Option<Node<'_>>,
+    budget: &mut MergeBudget,
 ) -> Result<Map<String, Value>, StrategicError> {
     if let Some(directive) = patch.remove(PATCH) {
         return match directive.as_str() {
@@ -72,13 +103,13 @@ fn merge_map(
         };
     }
     retain_keys(&mut original, &mut patch)?;
-    merge_ordered_lists(&mut original, &mut patch, node)?;
+    merge_ordered_lists(&mut original, &mut patch, node, budget)?;
     for (key, value) in patch {
         if key.starts_with(DELETE_FROM_LIST) {
             let field = suffix(&key, DELETE_FROM_LIST).ok_or(StrategicError::BadDeletionList)?;
-            delete_from_list(&mut original, field, value, node)?;
+            delete_from_list(&mut original, field, value, node, budget)?;
         } else {
-            merge_field(&mut original, key, value, node)?;
+            merge_field(&mut original, key, value, node, budget)?;
         }
     }
     Ok(original)
@@ -89,6 +120,7 @@ fn merge_field(
     key: String,
     value: Value,
     node: Option<Node<'_>>,
+    budget: &mut MergeBudget,
 ) -> Result<(), StrategicError> {
     let child = node.and_then(|node| node.child(&key));
     let strategy = Strategy::of(child);
@@ -96,16 +128,17 @@ fn merge_field(
         (_, Value::Null) => None,
         (Some(Value::Object(old)), Value::Object(new)) => match strategy.replace {
             true => Some(Value::Object(new)),
-            false => Some(Value::Object(merge_map(old, new, child)?)),
+            false => Some(Value::Object(merge_map(old, new, child, budget)?)),
         },
         (Some(Value::Array(old)), Value::Array(new)) => match strategy.merge {
-            true => Some(Value::Array(lists::merge(
-                old,
-                new,
-                child,
-                strategy.merge_key,
-                &key,
-            )?)),
+            true => {
+                let list = MergedField {
+                    name: &key,
+                    node: child,
+                    merge_key: strategy.merge_key,
+                };
+                Some(Value::Array(lists::merge(old, new, list, budget)?))
+            }
             false => Some(Value::Array(new)),
         },
         (_, value) => without_directives(without_nulls(value)),
@@ -119,6 +152,7 @@ fn delete_from_list(
     field: &str,
     value: Value,
     node: Option<Node<'_>>,
+    budget: &mut MergeBudget,
 ) -> Result<(), StrategicError> {
     if value.is_null() {
         original.remove(field);
@@ -129,9 +163,14 @@ fn delete_from_list(
     };
     if lists::kind(old, &gone)? == Some(lists::ItemKind::Object) {
         let child = node.and_then(|node| node.child(field));
-        let merge_key = Strategy::of(child).merge_key;
-        *old = lists::merge(std::mem::take(old), gone, child, merge_key, field)?;
+        let list = MergedField {
+            name: field,
+            node: child,
+            merge_key: Strategy::of(child).merge_key,
+        };
+        *old = lists::merge(std::mem::take(old), gone, list, budget)?;
     } else {
+        budget.spend(old.len() + gone.len())?;
         let gone = lists::Positions::new(&gone, None);
         old.retain(|item| gone.of(item).is_none());
     }
@@ -179,7 +218,8 @@ fn retain_keys(
         return Ok(());
     };
     let listed = listed.as_array().ok_or(StrategicError::BadRetainKeys)?;
-    let retained = |key: &str| listed.iter().any(|one| one.as_str() == Some(key));
+    let listed: HashSet<&str> = listed.iter().filter_map(Value::as_str).collect();
+    let retained = |key: &str| listed.contains(key);
     let directive = |key: &str| key.starts_with(DELETE_FROM_LIST) || key.starts_with(SET_ORDER);
     let stray =
         |(key, value): (&String, &Value)| !value.is_null() && !directive(key) && !retained(key);
@@ -195,6 +235,7 @@ fn merge_ordered_lists(
     original: &mut Map<String, Value>,
     patch: &mut Map<String, Value>,
     node: Option<Node<'_>>,
+    budget: &mut MergeBudget,
 ) -> Result<(), StrategicError> {
     let directives: Vec<String> = patch
         .keys()
@@ -222,10 +263,10 @@ fn merge_ordered_lists(
             new,
             order,
             strategy: Strategy::of(child),
-            item: child,
+            node: child,
             name: field,
         };
-        original.insert(field.to_owned(), Value::Array(list.merge()?));
+        original.insert(field.to_owned(), Value::Array(list.merge(budget)?));
     }
     Ok(())
 }

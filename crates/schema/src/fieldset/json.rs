@@ -58,17 +58,28 @@ fn read(value: &Value, depth: usize) -> Result<(bool, Set), ParseError> {
     if depth == 0 {
         return Err(ParseError::TooDeep);
     }
-    let mut set = Set {
-        entries: Vec::with_capacity(map.len()),
-    };
+    let mut entries = Vec::with_capacity(map.len());
     let mut member = false;
     for (key, value) in map {
         if key == "." {
             member = true;
         } else if let Some(element) = PathElement::from_key(key)? {
             let (child, children) = read(value, depth - 1)?;
-            set.put(element, child, children);
+            entries.push(Entry {
+                element,
+                member: child,
+                children,
+            });
         }
+    }
+    // The order of the texts is not that of the elements; putting each where it belongs would move
+    // the others again and again.
+    entries.sort_by(|a, b| a.element.cmp(&b.element));
+    let mut set = Set {
+        entries: Vec::with_capacity(entries.len()),
+    };
+    for entry in entries {
+        set.put(entry.element, entry.member, entry.children);
     }
     Ok((member || set.is_empty(), set))
 }

@@ -86,6 +86,20 @@ fn elements_have_an_order() {
     );
 }
 
+/// The order of these texts is the reverse of that of the elements: inserting each where it belongs,
+/// among all others, would take minutes.
+#[test]
+fn long_sets_are_read_without_moving_all_entries() {
+    let keys = (100_000..600_000).map(|number| (format!("v:-{number}"), json!({})));
+    let set = set(Value::Object(keys.collect()));
+    assert_eq!(set.len(), 500_000);
+    let first = set.paths().into_iter().next();
+    assert_eq!(
+        first.map(|path| path.to_string()),
+        Some("[=-599999]".to_owned())
+    );
+}
+
 #[test]
 fn algebra() {
     let a = set(json!({"f:x": {".": {}, "f:y": {}}, "f:z": {}}));

@@ -1,10 +1,10 @@
 //! Merging lists item by item.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use serde_json::{Map, Value};
 
-use super::{PATCH, StrategicError, Strategy, merge_map, without_directives};
+use super::{MergeBudget, PATCH, StrategicError, Strategy, merge_map, without_directives};
 use crate::node::Node;
 
 /// What a list's items are.
@@ -20,8 +20,16 @@ pub(super) struct MergedList<'a> {
     pub(super) new: Option<Vec<Value>>,
     pub(super) order: Vec<Value>,
     pub(super) strategy: Strategy<'a>,
-    pub(super) item: Option<Node<'a>>,
+    pub(super) node: Option<Node<'a>>,
     pub(super) name: &'a str,
+}
+
+/// A field whose list is merged: its name for messages, its schema, and the key of its items.
+#[derive(Clone, Copy)]
+pub(super) struct MergedField<'a> {
+    pub(super) name: &'a str,
+    pub(super) node: Option<Node<'a>>,
+    pub(super) merge_key: Option<&'a str>,
 }
 
 /// Where items stand in a list: by the value of their merge key, or by their own value.
@@ -60,15 +68,17 @@ fn text(item: &Value, merge_key: Option<&str>) -> Option<String> {
 impl MergedList<'_> {
     /// The merged items: those that the patch knows in its order, between them the others where
     /// they were.
-    pub(super) fn merge(self) -> Result<Vec<Value>, StrategicError> {
+    pub(super) fn merge(self, budget: &mut MergeBudget) -> Result<Vec<Value>, StrategicError> {
         let Self {
             old,
             new,
             order,
             strategy,
-            item,
+            node,
             name,
         } = self;
+        let len = |list: &Option<Vec<Value>>| list.as_ref().map_or(0, Vec::len);
+        budget.spend(len(&old) + len(&new) + order.len())?;
         if let Some(new) = &new {
             check_order(new, &order, strategy.merge_key)?;
         }
@@ -82,7 +92,14 @@ impl MergedList<'_> {
             (Some(old), None) => old,
             (None, Some(new)) => new.into_iter().filter_map(without_directives).collect(),
             (Some(old), Some(new)) => match strategy.merge {
-                true => self::merge(old, new, item, strategy.merge_key, name)?,
+                true => {
+                    let list = MergedField {
+                        name,
+                        node,
+                        merge_key: strategy.merge_key,
+                    };
+                    self::merge(old, new, list, budget)?
+                }
                 false => new,
             },
             (None, None) => Vec::new(),
@@ -93,42 +110,65 @@ impl MergedList<'_> {
 
 /// The old list as Kubernetes has it when it comes to the order. It merges in place: items move up
 /// where others are deleted, and new ones take the room at the end.
-fn places(old: Option<&[Value]>, new: Option<&[Value]>, strategy: Strategy<'_>) -> Vec<Value> {
+pub(super) fn places(
+    old: Option<&[Value]>,
+    new: Option<&[Value]>,
+    strategy: Strategy<'_>,
+) -> Vec<Value> {
     let Some(old) = old else { return Vec::new() };
-    let mut places = old.to_vec();
     let (Some(new), Some(key), true) = (new, strategy.merge_key, strategy.merge) else {
-        return places;
+        return old.to_vec();
     };
     let directive = |item: &Value| item.get(PATCH).and_then(Value::as_str).map(str::to_owned);
     if new
         .iter()
         .any(|item| directive(item).as_deref() == Some("replace"))
     {
-        return places;
+        return old.to_vec();
     }
-    let mut used = places.len();
-    for gone in new.iter().filter(|item| directive(item).is_some()) {
-        while let Some(index) = places[..used]
-            .iter()
-            .position(|item| item.get(key) == gone.get(key))
-        {
-            // What was last stays where it was, too.
-            let last = places[used - 1].clone();
-            places[index..used].rotate_left(1);
-            used -= 1;
-            places[used] = last;
-        }
-    }
+    let gone = new.iter().filter(|item| directive(item).is_some());
+    let (mut places, mut used) = without_gone(old, gone.map(|item| item.get(key)), key);
+    let mut known: HashSet<Option<Value>> = places[..used]
+        .iter()
+        .map(|item| item.get(key).cloned())
+        .collect();
     for added in new.iter().filter(|item| directive(item).is_none()) {
-        let known = places[..used]
-            .iter()
-            .any(|item| item.get(key) == added.get(key));
-        if !known && used < places.len() {
+        if used < places.len() && known.insert(added.get(key).cloned()) {
             places[used] = added.clone();
             used += 1;
         }
     }
     places
+}
+
+/// The old list after Kubernetes has deleted the items with these merge keys in place, one by one,
+/// and the number of items that are left. Each deletion moves the later items up and leaves the
+/// last item of the list in the room behind it, too.
+fn without_gone<'v>(
+    old: &'v [Value],
+    gone: impl Iterator<Item = Option<&'v Value>>,
+    key: &str,
+) -> (Vec<Value>, usize) {
+    let mut by_key: HashMap<Option<&Value>, Vec<usize>> = HashMap::with_capacity(old.len());
+    for (index, item) in old.iter().enumerate() {
+        by_key.entry(item.get(key)).or_default().push(index);
+    }
+    let mut is_left = vec![true; old.len()];
+    let mut last = old.len();
+    let mut behind = Vec::new();
+    for index in gone.filter_map(|gone| by_key.remove(&gone)).flatten() {
+        while last > 0 && !is_left[last - 1] {
+            last -= 1;
+        }
+        behind.extend(last.checked_sub(1).map(|last| old[last].clone()));
+        is_left[index] = false;
+    }
+    let left = old.iter().zip(&is_left).filter(|(_, is_left)| **is_left);
+    let mut places: Vec<Value> = left.map(|(item, _)| item.clone()).collect();
+    let used = places.len();
+    // The first deletion left its item in the last place, and so on.
+    places.extend(behind.into_iter().rev());
+    (places, used)
 }
 
 /// What the items of both lists are; nothing if there are none.
@@ -150,14 +190,14 @@ pub(super) fn kind(old: &[Value], new: &[Value]) -> Result<Option<ItemKind>, Str
     }))
 }
 
-/// `old` with the items of `new` merged into it. `name` is that of the list, for messages.
+/// `old` with the items of `new` merged into it.
 pub(super) fn merge(
     old: Vec<Value>,
     new: Vec<Value>,
-    list: Option<Node<'_>>,
-    merge_key: Option<&str>,
-    name: &str,
+    list: MergedField<'_>,
+    budget: &mut MergeBudget,
 ) -> Result<Vec<Value>, StrategicError> {
+    budget.spend(old.len() + new.len())?;
     let Some(kind) = kind(&old, &new)? else {
         return Ok(old);
     };
@@ -167,15 +207,16 @@ pub(super) fn merge(
             merged.extend(new.iter().cloned());
             let mut seen = std::collections::HashSet::new();
             merged.retain(|item| seen.insert(item.to_string()));
-            arrange(merged, &new, &old, merge_key, kind)
+            arrange(merged, &new, &old, list.merge_key, kind)
         }
         ItemKind::Object => {
-            let key =
-                merge_key.ok_or_else(|| StrategicError::UndeclaredMergeKey(name.to_owned()))?;
+            let undeclared = || StrategicError::UndeclaredMergeKey(list.name.to_owned());
+            let key = list.merge_key.ok_or_else(undeclared)?;
             let (old, new) = apply_directives(old, new, key)?;
             let order = new.clone();
-            let merged = merge_items(old.clone(), new, list.and_then(Node::items), key)?;
-            arrange(merged, &order, &old, merge_key, kind)
+            let item = list.node.and_then(Node::items);
+            let merged = merge_items(old.clone(), new, item, key, budget)?;
+            arrange(merged, &order, &old, list.merge_key, kind)
         }
     }
 }
@@ -187,14 +228,15 @@ fn apply_directives(
     key: &str,
 ) -> Result<(Vec<Value>, Vec<Value>), StrategicError> {
     let mut plain = Vec::with_capacity(new.len());
+    let mut gone = HashSet::new();
     let mut replace = false;
     for item in new {
         match item.get(PATCH) {
             None => plain.push(item),
             Some(Value::String(directive)) => match directive.as_str() {
                 "delete" => {
-                    let gone = item.get(key).ok_or_else(|| no_merge_key(&item, key))?;
-                    old.retain(|old| old.get(key) != Some(gone));
+                    let named = item.get(key).ok_or_else(|| no_merge_key(&item, key))?;
+                    gone.insert(named.clone());
                 }
                 "replace" => replace = true,
                 "merge" => return Err(StrategicError::MergeDirective),
@@ -203,11 +245,13 @@ fn apply_directives(
             Some(other) => return Err(StrategicError::UnknownDirective(other.to_string())),
         }
     }
-    Ok(if replace {
-        (plain, Vec::new())
-    } else {
-        (old, plain)
-    })
+    if replace {
+        return Ok((plain, Vec::new()));
+    }
+    if !gone.is_empty() {
+        old.retain(|old| old.get(key).is_none_or(|named| !gone.contains(named)));
+    }
+    Ok((old, plain))
 }
 
 fn merge_items(
@@ -215,6 +259,7 @@ fn merge_items(
     new: Vec<Value>,
     item: Option<Node<'_>>,
     key: &str,
+    budget: &mut MergeBudget,
 ) -> Result<Vec<Value>, StrategicError> {
     let mut positions = Positions::new(&merged, Some(key));
     for new in new {
@@ -222,7 +267,8 @@ fn merge_items(
         match positions.by_text.get(&text) {
             Some(&position) => {
                 let old = std::mem::take(&mut merged[position]);
-                merged[position] = Value::Object(merge_map(into_map(old), into_map(new), item)?);
+                let both = merge_map(into_map(old), into_map(new), item, budget)?;
+                merged[position] = Value::Object(both);
             }
             None => {
                 positions.by_text.insert(text, merged.len());
@@ -274,8 +320,8 @@ fn arrange(
     let (mut ordered, mut others): (Vec<_>, Vec<_>) = merged
         .into_iter()
         .partition(|item| order.of(item).is_some());
-    ordered.sort_by_key(|item| order.of(item));
-    others.sort_by_key(|item| old.of(item).unwrap_or(usize::MAX));
+    ordered.sort_by_cached_key(|item| order.of(item));
+    others.sort_by_cached_key(|item| old.of(item).unwrap_or(usize::MAX));
     let mut out = Vec::with_capacity(ordered.len() + others.len());
     let (mut ordered, mut others) = (
         ordered.into_iter().peekable(),

@@ -90,7 +90,7 @@ struct Indexed<'v> {
     items: Vec<(PathElement, &'v Value)>,
     /// Positions in `items`, sorted by element; one per element.
     by_element: Vec<usize>,
-    /// The elements that occur more than once.
+    /// The elements that occur more than once, sorted.
     repeated: Vec<PathElement>,
 }
 
@@ -134,7 +134,7 @@ impl<'v> Indexed<'v> {
     fn mergeable(&self, element: &PathElement) -> Option<&'v Value> {
         static NULL: Value = Value::Null;
         self.find(element).map(|item| {
-            if self.repeated.contains(element) {
+            if self.repeated.binary_search(element).is_ok() {
                 &NULL
             } else {
                 item

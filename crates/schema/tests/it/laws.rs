@@ -183,3 +183,18 @@ proptest! {
         prop_assert_eq!(without.get("spec"), None);
     }
 }
+
+/// A stored list may have items twice. Looking for each new item among all that are there twice would
+/// cost the product of both numbers, and take minutes.
+#[test]
+fn many_repeated_items_are_not_compared_in_pairs() {
+    let names = || (0..200_000).map(|number| json!(format!("n{number}")));
+    let twice: Vec<Value> = names().chain(names()).collect();
+    let once: Vec<Value> = names().collect();
+    let merged = typed::merge(
+        &json!({"spec": {"set": twice}}),
+        &json!({"spec": {"set": once}}),
+        schema().root(),
+    );
+    assert_eq!(merged.unwrap(), Some(json!({"spec": {"set": once}})));
+}
