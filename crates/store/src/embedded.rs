@@ -269,7 +269,11 @@ impl Embedded {
         };
         let sent = self.sender().send(Request::Commit(waiting)).await;
         sent.map_err(|_| CommitError::Closed)?;
-        answered.await.unwrap_or(Err(CommitError::Closed))
+        // Closing answers everybody: the thread panicked, perhaps after the append.
+        let unanswered = || CommitError::Unknown {
+            reason: "the thread that writes ended before it answered".into(),
+        };
+        answered.await.unwrap_or_else(|_| Err(unanswered()))
     }
 
     /// Reads the log on a thread that may wait for the disk.

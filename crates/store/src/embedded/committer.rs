@@ -8,8 +8,10 @@
 //! visible to anybody, and no revision is given out twice by one process, not
 //! even that of a failed write.
 //!
-//! What is appended to a file that was moved or deleted under us is not durable: that is looked at
-//! before a batch is shown, unless it was just before.
+//! A batch that is appended to a file that was moved or deleted is not durable, and appears if the
+//! file comes back. The committer looks where the file is before it appends, so that such a batch is
+//! refused, and again before it shows the batch, unless it has just looked. A batch that is found to
+//! be elsewhere only then has an unknown outcome.
 
 use std::{
     collections::VecDeque,
@@ -336,10 +338,9 @@ impl Committer {
     /// Makes sure that the engine accepts writes and that memory shows what is
     /// on disk.
     fn ready(&mut self, bytes: usize) -> Result<(), Fault> {
-        if self.adrift && !self.engine.in_place() {
+        if !self.is_in_place(Instant::now()) {
             return Err(Fault::adrift());
         }
-        self.adrift = false;
         if self.engine.is_tainted() {
             // For those who read; whether it writes is looked at below.
             let _ = self.recover();
@@ -380,20 +381,20 @@ impl Committer {
 
     fn is_in_place(&mut self, now: Instant) -> bool {
         let just = |looked: Instant| now.duration_since(looked) < self.look_every;
-        if self.looked.is_some_and(just) {
+        if !self.adrift && self.looked.is_some_and(just) {
             return true;
         }
         self.looked = Some(now);
-        self.engine.in_place()
+        self.adrift = !self.engine.in_place();
+        !self.adrift
     }
 
-    /// A batch went into a file that was moved or deleted. It is there if the file comes back.
+    /// A batch went into a file that was moved or deleted after the committer had looked. It is
+    /// there if the file comes back.
     fn lost(&mut self, count: usize) -> Vec<Result<Committed, CommitError>> {
         let fault = Fault::adrift();
-        self.adrift = true;
         self.behind = true;
         self.outcome_unknown = true;
-        self.looked = None;
         self.ill(&fault);
         unknown(&fault, count)
     }
@@ -413,14 +414,16 @@ impl Committer {
         self.ill(fault);
         self.wary = true;
         self.behind = true;
+        // Another file that has taken its place does not say what the one that was moved holds.
+        let was_in_place = self.engine.in_place();
         let recovered = self.recover();
         match self.engine.contains(end) {
-            Ok(false) => refused(fault, answers.len()),
+            Ok(false) if was_in_place => refused(fault, answers.len()),
             Ok(true) if recovered.is_ok() && self.catch_up().is_ok() => {
                 self.recovered();
                 answers
             }
-            Ok(true) | Err(_) => {
+            Ok(_) | Err(_) => {
                 self.outcome_unknown = true;
                 unknown(fault, answers.len())
             }

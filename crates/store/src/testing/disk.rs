@@ -50,6 +50,8 @@ struct State {
     sync_faults: Vec<SyncFault>,
     writes_until_fault: Option<u64>,
     reads_fail: bool,
+    moves_at_write: bool,
+    moved: bool,
     writes: u64,
     syncs: u64,
     /// Handles of before the last power loss are dead.
@@ -121,6 +123,16 @@ impl MemoryDisk {
         self.0.lock().reads_fail = fail;
     }
 
+    /// Somebody moves the storage away during the next write, which goes to it all the same.
+    pub fn move_at_write(&self) {
+        self.0.lock().moves_at_write = true;
+    }
+
+    /// Somebody moves the storage back.
+    pub fn move_back(&self) {
+        self.0.lock().moved = false;
+    }
+
     /// Power is lost: open handles die, and of the sectors that were not
     /// synced only those survive for which `survives` says so.
     pub fn lose_power(&self, mut survives: impl FnMut(usize) -> bool) {
@@ -187,7 +199,7 @@ impl Medium for MemoryDisk {
     }
 
     fn in_place(&self) -> bool {
-        true
+        !self.0.lock().moved
     }
 
     fn size(&self) -> io::Result<u64> {
@@ -224,6 +236,7 @@ fn position(number: u64) -> io::Result<usize> {
 
 impl State {
     fn write(&mut self, offset: usize, data: &[u8]) -> io::Result<()> {
+        self.moved |= std::mem::take(&mut self.moves_at_write);
         self.writes += 1;
         if let Some(left) = &mut self.writes_until_fault {
             *left = left.checked_sub(1).ok_or(io::ErrorKind::Other)?;

@@ -6,7 +6,8 @@
 use std::{fs, path::Path, time::Duration};
 
 use deltaplane_store::{
-    Collection, CommitError, Draft, Embedded, Health, Key, OpenError, Options, Revision, Store, Txn,
+    Collection, CommitError, Draft, Embedded, Health, Key, OpenError, Options, Revision, Store,
+    Txn, testing::disk::MemoryDisk,
 };
 
 use crate::support::block_on;
@@ -49,24 +50,23 @@ fn check(lose: fn(&Path, &Path), regain: fn(&Path, &Path)) {
         assert_eq!(sort(&put(&store, "a").await), "stored");
         lose(&here, &there);
         assert_eq!(health.now(), Health::Well);
-        // The first one finds out.
-        assert_eq!(sort(&put(&store, "b").await), "unknown");
+        assert_eq!(sort(&put(&store, "b").await), "refused");
         assert_eq!(sort(&put(&store, "c").await), "refused");
         health.changed().await;
         assert!(matches!(health.now(), Health::Failing { .. }));
         assert!(store.get(&key("a")).is_some());
-        assert!(store.get(&key("b")).is_none(), "shown and not durable");
+        assert!(store.get(&key("b")).is_none());
         assert!(store.get(&key("c")).is_none());
         store.get_at(&key("a"), Revision::new(1)).await.unwrap();
         regain(&here, &there);
         assert_eq!(sort(&put(&store, "d").await), "stored");
         assert_eq!(health.now(), Health::Well);
-        assert!(store.get(&key("b")).is_some(), "it was in the file");
+        assert!(store.get(&key("b")).is_none(), "refused and stored");
         store.close().await.unwrap();
     });
     let store = open(&here);
     let found = ["a", "b", "c", "d"].map(|name| store.get(&key(name)).is_some());
-    assert_eq!(found, [true, true, false, true]);
+    assert_eq!(found, [true, false, false, true]);
 }
 
 #[test]
@@ -94,12 +94,42 @@ fn a_deleted_directory_takes_no_writes() {
     block_on(async {
         put(&store, "a").await.unwrap();
         fs::remove_dir_all(&here).unwrap();
-        assert_eq!(sort(&put(&store, "b").await), "unknown");
+        assert_eq!(sort(&put(&store, "b").await), "refused");
         store.heal();
         assert_eq!(sort(&put(&store, "c").await), "refused");
         assert!(store.get(&key("a")).is_some());
         store.close().await.unwrap();
     });
+}
+
+/// The committer looked just before; the write is in the file that was moved.
+#[test]
+fn a_write_during_which_the_file_is_moved_has_an_unknown_outcome() {
+    for fails in [false, true] {
+        let disk = MemoryDisk::new();
+        let options = Options {
+            look_every: Duration::ZERO,
+            ..Options::default()
+        };
+        let store = Embedded::open_on(Box::new(disk.clone()), options).unwrap();
+        block_on(async {
+            assert_eq!(sort(&put(&store, "a").await), "stored");
+            disk.fail_writes_after(fails.then_some(0));
+            disk.move_at_write();
+            let result = put(&store, "b").await;
+            assert!(
+                matches!(result, Err(CommitError::Unknown { .. })),
+                "{result:?}"
+            );
+            assert!(store.get(&key("b")).is_none(), "shown and not durable");
+            assert_eq!(sort(&put(&store, "c").await), "refused");
+            disk.fail_writes_after(None);
+            disk.move_back();
+            assert_eq!(sort(&put(&store, "d").await), "stored");
+            let found = ["b", "c", "d"].map(|name| store.get(&key(name)).is_some());
+            assert_eq!(found, [!fails, false, true]);
+        });
+    }
 }
 
 #[test]
