@@ -1,5 +1,7 @@
 //! Label and field selectors: the query grammar of `?labelSelector=` and `?fieldSelector=`.
 
+mod form;
+
 use std::collections::BTreeSet;
 use std::fmt;
 use std::str::FromStr;
@@ -8,6 +10,8 @@ use serde_json::{Value, json};
 
 use crate::field::{self, Path};
 use crate::names;
+
+pub use form::check_form;
 
 /// A conjunction of requirements on labels; empty selects everything.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -44,6 +48,10 @@ struct Requirement {
     operator: Operator,
 }
 
+/// The requirements and values of a selector that comes as text: watches keep it, and compare every
+/// event with it.
+const MAX_TERMS: usize = 2_000;
+
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Operator {
     Exists,
@@ -53,6 +61,21 @@ enum Operator {
     NotIn(BTreeSet<String>),
     GreaterThan(i64),
     LessThan(i64),
+}
+
+// === impl Requirement ===
+
+impl Requirement {
+    /// How many comparisons it may take.
+    fn terms(&self) -> usize {
+        match &self.operator {
+            Operator::In(values) | Operator::NotIn(values) => 1 + values.len(),
+            Operator::Exists
+            | Operator::Absent
+            | Operator::GreaterThan(_)
+            | Operator::LessThan(_) => 1,
+        }
+    }
 }
 
 // === impl LabelSelector ===
@@ -95,19 +118,29 @@ impl LabelSelector {
     }
 
     /// From the object form, with `matchLabels` and `matchExpressions`; an empty one selects
-    /// everything. None if an expression makes no sense.
+    /// everything. None if it says something that is not understood: without it more would be
+    /// selected.
     pub fn from_object(selector: &Value) -> Option<Self> {
-        let labels = selector["matchLabels"].as_object().into_iter().flatten();
-        let labels: Option<Vec<_>> = labels
-            .map(|(key, value)| Some((key.as_str(), value.as_str()?)))
-            .collect();
-        let mut selected = Self::from_labels(labels?);
-        let expressions = selector["matchExpressions"]
-            .as_array()
-            .into_iter()
-            .flatten();
-        for expression in expressions {
-            selected.requirements.push(Requirement::of(expression)?);
+        let mut selected = Self::default();
+        if selector.is_null() {
+            return Some(selected);
+        }
+        let fields = selector.as_object()?;
+        for (field, value) in fields.iter().filter(|(_, value)| !value.is_null()) {
+            match field.as_str() {
+                "matchLabels" => {
+                    let labels = value.as_object()?.iter();
+                    let labels = labels.map(|(key, value)| Some((key.as_str(), value.as_str()?)));
+                    let labels = Self::from_labels(labels.collect::<Option<Vec<_>>>()?);
+                    selected.requirements.splice(..0, labels.requirements);
+                }
+                "matchExpressions" => {
+                    let requirements = value.as_array()?.iter().map(Requirement::of);
+                    let requirements = requirements.collect::<Option<Vec<_>>>()?;
+                    selected.requirements.extend(requirements);
+                }
+                _ => return None,
+            }
         }
         Some(selected)
     }
@@ -220,6 +253,13 @@ impl FromStr for LabelSelector {
             }
         }
         requirements.sort_by(|left, right| left.key.cmp(&right.key));
+        requirements.dedup();
+        let terms: usize = requirements.iter().map(Requirement::terms).sum();
+        if terms > MAX_TERMS {
+            return Err(ParseError(format!(
+                "the selector has {terms} requirements and values, and {MAX_TERMS} are possible"
+            )));
+        }
         Ok(Self { requirements })
     }
 }

@@ -25,6 +25,8 @@ pub(crate) struct Answered<'a> {
     pub(crate) audit: &'a HeaderValue,
     pub(crate) code: StatusCode,
     pub(crate) took: Duration,
+    /// The answer waits for something that the client asked for.
+    pub(crate) is_long_poll: bool,
 }
 
 /// The same fields at every level.
@@ -54,7 +56,7 @@ impl Answered<'_> {
     pub(crate) fn log(&self) {
         if self.is_fault() {
             line!(tracing::Level::WARN, self, "request failed");
-        } else if self.took > SLOW && !self.is_watch() && self.code != StatusCode::REQUEST_TIMEOUT {
+        } else if self.is_slow() {
             line!(tracing::Level::WARN, self, "slow request");
         } else {
             line!(tracing::Level::DEBUG, self, "request");
@@ -100,6 +102,12 @@ impl Answered<'_> {
     fn is_fault(&self) -> bool {
         let told = [StatusCode::SERVICE_UNAVAILABLE, StatusCode::GATEWAY_TIMEOUT];
         self.code.is_server_error() && !told.contains(&self.code) && !self.is_health()
+    }
+
+    /// Watches and long polls take as long as the client wants, and slow uploads are the client's.
+    fn is_slow(&self) -> bool {
+        let waits = self.is_watch() || self.is_long_poll;
+        self.took > SLOW && !waits && self.code != StatusCode::REQUEST_TIMEOUT
     }
 
     fn is_watch(&self) -> bool {
@@ -148,6 +156,7 @@ mod tests {
             audit: &HeaderValue::from_static("id-1"),
             code: StatusCode::from_u16(code).unwrap(),
             took: Duration::from_millis(millis),
+            is_long_poll: path.ends_with("/_wait"),
         };
         let lines = Lines::default();
         let writer = lines.clone();
@@ -184,6 +193,7 @@ mod tests {
             (scale, 200, 1000),
             (scale, 403, 3),
             ("/api/v1/pods?watch", 200, 9000),
+            ("/apis/apps/v1/namespaces/a/deployments/d/_wait", 200, 9000),
             ("/readyz", 500, 3),
         ] {
             assert_eq!(logged(Level::INFO, path, code, millis), "", "{path} {code}");

@@ -49,6 +49,8 @@ pub(crate) struct Upload(Option<CountedUpload>);
 pub(crate) struct AnswerShare {
     answers: Arc<Mutex<FairShare>>,
     user: Arc<str>,
+    /// The answer tells of a write that was carried out: it is counted, and never refused.
+    is_owed: bool,
 }
 
 /// Some of that memory; dropping it frees it.
@@ -120,6 +122,7 @@ impl Flow {
         AnswerShare {
             answers: Arc::clone(&self.answers),
             user: user.into(),
+            is_owed: false,
         }
     }
 
@@ -275,16 +278,26 @@ impl Drop for Upload {
 // === impl AnswerShare ===
 
 impl AnswerShare {
-    /// Memory for so many bytes, if the user's share has it.
-    pub(crate) fn take(&self, bytes: usize) -> Option<AnswerMemory> {
-        let taken = self.answers.lock().take(&self.user, bytes);
-        taken.then(|| self.memory(bytes))
+    /// The same share for the answer to a write that was carried out, which can neither be refused
+    /// nor broken off any more.
+    #[must_use]
+    pub(crate) fn owed(&self) -> Self {
+        Self {
+            is_owed: true,
+            ..self.clone()
+        }
     }
 
-    /// Memory for so many bytes of an answer that cannot be refused any more.
-    pub(crate) fn charge(&self, bytes: usize) -> AnswerMemory {
-        self.answers.lock().charge(&self.user, bytes);
-        self.memory(bytes)
+    /// Memory for so many bytes, if the user's share has it or the answer is owed.
+    pub(crate) fn take(&self, bytes: usize) -> Option<AnswerMemory> {
+        let mut answers = self.answers.lock();
+        if self.is_owed {
+            answers.charge(&self.user, bytes);
+        } else if !answers.take(&self.user, bytes) {
+            return None;
+        }
+        drop(answers);
+        Some(self.memory(bytes))
     }
 
     fn memory(&self, bytes: usize) -> AnswerMemory {
@@ -297,7 +310,7 @@ impl AnswerShare {
 
 impl Drop for AnswerMemory {
     fn drop(&mut self) {
-        let AnswerShare { answers, user } = &self.share;
+        let AnswerShare { answers, user, .. } = &self.share;
         answers.lock().give_back(user, self.bytes);
     }
 }

@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use crate::error::About;
 use crate::strategy::Strategy;
-use crate::typepack;
+use crate::{typepack, value};
 
 pub(crate) mod builtin;
 pub(crate) mod custom;
@@ -126,6 +126,23 @@ impl Kind {
         match &self.source {
             Source::BuiltIn(row) => typepack::defaults::apply(typepack::load(), row, object),
             Source::Custom(_) => self.schema.default(object),
+        }
+    }
+
+    /// Applies the kind's defaults, but not to computed fields: admission control must see whether a
+    /// client wrote them, and a default is nothing that a client wrote. Null counts as left out.
+    /// [`Kind::default`] completes the object afterwards.
+    pub(crate) fn default_for_admission(&self, object: &mut Value) {
+        if self.computed.is_empty() {
+            return self.default(object);
+        }
+        let mut sent = object.clone();
+        for path in &self.computed {
+            value::take_null_at(&mut sent, path);
+        }
+        self.default(object);
+        for path in &self.computed {
+            value::copy_at(object, &sent, path);
         }
     }
 

@@ -34,6 +34,7 @@ use prometheus_client::registry::Registry as MetricsRegistry;
 use tokio::sync::watch;
 
 use auth::tokens::Tokens;
+use costly::CostlyPlaces;
 use flow::Flow;
 use kinds::registry::Registry;
 use metrics::Metrics;
@@ -45,6 +46,7 @@ pub mod auth;
 mod body;
 mod bootstrap;
 mod context;
+mod costly;
 mod decode;
 mod discovery;
 mod encode;
@@ -131,6 +133,7 @@ impl ApiServer {
             reaches: reaches.collect(),
             tokens: Tokens::new(&config.service_account_key)?,
             flow: Flow::new(&config.limits),
+            costly: CostlyPlaces::new(),
             metrics,
             metrics_registry: Mutex::new(metrics_registry),
             watches: std::sync::atomic::AtomicUsize::new(0),

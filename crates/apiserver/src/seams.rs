@@ -24,6 +24,14 @@ pub trait Admission: Send + Sync {
     /// Lets the write pass, perhaps with a changed object, or refuses it.
     fn admit<'a>(&'a self, review: Review<'a>) -> BoxFuture<'a, Result<(), Error>>;
 
+    /// Lets the write pass, or refuses it, by the object as it would be stored, but for what the
+    /// server keeps in its metadata: everyone has admitted it, and computed fields have their
+    /// defaults. Not asked about deletions.
+    fn conclude(&self, review: &Review<'_>) -> Result<(), Error> {
+        let _ = review;
+        Ok(())
+    }
+
     /// Waits until what this remembers of the store shows `revision`, in which objects of this kind
     /// were written: the answer to the write does too, so that whatever is asked after it is decided
     /// by it. None if this remembers nothing of such objects.
@@ -151,6 +159,12 @@ pub trait VirtualSubresource: Send + Sync {
         false
     }
 
+    /// Returns true if requests other than reads change something. The answer to one that does is
+    /// owed to its client: it is given even if there is too little memory for it.
+    fn writes(&self) -> bool {
+        true
+    }
+
     /// Answers a request that was authenticated and authorized already.
     fn handle<'a>(
         &'a self,
@@ -177,4 +191,22 @@ pub struct SubresourceRequest<'a> {
     pub body: &'a Bytes,
     /// What else the user may do.
     pub may: &'a UserRights<'a>,
+}
+
+// === impl Review ===
+
+impl Review<'_> {
+    /// The same for one of several who decide.
+    pub(crate) fn reborrow(&mut self) -> Review<'_> {
+        Review {
+            user: self.user,
+            operation: self.operation,
+            resource: self.resource,
+            object: self.object,
+            old: self.old,
+            dry_run: self.dry_run,
+            warnings: self.warnings,
+            may: self.may,
+        }
+    }
 }

@@ -15,6 +15,7 @@ use tokio::sync::watch;
 
 use crate::auth::rbac::{Part, Rbac};
 use crate::auth::tokens::Tokens;
+use crate::costly::CostlyPlaces;
 use crate::error::Error;
 use crate::flow::Flow;
 use crate::kinds::custom::{self, Inputs};
@@ -81,6 +82,7 @@ pub(crate) struct Inner {
     pub(crate) reaches: Vec<(&'static str, Reach)>,
     pub(crate) tokens: Tokens,
     pub(crate) flow: Flow,
+    pub(crate) costly: CostlyPlaces,
     pub(crate) metrics: Metrics,
     pub(crate) metrics_registry: Mutex<MetricsRegistry>,
     pub(crate) watches: AtomicUsize,

@@ -21,6 +21,8 @@ use crate::answered::Answered;
 use crate::auth::{self, Caller};
 use crate::body::{Body, COMPRESSOR, Converted, RENDERED_AHEAD, UNCOUNTED};
 use crate::context::{Answer, Cx, failure};
+use crate::costly;
+use crate::decode;
 use crate::error::Error;
 use crate::flow::{AnswerMemory, AnswerShare, Flow, Turn, Upload};
 use crate::negotiate::{self, Encoding, Form};
@@ -30,7 +32,7 @@ use crate::present;
 use crate::protobuf::{self, answers};
 use crate::request::{ResourceRequest, Target, Verb};
 use crate::reviews::{self, Question};
-use crate::seams::SubresourceRequest;
+use crate::seams::{SubresourceRequest, VirtualSubresource};
 use crate::server::Inner;
 use crate::table::Include;
 use crate::upload::{self, BoxError};
@@ -90,9 +92,15 @@ where
         has_written,
     } = outcome;
     let share = user.as_ref().and_then(|user| share(server, user));
+    // There was memory for it before anything was written (`reserve`).
+    let owed = share
+        .as_ref()
+        .filter(|_| has_written)
+        .map(AnswerShare::owed);
+    let delivery_share = owed.or_else(|| share.clone());
     let mut answer = encoded(answer, &parts.headers);
-    if let Some(share) = &share
-        && let Err(error) = count(&mut answer, share, has_written)
+    if let Some(share) = &delivery_share
+        && let Err(error) = count(&mut answer, share)
     {
         answer = encoded(failure(&error), &parts.headers);
     }
@@ -103,6 +111,9 @@ where
         audit: &audit,
         code: answer.status(),
         took: server.took(started),
+        is_long_poll: target
+            .as_ref()
+            .is_ok_and(|target| is_long_poll(server, target)),
     };
     answered.count(&server.metrics);
     answered.log();
@@ -124,7 +135,7 @@ where
         (true | false, false) => answer,
     };
     let transit = parts.extensions.get::<TransitMonitor>().cloned();
-    answer.body_mut().deliver(share, transit);
+    answer.body_mut().deliver(delivery_share, transit);
     answer
 }
 
@@ -133,18 +144,13 @@ fn share(server: &Inner, user: &Identity) -> Option<AnswerShare> {
     (!user.is_in(MASTERS)).then(|| server.flow.answers(&user.name))
 }
 
-/// Counts what was rendered of an answer until its client has taken it. What follows a write cannot
-/// be refused: there was memory for it before (`reserve`).
-fn count(answer: &mut Answer, share: &AnswerShare, has_written: bool) -> Result<(), Error> {
+/// Counts what was rendered of an answer until its client has taken it.
+fn count(answer: &mut Answer, share: &AnswerShare) -> Result<(), Error> {
     let bytes = answer.body().rendered_bytes();
     if bytes < UNCOUNTED {
         return Ok(());
     }
-    let memory = if has_written {
-        share.charge(bytes)
-    } else {
-        share.take(bytes).ok_or_else(too_many_unread)?
-    };
+    let memory = share.take(bytes).ok_or_else(too_many_unread)?;
     answer.body_mut().count_with(memory);
     Ok(())
 }
@@ -188,7 +194,9 @@ fn encoded(answer: Answer, headers: &http::HeaderMap) -> Answer {
         return answer;
     }
     let (mut parts, body) = answer.into_parts();
-    let (body, kind) = match body.converted(answers::object, answers::events) {
+    let size = usize::try_from(body.size_hint().lower()).unwrap_or(usize::MAX);
+    let convert = || body.converted(answers::object, answers::events);
+    let (body, kind) = match costly::work_on(size, convert) {
         Converted::Whole(body) => (body, protobuf::MEDIA_TYPE),
         Converted::Stream(body) => (body, answers::WATCH_MEDIA_TYPE),
         Converted::Not(body) => return Response::from_parts(parts, body),
@@ -380,7 +388,8 @@ impl Incoming<'_> {
             _upload,
         } = admitted;
         if reviews::is_question(&target) {
-            let outcome = self.question(&caller.user, &target, &body);
+            let ask = || self.question(&caller.user, &target, &body);
+            let outcome = costly::work_on(body.len(), ask);
             let answer = outcome.unwrap_or_else(|error| failure(&error));
             return Outcome::read(Some(caller.user), answer);
         }
@@ -411,11 +420,24 @@ impl Incoming<'_> {
             Ok(reserved) => reserved,
             Err(error) => return Outcome::read(Some(cx.user), failure(&error)),
         };
-        let outcome = dispatch(&mut cx, &self.parts.method, self.parts.uri.query()).await;
+        let is_costly = is_costly(&cx);
+        // Computed subresources may write as the hub, which would wait for a place behind them.
+        let is_bounded = !cx.user.is_in(MASTERS) && !cx.target.subresource.starts_with('_');
+        let place = is_bounded.then(|| cx.user.name.clone());
+        let carried_out = dispatch(&mut cx, &self.parts.method, self.parts.uri.query());
+        let outcome = if is_costly {
+            let _place = match place {
+                Some(user) => self.server.costly.take(&user).await,
+                None => None,
+            };
+            costly::run(carried_out).await
+        } else {
+            carried_out.await
+        };
         let answer = cx.finish(outcome.unwrap_or_else(|error| failure(&error)));
         let is_virtual = cx.target.subresource.starts_with('_');
         Outcome {
-            has_written: cx.visible.is_some() || is_virtual && writes(cx.target.verb),
+            has_written: cx.visible.is_some() || is_virtual && may_write(&cx),
             user: Some(cx.user),
             answer,
         }
@@ -440,6 +462,33 @@ impl Incoming<'_> {
             body,
         };
         question.answer()
+    }
+}
+
+/// Returns true if a request may take long to carry out: it is large, or the stored object is, or the
+/// one can make the other large.
+fn is_costly(cx: &Cx) -> bool {
+    let target = &cx.target;
+    match target.verb {
+        Verb::DeleteCollection => true,
+        // Fields are read from the bodies of all objects.
+        Verb::List | Verb::Watch => !cx.query.get("fieldSelector").is_empty(),
+        Verb::Get | Verb::Create | Verb::Update | Verb::Patch | Verb::Delete => {
+            let key = cx.server.key(&cx.kind, &target.namespace, &target.name);
+            let stored = key.ok().and_then(|key| cx.server.store.get(&key));
+            let stored = stored.map_or(0, |stored| stored.bytes().len());
+            cx.body.len() + stored >= costly::LARGE || is_amplifying(cx)
+        }
+    }
+}
+
+/// Returns true if a small body can stand for a large object: by copies of a JSON patch, or by the
+/// aliases of YAML.
+fn is_amplifying(cx: &Cx) -> bool {
+    match decode::essence(cx.content_type()) {
+        "application/json-patch+json" => true,
+        "application/yaml" | "application/apply-patch+yaml" => cx.body.contains(&b'&'),
+        _ => false,
     }
 }
 
@@ -533,11 +582,7 @@ fn check_scope(cx: &Cx) -> Result<(), Error> {
 }
 
 async fn virtual_subresource(cx: &mut Cx, method: &Method, query: &str) -> Result<Answer, Error> {
-    let subresources = &cx.server.config.subresources;
-    let handler = subresources
-        .iter()
-        .find(|one| one.name() == cx.target.subresource);
-    let handler = handler.ok_or_else(|| Error::no_such_resource(cx.target.about()))?;
+    let handler = handler(cx).ok_or_else(|| Error::no_such_resource(cx.target.about()))?;
     let handler = Arc::clone(handler);
     let key = cx
         .server
@@ -570,9 +615,24 @@ async fn virtual_subresource(cx: &mut Cx, method: &Method, query: &str) -> Resul
     answer
 }
 
+/// Returns true if a request waits for something that the client asked for.
+fn is_long_poll(server: &Inner, target: &Target) -> bool {
+    let Target::Resource(request) = target else {
+        return false;
+    };
+    let mut subresources = server.config.subresources.iter();
+    subresources.any(|one| one.name() == request.subresource && one.is_long_poll())
+}
+
+/// Who answers a request for a virtual subresource.
+fn handler(cx: &Cx) -> Option<&Arc<dyn VirtualSubresource>> {
+    let mut subresources = cx.server.config.subresources.iter();
+    subresources.find(|one| one.name() == cx.target.subresource)
+}
+
 /// Memory for the answer to a write, before anything is written: afterwards it cannot be refused.
 fn reserve(cx: &Cx) -> Result<Option<AnswerMemory>, Error> {
-    let bytes = if writes(cx.target.verb) {
+    let bytes = if may_write(cx) {
         expected_answer(cx)
     } else {
         0
@@ -603,9 +663,11 @@ fn expected_answer(cx: &Cx) -> usize {
     stored.map_or(0, |stored| stored.bytes().len()) + 2 * cx.body.len()
 }
 
-fn writes(verb: Verb) -> bool {
-    match verb {
-        Verb::Create | Verb::Update | Verb::Patch | Verb::Delete | Verb::DeleteCollection => true,
+fn may_write(cx: &Cx) -> bool {
+    match cx.target.verb {
+        Verb::Create | Verb::Update | Verb::Patch | Verb::Delete | Verb::DeleteCollection => {
+            handler(cx).is_none_or(|handler| handler.writes())
+        }
         Verb::Get | Verb::List | Verb::Watch => false,
     }
 }

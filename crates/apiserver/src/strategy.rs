@@ -21,7 +21,6 @@ mod pods;
 mod qos;
 pub(crate) mod rbac;
 mod scheduling;
-pub(crate) mod selectors;
 pub(crate) mod workloads;
 
 type Validate = fn(&Value, Option<&Value>) -> Vec<field::Error>;

@@ -112,11 +112,28 @@ pub(crate) fn copy_at(value: &mut Value, from: &Value, path: &str) {
         set_at(value, path, found.clone());
         return;
     }
-    let (parents, field) = path.rsplit_once('.').unwrap_or_default();
-    let mut parents = parents.split('.');
-    if let Some(parent) = parents.try_fold(value, |value, field| value.get_mut(field)) {
+    if let Some((parent, field)) = parent_mut(value, path) {
         take(parent, field);
     }
+}
+
+/// Takes away what is at `path` if it is null.
+pub(crate) fn take_null_at(value: &mut Value, path: &str) {
+    if let Some((parent, field)) = parent_mut(value, path)
+        && parent.get(field).is_some_and(Value::is_null)
+    {
+        take(parent, field);
+    }
+}
+
+/// The value that holds what is at `path`, and the field in it.
+fn parent_mut<'v, 'p>(value: &'v mut Value, path: &'p str) -> Option<(&'v mut Value, &'p str)> {
+    let Some((parents, field)) = path.rsplit_once('.') else {
+        return Some((value, path));
+    };
+    let mut parents = parents.split('.');
+    let parent = parents.try_fold(value, |value, field| value.get_mut(field))?;
+    Some((parent, field))
 }
 
 #[cfg(test)]
@@ -146,5 +163,6 @@ mod tests {
         check("a.c", json!({"a": {"b": 1}}));
         check("a.n", json!({"a": {"b": 1, "c": 2, "n": null}}));
         check("a.x.y", json!({"a": {"b": 1, "c": 2}}));
+        check("x", json!({"a": {"b": 1, "c": 2}}));
     }
 }

@@ -50,6 +50,13 @@ fn selectors_can_be_objects() {
     let expression = |operator: &str, values: Value| json!({"matchExpressions": [{"key": "app", "operator": operator, "values": values}]});
     let cases = [
         (json!({}), Some(true)),
+        (Value::Null, Some(true)),
+        // What is not understood does not select everything.
+        (json!("app is web"), None),
+        (json!([]), None),
+        (json!({"matchLabels": "app=web"}), None),
+        (json!({"matchExpressions": {}}), None),
+        (json!({"matchFields": []}), None),
         (json!({"matchLabels": {"app": "web"}}), Some(true)),
         (json!({"matchLabels": {"app": "api"}}), Some(false)),
         (expression("In", json!(["web"])), Some(true)),
@@ -175,4 +182,15 @@ fn what_is_written_is_read() {
     for forged in ["x),b in (y", "x y", "x,y"] {
         assert_eq!(query(&[("a", forged)]), None, "{forged}");
     }
+}
+
+#[test]
+fn selectors_are_bounded() {
+    let parse = |text: String| text.parse::<LabelSelector>();
+    // What is said twice counts once.
+    assert!(parse(["a"; 30_000].join(",")).is_ok());
+    let keys = |count: usize| -> Vec<String> { (0..count).map(|one| format!("k{one}")).collect() };
+    assert!(parse(keys(MAX_TERMS).join(",")).is_ok());
+    assert!(parse(keys(MAX_TERMS + 1).join(",")).is_err());
+    assert!(parse(format!("a in ({})", keys(MAX_TERMS).join(","))).is_err());
 }

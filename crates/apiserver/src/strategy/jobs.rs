@@ -3,10 +3,10 @@
 
 use deltaplane_api::field::{Error, Path};
 use deltaplane_api::jobs::{CONTROLLER_UID, JOB_NAME, LEGACY_CONTROLLER_UID, LEGACY_JOB_NAME};
+use deltaplane_api::selector::check_form;
 use serde_json::{Value, json};
 
 use super::immutable;
-use super::selectors;
 use crate::value;
 
 /// Adds the selector, and the labels of the template, that only this Job has.
@@ -43,7 +43,7 @@ pub(super) fn validate(new: &Value, old: Option<&Value>) -> Vec<Error> {
     if selector.is_null() {
         errors.push(Error::required(spec.child("selector"), ""));
     } else {
-        selectors::validate(selector, &spec.child("selector"), &mut errors);
+        errors.extend(check_form(selector, &spec.child("selector")));
     }
     let labels = value::at(new, "spec.template.metadata.labels");
     let path = spec.child("template").child("metadata").child("labels");

@@ -1,9 +1,10 @@
 //! NetworkPolicies.
 
 use deltaplane_api::field::{Error, Path};
+use deltaplane_api::selector::check_form;
 use serde_json::Value;
 
-use super::{GENERIC, Strategy, pods, selectors};
+use super::{GENERIC, Strategy, pods};
 use crate::value;
 
 pub(crate) static NETWORK_POLICY: Strategy = Strategy {
@@ -20,11 +21,8 @@ fn validate_network_policy(new: &Value, _old: Option<&Value>) -> Vec<Error> {
     let mut errors = Vec::new();
     let spec = &new["spec"];
     let path = Path::new("spec");
-    selectors::validate(
-        &spec["podSelector"],
-        &path.child("podSelector"),
-        &mut errors,
-    );
+    let selector = &spec["podSelector"];
+    errors.extend(check_form(selector, &path.child("podSelector")));
     for (direction, peers) in DIRECTIONS {
         for (index, rule) in value::list(spec, direction).iter().enumerate() {
             let path = path.child(direction).index(index);
@@ -77,7 +75,7 @@ fn validate_port(port: &Value, path: &Path, errors: &mut Vec<Error>) {
 fn validate_peer(peer: &Value, path: &Path, errors: &mut Vec<Error>) {
     let selecting = ["podSelector", "namespaceSelector"];
     for field in selecting {
-        selectors::validate(&peer[field], &path.child(field), errors);
+        errors.extend(check_form(&peer[field], &path.child(field)));
     }
     let by_selector = selecting.iter().any(|field| !peer[*field].is_null());
     let by_block = !peer["ipBlock"].is_null();

@@ -2,9 +2,10 @@
 
 use deltaplane_api::field::{Error, Path};
 use deltaplane_api::names::{self, NameRule};
+use deltaplane_api::selector::check_form;
 use serde_json::Value;
 
-use super::{GENERIC, Strategy, selectors};
+use super::{GENERIC, Strategy};
 use crate::auth::rbac::GROUP;
 use crate::value;
 
@@ -41,7 +42,7 @@ fn validate_role(role: &Value) -> Vec<Error> {
             errors.push(Error::required(path.clone(), detail));
         }
         for (index, selector) in selectors.iter().enumerate() {
-            selectors::validate(selector, &path.index(index), &mut errors);
+            errors.extend(check_form(selector, &path.index(index)));
         }
     }
     errors

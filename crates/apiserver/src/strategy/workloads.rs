@@ -3,6 +3,7 @@
 
 use deltaplane_api::field::{Error, Path};
 use deltaplane_api::names::NameRule;
+use deltaplane_api::selector::check_form;
 use serde_json::{Value, json};
 
 use super::pods::{self, Lives};
@@ -168,7 +169,7 @@ fn validate_workload(new: &Value, old: Option<&Value>) -> Vec<Error> {
             detail,
         ));
     }
-    super::selectors::validate(selector, &spec.child("selector"), &mut errors);
+    errors.extend(check_form(selector, &spec.child("selector")));
     let differs = value::entries(selector, "matchLabels").any(|(key, want)| labels[key] != *want);
     if selector.is_null() || differs {
         let path = spec.child("template").child("metadata").child("labels");

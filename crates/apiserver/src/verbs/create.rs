@@ -165,7 +165,8 @@ async fn attempt(cx: &mut Cx, new: New, options: &WriteOptions) -> Result<Attemp
     }
 }
 
-/// What the server fills in: metadata, the kind's own fields, defaults.
+/// What the server fills in before admission control sees the object: metadata, the kind's own fields,
+/// defaults.
 fn complete(cx: &Cx, object: &mut Value) {
     let kind = &cx.kind;
     let uid = uuid::Uuid::new_v4();
@@ -182,7 +183,7 @@ fn complete(cx: &Cx, object: &mut Value) {
     if let Some(prepare) = kind.strategy.prepare_create {
         prepare(object);
     }
-    kind.default(object);
+    kind.default_for_admission(object);
     if let Some(generate) = kind.strategy.generate {
         generate(object);
     }

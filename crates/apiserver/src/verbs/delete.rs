@@ -98,11 +98,13 @@ pub(crate) async fn delete_collection(cx: &mut Cx) -> Result<Answer, Error> {
         .list_where(&query, &|object: &Object| filter.matches(&kind, object))
         .await
         .map_err(|error| Error::unavailable(error.to_string()))?;
-    let (deleted, warnings) = delete_all(cx, page.items, &options).await?;
+    let done = delete_all(cx, page.items, &options).await;
+    let revision = cx.server.store.revision();
+    // Also of a refusal: others may be gone.
+    cx.visible = (!options.dry_run).then_some(revision);
+    let (deleted, warnings) = done?;
     cx.warn_all(warnings);
     let mut metadata = Map::new();
-    let revision = cx.server.store.revision();
-    cx.visible = (!options.dry_run).then_some(revision);
     let shown = revision.get().to_string();
     metadata.insert("resourceVersion".to_owned(), json!(shown));
     let body = super::list::objects(&kind, deleted, &metadata);

@@ -13,6 +13,7 @@ use serde_json::{Map, Value, json};
 
 use crate::body::{Body, Pieces};
 use crate::context::{Answer, Cx, json as answer};
+use crate::costly;
 use crate::error::Error;
 use crate::filter::Filter;
 use crate::kinds::Kind;
@@ -316,7 +317,11 @@ fn in_protobuf(
         items: items.to_vec(),
     };
     let kind = Arc::clone(kind);
-    let encoded = parts.into_body(move |object| present::value(&kind, object));
+    // Every item is measured before the first is sent.
+    let bytes = items.iter().map(|item| item.body().len()).sum();
+    let encoded = costly::work_on(bytes, || {
+        parts.into_body(move |object| present::value(&kind, object))
+    });
     encoded
         .inspect_err(|error| tracing::debug!(%error, "a list has no protobuf encoding"))
         .ok()

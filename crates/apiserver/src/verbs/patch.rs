@@ -1,5 +1,7 @@
 //! PATCH: JSON patch, merge patch, strategic merge patch, and server-side apply.
 
+mod effort;
+
 use std::sync::Arc;
 
 use deltaplane_api::field;
@@ -8,6 +10,7 @@ use deltaplane_schema::{Schema, TooDeep, managed, strategic, too_deep, too_deep_
 use http::StatusCode;
 use serde_json::{Value, json};
 
+use self::effort::PatchEffort;
 use super::create::{self, New};
 use super::update::{self, Changed};
 use super::write::{self, Section};
@@ -147,14 +150,16 @@ fn rejected(error: &dyn std::fmt::Display) -> Error {
 }
 
 /// RFC 6902 as Kubernetes reads it: testing for null finds what is not there, and there are bounds
-/// on what copies can add.
+/// on what copies can add and on the work of all operations.
 pub fn apply_json_patch(patch: &json_patch::Patch, object: &mut Value) -> Result<(), Error> {
     // Step by step, so that copies of copies cannot grow without end, nor copying take for ever.
     let mut copied = 0;
+    let mut effort = PatchEffort::new();
     for operation in &patch.0 {
         if tests_for_absence(operation, object) {
             continue;
         }
+        effort.count(operation, object)?;
         if nests_too_deep(operation, object) {
             return Err(rejected(&TooDeep));
         }

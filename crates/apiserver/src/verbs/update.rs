@@ -138,7 +138,7 @@ impl Attempt<'_> {
             tracked,
         } = changed;
         merge_section(&kind, self.section, &mut object, &self.live);
-        kind.default(&mut object);
+        kind.default_for_admission(&mut object);
         let warnings = write::admit(
             cx,
             Operation::Update,
@@ -148,11 +148,6 @@ impl Attempt<'_> {
         )
         .await?;
         cx.warn_all(warnings);
-        // Admission control may have restored an object for the sake of a computed field in it. Its
-        // other fields have defaults, too.
-        if !kind.computed.is_empty() {
-            kind.default(&mut object);
-        }
         write::validate(cx, &object, Some(&self.live))?;
         auth::escalation::check(cx, &object, Some(&self.live))?;
         if !tracked {

@@ -280,7 +280,8 @@ pub(crate) fn check_address(cx: &Cx, object: &mut Value) -> Result<(), Error> {
     }
 }
 
-/// Asks everyone who decides about writes; gives what the client is to be warned of.
+/// Asks everyone who decides about writes, and completes the object; gives what the client is to be
+/// warned of.
 pub(crate) async fn admit(
     cx: &Cx,
     operation: Operation,
@@ -310,18 +311,29 @@ pub(crate) async fn admit(
     }
     let mut warnings = Vec::new();
     let may = |access: Access<'_>| cx.may(access);
-    for decider in &cx.server.config.admission {
-        let review = Review {
-            user: &cx.user,
-            operation,
-            resource: cx.resource(&name),
-            object,
-            old,
-            dry_run,
-            warnings: &mut warnings,
-            may: &may,
-        };
-        decider.admit(review).await?;
+    let mut review = Review {
+        user: &cx.user,
+        operation,
+        resource: cx.resource(&name),
+        object,
+        old,
+        dry_run,
+        warnings: &mut warnings,
+        may: &may,
+    };
+    let deciders = &cx.server.config.admission;
+    for decider in deciders {
+        decider.admit(review.reborrow()).await?;
+    }
+    if operation != Operation::Delete {
+        // Computed fields have defaults, too, and so have the other fields of objects that admission
+        // control restored for the sake of one.
+        if !cx.kind.computed.is_empty() {
+            cx.kind.default(review.object);
+        }
+        deciders
+            .iter()
+            .try_for_each(|decider| decider.conclude(&review))?;
     }
     Ok(warnings)
 }
@@ -561,7 +573,15 @@ pub(crate) fn storage_error(error: &CommitError) -> Error {
             Error::unavailable("the object kept changing while the request was carried out")
         }
         CommitError::Invalid(error) => Error::too_large_object(error),
-        CommitError::Storage { .. } | CommitError::Unknown { .. } | CommitError::Closed => {
+        // Without a time to try again: clients would repeat the write by themselves, and show the
+        // answer to the second one, which is refused and never appears.
+        CommitError::Unknown { .. } => {
+            tracing::debug!(%error, "a write has an unknown outcome");
+            Error::gateway_timeout(format!(
+                "{error}; it may appear later, so read the object before you write it again"
+            ))
+        }
+        CommitError::Storage { .. } | CommitError::Closed => {
             // The store itself tells the operator, once.
             tracing::debug!(%error, "a write could not be stored");
             Error::unavailable(error.to_string())
@@ -584,5 +604,27 @@ fn stored_tag(kind: &Kind) -> u64 {
     match kind.is_custom() {
         true => kind.write_tag(),
         false => crate::fingerprint(&[&kind.stored_as]),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use http::StatusCode;
+
+    use super::*;
+
+    #[test]
+    fn only_writes_that_never_appear_are_repeated_by_clients() {
+        let check = |error: CommitError, code, retry_after| {
+            let answer = storage_error(&error);
+            assert_eq!((answer.code, answer.retry_after), (code, retry_after));
+        };
+        let reason: Arc<str> = "moved".into();
+        let refused = CommitError::Storage {
+            reason: Arc::clone(&reason),
+        };
+        check(refused, StatusCode::SERVICE_UNAVAILABLE, Some(1));
+        let unknown = CommitError::Unknown { reason };
+        check(unknown, StatusCode::GATEWAY_TIMEOUT, None);
     }
 }

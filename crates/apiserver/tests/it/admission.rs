@@ -128,7 +128,7 @@ async fn what_is_made_and_goes_is_decided_about() {
     let map = json!({"apiVersion": "v1", "kind": "ConfigMap", "data": {"k": "1"},
         "metadata": {"name": "m", "finalizers": ["example.com/held"]}});
     let lease = json!({"metadata": {"name": "l"}, "spec": {"holderIdentity": "x"}});
-    let make = "Create widgets/ Widget default/a: [color=\"red\" size=3] <- none";
+    let make = "Create widgets/ Widget default/a: [color=\"red\"] <- none";
     let free = json!({"metadata": {"finalizers": null}});
     check(&[
         ("post", WIDGETS, widget("a", red.clone()), &[make]),

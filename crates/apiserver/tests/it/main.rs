@@ -7,6 +7,7 @@ mod bad_input;
 mod clients;
 mod columns;
 mod computed;
+mod costly;
 mod crud;
 mod custom;
 mod expressions;

@@ -1,8 +1,13 @@
 //! Answers that are rendered for one client and not read.
 
+use std::future::ready;
+use std::sync::Arc;
+
 use bytes::Bytes;
-use deltaplane_apiserver::{Body, BrokenOff, Limits, Pieces};
-use http::{Method, Request, StatusCode};
+use deltaplane_apiserver::seams::{BoxFuture, SubresourceRequest, VirtualSubresource};
+use deltaplane_apiserver::{Body, BrokenOff, Error, Limits, Pieces};
+use futures::FutureExt;
+use http::{Method, Request, Response, StatusCode};
 use http_body_util::{BodyExt, Full};
 use serde_json::{Value, json};
 use tower::ServiceExt;
@@ -27,9 +32,39 @@ struct Unread {
     body: Body,
 }
 
+/// A subresource with a large answer.
+struct Large {
+    name: &'static str,
+    writes: bool,
+}
+
+impl VirtualSubresource for Large {
+    fn name(&self) -> &str {
+        self.name
+    }
+
+    fn needs_object(&self) -> bool {
+        false
+    }
+
+    fn writes(&self) -> bool {
+        self.writes
+    }
+
+    fn handle<'a>(
+        &'a self,
+        _request: SubresourceRequest<'a>,
+    ) -> BoxFuture<'a, Result<Response<Body>, Error>> {
+        let text = json!("x".repeat(600_000)).to_string();
+        ready(Ok(Response::new(Body::from(text.into_bytes())))).boxed()
+    }
+}
+
 /// A server whose users have so many bytes for answers, and one of them.
 async fn start(answers: usize) -> (Server, Server) {
+    let large = |name, writes| Arc::new(Large { name, writes }) as Arc<dyn VirtualSubresource>;
     let setup = Setup {
+        subresources: vec![large("_shown", false), large("_made", true)],
         limits: Limits {
             answers,
             ..Limits::default()
@@ -237,10 +272,8 @@ async fn the_rest_of_a_list_is_bounded_too() {
     );
 }
 
-/// A write whose answer is too large for the user's share was refused after it was done.
-#[tokio::test]
-async fn a_write_is_refused_before_it_is_done_or_not_at_all() {
-    let (server, eve) = start(1 << 20).await;
+/// Things in two versions, of which the first is stored.
+async fn define_things(server: &Server) {
     let anything = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
     let version = |name: &str, storage: bool| {
         json!({"name": name, "served": true, "storage": storage,
@@ -253,13 +286,24 @@ async fn a_write_is_refused_before_it_is_done_or_not_at_all() {
             "versions": [version("v1", true), version("v2", false)]}});
     let definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
     server.post(definitions, &definition).await.expect(201);
-    custom::establish(&server, "things.example.com").await;
-    let (stored, other) = (
-        "/apis/example.com/v1/namespaces/default/things",
-        "/apis/example.com/v2/namespaces/default/things",
-    );
-    let thing = json!({"apiVersion": "example.com/v1", "kind": "Thing",
-        "metadata": {"name": "large"}, "spec": "x".repeat(600_000)});
+    custom::establish(server, "things.example.com").await;
+}
+
+const THINGS: &str = "/apis/example.com/v1/namespaces/default/things";
+const OTHER_THINGS: &str = "/apis/example.com/v2/namespaces/default/things";
+
+fn thing(name: &str, size: usize) -> Value {
+    json!({"apiVersion": "example.com/v1", "kind": "Thing",
+        "metadata": {"name": name}, "spec": "x".repeat(size)})
+}
+
+/// A write whose answer is too large for the user's share was refused after it was done.
+#[tokio::test]
+async fn a_write_is_refused_before_it_is_done_or_not_at_all() {
+    let (server, eve) = start(1 << 20).await;
+    define_things(&server).await;
+    let (stored, other) = (THINGS, OTHER_THINGS);
+    let thing = thing("large", 600_000);
     server.post(stored, &thing).await.expect(201);
     // Its answer is larger than all that the user can have, and it is complete.
     let deleted = eve.delete(other, &json!({})).await.expect(200);
@@ -276,4 +320,48 @@ async fn a_write_is_refused_before_it_is_done_or_not_at_all() {
     eve.patch(&format!("{stored}/large"), "merge", &patch)
         .await
         .expect(200);
+}
+
+/// Answers to what writes nothing were owed like those of writes, and took more memory than there is.
+#[tokio::test]
+async fn what_writes_nothing_is_refused_as_reads_are() {
+    let (server, eve) = start(1 << 20).await;
+    define_things(&server).await;
+    let thing = thing("large", 600_000);
+    server.post(THINGS, &thing).await.expect(201);
+    let nothing = json!({});
+    let by_query = format!("{OTHER_THINGS}?dryRun=All");
+    eve.delete(&by_query, &nothing).await.refused(429);
+    let by_body = json!({"dryRun": ["All"]});
+    eve.delete(OTHER_THINGS, &by_body).await.refused(429);
+    server.delete(&by_query, &nothing).await.expect(200);
+    server.get(&format!("{THINGS}/large")).await.expect(200);
+    let shown = format!("{MAPS}/any/_shown");
+    eve.post(&shown, &nothing).await.refused(429);
+    server.post(&shown, &nothing).await.expect(200);
+    let made = format!("{MAPS}/any/_made");
+    eve.get(&made).await.refused(429);
+    eve.post(&made, &nothing).await.expect(200);
+}
+
+/// The part of an answer that is rendered while the client reads was broken off, although the write
+/// was done.
+#[tokio::test]
+async fn the_answer_to_a_write_is_not_broken_off() {
+    let (server, eve) = start(1 << 20).await;
+    define_things(&server).await;
+    for name in ["a", "b", "c"] {
+        server.post(THINGS, &thing(name, 600_000)).await.expect(201);
+    }
+    let deleted = eve.delete(OTHER_THINGS, &json!({})).await.expect(200);
+    assert_eq!(deleted["items"].as_array().map(Vec::len), Some(3));
+    // Nor is one that is laid out for people, while the user leaves another answer unread.
+    server.post(MAPS, &map("large", 150_000)).await.expect(201);
+    let table = format!("{MAPS}/large?includeObject=Object");
+    let table = request(&eve, Method::GET, &table, TABLE).body(Full::default());
+    let _unread = unread(&server, table.expect("legal")).await.expect("shown");
+    let patch = json!({"data": {"other": "1"}});
+    let pretty = format!("{MAPS}/large?pretty=true");
+    let patched = eve.patch(&pretty, "merge", &patch).await.expect(200);
+    assert_eq!(patched["data"]["other"], "1");
 }

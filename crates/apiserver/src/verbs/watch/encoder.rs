@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use crate::body::Pieces;
 use crate::encode;
 use crate::error::Error;
-use crate::filter::Filter;
+use crate::filter::{EventMatch, Filter};
 use crate::kinds::Kind;
 use crate::negotiate::Form;
 use crate::present;
@@ -63,8 +63,7 @@ impl Encoder {
             };
             return self.shared(sort, event, out);
         }
-        let now = !event.is_delete() && filter.matches(&self.kind, object);
-        let before = previous.is_some_and(|previous| filter.matches(&self.kind, previous));
+        let EventMatch { before, now } = filter.matches_event(&self.kind, event);
         match (before, now) {
             (false, false) => {}
             (false, true) => self.plain(Sort::Added, object, out),

@@ -1,29 +1,31 @@
-//! Label selectors in objects, checked.
+//! The form of label selectors in objects, as Kubernetes requires it.
 
-use deltaplane_api::field::{Error, Path};
-use deltaplane_api::names;
 use serde_json::Value;
 
-use crate::value;
+use crate::field::{Error, Path};
+use crate::names;
 
-/// All that is wrong with a selector.
-pub(crate) fn validate(selector: &Value, path: &Path, errors: &mut Vec<Error>) {
+/// All that is wrong with a selector of `matchLabels` and `matchExpressions`.
+pub fn check_form(selector: &Value, path: &Path) -> Vec<Error> {
+    let mut errors = Vec::new();
     let labels = path.child("matchLabels");
-    for (key, text) in value::entries(selector, "matchLabels") {
-        check(names::qualified_name(key), &labels, key, errors);
+    for (key, text) in selector["matchLabels"].as_object().into_iter().flatten() {
+        check(names::qualified_name(key), &labels, key, &mut errors);
         let text = text.as_str().unwrap_or_default();
-        check(names::label_value(text), &labels, text, errors);
+        check(names::label_value(text), &labels, text, &mut errors);
     }
-    let expressions = value::list(selector, "matchExpressions").iter().enumerate();
+    let expressions = list(&selector["matchExpressions"]).iter().enumerate();
     for (index, expression) in expressions {
         let path = path.child("matchExpressions").index(index);
-        validate_expression(expression, &path, errors);
+        check_expression(expression, &path, &mut errors);
     }
+    errors
 }
 
-fn validate_expression(expression: &Value, path: &Path, errors: &mut Vec<Error>) {
-    let values = value::list(expression, "values");
-    match (value::text(expression, "operator"), values.is_empty()) {
+fn check_expression(expression: &Value, path: &Path, errors: &mut Vec<Error>) {
+    let text = |field: &str| expression[field].as_str().unwrap_or_default();
+    let values = list(&expression["values"]);
+    match (text("operator"), values.is_empty()) {
         ("In" | "NotIn", true) => {
             let detail = "must be specified when `operator` is 'In' or 'NotIn'";
             errors.push(Error::required(path.child("values"), detail));
@@ -38,12 +40,17 @@ fn validate_expression(expression: &Value, path: &Path, errors: &mut Vec<Error>)
             errors.push(Error::invalid(path.child("operator"), other, detail));
         }
     }
-    let key = value::text(expression, "key");
+    let key = text("key");
     check(names::qualified_name(key), &path.child("key"), key, errors);
-    for (index, text) in value::texts(expression, "values").enumerate() {
+    let texts = values.iter().filter_map(Value::as_str);
+    for (index, text) in texts.enumerate() {
         let path = path.child("values").index(index);
         check(names::label_value(text), &path, text, errors);
     }
+}
+
+fn list(value: &Value) -> &[Value] {
+    value.as_array().map(Vec::as_slice).unwrap_or_default()
 }
 
 fn check(faults: Vec<String>, path: &Path, text: &str, errors: &mut Vec<Error>) {
@@ -60,9 +67,8 @@ mod tests {
     #[test]
     fn expressions_make_sense() {
         let check = |expression: Value, expected: &[&str]| {
-            let mut errors = Vec::new();
             let selector = json!({"matchExpressions": [expression]});
-            validate(&selector, &Path::new("selector"), &mut errors);
+            let errors = check_form(&selector, &Path::new("selector"));
             let texts: Vec<String> = errors.iter().map(Error::to_string).collect();
             assert_eq!(texts, expected);
         };
