@@ -47,6 +47,21 @@ pub struct Served {
     pub short_names: BTreeSet<String>,
 }
 
+/// How an API serves a kind of which somebody says the plural.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PluralCheck<'a> {
+    /// Under that plural.
+    Matches,
+    /// Under another plural.
+    ServedAs(&'a Resource),
+    /// Not at all, and the plural is that of another kind.
+    Taken(&'a Resource),
+    /// Neither the kind nor the plural is served.
+    NotServed,
+    /// The group does not answer.
+    Unknown,
+}
+
 /// The newest catalog, for as many as want to know. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Discovery {
@@ -235,6 +250,20 @@ impl Catalog {
     pub fn group_kind(&self, group: &str, kind: &str) -> Option<&Served> {
         let mut kinds = self.kinds.values();
         kinds.find(|one| one.resource.group == group && one.resource.kind == kind)
+    }
+
+    /// Compares what somebody says is the plural of a kind with what is served.
+    pub fn check_plural(&self, group: &str, kind: &str, plural: &str) -> PluralCheck<'_> {
+        if self.failure(group).is_some() {
+            return PluralCheck::Unknown;
+        }
+        let named = self.kinds.get(&(group.to_owned(), plural.to_owned()));
+        match (named, self.group_kind(group, kind)) {
+            (Some(named), _) if named.resource.kind == kind => PluralCheck::Matches,
+            (_, Some(served)) => PluralCheck::ServedAs(&served.resource),
+            (Some(named), None) => PluralCheck::Taken(&named.resource),
+            (None, None) => PluralCheck::NotServed,
+        }
     }
 
     /// Why it is not known what a group serves.

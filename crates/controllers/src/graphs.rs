@@ -21,10 +21,12 @@ mod conditions;
 mod definition;
 mod effort;
 mod externals;
+mod finalizers;
 mod following;
 mod guard;
 mod history;
 mod instance;
+mod inventory;
 mod kept;
 mod kinds;
 mod memories;
@@ -90,7 +92,18 @@ pub enum Mode {
 #[derive(Clone, Debug)]
 pub struct Running {
     pub mode: Mode,
+    pub options: GraphOptions,
     pub metrics: Metrics,
+}
+
+/// The settings that an administrator has for graphs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct GraphOptions {
+    /// How many revisions of a definition are kept to go back to; revisions that instances use are
+    /// kept beside them.
+    pub revisions: usize,
+    /// Deletes the kind of a definition, and so its instances, with the definition.
+    pub delete_kinds: bool,
 }
 
 /// What kinds look like is documented a moment after they changed, and nobody tells when.
@@ -104,6 +117,7 @@ const AT_ONCE: usize = 256;
 struct Graphs {
     context: Context,
     mode: Mode,
+    options: GraphOptions,
     tasks: TaskGroup,
     discovery: Discovery,
     objects: Objects,
@@ -136,7 +150,11 @@ pub async fn install(client: &kube::Client) -> Result<(), RequestError> {
 
 /// Runs graphs until told to stop. What it starts belongs to `tasks`.
 pub async fn run(context: Context, running: Running, tasks: TaskGroup, stop: Stop) {
-    let Running { mode, metrics } = running;
+    let Running {
+        mode,
+        options,
+        metrics,
+    } = running;
     let Context { client, pace } = context.clone();
     let (discovery, follower) = deltaplane_client::discovery::follow(client.clone(), pace);
     let stale = Arc::new(AtomicBool::new(false));
@@ -155,6 +173,7 @@ pub async fn run(context: Context, running: Running, tasks: TaskGroup, stop: Sto
         metrics,
         context,
         mode,
+        options,
         tasks,
         discovery,
     };
@@ -162,6 +181,17 @@ pub async fn run(context: Context, running: Running, tasks: TaskGroup, stop: Sto
     let guarding = stop.unless(graphs.guard.run(&graphs.context));
     let keeping = stop.unless(graphs.keep());
     tokio::join!(following, guarding, keeping);
+}
+
+// === impl GraphOptions ===
+
+impl Default for GraphOptions {
+    fn default() -> Self {
+        Self {
+            revisions: revision::KEPT,
+            delete_kinds: false,
+        }
+    }
 }
 
 // === impl Graphs ===
@@ -316,6 +346,7 @@ impl Graphs {
     }
 
     async fn see_to(&self, name: &str, seen: &Seen) -> Result<Next, Failure> {
+        finalizers::release(&self.context, seen).await?;
         let Some(object) = &seen.definition else {
             self.circles.forget(name);
             self.guard.forget(name);
@@ -323,6 +354,9 @@ impl Graphs {
             self.crossed.forget(name);
             let why = format!("the ResourceGraphDefinition {name} is gone");
             self.leave(name, seen, None, &why);
+            if self.options.delete_kinds {
+                definition::delete_kinds(&self.context, &seen.kinds).await?;
+            }
             return Ok(Next::Rest);
         };
         if let Some(why) = self.guard.foreign() {

@@ -378,6 +378,7 @@ mod tests {
             generation: None,
             status: Value::Null,
             owner: None,
+            finalizing: false,
         };
         circles.keep(kind, &revision);
     }

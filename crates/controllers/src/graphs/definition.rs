@@ -115,6 +115,27 @@ pub(super) async fn serve(
     }
 }
 
+/// Deletes the kinds of a definition that is gone. Their instances go with them, as runners end them.
+pub(super) async fn delete_kinds(context: &Context, kinds: &[Arc<Value>]) -> Result<(), Failure> {
+    let going = |kind: &&Arc<Value>| kind["metadata"]["deletionTimestamp"].is_string();
+    for kind in kinds.iter().filter(|kind| !going(kind)) {
+        let metadata = &kind["metadata"];
+        let name = metadata["name"].as_str().unwrap_or_default();
+        let path = api::custom_kinds().object_path(&ObjectKey::cluster(name));
+        let options = json!({
+            "apiVersion": "v1", "kind": "DeleteOptions",
+            "preconditions": {"uid": metadata["uid"]},
+        });
+        match request::delete(&context.client, &path, &options).await {
+            Err(error) if !is_gone(&error) => {
+                return Err(Failure::to("delete the kind of a definition")(error));
+            }
+            Ok(()) | Err(_) => {}
+        }
+    }
+    Ok(())
+}
+
 /// The object of a path, if it is there.
 async fn find(context: &Context, path: &str) -> Result<Option<Value>, Failure> {
     match request::get(&context.client, path).await {

@@ -13,7 +13,7 @@ use serde::de::IgnoredAny;
 use serde_json::{Value, json};
 
 use super::api;
-use super::revision::{self, KEPT, Revision};
+use super::revision::{self, Revision};
 use crate::Context;
 use crate::queue::Failure;
 
@@ -21,20 +21,33 @@ use crate::queue::Failure;
 #[derive(Clone, Default)]
 pub(super) struct Needed(Arc<Mutex<BTreeMap<String, BTreeSet<i64>>>>);
 
-/// Keeps those of the revisions of a definition that are needed, and no others, given the kind of
-/// its instances.
+/// The revisions of a definition.
+pub(super) struct History<'a> {
+    pub(super) definition: &'a Value,
+    pub(super) revisions: &'a [Revision],
+    /// The kind of its instances.
+    pub(super) instances: &'a Resource,
+    /// How many revisions are kept, used or not.
+    pub(super) kept: usize,
+}
+
+/// Keeps those of the revisions of a definition that are needed, and no others.
 pub(super) async fn keep(
     context: &Context,
     needed: &Needed,
-    definition: &Value,
-    instances: &Resource,
-    revisions: &[Revision],
+    history: &History<'_>,
 ) -> Result<(), Failure> {
+    let History {
+        definition,
+        revisions,
+        instances,
+        kept,
+    } = *history;
     for one in revisions.iter().filter(|one| !one.belongs_to(definition)) {
         adopt(context, definition, one).await?;
     }
     let name = definition["metadata"]["name"].as_str().unwrap_or_default();
-    if revisions.len() <= KEPT || needed.are_all(name, revisions) {
+    if revisions.len() <= kept || needed.are_all(name, revisions) {
         return Ok(());
     }
     let mut left: BTreeSet<i64> = revisions.iter().map(|one| one.number).collect();
@@ -51,7 +64,7 @@ pub(super) async fn keep(
     listed
         .await
         .map_err(Failure::to("find out which revisions are in use"))?;
-    for one in revision::surplus(revisions, &in_use) {
+    for one in revision::surplus(revisions, kept, &in_use) {
         let path = api::revisions().object_path(&ObjectKey::cluster(&one.name));
         let options = json!({"apiVersion": "v1", "kind": "DeleteOptions"});
         match request::delete(&context.client, &path, &options).await {

@@ -4,17 +4,17 @@
 //! Invariants: deleting needs no graph, only what the objects carry; an object is deleted by its
 //! uid.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use deltaplane_api::admission::{ADMISSION, Admission, Point};
 use deltaplane_api::time::Time;
 use deltaplane_client::request::Refusal;
 use deltaplane_client::{Catalog, ObjectKey, RequestError, Resource, request};
+use deltaplane_graph::Gvk;
 use deltaplane_graph::labels::{self, MANAGER};
 use deltaplane_graph::observed::{ObjectId, Observed, Owner};
 use deltaplane_graph::plan::{Apply, Prune};
-use deltaplane_graph::{Graph, Gvk, Node};
 use futures::{StreamExt, stream};
 use parking_lot::Mutex;
 use serde::de::IgnoredAny;
@@ -22,6 +22,7 @@ use serde_json::{Value, json};
 
 use super::admission::{self, Health, Passed};
 use super::externals::Externals;
+use super::inventory::Inventory;
 use super::memories::{Memories, Whose};
 use super::metrics::Counted;
 use super::notes::{self, Note};
@@ -56,7 +57,17 @@ pub(super) struct Subject {
 /// Instances as the API answered to what was written, until their feed tells the same: a pass that
 /// begins before would write it again. Cheap to clone.
 #[derive(Clone, Default)]
-pub(super) struct Latest(Arc<Mutex<BTreeMap<String, Arc<Value>>>>);
+pub(super) struct Latest {
+    written: Arc<Mutex<BTreeMap<String, Arc<Value>>>>,
+    /// By uid: the last status that the API stored otherwise than it was written.
+    normalized: Arc<Mutex<BTreeMap<String, NormalizedStatus>>>,
+}
+
+/// A status, and what the API made of it.
+struct NormalizedStatus {
+    written: Value,
+    stored: Value,
+}
 
 /// Who an instance belongs to.
 #[derive(PartialEq, Eq)]
@@ -174,13 +185,13 @@ impl From<Result<(), RequestError>> for Deletion {
 impl Latest {
     fn written(&self, now: Value) {
         if let Some(uid) = now["metadata"]["uid"].as_str() {
-            self.0.lock().insert(uid.to_owned(), Arc::new(now));
+            self.written.lock().insert(uid.to_owned(), Arc::new(now));
         }
     }
 
     /// The newest of an instance, of which the feed told this.
     pub(super) fn newest(&self, told: &Arc<Value>) -> Arc<Value> {
-        let mut latest = self.0.lock();
+        let mut latest = self.written.lock();
         let uid = told["metadata"]["uid"].as_str().unwrap_or_default();
         match latest.get(uid) {
             Some(written) if version(written) > version(told) => written.clone(),
@@ -192,9 +203,30 @@ impl Latest {
         }
     }
 
+    /// Keeps what the API stored of a status, if that is not what was written.
+    fn status_written(&self, uid: &str, written: Value, stored: &Value) {
+        let mut normalized = self.normalized.lock();
+        if written == *stored {
+            normalized.remove(uid);
+        } else {
+            let stored = stored.clone();
+            normalized.insert(uid.to_owned(), NormalizedStatus { written, stored });
+        }
+    }
+
+    /// Returns true if the stored status is what the API makes of the wanted one, so that writing it
+    /// again would change nothing.
+    fn is_status_written(&self, uid: &str, wanted: &Value, stored: &Value) -> bool {
+        let normalized = self.normalized.lock();
+        let known = normalized.get(uid);
+        wanted == stored
+            || known.is_some_and(|known| known.written == *wanted && known.stored == *stored)
+    }
+
     /// The instance is gone.
     pub(super) fn forget(&self, uid: &str) {
-        self.0.lock().remove(uid);
+        self.written.lock().remove(uid);
+        self.normalized.lock().remove(uid);
     }
 }
 
@@ -233,33 +265,38 @@ impl Subject {
         }
     }
 
-    /// Sees to it that the instance carries what is needed to find its objects, and to end it.
+    /// Sees to it that the instance carries what is needed to find its objects, and to end it. What
+    /// this pass wrote before is given.
     pub(super) async fn manage(
         &self,
-        graph: &Graph,
         admission: Admission,
-        observed: &Observed,
+        inventory: &Inventory,
+        before: Option<&Inventory>,
     ) -> Result<(), RequestError> {
+        if before == Some(inventory) {
+            return Ok(());
+        }
         let metadata = &self.json["metadata"];
-        let wanted = json!({
+        let set = self.set();
+        let mut wanted = json!({
             "labels": {
                 labels::OWNED: "true",
                 labels::VERSION: PRODUCT,
                 labels::DEFINITION: self.definition.uid,
                 labels::DEFINITION_NAME: labels::value(&self.definition.name),
-                labels::APPLY_SET: self.set(),
+                labels::APPLY_SET: set,
             },
-            "annotations": {
-                GROUP_KINDS: group_kinds(graph, observed),
-                ADMISSION: admission.to_string(),
-            },
+            "annotations": {ADMISSION: admission.to_string()},
         });
+        for (key, value) in inventory.annotations(&set, PRODUCT) {
+            wanted["annotations"][key] = value.into();
+        }
         let has = |part: &str| {
             let (wanted, there) = (wanted[part].as_object(), &metadata[part]);
             wanted.is_none_or(|map| map.iter().all(|(key, value)| there[key] == *value))
         };
         let managed = report::is_managed(&self.json);
-        if managed && has("labels") && has("annotations") {
+        if managed && before.is_none() && has("labels") && has("annotations") {
             return Ok(());
         }
         let mut body = self.head();
@@ -267,7 +304,7 @@ impl Subject {
             body["metadata"][part] = wanted[part].clone();
         }
         body["metadata"]["finalizers"] = json!([labels::FINALIZER]);
-        if Admission::read(&self.json) != Some(admission) {
+        if before.is_none() && Admission::read(&self.json) != Some(admission) {
             // The bound of a gate rests on this write: it is made on what was decided about, and on
             // nothing that somebody wrote since, be it another process.
             body["metadata"]["resourceVersion"] = metadata["resourceVersion"].clone();
@@ -396,12 +433,13 @@ impl Subject {
     pub(super) async fn tell(&self, ended: &Ended<'_>) -> Result<Next, Failure> {
         let now = Time::from_system(self.context.pace.clock.now());
         let status = report::status(&self.json, ended, now);
-        if status == self.json["status"] {
+        let stored = &self.json["status"];
+        if self.latest.is_status_written(self.uid(), &status, stored) {
             return Ok(Next::Rest);
         }
-        let notes = notes::notes(&self.json["status"], &status);
+        let notes = notes::notes(stored, &status);
         let mut body = self.head();
-        body["status"] = status;
+        body["status"] = status.clone();
         let path = self.resource.object_path(&self.key);
         let path = format!("{path}/status?fieldManager={LABELLER}&force=true");
         match request::apply::<Value>(&self.context.client, &path, &body).await {
@@ -409,6 +447,8 @@ impl Subject {
             Err(error) if error.is_not_found() || error.is_conflict() => Ok(Next::Rest),
             Err(error) => Err(Failure::to("write the status of the instance")(error)),
             Ok(now) => {
+                self.latest
+                    .status_written(self.uid(), status, &now["status"]);
                 self.latest.written(now);
                 self.note(&notes).await;
                 Ok(Next::Rest)
@@ -473,33 +513,4 @@ impl Subject {
             request::patch::<IgnoredAny>(&self.context.client, &path, format, &change).await;
         crate::queue::settled(patched, "take the finalizer off the instance")
     }
-}
-
-/// Which kinds the objects of an instance may be of: whoever ends it without its graph looks there.
-pub(super) const GROUP_KINDS: &str = "applyset.kubernetes.io/contains-group-kinds";
-
-/// `ConfigMap,Deployment.apps`, sorted: those of the graph, and those of which something is left.
-fn group_kinds(graph: &Graph, observed: &Observed) -> String {
-    let made = graph.nodes().iter().filter(|node| !node.is_external());
-    let made = made.map(Node::gvk);
-    let left = observed.iter().map(|(_, live)| &live.id.gvk);
-    let names = made.chain(left).map(|gvk| match gvk.group.as_str() {
-        "" => gvk.kind.clone(),
-        group => format!("{}.{group}", gvk.kind),
-    });
-    let names: BTreeSet<String> = names.collect();
-    names.into_iter().collect::<Vec<_>>().join(",")
-}
-
-/// Groups and kinds that an instance says it has objects of.
-pub(super) fn group_kinds_of(instance: &Value) -> impl Iterator<Item = (&str, &str)> {
-    let said = instance["metadata"]["annotations"][GROUP_KINDS].as_str();
-    let names = said
-        .unwrap_or_default()
-        .split(',')
-        .filter(|name| !name.is_empty());
-    names.map(|name| match name.split_once('.') {
-        Some((kind, group)) => (group, kind),
-        None => ("", name),
-    })
 }

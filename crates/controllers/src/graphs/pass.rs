@@ -20,6 +20,7 @@ use futures::{StreamExt, stream};
 use super::admission::{self, Health, Passed};
 use super::externals::{Sight, Who};
 use super::instance::{AT_ONCE, PRODUCT, Subject};
+use super::inventory::Inventory;
 use super::kept::Behind;
 use super::memory::Memory;
 use super::report::{self, Ended, Hindrances};
@@ -46,6 +47,8 @@ struct Pass<'a> {
     lost: Option<RequestError>,
     /// Whether it was noted what came of it.
     noted: bool,
+    /// The inventory that the instance has.
+    inventory: Option<Inventory>,
 }
 
 /// About how many bytes of objects are rendered at a time: many instances are at work at once.
@@ -62,6 +65,7 @@ pub(super) async fn run(subject: Subject, course: Course) -> Result<Next, Failur
         applied: BTreeMap::new(),
         lost: None,
         noted: false,
+        inventory: None,
     };
     let done = pass.run().await;
     // That it could not be told how an instance stands changes nothing about that.
@@ -75,15 +79,13 @@ pub(super) async fn run(subject: Subject, course: Course) -> Result<Next, Failur
 
 impl Pass<'_> {
     async fn run(&mut self) -> Result<Next, Failure> {
-        let Course {
-            graph, admission, ..
-        } = self.course;
-        // What gates refer to is not among its own.
-        let own = self.subject.observed();
-        if let Err(error) = self.subject.manage(graph, *admission, &own).await {
-            return self.unmanaged(error).await;
-        }
+        let namespace = self.subject.key.namespace.as_str();
         if is_suspended(&self.subject.json) {
+            let own = self.subject.observed();
+            let inventory = Inventory::of_observed(&self.subject.json, &own, namespace);
+            if let Err(error) = self.manage(inventory).await {
+                return self.unmanaged(error).await;
+            }
             return self.subject.tell(&Ended::Suspended).await;
         }
         loop {
@@ -98,6 +100,11 @@ impl Pass<'_> {
                 // More is seen by now, or less, than it was planned with.
                 Sight::Whole(hindered) if !hindered.keys().eq(&unseen) => continue,
                 Sight::Whole(hindered) => self.hindered.unseen = hindered,
+            }
+            let graph = &self.course.graph;
+            let inventory = Inventory::of_plan(graph, &plan, &observed, namespace);
+            if let Err(error) = self.manage(inventory).await {
+                return self.unmanaged(error).await;
             }
             let next = memory.after(&plan, &observed);
             if next != *memory {
@@ -114,6 +121,15 @@ impl Pass<'_> {
             }
             self.apply(&applies).await;
         }
+    }
+
+    /// Writes the finalizer, labels and inventory of the instance, before anything is made.
+    async fn manage(&mut self, inventory: Inventory) -> Result<(), RequestError> {
+        let admission = self.course.admission;
+        let before = self.inventory.as_ref();
+        self.subject.manage(admission, &inventory, before).await?;
+        self.inventory = Some(inventory);
+        Ok(())
     }
 
     async fn unmanaged(&self, error: RequestError) -> Result<Next, Failure> {

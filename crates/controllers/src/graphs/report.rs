@@ -88,7 +88,22 @@ pub(super) fn status(instance: &Value, ended: &Ended<'_>, now: Time) -> Value {
     );
     status.insert("conditions".to_owned(), conditions);
     status.insert("state".to_owned(), state(ended).into());
-    Value::Object(status)
+    let mut status = Value::Object(status);
+    remove_nulls(&mut status);
+    status
+}
+
+/// Removes fields without a value: an API server does not store them, so that a status with such
+/// fields would never be the stored one.
+fn remove_nulls(value: &mut Value) {
+    match value {
+        Value::Object(fields) => {
+            fields.retain(|_, value| !value.is_null());
+            fields.values_mut().for_each(remove_nulls);
+        }
+        Value::Array(items) => items.iter_mut().for_each(remove_nulls),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
 }
 
 fn state(ended: &Ended<'_>) -> &'static str {
@@ -318,9 +333,10 @@ fn refusals(undeleted: &BTreeMap<ObjectId, String>) -> impl Iterator<Item = Stri
 fn gated(plan: &Plan, index: NodeIndex) -> Option<String> {
     let mut all = plan.gated(index);
     let Gated { id, verdict, .. } = all.next()?;
+    let verdict = verdict.predicate();
     Some(match all.count() {
-        0 => format!("the gate of {id} is {verdict}"),
-        more => format!("the gate of {id}, and of {more} more, is {verdict}"),
+        0 => format!("the gate of {id} {verdict}"),
+        more => format!("the gate of {id}, and of {more} more, {verdict}"),
     })
 }
 

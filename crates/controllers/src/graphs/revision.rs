@@ -6,7 +6,7 @@ use deltaplane_api::admission::Point;
 use deltaplane_graph::{Graph, labels};
 use serde_json::{Value, json};
 
-use super::api;
+use super::{api, finalizers};
 
 /// One that is kept.
 #[derive(Clone, Debug, PartialEq)]
@@ -23,6 +23,8 @@ pub(super) struct Revision {
     pub(super) status: Value,
     /// The uid of the definition that it belongs to.
     pub(super) owner: Option<String>,
+    /// Is being deleted, and the finalizer of kro keeps it.
+    pub(super) finalizing: bool,
 }
 
 /// Whether a new one is due.
@@ -40,7 +42,7 @@ pub(super) enum Issue {
 
 /// The label with kro's hash.
 pub(super) const HASH: &str = "kro.run/graph-revision-hash";
-/// So many are kept to go back to, used or not.
+/// So many are kept to go back to, used or not, unless an administrator says otherwise.
 pub(super) const KEPT: usize = 10;
 /// No revision has a higher number. At one a second that takes thirty years.
 pub(super) const HIGHEST: i64 = 999_999_999;
@@ -159,6 +161,7 @@ impl Revision {
             owner: object["metadata"]["ownerReferences"][0]["uid"]
                 .as_str()
                 .map(str::to_owned),
+            finalizing: finalizers::keeps(object),
         };
         Some((definition, revision))
     }
@@ -167,11 +170,12 @@ impl Revision {
 /// Those that may go: the oldest, but not what an instance runs or may run.
 pub(super) fn surplus<'r>(
     revisions: &'r [Revision],
+    kept: usize,
     in_use: &'r BTreeSet<Point>,
 ) -> impl Iterator<Item = &'r Revision> {
     let mut all: Vec<&Revision> = revisions.iter().collect();
     all.sort_by_key(|revision| -revision.number);
-    let old = all.into_iter().skip(KEPT);
+    let old = all.into_iter().skip(kept);
     let used = |one: &Revision| {
         let at = one.point();
         // The number may be one that it had before its definition was deleted and made again.
@@ -196,14 +200,18 @@ mod tests {
             generation: None,
             status: Value::Null,
             owner: None,
+            finalizing: false,
         };
         let revisions: Vec<Revision> = (1..=14).map(revision).collect();
         let elsewhere = Point::new(99, "3");
         let in_use = BTreeSet::from([Point::new(2, ""), Point::new(13, "d"), elsewhere]);
-        let gone = surplus(&revisions, &in_use);
+        let gone = surplus(&revisions, KEPT, &in_use);
         let gone: Vec<i64> = gone.map(|revision| revision.number).collect();
         assert_eq!(gone, [4, 1]);
-        assert_eq!(surplus(&revisions[..KEPT], &BTreeSet::new()).count(), 0);
+        assert_eq!(
+            surplus(&revisions[..KEPT], KEPT, &BTreeSet::new()).count(),
+            0
+        );
     }
 
     #[test]

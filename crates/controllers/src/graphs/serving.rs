@@ -14,10 +14,11 @@ use serde_json::Value;
 use super::admission::{self, Revisions};
 use super::compiled::Uncompiled;
 use super::definition::{self, Accepted, Kind, Progress};
+use super::history::{self, History};
 use super::revision::Revision;
 use super::runner::{self, Given, Serving};
 use super::served::Past;
-use super::{Graphs, Mode, Seen, authoring, defined, history, instance, resource, verified};
+use super::{Graphs, Mode, Seen, authoring, defined, instance, resource, verified};
 use crate::queue::{Failure, Next};
 
 /// A definition, and its name.
@@ -82,7 +83,13 @@ impl Graphs {
             }
         };
         // Last, since nothing waits for it.
-        let tidied = history::keep(context, &self.needed, object, &instances, revisions).await;
+        let history = History {
+            definition: object,
+            revisions,
+            instances: &instances,
+            kept: self.options.revisions,
+        };
+        let tidied = history::keep(context, &self.needed, &history).await;
         let untidied = tidied.err();
         progress.untidied = untidied.as_ref().and_then(Failure::lasting);
         failed.or(untidied)

@@ -13,7 +13,9 @@ mod refusals;
 mod remade;
 mod rollouts;
 mod rules;
+mod settling;
 mod sights;
+mod takeover;
 mod time;
 
 use std::sync::Arc;
@@ -24,7 +26,7 @@ use deltaplane_api::admission::Admission;
 use deltaplane_client::request::{self, Patch};
 use deltaplane_client::{ObjectKey, Resource};
 use deltaplane_controllers::Context;
-use deltaplane_controllers::graphs::{self, Metrics, Mode, Running, api};
+use deltaplane_controllers::graphs::{self, GraphOptions, Metrics, Mode, Running, api};
 use deltaplane_runtime::Tasks;
 use http::Method;
 use serde_json::{Value, json};
@@ -214,6 +216,10 @@ fn run_in(context: Context) -> (Tasks, Arc<AtomicUsize>) {
 }
 
 fn run_counted(context: Context, metrics: Metrics) -> (Tasks, Arc<AtomicUsize>) {
+    run_as(context, GraphOptions::default(), metrics)
+}
+
+fn run_as(context: Context, options: GraphOptions, metrics: Metrics) -> (Tasks, Arc<AtomicUsize>) {
     let (client, requests) = counting(context.client);
     let context = Context { client, ..context };
     let tasks = Tasks::new();
@@ -221,6 +227,7 @@ fn run_counted(context: Context, metrics: Metrics) -> (Tasks, Arc<AtomicUsize>) 
     tasks.spawn("graphs", |stop| {
         let running = Running {
             mode: Mode::Run,
+            options,
             metrics,
         };
         graphs::run(context, running, group, stop)

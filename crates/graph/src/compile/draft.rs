@@ -353,11 +353,18 @@ fn is_identity(hole: &Expression, known: Option<&Known>) -> bool {
     }
 }
 
-/// A selector without expressions makes sense. That it is an object is known by its schema.
+/// A selector without expressions makes sense. Which fields it has, and of which types, is checked by
+/// its schema.
 fn selector(selector: &Json, found: &[Found], base: &Path, problems: &mut Problems) {
     let within = |found: &Found| found.spot.steps.first() == Some(&Step::Key("selector".into()));
     let literal = selector.is_object() && !found.iter().any(within);
-    if literal && LabelSelector::from_object(selector).is_none() {
+    let mut fields = selector.as_object().cloned().unwrap_or_default();
+    fields.retain(|field, value| match field.as_str() {
+        "matchLabels" => value.is_object(),
+        "matchExpressions" => value.is_array(),
+        _ => false,
+    });
+    if literal && LabelSelector::from_object(&fields.into()).is_none() {
         let hint = "it has matchLabels, and matchExpressions with a key, an operator and values";
         let problem = Problem::new(&base.child("selector"), "it is not a valid label selector");
         problems.push(problem.hint(hint));

@@ -186,9 +186,9 @@ fn what_a_gate_keeps_back_says_why() {
         IN_PROGRESS
         InstanceManaged True Managed: the finalizer and labels are there
         GraphResolved True Resolved: revision 7/00000000000000ff
-        ResourcesReady False NotReady: first: 1 may not be made yet; first: the gate of ConfigMap default/first is error: int(schema.spec.name) > 0: type conversion error from 'string' to 'int'; second: waits for first
-        ResourcesPropagated False GateError: first: the gate of ConfigMap default/first is error: int(schema.spec.name) > 0: type conversion error from 'string' to 'int'
-        Ready False NotReady: first: 1 may not be made yet; first: the gate of ConfigMap default/first is error: int(schema.spec.name) > 0: type conversion error from 'string' to 'int'; second: waits for first
+        ResourcesReady False NotReady: first: 1 may not be made yet; first: the gate of ConfigMap default/first failed: int(schema.spec.name) > 0: type conversion error from 'string' to 'int'; second: waits for first
+        ResourcesPropagated False GateError: first: the gate of ConfigMap default/first failed: int(schema.spec.name) > 0: type conversion error from 'string' to 'int'
+        Ready False NotReady: first: 1 may not be made yet; first: the gate of ConfigMap default/first failed: int(schema.spec.name) > 0: type conversion error from 'string' to 'int'; second: waits for first
     "#]],
     );
 }

@@ -13,7 +13,7 @@ use futures::future::{BoxFuture, select_all};
 use serde_json::Value;
 
 use super::super::following::Interest;
-use super::super::instance::group_kinds_of;
+use super::super::inventory::group_kinds_of;
 use super::super::memories::Memories;
 use super::super::objects::Objects;
 use super::super::place;
@@ -252,7 +252,7 @@ mod tests {
     use deltaplane_runtime::Tasks;
     use serde_json::json;
 
-    use super::super::super::instance::GROUP_KINDS;
+    use super::super::super::inventory::GROUP_KINDS;
     use super::*;
     use crate::Context;
 
