@@ -41,6 +41,8 @@ pub struct Catalog {
     began: Revision,
     /// Kinds that are not declared may cross nevertheless: who says so cannot be read.
     undecided: bool,
+    /// Counts changes of what it means that objects are not in the catalog.
+    absence_changes: u64,
 }
 
 /// An object that is there, and what decides who should have it.
@@ -140,7 +142,14 @@ pub fn definitions() -> SyncKind {
 impl Catalog {
     /// Whether nothing is decided about kinds that are not declared.
     pub fn leave_undecided(&mut self, undecided: bool) {
+        self.absence_changes += u64::from(self.undecided != undecided);
         self.undecided = undecided;
+    }
+
+    /// How often it changed what it means that objects are not in the catalog. No change of the log
+    /// names those objects.
+    pub(crate) fn absence_changes(&self) -> u64 {
+        self.absence_changes
     }
 
     /// A catalog of a store that is at `at`, with nothing in it yet.
@@ -153,6 +162,7 @@ impl Catalog {
             log: VecDeque::new(),
             dropped: 0,
             undecided: false,
+            absence_changes: 0,
             forgotten: None,
             began: at,
         }
@@ -187,7 +197,8 @@ impl Catalog {
     pub fn declare(&mut self, kind: SyncKind, definition: Option<ObjectName>) {
         let kept = self.kinds.entry(kind).or_default();
         kept.definition = definition;
-        kept.state = KindState::Declared;
+        let before = std::mem::replace(&mut kept.state, KindState::Declared);
+        self.absence_changes += u64::from(before != KindState::Declared);
     }
 
     /// Sets the kind of a graph's instances; none if the graph is gone.
@@ -214,7 +225,9 @@ impl Catalog {
     /// or only where something needs it. Its entries are to be taken away with edits, after this.
     pub fn retire(&mut self, kind: &SyncKind, withdrawal: Withdrawal) {
         let kept = self.kinds.entry(kind.clone()).or_default();
-        kept.state = KindState::Retired(withdrawal);
+        let state = KindState::Retired(withdrawal);
+        let before = std::mem::replace(&mut kept.state, state);
+        self.absence_changes += u64::from(before != state);
     }
 
     /// Brings it to `at`. Whom that concerns.

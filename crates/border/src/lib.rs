@@ -21,7 +21,7 @@ pub use catalog::{
     Audience, Catalog, Concerned, Edit, Entry, Governed, GraphClaim, Place, Placement, PolicyId,
     Reader, Slot, definitions, graphs, namespaces,
 };
-pub use mirror::{Held, Mirror, MirrorConfig, Stamp, Told, served_version};
+pub use mirror::{Held, Mirror, MirrorConfig, ServedKind, Stamp, Told, served_kind};
 pub use openings::Openings;
 pub use receiving::{Receiving, Subscriptions, Target};
 pub use sending::{Lacking, ObjectState, Sending, Sent, Standing, UndecidedObjects};

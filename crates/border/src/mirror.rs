@@ -7,7 +7,7 @@ mod along;
 mod attempt;
 mod drift;
 
-pub use attempt::served_version;
+pub use attempt::{ServedKind, served_kind};
 pub use drift::{Stamp, Told};
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -162,14 +162,15 @@ impl Mirror {
         Ok(())
     }
 
-    /// Where objects of a kind are, if they are served at all.
+    /// Where objects of a kind are, if they are served at all: the API knows its plural better than
+    /// whoever named it.
     pub async fn served(&self, kind: &SyncKind) -> Result<Option<Resource>, String> {
         let Some(plural) = self.state.lock().plurals.get(kind).cloned() else {
             return Ok(None);
         };
         let client = &self.config.client;
-        let version = attempt::served_version(client, kind.group(), &plural).await?;
-        Ok(version.map(|version| {
+        let served = attempt::served_kind(client, kind, &plural).await?;
+        Ok(served.map(|ServedKind { plural, version }| {
             // Whether there are namespaces in the path does not matter to all that follows.
             Resource::cluster(kind.group(), &version, &plural, kind.kind())
         }))

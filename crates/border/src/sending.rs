@@ -43,6 +43,8 @@ struct State {
     sender: Sender,
     /// The changes up to here are known to the sender.
     cursor: u64,
+    /// The same of changes that no log has.
+    absence_changes: u64,
     sent: Sent,
 }
 
@@ -100,12 +102,16 @@ impl Sending {
         (budget, ledger): (DeletionBudget, Ledger),
         clock: Clock,
     ) -> Self {
-        let cursor = catalog.read().end();
+        let (cursor, absence_changes) = {
+            let catalog = catalog.read();
+            (catalog.end(), catalog.absence_changes())
+        };
         let sender = Sender::new(budget, ledger);
         let sent = Sent::default();
         let state = Mutex::new(State {
             sender,
             cursor,
+            absence_changes,
             sent,
         });
         Self {
@@ -200,11 +206,16 @@ impl Sending {
     }
 
     /// Sends until the requests end, which is no error, or one of them is.
+    ///
+    /// `is_admitted` tells whether the receiver may still be sent anything. The catalog must show
+    /// that a receiver is gone no sooner than `is_admitted` does: what is withdrawn from a zone that
+    /// is deleted is never sent to it.
     pub async fn run<S>(
         &self,
         requests: S,
         out: mpsc::Sender<Response>,
         stop: &Stop,
+        is_admitted: impl Fn() -> bool,
     ) -> Result<(), ProtocolError>
     where
         S: Stream<Item = Result<Request, ProtocolError>>,
@@ -215,6 +226,10 @@ impl Sending {
         loop {
             changes.borrow_and_update();
             let (responses, wake) = self.step()?;
+            // Asked after the catalog was read.
+            if !is_admitted() {
+                return Ok(());
+            }
             outbox.extend(responses);
             tokio::select! {
                 () = stop.wait() => return Ok(()),
@@ -451,16 +466,19 @@ impl ObjectState {
 impl State {
     fn catch_up(&mut self, catalog: &Catalog, view: &Reader<'_>) -> Result<(), Behind> {
         let end = catalog.end();
-        if self.cursor == end {
-            return Ok(());
+        if self.cursor != end {
+            if !catalog.reaches(self.cursor) {
+                return Err(Behind);
+            }
+            for (kind, changes) in catalog.after(self.cursor, view.zone) {
+                self.sender.changed(&kind, changes, view);
+            }
+            self.cursor = end;
         }
-        if !catalog.reaches(self.cursor) {
-            return Err(Behind);
+        if self.absence_changes != catalog.absence_changes() {
+            self.absence_changes = catalog.absence_changes();
+            self.sender.thaw(view);
         }
-        for (kind, changes) in catalog.after(self.cursor, view.zone) {
-            self.sender.changed(&kind, changes, view);
-        }
-        self.cursor = end;
         Ok(())
     }
 }

@@ -56,8 +56,12 @@ impl Shared {
     /// Like [`Shared::apply`], after a change of which kinds are sent.
     pub fn change(&self, edits: Vec<Edit>, at: Revision, kinds: impl FnOnce(&mut Catalog)) {
         let mut catalog = self.catalog.write();
+        let absence = catalog.absence_changes();
         kinds(&mut catalog);
-        let concerned = catalog.apply(edits, at);
+        let mut concerned = catalog.apply(edits, at);
+        if catalog.absence_changes() != absence {
+            concerned = Concerned::Everyone;
+        }
         let (end, at) = (catalog.end(), catalog.at());
         drop(catalog);
         self.readers.lock().wake(concerned, end);

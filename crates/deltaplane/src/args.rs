@@ -20,7 +20,7 @@ use deltaplane_plane::{Certificates, PlaneConfig};
 use deltaplane_runtime::identity::{JoinString, JoinStringError};
 use deltaplane_runtime::telemetry::{Filter, Format, Telemetry};
 use deltaplane_sync::ZoneName;
-use deltaplane_zone::{KindName, LeftFleet, leave_cluster, leave_embedded};
+use deltaplane_zone::{GraphOptions, KindName, LeftFleet, leave_cluster, leave_embedded};
 
 /// A control plane for fleets that speaks the Kubernetes API
 #[derive(Debug, Parser)]
@@ -132,10 +132,25 @@ pub(crate) struct Zone {
     /// zone with an API of its own always does
     #[arg(long, requires = "kubeconfig", conflicts_with = "standalone")]
     graphs: bool,
+    #[command(flatten)]
+    graph_options: GraphArgs,
     /// Where to serve what is counted of the graphs that run in the cluster of --kubeconfig
     /// (/metrics, and /healthz), as plain HTTP. A zone with an API of its own serves it there
     #[arg(long, value_name = "ADDRESS", requires = "kubeconfig")]
     metrics: Option<SocketAddr>,
+}
+
+/// How graphs run.
+#[derive(Debug, Args)]
+struct GraphArgs {
+    /// How many revisions of each graph are kept to go back to; those that instances use are kept
+    /// beside them
+    #[arg(long, value_name = "NUMBER", default_value_t = GraphOptions::default().revisions,
+        value_parser = revisions)]
+    graph_revisions: usize,
+    /// Delete the kind of a graph, and so its instances, with its definition; otherwise they stay
+    #[arg(long)]
+    delete_graph_kinds: bool,
 }
 
 #[derive(Debug, Subcommand)]
@@ -269,18 +284,20 @@ pub(crate) enum Role {
     Zone {
         join: Option<JoinString>,
         simulate: bool,
+        graphs: GraphOptions,
     },
     /// A cluster whose graphs are run, without a hub.
     Standalone {
         kubeconfig: PathBuf,
         simulate: bool,
+        graphs: GraphOptions,
         metrics: Option<SocketAddr>,
     },
     /// A zone whose API is an existing cluster's.
     Cluster {
         join: Option<JoinString>,
         kubeconfig: PathBuf,
-        graphs: bool,
+        graphs: Option<GraphOptions>,
         metrics: Option<SocketAddr>,
     },
 }
@@ -361,8 +378,10 @@ impl Zone {
             simulate_workloads: simulate,
             standalone,
             graphs,
+            graph_options,
             metrics,
         } = self;
+        let options = graph_options.options();
         let settings = common.settings(environment, "info")?;
         let join = join.map(|join| join.parse()).transpose();
         let join = join.map_err(SettingsError::Join)?;
@@ -370,18 +389,42 @@ impl Zone {
             Some(kubeconfig) if standalone => Role::Standalone {
                 kubeconfig,
                 simulate,
+                graphs: options,
                 metrics,
             },
             Some(_) if simulate => return Err(SettingsError::Simulated),
             Some(kubeconfig) => Role::Cluster {
                 join,
                 kubeconfig,
-                graphs,
+                graphs: graphs.then_some(options),
                 metrics,
             },
-            None => Role::Zone { join, simulate },
+            None => Role::Zone {
+                join,
+                simulate,
+                graphs: options,
+            },
         };
         Ok(Settings { role, ..settings })
+    }
+}
+
+// === impl GraphArgs ===
+
+impl GraphArgs {
+    fn options(&self) -> GraphOptions {
+        GraphOptions {
+            revisions: self.graph_revisions,
+            delete_kinds: self.delete_graph_kinds,
+        }
+    }
+}
+
+/// A number of revisions: at least the one that is in force.
+fn revisions(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(number @ 1..) => Ok(number),
+        Ok(0) | Err(_) => Err("write a number of revisions, at least 1".to_owned()),
     }
 }
 

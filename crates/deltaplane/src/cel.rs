@@ -25,7 +25,7 @@ pub(crate) struct Cel {
 
 #[derive(Debug, Subcommand)]
 enum Verb {
-    /// Evaluate an expression; the exit code is 1 when there is no value
+    /// Evaluate an expression; the exit code is 1 when there is no value, or a gate fails for an item
     Eval(Question),
     /// Check an expression and print the type of what it gives, without evaluating it
     Check(Question),
@@ -59,11 +59,33 @@ struct Question {
     /// stand as with --zones
     #[arg(long, value_name = "FILE", conflicts_with = "template")]
     items: Option<String>,
+    /// A window that a gate asks for (--env gate), and whether it is open
+    #[arg(long = "window", value_name = "NAME=open|closed", value_parser = window)]
+    windows: Vec<GivenWindow>,
     /// The most that evaluating may cost, in the units of Kubernetes
     #[arg(long, value_name = "UNITS", default_value_t = Budget::default().cost)]
     cost_limit: u64,
     #[arg(short, long, value_enum, default_value_t = Output::Text)]
     output: Output,
+}
+
+/// A window, and whether it is open now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct GivenWindow {
+    name: String,
+    is_open: bool,
+}
+
+fn window(text: &str) -> Result<GivenWindow, String> {
+    let (name, is_open) = match text.rsplit_once('=') {
+        Some((name, "open")) => (name, true),
+        Some((name, "closed")) => (name, false),
+        Some(_) | None => return Err("write NAME=open or NAME=closed".to_owned()),
+    };
+    Ok(GivenWindow {
+        name: name.to_owned(),
+        is_open,
+    })
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -112,7 +134,7 @@ pub(crate) enum CelError {
     },
     #[error("expressions cannot see data of the schema in {file}")]
     Invisible { file: String },
-    #[error("--zones and --items are for gates")]
+    #[error("--zones, --items and --window are for gates")]
     NotAGate,
     #[error("the gate asks about a collection")]
     NoCollection,
@@ -172,7 +194,8 @@ impl Cel {
             question.expression = text.trim_end().to_owned();
         }
         let has_items = question.zones.is_some() || question.items.is_some();
-        if has_items && question.env != Functions::Gate {
+        let is_of_gates = has_items || !question.windows.is_empty();
+        if is_of_gates && question.env != Functions::Gate {
             return Err(CelError::NotAGate);
         }
         let variables = question.variables()?;
@@ -548,6 +571,16 @@ mod tests {
     }
 
     #[test]
+    fn other_objects_than_zones_are_refused_as_zones() {
+        let shops = concat!(env!("CARGO_MANIFEST_DIR"), "/src/cel/tests/shops.yaml");
+        let words = ["eval", "zone.ready()", "--env", "gate", "--zones", shops];
+        let line = Line::parse_from(["cel"].iter().chain(&words));
+        let error = line.cel.run().map(drop).expect_err("shops are no zones");
+        let said = format!("{shops}: Shop team/a is no Zone; give other objects with --items");
+        assert_eq!(error.to_string(), said);
+    }
+
+    #[test]
     fn gates_are_asked_for_a_collection() {
         let zones = concat!(env!("CARGO_MANIFEST_DIR"), "/src/cel/tests/zones.yaml");
         let shops = concat!(env!("CARGO_MANIFEST_DIR"), "/src/cel/tests/shops.yaml");
@@ -578,8 +611,33 @@ mod tests {
             "#]],
         );
         check(
+            &[
+                &gate("eval", "zone.metadata.name.size() / 0 == 1")[..],
+                &["--zones", zones],
+            ]
+            .concat(),
+            expect![[r#"
+                ITEM     VERDICT
+                zone-c   error: zone.metadata.name.size() / 0 == 1: division by zero
+                zone-d   error: zone.metadata.name.size() / 0 == 1: division by zero
+                [1]
+            "#]],
+        );
+        check(
             &[&gate("check", "exponentiallyReady(zone, zones)")[..]].concat(),
             expect![["bool\n"]],
+        );
+        check(
+            &[
+                &gate("eval", "window('night') && linearlyReady(zone, zones, 9)")[..],
+                &["--zones", zones, "--window", "night=open"],
+            ]
+            .concat(),
+            expect![[r#"
+                ITEM     VERDICT
+                zone-c   open
+                zone-d   open
+            "#]],
         );
         check(
             &[&gate("eval", "exponentiallyReady(zone, zones)")[..]].concat(),
@@ -591,8 +649,74 @@ mod tests {
         check(
             &["eval", "true", "--zones", zones],
             expect![[r#"
-                error: --zones and --items are for gates
+                error: --zones, --items and --window are for gates
                 hint: add --env gate
+            "#]],
+        );
+    }
+
+    #[test]
+    fn gates_are_asked_without_a_collection() {
+        let gate = |expression: &'static str, more: &[&'static str]| -> Vec<&'static str> {
+            [&["eval", expression, "--env", "gate"], more].concat()
+        };
+        check(&gate("1 < 2", &[]), expect!["true\n"]);
+        check(
+            &gate("time.now() > timestamp('2020-01-01T00:00:00Z')", &[]),
+            expect![[r#"
+                true
+            "#]],
+        );
+        check(
+            &gate("release.number > 1", &["--var", "release={number: 2}"]),
+            expect![[r#"
+                true
+            "#]],
+        );
+        check(
+            &gate("release.number > 1", &[]),
+            expect![[r#"
+            waiting for release
+            [1]
+        "#]],
+        );
+        check(
+            &gate("window('night')", &["--window", "night=closed"]),
+            expect![[r#"
+                false
+            "#]],
+        );
+        check(
+            &gate("window('night')", &["--window", "night=open", "-o", "json"]),
+            expect![[r#"
+                {"type":"bool","value":true}
+            "#]],
+        );
+        check(
+            &gate("window('night')", &[]),
+            expect![[r#"
+            1:8: there is no window 'night': none is declared
+            [1]
+        "#]],
+        );
+        check(
+            &[
+                "check",
+                "window('night')",
+                "--env",
+                "gate",
+                "--window",
+                "night=open",
+            ],
+            expect![[r#"
+                bool
+            "#]],
+        );
+        check(
+            &gate("window('night') && [1][2] > 0", &["--window", "night=open"]),
+            expect![[r#"
+                index out of bounds: 2
+                [1]
             "#]],
         );
     }

@@ -54,6 +54,8 @@ pub(crate) enum ClientError {
     NotDiverged(ZoneName),
     #[error("the hub does not know any more what revision {0} wrote")]
     Compacted(u64, #[source] Box<RequestError>),
+    #[error("{needed} zones are asked for, but the fleet has {enabled} enabled zones")]
+    TooFewZones { needed: usize, enabled: usize },
     #[error("the answer cannot be shown")]
     Show(#[source] Box<dyn std::error::Error + Send + Sync>),
 }
@@ -179,6 +181,9 @@ impl ClientError {
             }
             Self::Compacted(..) => {
                 "wait for a newer revision: the object's current resourceVersion".to_owned()
+            }
+            Self::TooFewZones { enabled, .. } => {
+                format!("give --zones a number up to {enabled}, or a share such as 95%")
             }
             Self::Show(_) => "this should not happen; please report it".to_owned(),
         }

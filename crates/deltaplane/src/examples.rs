@@ -150,11 +150,14 @@ fn create(path: &Path, text: &str) -> io::Result<()> {
 // === impl Example ===
 
 impl Example {
-    /// Returns the first line of its comment, or the kinds of its objects.
+    /// Returns the first sentence of its comment, or the kinds of its objects.
     fn about(&self) -> String {
-        let mut lines = self.text.lines();
-        if let Some(comment) = lines.next().and_then(|line| line.strip_prefix("# ")) {
-            let first = comment.split_once(". ").map_or(comment, |(first, _)| first);
+        let comment = self.text.lines().map_while(|line| line.strip_prefix("# "));
+        let comment = comment.collect::<Vec<&str>>().join(" ");
+        if !comment.is_empty() {
+            let first = comment
+                .split_once(". ")
+                .map_or(&*comment, |(first, _)| first);
             return first.trim_end_matches('.').to_owned();
         }
         let kinds = self
@@ -214,5 +217,19 @@ mod tests {
         );
         assert_eq!(std::fs::read_to_string(&tour).expect("there"), "mine");
         assert!(list().contains("tour/tour.txt"));
+    }
+
+    #[test]
+    fn examples_are_described_by_whole_sentences() {
+        let described = |path: &str| {
+            let mut found = EXAMPLES.iter().filter(|one| one.path == path);
+            found.next().expect("an example").about()
+        };
+        assert_eq!(
+            described("tour/5-policy.yaml"),
+            "A change of the graph goes to the canary zone first; when it was ready there for a second, to the others, in growing waves"
+        );
+        assert_eq!(described("tour/4-apps.yaml"), "Two Apps, in every zone");
+        assert_eq!(described("widget.yaml"), "Widget");
     }
 }

@@ -230,9 +230,14 @@ async fn run(plane: PlaneConfig, role: Role, stop: Stop) -> Result<(), Failure> 
             print(&greeting::up(up.hub(), &zones));
             Ok(up.run(stop).await?)
         }
-        Role::Zone { join, simulate } => {
+        Role::Zone {
+            join,
+            simulate,
+            graphs,
+        } => {
             let zone = Zone::start(ZoneConfig {
                 simulate: simulate.then(SimulatorConfig::default),
+                graphs,
                 plane,
                 join,
                 hub: None,
@@ -243,11 +248,13 @@ async fn run(plane: PlaneConfig, role: Role, stop: Stop) -> Result<(), Failure> 
         Role::Standalone {
             kubeconfig,
             simulate,
+            graphs,
             metrics,
         } => {
             let cluster = Standalone::start(StandaloneConfig {
                 kubeconfig,
                 simulate: simulate.then(SimulatorConfig::default),
+                graphs,
                 metrics,
             });
             let cluster = cluster.await?;

@@ -15,7 +15,9 @@ use deltaplane_hub::{Hub, HubConfig, HubError};
 use deltaplane_plane::PlaneConfig;
 use deltaplane_runtime::{Stop, Trigger};
 use deltaplane_sync::ZoneName;
-use deltaplane_zone::{LinkConfig, SimulatorConfig, Zone, ZoneConfig, ZoneError, has_joined};
+use deltaplane_zone::{
+    GraphOptions, LinkConfig, SimulatorConfig, Zone, ZoneConfig, ZoneError, has_joined,
+};
 
 /// A hub and its zones, all ready.
 pub(crate) struct Up {
@@ -124,6 +126,7 @@ async fn start_zone(
     let listen = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
     let config = ZoneConfig {
         simulate: Some(SimulatorConfig::default()),
+        graphs: GraphOptions::default(),
         plane: PlaneConfig {
             commit,
             ..PlaneConfig::new(data_dir, listen)

@@ -8,7 +8,7 @@
 
 mod differences;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,7 +16,7 @@ use std::time::Duration;
 use deltaplane_border::{Entry, definitions, namespaces};
 use deltaplane_client::request::{self, Patch, RequestError};
 use deltaplane_client::{ObjectKey, Resource};
-use deltaplane_propagation::stages::RELEASE_FLOOR;
+use deltaplane_propagation::stages::{RECONCILED, RELEASE_FLOOR};
 use deltaplane_store::{Collection, CommitError, Draft, KeyError, Revision, Txn};
 use deltaplane_sync::{Difference, ObjectName, Position, SyncKind, ZoneName};
 use serde_json::{Map, Value, json};
@@ -72,6 +72,28 @@ pub(crate) struct ReleaseFloor {
     pub(crate) lost: u64,
 }
 
+/// A person's attempt to settle the divergence of a zone, which takes several steps.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ReconcileClaim {
+    /// Of the attempt; drawn by whoever makes it.
+    attempt: String,
+    by: String,
+    /// By the clock of this process.
+    until: Duration,
+}
+
+/// The floor that a policy is to have.
+struct PolicyFloor {
+    policy: String,
+    floor: ReleaseFloor,
+    zones: SettledZones,
+    /// The zones that it has now.
+    before: SettledZones,
+}
+
+/// What a release settles: by zone, how many objects of the policy differed there.
+pub(crate) type SettledZones = BTreeMap<String, u64>;
+
 /// Why a zone was not reconciled.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ReconcileError {
@@ -79,6 +101,20 @@ pub(crate) enum ReconcileError {
     NotConnected(ZoneName),
     #[error("zone {0} has not diverged: it follows this hub")]
     NotDiverged(ZoneName),
+    #[error("zone {zone} was settled by {by} at {at}: it follows this hub")]
+    Settled {
+        zone: ZoneName,
+        by: String,
+        at: String,
+    },
+    #[error(
+        "zone {zone} is being reconciled by {by}; wait until that is done, or for {minutes} minutes if it was given up"
+    )]
+    UnderWay {
+        zone: ZoneName,
+        by: String,
+        minutes: u64,
+    },
     #[error(
         "zone {zone} has not reported its objects of {kind} yet; try again soon, or run `deltaplane zones show {zone}`"
     )]
@@ -113,6 +149,11 @@ pub(crate) enum ReconcileError {
 /// A claim that is further ahead is not believed.
 const MAX_REVISIONS_AHEAD: u64 = 1_000_000_000;
 const MAX_RELEASES_AHEAD: u64 = 10_000;
+/// Names of policies that the hub does not have are kept up to this number for each zone: the size
+/// of its Zone object is bounded.
+const MAX_UNKNOWN_POLICIES: usize = 1_000;
+/// Whoever settles a zone and makes no step for so long has given up.
+const CLAIM: Duration = Duration::from_secs(300);
 /// Kinds are subscribed to one after the other: counts are written when they have settled.
 const COUNTING: Duration = Duration::from_secs(1);
 /// The type of the condition.
@@ -231,6 +272,15 @@ impl ReleaseFloor {
             number: number("number"),
             lost: number("lost"),
         }
+    }
+
+    /// The zones for which it was raised.
+    pub(crate) fn zones(policy: &Value) -> SettledZones {
+        let zones = policy["status"][RELEASE_FLOOR]["zones"].as_object();
+        let zones = zones.into_iter().flatten();
+        zones
+            .map(|(zone, objects)| (zone.clone(), objects.as_u64().unwrap_or(0)))
+            .collect()
     }
 
     /// The floor of a policy whose newest release is `newest`, once a zone is reconciled that
@@ -359,11 +409,68 @@ impl Fleet {
         }
     }
 
+    /// Begins or goes on with an attempt to settle a zone, unless another one is under way: that may
+    /// be about to write at the hub what this one means to drop.
+    pub(crate) fn claim_reconcile(
+        &self,
+        zone: &ZoneName,
+        attempt: &str,
+        by: &str,
+    ) -> Result<(), ReconcileError> {
+        let inner = self.inner();
+        let now = inner.clock.elapsed();
+        let mut zones = inner.zones.lock();
+        let claim = zones.reconciling.get(zone);
+        let other = claim.filter(|claim| claim.until > now && claim.attempt != attempt);
+        if let Some(other) = other {
+            let left = other.until.saturating_sub(now).as_secs();
+            return Err(ReconcileError::UnderWay {
+                zone: zone.clone(),
+                by: other.by.clone(),
+                minutes: left.div_ceil(60).max(1),
+            });
+        }
+        let claim = ReconcileClaim {
+            attempt: attempt.to_owned(),
+            by: by.to_owned(),
+            until: now + CLAIM,
+        };
+        zones.reconciling.insert(zone.clone(), claim);
+        Ok(())
+    }
+
+    /// An attempt to settle a zone has ended. Another one is not touched.
+    pub(crate) fn end_reconcile(&self, zone: &ZoneName, attempt: &str) {
+        let mut zones = self.inner().zones.lock();
+        let claim = zones.reconciling.get(zone);
+        if claim.is_some_and(|claim| claim.attempt == attempt) {
+            zones.reconciling.remove(zone);
+        }
+    }
+
+    /// Returns who settled a zone last, if the zone has nothing to be settled on its last connection.
+    fn settled_meanwhile(&self, zone: &ZoneName) -> Option<ReconcileError> {
+        let lost = self.session_of(zone)?.sending.diverged();
+        if lost.is_some_and(|lost| !self.is_settled(zone, &lost)) {
+            return None;
+        }
+        let governing = self.inner().governing.lock();
+        let reconciled = &governing.zones.get(zone)?.get("status")?[RECONCILED];
+        Some(ReconcileError::Settled {
+            zone: zone.clone(),
+            by: reconciled["by"].as_str()?.to_owned(),
+            at: reconciled["at"].as_str()?.to_owned(),
+        })
+    }
+
     /// The session of a zone that followed more than this hub knows.
     fn diverged_session(
         &self,
         zone: &ZoneName,
     ) -> Result<(Arc<Session>, Position), ReconcileError> {
+        if let Some(settled) = self.settled_meanwhile(zone) {
+            return Err(settled);
+        }
         let session = self.session_of(zone).filter(|session| session.is_open());
         let session = session.ok_or_else(|| ReconcileError::NotConnected(zone.clone()))?;
         let lost = session.sending.diverged();
@@ -419,12 +526,26 @@ impl Fleet {
                 .await?;
         }
         let client = self.controllers().ok_or(ReconcileError::NotReady)?;
-        for (policy, floor) in floors {
+        for PolicyFloor {
+            policy,
+            floor,
+            zones,
+            before,
+        } in floors
+        {
             let resource =
                 Resource::cluster(GROUP, VERSION, "propagationpolicies", "PropagationPolicy");
             let path = resource.object_path(&ObjectKey::cluster(&policy));
             let path = format!("{path}/status");
-            let floor = json!({"number": floor.number, "lost": floor.lost});
+            // Zones of before that are settled are removed.
+            let mut told: Map<String, Value> = zones
+                .into_iter()
+                .map(|(zone, objects)| (zone, objects.into()))
+                .collect();
+            for zone in before.into_keys() {
+                told.entry(zone).or_insert(Value::Null);
+            }
+            let floor = json!({"number": floor.number, "lost": floor.lost, "zones": told});
             let status = json!({"status": {RELEASE_FLOOR: floor}});
             request::patch::<Value>(&client, &path, Patch::Merge, &status).await?;
         }
@@ -440,16 +561,18 @@ impl Fleet {
         let ours = self.inner().store.revision().get();
         refuse_far_revision(&session.zone, lost.revision, ours)?;
         let governing = self.inner().governing.lock();
-        let mut policies = governing.policies.iter();
-        policies.try_for_each(|(policy, governor)| {
-            let newest = governor.newest().map_or(0, |newest| newest.number);
-            let claimed = session.claimed_release(policy);
-            refuse_far_release((&session.zone, policy), claimed, newest)
+        // Policies that are not here any more may be made again, and then count on from the claim.
+        let mut claims = session.followed.iter().flat_map(|one| &one.releases);
+        claims.try_for_each(|(policy, claimed)| {
+            let governor = governing.policies.get(policy);
+            let newest = governor.and_then(|governor| Some(governor.newest()?.number));
+            refuse_far_release((&session.zone, policy), *claimed, newest.unwrap_or(0))
         })
     }
 
-    /// The policies whose next release must have another number, and which.
-    fn release_floors(&self, session: &Session, lost: &Position) -> Vec<(String, ReleaseFloor)> {
+    /// The policies whose next release must have another number, and which; and those whose next
+    /// release settles what differs in this zone as well.
+    fn release_floors(&self, session: &Session, lost: &Position) -> Vec<PolicyFloor> {
         let differing = self.differing_policies(session);
         let governing = self.inner().governing.lock();
         let zone = governing.zones.get(&session.zone);
@@ -462,29 +585,59 @@ impl Fleet {
             let concerned = claimed > 0 || (selected && newest > 0);
             // A zone that only lost its record, and has what its policies released, needs no other
             // release.
-            let is_current = lost.epoch.is_unproven() && !differing.contains(policy);
+            let objects = differing.get(policy).copied().unwrap_or(0);
+            let is_current = lost.epoch.is_unproven() && objects == 0;
             if !concerned || is_current {
                 continue;
             }
-            let floor = ReleaseFloor::of(&governor.object);
-            let raised = floor.raised(newest, claimed, lost.revision);
-            floors.extend(raised.map(|floor| (policy.clone(), floor)));
+            let before = ReleaseFloor::of(&governor.object);
+            let floor = before
+                .raised(newest, claimed, lost.revision)
+                .unwrap_or(before);
+            // What is not released yet settles the zones before as well.
+            let mut zones = ReleaseFloor::zones(&governor.object);
+            zones.retain(|_, _| newest < before.number);
+            let is_told = zones.insert(session.zone.to_string(), objects) == Some(objects);
+            if floor != before || (newest < floor.number && !is_told) {
+                floors.push(PolicyFloor {
+                    policy: policy.clone(),
+                    floor,
+                    zones,
+                    before: ReleaseFloor::zones(&governor.object),
+                });
+            }
         }
         floors
     }
 
-    /// The policies that govern objects which differ between a zone and this hub.
-    fn differing_policies(&self, session: &Session) -> BTreeSet<String> {
+    /// The policies that govern objects which differ between a zone and this hub, and how many.
+    fn differing_policies(&self, session: &Session) -> BTreeMap<String, u64> {
         let differences = self.differences(session);
         let catalog = self.catalog().read();
         let names = differences.objects.iter();
         let names = names.flat_map(|(kind, names)| names.keys().map(move |name| (kind, name)));
         let entries = names.filter_map(|(kind, name)| catalog.entry(kind, name));
-        let policies = entries.filter_map(|entry| match entry {
-            Entry::Governed(governed) => Some(governed.policy.as_str().to_owned()),
-            Entry::Shared { .. } => None,
-        });
-        policies.collect()
+        let mut policies: BTreeMap<String, u64> = BTreeMap::new();
+        for entry in entries {
+            if let Entry::Governed(governed) = entry {
+                *policies
+                    .entry(governed.policy.as_str().to_owned())
+                    .or_default() += 1;
+            }
+        }
+        policies
+    }
+
+    /// The releases that a zone followed, by policy, as they are kept: of policies that are not here,
+    /// no more than a zone can have followed in earnest.
+    fn kept_releases(&self, session: &Session) -> BTreeMap<String, u64> {
+        let governing = self.inner().governing.lock();
+        let claims = session.followed.iter().flat_map(|one| &one.releases);
+        let claims = claims.map(|(policy, release)| (policy.clone(), *release));
+        let (mut kept, unknown): (BTreeMap<_, _>, BTreeMap<_, _>) =
+            claims.partition(|(policy, _)| governing.policies.contains_key(policy));
+        kept.extend(unknown.into_iter().take(MAX_UNKNOWN_POLICIES));
+        kept
     }
 
     /// Lets a zone follow this hub again. What was raised before is in the store.
@@ -499,9 +652,12 @@ impl Fleet {
         let client = self.controllers().ok_or(ReconcileError::NotReady)?;
         let path = zones().object_path(&ObjectKey::cluster(zone.as_str()));
         let now = deltaplane_api::time::Time::from_system(self.inner().clock.now());
-        let status = json!({"status": {"reconciled": {
+        // Those of a divergence before stay if they are not named.
+        let releases = self.kept_releases(&session);
+        let status = json!({"status": {RECONCILED: {
             "position": lost.to_string(), "revision": lost.revision,
             "record": session.lost_record().map(|record| record.0.to_string()),
+            "releases": releases,
             "at": now.to_string(), "by": by,
         }}});
         let path = format!("{path}/status");

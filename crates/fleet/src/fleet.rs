@@ -14,6 +14,7 @@ use parking_lot::{Mutex, RwLock};
 use serde_json::Value;
 use tokio::sync::watch;
 
+use crate::divergence::ReconcileClaim;
 use crate::governing::{Contents, Decided, Governing, KeptBack, Reports};
 use crate::graphs::{DefinitionCheck, DefinitionFindings};
 use crate::known::Known;
@@ -24,6 +25,7 @@ use crate::projector::{FromZones, Outlets, Projector};
 use crate::propagated::WrittenCache;
 use crate::quota::ZoneUsage;
 use crate::readiness::Readiness;
+use crate::served::ServedError;
 use crate::session::Session;
 use crate::status::Transitions;
 
@@ -82,6 +84,8 @@ pub(crate) struct Zones {
     pub(crate) ledgers: BTreeMap<ZoneName, Ledger>,
     /// Whoever takes what a zone sends, one session after the other.
     pub(crate) taking: BTreeMap<ZoneName, Arc<tokio::sync::Mutex<()>>>,
+    /// Who settles the divergence of a zone.
+    pub(crate) reconciling: BTreeMap<ZoneName, ReconcileClaim>,
     /// How much of each zone's quota is used.
     pub(crate) usage: BTreeMap<ZoneName, Arc<Mutex<ZoneUsage>>>,
 }
@@ -200,13 +204,12 @@ impl Fleet {
         }
     }
 
-    /// Returns what is missing for objects of a SyncedKind to cross, as far as that can be told in
-    /// a moment.
-    pub(crate) async fn unserved(&self, kind: &Value) -> Option<String> {
+    /// Returns why objects of a SyncedKind do not cross, as far as that can be told in a moment.
+    pub(crate) async fn unserved(&self, kind: &Value) -> Option<ServedError> {
         let client = self.client()?;
-        let missing = crate::served::missing(&client, kind);
+        let obstacle = crate::served::discover_obstacle(&client, kind);
         tokio::select! {
-            missing = missing => missing,
+            obstacle = obstacle => obstacle,
             () = self.0.clock.sleep(CHECK) => None,
         }
     }

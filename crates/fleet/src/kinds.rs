@@ -147,6 +147,7 @@ fn is_consumed_by_hub(kind: &SyncKind) -> bool {
         ("apiextensions.k8s.io", "CustomResourceDefinition")
             | ("", "Namespace")
             | ("kro.run", "ResourceGraphDefinition")
+            | ("internal.kro.run", "GraphRevision")
     )
 }
 
@@ -268,6 +269,14 @@ impl SyncedKind {
         }
     }
 
+    /// Returns true if an object is of this kind. A SyncedKind with a wrong name has the plural of
+    /// another kind, whose objects are none of its own.
+    pub fn is_kind_of(&self, object: &Value) -> bool {
+        let api_version = object["apiVersion"].as_str().unwrap_or_default();
+        let (group, _) = api_version.split_once('/').unwrap_or_default();
+        group == self.kind.group() && object["kind"] == self.kind.kind()
+    }
+
     /// Whether an object of this kind may come from a zone: its labels of ours do not come along,
     /// so that the zone alone knows whether a Secret was marked.
     pub(crate) fn takes(&self, object: &Value) -> bool {
@@ -281,12 +290,12 @@ impl SyncedKind {
         selector.is_none_or(|selector| selector.matches(label))
     }
 
-    /// Whether an object of this kind crosses, wherever it was authored.
+    /// Whether an object crosses as one of this kind, wherever it was authored.
     pub fn selects(&self, object: &Value) -> bool {
         let kept = self.is_secret_kept(object)
             || self.is_made_everywhere(object)
             || self.is_undistributed(object);
-        self.is_selected(object) && !kept
+        self.is_kind_of(object) && self.is_selected(object) && !kept
     }
 
     /// Returns true if a graph says that it stays at the hub.

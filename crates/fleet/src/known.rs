@@ -11,6 +11,8 @@ use crate::kinds::{SyncedKind, ZoneSpec};
 #[derive(Clone, Debug, Default)]
 pub struct Known {
     pub(crate) at: Revision,
+    /// The revision of the last change of a SyncedKind.
+    pub(crate) synced_at: Revision,
     /// By group and plural.
     pub(crate) synced: BTreeMap<(String, String), SyncedKind>,
     /// Fields that controllers write, by group and plural.
@@ -42,6 +44,11 @@ pub(crate) struct ZoneEntry {
 // === impl Known ===
 
 impl Known {
+    /// The revision of the last change of a SyncedKind.
+    pub fn synced_at(&self) -> Revision {
+        self.synced_at
+    }
+
     pub(crate) fn synced(&self, group: &str, plural: &str) -> Option<&SyncedKind> {
         self.synced.get(&(group.to_owned(), plural.to_owned()))
     }

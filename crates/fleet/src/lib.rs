@@ -44,8 +44,9 @@ pub use lineage::{
     FollowedLineage, LineageError, open as open_lineage,
     open_as_possible as open_lineage_as_possible,
 };
+pub use metering::UploadQuota;
 pub use ownership::Ownership;
 pub use policing::Policing;
 pub use readiness::Readiness;
 pub use rules::follow_definitions;
-pub use session::{HandshakeError, Peer, Session};
+pub use session::{HandshakeError, Peer, Session, SessionStream, StreamPlace};

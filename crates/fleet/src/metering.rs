@@ -1,13 +1,18 @@
-//! Holds what a zone sends against its quota, before it is written.
+//! Holds what a zone sends against its quota: before anything is written for it, and as it would be
+//! stored.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use deltaplane_apiserver::Error;
+use deltaplane_apiserver::error::About;
+use deltaplane_apiserver::seams::{Admission, BoxFuture as SeamFuture, Review};
 use deltaplane_border::Target;
 use deltaplane_runtime::heavy;
 use deltaplane_store::Collection;
 use deltaplane_sync::{
-    Item, ObjectName, Outcome, Position, SyncKind, ZoneName, is_named_by_labels, mirrored_name,
+    Item, Mirrored, ObjectName, Origin, Outcome, Position, SyncKind, ZoneName, is_named_by_labels,
+    mirrored_name,
 };
 use futures::FutureExt;
 use futures::future::BoxFuture;
@@ -15,8 +20,9 @@ use parking_lot::Mutex;
 use serde_json::Value;
 
 use crate::fleet::Fleet;
-use crate::kinds::TENANT;
-use crate::quota::{QuotaExceeded, QuotaLimits, ZoneQuota, ZoneUsage, content_size};
+use crate::kinds::{SYNC_USER, TENANT};
+use crate::quota::{QuotaExceeded, QuotaLimits, SizeChange, ZoneQuota, ZoneUsage, content_size};
+use crate::session::MAX_OBJECT;
 
 /// What a zone sends, within its quota.
 pub(crate) struct Metered<T> {
@@ -26,23 +32,70 @@ pub(crate) struct Metered<T> {
     pub(crate) fleet: Fleet,
 }
 
+/// Holds the objects of zones against their quotas as the hub would store them.
+pub struct UploadQuota(pub Fleet);
+
+// === impl UploadQuota ===
+
+impl UploadQuota {
+    fn check(&self, review: &Review<'_>) -> Result<(), Error> {
+        let resource = &review.resource;
+        let is_upload = review.user.name == SYNC_USER && resource.subresource.is_empty();
+        let origin = Origin::of(review.object).filter(|_| is_upload);
+        let Some(Origin::Zone(zone)) = origin else {
+            return Ok(());
+        };
+        let kind = SyncKind::new(resource.group, resource.kind);
+        let name = ObjectName::new(resource.namespace, Mirrored::authored_as(review.object));
+        // Sync writes nothing else.
+        let (Ok(kind), Ok(name)) = (kind, name) else {
+            return Ok(());
+        };
+        let change = SizeChange {
+            before: review.old.map(content_size),
+            after: content_size(review.object),
+        };
+        let usage = self.0.usage_of(&zone);
+        let quota = self.0.quota_of(&zone);
+        let stored = usage.lock().store(&quota, &kind, &name, change);
+        stored.map_err(|exceeded| {
+            let about = About {
+                group: resource.group,
+                resource: resource.plural,
+                name: resource.name,
+            };
+            Error::forbidden(about, &exceeded.to_string())
+        })
+    }
+}
+
+impl Admission for UploadQuota {
+    fn admit<'a>(&'a self, _review: Review<'a>) -> SeamFuture<'a, Result<(), Error>> {
+        Box::pin(std::future::ready(Ok(())))
+    }
+
+    fn conclude(&self, review: &Review<'_>) -> Result<(), Error> {
+        self.check(review)
+    }
+}
+
 // === impl Metered ===
 
 impl<T> Metered<T> {
-    /// Counts an object that is to be written; returns how large it was before.
+    /// Makes room for an object that is to be written; returns how large it was before.
     fn reserve(
         &self,
         kind: &SyncKind,
         name: &ObjectName,
         item: &Item,
     ) -> Result<Option<u64>, QuotaExceeded> {
-        let object: Value = serde_json::from_slice(&item.body).unwrap_or_default();
-        let quota = {
-            let known = self.fleet.known();
-            let known = known.borrow();
-            let spec = known.zones.get(&self.zone).and_then(|zone| zone.spec.quota);
-            ZoneQuota::of(spec.unwrap_or_default())
+        // One that is too large is refused without being decoded.
+        let size = if item.body.len() > MAX_OBJECT {
+            item.body.len() as u64
+        } else {
+            content_size(&serde_json::from_slice(&item.body).unwrap_or_default())
         };
+        let quota = self.fleet.quota_of(&self.zone);
         let none = BTreeSet::new();
         let made = self.fleet.inner().made_namespaces.read();
         let limits = QuotaLimits {
@@ -50,7 +103,7 @@ impl<T> Metered<T> {
             made: made.of(&self.zone).unwrap_or(&none),
         };
         let mut usage = self.usage.lock();
-        usage.reserve(limits, kind, name, content_size(&object))
+        usage.reserve(limits, kind, name, size)
     }
 
     /// Counts an object as it was before a write that failed. By then it is known whether a namespace
@@ -127,6 +180,13 @@ impl<T: Target> Target for Metered<T> {
 // === impl Fleet ===
 
 impl Fleet {
+    /// How much a zone may keep here.
+    fn quota_of(&self, zone: &ZoneName) -> ZoneQuota {
+        let known = self.inner().known.borrow();
+        let spec = known.zones.get(zone).and_then(|zone| zone.spec.quota);
+        ZoneQuota::of(spec.unwrap_or_default())
+    }
+
     /// How much a zone keeps here; the same for all of its sessions.
     pub(crate) fn usage_of(&self, zone: &ZoneName) -> Arc<Mutex<ZoneUsage>> {
         let mut zones = self.inner().zones.lock();

@@ -231,6 +231,9 @@ fn is_custom(group: &str) -> bool {
 }
 
 #[cfg(test)]
+mod api_tests;
+
+#[cfg(test)]
 mod tests {
     use deltaplane_api::identity::Identity;
     use deltaplane_apiserver::seams::Resource;

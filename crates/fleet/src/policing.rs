@@ -2,12 +2,12 @@
 //! written, with what to change, and what looks like a mistake is said.
 
 mod leaving;
+mod overlaps;
 mod rights;
+mod selectors;
 mod signing;
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
-use std::hash::{DefaultHasher, Hash, Hasher};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
@@ -18,18 +18,21 @@ use deltaplane_apiserver::seams::{Admission, BoxFuture, Operation, Resource, Rev
 use deltaplane_apiserver::{Error, Revision};
 use deltaplane_propagation::Timestamp;
 use deltaplane_propagation::stages::{
-    Object, Policy, PolicySpec, Problem, ROLLBACK, asked_for, constantly_closed, rollback_of, sets,
-    stuck, unordered,
+    NoEvidence, Object, Policy, PolicySpec, Problem, ROLLBACK, Stage, asked_for, constantly_closed,
+    rollback_of, sets, stuck, unordered,
 };
 use deltaplane_sync::{SyncKind, Withdrawal, ZoneName};
 use serde_json::{Map, Value, json};
 
 use crate::fleet::Fleet;
-use crate::governing::{GRAPHS, Governing, Governor, HeadObject, instances};
+use crate::governing::{GRAPHS, Governing, HeadObject, instances};
 use crate::graphs::DOES_NOT_COMPILE;
-use crate::kinds::{CONTROLLERS, GROUP, SYNC_USER, SyncedKind};
+use crate::kinds::{CONTROLLERS, GROUP, KindError, SYNC_USER, SyncedKind};
 
+pub(crate) use overlaps::Overlaps;
 pub(crate) use rights::is_protected;
+
+use overlaps::taken;
 
 /// Keeps the rules of policies at a hub.
 pub struct Policing(pub Fleet);
@@ -79,9 +82,18 @@ impl Surroundings {
 
 /// Refuses a SyncedKind that cannot be used.
 fn check_synced_kind(review: &Review<'_>) -> Result<(), Error> {
-    let name = review.resource.name;
-    SyncedKind::check(review.old, review.object)
-        .map_err(|error| Error::unprocessable(format!("SyncedKind {name} cannot be used: {error}")))
+    let resource = review.resource;
+    let malformed = selectors::malformed_in_kind(review.object, review.old);
+    refuse_fields(resource, &malformed)?;
+    let name = resource.name;
+    SyncedKind::check(review.old, review.object).map_err(|error| {
+        let why = if let KindError::Spec(source) = &error {
+            format!("spec cannot be read ({source})")
+        } else {
+            error.to_string()
+        };
+        Error::unprocessable(format!("SyncedKind {name} cannot be used: {why}"))
+    })
 }
 
 impl Policing {
@@ -167,13 +179,20 @@ impl Policing {
         if same_spec {
             return Ok(());
         }
+        let mut errors = selectors::malformed_in_policy(review.object, review.old);
         let parsed: Result<PolicySpec, _> = serde_json::from_value(spec);
         // What does not have the right types is said by the schema.
         let Ok(parsed) = parsed else {
-            return Ok(());
+            return refuse_fields(resource, &errors);
         };
-        let policy = Policy::compile(&parsed);
-        let policy = policy.map_err(|problems| invalid(resource, &problems))?;
+        let policy = match Policy::compile(&parsed) {
+            Ok(policy) => policy,
+            Err(problems) => {
+                selectors::add_others(&mut errors, field_errors(&problems));
+                return refuse_fields(resource, &errors);
+            }
+        };
+        refuse_fields(resource, &errors)?;
         let mut refused = implied(&policy);
         refused.extend(rights::protected_overrides(&policy));
         if !refused.is_empty() {
@@ -406,15 +425,27 @@ impl Policing {
 }
 
 impl Policing {
-    /// Warns of a SyncedKind whose kind is not served.
-    async fn warn_of_unserved(&self, review: &mut Review<'_>) {
+    /// Refuses a SyncedKind with the name of another kind than its own, which would take the objects
+    /// of that one for its own, and warns of one whose kind is not served. The group and kind of one
+    /// that is stored do not change.
+    async fn check_served(&self, review: &mut Review<'_>) -> Result<(), Error> {
         let resource = review.resource;
         let is_kind = (resource.group, resource.plural) == (GROUP, "syncedkinds");
         let is_written = review.operation == Operation::Create && resource.subresource.is_empty();
         if is_kind && is_written && review.user.name != CONTROLLERS {
-            let missing = self.0.unserved(review.object).await;
-            review.warnings.extend(missing);
+            match self.0.unserved(review.object).await {
+                Some(error) if error.is_refused() => {
+                    let name = resource.name;
+                    let why = format!("SyncedKind {name} cannot be used: {error}");
+                    return Err(Error::unprocessable(why));
+                }
+                unserved => {
+                    let warning = unserved.map(|error| error.to_string());
+                    review.warnings.extend(warning);
+                }
+            }
         }
+        Ok(())
     }
 
     /// Warns of a definition that does not compile (it is stored, and does not leave the hub), and of
@@ -450,8 +481,7 @@ impl Admission for Policing {
             }
             self.review(&mut review)?;
             self.warn_of_definition(&mut review).await;
-            self.warn_of_unserved(&mut review).await;
-            Ok(())
+            self.check_served(&mut review).await
         })
     }
 
@@ -555,8 +585,25 @@ fn too_long(name: &str) -> Problem {
     }
 }
 
+fn refuse_fields(resource: Resource<'_>, errors: &[field::Error]) -> Result<(), Error> {
+    if errors.is_empty() {
+        return Ok(());
+    }
+    Err(Error::invalid(
+        resource.group,
+        resource.kind,
+        resource.name,
+        errors,
+    ))
+}
+
 /// All that is wrong, as Kubernetes says it.
 fn invalid(resource: Resource<'_>, problems: &[Problem]) -> Error {
+    let errors = field_errors(problems);
+    Error::invalid(resource.group, resource.kind, resource.name, &errors)
+}
+
+fn field_errors(problems: &[Problem]) -> Vec<field::Error> {
     let errors = problems.iter().map(|problem| {
         let detail = match &problem.hint {
             Some(hint) => format!("{} (hint: {hint})", problem.message),
@@ -564,8 +611,7 @@ fn invalid(resource: Resource<'_>, problems: &[Problem]) -> Error {
         };
         field::Error::forbidden(Path::new(&problem.path), detail)
     });
-    let errors: Vec<field::Error> = errors.collect();
-    Error::invalid(resource.group, resource.kind, resource.name, &errors)
+    errors.collect()
 }
 
 fn implied(policy: &Policy) -> Vec<Problem> {
@@ -583,118 +629,6 @@ fn implied(policy: &Policy) -> Vec<Problem> {
         hint: Some("name what needs it".to_owned()),
     };
     implied.map(problem).collect()
-}
-
-/// Objects that another policy governs.
-fn taken(governing: &Governing, name: &str, policy: &Policy) -> Vec<Problem> {
-    let includes = |about: &Object<'_>| policy.target(about).is_some();
-    let kinds = policy.targets.iter();
-    let kinds = kinds.filter_map(|one| SyncKind::new(&one.group, &one.kind).ok());
-    let both = overlaps(governing, name, &kinds.collect(), includes);
-    let problem = |both: Overlap| Problem {
-        path: "spec.targets".to_owned(),
-        message: format!("{both} already"),
-        hint: Some(
-            "an object is governed by one policy: select less, or change that one".to_owned(),
-        ),
-    };
-    both.into_iter().map(problem).collect()
-}
-
-/// What a policy would govern, and another one does.
-struct Overlap {
-    /// The first of them.
-    object: String,
-    more: usize,
-    policy: String,
-}
-
-impl fmt::Display for Overlap {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { object, policy, .. } = self;
-        match self.more {
-            0 => write!(f, "{object} is governed by policy {policy}"),
-            more => write!(
-                f,
-                "{object} and {more} more are governed by policy {policy}"
-            ),
-        }
-    }
-}
-
-/// What other policies govern of what this one includes, one for each.
-fn overlaps(
-    governing: &Governing,
-    name: &str,
-    kinds: &BTreeSet<SyncKind>,
-    includes: impl Fn(&Object<'_>) -> bool,
-) -> Vec<Overlap> {
-    let mut overlaps = Vec::new();
-    let others = governing.policies.iter();
-    for (other, governor) in others.filter(|(other, _)| *other != name) {
-        // Most are of another kind, which is seen without reading them.
-        let both = governor.head.iter();
-        let both = both.filter(|((kind, _), _)| kinds.contains(kind));
-        let mut both = both.filter(|(id, head)| includes(&head.about(id)));
-        if let Some(((kind, object), _)) = both.next() {
-            overlaps.push(Overlap {
-                object: format!("{} {object}", kind.kind()),
-                more: both.count(),
-                policy: other.clone(),
-            });
-        }
-    }
-    overlaps
-}
-
-/// What is said of policies that came to overlap, until something changes that it depends on.
-#[derive(Default)]
-pub(crate) struct Overlaps(BTreeMap<String, (u64, Vec<String>)>);
-
-impl Fleet {
-    /// What a policy cannot do where it is: what it is for and another one governs, and kinds that
-    /// do not cross.
-    pub fn troubles(&self, policy: &str) -> Vec<String> {
-        let governing = self.inner().governing.lock();
-        let Some(governor) = governing.policies.get(policy) else {
-            return Vec::new();
-        };
-        let mut troubles = self.overlaps(&governing, (policy, governor));
-        let kinds = governor.kinds();
-        let kept = kinds.difference(&governing.crossing);
-        troubles.extend(kept.map(|kind| format!("spec.targets: {}", stays(kind.kind()))));
-        troubles
-    }
-
-    /// What a policy is for and another one governs: labels changed after both were written, or
-    /// both were written at once. The older keeps it.
-    fn overlaps(
-        &self,
-        governing: &Governing,
-        (policy, governor): (&str, &Governor),
-    ) -> Vec<String> {
-        let mut stamp = DefaultHasher::new();
-        for (name, governor) in &governing.policies {
-            let generation = governor.object["metadata"]["generation"].as_u64();
-            (name, &governor.uid, generation, governor.changed).hash(&mut stamp);
-        }
-        let stamp = stamp.finish();
-        let mut known = self.inner().overlaps.lock();
-        known
-            .0
-            .retain(|name, _| governing.policies.contains_key(name));
-        if let Some((_, said)) = known.0.get(policy).filter(|(of, _)| *of == stamp) {
-            return said.clone();
-        }
-        let includes = |about: &Object<'_>| governor.includes(about);
-        let found = overlaps(governing, policy, &governor.kinds(), includes);
-        let said = found.iter().map(|one| {
-            format!("spec.targets: {one}, which has it because it is older: select less, or change that one")
-        });
-        let said: Vec<String> = said.collect();
-        known.0.insert(policy.to_owned(), (stamp, said.clone()));
-        said
-    }
 }
 
 /// Zones are named in a warning as long as their names take so many bytes.
@@ -726,7 +660,9 @@ fn doubts(crossing: &BTreeSet<SyncKind>, policy: &Policy, zones: &[Named<'_>]) -
         ));
     }
     let stages = policy.stages.iter().zip(members);
-    let empty = stages.filter(|(_, members)| *members == 0 && !zones.is_empty());
+    let holds = |stage: &Stage| stage.no_evidence == NoEvidence::Hold;
+    let empty =
+        stages.filter(|(stage, members)| *members == 0 && !zones.is_empty() && holds(stage));
     doubts.extend(
         empty.map(|(stage, _)| format!("no zone is in stage {}: nothing passes it", stage.name)),
     );

@@ -160,6 +160,8 @@ impl Projector {
         self.load_policies(at).await?;
         self.journal.recall(&mut self.governing.lock());
         let kinds = self.list(KINDS, at).await?;
+        // Some may have been deleted.
+        self.known.synced_at = at.get();
         self.replay(&kinds, at).await?;
         let named: BTreeSet<String> = kinds.iter().map(|kind| kind.key().name().into()).collect();
         let before: Vec<String> = self.synced.keys().cloned().collect();
@@ -392,6 +394,7 @@ impl Projector {
         at: Revision,
     ) -> Result<(), ProjectorError> {
         batch.knows_more = true;
+        self.known.synced_at = at.get();
         let name = object.key().name().to_owned();
         let value: Value = serde_json::from_slice(object.bytes()).unwrap_or_default();
         let parsed = there.then(|| SyncedKind::of(&value)).transpose();
@@ -584,6 +587,10 @@ impl Projector {
         match there {
             true => {
                 let value: Value = serde_json::from_slice(object.bytes()).unwrap_or_default();
+                // The SyncedKind has the plural of another kind: of its own nothing is here.
+                if !synced.is_kind_of(&value) {
+                    return Ok(());
+                }
                 let audience = place::audience(synced, &value);
                 if kind == graphs() {
                     batch.set_graph(&name, &value);

@@ -14,6 +14,7 @@ use serde_json::Value;
 use crate::divergence::is_diverged;
 use crate::fleet::Fleet;
 use crate::governing::Id;
+use crate::kinds::GROUP;
 use crate::session::Session;
 
 /// The state of an object in a zone that a client waits for.
@@ -31,6 +32,8 @@ pub(crate) struct WrittenObjects {
     revision: u64,
     /// The version of each object; none where the revision deleted it.
     objects: Vec<(Id, Option<Version>)>,
+    /// The revision wrote of the fleet itself: a SyncedKind brings other objects with it.
+    is_of_fleet: bool,
 }
 
 /// Recently requested revisions, so that clients may go on waiting for one after its history was
@@ -107,13 +110,20 @@ impl Fleet {
         if let Some(known) = inner.written.lock().0.get(&revision) {
             return Ok(known.clone());
         }
-        let objects = match revision.checked_sub(1) {
+        let written = match revision.checked_sub(1) {
             Some(before) => self.read_written(before, revision).await?,
             // Nothing was written at the beginning.
-            None => Vec::new(),
+            None => WrittenObjects {
+                revision,
+                objects: Vec::new(),
+                is_of_fleet: false,
+            },
         };
-        let written = Arc::new(WrittenObjects { revision, objects });
-        inner.written.lock().insert(&written);
+        let written = Arc::new(written);
+        // Objects of a kind that is synced later are found then.
+        if !written.objects.is_empty() {
+            inner.written.lock().insert(&written);
+        }
         Ok(written)
     }
 
@@ -133,7 +143,7 @@ impl Fleet {
         &self,
         before: u64,
         revision: u64,
-    ) -> Result<Vec<(Id, Option<Version>)>, WrittenError> {
+    ) -> Result<WrittenObjects, WrittenError> {
         let store = &self.inner().store;
         let newest = store.revision().get();
         if revision > newest {
@@ -157,8 +167,15 @@ impl Fleet {
         // Which kinds cross is asked as of the revision or later.
         self.caught_up().await;
         let events = batch.events.iter();
-        let events = events.filter(|event| event.revision().get() == revision);
-        Ok(events.filter_map(|event| self.written(event)).collect())
+        let events: Vec<&Arc<Event>> = events
+            .filter(|event| event.revision().get() == revision)
+            .collect();
+        let objects = events.iter().filter_map(|event| self.written(event));
+        Ok(WrittenObjects {
+            revision,
+            objects: objects.collect(),
+            is_of_fleet: events.iter().any(|event| is_of_fleet(event)),
+        })
     }
 
     /// Returns the object of an event, if objects of its kind cross.
@@ -199,8 +216,8 @@ impl Fleet {
     ) -> Option<PropagationObstacle> {
         let session = self.session_of(zone);
         let session = session.as_deref();
-        let obstacle = if written.objects.is_empty() && goal == PropagationGoal::Applied {
-            // A SyncedKind brings other objects with it, which the stream counts.
+        let counts_stream = written.objects.is_empty() && written.is_of_fleet;
+        let obstacle = if counts_stream && goal == PropagationGoal::Applied {
             self.stream_obstacle(session, written.revision)
         } else {
             let mut objects = written.objects.iter();
@@ -345,6 +362,12 @@ impl Fleet {
             }
         }
     }
+}
+
+/// Returns true if an event is of a kind that decides about other objects.
+fn is_of_fleet(event: &Event) -> bool {
+    let group = event.key().resource().split_once('/');
+    group.is_some_and(|(group, _)| group == GROUP)
 }
 
 /// Returns true if an object must not leave the hub as it is.

@@ -3,6 +3,10 @@
 //! What zones author is stored at the hub, so one zone could fill the hub's disk and memory for all
 //! others. `Zone.spec.quota` bounds it. An update that makes an object smaller always passes: a zone
 //! that is beyond its quota, because the quota became smaller, must be able to get below it.
+//!
+//! An object is held against the quota twice: as the zone sends it, before anything is made for it
+//! (`reserve`), and as the hub would store it, with the defaults of its schema (`store`). The second
+//! is what counts.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -43,6 +47,14 @@ pub(crate) struct QuotaLimits<'a> {
     pub(crate) made: &'a BTreeSet<String>,
 }
 
+/// The sizes of an object at the hub, before a write and after it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SizeChange {
+    /// None if the object is not there.
+    pub(crate) before: Option<u64>,
+    pub(crate) after: u64,
+}
+
 /// Which part of a quota an object would exceed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
@@ -67,9 +79,8 @@ fn excess(part: &str) -> &'static str {
 /// The part of an object's metadata that counts; the rest is written by control planes.
 const COUNTED: [&str; 3] = ["labels", "annotations", "ownerReferences"];
 
-/// How many bytes an object counts for: what its author wrote, as JSON. The status and what control
-/// planes keep in the metadata do not count, so that an object is as large where it came from as it
-/// is here.
+/// How many bytes an object counts for: its content as JSON. The status and what control planes keep
+/// in the metadata do not count.
 pub(crate) fn content_size(object: &Value) -> u64 {
     let length = |value: &Value| value.to_string().len() as u64;
     let fields = object.as_object().into_iter().flatten();
@@ -100,6 +111,14 @@ impl ZoneQuota {
             bytes: spec.bytes.unwrap_or(256_000_000),
             namespaces: spec.namespaces.unwrap_or(500),
         }
+    }
+}
+
+// === impl SizeChange ===
+
+impl SizeChange {
+    fn is_growth(self) -> bool {
+        self.before.is_none_or(|before| self.after > before)
     }
 }
 
@@ -150,8 +169,8 @@ impl ZoneUsage {
         }
     }
 
-    /// Counts an object that is to be written, if the quota allows it; returns how large it was
-    /// before.
+    /// Makes room for an object that a zone sends, if the quota allows it; returns how large it is at
+    /// the hub. An object that is there counts as before until it is stored.
     pub(crate) fn reserve(
         &mut self,
         limits: QuotaLimits<'_>,
@@ -163,8 +182,32 @@ impl ZoneUsage {
         if before.is_none_or(|before| size > before) {
             self.check(limits, before, name, size)?;
         }
-        self.set(kind, name, size);
+        if before.is_none() {
+            self.set(kind, name, size);
+        }
         Ok(before)
+    }
+
+    /// Counts an object as it is about to be stored, if the quota allows it.
+    pub(crate) fn store(
+        &mut self,
+        quota: &ZoneQuota,
+        kind: &SyncKind,
+        name: &ObjectName,
+        change: SizeChange,
+    ) -> Result<(), QuotaExceeded> {
+        let counted = self.sizes.get(&(kind.clone(), name.clone())).copied();
+        let others = self.bytes.saturating_sub(counted.unwrap_or(0));
+        let wanted = others.saturating_add(change.after);
+        if change.is_growth() && wanted > quota.bytes {
+            return Err(QuotaExceeded {
+                part: "bytes",
+                wanted,
+                allowed: quota.bytes,
+            });
+        }
+        self.set(kind, name, change.after);
+        Ok(())
     }
 
     fn check(
@@ -233,7 +276,65 @@ mod tests {
     ) -> Result<Option<u64>, QuotaExceeded> {
         let made = made.iter().map(|one| (*one).to_owned()).collect();
         let limits = QuotaLimits { quota, made: &made };
-        usage.reserve(limits, &kind(), &name(object), size)
+        let before = usage.reserve(limits, &kind(), &name(object), size)?;
+        let change = SizeChange {
+            before,
+            after: size,
+        };
+        usage.store(quota, &kind(), &name(object), change)?;
+        Ok(before)
+    }
+
+    /// As the guide says.
+    #[test]
+    fn what_a_zone_may_keep_unless_its_object_says_otherwise() {
+        let usual = ZoneQuota {
+            objects: 50_000,
+            bytes: 256_000_000,
+            namespaces: 500,
+        };
+        assert_eq!(ZoneQuota::of(QuotaSpec::default()), usual);
+        let given = QuotaSpec {
+            bytes: Some(1),
+            ..QuotaSpec::default()
+        };
+        assert_eq!(ZoneQuota::of(given), ZoneQuota { bytes: 1, ..usual });
+    }
+
+    /// Defaults of a schema may make a small object large.
+    #[test]
+    fn the_stored_size_of_an_object_counts() {
+        let quota = ZoneQuota {
+            objects: 9,
+            bytes: 100,
+            namespaces: 9,
+        };
+        let mut usage = ZoneUsage::default();
+        let mut put = |object: &str, sent: u64, stored: u64| {
+            let made = BTreeSet::new();
+            let limits = QuotaLimits {
+                quota: &quota,
+                made: &made,
+            };
+            let before = usage.reserve(limits, &kind(), &name(object), sent)?;
+            let change = SizeChange {
+                before,
+                after: stored,
+            };
+            let stored = usage.store(&quota, &kind(), &name(object), change);
+            if stored.is_err() && before.is_none() {
+                usage.remove(&kind(), &name(object));
+            }
+            stored.map(|()| before)
+        };
+        let wanted = |put: Result<Option<u64>, QuotaExceeded>| put.map_err(|one| one.wanted);
+        assert_eq!(wanted(put("a/one", 10, 60)), Ok(None));
+        assert_eq!(wanted(put("a/two", 10, 60)), Err(120));
+        assert_eq!(wanted(put("a/two", 10, 40)), Ok(None));
+        // An update that is smaller than what is stored, and becomes larger.
+        assert_eq!(wanted(put("a/one", 20, 61)), Err(101));
+        assert_eq!(wanted(put("a/one", 20, 30)), Ok(Some(60)));
+        assert_eq!(wanted(put("a/one", 20, 60)), Ok(Some(30)));
     }
 
     /// They stay when their objects are refused or go.

@@ -1,18 +1,44 @@
 //! Whether the hub serves the kinds of SyncedKinds: said when one is written, and in its status.
 
+use std::sync::Arc;
+
 use deltaplane_api::time::Time;
-use deltaplane_client::discovery::{self, Catalog};
+use deltaplane_client::discovery::{self, Catalog, PluralCheck};
 use deltaplane_client::feed::{self, Query};
 use deltaplane_client::request::{self, Patch, RequestError};
 use deltaplane_client::{ObjectKey, Pace, Resource};
 use deltaplane_runtime::Stop;
+use deltaplane_sync::Revision;
 use kube::Client;
 use serde_json::{Value, json};
+use tokio::sync::watch;
 
 use crate::fleet::Fleet;
 use crate::kinds::{GROUP, SyncedKind, VERSION};
+use crate::known::Known;
 
 const SERVED: &str = "Served";
+
+/// Why no object of a SyncedKind crosses.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum ServedError {
+    #[error(
+        "the hub does not serve kind {0}; nothing crosses until its CustomResourceDefinition is created"
+    )]
+    NotServed(String),
+    #[error(
+        "kind {kind} is served as {name}; nothing crosses until the SyncedKind has that name: name it {name}"
+    )]
+    Misnamed { kind: String, name: String },
+    #[error(
+        "{name} is served as kind {other}, and the hub does not serve kind {kind}; name it <plural>.<group> of {kind}"
+    )]
+    NameTaken {
+        kind: String,
+        name: String,
+        other: String,
+    },
+}
 
 fn resource() -> Resource {
     Resource::cluster(GROUP, VERSION, "syncedkinds", "SyncedKind")
@@ -25,7 +51,7 @@ pub(crate) async fn run(fleet: Fleet, client: Client, pace: Pace, stop: Stop) {
     let keeping = async {
         let mut failures = 0;
         loop {
-            known.borrow_and_update();
+            let told_at = known.borrow_and_update().synced_at();
             let catalog = discovery.current().await;
             match tell_all(&client, &catalog, &pace).await {
                 Ok(()) => failures = 0,
@@ -38,13 +64,21 @@ pub(crate) async fn run(fleet: Fleet, client: Client, pace: Pace, stop: Stop) {
             }
             tokio::select! {
                 _ = discovery.changed() => {}
-                changed = known.changed() => if changed.is_err() {
-                    return std::future::pending().await;
-                },
+                () = synced_kinds_changed(&mut known, told_at) => {}
             }
         }
     };
     tokio::join!(follower.run(stop.clone()), stop.unless(keeping));
+}
+
+/// Waits for a change of SyncedKinds after a revision. Changes of zones and definitions are none of
+/// theirs: what the hub serves is discovered.
+async fn synced_kinds_changed(known: &mut watch::Receiver<Arc<Known>>, since: Revision) {
+    let changed = known.wait_for(|known| known.synced_at() != since);
+    if changed.await.map(drop).is_err() {
+        // The process stops.
+        std::future::pending().await
+    }
 }
 
 /// Writes the conditions that are not so yet.
@@ -78,7 +112,7 @@ fn status(kind: &Value, catalog: &Catalog, now: Time) -> Option<Value> {
             let message = format!("the SyncedKind cannot be read, and changes nothing: {error}");
             ("False", "Unreadable", message)
         }
-        (Ok(_), Some(missing)) => ("False", "NotServed", missing),
+        (Ok(_), Some(error)) => ("False", error.reason(), error.to_string()),
         (Ok(_), None) => ("True", "Served", "the hub serves the kind".to_owned()),
     };
     let before = kind["status"]["conditions"].as_array();
@@ -102,11 +136,14 @@ fn status(kind: &Value, catalog: &Catalog, now: Time) -> Option<Value> {
     Some(json!({"status": {"conditions": conditions}}))
 }
 
-/// Asks the hub what is missing for objects of a SyncedKind to cross. A definition that was just
-/// created is served in a moment.
-pub(crate) async fn missing(client: &Client, kind: &Value) -> Option<String> {
+/// Asks the hub why objects of a SyncedKind do not cross. A definition that was just created is served
+/// in a moment.
+pub(crate) async fn discover_obstacle(client: &Client, kind: &Value) -> Option<ServedError> {
     let catalog = discovery::discover(client).await.ok()?;
-    let missing = unserved(kind, &catalog)?;
+    let error = unserved(kind, &catalog)?;
+    if error.is_refused() {
+        return Some(error);
+    }
     let definitions = Resource::cluster(
         "apiextensions.k8s.io",
         "v1",
@@ -116,34 +153,50 @@ pub(crate) async fn missing(client: &Client, kind: &Value) -> Option<String> {
     let name = kind["metadata"]["name"].as_str().unwrap_or_default();
     let path = definitions.object_path(&ObjectKey::cluster(name));
     let defined = request::get::<Value>(client, &path).await;
-    defined.is_err().then_some(missing)
+    defined.is_err().then_some(error)
 }
 
-/// Returns what is missing for objects of a SyncedKind to cross; none if the hub serves the kind
-/// under the name that the SyncedKind has.
-pub(crate) fn unserved(kind: &Value, catalog: &Catalog) -> Option<String> {
-    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    let (group, wanted) = (text(&kind["spec"]["group"]), text(&kind["spec"]["kind"]));
-    let name = text(&kind["metadata"]["name"]);
-    // While a group does not answer, nobody can tell what it serves.
-    if catalog.failure(&group).is_some() {
-        return None;
+/// Returns why objects of a SyncedKind do not cross; none if the hub serves the kind under the name
+/// that the SyncedKind has.
+pub(crate) fn unserved(kind: &Value, catalog: &Catalog) -> Option<ServedError> {
+    // One that cannot be read is refused for that.
+    let synced = SyncedKind::of(kind).ok()?;
+    let (group, name) = (synced.kind.group(), synced.name());
+    let kind = synced.kind.kind().to_owned();
+    match catalog.check_plural(group, &kind, &synced.plural) {
+        // While a group does not answer, nobody can tell what it serves.
+        PluralCheck::Matches | PluralCheck::Unknown => None,
+        PluralCheck::ServedAs(served) => {
+            let name = served.to_string();
+            Some(ServedError::Misnamed { kind, name })
+        }
+        PluralCheck::Taken(other) => {
+            let other = other.kind.clone();
+            Some(ServedError::NameTaken { kind, name, other })
+        }
+        PluralCheck::NotServed if group.is_empty() => Some(ServedError::NotServed(kind)),
+        PluralCheck::NotServed => Some(ServedError::NotServed(format!("{kind} of group {group}"))),
     }
-    let Some(served) = catalog.group_kind(&group, &wanted) else {
-        let what = match group.as_str() {
-            "" => wanted,
-            group => format!("{wanted} of group {group}"),
-        };
-        return Some(format!(
-            "the hub does not serve kind {what}; nothing crosses until its CustomResourceDefinition is created"
-        ));
-    };
-    let expected = served.resource.to_string();
-    // What cannot be its name at all is refused.
-    let may_be_named = group.is_empty() || name.ends_with(&format!(".{group}"));
-    (name != expected && may_be_named).then(|| {
-        format!("kind {wanted} is served as {expected}; nothing crosses until the SyncedKind has that name")
-    })
+}
+
+// === impl ServedError ===
+
+impl ServedError {
+    /// Returns true if a SyncedKind like this is not stored: it never becomes right.
+    pub(crate) fn is_refused(&self) -> bool {
+        match self {
+            Self::Misnamed { .. } | Self::NameTaken { .. } => true,
+            Self::NotServed(_) => false,
+        }
+    }
+
+    /// Of the condition.
+    fn reason(&self) -> &'static str {
+        match self {
+            Self::NotServed(_) => "NotServed",
+            Self::Misnamed { .. } | Self::NameTaken { .. } => "Misnamed",
+        }
+    }
 }
 
 #[cfg(test)]
@@ -151,6 +204,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     use deltaplane_client::discovery::Served;
+    use futures::FutureExt;
 
     use super::*;
 
@@ -162,8 +216,7 @@ mod tests {
             verbs: BTreeSet::new(),
             short_names: BTreeSet::new(),
         };
-        let key = ("example.com".to_owned(), "widgets".to_owned());
-        catalog.kinds.insert(key, served);
+        catalog.insert_served(served);
         catalog
     }
 
@@ -185,6 +238,28 @@ mod tests {
             condition["message"],
             "the SyncedKind cannot be read, and changes nothing: spec.selector is no label selector; write matchLabels or matchExpressions"
         );
+    }
+
+    #[test]
+    fn only_changes_of_synced_kinds_are_looked_at() {
+        let (publish, mut known) = watch::channel(Arc::<Known>::default());
+        let publish = |at: Revision, synced_at: Revision| {
+            let known = Known {
+                at,
+                synced_at,
+                ..Known::default()
+            };
+            publish.send_replace(Arc::new(known));
+        };
+        publish(7, 7);
+        let mut looks = |since| synced_kinds_changed(&mut known, since).now_or_never();
+        assert_eq!(looks(0), Some(()));
+        assert_eq!(looks(7), None);
+        // A zone was changed.
+        publish(8, 7);
+        assert_eq!(looks(7), None);
+        publish(9, 9);
+        assert_eq!(looks(7), Some(()));
     }
 
     #[test]
@@ -222,6 +297,27 @@ mod tests {
         assert!(
             message.contains("is served as widgets.example.com"),
             "{message}"
+        );
+    }
+
+    #[test]
+    fn a_name_of_another_kind_is_refused() {
+        for (name, kind, expected) in [
+            ("widgets.example.com", "Widget", None),
+            ("gears.example.com", "Gear", Some(false)),
+            ("gears.example.com", "Widget", Some(true)),
+            ("widgets.example.com", "Gear", Some(true)),
+        ] {
+            let error = unserved(&synced(name, kind), &catalog());
+            let is_refused = error.as_ref().map(ServedError::is_refused);
+            assert_eq!(is_refused, expected, "{name} {kind}: {error:?}");
+        }
+        let taken = unserved(&synced("widgets.example.com", "Gear"), &catalog());
+        assert_eq!(
+            taken.map(|error| error.to_string()).as_deref(),
+            Some(
+                "widgets.example.com is served as kind Widget, and the hub does not serve kind Gear; name it <plural>.<group> of Gear"
+            )
         );
     }
 }

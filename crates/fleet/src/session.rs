@@ -1,5 +1,7 @@
 //! The hub's end of a zone's connection.
 
+mod streams;
+
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -24,6 +26,8 @@ use crate::known::Known;
 use crate::metering::Metered;
 use crate::status::{DivergedUpdate, Transition};
 
+pub use streams::{SessionStream, StreamPlace};
+
 /// A zone's connection, or its last one.
 pub struct Session {
     pub zone: ZoneName,
@@ -47,6 +51,8 @@ pub struct Session {
     lost: Mutex<Option<SystemTime>>,
     /// How it stands with what the zone sends, as it said when.
     pub(crate) uploaded: Mutex<Option<(SystemTime, Uploaded)>>,
+    /// The streams that are open.
+    streams: Mutex<BTreeSet<SessionStream>>,
 }
 
 /// What a zone said of itself.
@@ -93,6 +99,8 @@ struct FromZone {
 
 /// A session that is replaced by another one so soon was hardly lost unnoticed.
 const OUSTED: Duration = Duration::from_secs(10);
+/// As large as the body of a request to the API may be: larger objects are not even decoded.
+pub(crate) const MAX_OBJECT: usize = 3 << 20;
 /// How long an approval counts for what a zone deletes.
 const LETS_GO: Duration = Duration::from_secs(600);
 
@@ -115,6 +123,11 @@ impl FromZone {
         let Some(item) = item else {
             return Ok(());
         };
+        if item.body.len() > MAX_OBJECT {
+            let size = item.body.len();
+            let reason = format!("the object has {size} bytes, and {MAX_OBJECT} are possible");
+            return Err(reason.into());
+        }
         let object: Value = serde_json::from_slice(&item.body).unwrap_or_default();
         match synced.takes(&object) {
             true => Ok(()),
@@ -320,6 +333,7 @@ impl Fleet {
             heard: Mutex::new(now),
             lost: Mutex::new(None),
             uploaded: Mutex::new(None),
+            streams: Mutex::default(),
         });
         if let Some(before) = zones.sessions.insert(zone.clone(), session.clone()) {
             let lasted = now.duration_since(before.since).unwrap_or_default();
@@ -358,8 +372,10 @@ impl Fleet {
         // Before the first request: it may be about what was approved.
         session.sending.approve(self.approved(&session.zone));
         let requests = requests.inspect(|_| self.heard(session));
+        // The projector publishes that a zone is gone before the catalog withdraws anything.
+        let is_admitted = || self.admit(&session.zone, &session.uid).is_ok();
         let sent = tokio::select! {
-            sent = session.sending.run(requests, out, &ended) => sent,
+            sent = session.sending.run(requests, out, &ended, is_admitted) => sent,
             () = self.approve(session) => Ok(()),
             () = self.listen(session) => Ok(()),
             () = self.tell_divergence(session) => Ok(()),

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use deltaplane_apiserver::Pieces;
-use deltaplane_fleet::{Fleet, HandshakeError, Session};
+use deltaplane_fleet::{Fleet, HandshakeError, Session, SessionStream, StreamPlace};
 use deltaplane_plane::{Route, RouteBody};
 use deltaplane_runtime::TaskGroup;
 use deltaplane_runtime::identity::{ZoneKeyFingerprint, ZoneSubject};
@@ -24,8 +24,8 @@ use deltaplane_sync_grpc::proto::envoy::service::discovery::v3::{
     DeltaDiscoveryRequest, DeltaDiscoveryResponse,
 };
 use deltaplane_sync_grpc::{
-    MAX_MESSAGE, SESSION, cut, decode_fared, decode_request, decode_response, decode_uploaded,
-    encode_asked, encode_request, encode_response, protocol_status, receiving,
+    MAX_MESSAGE, MAX_PART, SESSION, cut, decode_fared, decode_request, decode_response,
+    decode_uploaded, encode_asked, encode_request, encode_response, protocol_status, receiving,
 };
 use futures::future::{BoxFuture, ready};
 use futures::stream::BoxStream;
@@ -97,11 +97,12 @@ impl SyncRoute {
             channels,
             group,
         });
-        // A zone that wants compression asks for it.
+        // A zone that wants compression asks for it. `HubToZone`, the one stream on which messages
+        // come that are larger than a part, is answered by `down`.
         let server = SyncServer::from_arc(services.clone())
             .accept_compressed(CompressionEncoding::Gzip)
             .send_compressed(CompressionEncoding::Gzip)
-            .max_decoding_message_size(MAX_MESSAGE)
+            .max_decoding_message_size(MAX_PART)
             .max_encoding_message_size(MAX_MESSAGE);
         // What is sent compressed is bounded by what it becomes.
         let calls = server.clone().max_decoding_message_size(MAX_HANDSHAKE);
@@ -168,6 +169,21 @@ impl Services {
             .ok_or_else(|| Status::invalid_argument(format!("the header {SESSION} is missing")))?;
         let session = self.fleet.session(&zone, SessionId::new(number));
         session.ok_or_else(superseded)
+    }
+
+    /// Opens a stream of the session that a request is of. Nothing of the request is read if the
+    /// session has such a stream.
+    fn open_stream<T>(
+        &self,
+        request: &tonic::Request<T>,
+        stream: SessionStream,
+    ) -> Result<StreamPlace, Status> {
+        let session = self.session(request)?;
+        session.open_stream(stream).ok_or_else(|| {
+            let id = session.id.get();
+            let message = format!("session {id} already has an open {stream:?} stream");
+            Status::already_exists(message)
+        })
     }
 
     /// Runs one end of a stream, and gives how it ended. It ends with the hub: zones do not leave by
@@ -239,14 +255,17 @@ impl Sync for Services {
         &self,
         request: tonic::Request<Streaming<DeltaDiscoveryRequest>>,
     ) -> Result<tonic::Response<Self::HubToZoneStream>, Status> {
-        let session = self.session(&request)?;
+        let place = self.open_stream(&request, SessionStream::HubToZone)?;
         let requests = request.into_inner().map(|request| match request {
             Ok(request) => decode_request(request),
             Err(status) => Err(lost(&status)),
         });
         let (out, responses) = mpsc::channel(OUTBOX);
         let fleet = self.fleet.clone();
-        let end = self.carry(async move { fleet.hub_to_zone(&session, requests, out).await });
+        let end = self.carry(async move {
+            let session = place.session();
+            fleet.hub_to_zone(session, requests, out).await
+        });
         let responses = receiving(responses).map(|response| Ok(encode_response(&response)));
         Ok(tonic::Response::new(until(responses, end)))
     }
@@ -257,14 +276,17 @@ impl Sync for Services {
         &self,
         request: tonic::Request<Streaming<DeltaDiscoveryResponse>>,
     ) -> Result<tonic::Response<Self::ZoneToHubStream>, Status> {
-        let session = self.session(&request)?;
+        let place = self.open_stream(&request, SessionStream::ZoneToHub)?;
         let responses = request.into_inner().map(|response| match response {
             Ok(response) => decode_response(response),
             Err(status) => Err(lost(&status)),
         });
         let (out, requests) = mpsc::channel(OUTBOX);
         let fleet = self.fleet.clone();
-        let end = self.carry(async move { fleet.zone_to_hub(&session, responses, out).await });
+        let end = self.carry(async move {
+            let session = place.session();
+            fleet.zone_to_hub(session, responses, out).await
+        });
         let requests = receiving(requests).map(|request| Ok(encode_request(&request)));
         Ok(tonic::Response::new(until(requests, end)))
     }
@@ -275,7 +297,8 @@ impl Sync for Services {
         &self,
         request: tonic::Request<Streaming<wire::ZoneReport>>,
     ) -> Result<tonic::Response<Self::ReportStream>, Status> {
-        let session = self.session(&request)?;
+        let place = self.open_stream(&request, SessionStream::Report)?;
+        let session = place.session().clone();
         let fleet = self.fleet.clone();
         let ended = session.ended();
         let approvals = fleet.approvals(&session).map(|approved| wire::ReportSeen {
@@ -295,9 +318,10 @@ impl Sync for Services {
             } = report?;
             let uploaded = uploaded.map(decode_uploaded).transpose();
             let uploaded = uploaded.map_err(|error| protocol_status(&error))?;
-            fleet.reported(&session, uploaded);
+            let session = place.session();
+            fleet.reported(session, uploaded);
             if let Some(fared) = fared {
-                fleet.fared(&session, decode_fared(fared));
+                fleet.fared(session, decode_fared(fared));
             }
             let seen = wire::ReportSeen::default();
             Ok(wire::ReportSeen { at, ..seen })

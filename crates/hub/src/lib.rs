@@ -27,7 +27,8 @@ use deltaplane_controllers::graphs::{self, DefinitionChecker, Mode, Running};
 use deltaplane_fleet::kinds::CONTROLLERS;
 use deltaplane_fleet::{
     DefinitionFindings, Fleet, FleetConfig, FleetError, KindOrigins, ObjectZones, Ownership,
-    Policing, PolicyPlan, PolicyRollout, SYNC_USER, ZonePropagated, ZoneReconcile, ZoneSync, kinds,
+    Policing, PolicyPlan, PolicyRollout, SYNC_USER, UploadQuota, ZonePropagated, ZoneReconcile,
+    ZoneSync, kinds,
 };
 use deltaplane_plane::{Extensions, Opened, Plane, PlaneConfig, PlaneError, Role};
 use deltaplane_runtime::identity::{KeyError, ZoneTokens};
@@ -129,7 +130,11 @@ impl Hub {
         let token = Arc::new(ZoneToken::new(tokens, &opened, fleet.clone()));
         let ownership = Ownership::at_hub(fleet.known(), fleet.catalog().clone());
         let extensions = Extensions {
-            admission: vec![Arc::new(ownership), Arc::new(Policing(fleet.clone()))],
+            admission: vec![
+                Arc::new(ownership),
+                Arc::new(Policing(fleet.clone())),
+                Arc::new(UploadQuota(fleet.clone())),
+            ],
             subresources: vec![
                 Arc::new(ObjectZones(fleet.clone())),
                 Arc::new(ZoneSync(fleet.clone())),
@@ -233,6 +238,7 @@ fn run_controllers(plane: &Plane, fleet: &Fleet, controllers: &Client) {
     };
     let running = Running {
         mode: Mode::Author,
+        options: graphs::GraphOptions::default(),
         metrics: graphs::Metrics::default(),
     };
     let group = plane.front().group("graph");
@@ -256,6 +262,9 @@ fn run_controllers(plane: &Plane, fleet: &Fleet, controllers: &Client) {
 fn client_as(api: &ApiServer, user: &str) -> Client {
     in_process(api.clone(), Identity::authenticated(user, &[MASTERS]))
 }
+
+/// After so long it is looked again whether a kind is served, whatever a watch said.
+const LOOK_AGAIN: Duration = Duration::from_millis(100);
 
 /// Makes the definitions of our own kinds be there as this version has them.
 async fn install(client: &Client) -> Result<(), RequestError> {
@@ -302,25 +311,35 @@ async fn wait_served(client: &Client) -> Result<(), RequestError> {
     );
     let feed = Feed::new(client.clone(), Query::metadata(definitions), Pace::system());
     let mut changes = feed.events();
-    let path = format!("/apis/{}/{}", kinds::GROUP, kinds::VERSION);
+    let mut missing = kinds::definitions();
+    missing.extend(graphs::api::kinds());
     loop {
-        match request::get::<Value>(client, &path).await {
-            Ok(found) if serves_all(&found) => return Ok(()),
-            Err(error) if !error.is_not_found() => return Err(error),
-            Ok(_) | Err(_) => {}
+        while let Some(definition) = missing.last()
+            && is_served(client, definition).await?
+        {
+            missing.pop();
         }
-        // A feed never ends.
-        let _ = changes.next().await;
+        if missing.is_empty() {
+            return Ok(());
+        }
+        // A feed never ends. An event may come before discovery shows what it tells.
+        let _ = tokio::time::timeout(LOOK_AGAIN, changes.next()).await;
     }
 }
 
-fn serves_all(found: &Value) -> bool {
-    let served = found["resources"].as_array();
-    let is_served = |definition: &Value| {
-        let kind = &definition["spec"]["names"]["kind"];
-        served.is_some_and(|served| served.iter().any(|one| one["kind"] == *kind))
-    };
-    kinds::definitions().iter().all(is_served)
+async fn is_served(client: &Client, definition: &Value) -> Result<bool, RequestError> {
+    let spec = &definition["spec"];
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let (group, version) = (text(&spec["group"]), text(&spec["versions"][0]["name"]));
+    let found = request::get::<Value>(client, &format!("/apis/{group}/{version}")).await;
+    match found {
+        Ok(found) => {
+            let mut served = found["resources"].as_array().into_iter().flatten();
+            Ok(served.any(|one| one["kind"] == spec["names"]["kind"]))
+        }
+        Err(error) if error.is_not_found() => Ok(false),
+        Err(error) => Err(error),
+    }
 }
 
 // === impl HubError ===

@@ -32,10 +32,10 @@ mod summary;
 mod told;
 
 pub use compiled::{Approval, Object, Policy, Stage, Targets};
-pub use decide::{Effect, Outcome, counts, decide};
+pub use decide::{Effect, Outcome, authors_for_stage, counts, decide};
 pub use facts::{
-    ContentFacts, Fared, HeadFacts, PolicyFacts, RELEASE_FLOOR, RESUME, ROLLBACK, ReportFacts,
-    RollbackCause, RolledBack, UnreadableInput, ZoneFacts, asked_for, rollback_of,
+    ContentFacts, Fared, HeadFacts, PolicyFacts, RECONCILED, RELEASE_FLOOR, RESUME, ROLLBACK,
+    ReportFacts, RollbackCause, RolledBack, UnreadableInput, ZoneFacts, asked_for, rollback_of,
 };
 pub use inputs::Inputs;
 pub use openings::{constantly_closed, stuck, unordered};

@@ -94,6 +94,16 @@ impl Verdict {
             Self::Open | Self::Closed { .. } | Self::Waiting { .. } => format!("gate {self}"),
         }
     }
+
+    /// The verb and the rest of a sentence about the gate of something: `is closed: …`, `failed: …`.
+    pub fn predicate(&self) -> String {
+        let sentence = self.sentence();
+        let rest = sentence.strip_prefix("gate ").unwrap_or(&sentence);
+        match self {
+            Self::Error { .. } | Self::Limit { .. } => rest.to_owned(),
+            Self::Open | Self::Closed { .. } | Self::Waiting { .. } => format!("is {rest}"),
+        }
+    }
 }
 
 impl fmt::Display for Place {

@@ -9,7 +9,7 @@
 //!
 //! Invariant: the cost of a patch grows with the size of the object and the patch, and not with
 //! their product. Lists are indexed by merge key. Only a patch that names an item of a list many
-//! times merges the lists in that item many times; [`MAX_MERGED`] bounds that.
+//! times merges the lists in that item many times; `MAX_MERGED` bounds that.
 
 mod lists;
 

@@ -10,6 +10,7 @@ use prost::Message as _;
 use prost_types::value::Kind;
 use prost_types::{Any, ListValue, Struct, Value};
 
+use crate::bounded::check_bounds;
 use crate::proto::deltaplane::sync::v1::{
     Orphaned, Rejected, Rejection as WireRejection, SyncedObject, rejection,
 };
@@ -317,6 +318,7 @@ fn decode_rejected(status: Status) -> Result<Vec<Rejection>, ProtocolError> {
             status.message
         )));
     };
+    check_bounds::<Rejected>(&body.value).map_err(|error| malformed(error.to_string()))?;
     let body = Rejected::decode(&*body.value);
     let body = body.map_err(|_| malformed("the rejected objects cannot be read"))?;
     let rejections = body.rejections.into_iter().map(|one| {

@@ -11,7 +11,7 @@ use flate2::write::GzEncoder;
 use prost::Message;
 use tonic::Status;
 
-use crate::MAX_MESSAGE;
+use crate::MAX_PART;
 use crate::proto::envoy::service::discovery::v3::DeltaDiscoveryResponse;
 
 /// A flag and a length.
@@ -23,6 +23,9 @@ const WORTH_COMPRESSING: usize = 4 << 10;
 pub fn frame(response: &DeltaDiscoveryResponse, compress: bool) -> Result<Bytes, Status> {
     let failed = |error: io::Error| Status::internal(error.to_string());
     let length = response.encoded_len();
+    if length > MAX_PART {
+        return Err(too_long(length));
+    }
     let compress = compress && length >= WORTH_COMPRESSING;
     let mut framed = match compress {
         true => vec![0; HEADER],
@@ -43,12 +46,16 @@ pub fn frame(response: &DeltaDiscoveryResponse, compress: bool) -> Result<Bytes,
         response.encode_raw(&mut framed);
     }
     let length = framed.len() - HEADER;
-    let too_long = || Status::out_of_range(format!("a message of {length} bytes is too long"));
-    let length = u32::try_from(length).ok().filter(|_| length <= MAX_MESSAGE);
-    let length = length.ok_or_else(too_long)?;
+    let length = u32::try_from(length).map_err(|_| too_long(length))?;
     framed[0] = u8::from(compress);
     framed[1..HEADER].copy_from_slice(&length.to_be_bytes());
     Ok(framed.into())
+}
+
+fn too_long(length: usize) -> Status {
+    Status::out_of_range(format!(
+        "a message of {length} bytes is too long; the limit is {MAX_PART} bytes"
+    ))
 }
 
 #[cfg(test)]
@@ -93,10 +100,13 @@ mod tests {
     #[test]
     fn what_is_too_long_is_refused() {
         let response = DeltaDiscoveryResponse {
-            nonce: "n".repeat(MAX_MESSAGE),
+            nonce: "n".repeat(MAX_PART),
             ..DeltaDiscoveryResponse::default()
         };
-        let refused = frame(&response, false).expect_err("too long");
-        assert_eq!(refused.code(), tonic::Code::OutOfRange);
+        // The limit is for what the receiver makes of it.
+        for compress in [false, true] {
+            let refused = frame(&response, compress).expect_err("too long");
+            assert_eq!(refused.code(), tonic::Code::OutOfRange);
+        }
     }
 }

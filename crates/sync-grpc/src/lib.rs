@@ -4,6 +4,7 @@
 //! Invariant: whatever bytes a peer sends come out as a message that is legal in itself, or as a
 //! [`ProtocolError`].
 
+mod bounded;
 mod codec;
 mod frames;
 mod readiness;
@@ -14,6 +15,7 @@ use futures::{Stream, stream};
 use tokio::sync::mpsc;
 use tonic::{Code, Status};
 
+pub use bounded::{BoundedCodec, BoundedDecoder, Shape, Shaped, WireMessage};
 pub use codec::{
     cut, decode_request, decode_response, encode_request, encode_response, size_of_subscription,
 };
@@ -21,9 +23,14 @@ pub use frames::frame;
 pub use readiness::{decode_asked, decode_fared, encode_asked, encode_fared};
 pub use report::{decode_uploaded, encode_uploaded};
 
-/// No message is larger: what there is to send goes in parts, and an object of the largest size
-/// that an API takes fits.
+/// No message is larger. Only a subscription can be as large, which names all objects of a kind that
+/// the receiver holds; a compressed one has no more than a part, so that nobody makes much of few bytes.
 pub const MAX_MESSAGE: usize = 64 << 20;
+
+/// No other message is larger: objects go in parts of a megabyte and one object, which has up to
+/// three megabytes (`apiserver` refuses larger ones) and can be a few times as long where its
+/// characters are escaped.
+pub const MAX_PART: usize = 16 << 20;
 
 /// The header with the number of a session.
 pub const SESSION: &str = "deltaplane-session";

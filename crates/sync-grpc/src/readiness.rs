@@ -14,6 +14,10 @@ use crate::proto::deltaplane::sync::v1 as wire;
 /// Reasons are for people, and kept at the hub for every object that is asked for.
 const MAX_REASON: usize = 256;
 
+/// JSON takes up to twenty times its bytes in memory. No policy with a longer selector is stored:
+/// the object would be too large.
+const MAX_SELECTOR: usize = 3 << 20;
+
 pub fn encode_asked(asked: &Asked) -> wire::Asked {
     let policies = asked.policies.iter().map(|policy| wire::asked::Policy {
         name: policy.name.clone(),
@@ -61,6 +65,7 @@ pub fn decode_asked(asked: wire::Asked) -> Asked {
 fn decode_target(target: wire::asked::Target) -> Option<AskedTarget> {
     let written = match target.selector.as_str() {
         "" => serde_json::Value::Null,
+        long if long.len() > MAX_SELECTOR => return None,
         text => serde_json::from_str(text).ok()?,
     };
     Some(AskedTarget {

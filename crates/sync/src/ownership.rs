@@ -95,7 +95,7 @@ pub enum Refusal {
     OriginRemoved(Owner),
     #[error("an object of this name belongs to {0}; rename one of them")]
     OthersName(Owner),
-    #[error("the object belongs to {owner}, where alone it can be changed; change it {instead}")]
+    #[error("the object is managed by {owner} and read-only here; edit it {instead}")]
     Mirrored { owner: Owner, instead: String },
     #[error("{0} says where an object is from and is written by sync alone; leave it as it is")]
     Forged(String),
@@ -138,12 +138,13 @@ pub fn judge(write: &Write<'_>) -> Result<(), Refusal> {
         (Writer::Other | Writer::Controllers, Part::Status) => {
             status(write)?;
             // It may carry labels and annotations, too.
-            forged(write)?;
-            mirrored(write)
+            mirrored(write)?;
+            forged(write)
         }
         (Writer::Other | Writer::Controllers, Part::Main | Part::Computed) => {
-            forged(write)?;
+            // Where an object is from is no news to whoever may not change it at all.
             mirrored(write)?;
+            forged(write)?;
             named(write)?;
             computed(write)?;
             match write.custom && status_changes(write) {
@@ -260,7 +261,7 @@ fn mirrored(write: &Write<'_>) -> Result<(), Refusal> {
     let Some((old, owner)) = write.old.and_then(|old| Some((old, Origin::of(old)?))) else {
         return Ok(());
     };
-    let unchanged = write.new.is_some_and(|new| is_local(old, new));
+    let unchanged = write.new.is_some_and(|new| is_local(old, new)) && forged(write).is_ok();
     if write.new.is_none() && is_left_behind(write, &owner) {
         return Ok(());
     }

@@ -341,6 +341,14 @@ impl Sender {
         }
     }
 
+    /// It may be decided what the receiver should have of objects that are not there and that were not
+    /// decided about: no change names them.
+    pub fn thaw(&mut self, view: &dyn View) {
+        for (kind, stream) in &mut self.kinds {
+            stream.thaw(kind, view);
+        }
+    }
+
     /// Somebody said that all may go that was to go at this revision.
     pub fn approve(&mut self, revision: Revision) {
         self.approved = self.approved.max(revision);

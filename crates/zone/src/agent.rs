@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use deltaplane_border::Sending;
 use deltaplane_client::Pace;
+use deltaplane_client::discovery::discover;
 use deltaplane_runtime::files::FileError;
 use deltaplane_runtime::{Stop, TaskGroup, Trigger};
 use deltaplane_sync::{
@@ -62,6 +63,10 @@ pub(crate) struct Kept {
     listed: BTreeSet<SyncKind>,
     deleted: Ledger,
     withdrawn: Ledger,
+    /// The plurals of the kinds that came from the hub were compared with what the zone serves.
+    are_plurals_checked: bool,
+    /// The zone's objects were compared with a record that says that it never followed a hub.
+    is_record_true: bool,
 }
 
 /// Why a connection ended.
@@ -93,6 +98,14 @@ const OUTBOX: usize = 16;
 /// What lasts for longer has not failed again, but for the first time.
 const LASTING: Duration = Duration::from_secs(10);
 
+/// A zone that was deleted or disabled asks again no more often than this.
+const REFUSED: Duration = Duration::from_secs(1);
+
+/// A refusal lasts until somebody does something; a hub that is away may be back at once.
+fn shortest_rest(error: &LinkError) -> Option<Duration> {
+    error.is_refusal().then_some(REFUSED)
+}
+
 // === impl Agent ===
 
 impl Agent {
@@ -118,7 +131,8 @@ impl Agent {
                 self.kept.lock().resume.clear();
             }
             self.log(&error, failures);
-            if stop.unless(self.pace.rest(failures, None)).await.is_none() {
+            let rest = self.pace.rest(failures, shortest_rest(&error));
+            if stop.unless(rest).await.is_none() {
                 return;
             }
         }
@@ -140,7 +154,9 @@ impl Agent {
         if self.remembered.lock().is_damaged() {
             self.recover_kinds().await?;
         }
+        self.repair_kinds().await?;
         let mut client = self.membership.connect().await?;
+        self.find_lost_record().await?;
         let welcome = client.handshake(self.hello()).await?.into_inner();
         let session = welcome.session;
         // A hub that was opened anew knows no changes of before: it would refuse what it is told of
@@ -218,6 +234,34 @@ impl Agent {
         Ok(self.remembered.lock().recover(kinds)?)
     }
 
+    /// Corrects once what the kinds that came from the hub are called: the zone would say that it
+    /// holds objects of one kind as those of another.
+    async fn repair_kinds(&self) -> Result<(), LinkError> {
+        if self.kept.lock().are_plurals_checked {
+            return Ok(());
+        }
+        let catalog = discover(&self.client).await;
+        let catalog = catalog.map_err(FindKindsError::from)?;
+        self.remembered.lock().repair(&catalog)?;
+        self.kept.lock().are_plurals_checked = true;
+        Ok(())
+    }
+
+    /// Finds out once whether the zone followed a hub although no record says so: it mirrors objects
+    /// then, since the record is written before the first of them.
+    async fn find_lost_record(&self) -> Result<(), LinkError> {
+        if self.kept.lock().is_record_true || self.followed.lock().newest().is_some() {
+            return Ok(());
+        }
+        let kinds = find_mirrored_kinds(&self.client).await?;
+        if !kinds.is_empty() {
+            self.remembered.lock().recover(kinds)?;
+            self.followed.lock().lose_record(None);
+        }
+        self.kept.lock().is_record_true = true;
+        Ok(())
+    }
+
     /// The kinds that the zone says what it holds of, whatever the hub sends.
     fn mirrored_kinds(&self) -> Vec<String> {
         let remembered = self.remembered.lock().kinds().clone();
@@ -235,10 +279,12 @@ impl Agent {
     /// the hub asks for it, how that fares which came from there.
     async fn report(
         &self,
-        mut client: Client,
+        client: Client,
         welcome: &Welcome,
         sending: &Arc<Sending>,
     ) -> Result<(), LinkError> {
+        let link = self.membership.link();
+        let mut client = link.compress_received(link.compress_sent(client));
         if !welcome.features.iter().any(|feature| feature == READINESS) {
             self.readiness.ask(Asked::default());
         }
@@ -249,7 +295,9 @@ impl Agent {
             ..ZoneReport::default()
         });
         let unread = self.uploads.unread();
-        let reports = Reports::new(sending.clone(), unread, self.pace.clock.clone()).stream();
+        let synced = self.target.kinds();
+        let clock = self.pace.clock.clone();
+        let reports = Reports::new(sending.clone(), unread, synced, clock).stream();
         let reports = stream::select(reports, fared);
         // A request that goes on by itself would keep the connection open after this has ended.
         let (_alive, gone) = Trigger::new();
@@ -321,5 +369,21 @@ impl LinkError {
 impl From<Status> for LinkError {
     fn from(status: Status) -> Self {
         Self::Status(Box::new(status))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_zone_that_is_refused_does_not_ask_again_at_once() {
+        let check = |status: Status, expected| {
+            let error = LinkError::from(status);
+            assert_eq!(shortest_rest(&error), expected, "{error}");
+        };
+        check(Status::failed_precondition("deleted"), Some(REFUSED));
+        check(Status::permission_denied("deleted"), Some(REFUSED));
+        check(Status::unavailable("away"), None);
     }
 }

@@ -19,7 +19,7 @@ use std::time::Duration;
 use deltaplane_border::Openings;
 use deltaplane_client::{Pace, RequestError, remote, request};
 use deltaplane_controllers::Context;
-use deltaplane_controllers::graphs::Metrics;
+use deltaplane_controllers::graphs::{GraphOptions, Metrics};
 use deltaplane_fleet::follow_definitions;
 use deltaplane_fleet::kinds::GROUP;
 use deltaplane_plane::Role;
@@ -51,8 +51,8 @@ pub struct ClusterConfig {
     /// Needed until the zone has joined.
     pub join: Option<JoinString>,
     pub link: LinkConfig,
-    /// Whether graphs run there: it takes further rights.
-    pub graphs: bool,
+    /// How graphs run there, if they do: it takes further rights.
+    pub graphs: Option<GraphOptions>,
     /// Where to serve metrics.
     pub metrics: Option<SocketAddr>,
 }
@@ -61,8 +61,9 @@ pub struct ClusterConfig {
 pub struct ClusterZone {
     client: Client,
     membership: Membership,
-    /// What is counted of graphs, if they run there.
-    graphs: Option<Metrics>,
+    /// How graphs run there, if they do.
+    graphs: Option<GraphOptions>,
+    counted: Metrics,
     exposition: Option<Exposition>,
     pace: Pace,
 }
@@ -113,7 +114,8 @@ impl ClusterZone {
         Ok(Self {
             client,
             membership,
-            graphs: graphs.then_some(counted),
+            graphs,
+            counted,
             exposition,
             pace: Pace::system(),
         })
@@ -133,6 +135,7 @@ impl ClusterZone {
             client,
             membership,
             graphs,
+            counted,
             exposition,
             pace,
         } = self;
@@ -161,8 +164,8 @@ impl ClusterZone {
             openings: Openings::only(store.epoch),
             at: store.at,
         };
-        if let Some(metrics) = graphs {
-            standalone::spawn(&tasks, of_graphs, metrics);
+        if let Some(options) = graphs {
+            standalone::spawn(&tasks, of_graphs, options, counted);
         }
         if let Some(exposition) = exposition {
             tasks.spawn("metrics", |stop| exposition.run(stop));

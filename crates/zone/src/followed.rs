@@ -11,7 +11,7 @@
 //! is no proof, since removals leave no trace on them. The zone tells its hub that the record is lost
 //! (`Epoch::unproven`), is sent nothing, and keeps what it has until a person settles it as after a
 //! restore (`deltaplane zones reconcile`). The damaged file is kept beside the new one. A file that
-//! is missing although kinds came from a hub is lost as well.
+//! is missing although kinds came from a hub, or although the zone mirrors objects, is lost as well.
 //!
 //! It is the record of one store: that of another one takes its place when the zone acts on the first
 //! response of it, and not when it joins, since until then it holds what the former sent. A zone that
@@ -63,7 +63,7 @@ impl FollowedHub {
 
     /// Begins another record, in the place of one that was lost. If it cannot be written, the next
     /// process finds the loss again.
-    fn lose_record(&mut self, damaged: Option<&[u8]>) {
+    pub(crate) fn lose_record(&mut self, damaged: Option<&[u8]>) {
         let file = self.path.display();
         tracing::error!(%file, "the record of how far the zone followed its hub is damaged or missing; the hub sends the zone nothing until a person settles it: deltaplane zones reconcile");
         self.newest = Some(FollowedPosition {

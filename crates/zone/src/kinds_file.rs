@@ -105,7 +105,12 @@ impl KindsFile {
             let kind = Kind::read(&name, written)?;
             Some((name, kind))
         };
-        Ok(written.iter().filter_map(read).collect())
+        let kinds: Kinds = written.iter().filter_map(read).collect();
+        if kinds.len() < written.len() {
+            let (path, lost) = (self.path.display(), written.len() - kinds.len());
+            tracing::warn!(%path, lost, "some synced kinds cannot be read; the hub sends them again");
+        }
+        Ok(kinds)
     }
 
     pub(crate) fn save(&self, kinds: &Kinds) -> Result<(), FileError> {

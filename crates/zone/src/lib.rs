@@ -52,6 +52,7 @@ use kube::Client;
 use parking_lot::Mutex;
 use tokio::sync::watch;
 
+pub use deltaplane_controllers::graphs::GraphOptions;
 pub use deltaplane_controllers::simulator::SimulatorConfig;
 
 pub use cluster::{ClusterConfig, ClusterZone, GraphRights, KindName, Manifest, NotAKindName};
@@ -83,6 +84,7 @@ pub struct ZoneConfig {
     pub link: LinkConfig,
     /// Whether workloads are said to run, and how soon.
     pub simulate: Option<SimulatorConfig>,
+    pub graphs: GraphOptions,
 }
 
 /// A zone with an API of its own, which is ready.
@@ -190,7 +192,14 @@ impl Zone {
             .api()
             .register_metrics(|registry| metrics.register(registry));
         let controllers = controllers(plane.api());
-        spawn_graphs(&plane, &controllers, config.simulate, metrics);
+        if let Some(simulate) = config.simulate {
+            let context = Context {
+                client: controllers.clone(),
+                pace: Pace::system(),
+            };
+            spawn_simulator(plane.front(), context, simulate);
+        }
+        spawn_graphs(&plane, &controllers, config.graphs, metrics);
         let endpoint = Endpoint {
             client,
             api: Arc::new(Embedded(plane.api().clone())),
@@ -259,24 +268,17 @@ fn controllers(api: &ApiServer) -> Client {
     in_process(api.clone(), identity)
 }
 
-/// Runs graphs, and says that their workloads run, if that is asked for.
-fn spawn_graphs(
-    plane: &Plane,
-    client: &Client,
-    simulate: Option<SimulatorConfig>,
-    metrics: graphs::Metrics,
-) {
-    let context = || Context {
+/// Runs graphs.
+fn spawn_graphs(plane: &Plane, client: &Client, options: GraphOptions, metrics: graphs::Metrics) {
+    let context = Context {
         client: client.clone(),
         pace: Pace::system(),
     };
     let tasks = plane.front();
-    if let Some(simulate) = simulate {
-        spawn_simulator(tasks, context(), simulate);
-    }
-    let (context, group) = (context(), tasks.group("graph"));
+    let group = tasks.group("graph");
     let running = Running {
         mode: Mode::Run,
+        options,
         metrics,
     };
     // Definitions of an earlier version would drop fields of what it writes.

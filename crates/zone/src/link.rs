@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use deltaplane_runtime::identity::HubUrl;
-use deltaplane_sync_grpc::MAX_MESSAGE;
 use deltaplane_sync_grpc::proto::deltaplane::sync::v1::sync_client::SyncClient;
+use deltaplane_sync_grpc::{MAX_MESSAGE, MAX_PART};
 use hyper_util::rt::TokioIo;
 use rustls::ClientConfig;
 use rustls_pki_types::ServerName;
@@ -25,7 +25,7 @@ pub struct LinkConfig {
     pub keep_alive: Duration,
     /// How long it may take to answer that.
     pub keep_alive_timeout: Duration,
-    /// Whether what is sent is compressed, both ways.
+    /// Compresses objects, reports and answers, both ways.
     pub compress: bool,
 }
 
@@ -36,6 +36,27 @@ pub type Client = SyncClient<Channel>;
 const WINDOW: u32 = 2 << 20;
 
 // === impl LinkConfig ===
+
+impl LinkConfig {
+    /// Compresses what is sent, if that is configured.
+    pub(crate) fn compress_sent(self, client: Client) -> Client {
+        if self.compress {
+            client.send_compressed(CompressionEncoding::Gzip)
+        } else {
+            client
+        }
+    }
+
+    /// Lets the hub compress what it sends, if that is configured. For streams on which only parts
+    /// come: what they become is bounded.
+    pub(crate) fn compress_received(self, client: Client) -> Client {
+        if self.compress {
+            client.accept_compressed(CompressionEncoding::Gzip)
+        } else {
+            client
+        }
+    }
+}
 
 impl Default for LinkConfig {
     fn default() -> Self {
@@ -48,7 +69,14 @@ impl Default for LinkConfig {
     }
 }
 
-/// Connects to the hub.
+/// Takes subscriptions of the hub, which are larger than other messages. For a stream on which the hub
+/// compresses nothing.
+pub(crate) fn take_subscriptions(client: Client) -> Client {
+    client.max_decoding_message_size(MAX_MESSAGE)
+}
+
+/// Connects to the hub. The client compresses nothing and takes no message that is larger than a part;
+/// each stream widens this as it needs (`compress_sent`, `compress_received`, `take_subscriptions`).
 pub async fn connect(
     url: &HubUrl,
     tls: ClientConfig,
@@ -71,14 +99,9 @@ pub async fn connect(
         }))
         .await?;
     let client = SyncClient::new(channel)
-        .max_decoding_message_size(MAX_MESSAGE)
+        .max_decoding_message_size(MAX_PART)
         .max_encoding_message_size(MAX_MESSAGE);
-    Ok(match config.compress {
-        true => client
-            .send_compressed(CompressionEncoding::Gzip)
-            .accept_compressed(CompressionEncoding::Gzip),
-        false => client,
-    })
+    Ok(client)
 }
 
 async fn open(

@@ -140,6 +140,11 @@ impl Membership {
         &self.url
     }
 
+    /// How connections to the hub behave.
+    pub(crate) fn link(&self) -> LinkConfig {
+        self.link
+    }
+
     /// A new connection to the hub.
     pub async fn connect(&self) -> Result<link::Client, JoinError> {
         let credential = self.credential.lock().clone();

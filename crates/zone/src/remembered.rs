@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use deltaplane_client::RequestError;
-use deltaplane_client::discovery::{Served, discover};
+use deltaplane_client::discovery::{Catalog, PluralCheck, Served, discover};
 use deltaplane_client::feed::{self, Query};
 use deltaplane_runtime::files::{self, FileError};
 use deltaplane_sync::{NameError, ORIGIN, SyncKind};
@@ -82,6 +82,28 @@ impl Remembered {
         self.write(kinds)
     }
 
+    /// Corrects the plurals that are of other kinds: a SyncedKind had a wrong name. What the API does
+    /// not serve at all stays, since it may again.
+    pub(crate) fn repair(&mut self, catalog: &Catalog) -> Result<(), FileError> {
+        let as_served = |(kind, plural): (&SyncKind, &String)| {
+            let plural = match catalog.check_plural(kind.group(), kind.kind(), plural) {
+                PluralCheck::Matches | PluralCheck::NotServed | PluralCheck::Unknown => plural,
+                PluralCheck::ServedAs(resource) => &resource.plural,
+                PluralCheck::Taken(_) => return None,
+            };
+            Some((kind.clone(), plural.clone()))
+        };
+        let kinds: BTreeMap<SyncKind, String> = self.kinds.iter().filter_map(as_served).collect();
+        if kinds == self.kinds {
+            return Ok(());
+        }
+        tracing::warn!(
+            path = %self.path.display(),
+            "some kinds were remembered by the plurals of other kinds; corrected them"
+        );
+        self.write(kinds)
+    }
+
     fn write(&mut self, kinds: BTreeMap<SyncKind, String>) -> Result<(), FileError> {
         let written = kinds.iter().map(|(kind, plural)| {
             let name = match kind.group() {
@@ -149,6 +171,8 @@ impl From<RequestError> for FindKindsError {
 
 #[cfg(test)]
 mod tests {
+    use deltaplane_client::Resource;
+
     use super::*;
 
     #[test]
@@ -164,6 +188,43 @@ mod tests {
             (secrets, "secrets".to_owned()),
             (widgets, "widgets".to_owned()),
         ];
+        assert_eq!(open().kinds(), &BTreeMap::from(expected));
+    }
+
+    #[test]
+    fn plurals_of_other_kinds_are_corrected() {
+        let mut catalog = Catalog::default();
+        for (group, plural, kind) in [
+            ("", "configmaps", "ConfigMap"),
+            ("", "secrets", "Secret"),
+            ("example.com", "widgets", "Widget"),
+        ] {
+            catalog.insert_served(Served {
+                resource: Resource::cluster(group, "v1", plural, kind),
+                verbs: Default::default(),
+                short_names: Default::default(),
+            });
+        }
+        let reason = "it is away".to_owned();
+        catalog
+            .failures
+            .insert("away.example.com/v1".to_owned(), reason);
+        let directory = tempfile::tempdir().expect("a directory");
+        let open = || Remembered::open(directory.path()).expect("readable");
+        let written = r#"{"ConfigMap":"configmaps","Secret":"configmaps","Gear.example.com":"widgets",
+            "Gadget.example.com":"gadgets","Thing.away.example.com":"others"}"#;
+        std::fs::write(directory.path().join(FILE), written).expect("written");
+        open().repair(&catalog).expect("written");
+        let expected = [
+            ("", "ConfigMap", "configmaps"),
+            ("", "Secret", "secrets"),
+            ("away.example.com", "Thing", "others"),
+            ("example.com", "Gadget", "gadgets"),
+        ];
+        let expected = expected.map(|(group, kind, plural)| {
+            let kind = SyncKind::new(group, kind).expect("legal");
+            (kind, plural.to_owned())
+        });
         assert_eq!(open().kinds(), &BTreeMap::from(expected));
     }
 

@@ -1,6 +1,6 @@
 //! What a zone tells the hub of itself: that it is there, and how it stands with what it sends.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::{Duration, UNIX_EPOCH};
 
@@ -12,6 +12,7 @@ use deltaplane_sync_grpc::proto::deltaplane::sync::v1::ZoneReport;
 use futures::{Stream, stream};
 use tokio::sync::watch;
 
+use crate::kinds_file::Kinds;
 use crate::uploads::UnreadKinds;
 
 /// The reports of one connection.
@@ -21,6 +22,8 @@ pub(crate) struct Reports {
     news: (watch::Receiver<u64>, watch::Receiver<u64>),
     /// The kinds that cannot be read here.
     unread: watch::Receiver<UnreadKinds>,
+    /// The kinds that are synced: of others nothing is told.
+    synced: watch::Receiver<Arc<Kinds>>,
     /// What the hub was told last.
     told: Option<BTreeMap<SyncKind, Counts>>,
     /// When the hub must be told again that the zone is there.
@@ -38,11 +41,13 @@ impl Reports {
     pub(crate) fn new(
         sending: Arc<Sending>,
         unread: watch::Receiver<UnreadKinds>,
+        synced: watch::Receiver<Arc<Kinds>>,
         clock: Clock,
     ) -> Self {
         Self {
             news: sending.news(),
             unread,
+            synced,
             due: clock.elapsed(),
             sending,
             clock,
@@ -85,6 +90,7 @@ impl Reports {
             Ok(()) = said.changed() => self.gathered().await,
             Ok(()) = changes.changed() => self.gathered().await,
             Ok(()) = self.unread.changed() => self.gathered().await,
+            Ok(()) = self.synced.changed() => self.gathered().await,
         }
     }
 
@@ -98,6 +104,7 @@ impl Reports {
     /// How it stands, if the hub does not know that yet.
     fn uploaded(&mut self) -> Option<Uploaded> {
         let (revision, mut kinds) = self.sending.all_counts()?;
+        kinds = of_synced(kinds, &self.synced.borrow_and_update());
         for (kind, reason) in self.unread.borrow_and_update().iter() {
             let counts = kinds.entry(kind.clone()).or_default();
             counts.unread = Some(reason.clone());
@@ -107,5 +114,49 @@ impl Reports {
         }
         self.told = Some(kinds.clone());
         Some(Uploaded { revision, kinds })
+    }
+}
+
+/// The counts of the kinds that are uploaded: those of a SyncedKind that is gone end with it.
+fn of_synced(mut counts: BTreeMap<SyncKind, Counts>, synced: &Kinds) -> BTreeMap<SyncKind, Counts> {
+    let upward = synced.values().filter(|kind| kind.synced.goes_up());
+    let upward: BTreeSet<&SyncKind> = upward.map(|kind| &kind.synced.kind).collect();
+    counts.retain(|kind, _| upward.contains(kind));
+    counts
+}
+
+#[cfg(test)]
+mod tests {
+    use deltaplane_sync::{Crossing, Epoch, ObjectName, Position};
+    use serde_json::json;
+
+    use super::*;
+    use crate::kinds_file::Kind;
+
+    #[test]
+    fn counts_end_with_their_synced_kind() {
+        let kind = |name: &str| SyncKind::new("", name).expect("legal");
+        let synced = |plural: &str, name: &str, direction: &str| {
+            let object = json!({
+                "apiVersion": "fleet.deltaplane.io/v1alpha1", "kind": "SyncedKind",
+                "metadata": {"name": plural},
+                "spec": {"kind": name, "direction": direction},
+            });
+            let version = Crossing::of(&object).expect("an object").version();
+            let at = Position {
+                epoch: Epoch("hub".into()),
+                revision: 1,
+            };
+            let name = ObjectName::new("", plural).expect("legal");
+            let kind = Kind::received(&name, object, version, at).expect("a synced kind");
+            (name, kind)
+        };
+        let synced = Kinds::from([
+            synced("configmaps", "ConfigMap", "Both"),
+            synced("services", "Service", "HubToZone"),
+        ]);
+        let counts = ["ConfigMap", "Secret", "Service"].map(|name| (kind(name), Counts::default()));
+        let left = of_synced(BTreeMap::from(counts), &synced);
+        assert_eq!(left.into_keys().collect::<Vec<_>>(), [kind("ConfigMap")]);
     }
 }

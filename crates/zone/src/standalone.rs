@@ -7,7 +7,7 @@ use std::time::Duration;
 use deltaplane_client::pace::Backoff;
 use deltaplane_client::{Pace, remote};
 use deltaplane_controllers::Context;
-use deltaplane_controllers::graphs::{self, Mode, Running};
+use deltaplane_controllers::graphs::{self, GraphOptions, Mode, Running};
 use deltaplane_controllers::simulator::SimulatorConfig;
 use deltaplane_runtime::{Stop, Tasks};
 use kube::Client;
@@ -19,6 +19,7 @@ use crate::{ZoneError, spawn_simulator};
 pub struct Standalone {
     client: Client,
     simulate: Option<SimulatorConfig>,
+    options: GraphOptions,
     metrics: graphs::Metrics,
     exposition: Option<Exposition>,
 }
@@ -29,6 +30,7 @@ pub struct StandaloneConfig {
     /// How to reach the cluster, and as whom.
     pub kubeconfig: PathBuf,
     pub simulate: Option<SimulatorConfig>,
+    pub graphs: GraphOptions,
     /// Where to serve metrics.
     pub metrics: Option<SocketAddr>,
 }
@@ -51,6 +53,7 @@ impl Standalone {
             exposition: Exposition::of_graphs(&metrics, config.metrics).await?,
             client: remote(&config.kubeconfig).await?,
             simulate: config.simulate,
+            options: config.graphs,
             metrics,
         })
     }
@@ -60,6 +63,7 @@ impl Standalone {
         let Self {
             client,
             simulate,
+            options,
             metrics,
             exposition,
         } = self;
@@ -74,7 +78,7 @@ impl Standalone {
         if let Some(exposition) = exposition {
             tasks.spawn("metrics", |stop| exposition.run(stop));
         }
-        spawn(&tasks, context, metrics);
+        spawn(&tasks, context, options, metrics);
         tokio::select! {
             () = stop.wait() => {}
             failure = tasks.failed() => {
@@ -87,13 +91,19 @@ impl Standalone {
 }
 
 /// Runs the graphs of a cluster, as soon as it has the kinds for it.
-pub(crate) fn spawn(tasks: &Tasks, context: Context, metrics: graphs::Metrics) {
+pub(crate) fn spawn(
+    tasks: &Tasks,
+    context: Context,
+    options: GraphOptions,
+    metrics: graphs::Metrics,
+) {
     let group = tasks.group("graph");
     tasks.spawn("graphs", |stop| async move {
         if stop.unless(install(&context.client)).await.is_some() {
             tracing::info!("running the graphs of the cluster: ready");
             let running = Running {
                 mode: Mode::Run,
+                options,
                 metrics,
             };
             graphs::run(context, running, group, stop).await;

@@ -3,7 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use deltaplane_border::{Audience, Catalog, Edit, Entry, Openings, Shared, served_version};
+use deltaplane_border::{
+    Audience, Catalog, Edit, Entry, Openings, ServedKind, Shared, served_kind,
+};
 use deltaplane_client::feed::{Event, Feed, Query};
 use deltaplane_client::{Item as ApiItem, Pace, Resource};
 use deltaplane_fleet::kinds::SyncedKind;
@@ -34,23 +36,17 @@ pub(crate) type UnreadKinds = BTreeMap<SyncKind, String>;
 
 /// Finds the version in which the zone serves a kind, and says when it serves none.
 #[derive(Clone)]
-struct ServedKind {
+struct KindLookup {
     client: Client,
     pace: Pace,
     kind: SyncKind,
     unread: watch::Sender<UnreadKinds>,
 }
 
-/// Where the zone serves a kind.
-struct ServedPath {
-    plural: String,
-    version: String,
-}
-
 /// One kind that is followed.
 struct Following {
     kind: SyncKind,
-    served: ServedKind,
+    served: KindLookup,
     /// Says which of its objects cross, and what the kind is called in paths. None while the hub
     /// has withdrawn the kind.
     synced: Option<Kind>,
@@ -115,7 +111,7 @@ impl Uploads {
             return known.clone();
         }
         feeds.insert(kind.clone(), in_sync.clone());
-        let served = ServedKind {
+        let served = KindLookup {
             client: self.client.clone(),
             pace: self.pace.clone(),
             kind: kind.clone(),
@@ -154,10 +150,10 @@ impl Uploads {
     }
 }
 
-// === impl ServedKind ===
+// === impl KindLookup ===
 
-impl ServedKind {
-    fn feed(&self, at: &ServedPath, trouble: watch::Sender<Option<String>>) -> Feed {
+impl KindLookup {
+    fn feed(&self, at: &ServedKind, trouble: watch::Sender<Option<String>>) -> Feed {
         let (group, kind) = (self.kind.group(), self.kind.kind());
         let resource = Resource::cluster(group, &at.version, &at.plural, kind);
         let feed = Feed::new(self.client.clone(), Query::all(resource), self.pace.clone());
@@ -165,14 +161,15 @@ impl ServedKind {
     }
 
     /// Waits until the zone serves the kind under this plural; its definition may be on its way.
-    async fn path(&self, plural: String) -> ServedPath {
+    async fn path(&self, plural: String) -> ServedKind {
         let mut failures = 0;
         loop {
-            match served_version(&self.client, self.kind.group(), &plural).await {
-                Ok(Some(version)) => {
+            match served_kind(&self.client, &self.kind, &plural).await {
+                Ok(Some(served)) if served.plural == plural => {
                     self.tell(None);
-                    return ServedPath { plural, version };
+                    return served;
                 }
+                Ok(Some(served)) => self.tell(Some(misnamed(&self.kind, &served.plural))),
                 Ok(None) => self.tell(Some("the zone does not serve this kind".to_owned())),
                 Err(reason) => self.tell(Some(reason)),
             }
@@ -182,17 +179,16 @@ impl ServedKind {
     }
 
     /// Ends when the kind is served in another version than the one that cannot be followed.
-    async fn moved(&self, trouble: &mut watch::Receiver<Option<String>>, from: &ServedPath) {
+    async fn moved(&self, trouble: &mut watch::Receiver<Option<String>>, from: &ServedKind) {
         let mut failures = 0;
         loop {
             let reason = trouble.borrow_and_update().clone();
             let is_troubled = reason.is_some();
             self.tell(reason);
             if is_troubled {
-                let group = self.kind.group();
-                let version = served_version(&self.client, group, &from.plural).await;
-                if let Ok(Some(version)) = version
-                    && version != from.version
+                let served = served_kind(&self.client, &self.kind, &from.plural).await;
+                if let Ok(Some(served)) = served
+                    && served != *from
                 {
                     return;
                 }
@@ -349,6 +345,18 @@ fn revision(item: &ApiItem) -> Revision {
     item.header.resource_version.parse().unwrap_or(0)
 }
 
+/// Why nothing is uploaded of a kind whose SyncedKind has another plural than the zone's API.
+fn misnamed(kind: &SyncKind, plural: &str) -> String {
+    let name = match kind.group() {
+        "" => plural.to_owned(),
+        group => format!("{plural}.{group}"),
+    };
+    format!(
+        "the zone serves {} as {name}; nothing crosses until the SyncedKind has that name",
+        kind.kind()
+    )
+}
+
 /// What of an object goes to the hub.
 fn entry(item: &ApiItem, synced: &SyncedKind) -> Option<Entry> {
     let object: Value = item.parse().ok()?;
@@ -405,5 +413,10 @@ mod tests {
         let mut token = marked;
         token["type"] = "kubernetes.io/service-account-token".into();
         assert!(!crosses("Secret", token));
+        // The SyncedKind has the name of another kind.
+        assert!(!crosses("ConfigMap", object("Secret", json!({}))));
+        let mut other = object("ConfigMap", json!({}));
+        other["apiVersion"] = "example.com/v1".into();
+        assert!(!crosses("ConfigMap", other));
     }
 }

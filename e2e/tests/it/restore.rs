@@ -234,7 +234,7 @@ async fn zones_follow_a_restored_hub_once_somebody_settles_it() {
     for line in [
         "a      ConfigMap   team/deleted   only at the hub    -        the hub's in the zone",
         "a      ConfigMap   team/front     changed            web      the hub's in the zone, with a new release",
-        "a      ConfigMap   team/new       only in the zone   -        deleted in the zone, within its budget",
+        "a      ConfigMap   team/new       only in the zone   -        deleted in the zone at once, within its budget",
         "a      ConfigMap   team/plain     changed            -        the hub's in the zone",
     ] {
         assert!(shown.contains(line), "{shown}");

@@ -356,7 +356,7 @@ fn goes_back(cli: &Cli<'_>) {
     let refused = cli.run("rollout undo shop --zone zone-a");
     assert_eq!(refused.code, 1, "{refused:?}");
     for said in [
-        "the object belongs to the hub, where alone it can be changed",
+        "the object is managed by the hub and read-only here",
         "hint: it came from the hub; with the hub's kubeconfig, and without --zone: deltaplane rollout undo graph/shop\n",
     ] {
         assert!(refused.stderr.contains(said), "{refused:?}");

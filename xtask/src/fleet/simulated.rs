@@ -183,7 +183,7 @@ impl Simulated {
         let kept = (DeletionBudget::default(), Ledger::default());
         let clock = self.pace.clock.clone();
         let sending = Sending::new(self.catalog.clone(), None, kept, clock);
-        sending.run(requests, out, stop).await?;
+        sending.run(requests, out, stop, || true).await?;
         ended(stop)
     }
 

@@ -3,7 +3,7 @@
 use deltaplane_client::feed::{self, Query};
 use deltaplane_client::request::{self, RequestError};
 use deltaplane_client::{Pace, Resource};
-use deltaplane_sync::{MADE_FOR, MANAGER, ZoneName};
+use deltaplane_sync::{MADE_FOR, MANAGER, SyncKind, ZoneName};
 use kube::Client;
 use serde_json::{Value, json};
 
@@ -70,32 +70,56 @@ pub(super) async fn list(
     }
 }
 
-/// The version in which the API serves a kind, if it does: of those that have the kind, the one
-/// that the API prefers. A group's preferred version need not have all of its kinds.
-pub async fn served_version(
+/// Where an API serves a kind.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ServedKind {
+    /// Another than the one that was asked for where that is none, or is of another kind.
+    pub plural: String,
+    pub version: String,
+}
+
+/// Returns where the API serves a kind, if it does: under this plural where that is the kind's, and
+/// of the versions that have the kind in the one that the API prefers. A group's preferred version
+/// need not have all of its kinds. A plural that is of another kind is never returned.
+pub async fn served_kind(
     client: &Client,
-    group: &str,
+    kind: &SyncKind,
     plural: &str,
-) -> Result<Option<String>, String> {
-    if group.is_empty() {
-        return Ok(Some("v1".to_owned()));
+) -> Result<Option<ServedKind>, String> {
+    let mut renamed = None;
+    for (version, path) in versions(client, kind.group()).await? {
+        let served = discovered(client, &path).await?.unwrap_or_default();
+        let resources = served["resources"].as_array().into_iter().flatten();
+        let resources = resources.filter(|one| one["kind"] == kind.kind());
+        let plurals = resources.filter_map(|one| one["name"].as_str());
+        // Subresources are listed with the kinds that they take.
+        let plurals: Vec<&str> = plurals.filter(|name| !name.contains('/')).collect();
+        let found = |plural: &str| ServedKind {
+            plural: plural.to_owned(),
+            version: version.clone(),
+        };
+        if plurals.contains(&plural) {
+            return Ok(Some(found(plural)));
+        }
+        renamed = renamed.or_else(|| plurals.first().copied().map(found));
     }
-    let Some(found) = discovered(client, &format!("/apis/{group}")).await? else {
-        return Ok(None);
-    };
+    Ok(renamed)
+}
+
+/// The versions of a group and where the API says what they have; the one that it prefers is first.
+async fn versions(client: &Client, group: &str) -> Result<Vec<(String, String)>, String> {
+    if group.is_empty() {
+        return Ok(vec![("v1".to_owned(), "/api/v1".to_owned())]);
+    }
+    let path = format!("/apis/{group}");
+    let found = discovered(client, &path).await?.unwrap_or_default();
     let preferred = found["preferredVersion"]["version"].as_str();
     let versions = found["versions"].as_array().into_iter().flatten();
     let versions = versions.filter_map(|version| version["version"].as_str());
     let others = versions.filter(|version| Some(*version) != preferred);
-    for version in preferred.into_iter().chain(others) {
-        let path = format!("/apis/{group}/{version}");
-        let served = discovered(client, &path).await?.unwrap_or_default();
-        let resources = served["resources"].as_array();
-        if resources.is_some_and(|served| served.iter().any(|one| one["name"] == plural)) {
-            return Ok(Some(version.to_owned()));
-        }
-    }
-    Ok(None)
+    let versions = preferred.into_iter().chain(others);
+    let versions = versions.map(|version| (version.to_owned(), format!("{path}/{version}")));
+    Ok(versions.collect())
 }
 
 /// What the API says of itself there; nothing if it serves nothing there.
@@ -201,17 +225,24 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_kind_is_found_in_the_version_that_has_it() {
+    async fn a_kind_is_found_in_the_version_that_has_it_and_never_as_another_kind() {
         let server = tower::service_fn(|request: Request<Body>| async move {
+            let resource = |name: &str, kind: &str| json!({"name": name, "kind": kind});
             let said = match request.uri().path() {
+                "/api/v1" => json!({"resources": [
+                    resource("configmaps", "ConfigMap"),
+                    resource("pods/eviction", "Eviction"),
+                    resource("secrets", "Secret"),
+                ]}),
                 "/apis/example.com" => json!({
                     "preferredVersion": {"version": "v2"},
                     "versions": [{"version": "v2"}, {"version": "v1"}],
                 }),
-                "/apis/example.com/v2" => json!({"resources": [{"name": "gadgets"}]}),
-                "/apis/example.com/v1" => {
-                    json!({"resources": [{"name": "gadgets"}, {"name": "widgets"}]})
-                }
+                "/apis/example.com/v2" => json!({"resources": [resource("gadgets", "Gadget")]}),
+                "/apis/example.com/v1" => json!({"resources": [
+                    resource("gadgets", "Gadget"),
+                    resource("widgets", "Widget"),
+                ]}),
                 _ => {
                     let page = Response::builder().status(404);
                     let page = page.body("404 page not found".to_owned());
@@ -221,15 +252,24 @@ mod tests {
             Ok::<_, Infallible>(Response::new(said.to_string()))
         });
         let client = in_process(server, Identity::authenticated("sync", &[]));
-        for (group, plural, expected) in [
-            ("", "configmaps", Some("v1")),
-            ("example.com", "gadgets", Some("v2")),
-            ("example.com", "widgets", Some("v1")),
-            ("example.com", "others", None),
-            ("example.org", "widgets", None),
+        for (group, kind, plural, expected) in [
+            ("", "ConfigMap", "configmaps", Some(("configmaps", "v1"))),
+            ("", "ConfigMap", "configmap", Some(("configmaps", "v1"))),
+            ("", "ConfigMap", "secrets", Some(("configmaps", "v1"))),
+            ("", "Eviction", "secrets", None),
+            ("example.com", "Gadget", "gadgets", Some(("gadgets", "v2"))),
+            ("example.com", "Widget", "widgets", Some(("widgets", "v1"))),
+            ("example.com", "Widget", "gadgets", Some(("widgets", "v1"))),
+            ("example.com", "Other", "gadgets", None),
+            ("example.org", "Widget", "widgets", None),
         ] {
-            let found = served_version(&client, group, plural).await;
-            assert_eq!(found, Ok(expected.map(str::to_owned)), "{plural}.{group}");
+            let kind = SyncKind::new(group, kind).expect("legal");
+            let found = served_kind(&client, &kind, plural).await;
+            let expected = expected.map(|(plural, version)| ServedKind {
+                plural: plural.to_owned(),
+                version: version.to_owned(),
+            });
+            assert_eq!(found, Ok(expected), "{kind} as {plural}");
         }
     }
 

@@ -4,7 +4,7 @@ use deltaplane_sync::{Crossing, Epoch, Known, Rejection, Withdrawal};
 use serde_json::json;
 
 use super::*;
-use crate::catalog::{Edit, Entry, Governed, Place, PolicyId, Slot};
+use crate::catalog::{Edit, Entry, Governed, Place, Placement, PolicyId, Slot};
 use crate::openings::Openings;
 
 const ZONE: &str = "x";
@@ -273,4 +273,112 @@ fn what_is_held_already_goes_when_somebody_agrees() {
     assert_eq!(told_to_delete(&sending), []);
     catalog.apply(taken_away(&[2], 4), 4);
     assert_eq!(told_to_delete(&sending), [(30, true)]);
+}
+
+/// Nobody could read which kinds cross when the zone connected, and an object was deleted meanwhile.
+#[test]
+fn deletions_are_sent_when_it_is_known_again_which_kinds_cross() {
+    let openings = Openings::only(Epoch("e".into()));
+    let catalog = Arc::new(Shared::new(Catalog::new(openings, 1)));
+    catalog.change(Vec::new(), 1, |catalog| catalog.leave_undecided(true));
+    let sending = sending(&catalog, &["a", "b"]);
+    let mut changes = catalog.changes(Some(&zone()));
+    assert_eq!(sending.step().expect("served").0, []);
+    // Still another synced kind cannot be read: this one can.
+    let there = Edit::Object {
+        kind: kind("ConfigMap"),
+        name: name("a"),
+        revision: 2,
+        becomes: Some(Entry::Shared {
+            item: item("a", 1),
+            audience: crate::catalog::Audience::Everyone,
+        }),
+    };
+    changes.borrow_and_update();
+    catalog.change(vec![there], 2, |catalog| {
+        catalog.declare(kind("ConfigMap"), None);
+    });
+    assert!(changes.has_changed().expect("open"));
+    let responses = sending.step().expect("served").0;
+    let removed: Vec<&ObjectName> = responses.iter().flat_map(|one| &one.removed).collect();
+    assert_eq!(removed, [&name("b")]);
+    assert!(responses.iter().all(|one| one.items.is_empty()));
+}
+
+#[test]
+fn a_kind_that_does_not_cross_any_more_is_withdrawn_when_that_is_known() {
+    let openings = Openings::only(Epoch("e".into()));
+    let catalog = Arc::new(Shared::new(Catalog::new(openings, 1)));
+    catalog.change(Vec::new(), 1, |catalog| catalog.leave_undecided(true));
+    let names: Vec<String> = (0..100).map(|number| format!("n{number}")).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let sending = sending(&catalog, &names);
+    let mut changes = catalog.changes(Some(&zone()));
+    changes.borrow_and_update();
+    assert_eq!(sending.step().expect("served").0, []);
+    // Somebody deleted the synced kind that could not be read.
+    catalog.change(Vec::new(), 2, |catalog| catalog.leave_undecided(false));
+    assert!(changes.has_changed().expect("open"));
+    let responses = sending.step().expect("served").0;
+    let orphaned = responses
+        .iter()
+        .map(|one| one.orphaned.len())
+        .sum::<usize>();
+    assert_eq!(orphaned, 100);
+    assert!(responses.iter().all(|one| one.removed.is_empty()));
+}
+
+#[test]
+fn deletions_that_were_not_decided_about_stay_within_the_budget() {
+    let openings = Openings::only(Epoch("e".into()));
+    let catalog = Arc::new(Shared::new(Catalog::new(openings, 1)));
+    catalog.change(Vec::new(), 1, |catalog| catalog.leave_undecided(true));
+    let names: Vec<String> = (0..100).map(|number| format!("n{number}")).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let sending = sending(&catalog, &names);
+    assert_eq!(sending.step().expect("served").0, []);
+    catalog.change(Vec::new(), 2, |catalog| {
+        catalog.declare(kind("ConfigMap"), None);
+        catalog.leave_undecided(false);
+    });
+    assert_eq!(sending.step().expect("served").0, []);
+    let counts = sending.counts(&kind("ConfigMap")).expect("known");
+    assert_eq!(counts.surplus, 100);
+    assert!(counts.held.is_some_and(|why| why.contains("100")));
+    sending.approve(2);
+    let responses = sending.step().expect("served").0;
+    assert_eq!(
+        responses.iter().map(|one| one.removed.len()).sum::<usize>(),
+        100
+    );
+}
+
+/// The policy lets go of a zone in the moment in which the zone is deleted.
+#[tokio::test]
+async fn nothing_is_withdrawn_from_a_receiver_that_is_not_admitted() {
+    for is_admitted in [true, false] {
+        let openings = Openings::only(Epoch("e".into()));
+        let catalog = Arc::new(Shared::new(Catalog::new(openings, 1)));
+        let mut edits = vec![object("ConfigMap", "a")];
+        edits.extend(placed(Place::At(slot(1))));
+        catalog.apply(edits, 1);
+        let sending = sending(&catalog, &["a"]);
+        assert_eq!(sending.step().expect("served").0, []);
+        let nobody = Edit::Placed {
+            policy: PolicyId::new("p"),
+            revision: 2,
+            placement: Some(Placement::default()),
+        };
+        catalog.apply(vec![nobody], 2);
+        let (out, mut sent) = mpsc::channel(8);
+        let (_trigger, stop) = deltaplane_runtime::Trigger::new();
+        let requests = futures::stream::pending();
+        let run = sending.run(requests, out, &stop, || is_admitted);
+        let first = tokio::select! {
+            ended = run => ended.map(|()| None),
+            first = sent.recv() => Ok(first),
+        };
+        let first = first.expect("no error");
+        assert_eq!(first.is_some(), is_admitted, "{first:?}");
+    }
 }

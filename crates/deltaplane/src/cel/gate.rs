@@ -3,7 +3,7 @@
 use deltaplane_expr::{Absent, Decl, Timestamp};
 use deltaplane_propagation::{
     Answer, Gate, GateProblem, Given, Health, Hold, Limits, Progress, Scope, Standing, Subject,
-    Surroundings, Terms, Window, pass,
+    Surroundings, Terms, Verdict, Window, pass,
 };
 use serde_json::{Map, Value, json};
 
@@ -41,26 +41,70 @@ pub(super) fn answer(
         Some(file) => collection(file, now)?,
         None => Vec::new(),
     };
+    if let Some(file) = &question.zones {
+        check_zones(file, &items)?;
+    }
     let names = CollectionNames::of(question, &items);
     let scope = names.scope(variables);
+    let windows: Vec<&str> = question.windows.iter().map(|one| &*one.name).collect();
+    let scope = scope.windows(&windows);
     let gate = Gate::compile(&[question.expression.as_str()], scope);
     match (file, gate) {
         (Some(_), Err(problems)) => Ok(Some(refused(&problems.0, question.output))),
         // Without a collection it may be any expression.
-        (None, Err(_)) => Ok(None),
+        (None, _) if is_plain(question, variables) => Ok(None),
+        (None, Err(problems)) => Ok(Some(refused(&problems.0, question.output))),
         (_, Ok(_)) if !evaluates => Ok(Some(Said::good(match question.output {
             Output::Text => "bool\n".to_owned(),
             Output::Json => format!("{}\n", json!({"type": "bool"})),
         }))),
         (Some(_), Ok(gate)) => {
-            let answer = ask(&gate, &items, variables, now);
+            let answer = ask(question, &gate, &items, variables);
             Ok(Some(shown(&answer, &items, question.output)))
         }
-        (None, Ok(gate)) => match names.are_read_by(&gate) {
-            true => Err(CelError::NoCollection),
-            false => Ok(None),
-        },
+        (None, Ok(gate)) if names.are_read_by(&gate) => Err(CelError::NoCollection),
+        (None, Ok(gate)) => Ok(Some(asked_once(question, &gate, variables))),
     }
+}
+
+/// Returns true if the expression uses nothing that only gates have: it has a value then, with a
+/// type and a cost.
+fn is_plain(question: &Question, variables: &[Variable]) -> bool {
+    let declared = variables.iter();
+    let declared = declared.map(|one| (one.name.clone(), one.decl.clone()));
+    let plain = question.env.build(false).with_variables(declared);
+    question.compile(&plain).is_ok()
+}
+
+/// Evaluates a gate that reads neither an item nor a collection.
+fn asked_once(question: &Question, gate: &Gate, variables: &[Variable]) -> Said {
+    let item = CollectionItem {
+        key: String::new(),
+        object: Map::new(),
+        standing: Standing::Behind {
+            health: Health::Broken,
+            hold: Hold::Free,
+        },
+    };
+    let answer = ask(question, gate, &[item], variables);
+    let value = match answer.blocked.first().map(|one| &one.verdict) {
+        None | Some(Verdict::Open) => true,
+        Some(Verdict::Closed { .. }) => false,
+        Some(Verdict::Waiting { path, .. }) => {
+            return question.failed(format!("waiting for {path}"), json!({"waiting": path}));
+        }
+        Some(Verdict::Error { message, .. }) => {
+            return question.failed(message.clone(), json!({"error": message}));
+        }
+        Some(verdict @ Verdict::Limit { .. }) => {
+            let why = verdict.sentence();
+            return question.failed(why.clone(), json!({"error": why}));
+        }
+    };
+    Said::good(match question.output {
+        Output::Text => format!("{value}\n"),
+        Output::Json => format!("{}\n", json!({"value": value, "type": "bool"})),
+    })
 }
 
 /// Reads the items of a file.
@@ -82,7 +126,34 @@ fn collection(file: &str, now: Timestamp) -> Result<Vec<CollectionItem>, CelErro
     items.collect()
 }
 
-fn ask(gate: &Gate, items: &[CollectionItem], variables: &[Variable], now: Timestamp) -> Answer {
+/// Refuses other objects than zones, of which a gate would find nothing.
+fn check_zones(file: &str, items: &[CollectionItem]) -> Result<(), CelError> {
+    let kind = |item: &CollectionItem| {
+        item.object
+            .get("kind")
+            .and_then(Value::as_str)
+            .map(str::to_owned)
+    };
+    let other = items.iter().find_map(|item| {
+        let kind = kind(item).unwrap_or_default();
+        (kind != "Zone").then_some((kind, &item.key))
+    });
+    match other {
+        None => Ok(()),
+        Some((kind, key)) => Err(CelError::Collection {
+            file: file.to_owned(),
+            why: format!("{kind} {key} is no Zone; give other objects with --items"),
+        }),
+    }
+}
+
+fn ask(
+    question: &Question,
+    gate: &Gate,
+    items: &[CollectionItem],
+    variables: &[Variable],
+) -> Answer {
+    let now = Timestamp::from_system(crate::rollout::clock());
     let subjects: Vec<Subject<'_>> = items
         .iter()
         .map(|item| Subject {
@@ -101,8 +172,11 @@ fn ask(gate: &Gate, items: &[CollectionItem], variables: &[Variable], now: Times
             order: None,
             given: &given,
             now,
-            windows: &|_, _| Window {
-                open: false,
+            windows: &|name, _| Window {
+                open: question
+                    .windows
+                    .iter()
+                    .any(|one| one.name == name && one.is_open),
                 edge: None,
             },
             limits: Limits::default(),
@@ -111,6 +185,13 @@ fn ask(gate: &Gate, items: &[CollectionItem], variables: &[Variable], now: Times
 }
 
 fn shown(answer: &Answer, items: &[CollectionItem], output: Output) -> Said {
+    let is_evaluated = |verdict: &Verdict| {
+        matches!(
+            verdict,
+            Verdict::Open | Verdict::Closed { .. } | Verdict::Waiting { .. }
+        )
+    };
+    let good = answer.blocked.iter().all(|one| is_evaluated(&one.verdict));
     let admitted = answer.admitted.iter();
     let admitted = admitted.map(|index| (*index, "open".to_owned()));
     let blocked = answer.blocked.iter();
@@ -134,7 +215,11 @@ fn shown(answer: &Answer, items: &[CollectionItem], output: Output) -> Said {
             format!("{}\n", json!({"items": all.collect::<Vec<_>>()}))
         }
     };
-    Said::good(out)
+    Said {
+        out,
+        err: String::new(),
+        good,
+    }
 }
 
 /// Shows what is wrong with a gate.

@@ -76,7 +76,7 @@ pub(super) async fn read(
     documents: Vec<Value>,
     namespace: &str,
 ) -> Result<Vec<Changed>, PlanError> {
-    check_metadata(&documents)?;
+    check_documents(&documents)?;
     let catalog = ask_catalog(client).await?;
     let mut changes = Vec::new();
     for mut document in documents {
@@ -102,27 +102,40 @@ pub(super) async fn read(
     Ok(changes)
 }
 
-/// Refuses documents whose metadata is something else than fields; without any, the hub says what
-/// is missing.
-fn check_metadata(documents: &[Value]) -> Result<(), PlanError> {
-    let wrong = documents.iter().filter(|document| {
-        let metadata = &document["metadata"];
-        !metadata.is_object() && !metadata.is_null()
-    });
-    let lines = wrong.map(|document| {
-        let kind = document["kind"].as_str().unwrap_or("a document");
-        format!(
-            "{kind}: metadata is {}, and not fields such as name",
-            document["metadata"]
-        )
-    });
-    let lines: Vec<String> = lines.collect();
+/// Refuses documents that are no objects: without apiVersion, kind or name, or whose metadata is
+/// something else than fields.
+fn check_documents(documents: &[Value]) -> Result<(), PlanError> {
+    let lines: Vec<String> = documents.iter().filter_map(document_fault).collect();
     match lines.is_empty() {
         true => Ok(()),
         false => Err(PlanError::Documents {
             wrong: lines.join("\n"),
         }),
     }
+}
+
+fn document_fault(document: &Value) -> Option<String> {
+    let is_given = |value: &Value| value.as_str().is_some_and(|text| !text.is_empty());
+    let metadata = &document["metadata"];
+    let kind = document["kind"].as_str().unwrap_or("a document");
+    if !metadata.is_object() && !metadata.is_null() {
+        return Some(format!(
+            "{kind}: metadata is {metadata}, and not fields such as name"
+        ));
+    }
+    let is_named = is_given(&metadata["name"]) || is_given(&metadata["generateName"]);
+    let fields = [
+        ("apiVersion", is_given(&document["apiVersion"])),
+        ("kind", is_given(&document["kind"])),
+        ("metadata.name", is_named),
+    ];
+    let missing = fields.iter().filter(|(_, is_given)| !is_given);
+    let missing: Vec<&str> = missing.map(|(field, _)| *field).collect();
+    let kind = match metadata["name"].as_str() {
+        Some(name) if is_named => format!("{kind} {name}"),
+        Some(_) | None => kind.to_owned(),
+    };
+    (!missing.is_empty()).then(|| format!("{kind}: missing {}", missing.join(", ")))
 }
 
 pub(super) async fn ask_catalog(client: &Client) -> Result<Catalog, PlanError> {
@@ -314,6 +327,31 @@ mod tests {
             "data": {"a": "3", "b": null}, "metadata": {"name": "n", "labels": null},
         });
         assert_eq!(merged(Some(&before), &now), expected);
+    }
+
+    #[tokio::test]
+    async fn documents_that_name_no_object_are_refused() {
+        let client = crate::fake::api(|what, _| panic!("nothing is asked: {what}"));
+        for (document, said) in [
+            (
+                json!({"kind": "ConfigMap", "metadata": {"name": "web"}}),
+                "ConfigMap web: missing apiVersion",
+            ),
+            (
+                json!({"apiVersion": "v1", "kind": "ConfigMap"}),
+                "ConfigMap: missing metadata.name",
+            ),
+            (
+                json!({"metadata": {"name": ""}}),
+                "a document: missing apiVersion, kind, metadata.name",
+            ),
+        ] {
+            let error = read(&client, vec![document], "default").await;
+            let error = error.expect_err("no object");
+            assert_eq!(error.exit_code(), 2);
+            let said = format!("there are documents that cannot be read:\n{said}");
+            assert_eq!(error.to_string(), said);
+        }
     }
 
     #[tokio::test]

@@ -105,6 +105,7 @@ fn policy(planned: &Value) -> String {
     for object in list(&planned["objects"]) {
         text.push_str(&moved(object, name, is_new));
     }
+    text.push_str(&hidden(&planned["hidden"]));
     let leaving = &planned["leaving"];
     if leaving["count"].as_u64().is_some_and(|count| count > 0) {
         let names = hunks::shortened(said(&leaving["names"]));
@@ -134,6 +135,15 @@ fn policy(planned: &Value) -> String {
     text.push_str(&format!("\nif all goes well:\n{}", waves(planned)));
     text.push_str(&notes(planned));
     text
+}
+
+/// Objects that the plan is about and does not name.
+fn hidden(count: &Value) -> String {
+    match count.as_u64().unwrap_or(0) {
+        0 => String::new(),
+        1 => "and 1 object that you may not read\n".to_owned(),
+        many => format!("and {many} objects that you may not read\n"),
+    }
 }
 
 /// An object that is not this policy's business, or was not.

@@ -58,6 +58,14 @@ fn what_would_stop_is_not_good() {
 }
 
 #[test]
+fn objects_that_are_not_named_are_counted() {
+    let mut planned = planned(json!({}));
+    assert!(!shown::text(&planned).contains("may not read"));
+    planned["policies"][0]["hidden"] = 3.into();
+    says(&planned, "and 3 objects that you may not read\n");
+}
+
+#[test]
 fn what_is_not_foreseen_is_said_and_not_good() {
     let mut open = planned(json!({}));
     open["policies"][0]["done"] = Value::Null;

@@ -1,8 +1,8 @@
 //! `…/propagationpolicies/<name>/_plan`: what a change would do, before anything is written.
 //!
 //! Posted, because it has a body; it needs the right to `create` `propagationpolicies/_plan`, and
-//! writes nothing. It shows the content of objects that the caller may `get`, but for the values of
-//! Secrets.
+//! writes nothing. It names and shows objects that the caller may `get`, but for the values of Secrets,
+//! and counts the others.
 
 use std::collections::BTreeMap;
 
@@ -62,6 +62,10 @@ impl VirtualSubresource for PolicyPlan {
         false
     }
 
+    fn writes(&self) -> bool {
+        false
+    }
+
     fn handle<'a>(
         &'a self,
         request: SubresourceRequest<'a>,
@@ -72,6 +76,8 @@ impl VirtualSubresource for PolicyPlan {
                 return Err(Error::bad_request("post what would change"));
             }
             let mut change = read(request.body)?;
+            let refused = |error: PlanError| refuse(&request, policy, error);
+            change.check().map_err(refused)?;
             if let Some(posted) = &change.policy {
                 permit(&request, posted)?;
             }
@@ -79,18 +85,23 @@ impl VirtualSubresource for PolicyPlan {
             self.0.caught_up().await;
             self.0.gathered(policy).await;
             let planned = self.0.plan(policy, change, &may_read(&request)).await;
-            let mut planned = planned.map_err(|error| match error {
-                PlanError::Unknown => Error::not_found(About {
-                    group: request.resource.group,
-                    resource: request.resource.plural,
-                    name: policy,
-                }),
-                PlanError::Object(why) | PlanError::Policy(why) => Error::bad_request(why),
-            })?;
+            let mut planned = planned.map_err(refused)?;
             planned["kind"] = "PolicyPlan".into();
             planned["apiVersion"] = "fleet.deltaplane.io/v1alpha1".into();
             json(&planned)
         })
+    }
+}
+
+fn refuse(request: &SubresourceRequest<'_>, policy: &str, error: PlanError) -> Error {
+    match error {
+        PlanError::Unknown => Error::not_found(About {
+            group: request.resource.group,
+            resource: request.resource.plural,
+            name: policy,
+        }),
+        PlanError::Object(why) | PlanError::Policy(why) => Error::bad_request(why),
+        PlanError::TooLarge(why) => Error::too_large_object(why),
     }
 }
 

@@ -6,8 +6,9 @@
 use deltaplane_apiserver::error::About;
 use deltaplane_apiserver::seams::{BoxFuture, SubresourceRequest, VirtualSubresource};
 use deltaplane_apiserver::{Body, Error};
-use deltaplane_border::{Entry, definitions, namespaces};
-use deltaplane_sync::{Difference, SyncKind, ZoneName};
+use deltaplane_border::{Entry, Reader, definitions, namespaces};
+use deltaplane_propagation::stages::RECONCILED;
+use deltaplane_sync::{Difference, Presence, SyncKind, View, Withdrawal, ZoneName};
 use http::{Method, Response};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -26,6 +27,9 @@ pub struct ZoneReconcile(pub Fleet);
 #[serde(deny_unknown_fields)]
 struct Posted {
     step: Step,
+    /// Steps of the same attempt have the same; others are refused while it is under way.
+    #[serde(default)]
+    attempt: String,
 }
 
 /// The steps of settling a divergence, each of which may be repeated.
@@ -36,6 +40,8 @@ enum Step {
     Raise,
     /// The zone follows this hub from now on.
     Settle,
+    /// The zone is not settled by this attempt.
+    End,
 }
 
 /// So many objects are listed; the rest is counted.
@@ -63,7 +69,7 @@ impl VirtualSubresource for ZoneReconcile {
                     let posted: Posted = serde_json::from_slice(request.body).map_err(|error| {
                         Error::bad_request(format!("the body cannot be read: {error}"))
                     })?;
-                    self.step(&request, &zone, posted.step).await
+                    self.step(&request, &zone, &posted).await
                 }
                 _ => Err(Error::bad_request("use GET to read and POST to settle")),
             }
@@ -76,17 +82,25 @@ impl ZoneReconcile {
         &self,
         request: &SubresourceRequest<'_>,
         zone: &ZoneName,
-        step: Step,
+        posted: &Posted,
     ) -> Result<Response<Body>, Error> {
-        let done = match step {
-            Step::Raise => self.0.raise_above(zone).await,
-            Step::Settle => self.0.settle(zone, &request.user.name).await.map(drop),
-        };
         let about = About {
             group: request.resource.group,
             resource: request.resource.plural,
             name: zone.as_str(),
         };
+        let by = &request.user.name;
+        let claimed = self.0.claim_reconcile(zone, &posted.attempt, by);
+        claimed.map_err(|error| refused(about, &error))?;
+        let done = match posted.step {
+            Step::Raise => self.0.raise_above(zone).await,
+            Step::Settle => self.0.settle(zone, by).await.map(drop),
+            Step::End => Ok(()),
+        };
+        // A zone that was not raised holds up nobody, and one that was settled neither.
+        if done.is_err() || !matches!(posted.step, Step::Raise) {
+            self.0.end_reconcile(zone, &posted.attempt);
+        }
         done.map_err(|error| refused(about, &error))?;
         json(&json!({
             "kind": "ZoneReconciliation",
@@ -135,9 +149,18 @@ impl ZoneReconcile {
             "followed": divergence.as_ref().map(|one| one.lost.revision),
             "releases": followed.map(|followed| &followed.releases),
             "counts": counts,
+            // Who settled the zone last, and when.
+            "reconciled": self.reconciled(zone),
             "deletionBudget": {"max": budget.max, "percent": budget.percent},
             "kinds": divergence.map(|one| self.kinds(zone, &one)),
         })
+    }
+
+    fn reconciled(&self, zone: &ZoneName) -> Option<Value> {
+        let governing = self.0.inner().governing.lock();
+        let reconciled = &governing.zones.get(zone)?.get("status")?[RECONCILED];
+        let by = reconciled["by"].as_str()?;
+        Some(json!({"by": by, "at": reconciled["at"]}))
     }
 
     fn kinds(&self, zone: &ZoneName, divergence: &Divergence) -> Vec<Value> {
@@ -208,9 +231,25 @@ impl ZoneReconcile {
             },
             "policy": governor.map(|governor| governor.id.as_str()),
             "overridden": overridden,
+            // What a zone that follows this hub does with an object that it alone has.
+            "leaves": (difference == Difference::OnlyReceiver).then(|| self.leaves(zone, id)),
             // The zone lacks the object, and may never have had it.
             "doubtfulAbsence": doubtful_absence,
         })
+    }
+
+    /// Namespaces and definitions that go to zones because of other objects are left to them.
+    fn leaves(&self, zone: &ZoneName, (kind, name): &Id) -> &'static str {
+        let catalog = self.0.catalog().read();
+        let reader = Reader {
+            catalog: &catalog,
+            zone: Some(zone),
+        };
+        match reader.presence(kind, name) {
+            Presence::Withdrawn(Withdrawal::Orphan) => "Orphan",
+            Presence::Withdrawn(Withdrawal::Delete) | Presence::Gone => "Delete",
+            Presence::Wanted(_) | Presence::Frozen => "Undecided",
+        }
     }
 }
 
@@ -218,6 +257,8 @@ fn refused(about: About<'_>, error: &ReconcileError) -> Error {
     match error {
         ReconcileError::NotConnected(_)
         | ReconcileError::NotDiverged(_)
+        | ReconcileError::Settled { .. }
+        | ReconcileError::UnderWay { .. }
         | ReconcileError::Incomplete { .. }
         | ReconcileError::RevisionTooFar { .. }
         | ReconcileError::ReleaseTooFar { .. } => Error::conflict(about, &error.to_string()),

@@ -64,7 +64,12 @@ impl ZoneSync {
             .and_then(|session| session.sending.through());
         let session = session.as_deref();
         let down = self.down(session);
-        let up = session.and_then(|session| session.uploaded.lock().clone());
+        let upward = self.upward();
+        let mut up = session.and_then(|session| session.uploaded.lock().clone());
+        if let Some((_, uploaded)) = &mut up {
+            // What the zone said of a kind ends with its SyncedKind.
+            uploaded.kinds.retain(|kind, _| upward.contains(kind));
+        }
         let held = |counts: &Counts| counts.held.is_some();
         let held = down
             .iter()
@@ -97,7 +102,7 @@ impl ZoneSync {
                 counted["atHub"] = self.at_hub(kind).into();
                 counted
             }).collect::<Vec<_>>(),
-            "fromZone": self.up(zone, up),
+            "fromZone": self.up(zone, &upward, up),
             "diverged": diverged.is_some(),
             "message": diverged.map(|one| one.to_string()).or(approve),
         })
@@ -144,21 +149,24 @@ impl ZoneSync {
         kinds.map(|kind| (kind.clone(), counts(&kind))).collect()
     }
 
+    /// The kinds that are taken from zones.
+    fn upward(&self) -> BTreeSet<SyncKind> {
+        let known = self.0.known();
+        let known = known.borrow();
+        known.upward().map(|(kind, _)| kind.clone()).collect()
+    }
+
     /// How it stands with what the zone sends: how much of it is here, and what the zone said.
-    fn up(&self, zone: &ZoneName, said: Option<(SystemTime, Uploaded)>) -> Value {
+    fn up(
+        &self,
+        zone: &ZoneName,
+        upward: &BTreeSet<SyncKind>,
+        said: Option<(SystemTime, Uploaded)>,
+    ) -> Value {
         let here = self.0.here(zone);
         let (as_of, said) = said.unzip();
         let said = said.unwrap_or_default().kinds;
-        let upward: Vec<SyncKind> = {
-            let known = self.0.known();
-            let known = known.borrow();
-            known.upward().map(|(kind, _)| kind.clone()).collect()
-        };
-        let kinds: BTreeSet<&SyncKind> = upward
-            .iter()
-            .chain(here.keys())
-            .chain(said.keys())
-            .collect();
+        let kinds: BTreeSet<&SyncKind> = upward.iter().chain(here.keys()).collect();
         let kinds = kinds.into_iter().map(|kind| {
             let mut counted = counted(kind, said.get(kind));
             counted["here"] = here.get(kind).copied().unwrap_or(0).into();

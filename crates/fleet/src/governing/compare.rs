@@ -192,9 +192,15 @@ impl Hunks {
         }
     }
 
-    /// What most zones get first, object by object, with the content of those that may be read.
+    /// The objects that change somewhere.
+    pub(super) fn objects(&self) -> impl Iterator<Item = &Id> {
+        self.zones.keys().map(|hunk| &hunk.id)
+    }
+
+    /// What most zones get first, object by object, of those that may be read.
     pub(super) fn json(&self, may_read: &MayRead<'_>) -> Value {
-        let mut hunks: Vec<(&Hunk, &Zones)> = self.zones.iter().collect();
+        let shown = self.zones.iter().filter(|(hunk, _)| may_read(&hunk.id));
+        let mut hunks: Vec<(&Hunk, &Zones)> = shown.collect();
         // Of as many, those who get what all get come first.
         hunks.sort_by_key(|(hunk, zones)| {
             let overrides = zones.overrides.as_ref().map_or(0, Places::len);
@@ -286,7 +292,9 @@ mod tests {
             hunks.add(vec![(hunk, Places::new())], &["eu-1"], None);
             let shown = hunks.json(&|_| true).to_string();
             assert!(shown.contains("hunter2"), "{shown}");
-            let hidden = hunks.json(&|_| false);
+            assert_eq!(hunks.json(&|_| false), json!([]));
+            let hidden = hunks.zones.keys().map(|hunk| hunk.json(&|_| false));
+            let hidden: Value = hidden.collect();
             assert!(!hidden.to_string().contains("hunter2"), "{hidden}");
             assert_eq!(hidden[0]["message"], HIDDEN);
             assert_eq!(hidden[0]["name"], "a");

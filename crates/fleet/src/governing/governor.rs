@@ -10,7 +10,7 @@ use deltaplane_propagation::stages::{
     HeadFacts, Object, Phase, Policy, PolicySpec, Record, Targets,
 };
 use deltaplane_sync::{Crossing, Item, Smuggled, SyncKind, Version, ZoneName};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use super::AUTHOR;
 use super::authors::Authors;
@@ -202,6 +202,17 @@ impl Governor {
         }
     }
 
+    /// The same policy as far as it says which objects it includes, and how old it is.
+    pub(super) fn selecting(&self) -> Self {
+        let newest = self.newest().cloned();
+        Self {
+            targets: self.targets.clone(),
+            targets_source: self.targets_source.clone(),
+            releases: newest.into_iter().map(|one| (one.number, one)).collect(),
+            ..Self::new(json!({"metadata": self.object["metadata"]}))
+        }
+    }
+
     /// The object changed. Whether what it governs may have.
     pub(crate) fn update(&mut self, object: Value) -> bool {
         let spec = self.object["spec"] != object["spec"];
@@ -252,18 +263,21 @@ impl Governor {
         false
     }
 
-    /// The targets that are in force although the policy does not say them any more.
-    pub(super) fn earlier_targets(&self) -> Option<&Value> {
+    /// The targets that are in force, as they were written. A policy may have others that this
+    /// version cannot read, now or when the next process begins.
+    pub(super) fn targets_in_force(&self) -> Option<&Value> {
         match &self.targets_source {
+            TargetsSource::Policy => Some(&self.object["spec"]["targets"]),
             TargetsSource::Earlier(targets) => Some(targets),
-            TargetsSource::Policy | TargetsSource::Unknown => None,
+            TargetsSource::Unknown => None,
         }
     }
 
-    /// Takes targets from the journal if the policy has none that this version can read.
+    /// Takes targets of before, from the journal or the log, if the policy has none that this version
+    /// can read. Later ones replace those before.
     pub(super) fn recall_targets(&mut self, written: &Value) {
-        let unknown = self.targets_source == TargetsSource::Unknown;
-        let targets = Targets::read(written).filter(|_| unknown && !written.is_null());
+        let is_unread = self.targets_source != TargetsSource::Policy;
+        let targets = Targets::read(written).filter(|_| is_unread && !written.is_null());
         if let Some(targets) = targets {
             self.targets = targets;
             self.targets_source = TargetsSource::Earlier(written.clone());

@@ -10,9 +10,11 @@ use serde_json::{Value, json};
 
 use super::Zones;
 use super::authors::Authorship;
+use super::compare::MayRead;
 use super::contents::Contents;
 use super::governor::Governor;
 use super::release::{self, Id, Manifest, Released};
+use crate::divergence::ReleaseFloor;
 use crate::graphs::{held_release, instance_kind};
 
 /// A release that is to be written.
@@ -38,27 +40,52 @@ impl Governor {
     }
 
     pub(super) fn head_facts(&self) -> HeadFacts {
+        self.head_facts_for(&|_| true)
+    }
+
+    /// The same for somebody who may read some objects: problems with others are counted. Whoever
+    /// asks first decides who hears of problems until something changes, so this is for policies
+    /// that are only supposed.
+    pub(super) fn head_facts_for(&self, may_read: &MayRead<'_>) -> HeadFacts {
         let facts = self.facts.get_or_init(|| {
             let (manifest, overrides) = self.releasable();
-            let tried = (&overrides, self.targets.as_slice());
             HeadFacts {
                 digest: release::digest(&manifest, &overrides, &self.next_departures()),
                 objects: self.head.len(),
-                problems: {
-                    let mut problems = self.trials.borrow_mut().problems(tried, &self.head);
-                    problems.extend(self.blocked());
-                    problems
-                },
+                problems: self.problems(&overrides, may_read),
                 rolled_back: self.rolled_back(),
             }
         });
         facts.clone()
     }
 
-    /// Returns what is said of the objects that hold the next release.
-    pub(super) fn blocked(&self) -> impl Iterator<Item = String> {
+    fn problems(&self, overrides: &Value, may_read: &MayRead<'_>) -> Vec<String> {
+        let mut trials = self.trials.borrow_mut();
+        let found = trials.problems((overrides, &self.targets), &self.head);
+        let found = found.iter().map(|one| (one.object(), one.to_string()));
+        let blocked = self.blocked().map(|(id, text)| (Some(id), text));
+        let mut problems = Vec::new();
+        let mut hidden = BTreeSet::new();
+        for (id, text) in found.chain(blocked) {
+            match id.filter(|id| !may_read(id)) {
+                Some(id) => drop(hidden.insert(id)),
+                None => problems.push(text),
+            }
+        }
+        problems.extend(match hidden.len() {
+            0 => None,
+            1 => Some("an object that you may not read has a problem".to_owned()),
+            many => Some(format!(
+                "{many} objects that you may not read have problems"
+            )),
+        });
+        problems
+    }
+
+    /// Returns the objects that hold the next release, and what is said of them.
+    pub(super) fn blocked(&self) -> impl Iterator<Item = (&Id, String)> {
         let head = self.head.iter();
-        head.filter_map(|((_, name), head)| Some(held_release(name, head.blocked.as_deref()?)))
+        head.filter_map(|(id, head)| Some((id, held_release(&id.1, head.blocked.as_deref()?))))
     }
 
     pub(super) fn content_facts(&self) -> BTreeMap<u64, ContentFacts> {
@@ -197,6 +224,9 @@ impl Governor {
             "returned": release::write_returned(&self.returned_after(&manifest)),
             "objects": release::write_manifest(&manifest),
         });
+        if let Some(settles) = self.settles() {
+            spec["settles"] = settles;
+        }
         self.write_withheld(&mut spec, (&manifest, &overrides), restores);
         let size = spec.to_string().len();
         if size > LARGEST {
@@ -217,6 +247,18 @@ impl Governor {
             spec,
             contents,
         })
+    }
+
+    /// What the next release settles: zones had followed others in a lost future of the store, so that
+    /// it may bring them another content although nothing changed here.
+    fn settles(&self) -> Option<Value> {
+        let newest = self.newest().map_or(0, |newest| newest.number);
+        if newest == 0 || newest >= ReleaseFloor::of(&self.object).number {
+            return None;
+        }
+        let zones = ReleaseFloor::zones(&self.object).into_iter();
+        let zones = zones.map(|(zone, objects)| json!({"zone": zone, "objects": objects}));
+        Some(json!({"zones": zones.collect::<Vec<_>>()}))
     }
 
     /// What releases have, and is not its business any more. Each release says all of it, since

@@ -1,6 +1,6 @@
 //! What of policies cannot be found again in what is stored: who changed and deleted what since the
-//! last release, what leaves a policy and what came back to it, the targets that were in force before
-//! unreadable ones were written, and what zones were told to let go when a policy was deleted. Kept
+//! last release, what leaves a policy and what came back to it, the targets that are in force (a policy
+//! may have others that cannot be read), and what zones were told to let go when a policy was deleted. Kept
 //! in the store, in a collection that no kind has, by the uid of the policy.
 //!
 //! It is written before what depends on it is published. A process that starts replays the log from
@@ -239,6 +239,15 @@ impl Governing {
         }
     }
 
+    /// Takes in a policy as the log has it and the journal does not: its targets may be in force still.
+    pub(crate) fn recall_policy(&mut self, object: &Value) {
+        let uid = object["metadata"]["uid"].as_str().unwrap_or_default();
+        let mut policies = self.policies.values_mut();
+        if let Some(governor) = policies.find(|governor| governor.uid == uid) {
+            governor.recall_targets(&object["spec"]["targets"]);
+        }
+    }
+
     /// Takes in a write of an object that the log has and the journal does not. What a release
     /// shows is nobody's any more.
     pub(crate) fn recall_write(&mut self, policy: &str, id: &Id, head: &HeadObject, at: u64) {
@@ -311,7 +320,7 @@ impl Governor {
         for (field, ids) in lists.into_iter().filter(|(_, ids)| !ids.is_empty()) {
             memory.insert(field.to_owned(), write_left(ids));
         }
-        if let Some(targets) = self.earlier_targets() {
+        if let Some(targets) = self.targets_in_force() {
             memory.insert("targets".to_owned(), targets.clone());
         }
         (!memory.is_empty()).then_some(Value::Object(memory))

@@ -1,7 +1,11 @@
 //! What a change would do, before anything is written: what of it a policy governs, what each zone
 //! would get, and in which order.
+//!
+//! Invariants: nothing is worked out while the state of policies is locked, and no object is named
+//! that whoever asks may not read.
 
 mod foreseen;
+mod limits;
 mod supposed;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -9,6 +13,7 @@ use std::sync::Arc;
 
 use deltaplane_propagation::Timestamp;
 use deltaplane_propagation::stages::{Class, Phase, PolicyFacts, Target, decide, problems};
+use deltaplane_runtime::heavy;
 use deltaplane_sync::Version;
 use serde_json::{Value, json};
 
@@ -42,6 +47,26 @@ pub(crate) enum PlanError {
     Object(String),
     #[error("{0}")]
     Policy(String),
+    #[error("{0}")]
+    TooLarge(String),
+}
+
+/// A plan as far as it can be told without those who may read it.
+struct Worked {
+    supposed: Supposed,
+    contents: Contents,
+    facts: PolicyFacts,
+    leaving: BTreeSet<String>,
+    released: Released,
+}
+
+// === impl Change ===
+
+impl Change {
+    /// Refuses what is more than a plan can take.
+    pub(crate) fn check(&self) -> Result<(), PlanError> {
+        limits::check_change(self)
+    }
 }
 
 // === impl Fleet ===
@@ -56,61 +81,108 @@ impl Fleet {
     ) -> Result<Value, PlanError> {
         // What was decided of it is in force then.
         let is_new = self.inputs(policy).await.is_none();
+        let mut planned = heavy(|| {
+            let now = Timestamp::from_system(self.inner().clock.now());
+            let worked = self.work_out(policy, change, may_read, now)?;
+            self.tell_plan(&worked, may_read, now)
+        })?;
+        if is_new {
+            planned["new"] = true.into();
+        }
+        Ok(planned)
+    }
+
+    /// Works out what would be released, on copies of what is known.
+    fn work_out(
+        &self,
+        policy: &str,
+        change: Change,
+        may_read: &MayRead<'_>,
+        now: Timestamp,
+    ) -> Result<Worked, PlanError> {
         let inner = self.inner();
-        let now = Timestamp::from_system(inner.clock.now());
-        let (supposed, facts, leaving, contents, drafted) = {
+        let (mut supposed, contents) = {
+            let governing = inner.governing.lock();
+            let supposed = Supposed::new(&governing, policy, change.policy)?;
+            (supposed, governing.contents.clone())
+        };
+        let candidates = supposed.candidates(&inner.catalog.read());
+        supposed.adopt(candidates);
+        let known = inner.known.borrow().clone();
+        for object in &change.objects {
+            supposed.put(&known, object, &change.refused)?;
+        }
+        for id in change.deletions {
+            supposed.delete(id);
+        }
+        let governor = &supposed.governor;
+        limits::check_trials(governor)?;
+        let drafted = governor.draft(None, (&inner.catalog.read(), &contents));
+        let spec = drafted.map_err(PlanError::Policy)?.spec;
+        // Overrides are tried now, and not when the facts are put together under a lock.
+        governor.head_facts_for(may_read);
+        let (facts, leaving) = {
             let mut reports = inner.reports.lock();
             let governing = inner.governing.lock();
-            let known = inner.known.borrow().clone();
-            let mut supposed = Supposed::new(&governing, policy, change.policy)?;
-            let catalog = inner.catalog.read();
-            supposed.adopt(&catalog);
-            for object in &change.objects {
-                supposed.put(&governing, &known, object, &change.refused)?;
-            }
-            for id in change.deletions {
-                supposed.delete(id);
-            }
-            let contents = governing.contents.clone();
-            let drafted = supposed.governor.draft(None, (&catalog, &contents));
-            drop(catalog);
-            let facts = self.supposed_facts((&governing, &supposed.governor), &mut reports);
-            let leaving = leaving(&governing, policy, &supposed.governor);
-            (supposed, facts, leaving, contents, drafted)
+            let facts = self.supposed_facts((&governing, governor), &mut reports);
+            (facts, leaving(&governing, policy, governor))
         };
-        let spec = drafted.map_err(PlanError::Policy)?.spec;
         let released = released(spec, facts.newest() + 1, now);
         let released = released.ok_or_else(|| PlanError::Policy("it cannot be read".to_owned()))?;
+        Ok(Worked {
+            supposed,
+            contents,
+            facts,
+            leaving,
+            released,
+        })
+    }
+
+    fn tell_plan(
+        &self,
+        worked: &Worked,
+        may_read: &MayRead<'_>,
+        now: Timestamp,
+    ) -> Result<Value, PlanError> {
+        let Worked {
+            supposed,
+            contents,
+            facts,
+            leaving,
+            released,
+        } = worked;
         let policy = facts.policy().map_err(|problems| {
             let said: Vec<String> = problems.iter().map(ToString::to_string).collect();
             PlanError::Policy(said.join("; "))
         })?;
         let outcome = decide(&policy, facts.situation(&facts.zones(), now));
+        let is_told = |told: &&(Id, Value)| may_read(&told.0);
+        let told = supposed.told.iter().filter(is_told);
+        let mut hidden: BTreeSet<&Id> = supposed.told.iter().map(|(id, _)| id).collect();
         let mut planned = json!({
             "policy": facts.object["metadata"]["name"],
             "asOf": now.to_string(),
-            "objects": supposed.told,
-            "problems": problems(&facts, &policy, &outcome),
-            "leaving": set(&leaving),
+            "objects": told.map(|(_, said)| said).collect::<Vec<_>>(),
+            "problems": problems(facts, &policy, &outcome),
+            "leaving": set(leaving),
         });
-        if is_new {
-            planned["new"] = true.into();
-        }
-        let is_blocked = supposed.governor.blocked().next().is_some();
-        let is_news = is_news(&facts, &released);
+        let governor = &supposed.governor;
+        let is_blocked = governor.blocked().next().is_some();
+        let is_news = is_news(facts, released);
         // Another spec may let zones have what was released before.
-        let newest = supposed.governor.newest();
+        let newest = governor.newest();
         let newest = newest.filter(|_| supposed.is_changed() && !is_news);
-        let released = newest.map_or(&released, |newest| newest);
+        let released = newest.map_or(released, |newest| newest);
+        let mut hunks = Hunks::default();
         if !is_blocked && (is_news || newest.is_some()) {
-            let held = self.held(&facts, (&supposed.governor, &contents), released);
-            let hunks = hunks(&facts, (&supposed.governor, &held), released, &contents);
+            let held = self.held(facts, (governor, contents), released);
+            hunks = self::hunks(facts, (governor, &held), released, contents);
             let foreseen = Foreseen {
-                facts: &facts,
+                facts,
                 policy: &policy,
                 released,
                 is_new: is_news,
-                governor: &supposed.governor,
+                governor,
                 held: &held,
                 now,
             };
@@ -119,6 +191,9 @@ impl Fleet {
             planned["rolledBack"] = rolled_back.map(ToString::to_string).into();
             foreseen.tell(&mut planned, &hunks, may_read);
         }
+        hidden.extend(hunks.objects());
+        hidden.retain(|id| !may_read(id));
+        planned["hidden"] = hidden.len().into();
         Ok(planned)
     }
 

@@ -165,14 +165,18 @@ impl Released {
 /// What the expressions of gates see of a release.
 fn data(number: u64, object: &Value) -> Value {
     let spec = &object["spec"];
-    json!({
+    let mut data = json!({
         "number": number,
         "authors": spec["authors"],
         "writers": spec["writers"],
         "restores": spec["restores"],
         "createdAt": object["metadata"]["creationTimestamp"],
         "changes": spec["changes"],
-    })
+    });
+    if let Some(settles) = spec.get("settles") {
+        data["settles"] = settles.clone();
+    }
+    data
 }
 
 /// The objects of a release, by kind.

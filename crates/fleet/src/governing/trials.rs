@@ -2,6 +2,7 @@
 //! as neither changes: objects are many, and one of them changes at a time.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use deltaplane_propagation::stages::Targets;
 use deltaplane_sync::Version;
@@ -30,6 +31,56 @@ struct Tried {
     applied: Vec<Result<bool, String>>,
 }
 
+/// An override that cannot be applied, and why.
+pub(super) enum TrialProblem<'a> {
+    Unreadable {
+        place: usize,
+    },
+    Refused {
+        place: usize,
+        id: &'a Id,
+        why: &'a str,
+    },
+    ForNothing {
+        place: usize,
+    },
+}
+
+// === impl TrialProblem ===
+
+impl TrialProblem<'_> {
+    /// The object that the problem is about, if it is about one.
+    pub(super) fn object(&self) -> Option<&Id> {
+        match self {
+            Self::Refused { id, .. } => Some(id),
+            Self::Unreadable { .. } | Self::ForNothing { .. } => None,
+        }
+    }
+}
+
+impl fmt::Display for TrialProblem<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unreadable { place } => {
+                write!(f, "spec.overrides[{place}]: it cannot be read")
+            }
+            Self::Refused {
+                place,
+                id: (kind, name),
+                why,
+            } => write!(
+                f,
+                "spec.overrides[{place}].patch cannot be applied to {} {name}: {why}",
+                kind.kind()
+            ),
+            Self::ForNothing { place } => write!(
+                f,
+                "spec.overrides[{place}].patch can be applied to none of the objects that the policy governs"
+            ),
+        }
+    }
+}
+
 // === impl Trials ===
 
 impl Trials {
@@ -38,7 +89,7 @@ impl Trials {
         &mut self,
         (overrides, targets): (&Value, &[Targets]),
         head: &BTreeMap<Id, HeadObject>,
-    ) -> Vec<String> {
+    ) -> Vec<TrialProblem<'_>> {
         if self.overrides != *overrides || self.targets != targets {
             let written = overrides.as_array().into_iter().flatten();
             *self = Self {
@@ -52,26 +103,21 @@ impl Trials {
         let mut problems = Vec::new();
         for (place, patch) in self.patches.iter().enumerate() {
             if patch.is_none() {
-                problems.push(format!("spec.overrides[{place}]: it cannot be read"));
+                problems.push(TrialProblem::Unreadable { place });
                 continue;
             }
             let mut applies = false;
-            for ((kind, name), tried) in &self.objects {
+            for (id, tried) in &self.objects {
                 match &tried.applied[place] {
                     Ok(applied) => applies |= applied,
-                    Err(error) => {
+                    Err(why) => {
                         applies = true;
-                        problems.push(format!(
-                            "spec.overrides[{place}].patch cannot be applied to {} {name}: {error}",
-                            kind.kind()
-                        ));
+                        problems.push(TrialProblem::Refused { place, id, why });
                     }
                 }
             }
             if !applies && !head.is_empty() {
-                problems.push(format!(
-                    "spec.overrides[{place}].patch can be applied to none of the objects that the policy governs"
-                ));
+                problems.push(TrialProblem::ForNothing { place });
             }
         }
         problems
@@ -168,6 +214,7 @@ mod tests {
         let mut trials = Trials::default();
         let found = trials.problems((&overrides, &labelled), &objects);
         let problem = "spec.overrides[0].patch cannot be applied to ConfigMap shop/a";
+        let found: Vec<String> = found.iter().map(ToString::to_string).collect();
         assert_eq!(found, [format!("{problem}: {LEAVES}")]);
         let all = targets(&json!([{"kind": "ConfigMap"}]));
         assert_eq!(trials.problems((&overrides, &all), &objects).len(), 0);

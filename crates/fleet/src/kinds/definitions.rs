@@ -61,6 +61,10 @@ fn zones() -> Value {
                     "position": {"type": "string"},
                     "revision": {"type": "integer", "format": "int64"},
                     "record": {"type": "string", "description": "The record of how far it followed that the zone lost, and a person settled."},
+                    "releases": {
+                        "type": "object", "additionalProperties": {"type": "integer", "format": "int64"},
+                        "description": "The newest release of each policy that the zone had followed; a policy of the same name that is made later begins above it.",
+                    },
                     "at": {"type": "string", "format": "date-time"},
                     "by": {"type": "string"},
                 },

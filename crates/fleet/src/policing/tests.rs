@@ -581,6 +581,9 @@ async fn a_kind_does_not_become_what_lets_governed_objects_go() {
     let unreadable = json!({"kind": "ConfigMap", "direction": "Sideways"});
     let why = refusal(unreadable).expect("it is refused");
     assert!(why.contains("cannot be used"), "{why}");
+    let without = json!({"kind": "ConfigMap"});
+    let why = refusal(without).expect("it is refused");
+    assert!(why.contains("missing field `direction`"), "{why}");
     for spec in letting_go {
         let refusal = refusal(spec).expect("it is refused");
         assert!(
@@ -642,4 +645,54 @@ async fn gates_and_orders_that_make_no_sense_are_told() {
     let unordered = create("orderBy", json!("zone.metadata.labels"));
     unordered.is_refused("spec.stages[0].orderBy: Forbidden: orderBy must be a number");
     create("orderBy", json!("zone.metadata.name")).is_taken();
+}
+
+#[tokio::test]
+async fn malformed_selectors_are_refused_when_they_are_written() {
+    let hub = Hub::new().await;
+    let resource = of_fleet("PropagationPolicy", "propagationpolicies", "web");
+    let malformed = policy("web", "2026-01-01T00:00:00Z", "no label value");
+    let created = hub.write(
+        "ann",
+        (Operation::Create, resource),
+        (None, malformed.clone()),
+    );
+    created.is_refused("spec.targets[0].selector.matchLabels: Invalid value: \"no label value\"");
+    // One that was stored before can be changed otherwise.
+    let mut paused = malformed.clone();
+    paused["spec"]["paused"] = true.into();
+    let update = (Operation::Update, resource);
+    hub.write("ann", update, (Some(&malformed), paused))
+        .is_taken();
+    let resource = of_fleet("SyncedKind", "syncedkinds", "configmaps");
+    let selector = json!({"matchExpressions": [{"key": "no key", "operator": "Exists"}]});
+    let kind = json!({"metadata": {"name": "configmaps"}, "spec": {
+        "kind": "ConfigMap", "direction": "HubToZone", "selector": selector}});
+    let created = hub.write("ann", (Operation::Create, resource), (None, kind));
+    created.is_refused("spec.selector.matchExpressions[0].key: Invalid value: \"no key\"");
+}
+
+#[test]
+fn an_empty_stage_is_doubted_unless_it_lets_releases_pass() {
+    let zone = json!({"metadata": {"name": "zone-a", "labels": {"tier": "rest"}}});
+    let zone = zone.as_object().expect("an object").clone();
+    let doubts = |evidence: &str| {
+        let spec = json!({
+            "targets": [{"kind": "ConfigMap"}],
+            "stages": [
+                {"name": "canary", "zones": {"matchLabels": {"tier": "canary"}},
+                    "whenNoEvidence": evidence},
+                {"name": "rest"},
+            ],
+        });
+        let spec = serde_json::from_value(spec).expect("a policy");
+        let policy = Policy::compile(&spec).expect("compiled");
+        let kind = SyncKind::new("", "ConfigMap").expect("legal");
+        super::doubts(&BTreeSet::from([kind]), &policy, &[("zone-a", &zone)])
+    };
+    assert_eq!(
+        doubts("Hold"),
+        ["no zone is in stage canary: nothing passes it"]
+    );
+    assert_eq!(doubts("Proceed"), [""; 0]);
 }

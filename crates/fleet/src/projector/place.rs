@@ -44,7 +44,10 @@ mod tests {
             "spec": {"kind": "Namespace", "direction": "HubToZone"},
         });
         let synced = SyncedKind::of(&synced).expect("well-formed");
-        let namespace = |labels: Value| json!({"metadata": {"name": "team", "labels": labels}});
+        let namespace = |labels: Value| {
+            let metadata = json!({"name": "team", "labels": labels});
+            json!({"apiVersion": "v1", "kind": "Namespace", "metadata": metadata})
+        };
         let audience = |labels: Value| audience(&synced, &namespace(labels));
         assert_eq!(audience(json!({})), Audience::Everyone);
         let nobody = Audience::Nobody(synced.withdrawal());
@@ -59,7 +62,8 @@ mod tests {
             "spec": {"kind": "ConfigMap", "direction": "HubToZone"},
         });
         let synced = SyncedKind::of(&synced).expect("well-formed");
-        let map = json!({"metadata": {"name": "a", "labels": {MADE_FOR: "eu-1"}}});
+        let metadata = json!({"name": "a", "labels": {MADE_FOR: "eu-1"}});
+        let map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata});
         assert_eq!(audience(&synced, &map), Audience::Everyone);
     }
 }

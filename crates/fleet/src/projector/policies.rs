@@ -257,11 +257,17 @@ impl Projector {
     fn replay_event(&self, kinds: &BTreeMap<String, SyncedKind>, event: &Event) {
         let collection = event.key().resource();
         let synced = kinds.get(collection);
-        if collection != RELEASES && synced.is_none() {
+        if ![POLICIES, RELEASES].contains(&collection) && synced.is_none() {
             return;
         }
         let value: Value = serde_json::from_slice(event.object().bytes()).unwrap_or_default();
         let mut governing = self.governing.lock();
+        if collection == POLICIES {
+            if !event.is_delete() {
+                governing.recall_policy(&value);
+            }
+            return;
+        }
         let Some((synced, name)) = synced.zip(name(event.key())) else {
             if event.is_delete() {
                 governing.recall_deleted_release(&value);

@@ -1,5 +1,9 @@
 //! What a plan shows, and to whom.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc;
+use std::time::Duration;
+
 use bytes::Bytes;
 use deltaplane_api::identity::Identity;
 use deltaplane_apiserver::Error;
@@ -13,6 +17,9 @@ use serde_json::{Value, json};
 
 use crate::governing::{WEB, at, config, governed, place, policy, release};
 use crate::world::World;
+
+/// Nobody waits so long for what works.
+const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Asks about the policy as somebody with these rights.
 async fn ask(
@@ -58,13 +65,15 @@ async fn content_is_shown_to_those_who_may_get_the_object() {
     let all = ask(&world, ("_plan", ""), Some(&change), &|_| true).await;
     let all = all.expect("a plan");
     assert_eq!(all["hunks"][0]["fields"][0]["before"], "\"1\"", "{all}");
+    assert!(!PolicyPlan(world.fleet.clone()).writes());
     let some = ask(&world, ("_plan", ""), Some(&change), &reads_nothing).await;
     let some = some.expect("a plan");
-    assert_eq!(some["hunks"][0]["change"], "Changed");
-    assert_eq!(some["hunks"][0]["fields"], json!([]));
-    let why = some["hunks"][0]["message"].as_str().unwrap_or_default();
-    assert!(why.contains("you may not get the object"), "{why}");
-    // The same of what is in a release.
+    assert_eq!(
+        (&some["objects"], &some["hunks"], &some["hidden"]),
+        (&json!([]), &json!([]), &json!(1))
+    );
+    assert_eq!(all["hidden"], 0);
+    // In a release objects are named, and have no content.
     let release = ("_rollout", "release=1");
     let all = ask(&world, release, None, &|_| true).await.expect("shown");
     assert_ne!(all["shown"]["hunks"][0]["fields"], json!([]), "{all}");
@@ -89,4 +98,92 @@ async fn plans_of_policies_need_the_rights_of_their_authors() {
     ask(&world, ("_plan", ""), Some(&change), &|_| true)
         .await
         .expect("a plan");
+}
+
+/// Objects that a policy would take, and those that an override does not fit, were named to whoever
+/// could post a plan.
+#[tokio::test]
+async fn objects_that_may_not_be_read_are_counted_and_not_named() {
+    let world = governed().await;
+    release(&world, 1, None).await;
+    let change = json!({ "policy": misfit() });
+    let all = ask(&world, ("_plan", ""), Some(&change), &|_| true).await;
+    let all = all.expect("a plan").to_string();
+    assert!(
+        all.contains("cannot be applied to ConfigMap team/a"),
+        "{all}"
+    );
+    let some = ask(&world, ("_plan", ""), Some(&change), &reads_nothing).await;
+    let some = some.expect("a plan");
+    let problem = &some["problems"][0];
+    assert_eq!(problem, "an object that you may not read has a problem");
+    assert!(!some.to_string().contains("team"), "{some}");
+    // Nor is what another spec lets go.
+    let mut other = policy(&json!({}), &json!([]));
+    other["spec"]["targets"] = json!([{"kind": "Secret"}]);
+    let change = json!({ "policy": other });
+    let all = ask(&world, ("_plan", ""), Some(&change), &|_| true).await;
+    let all = all.expect("a plan");
+    assert_eq!(all["objects"][0]["change"], "LetGo", "{all}");
+    let some = ask(&world, ("_plan", ""), Some(&change), &reads_nothing).await;
+    let some = some.expect("a plan");
+    assert_eq!((&some["objects"], &some["hidden"]), (&json!([]), &json!(1)));
+    assert!(!some.to_string().contains("team"), "{some}");
+}
+
+/// A policy with an override that the governed object does not fit.
+fn misfit() -> Value {
+    let patch = json!([{"op": "replace", "path": "/data/missing", "value": "1"}]);
+    let targets = json!([{"kind": "ConfigMap"}]);
+    let overrides = json!([{"targets": targets, "patch": patch}]);
+    policy(&json!({ "overrides": overrides }), &json!([]))
+}
+
+/// Overrides were tried while the state of all policies was locked.
+#[tokio::test]
+async fn others_read_policies_while_a_plan_is_made() {
+    let world = governed().await;
+    release(&world, 1, None).await;
+    let change = json!({ "policy": misfit() });
+    let asked = AtomicUsize::new(0);
+    let may = |access: Access<'_>| {
+        if access.verb == "get" {
+            asked.fetch_add(1, Ordering::Relaxed);
+            let (done, others) = mpsc::channel();
+            let fleet = world.fleet.clone();
+            std::thread::spawn(move || done.send(fleet.troubles("web")));
+            others.recv_timeout(PATIENCE).expect("policies can be read");
+        }
+        true
+    };
+    ask(&world, ("_plan", ""), Some(&change), &may)
+        .await
+        .expect("a plan");
+    assert!(asked.into_inner() > 0, "nobody asked who may read");
+}
+
+/// One worker that makes a plan, and still what it should have run is run.
+#[test]
+fn a_plan_leaves_the_worker_to_other_tasks() {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(1)
+        .enable_all()
+        .build()
+        .expect("a runtime");
+    let planned = runtime.spawn(async {
+        let world = governed().await;
+        release(&world, 1, None).await;
+        let change = json!({ "policy": misfit() });
+        let may = |access: Access<'_>| {
+            if access.verb == "get" {
+                let (done, others) = mpsc::channel();
+                tokio::runtime::Handle::current().spawn(async move { done.send(()) });
+                others.recv_timeout(PATIENCE).expect("the worker is free");
+            }
+            true
+        };
+        ask(&world, ("_plan", ""), Some(&change), &may).await
+    });
+    let planned = runtime.block_on(planned).expect("it ended");
+    planned.expect("a plan");
 }

@@ -29,6 +29,28 @@ async fn a_hub_that_starts_again_knows_what_zones_should_have() {
 }
 
 #[tokio::test]
+async fn a_synced_kind_with_the_name_of_another_kind_sends_nothing() {
+    let world = World::new().await;
+    let spec = json!({"direction": "Both", "acrossZones": true});
+    let misnamed = synced("secrets", "ConfigMap", &spec);
+    world
+        .put("fleet.deltaplane.io/syncedkinds", &misnamed)
+        .await;
+    world.put("secrets", &object("Secret", "team", "a")).await;
+    let mut of_zone = object("Secret", "team", "y.b");
+    let labels = json!({"deltaplane.io/origin": "zone", "deltaplane.io/zone": "y"});
+    of_zone["metadata"]["labels"] = labels;
+    world.put("secrets", &of_zone).await;
+    let check = |world: &World| {
+        for one in ["ConfigMap", "Secret", "Namespace"] {
+            assert_eq!(world.wanted(&kind(one), &zone("x")), [], "{one}");
+        }
+    };
+    check(&world);
+    check(&world.restart().await);
+}
+
+#[tokio::test]
 async fn no_status_and_nothing_of_the_server_is_in_what_is_sent() {
     let world = World::new().await;
     let spec = json!({"direction": "Both"});
@@ -227,4 +249,22 @@ async fn what_comes_while_its_kind_goes_stays_nowhere() {
     )
     .await;
     assert_eq!(world.names(&kind("ConfigMap"), "x"), [""; 0]);
+}
+
+#[tokio::test]
+async fn changes_of_synced_kinds_are_told_from_others() {
+    let world = World::new().await;
+    let synced_at = || world.fleet.known().borrow().synced_at();
+    let kinds = "fleet.deltaplane.io/syncedkinds";
+    let spec = json!({"direction": "HubToZone"});
+    let kind = synced("configmaps", "ConfigMap", &spec);
+    world.put(kinds, &kind).await;
+    let first = synced_at();
+    assert!(first > 0);
+    world
+        .put("fleet.deltaplane.io/zones", &object("Zone", "", "x"))
+        .await;
+    assert_eq!(synced_at(), first);
+    world.delete(kinds, &kind).await;
+    assert!(synced_at() > first);
 }

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::facts::{connect, connect_after, followed, lost_position, served, subscribe};
 use crate::governing::{POLICIES, ZONES, at, config, governed, place, policy, release};
 use crate::rollbacks::rolled_back_world;
-use crate::world::{World, object};
+use crate::world::{World, object, synced};
 
 /// Asks whether zone x has a revision, without waiting.
 async fn ask(world: &World, revision: u64, goal: &str) -> Result<Value, String> {
@@ -175,6 +175,27 @@ async fn the_answer_names_the_rollback_that_keeps_an_object_back() {
             "policy web rolled back release 2, which had it and failed in zone x; change the object, or see: deltaplane rollout why policy/web",
         );
     }
+}
+
+/// The zone does not matter then, nor what it rejected or has not asked for.
+#[tokio::test]
+async fn nothing_is_waited_for_that_zones_are_not_sent() {
+    let world = governed().await;
+    world.put("services", &object("Service", "team", "a")).await;
+    let service = world.store.revision().get();
+    let kind = synced("services", "Service", &json!({"direction": "Both"}));
+    let session = connect(&world);
+    served(&world, &session, async |_| {
+        let answer = ask(&world, service, "applied").await.expect("an answer");
+        check(&answer, true, "");
+        assert_eq!(answer["crosses"], false);
+        // A SyncedKind brings other objects with it.
+        world.put("fleet.deltaplane.io/syncedkinds", &kind).await;
+        let written = world.store.revision().get();
+        let answer = ask(&world, written, "applied").await.expect("an answer");
+        assert_eq!(answer["propagated"], false, "{answer}");
+    })
+    .await;
 }
 
 #[tokio::test]

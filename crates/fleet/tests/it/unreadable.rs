@@ -161,6 +161,13 @@ async fn unreadable_targets_leave_the_earlier_ones_in_force() {
     other["metadata"]["name"] = "b".into();
     world.put("configmaps", &other).await;
     assert_eq!(world.names(&kind("ConfigMap"), "x"), ["team/a"]);
+    // A selector that cannot be read does not select everything.
+    let free = object("ConfigMap", "team", "free");
+    world.put("configmaps", &free).await;
+    assert_eq!(
+        world.names(&kind("ConfigMap"), "x"),
+        ["team/a", "team/free"]
+    );
     place(&world, record).await;
     check(&world, "1", "1");
     let world = world.restart().await;
@@ -181,6 +188,53 @@ async fn a_policy_whose_targets_were_never_readable_governs_its_newest_release()
     check(&world, "1", "1");
     let world = world.restart().await;
     check(&world, "1", "1");
+}
+
+/// A newer version wrote unreadable targets while this one was not running.
+#[tokio::test]
+async fn a_restart_with_unreadable_targets_sends_nothing_ungoverned() {
+    let written = |record: &Value| policy(&unreadable_targets(), record);
+    // Nothing was released yet.
+    let world = governed().await;
+    check(&world, "frozen", "frozen");
+    let world = world.restart_after(POLICIES, &written(&json!([]))).await;
+    check(&world, "frozen", "frozen");
+
+    // An object came after the newest release, and another one while nobody was running.
+    let world = governed().await;
+    release(&world, 1, None).await;
+    let record = json!([at("1", "x y")]);
+    place(&world, record.clone()).await;
+    let named = |name: &str| {
+        let mut other = config("1");
+        other["metadata"]["name"] = name.into();
+        other
+    };
+    world.put("configmaps", &named("later")).await;
+    let txns = [
+        put(POLICIES, &written(&record)),
+        put("configmaps", &named("latest")),
+    ];
+    let world = world.restart_after_all(txns.into()).await;
+    check(&world, "1", "1");
+    assert_eq!(world.names(&kind("ConfigMap"), "x"), ["team/a"]);
+}
+
+/// The process ended before it had written down the targets that it could read.
+#[tokio::test]
+async fn the_log_says_the_targets_that_the_journal_does_not_say() {
+    let world = governed().await;
+    let wider = json!({"targets": [{"kind": "ConfigMap"}]});
+    let mut other = config("1");
+    other["metadata"]["labels"] = json!({});
+    other["metadata"]["name"] = "other".into();
+    let txns = [
+        put(POLICIES, &policy(&wider, &json!([]))),
+        put("configmaps", &other),
+        put(POLICIES, &policy(&unreadable_targets(), &json!([]))),
+    ];
+    let world = world.restart_after_all(txns.into()).await;
+    assert!(world.names(&kind("ConfigMap"), "x").is_empty());
 }
 
 /// The projector reads objects at the revision of an event, which may be dropped by then.

@@ -9,7 +9,7 @@ use deltaplane_sync_grpc::proto::deltaplane::sync::v1::sync_server::Sync;
 use deltaplane_sync_grpc::proto::envoy::service::discovery::v3::{
     DeltaDiscoveryRequest, DeltaDiscoveryResponse,
 };
-use deltaplane_sync_grpc::{MAX_MESSAGE, frame};
+use deltaplane_sync_grpc::{BoundedCodec, MAX_MESSAGE, MAX_PART, frame};
 use futures::{StreamExt, stream};
 use http::header::CONTENT_TYPE;
 use http::{HeaderMap, HeaderValue, Request, Response};
@@ -17,7 +17,6 @@ use http_body_util::{BodyExt, Empty, StreamBody};
 use hyper::body::{Frame, Incoming};
 use tonic::codec::{Codec, CompressionEncoding};
 use tonic::{Status, Streaming};
-use tonic_prost::ProstCodec;
 
 use super::{Services, Stream};
 
@@ -49,14 +48,16 @@ pub(super) async fn answer(
 fn received(
     request: Request<Incoming>,
 ) -> Result<tonic::Request<Streaming<DeltaDiscoveryRequest>>, Status> {
-    let encoding = match request.headers().get(ENCODING).map(HeaderValue::as_bytes) {
-        None | Some(b"identity") => None,
-        Some(b"gzip") => Some(CompressionEncoding::Gzip),
+    // Zones compress nothing here: requests are mostly digests. What others compress is bounded by
+    // what it becomes.
+    let (encoding, limit) = match request.headers().get(ENCODING).map(HeaderValue::as_bytes) {
+        None | Some(b"identity") => (None, MAX_MESSAGE),
+        Some(b"gzip") => (Some(CompressionEncoding::Gzip), MAX_PART),
         Some(_) => return Err(Status::unimplemented("only gzip is understood")),
     };
     let request = request.map(|body| {
-        let mut codec = ProstCodec::<DeltaDiscoveryResponse, DeltaDiscoveryRequest>::default();
-        Streaming::new_request(codec.decoder(), body, encoding, Some(MAX_MESSAGE))
+        let mut codec = BoundedCodec::<DeltaDiscoveryResponse, DeltaDiscoveryRequest>::default();
+        Streaming::new_request(codec.decoder(), body, encoding, Some(limit))
     });
     Ok(tonic::Request::from_http(request))
 }

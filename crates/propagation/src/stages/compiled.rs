@@ -221,10 +221,16 @@ impl Targets {
         all_targets("spec.targets", specs, &mut Vec::new())
     }
 
-    /// As they are written in a policy, or in a release.
+    /// As they are written in a policy, or in a release. None if this version cannot tell which
+    /// objects they include: a selector that cannot be read is not one that selects everything.
     pub fn read(written: &Json) -> Option<Vec<Self>> {
         let specs: Vec<TargetSpec> = serde_json::from_value(written.clone()).ok()?;
-        Some(Self::of(&specs))
+        let is_readable = |spec: &TargetSpec| {
+            let mut selectors = spec.selector.iter();
+            let is_readable = selectors.all(|one| LabelSelector::from_object(one).is_some());
+            !spec.kind.is_empty() && is_readable
+        };
+        specs.iter().all(is_readable).then(|| Self::of(&specs))
     }
 
     pub fn include(&self, object: &Object<'_>) -> bool {

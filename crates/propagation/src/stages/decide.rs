@@ -82,13 +82,23 @@ pub fn counts(policy: &Policy, situation: Situation<'_>, approved: &Approved) ->
         Approval::None => false,
         Approval::Required => true,
         Approval::RequiredByOther => {
-            let deciding = Deciding::new(policy, situation);
-            let release = deciding.release(approved.release);
-            let since = deciding.completed_before(name, approved.release);
-            let authors = release.and_then(|release| deciding.authors_after(since, release));
+            let authors = authors_for_stage(policy, situation, (name, approved.release));
             authors.is_some_and(|authors| !authors.contains(&approved.by))
         }
     }
+}
+
+/// Returns the authors of what a release would change in a stage, who cannot approve it there under
+/// `RequiredByOther`; nothing where they are not known.
+pub fn authors_for_stage(
+    policy: &Policy,
+    situation: Situation<'_>,
+    (stage, release): (&str, u64),
+) -> Option<BTreeSet<String>> {
+    let deciding = Deciding::new(policy, situation);
+    let since = deciding.completed_before(stage, release);
+    let authors = deciding.authors_after(since, deciding.release(release)?)?;
+    Some(authors.into_iter().cloned().collect())
 }
 
 /// The number of the first release of a policy.

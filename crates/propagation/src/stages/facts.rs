@@ -42,6 +42,9 @@ pub struct PolicyFacts {
     pub again: Option<Timestamp>,
 }
 
+/// Of the status of a zone: what it had followed of a lost future when somebody settled that.
+pub const RECONCILED: &str = "reconciled";
+
 /// Of the status of a policy: the lowest number that its next release may have.
 pub const RELEASE_FLOOR: &str = "releaseFloor";
 
@@ -270,9 +273,22 @@ impl PolicyFacts {
     }
 
     /// The number of the next release. Zones may have followed higher ones in a lost future of a
-    /// store that was restored.
+    /// store that was restored, also of a policy of this name that is not there any more.
     pub fn next_number(&self) -> u64 {
-        (self.newest() + 1).max(self.release_floor())
+        let next = self.newest().max(self.followed_before()).saturating_add(1);
+        next.max(self.release_floor())
+    }
+
+    /// The highest release of a policy of this name that its zones had followed when somebody settled
+    /// that they follow this hub.
+    fn followed_before(&self) -> u64 {
+        let name = self.object["metadata"]["name"].as_str().unwrap_or_default();
+        let zones = self.zones.iter();
+        let followed = zones.filter_map(|zone| {
+            let reconciled = &zone.object.get("status")?[RECONCILED];
+            reconciled["releases"][name].as_u64()
+        });
+        followed.max().unwrap_or(0)
     }
 
     /// Whether zones may have followed the newest release with other content, in a lost future of

@@ -286,7 +286,8 @@ impl Counted {
         match standing {
             Standing::Ahead => &mut self.ahead,
             Standing::Deferred => &mut self.deferred,
-            Standing::Offline | Standing::Diverged => &mut self.offline,
+            Standing::Offline => &mut self.offline,
+            Standing::Diverged => &mut self.diverged,
             Standing::Refused => &mut self.refused,
             Standing::Current => &mut moving.current,
             Standing::Failed => &mut moving.failed,

@@ -28,6 +28,8 @@ pub struct Counted {
     pub deferred: usize,
     /// Away for now.
     pub offline: usize,
+    /// Sent nothing, because they followed a state that the hub lost.
+    pub diverged: usize,
     /// At a later release than the stage, because they came from another one.
     pub ahead: usize,
     /// With something of their own in place of what was released.
@@ -171,6 +173,7 @@ impl Counted {
             ("starting", moving.starting),
             ("deferred", self.deferred),
             ("offline", self.offline),
+            ("diverged", self.diverged),
             ("ahead", self.ahead),
             ("refused", self.refused),
         ];
@@ -319,6 +322,7 @@ impl fmt::Display for Counted {
         for (count, name) in [
             (self.deferred, "deferred"),
             (self.offline, "offline"),
+            (self.diverged, "diverged"),
             (self.ahead, "ahead"),
             (self.refused, "refused"),
         ] {

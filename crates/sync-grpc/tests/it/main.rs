@@ -1,3 +1,4 @@
 //! Messages on the wire.
 
+mod bounds;
 mod codec;

@@ -90,17 +90,17 @@ fn mirrored_objects_are_changed_at_their_origin() {
         (
             "hub",
             "eu-1",
-            "the object belongs to zone eu-1, where alone it can be changed; change it in zone eu-1, as a",
+            "the object is managed by zone eu-1 and read-only here; edit it in zone eu-1, as a",
         ),
         (
             "eu-2",
             "eu-1",
-            "the object belongs to zone eu-1, where alone it can be changed; change it in zone eu-1, as a",
+            "the object is managed by zone eu-1 and read-only here; edit it in zone eu-1, as a",
         ),
         (
             "eu-1",
             "hub",
-            "the object belongs to the hub, where alone it can be changed; change it at the hub, as a",
+            "the object is managed by the hub and read-only here; edit it at the hub, as a",
         ),
     ] {
         let old = object(Some(origin));
@@ -218,12 +218,29 @@ fn where_an_object_is_from_cannot_be_forged() {
             expected
         );
     }
+}
+
+/// `kubectl rollout undo` also brings back annotations, those of sync among them.
+#[test]
+fn a_mirrored_object_is_read_only_whatever_a_write_changes() {
     let mirrored = object(Some("hub"));
     let freed = changed(&mirrored, |new| {
         new["metadata"]["labels"] = json!({"app": "web"})
     });
-    let said = said("eu-1", Part::Main, Some(&mirrored), Some(&freed));
-    assert!(said.starts_with(ORIGIN), "{said}");
+    let rolled_back = changed(&mirrored, |new| {
+        new["metadata"]["annotations"][VERSION] = "an older one".into();
+        new["spec"]["size"] = 2.into();
+    });
+    for (part, new) in [
+        (Part::Main, &freed),
+        (Part::Main, &rolled_back),
+        (Part::Status, &freed),
+    ] {
+        assert_eq!(
+            said("eu-1", part, Some(&mirrored), Some(new)),
+            "the object is managed by the hub and read-only here; edit it at the hub, as a"
+        );
+    }
 }
 
 #[test]

@@ -167,6 +167,7 @@ impl Open {
     pub(super) fn thawed(self, since: Revision) -> Self {
         Self {
             own: self.own,
+            doubted: self.doubted,
             ..Self::new(self.held, since)
         }
     }

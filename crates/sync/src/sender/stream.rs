@@ -165,15 +165,16 @@ impl Stream {
         // Approvals of before do not count for what is found now.
         let asked = view.at().revision;
         for (name, version) in held {
-            if view.presence(kind, &name) == Presence::Frozen {
-                self.frozen.insert(name, Open::new(Some(version), 0));
-                continue;
-            }
             let open = Open {
                 doubted: !trusts && !went.contains(&name),
                 ..Open::new(Some(version), 0).asked(asked)
             };
-            self.removals.insert(name, open);
+            match view.presence(kind, &name) {
+                Presence::Frozen => drop(self.frozen.insert(name, open)),
+                Presence::Wanted(_) | Presence::Withdrawn(_) | Presence::Gone => {
+                    self.removals.insert(name, open);
+                }
+            }
         }
     }
 
@@ -185,6 +186,24 @@ impl Stream {
             first.entry(change.name.clone()).or_insert(change);
         }
         for change in first.into_values() {
+            self.change(kind, change, view);
+        }
+    }
+
+    /// Decides about frozen objects of which the view says by now what the receiver should have.
+    pub(super) fn thaw(&mut self, kind: &SyncKind, view: &dyn View) {
+        let frozen = self.frozen.keys();
+        let decided = frozen.filter(|name| view.presence(kind, name) != Presence::Frozen);
+        let decided: Vec<ObjectName> = decided.cloned().collect();
+        let revision = view.at().revision;
+        for name in decided {
+            // Nobody saw an object go that is not there.
+            let before = Before::Nothing;
+            let change = Change {
+                name,
+                before,
+                revision,
+            };
             self.change(kind, change, view);
         }
     }

@@ -42,7 +42,9 @@ impl Agent {
         }
     }
 
-    async fn query(&self, mut client: Client, session: u64) -> Result<(), LinkError> {
+    async fn query(&self, client: Client, session: u64) -> Result<(), LinkError> {
+        let link = self.membership.link();
+        let mut client = link.compress_received(link.compress_sent(client));
         let (out, answers) = mpsc::channel(OUTBOX);
         let answer = client.query(with_session(receiving(answers), session));
         let questions = answer.await?.into_inner();

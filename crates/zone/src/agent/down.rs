@@ -2,7 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use deltaplane_border::{Receiving, Subscriptions, definitions, namespaces};
+use deltaplane_border::{
+    Receiving, ServedKind, Subscriptions, definitions, namespaces, served_kind,
+};
 use deltaplane_fleet::synced_kinds;
 use deltaplane_runtime::Stop;
 use deltaplane_sync::{
@@ -22,16 +24,25 @@ use super::{Agent, LinkError, Lost, OUTBOX, with_session};
 use crate::kinds_file::{Kind, Kinds};
 use crate::link::Client;
 
+/// A synced kind that the zone serves under another plural.
+struct Misnamed {
+    kind: SyncKind,
+    plural: String,
+    /// It was not followed under another plural before.
+    is_new: bool,
+}
+
 // === impl Agent ===
 
 impl Agent {
     /// Takes what the hub has for us.
     pub(super) async fn down(
         &self,
-        mut client: Client,
+        client: Client,
         welcome: &Welcome,
         stop: &Stop,
     ) -> Result<(), LinkError> {
+        let mut client = self.membership.link().compress_received(client);
         let knows = |what: &str| welcome.features.iter().any(|feature| feature == what);
         let (knows_own, repairs) = (knows(OWN), knows(REPAIR));
         let (out, requests) = mpsc::channel(OUTBOX);
@@ -93,37 +104,96 @@ impl Agent {
             self.subscribe_to(&to, kind, subscribed).await;
         }
         let mut kinds = self.target.kinds();
+        // SyncedKinds that have the plural of another kind: nothing of theirs crosses.
+        let mut misnamed = BTreeMap::new();
         // Side by side: a kind that cannot be listed, such as one that a cluster does not let us
         // read, must not keep the others waiting.
         let mut subscribing = FuturesUnordered::new();
         for (kind, plural) in self.current_plurals(&kinds.borrow()) {
             self.target.mirror.learn(&kind, &plural);
             if begun.insert(kind.clone()) {
-                subscribing.push(self.subscribe_to(&to, kind, subscribed).boxed());
+                let subscribe = self.subscribe_to(&to, kind, subscribed);
+                subscribing.push(subscribe.map(|()| None).boxed());
             }
         }
         loop {
             let now = kinds.borrow_and_update().clone();
             for kind in now.values().filter(|kind| kind.comes()) {
                 let (kind, plural) = (kind.synced.kind.clone(), kind.synced.plural.clone());
+                if misnamed.get(&kind) == Some(&plural) {
+                    continue;
+                }
                 let is_new = begun.insert(kind.clone());
                 // A SyncedKind that had a wrong name is made again with the right one.
                 let is_renamed = self.remembered.lock().kinds().get(&kind) != Some(&plural);
-                let remembering = self.remember(kind.clone(), plural);
                 if is_new {
-                    let subscribe = self.subscribe_to(&to, kind, subscribed);
-                    subscribing.push(remembering.then(|()| subscribe).boxed());
+                    subscribing.push(self.begin(&to, kind, plural, subscribed).boxed());
                 } else if is_renamed {
-                    subscribing.push(remembering.boxed());
+                    subscribing.push(self.rename(kind, plural).boxed());
                 }
             }
             tokio::select! {
-                Some(()) = subscribing.next(), if !subscribing.is_empty() => {}
+                Some(ended) = subscribing.next(), if !subscribing.is_empty() => {
+                    if let Some(Misnamed { kind, plural, is_new }) = ended {
+                        if is_new {
+                            begun.remove(&kind);
+                        }
+                        misnamed.insert(kind, plural);
+                    }
+                }
                 changed = kinds.changed() => if changed.is_err() {
                     return std::future::pending().await;
                 },
             }
         }
+    }
+
+    /// Subscribes to a kind that was not known before, unless its plural is that of another kind.
+    async fn begin(
+        &self,
+        to: &Subscriptions,
+        kind: SyncKind,
+        plural: String,
+        subscribed: &Mutex<BTreeSet<SyncKind>>,
+    ) -> Option<Misnamed> {
+        if self.is_misnamed(&kind, &plural).await {
+            let is_new = true;
+            return Some(Misnamed {
+                kind,
+                plural,
+                is_new,
+            });
+        }
+        self.remember(kind.clone(), plural).await;
+        self.subscribe_to(to, kind, subscribed).await;
+        None
+    }
+
+    /// Writes down another plural of a kind, unless it is that of another kind.
+    async fn rename(&self, kind: SyncKind, plural: String) -> Option<Misnamed> {
+        if self.is_misnamed(&kind, &plural).await {
+            let is_new = false;
+            return Some(Misnamed {
+                kind,
+                plural,
+                is_new,
+            });
+        }
+        self.remember(kind, plural).await;
+        None
+    }
+
+    /// Returns true if the zone serves a kind under another plural. One that is not served yet may be
+    /// served under any; an API that does not say what it serves is asked again when the kind is
+    /// listed.
+    async fn is_misnamed(&self, kind: &SyncKind, plural: &str) -> bool {
+        let served = served_kind(&self.client, kind, plural).await;
+        let other = served.ok().flatten();
+        let other = other.filter(|served| served.plural != plural);
+        if let Some(ServedKind { plural: served, .. }) = &other {
+            tracing::warn!(%kind, plural, served, "a SyncedKind has a wrong name; nothing of its kind is taken from the hub");
+        }
+        other.is_some()
     }
 
     /// The kinds that came from the hub ever, and what they are called in paths: the synced kinds

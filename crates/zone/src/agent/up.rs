@@ -9,7 +9,7 @@ use futures::{Stream, StreamExt};
 use tokio::sync::mpsc;
 
 use super::{Agent, LinkError, Lost, OUTBOX, with_session};
-use crate::link::Client;
+use crate::link::{Client, take_subscriptions};
 
 // === impl Agent ===
 
@@ -17,18 +17,20 @@ impl Agent {
     /// Sends the hub what was authored here.
     pub(super) async fn up(
         &self,
-        mut client: Client,
+        client: Client,
         session: u64,
         sending: &Sending,
         stop: &Stop,
     ) -> Result<(), LinkError> {
+        let client = take_subscriptions(client);
+        let mut client = self.membership.link().compress_sent(client);
         let (out, responses) = mpsc::channel(OUTBOX);
         let responses = receiving(responses).map(|response| encode_response(&response));
         let answer = client.zone_to_hub(with_session(responses, session)).await?;
         let lost = Lost::default();
         let requests = lost.until(answer.into_inner()).map(decode_request);
         let requests = self.when_ready(requests);
-        let sent = sending.run(requests, out, stop).await;
+        let sent = sending.run(requests, out, stop, || true).await;
         self.kept.lock().withdrawn = sending.ledger();
         sent?;
         Err(lost.why())

@@ -89,18 +89,18 @@ impl Keeper {
         let selector = json!({"matchExpressions": [{"key": ORIGIN, "operator": "Exists"}]});
         let validations = json!([
             validation(
-                "variables.agent || size(variables.forged) == 0",
-                r#"variables.forged[0] + " says where an object is from and is written by sync alone; leave it as it is""#,
-            ),
-            validation(
                 &format!(
-                    "variables.agent || variables.owner in ['', {}] || variables.collected || variables.noted",
+                    "variables.agent || variables.owner in ['', {}] || variables.collected || (variables.noted && size(variables.forged) == 0)",
                     literal(&format!("zone {}", self.zone))
                 ),
                 &format!(
-                    r#""the object belongs to " + variables.owner + ", where alone it can be changed; change it " + (variables.owner == "the hub" ? "at the hub" : "in " + variables.owner) + ", as " + variables.oldAnnotations[?{}].orValue(oldObject.metadata.name)"#,
+                    r#""the object is managed by " + variables.owner + " and read-only here; edit it " + (variables.owner == "the hub" ? "at the hub" : "in " + variables.owner) + ", as " + variables.oldAnnotations[?{}].orValue(oldObject.metadata.name)"#,
                     literal(DISPLAY_NAME)
                 ),
+            ),
+            validation(
+                "variables.agent || size(variables.forged) == 0",
+                r#"variables.forged[0] + " says where an object is from and is written by sync alone; leave it as it is""#,
             ),
             validation(
                 &format!(

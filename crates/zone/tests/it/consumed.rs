@@ -45,6 +45,7 @@ async fn the_hub_goes_on_to_consume_kinds_that_cross() {
             "CustomResourceDefinition",
         ),
         synced("namespaces", "", "Namespace"),
+        synced("graphrevisions", "internal.kro.run", "GraphRevision"),
     ] {
         create(&hub, &kinds, &kind).await;
         let path = format!(

@@ -76,7 +76,7 @@ async fn is_apart(world: &World) {
     assert_eq!(plain["data"]["content"], "1");
 }
 
-/// The zone learned from the first one what the kind is called in paths.
+/// A zone of an earlier version learned from the first one what the kind is called in paths.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_synced_kind_that_had_a_wrong_name_works_after_a_restart() {
     let mut world = World::start().await;
@@ -88,19 +88,15 @@ async fn a_synced_kind_that_had_a_wrong_name_works_after_a_restart() {
     let path = format!("{FLEET}/syncedkinds");
     let made = request::create::<Value>(&world.here, &path, &wrong).await;
     made.expect("made");
-    let sync = format!("{FLEET}/zones/{ZONE}/_sync");
-
-    let file = world.membership().join("kinds.json");
-    let has_learned = move |_: &Value| {
-        let kinds = std::fs::read_to_string(&file).unwrap_or_default();
-        kinds.contains("\"configmap\"")
-    };
-    until(&world.here, &sync, has_learned).await;
     let wrong = format!("{path}/configmap");
     let gone = request::delete(&world.here, &wrong, &json!({})).await;
     gone.expect("deleted");
     follow_config_maps(&world).await;
-    world.restart_zone(|_| ()).await;
+    let learn_wrong_name = |membership: &std::path::Path| {
+        let kinds = r#"{"ConfigMap":"configmap"}"#;
+        std::fs::write(membership.join("kinds.json"), kinds).expect("written");
+    };
+    world.restart_zone(learn_wrong_name).await;
     change_at_hub(&world, "2").await;
     until(&world.there, &format!("{MAPS}/plain"), content("2")).await;
     world.stop().await;
@@ -191,6 +187,25 @@ async fn a_zone_without_records_says_what_it_holds_of_all_kinds() {
     settle(&world, ZONE).await.expect("settled");
     until(&world.there, &format!("{MAPS}/plain"), content("2")).await;
     until(&world.here, &sync, |sync| !unread(sync)).await;
+    world.stop().await;
+}
+
+/// The files are gone: only what the zone mirrors shows that it followed a hub.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_zone_whose_records_vanished_does_not_count_as_new() {
+    let mut world = World::start().await;
+    follow_config_maps(&world).await;
+    world.zone.stop().await;
+    change_at_hub(&world, "2").await;
+    let lose = |membership: &std::path::Path| {
+        for file in ["followed.json", "kinds.json", "synced-kinds.json"] {
+            std::fs::remove_file(membership.join(file)).expect("removed");
+        }
+    };
+    world.restart_zone(lose).await;
+    is_apart(&world).await;
+    settle(&world, ZONE).await.expect("settled");
+    until(&world.there, &format!("{MAPS}/plain"), content("2")).await;
     world.stop().await;
 }
 

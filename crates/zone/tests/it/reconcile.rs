@@ -127,12 +127,31 @@ async fn create(world: &World, path: &str, object: &Value) {
 
 /// These config maps are governed by the policy `web`, and released to all zones.
 async fn govern(world: &World, objects: &[&str], overrides: Value) {
+    sync_maps(world, objects).await;
+    make_policy(world, objects, overrides).await;
+    let policy = format!("{FLEET}/propagationpolicies/web");
+    until(&world.here, &policy, |policy| {
+        let conditions = policy["status"]["conditions"].as_array();
+        let mut conditions = conditions.into_iter().flatten();
+        let propagated = |one: &Value| one["type"] == "Propagated" && one["status"] == "True";
+        policy["status"]["release"] == 1 && conditions.any(propagated)
+    })
+    .await;
+}
+
+async fn sync_maps(world: &World, objects: &[&str]) {
     let kind = json!({
         "apiVersion": "fleet.deltaplane.io/v1alpha1", "kind": "SyncedKind",
         "metadata": {"name": "configmaps"},
         "spec": {"kind": "ConfigMap", "direction": "HubToZone"},
     });
     create(world, &format!("{FLEET}/syncedkinds"), &kind).await;
+    for name in objects {
+        create(world, MAPS, &map(name, "1")).await;
+    }
+}
+
+async fn make_policy(world: &World, objects: &[&str], overrides: Value) {
     let policy = json!({
         "apiVersion": "fleet.deltaplane.io/v1alpha1", "kind": "PropagationPolicy",
         "metadata": {"name": "web"},
@@ -142,17 +161,6 @@ async fn govern(world: &World, objects: &[&str], overrides: Value) {
         },
     });
     create(world, &format!("{FLEET}/propagationpolicies"), &policy).await;
-    for name in objects {
-        create(world, MAPS, &map(name, "1")).await;
-    }
-    let policy = format!("{FLEET}/propagationpolicies/web");
-    until(&world.here, &policy, |policy| {
-        let conditions = policy["status"]["conditions"].as_array();
-        let mut conditions = conditions.into_iter().flatten();
-        let propagated = |one: &Value| one["type"] == "Propagated" && one["status"] == "True";
-        policy["status"]["release"] == 1 && conditions.any(propagated)
-    })
-    .await;
 }
 
 // === impl PlayedZone ===
@@ -353,6 +361,14 @@ async fn claims_that_are_too_far_ahead_are_refused_and_shown() {
             claim(LOST, 20_000),
             Some("says that it followed release 20000 of policy web"),
         ),
+        // A policy that the hub does not have would count on from there when it is made.
+        (
+            followed(
+                lost(&world.fleet, LOST),
+                &[("web", 2), ("future", i64::MAX as u64)],
+            ),
+            Some("of policy future"),
+        ),
         (claim(LOST, 2), None),
         // The releases of another hub are no claim.
         (
@@ -390,5 +406,121 @@ async fn claims_that_are_too_far_ahead_are_refused_and_shown() {
     }
     let after = get(&world.here, &format!("{MAPS}/front")).await.1;
     assert_eq!(after, before);
+    world.stop().await;
+}
+
+/// The hub was restored to a state of before the policy, which is made again.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_policy_that_is_made_again_counts_on_from_what_zones_followed() {
+    let world = World::start().await;
+    let followed = followed(lost(&world.fleet, LOST), &[("web", 5)]);
+    let zone = PlayedZone::connect(&world, Some(followed), HeldObjects::new()).await;
+    until(&world.here, &reconcile_path(), |said| {
+        said["diverged"] == true && said["untold"] == json!([])
+    })
+    .await;
+    step(&world, "Settle").await.expect("settled");
+    sync_maps(&world, &["front"]).await;
+    make_policy(&world, &["front"], json!([])).await;
+    let policy = format!("{FLEET}/propagationpolicies/web");
+    until(&world.here, &policy, |policy| {
+        policy["status"]["release"] == 6
+    })
+    .await;
+    // Also if it is deleted once more.
+    let gone = request::delete(&world.here, &policy, &json!({})).await;
+    gone.expect("deleted");
+    until(&world.here, &policy, |policy| policy["code"] == 404).await;
+    make_policy(&world, &["front"], json!([])).await;
+    until(&world.here, &policy, |policy| {
+        policy["status"]["release"] == 6
+    })
+    .await;
+    zone.disconnect().await;
+    world.stop().await;
+}
+
+/// The release has what the hub had before: zones had something else.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_release_says_which_divergence_it_settles() {
+    let world = World::start().await;
+    let objects = ["front", "same"];
+    govern(&world, &objects, json!([])).await;
+    let has = held(&[("front", "2"), ("same", "1")]);
+    let zone = diverge(&world, &objects, has).await;
+    until(&world.here, &reconcile_path(), |said| {
+        said["diverged"] == true && listed(said).len() == 1
+    })
+    .await;
+    step(&world, "Settle").await.expect("settled");
+    let rollout = format!("{FLEET}/propagationpolicies/web/_rollout");
+    let said = until(&world.here, &rollout, |said| said["release"] == 3).await;
+    let releases = said["releases"].as_array().expect("a list");
+    let settles: Vec<&Value> = releases.iter().map(|one| &one["settles"]).collect();
+    let expected = json!({"zones": [{"zone": PLAYED, "objects": 1}]});
+    assert_eq!(settles, [&Value::Null, &expected], "{said:#}");
+    zone.disconnect().await;
+    world.stop().await;
+}
+
+/// Two people settle a zone at once, and mean the opposite.
+#[tokio::test(flavor = "multi_thread")]
+async fn one_reconciliation_of_a_zone_is_under_way_at_a_time() {
+    let world = World::start().await;
+    let followed = followed(lost(&world.fleet, LOST), &[]);
+    let zone = PlayedZone::connect(&world, Some(followed), HeldObjects::new()).await;
+    until(&world.here, &reconcile_path(), |said| {
+        said["diverged"] == true && said["untold"] == json!([])
+    })
+    .await;
+    let step = async |step: &str, attempt: &str| {
+        let posted = json!({"step": step, "attempt": attempt});
+        let posted = request::create::<Value>(&world.here, &reconcile_path(), &posted).await;
+        posted.map(drop).map_err(|error| error.to_string())
+    };
+    step("Raise", "first").await.expect("raised");
+    step("Raise", "first").await.expect("it may be repeated");
+    for other in ["Raise", "Settle", "End"] {
+        let refused = step(other, "second").await.expect_err("under way");
+        assert!(refused.contains("is being reconciled by"), "{refused}");
+    }
+    // What the first leaves to a person can be settled by another.
+    step("End", "first").await.expect("ended");
+    step("Raise", "third").await.expect("raised");
+    step("End", "third").await.expect("ended");
+    step("Settle", "first").await.expect("settled");
+    let refused = step("Settle", "second").await.expect_err("settled");
+    assert!(
+        refused.contains("zone never-there was settled by"),
+        "{refused}"
+    );
+    zone.disconnect().await;
+    world.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn objects_that_only_the_zone_has_are_deleted_and_namespaces_are_left_to_it() {
+    let world = World::start().await;
+    sync_maps(&world, &["same"]).await;
+    let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "later"}});
+    let mut has = held(&[("new", "1"), ("same", "1")]);
+    let later = ObjectName::new("", "later").expect("legal");
+    has.insert(namespaces(), [(later, version(&namespace))].into());
+    let followed = followed(lost(&world.fleet, LOST), &[]);
+    let zone = PlayedZone::connect(&world, Some(followed), has).await;
+    let expected = [("later", "Orphan"), ("new", "Delete")];
+    let expected = expected.map(|(name, leaves)| (name.to_owned(), leaves.to_owned()));
+    until(&world.here, &reconcile_path(), |said| {
+        let kinds = said["kinds"].as_array().into_iter().flatten();
+        let objects = kinds.flat_map(|kind| kind["objects"].as_array().into_iter().flatten());
+        let objects = objects.filter(|one| one["difference"] == "OnlyInZone");
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let leaves: BTreeMap<String, String> = objects
+            .map(|one| (text(&one["name"]), text(&one["leaves"])))
+            .collect();
+        leaves == BTreeMap::from(expected.clone())
+    })
+    .await;
+    zone.disconnect().await;
     world.stop().await;
 }

@@ -107,6 +107,34 @@ async fn a_join_token_counts_for_the_first_key_alone() {
     world.stop().await;
 }
 
+/// A certificate that was given before it is known for which key could be given for others, too.
+#[tokio::test(flavor = "multi_thread")]
+async fn nobody_joins_while_it_cannot_be_kept_with_which_key() {
+    let world = World::start().await;
+    let directory = world.other_directory("never-there");
+    let path = format!("{FLEET}/zones/never-there");
+    let token = create(&world.here, &format!("{path}/_token"), json!({})).await;
+    let token = token["join"].as_str().expect("a join string");
+    let token = token.parse().expect("a legal one");
+    let fill = async |text: Option<String>| {
+        let change = json!({"metadata": {"annotations": {"full": text}}});
+        let changed = request::patch::<Value>(&world.here, &path, Patch::Merge, &change).await;
+        changed.expect("changed");
+    };
+    // The annotations of an object have room for this, and not for a key.
+    fill(Some("x".repeat((256 << 10) - 100))).await;
+    let refused = refusal(open(&directory, &token).await);
+    assert!(
+        refused.starts_with("the hub cannot keep the zone's key: "),
+        "{refused}"
+    );
+    let credential = Credential::load(&directory).expect("readable");
+    assert!(credential.is_none(), "it has a certificate");
+    fill(None).await;
+    open(&directory, &token).await.expect("joined");
+    world.stop().await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_join_token_ends_when_the_zone_has_connected() {
     let world = World::start().await;
@@ -420,7 +448,15 @@ async fn accounts_of_hub_and_zone_are_told_apart_in_one_process() {
     assert_eq!(whoami_at(&world, "", &of_hub).await, (made, user));
 
     let admin = world.through(ZONE).await;
-    assert_eq!(get(&admin, "/api/v1/namespaces").await.0, StatusCode::OK);
+    let listed = send(
+        &admin,
+        Method::GET,
+        "/api/v1/namespaces",
+        "application/json",
+    )
+    .await;
+    assert_eq!(listed.status(), StatusCode::OK);
+    assert_eq!(listed.headers()["x-content-type-options"], "nosniff");
     let path = format!("{FLEET}/zones/{ZONE}");
     request::delete(&world.here, &path, &json!({}))
         .await

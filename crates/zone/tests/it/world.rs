@@ -13,7 +13,8 @@ use deltaplane_runtime::identity::JoinString;
 use deltaplane_runtime::{Stop, Tasks, Trigger};
 use deltaplane_sync::ZoneName;
 use deltaplane_zone::{
-    ClusterConfig, ClusterZone, LinkConfig, SimulatorConfig, Zone, ZoneConfig, leave_embedded,
+    ClusterConfig, ClusterZone, GraphOptions, LinkConfig, SimulatorConfig, Zone, ZoneConfig,
+    leave_embedded,
 };
 use http::{Method, Request, Response, StatusCode};
 use http_body_util::BodyExt;
@@ -96,7 +97,7 @@ impl World {
                 data_dir: data.join("agent"),
                 join: Some(join(here).await),
                 link: LinkConfig::default(),
-                graphs: false,
+                graphs: None,
                 metrics: None,
             };
             let zone = ClusterZone::start(config).await.expect("the zone started");
@@ -303,6 +304,7 @@ async fn zone(join: Option<JoinString>, data: &Path, simulate: Option<SimulatorC
     plane.requests.watches_per_user = WATCHES;
     let config = ZoneConfig {
         simulate,
+        graphs: GraphOptions::default(),
         hub: None,
         plane,
         join,

@@ -17,7 +17,9 @@ use deltaplane_sync_grpc::proto::envoy::service::discovery::v3::{
     DeltaDiscoveryRequest, DeltaDiscoveryResponse, Resource,
 };
 use deltaplane_sync_grpc::{SESSION, receiving};
-use deltaplane_zone::{LinkConfig, Membership, SyncClient, Zone, ZoneConfig, connect};
+use deltaplane_zone::{
+    GraphOptions, LinkConfig, Membership, SyncClient, Zone, ZoneConfig, connect,
+};
 use futures::StreamExt;
 use kube::Client;
 use prost::Message;
@@ -164,6 +166,7 @@ impl World {
         };
         let good = ZoneConfig {
             simulate: None,
+            graphs: GraphOptions::default(),
             hub: None,
             plane: plane("good"),
             join: Some(join(&client, "good").await),

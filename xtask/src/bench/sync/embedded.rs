@@ -10,7 +10,7 @@ use deltaplane_hub::{Hub, HubConfig};
 use deltaplane_plane::PlaneConfig;
 use deltaplane_runtime::Tasks;
 use deltaplane_store::{Collection, Scope, Store, Watch};
-use deltaplane_zone::{LinkConfig, Zone, ZoneConfig};
+use deltaplane_zone::{GraphOptions, LinkConfig, Zone, ZoneConfig};
 use kube::Client;
 
 use crate::fleet::authored;
@@ -85,6 +85,7 @@ impl EmbeddedZone {
     async fn open(name: String, data_dir: PathBuf, join: Option<&str>) -> Result<Self> {
         let config = ZoneConfig {
             simulate: None,
+            graphs: GraphOptions::default(),
             hub: None,
             plane: PlaneConfig::new(data_dir.clone(), any_port()),
             join: join.map(str::parse).transpose()?,

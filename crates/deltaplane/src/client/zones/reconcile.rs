@@ -8,14 +8,14 @@
 mod plan;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::time::Duration;
+use std::time::{Duration, Instant, SystemTime};
 
 use clap::{Args, ValueEnum};
 use futures::{StreamExt, stream};
 use kube::Client;
 use serde_json::{Value, json};
 
-use deltaplane_border::served_version;
+use deltaplane_border::{ServedKind, served_kind};
 use deltaplane_client::request;
 use deltaplane_client::{ObjectKey, Resource};
 use deltaplane_sync::{SyncKind, ZoneName};
@@ -26,7 +26,7 @@ use self::plan::{
 use super::super::{ClientError, Hub, Said, name_of, zone_objects, zone_path};
 use super::PARALLEL;
 use crate::args::Environment;
-use crate::table::Table;
+use crate::table::{Table, counted};
 
 /// For `zones reconcile`.
 #[derive(Debug, Args)]
@@ -57,6 +57,8 @@ Examples:
   deltaplane zones reconcile eu-1 --keep hub --dry-run   what differs, and what zone eu-1 would lose
   deltaplane zones reconcile --all --keep zone           the hub takes over what all zones agree on";
 
+/// The hub is told that an attempt goes on at least this often.
+const RENEWAL: Duration = Duration::from_secs(60);
 /// A zone that has just connected says what it has within moments.
 const TRIES: u32 = 20;
 const AGAIN: Duration = Duration::from_millis(500);
@@ -66,12 +68,24 @@ const AGAIN: Duration = Duration::from_millis(500);
 struct Outcome {
     divergences: Vec<Divergence>,
     /// Zones that were not settled, and why.
-    failed: BTreeMap<ZoneName, String>,
+    failed: BTreeMap<ZoneName, NotSettled>,
     /// Objects that were not written at the hub, and why.
     unwritten: BTreeMap<ObjectId, String>,
     /// Zones that were settled, and from which revision they follow the hub.
     settled: Vec<(ZoneName, Value)>,
     plan: Plan,
+    /// Of this run.
+    attempt: String,
+}
+
+/// Why this command did not settle a zone.
+enum NotSettled {
+    Obstacle(String),
+    /// Somebody else did.
+    SettledMeanwhile {
+        by: String,
+        at: String,
+    },
 }
 
 // === impl Reconcile ===
@@ -105,11 +119,12 @@ impl Reconcile {
             (Side::Hub, true) => {}
             (Side::Hub, false) => outcome.settle(client, |_| true).await,
             (Side::Zone, dry_run) => {
-                let mut zones = outcome.read_zones(zone_client).await;
+                let mut zones = outcome.read_zones(client, zone_client).await;
                 outcome.plan = plan::keep_zone(&zones);
                 if !dry_run && !outcome.plan.exceeds_budget() {
                     outcome.raise(client, &mut zones).await;
                     outcome.take_over(client).await;
+                    outcome.end(client, zones).await;
                 }
             }
         }
@@ -125,14 +140,18 @@ impl Reconcile {
                 .filter_map(name_of)
                 .collect(),
         };
-        let mut outcome = Outcome::default();
+        let mut outcome = Outcome {
+            attempt: draw_attempt(),
+            ..Outcome::default()
+        };
         for (zone, answer) in answers(client, zones).await {
             let answer = match answer {
                 Ok(answer) => answer,
                 // It was deleted meanwhile.
                 Err(ClientError::NoZone(_)) if self.all => continue,
                 Err(error) if self.all => {
-                    outcome.failed.insert(zone, reason(&error));
+                    let obstacle = NotSettled::Obstacle(reason(&error));
+                    outcome.failed.insert(zone, obstacle);
                     continue;
                 }
                 Err(error) => return Err(error),
@@ -203,10 +222,10 @@ async fn read_zone(
 ) -> Result<ZoneContents, ClientError> {
     let mut contents = ZoneContents::default();
     for (kind, plural) in plurals {
-        let version = served_version(zone, kind.group(), plural).await;
-        let version = version.map_err(|reason| ClientError::Show(reason.into()))?;
+        let served = served_kind(zone, kind, plural).await;
+        let served = served.map_err(|reason| ClientError::Show(reason.into()))?;
         for id in ids.iter().filter(|id| id.kind == *kind) {
-            let Some(version) = &version else {
+            let Some(ServedKind { plural, version }) = &served else {
                 contents.insert_unserved(id.clone());
                 continue;
             };
@@ -233,9 +252,30 @@ fn path_of(id: &ObjectId, version: &str, plural: &str) -> String {
     resource_of(id, version, plural).object_path(&key)
 }
 
-async fn step(client: &Client, zone: &ZoneName, step: &str) -> Result<Value, ClientError> {
+async fn step(
+    client: &Client,
+    zone: &ZoneName,
+    step: &str,
+    attempt: &str,
+) -> Result<Value, ClientError> {
     let path = format!("{}/_reconcile", zone_path(zone));
-    Ok(request::create(client, &path, &json!({"step": step})).await?)
+    let body = json!({"step": step, "attempt": attempt});
+    Ok(request::create(client, &path, &body).await?)
+}
+
+/// Tells this run of the command from others, which may mean the opposite.
+fn draw_attempt() -> String {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    let nanoseconds = since.map_or(0, |since| since.as_nanos());
+    format!("{nanoseconds:x}-{:x}", std::process::id())
+}
+
+/// Finds out who settled a zone, if somebody did meanwhile.
+async fn settled_meanwhile(client: &Client, zone: &ZoneName) -> Option<NotSettled> {
+    let said = answer(client, zone).await.ok()?;
+    let by = said["reconciled"]["by"].as_str()?.to_owned();
+    let at = said["reconciled"]["at"].as_str()?.to_owned();
+    (said["diverged"] == false).then_some(NotSettled::SettledMeanwhile { by, at })
 }
 
 // === impl Outcome ===
@@ -243,6 +283,7 @@ async fn step(client: &Client, zone: &ZoneName, step: &str) -> Result<Value, Cli
 impl Outcome {
     fn add(&mut self, divergence: Divergence) {
         if let Some(obstacle) = divergence.obstacle() {
+            let obstacle = NotSettled::Obstacle(obstacle);
             self.failed.insert(divergence.zone.clone(), obstacle);
         }
         self.divergences.push(divergence);
@@ -258,6 +299,7 @@ impl Outcome {
     /// Reads from zones what differs.
     async fn read_zones(
         &mut self,
+        client: &Client,
         zone_client: &impl AsyncFn(&ZoneName) -> Result<Client, ClientError>,
     ) -> Vec<ReadZone> {
         let divergences = self.settleable();
@@ -275,14 +317,18 @@ impl Outcome {
                     divergence,
                     contents,
                 }),
-                Err(error) => self.fail(divergence.zone, &error),
+                Err(error) => self.fail(client, divergence.zone, &error).await,
             }
         }
         zones
     }
 
-    fn fail(&mut self, zone: ZoneName, error: &ClientError) {
-        self.failed.insert(zone, reason(error));
+    /// Takes note that a zone was not settled. A zone that somebody else settles connects again, so
+    /// that it cannot be asked for a moment: that is no error of it.
+    async fn fail(&mut self, client: &Client, zone: ZoneName, error: &ClientError) {
+        let settled = settled_meanwhile(client, &zone).await;
+        let why = settled.unwrap_or_else(|| NotSettled::Obstacle(reason(error)));
+        self.failed.insert(zone, why);
     }
 
     /// Raises revision and release numbers above what zones followed. Those of which that fails have
@@ -290,9 +336,10 @@ impl Outcome {
     async fn raise(&mut self, client: &Client, zones: &mut Vec<ReadZone>) {
         let count = zones.len();
         for zone in std::mem::take(zones) {
-            match step(client, &zone.divergence.zone, "Raise").await {
+            let raised = step(client, &zone.divergence.zone, "Raise", &self.attempt).await;
+            match raised {
                 Ok(_) => zones.push(zone),
-                Err(error) => self.fail(zone.divergence.zone, &error),
+                Err(error) => self.fail(client, zone.divergence.zone, &error).await,
             }
         }
         if zones.len() < count {
@@ -306,7 +353,12 @@ impl Outcome {
             return;
         }
         let plurals = plurals(&self.divergences);
+        let mut claimed = Instant::now();
         for (id, write) in self.plan.writes() {
+            if claimed.elapsed() > RENEWAL {
+                self.renew_claims(client).await;
+                claimed = Instant::now();
+            }
             if let Err(error) = write_at_hub(client, &plurals, id, write).await {
                 self.unwritten.insert(id.clone(), reason(&error));
             }
@@ -315,6 +367,24 @@ impl Outcome {
         let whole = whole.filter(|one| self.plan.settles(&one.zone) && self.is_written(one));
         let whole: BTreeSet<ZoneName> = whole.map(|one| one.zone.clone()).collect();
         self.settle(client, |zone| whole.contains(zone)).await;
+    }
+
+    /// Keeps others from reconciling the zones meanwhile: the hub takes an attempt that makes no step
+    /// for five minutes for given up.
+    async fn renew_claims(&self, client: &Client) {
+        for zone in self.settleable().into_iter().map(|one| one.zone) {
+            // Raising numbers again changes nothing. A claim that was lost is noticed at the end.
+            let _ = step(client, &zone, "Raise", &self.attempt).await;
+        }
+    }
+
+    /// Lets others reconcile zones that are not settled. The hub does so by itself, later.
+    async fn end(&self, client: &Client, raised: Vec<ReadZone>) {
+        let raised = raised.into_iter().map(|one| one.divergence.zone);
+        let is_settled = |zone: &ZoneName| self.settled.iter().any(|(one, _)| one == zone);
+        for zone in raised.filter(|zone| !is_settled(zone)) {
+            let _ = step(client, &zone, "End", &self.attempt).await;
+        }
     }
 
     /// Returns true if nothing of a zone failed to be written at the hub.
@@ -327,9 +397,10 @@ impl Outcome {
     async fn settle(&mut self, client: &Client, is_whole: impl Fn(&ZoneName) -> bool) {
         let zones = self.settleable().into_iter().map(|one| one.zone);
         for zone in zones.filter(is_whole) {
-            match step(client, &zone, "Settle").await {
+            let settled = step(client, &zone, "Settle", &self.attempt).await;
+            match settled {
                 Ok(done) => self.settled.push((zone, done["revision"].clone())),
-                Err(error) => self.fail(zone, &error),
+                Err(error) => self.fail(client, zone, &error).await,
             }
         }
     }
@@ -358,7 +429,15 @@ impl Outcome {
             } else {
                 "was not"
             };
-            err.push_str(&format!("zone {zone} {verb} settled: {why}\n"));
+            err.push_str(&match why {
+                NotSettled::Obstacle(why) => format!("zone {zone} {verb} settled: {why}\n"),
+                NotSettled::SettledMeanwhile { by, at } => {
+                    format!("zone {zone} was settled meanwhile, by {by} at {at}\n")
+                }
+            });
+        }
+        if asked.keep == Side::Hub {
+            err.push_str(&self.ungoverned_deletions(asked.dry_run));
         }
         for (zone, revision) in &self.settled {
             let line = format!("zone {zone} follows the hub again, from revision {revision}\n");
@@ -376,6 +455,32 @@ impl Outcome {
             err,
             good: is_whole && self.plan.is_whole(),
         }
+    }
+}
+
+impl Outcome {
+    /// Warns of objects that zones delete without the gates that may have brought them there: the
+    /// hub lost them, and with them which policy released them.
+    fn ungoverned_deletions(&self, dry_run: bool) -> String {
+        let settleable = self.settleable();
+        let objects = settleable.iter().flat_map(|one| one.objects.values());
+        let count = objects.filter(|one| one.is_deleted_ungoverned()).count();
+        if count == 0 {
+            return String::new();
+        }
+        let objects = counted(count, "object");
+        let verb = match (dry_run, count) {
+            (true, _) => "would be",
+            (false, 1) => "is",
+            (false, _) => "are",
+        };
+        let mut said = format!(
+            "note: {objects} only in zones {verb} deleted there at once, without gates: no policy of this hub has released them\n"
+        );
+        if dry_run {
+            said.push_str("hint: to pass the gates, take them over with --keep zone, and delete them at the hub then\n");
+        }
+        said
     }
 }
 
@@ -397,10 +502,14 @@ async fn write_at_hub(
 ) -> Result<(), ClientError> {
     let plural = plurals.get(&id.kind).map(String::as_str);
     let plural = plural.unwrap_or_default();
-    let version = served_version(client, id.kind.group(), plural).await;
-    let version = version.map_err(|reason| ClientError::Show(reason.into()))?;
-    let version = version.unwrap_or_default();
-    let path = path_of(id, &version, plural);
+    let served = served_kind(client, &id.kind, plural).await;
+    let served = served.map_err(|reason| ClientError::Show(reason.into()))?;
+    let served = served.unwrap_or_else(|| ServedKind {
+        plural: plural.to_owned(),
+        version: String::new(),
+    });
+    let ServedKind { plural, version } = &served;
+    let path = path_of(id, version, plural);
     match write {
         HubWrite::Put(content) => {
             let found = match request::get::<Value>(client, &path).await {
@@ -413,7 +522,7 @@ async fn write_at_hub(
                     request::replace::<Value>(client, &path, &object).await?;
                 }
                 None => {
-                    let resource = resource_of(id, &version, plural);
+                    let resource = resource_of(id, version, plural);
                     let namespace = Some(id.namespace.as_str()).filter(|one| !one.is_empty());
                     let path = resource.collection_path(namespace);
                     request::create::<Value>(client, &path, content).await?;

@@ -198,7 +198,8 @@ pub(in crate::graph) fn state(graph: &Graph, plan: &Plan, index: NodeIndex) -> S
 /// What the gate says of the first object of a node that it keeps back.
 fn gated(plan: &Plan, index: NodeIndex) -> Option<String> {
     let gated = plan.gated(index).next()?;
-    Some(format!("the gate of {} is {}", gated.id, gated.verdict))
+    let verdict = gated.verdict.predicate();
+    Some(format!("the gate of {} {verdict}", gated.id))
 }
 
 const UNMET: &str = "a condition does not hold";

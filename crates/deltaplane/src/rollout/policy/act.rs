@@ -239,6 +239,8 @@ pub(crate) async fn approve(policy: &Policies<'_>, yes: Yes<'_>) -> Result<Said,
     // Whether it counts is for the hub to say; it is made in any case.
     let doubt = match policy.told().await {
         Ok(told) => still_waits(&told, &yes, (stage, release))
+            .map(str::to_owned)
+            .or_else(|| counts_not(&told, (stage, release), by))
             .map(|why| format!("note: that does not count: {why}\n")),
         Err(error) => Some(format!(
             "note: it is not known whether that counts: {error}\nhint: {} says whether it still waits\n",
@@ -266,6 +268,26 @@ fn still_waits<'t>(
         let waits = one.waits(reason)?;
         let meant = yes.deletions || one.name == stage;
         (meant && waits.release == Some(release)).then_some(waits.message.as_str())
+    })
+}
+
+/// Why the approval of a stage does not count, where nothing waits for it yet. The hub says of each
+/// whether it counts; that of deletions always does.
+fn counts_not(told: &Told, (stage, release): (&str, u64), by: &str) -> Option<String> {
+    let mut approvals = told.approvals.iter();
+    let given = approvals.find(|one| {
+        one.stage.as_deref() == Some(stage) && one.release == release && one.by == by
+    })?;
+    if given.counts != Some(false) {
+        return None;
+    }
+    let found = told.stage(stage).ok();
+    let way = found.and_then(|stage| stage.approval.as_deref());
+    Some(match way {
+        Some("None") => format!("stage {stage} needs no approval"),
+        Some(_) | None => format!(
+            "release {release} needs approval by somebody else than {by}, who authored it, or it is not known who did"
+        ),
     })
 }
 

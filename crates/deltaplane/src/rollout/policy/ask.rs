@@ -186,12 +186,18 @@ impl<'e> Policies<'e> {
     pub(super) fn hint(&self, told: &Told) -> String {
         match told.state() {
             State::Complete => String::new(),
-            State::Moving | State::Paused => {
+            State::Moving | State::Paused | State::Diverged => {
                 format!("hint: {} says what it waits for\n", self.command("why"))
             }
             State::Waiting => {
-                let approve = self.command("approve");
-                format!("hint: {approve}{} lets it go on\n", approved(told))
+                let approve = format!("{}{}", self.command("approve"), approved(told));
+                match excluded_approvers(told) {
+                    [] => format!("hint: {approve} lets it go on\n"),
+                    authors => format!(
+                        "hint: somebody other than {} must approve it: {approve}\n",
+                        authors.join(", ")
+                    ),
+                }
             }
             State::RolledBack => {
                 let again = told.releases.iter().rev().find_map(|one| {
@@ -239,6 +245,17 @@ fn approved(told: &Told) -> String {
         Some((_, release)) if !deletions.is_empty() => format!("{deletions} --release {release}"),
         Some((stage, release)) => format!(" --stage {} --release {release}", stage.name),
     }
+}
+
+/// Those who cannot approve what waits now.
+fn excluded_approvers(told: &Told) -> &[String] {
+    let mut stages = told.stages.iter();
+    let waiting = stages.find(|stage| stage.waits(&told.reason).is_some());
+    let is_stage = told.reason != DELETIONS;
+    let excluded = waiting.filter(|_| is_stage);
+    excluded
+        .and_then(|stage| stage.excluded_approvers.as_deref())
+        .unwrap_or_default()
 }
 
 async fn missing(client: &Client, name: String, error: RequestError) -> RolloutError {
@@ -320,7 +337,7 @@ pub(crate) async fn why(
         None => reasons::text(&told),
     };
     let err = match told.state() {
-        State::Complete | State::Moving | State::Paused => String::new(),
+        State::Complete | State::Moving | State::Paused | State::Diverged => String::new(),
         State::Waiting | State::RolledBack => policy.hint(&told),
         State::Stopped => format!(
             "hint: {} brings back what was before; {} lets it go on in spite of failures\n",

@@ -4,7 +4,7 @@ use deltaplane_api::time::{Time, human_duration};
 use serde_json::{Value, json};
 
 use super::super::shown::shortened;
-use super::told::{Changes, Release, Told};
+use super::told::{Changes, Release, Settles, Told};
 use crate::hunks;
 use crate::table::{Table, counted};
 
@@ -77,7 +77,8 @@ fn changes(release: &Release) -> String {
     let some = all.into_iter().filter(|(count, _)| *count > 0);
     let words = some.map(|(count, word)| format!("{count} {word}"));
     let overrides = overrides.then(|| "overrides".to_owned());
-    let words: Vec<String> = words.chain(overrides).collect();
+    let settles = release.settles.as_ref().map(settles);
+    let words: Vec<String> = words.chain(overrides).chain(settles).collect();
     let words = match words.is_empty() {
         true => "nothing changed".to_owned(),
         false => words.join(", "),
@@ -86,6 +87,24 @@ fn changes(release: &Release) -> String {
         Some(restores) => format!("brings back {restores} ({words})"),
         None => words,
     }
+}
+
+/// Zones had something else than the hub, although nothing changed there.
+fn settles(settles: &Settles) -> String {
+    if settles.zones.is_empty() {
+        return "settles a divergence".to_owned();
+    }
+    let zones = settles.zones.iter().map(|one| {
+        let differ = if one.objects == 1 {
+            "differs"
+        } else {
+            "differ"
+        };
+        let objects = counted(usize::try_from(one.objects).unwrap_or(usize::MAX), "object");
+        format!("{} ({objects} {differ})", one.zone)
+    });
+    let zones: Vec<String> = zones.collect();
+    format!("settles the divergence of {}", zones.join(", "))
 }
 
 fn passed(release: &Release) -> String {

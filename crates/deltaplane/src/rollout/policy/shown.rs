@@ -112,6 +112,7 @@ pub(super) fn reason(stage: &Stage, member: &Member) -> String {
     match (member.state.as_str(), offline) {
         ("current" | "ahead", _) => String::new(),
         (_, Some(_)) if !member.reason.is_empty() => member.reason.clone(),
+        (_, Some(link)) if link.since == "never" => "never joined".to_owned(),
         (_, Some(link)) => format!("offline since {}", whole_seconds(&link.since)),
         ("held", None) => match &member.held_until {
             Some(until) => format!("until {until}"),

@@ -55,6 +55,18 @@ fn who_was_not_heard_of_can_be_read() {
 }
 
 #[test]
+fn a_zone_that_never_joined_is_not_offline_since_then() {
+    let mut canary = stage("canary", json!({"total": 1}), "ZoneOffline");
+    canary["members"] = json!([{
+        "zone": "eu-1", "state": "offline", "release": null,
+        "link": {"connected": false, "since": "never"},
+    }]);
+    let told = told("ZoneOffline", json!([canary]), json!([]));
+    let (stage, member) = told.members().next().expect("a member");
+    assert_eq!(super::shown::reason(stage, member), "never joined");
+}
+
+#[test]
 fn states_say_whether_somebody_has_to_do_something() {
     let check = |reason: &str, zones: Value, waits: &str, expected: State| {
         let told = told(reason, json!([stage("canary", zones, waits)]), json!([]));
@@ -90,6 +102,7 @@ fn states_say_whether_somebody_has_to_do_something() {
     // It was forgiven, and nobody is left who could show that it works.
     check("NoEvidence", failed(), "NoEvidence", State::Stopped);
     check("NoEvidence", one(), "NoEvidence", State::Moving);
+    check("Diverged", one(), "ZoneDiverged", State::Diverged);
 }
 
 #[test]
@@ -362,6 +375,28 @@ fn history_names_writers_and_approvals_that_counted() {
     assert!(!text.contains("ann"), "{text}");
 }
 
+/// After a restore the hub has what it had, and zones had something else.
+#[test]
+fn history_says_which_divergence_a_release_settles() {
+    let mut third = release(3, &[], &[]);
+    third["changes"] = json!({"added": 0, "changed": 0, "removed": 0});
+    let check = |settles: Value, expected: &str| {
+        let mut third = third.clone();
+        third["settles"] = settles;
+        let told = answer("Propagated", json!([]), json!([third]));
+        let told = Told::read(&told).expect("as the hub writes it");
+        let text = super::history::text(&told, super::super::now());
+        assert!(text.contains(expected), "{text}");
+    };
+    check(Value::Null, "nothing changed");
+    let zone = |zone: &str, objects: u64| json!({"zone": zone, "objects": objects});
+    check(
+        json!({"zones": [zone("eu-1", 2), zone("eu-2", 1)]}),
+        "settles the divergence of eu-1 (2 objects differ), eu-2 (1 object differs)",
+    );
+    check(json!({"zones": []}), "settles a divergence");
+}
+
 /// Release 3, and from then on what a rollback of it looks like.
 fn rolled_back(newest: u64, reason: &str) -> Value {
     let mut third = release(3, &["canary"], &["rest"]);
@@ -457,6 +492,52 @@ async fn a_hint_approves_what_was_shown() {
     };
     check("ApprovalRequired", "--stage rest --release 3");
     check("DeletionBudgetExceeded", "--deletions --release 3");
+}
+
+#[tokio::test]
+async fn a_hint_names_those_who_cannot_approve() {
+    let environment = Environment::default();
+    let api = Api::of_client(telling(Vec::new()), &environment);
+    let mut told = waiting("ApprovalRequired");
+    told["stages"][1]["excludedApprovers"] = json!(["ada", "bob"]);
+    let told = Told::read(&told).expect("as the hub writes it");
+    assert_eq!(
+        web(&api).hint(&told),
+        "hint: somebody other than ada, bob must approve it: \
+         deltaplane rollout approve policy/web --stage rest --release 3\n"
+    );
+}
+
+/// Nothing waits for it yet, so that no stage says why.
+#[tokio::test]
+async fn an_approval_given_beforehand_that_does_not_count_is_reported() {
+    let check = async |way: &str, counts: bool, expected: &str| {
+        let mut told = waiting("GateClosed");
+        told["releases"] = json!([release(3, &[], &[])]);
+        told["stages"][1]["approval"] = way.into();
+        let before = told.clone();
+        let given = json!({"stage": "rest", "release": 3, "by": "ada", "counts": counts});
+        told["approvals"] = json!([given]);
+        let environment = Environment::default();
+        let api = Api::of_client(telling(vec![(200, before), (200, told)]), &environment);
+        let yes = Yes {
+            stage: Some("rest"),
+            release: Some(3),
+            deletions: false,
+        };
+        let said = approve(&web(&api), yes).await.expect("it was made");
+        assert_eq!(said.good, expected.is_empty());
+        let approved = "ada approved release 3 of web for stage rest\n";
+        assert_eq!(said.err, format!("{approved}{expected}"));
+    };
+    check("RequiredByOther", true, "").await;
+    check("RequiredByOther", false, "note: that does not count: release 3 needs approval by somebody else than ada, who authored it, or it is not known who did\n").await;
+    check(
+        "None",
+        false,
+        "note: that does not count: stage rest needs no approval\n",
+    )
+    .await;
 }
 
 #[tokio::test]

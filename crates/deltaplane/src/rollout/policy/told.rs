@@ -50,6 +50,12 @@ pub(super) struct Stage {
     pub(super) members: Vec<Member>,
     #[serde(default)]
     pub(super) paused: bool,
+    /// Whether somebody has to approve; an older hub does not say.
+    #[serde(default)]
+    pub(super) approval: Option<String>,
+    /// Those whose approval does not count, because they authored the release that waits for one.
+    #[serde(default)]
+    pub(super) excluded_approvers: Option<Vec<String>>,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -64,6 +70,7 @@ pub(super) struct Counts {
     pub(super) starting: u64,
     pub(super) deferred: u64,
     pub(super) offline: u64,
+    pub(super) diverged: u64,
     pub(super) ahead: u64,
     pub(super) refused: u64,
 }
@@ -140,6 +147,9 @@ pub(super) struct Release {
     pub(super) created_at: Option<String>,
     #[serde(default)]
     pub(super) changes: Option<Changes>,
+    /// The divergence that it settles, if it was made for that.
+    #[serde(default)]
+    pub(super) settles: Option<Settles>,
     #[serde(default)]
     pub(super) objects: Option<u64>,
     /// The stages that completed it, as far as that is kept.
@@ -148,6 +158,19 @@ pub(super) struct Release {
     #[serde(default)]
     pub(super) failed: Vec<String>,
     pub(super) zones: Zones,
+}
+
+/// Zones that had followed a state which the hub lost.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+pub(super) struct Settles {
+    pub(super) zones: Vec<SettledZone>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+pub(super) struct SettledZone {
+    pub(super) zone: String,
+    /// How many objects of the policy differed there.
+    pub(super) objects: u64,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -203,6 +226,8 @@ pub(super) enum State {
     Stopped,
     /// Zones have what was before, and the hub what was rolled back.
     RolledBack,
+    /// Zones followed a state that the hub lost, and somebody has to settle which side is right.
+    Diverged,
 }
 
 /// What became of a release.
@@ -229,6 +254,7 @@ impl Told {
             _ if self.propagated => State::Complete,
             "RolledBack" => State::RolledBack,
             "Paused" => State::Paused,
+            "Diverged" => State::Diverged,
             "ApprovalRequired" | "DeletionBudgetExceeded" => State::Waiting,
             "Invalid" => State::Stopped,
             // Nobody is left who could show that it works.
@@ -365,6 +391,7 @@ impl Counts {
             (self.refused, "refused"),
             (self.starting, "starting"),
             (self.offline, "offline"),
+            (self.diverged, "diverged"),
             (self.pending, "pending"),
             (self.held, "held"),
             (self.deferred, "deferred"),
@@ -389,6 +416,7 @@ impl State {
             Self::Paused => "paused",
             Self::Stopped => "stopped",
             Self::RolledBack => "rolled back",
+            Self::Diverged => "diverged",
         }
     }
 }

@@ -13,7 +13,12 @@ const SHOWN: usize = 6;
 pub(super) fn text(told: &Told) -> String {
     let mut text = match told.state() {
         State::Complete => format!("nothing holds {}; {}\n", told.policy, told.headline()),
-        State::Moving | State::Waiting | State::Paused | State::Stopped | State::RolledBack => {
+        State::Moving
+        | State::Waiting
+        | State::Paused
+        | State::Stopped
+        | State::RolledBack
+        | State::Diverged => {
             format!("{}: {}\n", told.policy, told.headline())
         }
     };

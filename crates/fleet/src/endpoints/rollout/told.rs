@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use deltaplane_propagation::stages::{
-    Approved, Inputs, Link, Outcome, Past, Policy, PolicyFacts, Problem, Propagated, Release,
-    RolledBack, Situation, StageTold, Standing, Waiting, ZoneFacts, ZoneTold, counts, problems,
-    progress, sets, zones,
+    Approval, Approved, Inputs, Link, Outcome, Past, Policy, PolicyFacts, Problem, Propagated,
+    Release, RolledBack, Situation, StageTold, Standing, Waiting, ZoneFacts, ZoneTold,
+    authors_for_stage, counts, problems, progress, sets, zones,
 };
 use deltaplane_propagation::{Hold, Timestamp};
 use serde_json::{Value, json};
@@ -52,6 +52,16 @@ pub(super) fn rollout(
         written["soak"] = compiled.soak.to_string().into();
         written["maxFailures"] = compiled.max_failures.to_string().into();
         written["paused"] = (policy.paused || compiled.paused).into();
+        let awaited = stage.waiting.iter().find_map(|one| {
+            let Waiting::Approval { release, .. } = one else {
+                return None;
+            };
+            Some(*release)
+        });
+        if let (Some(release), Approval::RequiredByOther) = (awaited, compiled.approval) {
+            let authors = authors_for_stage(&policy, situation, (&stage.name, release));
+            written["excludedApprovers"] = json!(authors);
+        }
         written
     });
     let stages: Vec<Value> = stages.collect();
@@ -208,6 +218,7 @@ fn releases(facts: &PolicyFacts, outcome: &Outcome) -> Vec<Value> {
             "writers": writers(release),
             "createdAt": release.data["createdAt"],
             "changes": release.data["changes"],
+            "settles": release.data["settles"],
             "objects": content.map(|content| content.objects),
             "removes": content.map_or(0, |content| content.removes),
             "passed": stages(outcome, release.number, |past| &past.completed),

@@ -33,7 +33,7 @@ pub(super) struct Foreseen<'a> {
 impl Foreseen<'_> {
     /// Says all of it. Nothing is said of a release that moves no zone.
     pub(super) fn tell(&self, planned: &mut Value, hunks: &Hunks, may_read: &MayRead<'_>) {
-        let unproven = self.unproven();
+        let unproven = self.unproven(may_read);
         let simulation = self.simulate(&unproven);
         if !self.is_new && simulation.waves.is_empty() {
             return;
@@ -73,13 +73,14 @@ impl Foreseen<'_> {
     }
 
     /// Zones in which nothing would show whether it works, and why.
-    fn unproven(&self) -> BTreeMap<&str, String> {
+    fn unproven(&self, may_read: &MayRead<'_>) -> BTreeMap<&str, String> {
         let zones = self.facts.zones.iter();
-        let unproven = zones.filter_map(|zone| Some((zone.name.as_str(), self.unproven_in(zone)?)));
+        let unproven =
+            zones.filter_map(|zone| Some((zone.name.as_str(), self.unproven_in(zone, may_read)?)));
         unproven.collect()
     }
 
-    fn unproven_in(&self, zone: &ZoneFacts) -> Option<String> {
+    fn unproven_in(&self, zone: &ZoneFacts, may_read: &MayRead<'_>) -> Option<String> {
         if let Some(report) = &zone.report
             && let Fared::NoEvidence(reason) = &report.state
         {
@@ -92,10 +93,13 @@ impl Foreseen<'_> {
             let is_there = has.is_some_and(|has| has.contains_key(*id));
             (id.0.group(), id.0.kind()) == GRAPHS && !is_there
         });
-        let (_, name) = graphs.next()?;
-        Some(format!(
-            "the graph {name} is new: it has no instances there"
-        ))
+        let graph = graphs.next()?;
+        let graph = if may_read(graph) {
+            format!("the graph {}", graph.1)
+        } else {
+            "a graph that you may not read".to_owned()
+        };
+        Some(format!("{graph} is new: it has no instances there"))
     }
 
     /// By stage and reason, and whether it holds the stage.

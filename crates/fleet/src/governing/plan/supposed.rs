@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use deltaplane_border::{Audience, Catalog, Entry};
 use deltaplane_propagation::stages::Object;
-use deltaplane_sync::{ObjectName, SyncKind};
+use deltaplane_sync::{Item, ObjectName, SyncKind};
 use serde_json::{Value, json};
 
 use super::PlanError;
@@ -17,8 +17,10 @@ use crate::projector::place::audience;
 /// What would be.
 pub(super) struct Supposed {
     pub(super) governor: Governor,
+    /// The other policies, as far as they say which objects they include.
+    others: Vec<Governor>,
     /// What is said of each object.
-    pub(super) told: Vec<Value>,
+    pub(super) told: Vec<(Id, Value)>,
     /// Whether the policy itself would be another.
     changed: bool,
 }
@@ -44,11 +46,32 @@ impl Supposed {
             (None, Some(object)) => Governor::new(object),
             (None, None) => return Err(PlanError::Unknown),
         };
+        let others = governing.policies.values();
+        let others = others.filter(|other| other.id != governor.id);
         Ok(Self {
+            others: others.map(Governor::selecting).collect(),
             governor,
             told: Vec::new(),
             changed,
         })
+    }
+
+    /// The objects that another spec may take: those of its kinds that all zones have.
+    pub(super) fn candidates(&self, catalog: &Catalog) -> Vec<(Id, Item)> {
+        let mut candidates = Vec::new();
+        if !self.changed {
+            return candidates;
+        }
+        for kind in self.governor.kinds() {
+            for (name, entry) in catalog.entries(&kind) {
+                if let Entry::Shared { item, audience } = entry
+                    && *audience == Audience::Everyone
+                {
+                    candidates.push(((kind.clone(), name.clone()), item.clone()));
+                }
+            }
+        }
+        candidates
     }
 
     /// Returns true if the policy itself would be another.
@@ -56,8 +79,8 @@ impl Supposed {
         self.changed
     }
 
-    /// Takes what another spec selects of what is there, and lets go what it does not.
-    pub(super) fn adopt(&mut self, catalog: &Catalog) {
+    /// Takes what another spec selects of the candidates, and lets go what it does not.
+    pub(super) fn adopt(&mut self, candidates: Vec<(Id, Item)>) {
         if !self.changed {
             return;
         }
@@ -70,21 +93,12 @@ impl Supposed {
                 self.told.push(told(&id, "LetGo", None, true));
             }
         }
-        for kind in governor.kinds() {
-            for (name, entry) in catalog.entries(&kind) {
-                let Entry::Shared { item, audience } = entry else {
-                    continue;
-                };
-                let id = (kind.clone(), name.clone());
-                if *audience != Audience::Everyone {
-                    continue;
-                }
-                let head = HeadObject::of_item(item);
-                if governor.includes(&head.about(&id)) {
-                    let by = governor.id.as_str();
-                    self.told.push(told(&id, "Taken", Some(by), true));
-                    governor.put(id, head, at);
-                }
+        for (id, item) in candidates {
+            let head = HeadObject::of_item(&item);
+            if governor.includes(&head.about(&id)) {
+                let by = governor.id.as_str();
+                self.told.push(told(&id, "Taken", Some(by), true));
+                governor.put(id, head, at);
             }
         }
     }
@@ -92,7 +106,6 @@ impl Supposed {
     /// An object would be there.
     pub(super) fn put(
         &mut self,
-        governing: &Governing,
         known: &Known,
         object: &Value,
         refused: &BTreeMap<Id, String>,
@@ -102,7 +115,7 @@ impl Supposed {
         let crosses = synced.any(|synced| audience(synced, object) == Audience::Everyone);
         let governor = &mut self.governor;
         let departs = governor.departs(&id, object.as_object().filter(|_| crosses));
-        let by = crosses.then(|| governed_by(governing, governor, &id, object));
+        let by = crosses.then(|| governed_by(&self.others, governor, &id, object));
         let by = match departs {
             true => Some(governor.id.as_str().to_owned()),
             false => by.flatten(),
@@ -145,12 +158,14 @@ impl Supposed {
     }
 }
 
-fn told((kind, name): &Id, change: &str, by: Option<&str>, crosses: bool) -> Value {
-    json!({
+fn told(id: &Id, change: &str, by: Option<&str>, crosses: bool) -> (Id, Value) {
+    let (kind, name) = id;
+    let said = json!({
         "group": kind.group(), "kind": kind.kind(),
         "namespace": name.namespace(), "name": name.name(),
         "change": change, "governedBy": by, "crosses": crosses,
-    })
+    });
+    (id.clone(), said)
 }
 
 pub(super) fn id_of(object: &Value) -> Result<Id, PlanError> {
@@ -168,14 +183,12 @@ pub(super) fn id_of(object: &Value) -> Result<Id, PlanError> {
 
 /// The oldest of the policies that an object is among the targets of.
 fn governed_by(
-    governing: &Governing,
+    others: &[Governor],
     supposed: &Governor,
     id: &Id,
     object: &Value,
 ) -> Option<String> {
-    let others = governing.policies.values();
-    let others = others.filter(|other| other.id != supposed.id);
-    let all = others.chain([supposed]);
+    let all = others.iter().chain([supposed]);
     let about = object.as_object().map(|fields| about(id, fields))?;
     let matching = all.filter(|governor| governor.includes(&about));
     let oldest = matching.min_by_key(|governor| governor.age());

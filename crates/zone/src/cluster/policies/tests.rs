@@ -228,8 +228,7 @@ fn what_an_api_server_adds_is_minded() {
             &[],
         )
     };
-    let refusal =
-        "the object belongs to the hub, where alone it can be changed; change it at the hub, as a";
+    let refusal = "the object is managed by the hub and read-only here; edit it at the hub, as a";
     // Not every kind has a subresource for it.
     let status = changed(&old, |new| new["status"]["ready"] = false.into());
     assert_eq!(say("eve", "", Some(&status)), "yes");

@@ -5,7 +5,7 @@ use std::fmt;
 
 use deltaplane_border::{definitions, namespaces};
 use deltaplane_graph::extract_owned;
-use deltaplane_sync::{Crossing, MANAGER, Origin, SyncKind, VERSION, ZoneName};
+use deltaplane_sync::{Crossing, MANAGER, Mirrored, Origin, SyncKind, VERSION, ZoneName};
 use serde_json::Value;
 
 /// An object, at the hub and in zones.
@@ -45,6 +45,8 @@ pub(super) struct DifferingObject {
     overridden: bool,
     /// The zone lacks it, and may never have had it.
     doubtful_absence: bool,
+    /// A zone that follows the hub keeps it as its own.
+    is_orphaned: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,8 +72,11 @@ enum ZoneContent {
     Absent,
     /// The zone does not serve the kind: what it has cannot be read.
     Unserved,
-    /// As the hub sent it.
-    Applied(Value),
+    /// As the hub sent it, at this revision.
+    Applied {
+        content: Value,
+        sent_at: Option<u64>,
+    },
     /// An object of the zone's own, which sync does not manage.
     Own,
     /// Why it cannot be written at the hub.
@@ -125,9 +130,15 @@ pub(super) fn keep_zone(zones: &[ReadZone]) -> Plan {
     let ids: BTreeSet<&ObjectId> = ids.collect();
     for id in ids {
         let mut listed = zones.iter();
-        let is_at_hub = listed.any(|one| one.divergence.is_at_hub(id));
+        let place = ObjectPlace {
+            is_at_hub: listed.any(|one| one.divergence.is_at_hub(id)),
+            sent_at: zones
+                .iter()
+                .filter_map(|one| one.contents.sent_at(id))
+                .max(),
+        };
         let opinions = zones.iter();
-        let opinions = opinions.map(|one| (&one.divergence.zone, one.opinion(id, is_at_hub)));
+        let opinions = opinions.map(|one| (&one.divergence.zone, one.opinion(id, place)));
         plan.add(id, &opinions.collect::<Vec<_>>());
     }
     for ReadZone { divergence, .. } in zones {
@@ -136,13 +147,23 @@ pub(super) fn keep_zone(zones: &[ReadZone]) -> Plan {
     plan
 }
 
+/// Where an object is that differs in some zone.
+#[derive(Clone, Copy, Debug)]
+struct ObjectPlace {
+    is_at_hub: bool,
+    /// The latest revision of a lost future at which the hub sent it to a zone.
+    sent_at: Option<u64>,
+}
+
 /// What a zone says of an object that differs in it or in another one.
 #[derive(Clone, Debug, PartialEq)]
 enum Opinion {
     Wish(Wish),
     /// The zone has what the hub has.
     AsAtHub,
-    /// The zone has no such object, and is not to have the hub's.
+    /// Neither the zone nor the hub has it.
+    Absent,
+    /// The zone has no such object, and is not to have the hub's, or had not followed so far.
     Unconcerned,
 }
 
@@ -159,7 +180,7 @@ fn wish(id: &ObjectId, object: &DifferingObject, contents: &ZoneContents) -> Wis
         return Err(OVERRIDDEN);
     }
     match contents.0.get(id) {
-        Some(ZoneContent::Applied(content)) => Ok(HubWrite::Put(content.clone())),
+        Some(ZoneContent::Applied { content, .. }) => Ok(HubWrite::Put(content.clone())),
         Some(ZoneContent::Absent) if object.doubtful_absence => Err(DOUBTFUL_ABSENCE),
         Some(ZoneContent::Absent) if id.kind == namespaces() => Err(NAMESPACE),
         Some(ZoneContent::Absent) if id.kind == definitions() => Err(DEFINITION),
@@ -229,10 +250,18 @@ impl DifferingObject {
     /// What becomes of it in a zone that follows the hub.
     pub(super) fn follows(&self) -> &'static str {
         match (self.difference, &self.policy) {
-            (ShownDifference::OnlyInZone, _) => "deleted in the zone, within its budget",
+            (ShownDifference::OnlyInZone, _) if self.is_orphaned => "stays, as the zone's own",
+            (ShownDifference::OnlyInZone, Some(_)) => "deleted in the zone, with a new release",
+            (ShownDifference::OnlyInZone, None) => "deleted in the zone at once, within its budget",
             (_, Some(_)) => "the hub's in the zone, with a new release",
             (_, None) => "the hub's in the zone",
         }
+    }
+
+    /// Returns true if a zone that follows the hub deletes it, and no policy of the hub says when.
+    pub(super) fn is_deleted_ungoverned(&self) -> bool {
+        let is_deleted = self.difference == ShownDifference::OnlyInZone && !self.is_orphaned;
+        is_deleted && self.policy.is_none()
     }
 }
 
@@ -306,6 +335,7 @@ impl Divergence {
                 policy: object["policy"].as_str().map(str::to_owned),
                 overridden: object["overridden"] == true,
                 doubtful_absence: object["doubtfulAbsence"] == true,
+                is_orphaned: object["leaves"] == "Orphan",
             };
             self.objects.insert(id, object);
         }
@@ -316,15 +346,23 @@ impl Divergence {
 // === impl ReadZone ===
 
 impl ReadZone {
-    fn opinion(&self, id: &ObjectId, is_at_hub: bool) -> Opinion {
+    fn opinion(&self, id: &ObjectId, place: ObjectPlace) -> Opinion {
         let contents = &self.contents;
+        let followed = Some(self.divergence.followed).filter(|_| !self.divergence.record_lost);
+        let was_behind = followed
+            .zip(place.sent_at)
+            .is_some_and(|(followed, sent_at)| followed < sent_at);
         match (self.divergence.objects.get(id), contents.0.get(id)) {
             // Sync needs it to be there, and does not mind whose it is.
             (Some(_), Some(ZoneContent::Own)) if is_prerequisite(&id.kind) => Opinion::Unconcerned,
             (Some(object), _) => Opinion::Wish(wish(id, object, contents)),
             // The zone would differ if it were to have what the hub has.
-            (None, Some(ZoneContent::Absent | ZoneContent::Unserved)) if is_at_hub => {
-                Opinion::Unconcerned
+            (None, Some(ZoneContent::Absent | ZoneContent::Unserved)) => {
+                if place.is_at_hub || was_behind {
+                    Opinion::Unconcerned
+                } else {
+                    Opinion::Absent
+                }
             }
             (None, _) => Opinion::AsAtHub,
         }
@@ -345,6 +383,17 @@ impl ZoneContents {
     /// The zone does not serve the kind.
     pub(super) fn insert_unserved(&mut self, id: ObjectId) {
         self.0.insert(id, ZoneContent::Unserved);
+    }
+
+    /// The revision at which the hub sent what the zone has.
+    fn sent_at(&self, id: &ObjectId) -> Option<u64> {
+        match self.0.get(id)? {
+            ZoneContent::Applied { sent_at, .. } => *sent_at,
+            ZoneContent::Absent
+            | ZoneContent::Unserved
+            | ZoneContent::Own
+            | ZoneContent::Unusable(_) => None,
+        }
     }
 
     /// What the zone has under a name, if anything.
@@ -374,10 +423,46 @@ impl ZoneContent {
         let mut crossings = candidates.filter_map(|one| Crossing::of(&one).ok());
         let exact = crossings.find(|one| Some(one.version().to_string().as_str()) == version);
         match exact {
-            Some(crossing) => Self::Applied(Value::Object(crossing.object().clone())),
+            Some(crossing) => Self::Applied {
+                content: Value::Object(crossing.object().clone()),
+                sent_at: Mirrored::of(object)
+                    .and_then(|mirrored| mirrored.source)
+                    .map(|source| source.revision),
+            },
             None => Self::Unusable(LOCALLY_CHANGED),
         }
     }
+}
+
+/// Says why zones do not agree about an object: some would have it otherwise than the hub.
+fn disagreement(wishing: &[&ZoneName], as_at_hub: &[&ZoneName], absent: &[&ZoneName]) -> String {
+    let names = |zones: &[&ZoneName]| {
+        let zones: Vec<&str> = zones.iter().map(|zone| zone.as_str()).collect();
+        match zones.split_last() {
+            Some((last, rest)) if !rest.is_empty() => format!("{} and {last}", rest.join(", ")),
+            _ => zones.concat(),
+        }
+    };
+    let (has, does, have) = match wishing {
+        [_] => ("has", "does", wishing[0].to_string()),
+        _ => ("have", "do", names(wishing)),
+    };
+    if let ([zone], false) = (wishing, absent.is_empty()) {
+        let lacking = names(absent);
+        return format!(
+            "of the zones that are reconciled only {zone} has it, and the hub does not know whether {lacking} lost it or was never to have it; to keep it: deltaplane zones reconcile {zone} --keep zone, to delete it: deltaplane zones reconcile {zone} --keep hub"
+        );
+    }
+    let how = if !absent.is_empty() {
+        format!("{have} {has} it, and {} not", names(absent))
+    } else if !as_at_hub.is_empty() {
+        let others = names(as_at_hub);
+        let verb = if as_at_hub.len() == 1 { "has" } else { "have" };
+        format!("{others} {verb} it as the hub does, and {have} {does} not")
+    } else {
+        format!("{have} differ from the hub in different ways")
+    };
+    format!("zones disagree about it: {how}; reconcile them one by one")
 }
 
 // === impl Plan ===
@@ -386,23 +471,30 @@ impl Plan {
     fn add(&mut self, id: &ObjectId, opinions: &[(&ZoneName, Opinion)]) {
         let wishes = opinions.iter().filter_map(|(zone, opinion)| match opinion {
             Opinion::Wish(wish) => Some((*zone, wish)),
-            Opinion::AsAtHub | Opinion::Unconcerned => None,
+            Opinion::AsAtHub | Opinion::Absent | Opinion::Unconcerned => None,
         });
         let wishes: Vec<(&ZoneName, &Wish)> = wishes.collect();
         let Some((_, first)) = wishes.first() else {
             return;
         };
-        let stays = opinions.iter().any(|(_, one)| *one == Opinion::AsAtHub);
-        let agreed = !stays && wishes.iter().all(|(_, wish)| wish == first);
+        let others = |other: &Opinion| {
+            let zones = opinions.iter().filter(|(_, one)| one == other);
+            zones.map(|(zone, _)| *zone).collect::<Vec<_>>()
+        };
+        let (as_at_hub, absent) = (others(&Opinion::AsAtHub), others(&Opinion::Absent));
+        let is_same = wishes.iter().all(|(_, wish)| wish == first);
         let why = match first {
-            Ok(write) if agreed => {
+            Ok(write) if is_same && as_at_hub.is_empty() && absent.is_empty() => {
                 self.writes.insert(id.clone(), write.clone());
                 return;
             }
-            Ok(_) => "zones disagree about it; reconcile them one by one",
-            Err(why) => why,
+            Ok(_) => {
+                let wishing: Vec<&ZoneName> = wishes.iter().map(|(zone, _)| *zone).collect();
+                disagreement(&wishing, &as_at_hub, &absent)
+            }
+            Err(why) => (*why).to_owned(),
         };
-        self.left.insert(id.clone(), why.to_owned());
+        self.left.insert(id.clone(), why);
         let zones = wishes.into_iter().map(|(zone, _)| zone.clone());
         self.unsettled.extend(zones);
     }

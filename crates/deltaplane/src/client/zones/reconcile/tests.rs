@@ -11,6 +11,11 @@ type Asked = Arc<Mutex<Vec<String>>>;
 const ZONES: &str = "/apis/fleet.deltaplane.io/v1alpha1/zones";
 const MAPS: &str = "/api/v1/namespaces/team/configmaps";
 
+/// The kinds of the core group, as an API says them.
+fn served() -> Value {
+    json!({"resources": [{"name": "configmaps", "kind": "ConfigMap"}]})
+}
+
 fn map(name: &str, content: &str) -> Value {
     json!({
         "apiVersion": "v1", "kind": "ConfigMap", "data": {"content": content},
@@ -74,6 +79,7 @@ fn hub(zones: Vec<(&'static str, Value)>, refuses: fn(&str) -> bool) -> (Client,
         });
         match zone {
             Some((_, answer)) => (200, answer.clone()),
+            None if path == "/api/v1" => (200, served()),
             None => fake::refusal(404),
         }
     });
@@ -192,9 +198,10 @@ async fn the_hub_takes_over_what_the_zones_have_that_can_be_asked() {
             _ => "2",
         };
         let plain = mirrored("plain", content);
-        fake::api(move |what, _| match what == format!("GET {MAPS}/plain") {
-            true => (200, plain.clone()),
-            false => fake::refusal(404),
+        fake::api(move |what, _| match what {
+            "GET /api/v1" => (200, served()),
+            what if what == format!("GET {MAPS}/plain") => (200, plain.clone()),
+            _ => fake::refusal(404),
         })
     };
     let said = reconcile(&client, (Side::Zone, false), zone).await;
@@ -207,12 +214,44 @@ async fn the_hub_takes_over_what_the_zones_have_that_can_be_asked() {
     assert_eq!(asked(&noted), expected);
     assert!(!said.good);
     for line in [
-        "zone away was not settled: no (503 )\n",
+        "zone away was not settled: no\n",
         "zone odd was not settled: no (403 )\n",
         "zone good follows the hub again, from revision 75\n",
     ] {
         assert!(said.err.contains(line), "{}", said.err);
     }
+}
+
+/// The zone connects again when somebody else settles it, and cannot be asked meanwhile.
+#[tokio::test(start_paused = true)]
+async fn a_zone_that_somebody_else_settles_meanwhile_is_said_to_be_settled() {
+    let times = Arc::new(Mutex::new(0));
+    let client = fake::api(move |what, _| {
+        let (method, path) = what.split_once(' ').expect("a method");
+        if path == ZONES {
+            return (200, json!({"items": [{"metadata": {"name": "a"}}]}));
+        }
+        if method != "GET" {
+            return fake::refusal(500);
+        }
+        let mut times = times.lock().expect("nobody panicked");
+        *times += 1;
+        let settled = json!({
+            "diverged": false, "reconciled": {"by": "ann", "at": "2026-03-01T12:00:00Z"},
+        });
+        (
+            200,
+            if *times == 1 {
+                diverged(60, &[("plain", "Changed")])
+            } else {
+                settled
+            },
+        )
+    });
+    let said = reconcile(&client, (Side::Zone, false), no_zone).await;
+    assert!(!said.good);
+    let line = "zone a was settled meanwhile, by ann at 2026-03-01T12:00:00Z\n";
+    assert!(said.err.contains(line), "{}", said.err);
 }
 
 #[tokio::test(start_paused = true)]
@@ -222,6 +261,7 @@ async fn a_zone_whose_object_could_not_be_written_is_not_settled() {
     let (client, noted) = hub(zones, |line| line.ends_with(" locked"));
     let zone = |_: &str| {
         fake::api(|what, _| match what.rsplit('/').next() {
+            Some("v1") => (200, served()),
             Some(name @ ("locked" | "new")) => (200, mirrored(name, "2")),
             Some(_) | None => fake::refusal(404),
         })
@@ -231,6 +271,7 @@ async fn a_zone_whose_object_could_not_be_written_is_not_settled() {
         "POST a/_reconcile Raise".to_owned(),
         format!("POST {MAPS} locked"),
         format!("POST {MAPS} new"),
+        "POST a/_reconcile End".to_owned(),
     ];
     assert_eq!(asked(&noted), expected);
     assert!(!said.good);
@@ -241,4 +282,54 @@ zone a was not settled: the hub does not have all of it
 hint: put it right, and reconcile again: what differs is still listed
 "
     );
+}
+
+/// The zone has a namespace, a config map of a release, and one that no policy of the hub knows.
+fn only_in_zone() -> Value {
+    let mut answer = diverged(60, &[("governed", "OnlyInZone"), ("new", "OnlyInZone")]);
+    answer["kinds"][0]["objects"][0]["policy"] = "web".into();
+    for place in [0, 1] {
+        answer["kinds"][0]["objects"][place]["leaves"] = "Delete".into();
+    }
+    let namespace = json!({
+        "namespace": "", "name": "later", "difference": "OnlyInZone", "leaves": "Orphan",
+    });
+    let kinds = answer["kinds"].as_array_mut().expect("kinds");
+    kinds.push(json!({
+        "group": "", "kind": "Namespace", "plural": "namespaces", "more": 0, "wanted": 10,
+        "objects": [namespace],
+    }));
+    answer
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_becomes_of_objects_that_only_a_zone_has_is_announced() {
+    for dry_run in [true, false] {
+        let (client, _) = hub(vec![("a", only_in_zone())], |_| false);
+        let said = reconcile(&client, (Side::Hub, dry_run), no_zone).await;
+        let becomes = ["later", "team/governed", "team/new"].map(|name| {
+            let line = said.out.lines().find(|line| line.contains(name));
+            let line = line.unwrap_or_else(|| panic!("{}", said.out));
+            line.rsplit("  ").next().expect("a column").trim()
+        });
+        assert_eq!(
+            becomes,
+            [
+                "stays, as the zone's own",
+                "deleted in the zone, with a new release",
+                "deleted in the zone at once, within its budget",
+            ]
+        );
+        let expected = if dry_run {
+            "note: 1 object only in zones would be deleted there at once, without gates: no policy of this hub has released them
+hint: to pass the gates, take them over with --keep zone, and delete them at the hub then
+nothing was done: --dry-run
+"
+        } else {
+            "note: 1 object only in zones is deleted there at once, without gates: no policy of this hub has released them
+zone a follows the hub again, from revision 75
+"
+        };
+        assert_eq!(said.err, expected);
+    }
 }

@@ -118,13 +118,18 @@ fn the_hub_takes_over_what_zones_agree_on() {
     assert!(!plan.settles(&zone("a")) && !plan.settles(&zone("b")));
     assert_eq!(
         plan.problems(),
-        "ConfigMap team/changed is left as it is: zones disagree about it; reconcile them one by one\nnot settled: a, b\n"
+        "ConfigMap team/changed is left as it is: zones disagree about it: a and b differ from the hub in different ways; reconcile them one by one\nnot settled: a, b\n"
     );
     // So it is where one has what the hub has.
     let same = divergence("b", 9, &[]);
     let plan = keep_zone(&[one, same], vec![of(&changed), contents(&[])]);
     assert_eq!(plan.writes().count(), 0);
     assert!(!plan.settles(&zone("a")) && plan.settles(&zone("b")));
+    let left = plan.problems();
+    assert!(
+        left.contains("team/changed is left as it is: zones disagree about it: b has it as the hub does, and a does not; reconcile them one by one\n"),
+        "{left}"
+    );
 }
 
 /// A policy is for one of them only.
@@ -150,8 +155,31 @@ fn a_zone_that_is_not_to_have_an_object_has_no_say_in_it() {
     // Nobody knows whether it was deleted in the other one, or was never meant for it.
     assert_eq!(
         plan.problems(),
-        "ConfigMap team/new is left as it is: zones disagree about it; reconcile them one by one\nnot settled: a\n"
+        "ConfigMap team/new is left as it is: of the zones that are reconciled only a has it, and the hub does not know whether b lost it or was never to have it; to keep it: deltaplane zones reconcile a --keep zone, to delete it: deltaplane zones reconcile a --keep hub\nnot settled: a\n"
     );
+}
+
+/// The object was sent at revision 7 of the lost future.
+#[test]
+fn a_zone_that_had_not_followed_so_far_has_no_say_in_an_object() {
+    let new = mirrored("new", "1");
+    let has = || contents(&[("new", Some(&new))]);
+    let lacks = || contents(&[("new", None)]);
+    let one = divergence("a", 9, &[("new", "OnlyInZone")]);
+    let mut behind = divergence("b", 9, &[]);
+    behind.followed = 6;
+    let plan = keep_zone(&[one.clone(), behind.clone()], vec![has(), lacks()]);
+    assert_eq!(plan.writes().count(), 1, "{}", plan.problems());
+    assert!(plan.settles(&zone("a")) && plan.settles(&zone("b")));
+    // Nobody knows how far a zone followed that lost its record.
+    behind.record_lost = true;
+    let plan = keep_zone(&[one.clone(), behind.clone()], vec![has(), lacks()]);
+    assert_eq!(plan.writes().count(), 0);
+    behind.record_lost = false;
+    behind.followed = 7;
+    let plan = keep_zone(&[one, behind], vec![has(), lacks()]);
+    assert_eq!(plan.writes().count(), 0);
+    assert!(!plan.settles(&zone("a")) && plan.settles(&zone("b")));
 }
 
 #[test]
