@@ -74,6 +74,8 @@ fn attacks() -> impl IntoIterator<Item = Attack> {
         "A2" "label-grants-roles" roles::label_grants_roles,
         "A2" "label-on-an-aggregated-role" roles::label_on_aggregated_role,
         "A3" "override-patches-a-binding" policies::override_patches_a_binding,
+        "A3" "override-patches-an-object" policies::override_patches_an_object,
+        "A3" "rollback-without-rights" policies::rollback_without_rights,
         "A4" "secret-in-evidence" policies::secret_in_evidence,
         "A5" "unread-answers-of-a-zone" starving::unread_answers_of_a_zone,
         "A5" "unread-answers-after-their-time" starving::unread_answers_after_their_deadline,
@@ -81,6 +83,7 @@ fn attacks() -> impl IntoIterator<Item = Attack> {
         "A5" "half-sent-bodies" starving::half_sent_bodies,
         "A5" "long-polls" starving::long_polls,
         "A5" "unread-tables" starving::unread_tables,
+        "A5" "unread-objects" starving::unread_objects,
         "A6" "certificate-of-a-disabled-zone" zones::certificate_of_a_disabled_zone,
         "A6" "certificate-of-an-earlier-zone" zones::certificate_of_an_earlier_zone,
         "A6" "copied-join-string" zones::copied_join_string,
@@ -88,6 +91,8 @@ fn attacks() -> impl IntoIterator<Item = Attack> {
         "A6" "pages-from-a-zone" zones::pages_from_a_zone,
         "A6" "absurd-numbers" zones::absurd_numbers,
         "A6" "account-of-the-same-name" up::account_of_the_same_name,
+        "A6" "leaving-by-a-label" policies::leaving_by_a_label,
+        "A6" "content-in-plans" policies::content_in_plans,
         "A6" "deleted-zone-answers" up::deleted_zone_answers,
     ]
 }

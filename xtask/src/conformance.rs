@@ -6,8 +6,10 @@
 mod apply;
 mod cel;
 mod defaults;
+mod ginkgo;
 mod jsonpatch;
 mod kro;
+mod kro_suite;
 mod kubernetes;
 mod oracle;
 mod protobuf;
@@ -72,6 +74,9 @@ enum Suite {
         #[arg(long, default_value_t = 5)]
         every: usize,
     },
+    /// kro's integration suite, with our process as the controller of a real kube-apiserver.
+    #[command(name = "kro-suite")]
+    KroIntegration(kro_suite::Args),
     /// RFC 6902's test suite.
     Jsonpatch,
     /// Defaults of built-in kinds, compared with a real server's.
@@ -95,6 +100,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         Suite::Protobuf { short } => vec![protobuf::run(*short)?],
         Suite::SimpleSchema { cases, seed } => simple::run(*cases, *seed)?,
         Suite::Kro { every } => vec![kro::run(*every)?],
+        Suite::KroIntegration(args) => vec![kro_suite::run(args)?],
         Suite::Jsonpatch => vec![jsonpatch::run()?],
         Suite::Defaults => vec![defaults::run()?],
         Suite::Required => vec![required::run()?],

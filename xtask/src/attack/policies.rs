@@ -2,14 +2,16 @@
 
 use std::time::Duration;
 
-use anyhow::Result;
-use deltaplane_client::request;
+use anyhow::{Context, Result};
+use deltaplane_client::request::{self, Patch};
 use serde_json::{Value, json};
 
 use super::Outcome;
-use super::stage::{FLEET, RBAC, Stage, appears, create};
+use super::stage::{FLEET, MAPS, RBAC, Stage, appears, create};
 
 const WAIT: Duration = Duration::from_secs(20);
+/// A change that should not happen has had its time to happen.
+const SETTLE: Duration = Duration::from_secs(3);
 const SECRET: &str = "hunter2-is-the-password";
 
 fn rules() -> Value {
@@ -27,6 +29,138 @@ fn synced(name: &str, group: &str, kind: &str) -> Value {
 fn policy(name: &str, spec: &Value) -> Value {
     json!({"apiVersion": "fleet.deltaplane.io/v1alpha1", "kind": "PropagationPolicy",
         "metadata": {"name": name}, "spec": spec})
+}
+
+/// A ConfigMap that crosses, with one value.
+fn config(name: &str, value: &str) -> Value {
+    json!({"apiVersion": "v1", "kind": "ConfigMap",
+        "metadata": {"name": name, "labels": {"cross": "yes", "app": name}},
+        "data": {"value": value}})
+}
+
+/// Waits until the zone has this value of a ConfigMap.
+async fn value_in_zone(stage: &Stage, name: &str, value: &str) -> Result<Option<()>> {
+    let path = format!("{MAPS}/{name}");
+    let found = appears(WAIT, async || {
+        let found = request::get::<Value>(&stage.there, &path).await.ok();
+        Ok(found.filter(|found| found["data"]["value"] == value))
+    });
+    Ok(found.await?.map(|_| ()))
+}
+
+/// Makes a ConfigMap and a policy that governs it in the zone that keeps to the rules, and waits
+/// until the zone has it.
+async fn governed(stage: &Stage, name: &str, targets: &Value) -> Result<()> {
+    create(&stage.admin, MAPS, &config(name, "one")).await?;
+    let path = format!("{FLEET}/propagationpolicies");
+    let spec = json!({"targets": [targets], "zones": {"matchLabels": {"rules": "kept"}}});
+    create(&stage.admin, &path, &policy(name, &spec)).await?;
+    let there = value_in_zone(stage, name, "one").await?;
+    there.context("the zone does not get the object")?;
+    let path = format!("{path}/{name}");
+    let propagated = appears(WAIT, async || {
+        let policy = request::get::<Value>(&stage.admin, &path).await?;
+        let conditions = policy["status"]["conditions"].as_array();
+        let mut conditions = conditions.into_iter().flatten();
+        let done = conditions.any(|one| one["type"] == "Propagated" && one["status"] == "True");
+        Ok(done.then_some(()))
+    });
+    propagated.await?.context("the policy does not complete")
+}
+
+/// Changes an ordinary object in zones, by an override.
+pub(super) async fn override_patches_an_object(stage: &Stage) -> Result<Outcome> {
+    create(&stage.admin, MAPS, &config("overridden", "one")).await?;
+    let attacker = stage.account("patcher", &rules()).await?;
+    let spec = json!({
+        "targets": [{"kind": "ConfigMap", "names": ["default/overridden"]}],
+        "overrides": [{"patch": [{"op": "replace", "path": "/data/value", "value": "mine"}]}],
+    });
+    let path = format!("{FLEET}/propagationpolicies");
+    let answer = attacker.post(&path, &policy("overridden", &spec)).await?;
+    if !answer.status.is_success() {
+        return Ok(Outcome::Refused(answer.brief()));
+    }
+    Ok(match value_in_zone(stage, "overridden", "mine").await? {
+        Some(()) => Outcome::Succeeded("the zone has the attacker's value".to_owned()),
+        None => Outcome::Refused("the policy was taken, and changes nothing".to_owned()),
+    })
+}
+
+/// Brings an older release back, of an object that it may not update.
+pub(super) async fn rollback_without_rights(stage: &Stage) -> Result<Outcome> {
+    let targets = json!({"kind": "ConfigMap", "names": ["default/returned"]});
+    governed(stage, "returned", &targets).await?;
+    let path = format!("{MAPS}/returned");
+    let two = json!({"data": {"value": "two"}});
+    request::patch::<Value>(&stage.admin, &path, Patch::Merge, &two).await?;
+    let there = value_in_zone(stage, "returned", "two").await?;
+    there.context("the zone does not get the change")?;
+    let rules = json!([{"apiGroups": ["fleet.deltaplane.io"], "verbs": ["get", "patch"],
+        "resources": ["propagationpolicies"]}]);
+    let attacker = stage.account("returner", &rules).await?;
+    let asked = json!({"metadata": {"annotations":
+        {"fleet.deltaplane.io/rollback": "1 instead of 2"}}});
+    let path = format!("{FLEET}/propagationpolicies/returned");
+    let answer = attacker.patch(&path, &asked).await?;
+    if !answer.status.is_success() {
+        return Ok(Outcome::Refused(answer.brief()));
+    }
+    Ok(match value_in_zone(stage, "returned", "one").await? {
+        Some(()) => Outcome::Succeeded("the zone has the older value".to_owned()),
+        None => Outcome::Refused("it was taken, and nothing came back".to_owned()),
+    })
+}
+
+/// Takes an object out of a policy that asks for approval, and changes it.
+pub(super) async fn leaving_by_a_label(stage: &Stage) -> Result<Outcome> {
+    let targets = json!({"kind": "ConfigMap", "selector": {"matchLabels": {"app": "leaving"}}});
+    governed(stage, "leaving", &targets).await?;
+    let path = format!("{FLEET}/propagationpolicies/leaving");
+    let stages = json!({"spec": {"stages": [{"name": "all", "approval": "RequiredByOther"}]}});
+    request::patch::<Value>(&stage.admin, &path, Patch::Merge, &stages).await?;
+    let rules = json!([{"apiGroups": [""], "verbs": ["patch"], "resources": ["configmaps"]}]);
+    let attacker = stage.account("leaver", &rules).await?;
+    let change = json!({"metadata": {"labels": {"app": null}}, "data": {"value": "mine"}});
+    let answer = attacker.patch(&format!("{MAPS}/leaving"), &change).await?;
+    if !answer.status.is_success() {
+        return Ok(Outcome::Refused(answer.brief()));
+    }
+    let waited = appears(SETTLE, async || {
+        let path = format!("{MAPS}/leaving");
+        let found = request::get::<Value>(&stage.there, &path).await.ok();
+        Ok(found.filter(|found| found["data"]["value"] == "mine"))
+    });
+    Ok(match waited.await? {
+        Some(_) => Outcome::Succeeded("the zone has the change without approval".to_owned()),
+        None => Outcome::Refused("the zone keeps what was approved".to_owned()),
+    })
+}
+
+/// Learns what an object holds from the plan of a change to it.
+pub(super) async fn content_in_plans(stage: &Stage) -> Result<Outcome> {
+    let spec = json!({"targets": [{"kind": "ConfigMap", "names": ["default/planned"]}]});
+    create(&stage.admin, MAPS, &config("planned", SECRET)).await?;
+    let path = format!("{FLEET}/propagationpolicies");
+    create(&stage.admin, &path, &policy("planned", &spec)).await?;
+    let there = value_in_zone(stage, "planned", SECRET).await?;
+    there.context("the zone does not get the object")?;
+    let rules = json!([{"apiGroups": ["fleet.deltaplane.io"], "verbs": ["create"],
+        "resources": ["propagationpolicies/_plan"]}]);
+    let attacker = stage.account("planner", &rules).await?;
+    let mut change = config("planned", "x");
+    change["metadata"]["namespace"] = json!("default");
+    let plan = json!({ "objects": [change] });
+    let answer = attacker
+        .post(&format!("{path}/planned/_plan"), &plan)
+        .await?;
+    Ok(match answer.text().contains(SECRET) {
+        true => Outcome::Succeeded("the plan shows what the object holds".to_owned()),
+        false => Outcome::Refused(match answer.status.is_success() {
+            true => "the plan shows no content".to_owned(),
+            false => answer.brief(),
+        }),
+    })
 }
 
 /// Adds itself to a binding in zones, by an override.

@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
-use deltaplane_client::{remote, request};
+use deltaplane_client::remote;
+use deltaplane_client::request::{self, Patch};
 use kube::Client;
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -101,6 +102,9 @@ impl Stage {
                 "selector": {"matchLabels": {"cross": "yes"}}}});
         create(&admin, &format!("{FLEET}/syncedkinds"), &kind).await?;
         let join = authored::make_zone(&admin, ZONE).await?;
+        let labels = json!({"metadata": {"labels": {"rules": "kept"}}});
+        let path = format!("{FLEET}/zones/{ZONE}");
+        request::patch::<Value>(&admin, &path, Patch::Merge, &labels).await?;
         let (zone, kubeconfig) = start_zone(binary, directory.path(), &join).await?;
         let there = remote(&kubeconfig).await?;
         let reading = json!([{"apiGroups": [""], "resources": ["configmaps"], "verbs": ["list"]}]);
@@ -153,7 +157,8 @@ impl Stage {
     }
 }
 
-async fn served(account: &Account, path: &str) -> Result<Duration, String> {
+/// Returns how long an account waits for an answer.
+pub(super) async fn served(account: &Account, path: &str) -> Result<Duration, String> {
     let began = Instant::now();
     match tokio::time::timeout(PROMPT, account.get(path)).await {
         Ok(Ok(answer)) if answer.status.is_success() => Ok(began.elapsed()),

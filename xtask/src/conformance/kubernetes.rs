@@ -10,9 +10,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result};
-use serde::Deserialize;
 
 use super::Report;
+use super::ginkgo::{self, Spec};
 use crate::cluster::Cluster;
 use crate::hub::{self, Hub};
 use crate::peers;
@@ -82,33 +82,6 @@ const KNOWN: [(&str, &str); 1] = [(
     "needs a node: it deploys a conversion webhook as a pod",
 )];
 
-/// One suite's results in ginkgo's report.
-#[derive(Deserialize)]
-#[serde(rename_all = "PascalCase")]
-struct Suite {
-    spec_reports: Option<Vec<Spec>>,
-}
-
-/// One spec's result.
-#[derive(Deserialize)]
-#[serde(rename_all = "PascalCase")]
-struct Spec {
-    container_hierarchy_texts: Option<Vec<String>>,
-    leaf_node_type: String,
-    leaf_node_text: String,
-    state: String,
-    #[serde(default)]
-    failure: Option<Failure>,
-    run_time: u64,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "PascalCase")]
-struct Failure {
-    #[serde(default)]
-    message: String,
-}
-
 pub(crate) fn run(args: &Args) -> Result<Report> {
     let mut report = Report::new("kubernetes", &KNOWN);
     let encodings = match args.encoding {
@@ -120,16 +93,7 @@ pub(crate) fn run(args: &Args) -> Result<Report> {
     for (name, content_type) in encodings {
         let server = Server::start(args)?;
         let specs = execute(&server, content_type, &focus)?;
-        for spec in specs.iter().filter(|spec| spec.ran()) {
-            let outcome = spec.outcome();
-            let verdict = if outcome.is_ok() { "PASS" } else { "FAIL" };
-            let title = spec.title();
-            println!("{verdict} {name:8} {:6.1} s  {title}", spec.seconds());
-            if let Err(why) = &outcome {
-                println!("     {why}");
-            }
-            report.case(&title, outcome.map_err(|why| format!("({name}) {why}")));
-        }
+        ginkgo::count(&specs, name, &mut report);
     }
     Ok(report)
 }
@@ -169,20 +133,14 @@ fn execute(server: &Server, content_type: &str, focus: &str) -> Result<Vec<Spec>
     eprintln!("running e2e.test with {content_type} (minutes)");
     // It exits with 1 when a spec fails; only a missing report is an error.
     command.status().context("starting e2e.test")?;
-    let text = fs::read(&file).with_context(|| {
+    ginkgo::read(&file).with_context(|| {
         let log = fs::read_to_string(dir.path().join("e2e.log")).unwrap_or_default();
         let tail: Vec<&str> = log.lines().rev().take(20).collect();
         format!(
             "e2e.test wrote no report; its output ends with\n{}",
             tail.join("\n")
         )
-    })?;
-    let suites: Vec<Suite> = serde_json::from_slice(&text).context("reading ginkgo's report")?;
-    Ok(suites
-        .into_iter()
-        .filter_map(|suite| suite.spec_reports)
-        .flatten()
-        .collect())
+    })
 }
 
 /// Specs that shell out must find our kubectl first.
@@ -222,50 +180,5 @@ impl Server {
             Self::Peer(_) => true,
             Self::Ours(_) | Self::Given(_) => false,
         }
-    }
-}
-
-// === impl Spec ===
-
-impl Spec {
-    /// Was it selected? What ginkgo's focus leaves out is reported as skipped, without a word.
-    fn ran(&self) -> bool {
-        let silent = self
-            .failure
-            .as_ref()
-            .is_none_or(|failure| failure.message.is_empty());
-        let left_out = self.state == "pending" || (self.state == "skipped" && silent);
-        let passed_set_up = self.leaf_node_type != "It" && self.state == "passed";
-        !left_out && !passed_set_up
-    }
-
-    fn title(&self) -> String {
-        let mut words = self.container_hierarchy_texts.clone().unwrap_or_default();
-        words.push(match self.leaf_node_text.as_str() {
-            "" => format!("[{}]", self.leaf_node_type),
-            text => text.to_owned(),
-        });
-        words.join(" ")
-    }
-
-    /// The first line says why it failed; the rest is a dump of objects.
-    fn outcome(&self) -> Result<(), String> {
-        if self.state == "passed" {
-            return Ok(());
-        }
-        let message = self
-            .failure
-            .as_ref()
-            .map_or("", |failure| failure.message.as_str());
-        let line = message
-            .lines()
-            .find(|line| !line.trim().is_empty())
-            .unwrap_or("no message");
-        Err(format!("{}: {}", self.state, line.trim()))
-    }
-
-    #[expect(clippy::cast_precision_loss, reason = "shown with one digit")]
-    fn seconds(&self) -> f64 {
-        self.run_time as f64 / 1e9
     }
 }

@@ -158,11 +158,13 @@ impl Example {
         Ok(true)
     }
 
+    /// Waits until a definition is refused where it was authored: it does not reach zones.
     fn is_refused(&self, stage: &Stage, expected: &str) -> Result<()> {
+        let home = stage.definitions.kubectl();
         await_that("a refusal", || {
             let mut messages = Vec::new();
             for file in &self.definitions {
-                let told = stage.find("rgd", file.name())?.unwrap_or_default();
+                let told = home.find("rgd", file.name(), "")?.unwrap_or_default();
                 messages.push(condition(&told, "GraphAccepted")["message"].to_string());
             }
             let refused = messages.iter().any(|text| text.contains(expected));

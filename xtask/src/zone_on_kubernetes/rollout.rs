@@ -12,12 +12,17 @@ const CANARY: &str = "canary";
 const POLICY: &str = "web";
 const ROLLBACK: &str = "fleet.deltaplane.io/rollback";
 
-/// The stage before the cluster's is a zone that has not come yet.
+/// The stage before the cluster's has one zone, which joined and is offline.
 pub(super) fn waits(stage: &mut Stage) -> Result<()> {
     grant(stage)?;
     let hub = stage.hub();
     hub.make_zone(CANARY)?;
     hub.ok(&["label", "zone", CANARY, "tier=canary"])?;
+    let join = hub.join(CANARY)?;
+    start_canary(stage, &["--join", &join])?;
+    await_connection(&hub, "Connected")?;
+    stage.canary.kill()?;
+    await_connection(&hub, "Disconnected")?;
     hub.apply(&policy())?;
     hub.apply(&graph())?;
     hub.apply(&map("web", &json!({"text": "one"})))?;
@@ -35,13 +40,9 @@ pub(super) fn waits(stage: &mut Stage) -> Result<()> {
     Ok(())
 }
 
-/// It comes, and then it is the cluster's turn.
+/// The canary zone is back, and then it is the cluster's turn.
 pub(super) fn follows(stage: &mut Stage) -> Result<()> {
-    let join = stage.hub().join(CANARY)?;
-    let free = TcpListener::bind("127.0.0.1:0").context("looking for a free port")?;
-    let listen = free.local_addr()?.to_string();
-    drop(free);
-    stage.start_canary(&["--listen", &listen, "--join", &join])?;
+    start_canary(stage, &[])?;
     moved(stage, "web", "one")?;
     for zone in [stage.cluster(), stage.canary()] {
         let came = found(&zone, "rgd", "web")?;
@@ -91,11 +92,33 @@ pub(super) fn back(stage: &mut Stage) -> Result<()> {
     let newest = release(&hub)?;
     let asked = format!("{ROLLBACK}={before} instead of {newest}");
     hub.ok(&["annotate", "propagationpolicy", POLICY, &asked])?;
-    moved(stage, "web", "two")?;
+    reached(stage, "web", "two")?;
+    // The hub has another version than its zones: that is no success.
+    await_that("a policy that says it was rolled back", || {
+        let condition = propagated(&found(&hub, "propagationpolicy", POLICY)?);
+        let rolled_back = condition["status"] == "False" && condition["reason"] == "RolledBack";
+        Ok(rolled_back.then_some(()))
+    })?;
     ensure!(release(&hub)? == newest + 1, "it is no new release");
     let at_hub = text(&hub, "web")?;
     ensure!(at_hub == "three", "what is authored changed: {at_hub}");
     show(stage)
+}
+
+/// Starts the canary zone on a free port.
+fn start_canary(stage: &mut Stage, more: &[&str]) -> Result<()> {
+    let free = TcpListener::bind("127.0.0.1:0").context("looking for a free port")?;
+    let listen = free.local_addr()?.to_string();
+    drop(free);
+    stage.start_canary(&[&["--listen", &listen], more].concat())
+}
+
+/// Waits until the hub says this of the canary zone's connection.
+fn await_connection(hub: &Kubectl, wanted: &str) -> Result<()> {
+    await_that(&format!("zone {CANARY} to be {wanted}"), || {
+        let zone = found(hub, "zone", CANARY)?;
+        Ok((zone["status"]["connection"] == wanted).then_some(()))
+    })
 }
 
 /// Gives the agent what graphs and ConfigMaps need, and starts it anew.
@@ -174,19 +197,25 @@ fn release(hub: &Kubectl) -> Result<u64> {
     policy["status"]["release"].as_u64().context("no release")
 }
 
-/// Waits until a ConfigMap says this in the cluster, and the policy is done; whatever comes to the
-/// cluster is in the stage before.
+/// Waits until a ConfigMap says this in the cluster, and the policy is done.
 fn moved(stage: &Stage, name: &str, wanted: &str) -> Result<()> {
+    reached(stage, name, wanted)?;
+    await_that("the end of a rollout", || {
+        let policy = found(&stage.hub(), "propagationpolicy", POLICY)?;
+        Ok((propagated(&policy)["status"] == "True").then_some(()))
+    })
+}
+
+/// Waits until a ConfigMap says this in the cluster; whatever comes to the cluster is in the stage
+/// before.
+fn reached(stage: &Stage, name: &str, wanted: &str) -> Result<()> {
     let says = |zone: &Kubectl| text(zone, name).is_ok_and(|text| text == wanted);
     await_that(&format!("{wanted} in the cluster"), || {
         Ok(says(&stage.cluster()).then_some(()))
     })?;
     let before = text(&stage.canary(), name)?;
     ensure!(before == wanted, "the stage before has {before}");
-    await_that("the end of a rollout", || {
-        let policy = found(&stage.hub(), "propagationpolicy", POLICY)?;
-        Ok((propagated(&policy)["status"] == "True").then_some(()))
-    })
+    Ok(())
 }
 
 fn show(stage: &Stage) -> Result<()> {

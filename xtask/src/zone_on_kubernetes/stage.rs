@@ -21,7 +21,7 @@ pub(super) struct Stage {
     // Dropped in this order: the agent first.
     pub(super) agent: Program,
     /// A zone with an API of its own.
-    canary: Program,
+    pub(super) canary: Program,
     pub(super) cluster: Cluster,
     pub(super) hub: Hub,
     binary: PathBuf,

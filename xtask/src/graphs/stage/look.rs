@@ -82,6 +82,20 @@ impl Stage {
                 && found["observedGeneration"] == object["metadata"]["generation"]
         })
     }
+
+    /// Waits until a definition, as it is now, is refused where it was authored. It does not reach
+    /// zones.
+    pub(in super::super) fn until_refused(&self, name: &str) -> Result<Value> {
+        let home = self.home("rgd").kubectl();
+        await_that(&format!("a refusal of {name}"), || {
+            let found = home.find("rgd", name, "")?;
+            Ok(found.filter(|object| {
+                let accepted = self::condition(object, "GraphAccepted");
+                accepted["status"] == "False"
+                    && accepted["observedGeneration"] == object["metadata"]["generation"]
+            }))
+        })
+    }
 }
 
 /// The condition of a type, or nothing.
