@@ -16,6 +16,7 @@ use rbac::{Action, ResourceAction};
 use tokens::Claims;
 
 pub(crate) mod aggregation;
+pub(crate) mod coverage;
 pub(crate) mod escalation;
 pub(crate) mod impersonation;
 pub(crate) mod rbac;

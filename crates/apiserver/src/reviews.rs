@@ -243,7 +243,7 @@ impl Question<'_> {
         if namespace.is_empty() {
             return Err(Error::bad_request("no namespace on request"));
         }
-        let rbac = self.server.rbac.read();
+        let rbac = self.server.rights();
         let everything = crate::auth::rbac::Rule::everything();
         let mut rules: Vec<&crate::auth::rbac::Rule> = rbac.rules(self.user, namespace).collect();
         if self.user.is_in(deltaplane_api::identity::MASTERS) {

@@ -75,7 +75,7 @@ pub struct Limits {
 pub(crate) struct Inner {
     pub(crate) store: Store,
     pub(crate) registry: ArcSwap<Registry>,
-    pub(crate) rbac: RwLock<Rbac>,
+    pub(crate) rbac: RwLock<Arc<Rbac>>,
     /// How often rights were withdrawn, for those who were let in for longer.
     pub(crate) withdrawn: watch::Sender<u64>,
     /// How far the followers of some collections have come.
@@ -139,10 +139,15 @@ impl Inner {
             .map_err(|_| Error::not_found(kind.about(name)))
     }
 
+    /// Returns all rights as they are now.
+    pub(crate) fn rights(&self) -> Arc<Rbac> {
+        self.rbac.read().clone()
+    }
+
     /// Takes in a role or binding as it now is, and tells watches if it gave more before.
     pub(crate) fn replace_rights(&self, part: Part, key: &Key, object: Option<&Value>) {
         let (namespace, name) = (key.namespace(), key.name());
-        let withdrawn = self.rbac.write().apply(part, namespace, name, object);
+        let withdrawn = Arc::make_mut(&mut self.rbac.write()).apply(part, namespace, name, object);
         if withdrawn {
             self.withdrawn.send_modify(|times| *times += 1);
         }

@@ -5,6 +5,7 @@
 //! checked against what the role becomes, and not against what it holds until then.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
 
 use deltaplane_api::selector::LabelSelector;
 use serde_json::Value;
@@ -23,8 +24,8 @@ pub(crate) struct RoleEntry {
 
 /// All stored roles, with one of them as it would be after a write.
 pub(crate) struct RolesAfterWrite<'a> {
-    stored: &'a HashMap<RoleKey, RoleEntry>,
-    written: Option<(RoleKey, RoleEntry)>,
+    stored: &'a HashMap<RoleKey, Arc<RoleEntry>>,
+    written: Option<(RoleKey, Arc<RoleEntry>)>,
 }
 
 // === impl RoleEntry ===
@@ -62,8 +63,8 @@ impl RoleEntry {
 
 impl<'a> RolesAfterWrite<'a> {
     pub(crate) fn new(
-        stored: &'a HashMap<RoleKey, RoleEntry>,
-        written: Option<(RoleKey, RoleEntry)>,
+        stored: &'a HashMap<RoleKey, Arc<RoleEntry>>,
+        written: Option<(RoleKey, Arc<RoleEntry>)>,
     ) -> Self {
         Self { stored, written }
     }
@@ -107,14 +108,14 @@ impl<'a> RolesAfterWrite<'a> {
         found
     }
 
-    fn get(&self, key: &RoleKey) -> Option<&RoleEntry> {
+    fn get(&self, key: &RoleKey) -> Option<&Arc<RoleEntry>> {
         match &self.written {
             Some((written, role)) if written == key => Some(role),
             _ => self.stored.get(key),
         }
     }
 
-    fn cluster_roles(&self) -> impl Iterator<Item = (&RoleKey, &RoleEntry)> {
+    fn cluster_roles(&self) -> impl Iterator<Item = (&RoleKey, &Arc<RoleEntry>)> {
         let written = self.written.as_ref().map(|(key, role)| (key, role));
         let stored = self
             .stored
@@ -130,14 +131,14 @@ mod tests {
 
     use super::*;
 
-    fn role(verb: &str, label: &str, selects: &str) -> RoleEntry {
+    fn role(verb: &str, label: &str, selects: &str) -> Arc<RoleEntry> {
         let mut role = json!({"metadata": {"labels": {label: "true"}},
             "rules": [{"verbs": [verb], "apiGroups": [""], "resources": ["pods"]}]});
         if !selects.is_empty() {
             role["aggregationRule"] =
                 json!({"clusterRoleSelectors": [{"matchLabels": {selects: "true"}}]});
         }
-        RoleEntry::parse(&role)
+        Arc::new(RoleEntry::parse(&role))
     }
 
     fn key(name: &str) -> RoleKey {

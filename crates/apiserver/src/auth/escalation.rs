@@ -6,10 +6,14 @@
 
 use serde_json::Value;
 
+use super::coverage::missing_rules;
 use super::rbac::{Action, GROUP, Rbac, ResourceAction, Rule};
 use crate::context::Cx;
 use crate::error::{About, Error};
 use crate::{meta, value};
+
+/// So many bytes of missing rules are in a refusal.
+const MOST_SHOWN: usize = 8_000;
 
 /// Refuses a role or binding that grants more than its author has.
 pub(crate) fn check(cx: &Cx, new: &Value, old: Option<&Value>) -> Result<(), Error> {
@@ -19,7 +23,8 @@ pub(crate) fn check(cx: &Cx, new: &Value, old: Option<&Value>) -> Result<(), Err
     if old.is_some_and(|old| grants(old) == grants(new)) {
         return Ok(());
     }
-    let rbac = cx.server.rbac.read();
+    // A snapshot: comparing rules takes long, and keeps nobody from their rights meanwhile.
+    let rbac = cx.server.rights();
     match cx.kind.plural.as_str() {
         "roles" | "clusterroles" => check_role(cx, &rbac, new, old),
         _ => check_binding(cx, &rbac, new),
@@ -55,9 +60,7 @@ fn check_role(cx: &Cx, rbac: &Rbac, new: &Value, old: Option<&Value>) -> Result<
     // What is gathered can be anything, so whoever gathers must have everything.
     let gathers = |role: &Value| !role["aggregationRule"].is_null();
     if (gathers(new) || old.is_some_and(gathers))
-        && !Rule::everything()
-            .iter()
-            .all(|rule| Rule::cover(&own, rule))
+        && !missing_rules(&own, &Rule::everything()).rules.is_empty()
     {
         let why = "must have cluster-admin privileges to use the aggregationRule";
         return Err(Error::forbidden(cx.kind.about(name), why));
@@ -88,21 +91,40 @@ fn check_binding(cx: &Cx, rbac: &Rbac, new: &Value) -> Result<(), Error> {
 }
 
 fn check_held(cx: &Cx, own: &[&Rule], wanted: &[Rule], name: &str) -> Result<(), Error> {
-    let missing: Vec<String> = wanted
-        .iter()
-        .filter(|rule| !Rule::cover(own, rule))
-        .map(|rule| rule.to_value().to_string())
-        .collect();
-    if missing.is_empty() {
+    let missing = missing_rules(own, wanted);
+    if missing.rules.is_empty() {
         return Ok(());
+    }
+    let mut text = shown(&missing.rules);
+    if missing.is_cut {
+        text.push_str(
+            "\nthere are too many rules and names to compare with the rights of the user; \
+             split the role into several",
+        );
     }
     let why = format!(
         "user {:?} (groups={:?}) is attempting to grant RBAC permissions not currently held:\n{}",
-        cx.user.name,
-        cx.user.groups,
-        missing.join("\n")
+        cx.user.name, cx.user.groups, text
     );
     Err(Error::forbidden(cx.kind.about(name), &why))
+}
+
+/// A line for each rule, cut where a refusal would be too long.
+fn shown(rules: &[&Rule]) -> String {
+    let mut shown = String::new();
+    for (index, rule) in rules.iter().enumerate() {
+        let line = rule.to_value().to_string();
+        if shown.len() + line.len() > MOST_SHOWN {
+            let room = line.floor_char_boundary(MOST_SHOWN.saturating_sub(shown.len()));
+            let more = rules.len() - index - 1;
+            return format!("{shown}{}… and {more} more rules", &line[..room]);
+        }
+        shown.push_str(&line);
+        if index + 1 < rules.len() {
+            shown.push('\n');
+        }
+    }
+    shown
 }
 
 fn may(cx: &Cx, rbac: &Rbac, verb: &str, resource: &str, name: &str) -> bool {

@@ -3,7 +3,9 @@
 //! One writer (the follower of the store) applies changes one by one; everyone else asks.
 //! Invariant: what is not allowed by a rule is refused.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::hash_map::Entry;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
 
 use deltaplane_api::identity::{Identity, MASTERS};
 use serde_json::{Value, json};
@@ -14,13 +16,17 @@ use crate::value;
 /// The group of roles and bindings.
 pub(crate) const GROUP: &str = "rbac.authorization.k8s.io";
 
-/// All roles and bindings, indexed by subject.
-#[derive(Default)]
+/// All roles and bindings, indexed by subject. A clone shares roles and bindings.
+#[derive(Clone, Default)]
 pub(crate) struct Rbac {
-    roles: HashMap<RoleKey, RoleEntry>,
-    bindings: HashMap<BindingKey, Binding>,
-    by_subject: HashMap<Subject, BTreeSet<BindingKey>>,
+    roles: HashMap<RoleKey, Arc<RoleEntry>>,
+    bindings: HashMap<BindingKey, Arc<Binding>>,
+    granted: HashMap<Subject, GrantedRoles>,
 }
+
+/// The roles of a subject by the namespace in which they hold (empty: in all), and how many
+/// bindings give each: a request costs the roles that concern it, however many bindings there are.
+type GrantedRoles = BTreeMap<String, BTreeMap<RoleKey, usize>>;
 
 /// What someone wants to do.
 #[derive(Clone, Copy, Debug)]
@@ -40,17 +46,14 @@ pub(crate) struct ResourceAction<'a> {
     pub(crate) name: &'a str,
 }
 
-/// So many comparisons decide whether somebody may grant a rule: a quarter of a second.
-const MOST_COMPARISONS: u64 = 30_000_000;
-
 /// What a role allows.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Rule {
-    pub(crate) verbs: Vec<String>,
-    pub(crate) groups: Vec<String>,
-    pub(crate) resources: Vec<String>,
-    pub(crate) names: Vec<String>,
-    pub(crate) urls: Vec<String>,
+    pub(crate) verbs: BTreeSet<String>,
+    pub(crate) groups: BTreeSet<String>,
+    pub(crate) resources: BTreeSet<String>,
+    pub(crate) names: BTreeSet<String>,
+    pub(crate) urls: BTreeSet<String>,
 }
 
 /// The kinds of objects that the rules are made of.
@@ -93,16 +96,17 @@ impl Rbac {
         match part {
             Part::Role => {
                 let before = self.roles.remove(&key);
-                let now = object.map(RoleEntry::parse);
-                let rules = |role: &RoleEntry| role.rules.clone();
-                let lost =
-                    before.is_some() && before.as_ref().map(rules) != now.as_ref().map(rules);
+                let now = object.map(|role| Arc::new(RoleEntry::parse(role)));
+                let same = match (&before, &now) {
+                    (Some(before), Some(now)) => before.rules == now.rules,
+                    (before, _) => before.is_none(),
+                };
                 self.roles.extend(now.map(|role| (key, role)));
-                lost
+                !same
             }
             Part::Binding => {
                 let before = self.unbind(&key);
-                let now = object.map(|object| Binding::parse(namespace, object));
+                let now = object.map(|object| Arc::new(Binding::parse(namespace, object)));
                 let lost = before.is_some() && before != now;
                 if let Some(binding) = now {
                     self.bind(key, binding);
@@ -112,26 +116,25 @@ impl Rbac {
         }
     }
 
-    fn unbind(&mut self, key: &BindingKey) -> Option<Binding> {
+    fn unbind(&mut self, key: &BindingKey) -> Option<Arc<Binding>> {
         let binding = self.bindings.remove(key)?;
         for subject in &binding.subjects {
-            let Some(keys) = self.by_subject.get_mut(subject) else {
+            let Entry::Occupied(mut granted) = self.granted.entry(subject.clone()) else {
                 continue;
             };
-            keys.remove(key);
-            if keys.is_empty() {
-                self.by_subject.remove(subject);
+            revoke(granted.get_mut(), &key.0, &binding.role);
+            if granted.get().is_empty() {
+                granted.remove();
             }
         }
         Some(binding)
     }
 
-    fn bind(&mut self, key: BindingKey, binding: Binding) {
+    fn bind(&mut self, key: BindingKey, binding: Arc<Binding>) {
         for subject in &binding.subjects {
-            self.by_subject
-                .entry(subject.clone())
-                .or_default()
-                .insert(key.clone());
+            let granted = self.granted.entry(subject.clone()).or_default();
+            let roles = granted.entry(key.0.clone()).or_default();
+            *roles.entry(binding.role.clone()).or_default() += 1;
         }
         self.bindings.insert(key, binding);
     }
@@ -156,12 +159,13 @@ impl Rbac {
             .iter()
             .map(|group| Subject::Group(group.clone()));
         let subjects = std::iter::once(Subject::User(user.name.clone())).chain(groups);
+        let scopes =
+            move || std::iter::once("").chain((!namespace.is_empty()).then_some(namespace));
         subjects
-            .filter_map(|subject| self.by_subject.get(&subject))
-            .flatten()
-            .filter(move |(scope, _)| scope.is_empty() || scope == namespace)
-            .filter_map(|key| self.bindings.get(key))
-            .filter_map(|binding| self.roles.get(&binding.role))
+            .filter_map(|subject| self.granted.get(&subject))
+            .flat_map(move |granted| scopes().filter_map(|scope| granted.get(scope)))
+            .flat_map(BTreeMap::keys)
+            .filter_map(|role| self.roles.get(role))
             .flat_map(|role| &role.rules)
     }
 
@@ -173,7 +177,8 @@ impl Rbac {
 
     /// All roles as they would be if `role` were stored.
     pub(crate) fn roles_after(&self, key: RoleKey, role: &Value) -> RolesAfterWrite<'_> {
-        RolesAfterWrite::new(&self.roles, Some((key, RoleEntry::parse(role))))
+        let role = Arc::new(RoleEntry::parse(role));
+        RolesAfterWrite::new(&self.roles, Some((key, role)))
     }
 }
 
@@ -228,7 +233,7 @@ impl Rule {
 
     /// The rules that allow everything.
     pub(crate) fn everything() -> [Self; 2] {
-        let any = || vec!["*".to_owned()];
+        let any = || BTreeSet::from(["*".to_owned()]);
         [
             Self {
                 verbs: any(),
@@ -269,113 +274,25 @@ impl Rule {
             && has(&self.groups, action.group)
             && self.allows_kind(action.resource, action.subresource)
             && (self.names.is_empty()
-                || (!action.name.is_empty() && self.names.iter().any(|name| name == action.name)))
+                || (!action.name.is_empty() && self.names.contains(action.name)))
     }
 
     fn allows_kind(&self, resource: &str, subresource: &str) -> bool {
-        self.resources
-            .iter()
-            .any(|allowed| match allowed.split_once('/') {
-                _ if allowed == "*" => true,
-                None => subresource.is_empty() && allowed == resource,
-                Some((of, sub)) => sub == subresource && (of == "*" || of == resource),
-            })
-    }
-
-    /// Returns true if every single right of `wanted` is among these rules. A rule that stands for
-    /// more combinations than can be looked at counts only if one rule has all of them.
-    pub(crate) fn cover(rules: &[&Self], wanted: &Self) -> bool {
-        let distinct = |list: &'_ [String]| -> Vec<String> {
-            let distinct: BTreeSet<&String> = list.iter().collect();
-            distinct.into_iter().cloned().collect()
-        };
-        let wanted = Self {
-            verbs: distinct(&wanted.verbs),
-            groups: distinct(&wanted.groups),
-            resources: distinct(&wanted.resources),
-            names: distinct(&wanted.names),
-            urls: distinct(&wanted.urls),
-        };
-        let sizes = [&wanted.verbs, &wanted.groups, &wanted.resources];
-        let resources = sizes.map(|list| list.len() as u64).iter().product::<u64>();
-        let urls = wanted.verbs.len() as u64 * wanted.urls.len() as u64;
-        let own: u64 = rules.iter().map(|rule| rule.entries()).sum();
-        if (resources + urls).saturating_mul(own) > MOST_COMPARISONS {
-            return rules.iter().any(|rule| rule.has_all(&wanted));
+        if subresource.is_empty() {
+            return has(&self.resources, resource);
         }
-        wanted.verbs.iter().all(|verb| {
-            let rules = rules.iter().filter(|rule| has(&rule.verbs, verb));
-            let rules: Vec<&Self> = rules.copied().collect();
-            let urls = wanted.urls.iter().all(|url| {
-                let mut own = rules.iter().flat_map(|rule| &rule.urls);
-                own.any(|own| own == url || url_covers(own, url))
-            });
-            urls && wanted.groups.iter().all(|group| {
-                let rules = rules.iter().filter(|rule| has(&rule.groups, group));
-                let rules: Vec<&Self> = rules.copied().collect();
-                let mut resources = wanted.resources.iter();
-                resources.all(|resource| Self::cover_names(&rules, resource, &wanted.names))
-            })
-        })
-    }
-
-    /// Returns true if rules give a right on all names of a resource; on all objects if none is
-    /// named.
-    fn cover_names(rules: &[&Self], resource: &str, names: &[String]) -> bool {
-        let mut own = BTreeSet::new();
-        for rule in rules.iter().filter(|rule| rule.has_resource(resource)) {
-            if rule.names.is_empty() {
-                return true;
-            }
-            own.extend(&rule.names);
-        }
-        !names.is_empty() && names.iter().all(|name| own.contains(name))
-    }
-
-    /// Returns true if this one rule has all rights of another.
-    fn has_all(&self, wanted: &Self) -> bool {
-        let all = |own: &[String], wanted: &[String]| {
-            own.iter().any(|one| one == "*") || {
-                let own: BTreeSet<&String> = own.iter().collect();
-                wanted.iter().all(|one| own.contains(one))
-            }
-        };
-        let urls = || {
-            let mut urls = wanted.urls.iter();
-            urls.all(|url| self.urls.iter().any(|own| own == "*" || own == url))
-        };
-        let every_resource = self.resources.iter().any(|own| own == "*");
-        all(&self.verbs, &wanted.verbs)
-            && all(&self.groups, &wanted.groups)
-            && (every_resource || all(&self.resources, &wanted.resources))
-            && (self.names.is_empty()
-                || (!wanted.names.is_empty() && all(&self.names, &wanted.names)))
-            && (wanted.urls.len() * self.urls.len()) as u64 <= MOST_COMPARISONS
-            && urls()
-    }
-
-    /// The entries that a comparison with this rule looks at.
-    fn entries(&self) -> u64 {
-        let lists = [
-            &self.verbs,
-            &self.groups,
-            &self.resources,
-            &self.urls,
-            &self.names,
-        ];
-        lists.iter().map(|list| list.len() as u64).sum()
+        self.resources.contains("*")
+            || self
+                .resources
+                .contains(&format!("{resource}/{subresource}"))
+            || self.resources.contains(&format!("*/{subresource}"))
     }
 
     /// Returns true if the rule is about what `resource` (perhaps a wildcard) stands for.
-    fn has_resource(&self, resource: &str) -> bool {
-        self.resources.iter().any(|own| {
-            own == "*"
-                || own == resource
-                || match (own.strip_prefix("*/"), resource.split_once('/')) {
-                    (Some(own), Some((_, sub))) => own == sub,
-                    _ => false,
-                }
-        })
+    pub(crate) fn has_resource(&self, resource: &str) -> bool {
+        let subresource = resource.split_once('/').map(|(_, name)| name);
+        has(&self.resources, resource)
+            || subresource.is_some_and(|name| self.resources.contains(&format!("*/{name}")))
     }
 
     /// The rule as it is written in a role.
@@ -394,11 +311,28 @@ impl Rule {
     }
 }
 
-fn has(list: &[String], wanted: &str) -> bool {
-    list.iter().any(|one| one == "*" || one == wanted)
+/// Takes one binding's share of a role away.
+fn revoke(granted: &mut GrantedRoles, scope: &str, role: &RoleKey) {
+    let Some(roles) = granted.get_mut(scope) else {
+        return;
+    };
+    if let Some(times) = roles.get_mut(role) {
+        *times -= 1;
+        if *times == 0 {
+            roles.remove(role);
+        }
+    }
+    if roles.is_empty() {
+        granted.remove(scope);
+    }
 }
 
-fn url_covers(url: &str, path: &str) -> bool {
+/// Returns true if a list of a rule has an entry, or stands for all.
+pub(crate) fn has(list: &BTreeSet<String>, wanted: &str) -> bool {
+    list.contains(wanted) || list.contains("*")
+}
+
+pub(crate) fn url_covers(url: &str, path: &str) -> bool {
     match url.strip_suffix('*') {
         Some(prefix) => path.starts_with(prefix),
         None => url == path,
@@ -503,102 +437,5 @@ mod tests {
         let mut roleless = rbac();
         roleless.apply(Part::Role, "", "reader", None);
         assert!(!check(&roleless, &ops, "list - pods - -"));
-    }
-
-    #[test]
-    fn rules_cover_what_they_contain() {
-        let rule = |value: Value| Rule::parse(&value);
-        let own = rule(
-            json!({"verbs": ["get", "list"], "apiGroups": [""], "resources": ["pods", "*/status"]}),
-        );
-        let all = rule(json!({"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}));
-        let cases = [
-            (
-                &own,
-                json!({"verbs": ["get"], "apiGroups": [""], "resources": ["pods"]}),
-                true,
-            ),
-            (
-                &own,
-                json!({"verbs": ["get"], "apiGroups": [""], "resources": ["pods"], "resourceNames": ["a"]}),
-                true,
-            ),
-            (
-                &own,
-                json!({"verbs": ["get", "watch"], "apiGroups": [""], "resources": ["pods"]}),
-                false,
-            ),
-            (
-                &own,
-                json!({"verbs": ["*"], "apiGroups": [""], "resources": ["pods"]}),
-                false,
-            ),
-            (
-                &own,
-                json!({"verbs": ["get"], "apiGroups": [""], "resources": ["nodes/status"]}),
-                true,
-            ),
-            (
-                &own,
-                json!({"verbs": ["get"], "apiGroups": [""], "resources": ["*"]}),
-                false,
-            ),
-            (
-                &all,
-                json!({"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}),
-                true,
-            ),
-            (
-                &all,
-                json!({"verbs": ["get"], "nonResourceURLs": ["/x"]}),
-                false,
-            ),
-        ];
-        for (own, wanted, expected) in cases {
-            assert_eq!(
-                Rule::cover(&[own], &rule(wanted.clone())),
-                expected,
-                "{wanted}"
-            );
-        }
-    }
-
-    /// A rule stands for the product of its lists.
-    #[test]
-    fn rules_that_stand_for_many_rights_are_compared_in_bounded_time() {
-        let many = |count: usize, text: &dyn Fn(usize) -> String| -> Vec<String> {
-            (0..count).map(text).collect()
-        };
-        let same = |text: &'static str| many(1000, &|_| text.to_owned());
-        let own = Rule {
-            verbs: vec!["get".to_owned()],
-            groups: vec![String::new()],
-            resources: vec!["configmaps".to_owned()],
-            ..Rule::default()
-        };
-        let repeated = Rule {
-            verbs: same("get"),
-            groups: same(""),
-            resources: same("configmaps"),
-            names: same("a"),
-            urls: Vec::new(),
-        };
-        assert!(Rule::cover(&[&own], &repeated));
-        let distinct = Rule {
-            verbs: many(1000, &|number| format!("verb{number}")),
-            groups: many(1000, &|number| format!("group{number}")),
-            resources: many(1000, &|number| format!("resource{number}")),
-            ..Rule::default()
-        };
-        assert!(!Rule::cover(&[&own], &distinct));
-        assert!(Rule::cover(&[&own, &distinct], &distinct));
-        let star = || vec!["*".to_owned()];
-        let all = Rule {
-            verbs: star(),
-            groups: star(),
-            resources: star(),
-            ..Rule::default()
-        };
-        assert!(Rule::cover(&[&all], &distinct));
     }
 }
