@@ -12,6 +12,7 @@ mod account;
 mod peer;
 mod policies;
 mod roles;
+mod secrets;
 mod stage;
 mod starving;
 mod up;
@@ -59,8 +60,12 @@ struct Attack {
 
 /// An attack takes so long at most, on a machine that does other things.
 const PATIENCE: Duration = Duration::from_secs(60);
+/// All of them take so long at most.
+const WHOLE_RUN: Duration = Duration::from_secs(300);
 /// A bystander is served within this.
 const PROMPT: Duration = Duration::from_secs(1);
+/// A bystander asks again after this.
+const PAUSE: Duration = Duration::from_millis(100);
 
 macro_rules! attacks {
     ($($item:literal $name:literal $run:path,)*) => {
@@ -73,10 +78,14 @@ fn attacks() -> impl IntoIterator<Item = Attack> {
         "A1" "orphaned-by-a-zone" zones::orphaned,
         "A2" "label-grants-roles" roles::label_grants_roles,
         "A2" "label-on-an-aggregated-role" roles::label_on_aggregated_role,
+        "A2" "rules-without-end" roles::rules_without_end,
         "A3" "override-patches-a-binding" policies::override_patches_a_binding,
         "A3" "override-patches-an-object" policies::override_patches_an_object,
         "A3" "rollback-without-rights" policies::rollback_without_rights,
-        "A4" "secret-in-evidence" policies::secret_in_evidence,
+        "A3" "secret-by-an-override" secrets::secret_by_an_override,
+        "A4" "secret-in-evidence" secrets::secret_in_evidence,
+        "A4" "secret-in-the-evidence-of-others" secrets::secret_in_the_evidence_of_others,
+        "A4" "secret-with-a-chosen-salt" secrets::secret_with_a_chosen_salt,
         "A5" "unread-answers-of-a-zone" starving::unread_answers_of_a_zone,
         "A5" "unread-answers-after-their-time" starving::unread_answers_after_their_deadline,
         "A5" "unread-watches-of-a-zone" starving::unread_watches_of_a_zone,
@@ -91,7 +100,9 @@ fn attacks() -> impl IntoIterator<Item = Attack> {
         "A6" "pages-from-a-zone" zones::pages_from_a_zone,
         "A6" "absurd-numbers" zones::absurd_numbers,
         "A6" "account-of-the-same-name" up::account_of_the_same_name,
+        "A6" "impersonation-of-the-zone" up::impersonation_of_the_zone,
         "A6" "leaving-by-a-label" policies::leaving_by_a_label,
+        "A6" "leaving-by-another-policy" policies::leaving_by_another_policy,
         "A6" "content-in-plans" policies::content_in_plans,
         "A6" "deleted-zone-answers" up::deleted_zone_answers,
     ]
@@ -104,7 +115,9 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         None => hub::binary()?,
     };
     let began = Instant::now();
-    let unexpected = runtime()?.block_on(all(&binary, args))?;
+    let unexpected = runtime()?
+        .block_on(async { tokio::time::timeout(WHOLE_RUN, all(&binary, args)).await })
+        .context("the attacks took more than five minutes")??;
     println!("{} s", began.elapsed().as_secs());
     if unexpected > 0 {
         let what = match args.expect_vulnerable {
@@ -122,12 +135,12 @@ async fn all(binary: &Path, args: &Args) -> Result<usize> {
     let mut unexpected = 0;
     let only = args.only.as_deref().unwrap_or_default();
     for attack in attacks().into_iter().filter(|one| one.name.contains(only)) {
-        let tried = tokio::time::timeout(PATIENCE, (attack.run)(&stage)).await;
+        let tried = tokio::time::timeout(PATIENCE, (attack.run)(&stage));
+        let (tried, bystander) = beside(&stage, tried).await;
         let outcome = tried
             .with_context(|| format!("{} took too long", attack.name))
             .flatten()
             .with_context(|| format!("{}: the hub says\n{}", attack.name, stage.log()))?;
-        let bystander = stage.bystander().await;
         let harmless = bystander.is_ok();
         let shown = match bystander {
             Ok(took) => format!("bystander served in {} ms", took.as_millis()),
@@ -149,4 +162,27 @@ async fn all(binary: &Path, args: &Args) -> Result<usize> {
         unexpected += usize::from(!expected);
     }
     Ok(unexpected)
+}
+
+/// Attacks while a bystander asks for something again and again, and once more afterwards. Returns
+/// the longest time that the bystander waited, or why one request was not served.
+async fn beside<T>(
+    stage: &Stage,
+    attack: impl Future<Output = T>,
+) -> (T, Result<Duration, String>) {
+    let mut longest = Ok(Duration::ZERO);
+    let asking = async {
+        loop {
+            let served = stage.bystander().await;
+            longest = longest.clone().and_then(|longest| Ok(longest.max(served?)));
+            tokio::time::sleep(PAUSE).await;
+        }
+    };
+    let done = tokio::select! {
+        done = attack => done,
+        () = asking => unreachable!("a bystander never stops asking"),
+    };
+    let after = stage.bystander().await;
+    let longest = longest.and_then(|longest| Ok(longest.max(after?)));
+    (done, longest)
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use deltaplane_api::computed::SUBRESOURCE;
 use deltaplane_apiserver::error::About;
-use deltaplane_apiserver::seams::{Admission, BoxFuture, Operation, Review};
+use deltaplane_apiserver::seams::{Access, Admission, BoxFuture, Operation, Review};
 use deltaplane_apiserver::{Error, Revision};
 use deltaplane_border::Shared;
 use deltaplane_sync::{
@@ -90,7 +90,16 @@ impl Ownership {
         let is_written = review.operation != Operation::Delete && resource.subresource.is_empty();
         if is_secret && is_written && review.user.name != SYNC_USER {
             let fresh = || Uuid::new_v4().simple().to_string();
-            salt_secret(review.object, review.old, fresh);
+            let may_read = || {
+                (review.may)(Access {
+                    verb: "get",
+                    group: resource.group,
+                    kind: resource.kind,
+                    namespace: resource.namespace,
+                    name: resource.name,
+                })
+            };
+            salt_secret(review.object, review.old, may_read, fresh);
         }
     }
 

@@ -22,14 +22,28 @@ pub const SYNC_LABEL: &str = "deltaplane.io/sync";
 /// crosses.
 pub(crate) const SALT: &str = "deltaplane.io/salt";
 
-/// Gives a Secret that crosses a salt, and keeps the one that it had if a write leaves it out.
-pub fn salt_secret(secret: &mut Value, old: Option<&Value>, fresh: impl FnOnce() -> String) {
-    if secret["metadata"]["annotations"][SALT].is_string() {
+/// Gives a Secret that crosses a salt, and keeps the one that it had. A writer chooses the salt only
+/// if `may_read` says that the writer may read the Secret: others could guess what it holds by a salt
+/// that they know.
+pub fn salt_secret(
+    secret: &mut Value,
+    old: Option<&Value>,
+    may_read: impl FnOnce() -> bool,
+    fresh: impl FnOnce() -> String,
+) {
+    let salt = |secret: &Value| {
+        let salt = secret["metadata"]["annotations"][SALT].as_str();
+        salt.map(str::to_owned)
+    };
+    let (before, sent) = (old.and_then(salt), salt(secret));
+    if sent.is_some() && (sent == before || may_read()) {
         return;
     }
-    let before = old.and_then(|old| old["metadata"]["annotations"][SALT].as_str());
     let crosses = secret["metadata"]["labels"][SYNC_LABEL] == "true";
-    let Some(salt) = before.map(str::to_owned).or_else(|| crosses.then(fresh)) else {
+    let Some(salt) = before.or_else(|| crosses.then(fresh)) else {
+        if let Some(annotations) = secret["metadata"]["annotations"].as_object_mut() {
+            annotations.remove(SALT);
+        }
         return;
     };
     let Some(metadata) = secret["metadata"].as_object_mut() else {
@@ -89,34 +103,65 @@ mod tests {
             "metadata": {"name": "door", "namespace": "team", "labels": labels}})
     }
 
+    /// A user who may write Secrets, and not read them.
+    fn writer() -> bool {
+        false
+    }
+
+    #[test]
+    fn only_readers_of_a_secret_choose_its_salt() {
+        let mut chosen = secret(json!({SYNC_LABEL: "true"}));
+        chosen["metadata"]["annotations"] = json!({SALT: "known"});
+        let fresh = || "random".to_owned();
+        let salted = |old: Option<&Value>, may_read: bool| {
+            let mut written = chosen.clone();
+            salt_secret(&mut written, old, || may_read, fresh);
+            written["metadata"]["annotations"][SALT].clone()
+        };
+        assert_eq!(salted(None, false), "random");
+        assert_eq!(salted(None, true), "known");
+        let mut stored = secret(json!({SYNC_LABEL: "true"}));
+        salt_secret(&mut stored, None, writer, || "first".to_owned());
+        assert_eq!(salted(Some(&stored), false), "first");
+        assert_eq!(salted(Some(&stored), true), "known");
+        let mut local = chosen.clone();
+        local["metadata"]["labels"] = json!({});
+        salt_secret(&mut local, None, writer, fresh);
+        assert_eq!(local["metadata"]["annotations"], json!({}));
+    }
+
     /// Who knows everything of a Secret but its salt cannot tell which content has its version.
     #[test]
     fn versions_of_secrets_cannot_be_guessed() {
         let guessed = secret(json!({SYNC_LABEL: "true"}));
         let mut stored = guessed.clone();
-        salt_secret(&mut stored, None, || "random".to_owned());
+        salt_secret(&mut stored, None, writer, || "random".to_owned());
         let version = |object: &Value| Crossing::of(object).expect("an object").version();
         assert_ne!(version(&stored), version(&guessed));
         let mut other = guessed.clone();
-        salt_secret(&mut other, None, || "other".to_owned());
+        salt_secret(&mut other, None, writer, || "other".to_owned());
         assert_ne!(version(&stored), version(&other));
     }
 
     #[test]
     fn a_secret_keeps_its_salt() {
         let mut stored = secret(json!({SYNC_LABEL: "true"}));
-        salt_secret(&mut stored, None, || "first".to_owned());
+        salt_secret(&mut stored, None, writer, || "first".to_owned());
         // Neither a write without it nor one with it draws another.
         for mut written in [secret(json!({})), stored.clone()] {
-            salt_secret(&mut written, Some(&stored), || unreachable!("it has one"));
+            salt_secret(&mut written, Some(&stored), writer, || {
+                unreachable!("it has one")
+            });
             assert_eq!(written["metadata"]["annotations"][SALT], "first");
         }
         let mut local = secret(json!({"team": "web"}));
-        salt_secret(&mut local, None, || unreachable!("it does not cross"));
+        salt_secret(&mut local, None, writer, || {
+            unreachable!("it does not cross")
+        });
         assert!(local["metadata"]["annotations"].is_null());
         let mut nothing = secret(json!({SYNC_LABEL: "true"}));
         nothing["metadata"]["annotations"] = Value::Null;
-        salt_secret(&mut nothing, None, || "first".to_owned());
+        salt_secret(&mut nothing, None, writer, || "first".to_owned());
         assert_eq!(nothing["metadata"]["annotations"][SALT], "first");
     }
 

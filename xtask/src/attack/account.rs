@@ -146,7 +146,7 @@ impl Server {
     }
 
     /// What is answered to whoever shows a certificate and no token.
-    pub(super) async fn get_with(
+    pub(super) async fn get_by_certificate(
         &self,
         certificate: ClientCertificate<'_>,
         path: &str,
@@ -182,6 +182,17 @@ impl Account {
         let merge = "application/merge-patch+json";
         let body = change.to_string().into();
         self.send(Method::PATCH, path, merge, body).await
+    }
+
+    /// Asks with these headers beside the usual ones.
+    pub(super) async fn get_with(&self, path: &str, headers: &[(&str, &str)]) -> Result<Answer> {
+        let mut connection = self.connect(Window::Usual).await?;
+        let mut request = self.request(Method::GET, path)?;
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        let request = request.header(ACCEPT, JSON).body(empty())?;
+        whole(connection.sender.requests.send_request(request).await?).await
     }
 
     async fn send(

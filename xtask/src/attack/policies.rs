@@ -7,26 +7,27 @@ use deltaplane_client::request::{self, Patch};
 use serde_json::{Value, json};
 
 use super::Outcome;
+use super::account::Account;
 use super::stage::{FLEET, MAPS, RBAC, Stage, appears, create};
 
-const WAIT: Duration = Duration::from_secs(20);
+pub(super) const WAIT: Duration = Duration::from_secs(20);
 /// A change that should not happen has had its time to happen.
 const SETTLE: Duration = Duration::from_secs(3);
-const SECRET: &str = "hunter2-is-the-password";
+pub(super) const SECRET: &str = "hunter2-is-the-password";
 
-fn rules() -> Value {
+pub(super) fn rules() -> Value {
     json!([{"apiGroups": ["fleet.deltaplane.io"], "verbs": ["create", "get"],
         "resources": ["propagationpolicies", "propagationpolicies/_rollout"]}])
 }
 
-fn synced(name: &str, group: &str, kind: &str) -> Value {
+pub(super) fn synced(name: &str, group: &str, kind: &str) -> Value {
     json!({"apiVersion": "fleet.deltaplane.io/v1alpha1", "kind": "SyncedKind",
         "metadata": {"name": name},
         "spec": {"group": group, "kind": kind, "direction": "HubToZone",
             "selector": {"matchLabels": {"cross": "yes"}}}})
 }
 
-fn policy(name: &str, spec: &Value) -> Value {
+pub(super) fn policy(name: &str, spec: &Value) -> Value {
     json!({"apiVersion": "fleet.deltaplane.io/v1alpha1", "kind": "PropagationPolicy",
         "metadata": {"name": name}, "spec": spec})
 }
@@ -122,12 +123,22 @@ pub(super) async fn leaving_by_a_label(stage: &Stage) -> Result<Outcome> {
     let rules = json!([{"apiGroups": [""], "verbs": ["patch"], "resources": ["configmaps"]}]);
     let attacker = stage.account("leaver", &rules).await?;
     let change = json!({"metadata": {"labels": {"app": null}}, "data": {"value": "mine"}});
-    let answer = attacker.patch(&format!("{MAPS}/leaving"), &change).await?;
+    unapproved(stage, &attacker, "leaving", &change).await
+}
+
+/// Changes an object, and looks whether the zone gets that although nobody approved it.
+async fn unapproved(
+    stage: &Stage,
+    attacker: &Account,
+    name: &str,
+    change: &Value,
+) -> Result<Outcome> {
+    let path = format!("{MAPS}/{name}");
+    let answer = attacker.patch(&path, change).await?;
     if !answer.status.is_success() {
         return Ok(Outcome::Refused(answer.brief()));
     }
     let waited = appears(SETTLE, async || {
-        let path = format!("{MAPS}/leaving");
         let found = request::get::<Value>(&stage.there, &path).await.ok();
         Ok(found.filter(|found| found["data"]["value"] == "mine"))
     });
@@ -135,6 +146,24 @@ pub(super) async fn leaving_by_a_label(stage: &Stage) -> Result<Outcome> {
         Some(_) => Outcome::Succeeded("the zone has the change without approval".to_owned()),
         None => Outcome::Refused("the zone keeps what was approved".to_owned()),
     })
+}
+
+/// Takes an object out of a policy that asks for approval, into an older one that does not.
+pub(super) async fn leaving_by_another_policy(stage: &Stage) -> Result<Outcome> {
+    let fast = json!({"targets": [{"kind": "ConfigMap",
+        "selector": {"matchLabels": {"lane": "fast"}}}],
+        "zones": {"matchLabels": {"rules": "kept"}}});
+    let policies = format!("{FLEET}/propagationpolicies");
+    create(&stage.admin, &policies, &policy("fast", &fast)).await?;
+    let targets = json!({"kind": "ConfigMap", "selector": {"matchLabels": {"app": "moving"}}});
+    governed(stage, "moving", &targets).await?;
+    let path = format!("{policies}/moving");
+    let stages = json!({"spec": {"stages": [{"name": "all", "approval": "RequiredByOther"}]}});
+    request::patch::<Value>(&stage.admin, &path, Patch::Merge, &stages).await?;
+    let rules = json!([{"apiGroups": [""], "verbs": ["patch"], "resources": ["configmaps"]}]);
+    let attacker = stage.account("mover", &rules).await?;
+    let change = json!({"metadata": {"labels": {"lane": "fast"}}, "data": {"value": "mine"}});
+    unapproved(stage, &attacker, "moving", &change).await
 }
 
 /// Learns what an object holds from the plan of a change to it.
@@ -202,39 +231,5 @@ pub(super) async fn override_patches_a_binding(stage: &Stage) -> Result<Outcome>
     Ok(match patched.await? {
         Some(()) => Outcome::Succeeded("the zone's binding names the attacker".to_owned()),
         None => Outcome::Refused("the policy was taken, and changes no binding".to_owned()),
-    })
-}
-
-/// Asks for a field whose name is the content of a Secret.
-pub(super) async fn secret_in_evidence(stage: &Stage) -> Result<Outcome> {
-    let kind = synced("secrets", "", "Secret");
-    create(&stage.admin, &format!("{FLEET}/syncedkinds"), &kind).await?;
-    let secret = json!({"apiVersion": "v1", "kind": "Secret",
-        "metadata": {"name": "db", "labels": {"cross": "yes", "deltaplane.io/sync": "true"}},
-        "stringData": {"password": SECRET}});
-    create(&stage.admin, "/api/v1/namespaces/default/secrets", &secret).await?;
-    let attacker = stage.account("prober", &rules()).await?;
-    let probe = "object.metadata[string(base64.decode(object.data.password))] == ''";
-    let spec = json!({"targets": [{"kind": "Secret", "names": ["default/db"],
-        "readyWhen": [probe]}]});
-    let path = format!("{FLEET}/propagationpolicies");
-    let answer = attacker.post(&path, &policy("probing", &spec)).await?;
-    if !answer.status.is_success() {
-        return Ok(Outcome::Refused(answer.brief()));
-    }
-    let leaked = appears(WAIT, async || {
-        for path in [
-            format!("{path}/probing"),
-            format!("{path}/probing/_rollout"),
-        ] {
-            if attacker.get(&path).await?.text().contains(SECRET) {
-                return Ok(Some(path));
-            }
-        }
-        Ok(None)
-    });
-    Ok(match leaked.await? {
-        Some(path) => Outcome::Succeeded(format!("{path} shows the Secret")),
-        None => Outcome::Refused("the policy was taken, and shows nothing".to_owned()),
     })
 }

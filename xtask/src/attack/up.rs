@@ -91,6 +91,25 @@ pub(super) async fn account_of_the_same_name(stage: &Stage) -> Result<Outcome> {
     })
 }
 
+/// An account of the hub asks a zone as the zone's administrator.
+pub(super) async fn impersonation_of_the_zone(stage: &Stage) -> Result<Outcome> {
+    let up = Up::start(stage, "up-impersonation").await?;
+    let account = Account {
+        server: Server::of(&up.kubeconfig)?,
+        prefix: format!("/zones/{ZONE}"),
+        token: stage::account(&up.admin, "actor", &json!([])).await?,
+    };
+    let headers = [
+        ("impersonate-user", "admin"),
+        ("impersonate-group", "system:masters"),
+    ];
+    let answer = account.get_with("/api/v1/secrets", &headers).await?;
+    Ok(match answer.status.is_success() {
+        true => Outcome::Succeeded("it reads the zone's Secrets".to_owned()),
+        false => Outcome::Refused(answer.brief()),
+    })
+}
+
 pub(super) async fn deleted_zone_answers(stage: &Stage) -> Result<Outcome> {
     let up = Up::start(stage, "up-deleted").await?;
     let zone = up.zone().await?;

@@ -56,7 +56,11 @@ async fn status_with(stage: &Stage, zone: &str) -> Result<StatusCode> {
         chain: credential.chain(),
         key: &credential.key().0,
     };
-    Ok(stage.server.get_with(certificate, "/apis").await?.status)
+    Ok(stage
+        .server
+        .get_by_certificate(certificate, "/apis")
+        .await?
+        .status)
 }
 
 pub(super) async fn certificate_of_a_disabled_zone(stage: &Stage) -> Result<Outcome> {

@@ -47,14 +47,21 @@ pub(super) fn protected_overrides(policy: &Policy) -> Vec<Problem> {
     problems
 }
 
-/// Why the author of a policy may not write it with these overrides, if so.
+/// Why the author of a policy may not write it with these overrides, if so. A patch that does not fit
+/// is shown, so that patches could read Secrets bit by bit: their author needs the right to read them.
 pub(super) fn overrides_refused(policy: &Policy, may: &UserRights<'_>) -> Option<String> {
     policy.overrides.iter().enumerate().find_map(|(place, one)| {
         let path = format!("spec.overrides[{place}]");
-        let missing = missing(reached(policy, &one.targets), "update", may)?;
-        Some(format!(
-            "{missing}, which {path} changes in zones; name objects in {path}.targets that you may update at the hub, or ask for the right"
-        ))
+        let targets = reached(policy, &one.targets);
+        let hint = |verb: &str| {
+            format!("name objects in {path}.targets that you may {verb} at the hub, or ask for the right")
+        };
+        if let Some(missing) = missing(targets, "update", may) {
+            return Some(format!("{missing}, which {path} changes in zones; {}", hint("update")));
+        }
+        let secrets = targets.iter().filter(|one| is_secret(one));
+        let missing = missing(secrets, "get", may)?;
+        Some(format!("{missing}, whose content {path} could test; {}", hint("get")))
     })
 }
 
@@ -64,12 +71,16 @@ pub(super) fn ready_when_refused(policy: &Policy, may: &UserRights<'_>) -> Optio
     let targets = policy.targets.iter();
     let secrets = targets.filter(|one| {
         let is_read = by_stage || !one.ready_when.is_empty();
-        is_read && (one.group.as_str(), one.kind.as_str()) == SECRETS
+        is_read && is_secret(one)
     });
     let missing = missing(secrets, "get", may)?;
     Some(format!(
         "{missing}, which readyWhen reads in zones; leave readyWhen out, or ask for the right"
     ))
+}
+
+fn is_secret(targets: &Targets) -> bool {
+    (targets.group.as_str(), targets.kind.as_str()) == SECRETS
 }
 
 /// Why a person may not go back to an older release, if so.

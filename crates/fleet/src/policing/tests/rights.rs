@@ -74,6 +74,21 @@ async fn overrides_need_the_right_to_update_what_they_change() {
 }
 
 #[tokio::test]
+async fn overrides_of_secrets_need_the_right_to_read_them() {
+    let hub = Hub::new().await;
+    let secrets = json!([{"kind": "Secret", "names": ["shop/pin"]}]);
+    let check = |given: &'static [&'static str]| {
+        let policy = overriding(&secrets, &patch_of(&Value::Null));
+        let create = (Operation::Create, on_policy());
+        hub.write_with("ann", create, (None, policy), &rights(given))
+    };
+    let why =
+        "you cannot get Secret shop/pin at the hub, whose content spec.overrides[0] could test";
+    check(&["update Secret shop/pin"]).is_refused(why);
+    check(&["update Secret shop/pin", "get Secret shop/pin"]).is_taken();
+}
+
+#[tokio::test]
 async fn rights_are_asked_for_when_overrides_may_come_to_something_else() {
     let hub = Hub::new().await;
     let old = overriding(&json!([{"kind": "ConfigMap"}]), &patch_of(&Value::Null));
