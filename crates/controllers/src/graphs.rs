@@ -63,7 +63,6 @@ use crate::queue::{Failure, Next, Work};
 
 use asked::Asked;
 use authoring::Crossed;
-use circles::Circles;
 use compiled::{Compiled, Uncompiled};
 use definition::{Accepted, Kind, Progress};
 use externals::Externals;
@@ -76,6 +75,7 @@ use revision::Revision;
 use runners::Runners;
 
 pub use check::DefinitionChecker;
+pub use circles::Circles;
 pub use metrics::Metrics;
 use troubles::Troubles;
 
@@ -89,11 +89,13 @@ pub enum Mode {
 }
 
 /// How graphs are run.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Running {
     pub mode: Mode,
     pub options: GraphOptions,
     pub metrics: Metrics,
+    /// Shared with a [`DefinitionChecker`], if there is one.
+    pub circles: Circles,
 }
 
 /// The settings that an administrator has for graphs.
@@ -154,6 +156,7 @@ pub async fn run(context: Context, running: Running, tasks: TaskGroup, stop: Sto
         mode,
         options,
         metrics,
+        circles,
     } = running;
     let Context { client, pace } = context.clone();
     let (discovery, follower) = deltaplane_client::discovery::follow(client.clone(), pace);
@@ -166,7 +169,7 @@ pub async fn run(context: Context, running: Running, tasks: TaskGroup, stop: Sto
         compiled: Compiled::new(Kinds::new(client, stale.clone())),
         stale,
         runners: Runners::default(),
-        circles: Circles::default(),
+        circles,
         guard: Guard::new(),
         needed: Needed::default(),
         crossed: Crossed::default(),

@@ -23,7 +23,7 @@ use deltaplane_api::identity::{Identity, MASTERS};
 use deltaplane_apiserver::ApiServer;
 use deltaplane_client::{Feed, Pace, Query, RequestError, Resource, in_process, request};
 use deltaplane_controllers::Context;
-use deltaplane_controllers::graphs::{self, DefinitionChecker, Mode, Running};
+use deltaplane_controllers::graphs::{self, Circles, DefinitionChecker, Mode, Running};
 use deltaplane_fleet::kinds::CONTROLLERS;
 use deltaplane_fleet::{
     DefinitionFindings, Fleet, FleetConfig, FleetError, KindOrigins, ObjectZones, Ownership,
@@ -214,7 +214,8 @@ impl Hub {
 
 /// Runs what authors graphs, and what moves releases.
 fn run_controllers(plane: &Plane, fleet: &Fleet, controllers: &Client) {
-    let checker = DefinitionChecker::new(controllers.clone());
+    let circles = Circles::default();
+    let checker = DefinitionChecker::new(controllers.clone(), circles.clone());
     fleet.check_definitions(Box::new(move |definition| {
         let checker = checker.clone();
         async move {
@@ -224,8 +225,8 @@ fn run_controllers(plane: &Plane, fleet: &Fleet, controllers: &Client) {
                     problem: None,
                     warnings: graph.warnings(),
                 },
-                Err(problems) => DefinitionFindings {
-                    problem: Some(problems.to_string()),
+                Err(problem) => DefinitionFindings {
+                    problem: Some(problem),
                     warnings: Vec::new(),
                 },
             })
@@ -240,6 +241,7 @@ fn run_controllers(plane: &Plane, fleet: &Fleet, controllers: &Client) {
         mode: Mode::Author,
         options: graphs::GraphOptions::default(),
         metrics: graphs::Metrics::default(),
+        circles,
     };
     let group = plane.front().group("graph");
     let policies = context.clone();

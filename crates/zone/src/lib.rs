@@ -280,6 +280,7 @@ fn spawn_graphs(plane: &Plane, client: &Client, options: GraphOptions, metrics: 
         mode: Mode::Run,
         options,
         metrics,
+        circles: graphs::Circles::default(),
     };
     // Definitions of an earlier version would drop fields of what it writes.
     let begun = plane.begun();

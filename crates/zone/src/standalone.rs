@@ -105,6 +105,7 @@ pub(crate) fn spawn(
                 mode: Mode::Run,
                 options,
                 metrics,
+                circles: graphs::Circles::default(),
             };
             graphs::run(context, running, group, stop).await;
         }

@@ -1,46 +1,55 @@
-//! Compiles definitions that are not stored, as the controller would.
+//! Judges definitions that are not stored, as the controller would.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use deltaplane_client::discovery::discover;
-use deltaplane_graph::{Graph, Problems};
+use deltaplane_graph::Graph;
 use kube::Client;
 use serde_json::Value;
 
+use super::circles::Circles;
 use super::compiled::{Compiled, Uncompiled};
 use super::kinds::Kinds;
 
-/// Compiles definitions against the kinds that an API serves. Cheap to clone.
+/// Compiles definitions against the kinds that an API serves, and looks where they lead beside the
+/// definitions that a controller has admitted. Cheap to clone.
 #[derive(Clone)]
 pub struct DefinitionChecker {
     client: Client,
     compiled: Compiled,
+    circles: Circles,
     stale: Arc<AtomicBool>,
 }
 
 // === impl DefinitionChecker ===
 
 impl DefinitionChecker {
-    pub fn new(client: Client) -> Self {
+    /// `circles` are those of the controller.
+    pub fn new(client: Client, circles: Circles) -> Self {
         let stale = Arc::new(AtomicBool::new(false));
         Self {
             compiled: Compiled::new(Kinds::new(client.clone(), stale.clone())),
+            circles,
             client,
             stale,
         }
     }
 
-    /// Compiles a definition; nothing if that cannot be done now.
-    pub async fn compile(&self, definition: &Value) -> Option<Result<Arc<Graph>, Problems>> {
+    /// Compiles a definition, or says why the controller would refuse it; nothing if that cannot be
+    /// known now.
+    pub async fn compile(&self, definition: &Value) -> Option<Result<Arc<Graph>, String>> {
         let catalog = discover(&self.client).await.ok()?;
         self.stale.store(true, std::sync::atomic::Ordering::Release);
         let found = self.compiled.graph(definition, &catalog).await;
-        let name = definition["metadata"]["name"].as_str();
-        name.into_iter().for_each(|name| self.compiled.sweep(name));
+        let name = definition["metadata"]["name"].as_str().unwrap_or_default();
+        self.compiled.sweep(name);
         match found {
-            Ok(graph) => Some(Ok(graph)),
-            Err(Uncompiled::Wrong(problems)) => Some(Err(problems)),
+            Ok(graph) => {
+                let admitted = self.circles.would_admit(name, &graph);
+                Some(admitted.map(|()| graph))
+            }
+            Err(Uncompiled::Wrong(problems)) => Some(Err(problems.to_string())),
             Err(Uncompiled::Later(_)) => None,
         }
     }

@@ -17,7 +17,7 @@ use super::revision::Revision;
 
 /// Which kinds the graphs of definitions make objects of. Cheap to clone.
 #[derive(Clone, Default)]
-pub(super) struct Circles(Arc<Mutex<Known>>);
+pub struct Circles(Arc<Mutex<Known>>);
 
 #[derive(Default)]
 struct Known {
@@ -72,23 +72,25 @@ impl Circles {
         self.note(definition, Makes::of_graph(graph))
     }
 
+    /// Returns what `admit` would, and changes nothing.
+    pub(super) fn would_admit(&self, definition: &str, graph: &Graph) -> Result<(), String> {
+        let mut known = self.0.lock();
+        let (before, led) = known.replace(definition, Makes::of_graph(graph));
+        known.restore(definition, before);
+        led
+    }
+
     fn note(&self, definition: &str, makes: Makes) -> Result<(), String> {
         let mut known = self.0.lock();
-        let source = Source::Admitted(definition.to_owned());
-        let before = known.remove(&source);
-        known.insert(source.clone(), makes);
-        let way = known.circle(definition).map(|way| told(&way));
-        let Some(way) = way else {
+        let (before, led) = known.replace(definition, makes);
+        if led.is_ok() {
             known.refused.remove(definition);
-            return Ok(());
-        };
-        known.remove(&source);
-        // What ran before goes on.
-        if let Some(before) = before {
-            known.insert(source, before);
+        } else {
+            // What ran before goes on.
+            known.restore(definition, before);
+            known.refused.insert(definition.to_owned());
         }
-        known.refused.insert(definition.to_owned());
-        Err(way)
+        led
     }
 
     /// Whether what is kept of a definition leads in a circle: then the way.
@@ -152,6 +154,25 @@ fn told(way: &[Step<'_>]) -> String {
 // === impl Known ===
 
 impl Known {
+    /// Admits a definition as it is now. Returns what was admitted before, and the way in a circle
+    /// to which it leads.
+    fn replace(&mut self, definition: &str, makes: Makes) -> (Option<Makes>, Result<(), String>) {
+        let source = Source::Admitted(definition.to_owned());
+        let before = self.remove(&source);
+        self.insert(source, makes);
+        let way = self.circle(definition).map(|way| told(&way));
+        (before, way.map_or(Ok(()), Err))
+    }
+
+    /// Admits what was before, if there was something.
+    fn restore(&mut self, definition: &str, before: Option<Makes>) {
+        let source = Source::Admitted(definition.to_owned());
+        self.remove(&source);
+        if let Some(before) = before {
+            self.insert(source, before);
+        }
+    }
+
     fn insert(&mut self, source: Source, makes: Makes) {
         self.remove(&source);
         self.kinds.insert(source.clone(), makes.kind.clone());

@@ -26,7 +26,7 @@ use deltaplane_api::admission::Admission;
 use deltaplane_client::request::{self, Patch};
 use deltaplane_client::{ObjectKey, Resource};
 use deltaplane_controllers::Context;
-use deltaplane_controllers::graphs::{self, GraphOptions, Metrics, Mode, Running, api};
+use deltaplane_controllers::graphs::{self, Circles, GraphOptions, Metrics, Mode, Running, api};
 use deltaplane_runtime::Tasks;
 use http::Method;
 use serde_json::{Value, json};
@@ -220,18 +220,21 @@ fn run_counted(context: Context, metrics: Metrics) -> (Tasks, Arc<AtomicUsize>) 
 }
 
 fn run_as(context: Context, options: GraphOptions, metrics: Metrics) -> (Tasks, Arc<AtomicUsize>) {
+    let running = Running {
+        mode: Mode::Run,
+        options,
+        metrics,
+        circles: Circles::default(),
+    };
+    run_so(context, running)
+}
+
+fn run_so(context: Context, running: Running) -> (Tasks, Arc<AtomicUsize>) {
     let (client, requests) = counting(context.client);
     let context = Context { client, ..context };
     let tasks = Tasks::new();
     let group = tasks.group("graph");
-    tasks.spawn("graphs", |stop| {
-        let running = Running {
-            mode: Mode::Run,
-            options,
-            metrics,
-        };
-        graphs::run(context, running, group, stop)
-    });
+    tasks.spawn("graphs", |stop| graphs::run(context, running, group, stop));
     (tasks, requests)
 }
 

@@ -1,5 +1,8 @@
 //! What would not end does not begin.
 
+use deltaplane_client::Pace;
+use deltaplane_controllers::graphs::DefinitionChecker;
+
 use super::*;
 use crate::world::definitions_kind;
 
@@ -56,6 +59,44 @@ impl Graphs {
         let name = ObjectKey::cluster(name);
         self.world.until(&api::definitions(), &name, is).await;
     }
+}
+
+#[tokio::test]
+async fn a_definition_that_is_not_stored_is_judged_by_where_it_would_lead() {
+    let mut graphs = Graphs::start().await;
+    graphs.tasks.shutdown(GRACE).await.expect("a clean end");
+    let client = graphs.world.client.clone();
+    let circles = Circles::default();
+    let running = Running {
+        mode: Mode::Run,
+        options: GraphOptions::default(),
+        metrics: Metrics::default(),
+        circles: circles.clone(),
+    };
+    let context = Context {
+        client: client.clone(),
+        pace: Pace::system(),
+    };
+    (graphs.tasks, graphs.requests) = run_so(context, running);
+    for (kind, of) in [("Egg", "ConfigMap"), ("Hen", "Egg")] {
+        let definition = maker(kind, of);
+        graphs.world.create(&api::definitions(), definition).await;
+        graphs
+            .until_one(&kind.to_lowercase(), "Ready", "True")
+            .await;
+    }
+    let checker = DefinitionChecker::new(client, circles);
+    let judge = async |definition: &Value| {
+        let judged = checker.compile(definition).await.expect("a judgement");
+        judged.map(drop)
+    };
+    let why = "its instances would make each other without end: Egg makes Hen makes Egg";
+    let refused = judge(&maker("Egg", "Hen")).await.expect_err("a circle");
+    assert!(refused.starts_with(why), "{refused}");
+    // Nothing was admitted by that.
+    assert_eq!(judge(&maker("Hen", "Egg")).await, Ok(()));
+    assert_eq!(judge(&maker("Egg", "ConfigMap")).await, Ok(()));
+    graphs.end().await;
 }
 
 #[tokio::test]
