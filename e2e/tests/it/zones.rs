@@ -38,6 +38,7 @@ fn what_a_zone_left_behind_can_be_deleted() {
 scripts! {
     objects_cross "cross";
     everyone_writes_only_what_is_theirs "refusals";
+    definitions_that_lead_in_a_circle_are_warned_of "circles";
     what_is_withdrawn_stays "withdraw";
     no_way_leads_around_the_rules "ways";
     a_change_goes_through_stages "stages";
