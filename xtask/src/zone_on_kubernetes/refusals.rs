@@ -6,7 +6,7 @@ use serde_json::json;
 use super::stage::{Stage, widget};
 use crate::kubectl::{Kubectl, await_that};
 
-const MIRRORED: &str = "denied request: the object belongs to the hub, where alone it can be changed; change it at the hub, as a";
+const MIRRORED: &str = "denied request: the object is managed by the hub and read-only here; edit it at the hub, as a";
 const FORGED: &str =
     " says where an object is from and is written by sync alone; leave it as it is";
 
@@ -69,10 +69,10 @@ pub(super) fn mirrored(stage: &mut Stage) -> Result<()> {
         ),
         ("delete widget a -n team", MIRRORED),
         ("delete widget a -n team --force", MIRRORED),
-        ("label widget a -n team deltaplane.io/origin-", FORGED),
+        ("label widget a -n team deltaplane.io/origin-", MIRRORED),
         (
             "annotate widget a -n team deltaplane.io/version=1 --overwrite",
-            FORGED,
+            MIRRORED,
         ),
         (
             "label widget local -n team deltaplane.io/origin=hub",
@@ -89,7 +89,7 @@ pub(super) fn mirrored(stage: &mut Stage) -> Result<()> {
         &admin,
         "delete namespace team",
         "",
-        "the object belongs to the hub",
+        "the object is managed by the hub",
     )?;
     // Notes of the cluster's own, and what its controllers must be able to do.
     allowed(&admin, "label widget a -n team mine=x")?;
