@@ -27,13 +27,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use deltaplane_border::PolicyId;
-use deltaplane_propagation::stages::{Approved, Object, UnreadableInput};
-use deltaplane_sync::{ObjectName, SyncKind, Version, Withdrawal, ZoneName};
+use deltaplane_propagation::stages::{Approved, UnreadableInput};
+use deltaplane_sync::{SyncKind, Version, Withdrawal, ZoneName};
 use serde_json::{Map, Value};
 
 pub(crate) use contents::Contents;
 pub use contents::ContentsError;
 pub(crate) use decided::Decided;
+use departures::selectable;
 pub(crate) use entries::{Entries, News, Told};
 pub(crate) use facts::{Reports, disconnected_since};
 pub(crate) use frozen::{AssignedVersion, FrozenVersions};
@@ -278,23 +279,14 @@ impl Governing {
         }
     }
 
-    /// The policy that governs an object: of several the oldest.
-    pub(crate) fn governor_of(
-        &self,
-        (kind, name): (&SyncKind, &ObjectName),
-        object: &Value,
-    ) -> Option<&Governor> {
-        let fields = object.as_object()?;
-        let about = Object {
-            group: kind.group(),
-            kind: kind.kind(),
-            namespace: name.namespace(),
-            name: name.name(),
-            object: fields,
-        };
+    /// The policy that governs an object: of several that include it the one from which zones have
+    /// it, if its stages need approval, and otherwise the oldest. A label that somebody adds must
+    /// not move the object past approvals to another policy.
+    pub(crate) fn governor_of(&self, id: &Id, object: &Value) -> Option<&Governor> {
+        let about = selectable(id, object.as_object()?);
         let policies = self.policies.values();
         let matching = policies.filter(|governor| governor.includes(&about));
-        matching.min_by_key(|governor| governor.age())
+        matching.min_by_key(|governor| governor.precedence(id))
     }
 
     /// An object is there, and this policy's business.

@@ -6,6 +6,9 @@
 //! object, releases it as it is with a word that it leaves, and lets it go when every stage has
 //! completed such a release.
 //!
+//! A label that is added takes no object away from such a policy, either: of several policies that
+//! include an object, the one from which zones have it keeps it.
+//!
 //! Not here: objects that leave because `spec.targets` changed. Who may change a policy may take its
 //! approvals away, too.
 
@@ -77,6 +80,12 @@ impl Governor {
     /// Returns true if zones have an object by this policy, and its stages need approval.
     fn holds_for_approval(&self, id: &Id) -> bool {
         self.keeps(id) && self.needs_approval()
+    }
+
+    /// Orders the policies that include an object: the first one governs it. Every part is stored:
+    /// what the policy released and let go, and the policy itself.
+    pub(super) fn precedence(&self, id: &Id) -> (bool, (&str, &str)) {
+        (!self.holds_for_approval(id), self.age())
     }
 
     /// Returns true if an object, as it is written, is not among the targets, and zones have it by
@@ -164,7 +173,7 @@ impl Governor {
 }
 
 /// An object as targets select it.
-fn selectable<'a>((kind, name): &'a Id, object: &'a Map<String, Value>) -> Object<'a> {
+pub(super) fn selectable<'a>((kind, name): &'a Id, object: &'a Map<String, Value>) -> Object<'a> {
     Object {
         group: kind.group(),
         kind: kind.kind(),

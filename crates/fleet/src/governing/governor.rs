@@ -202,14 +202,33 @@ impl Governor {
         }
     }
 
-    /// The same policy as far as it says which objects it includes, and how old it is.
+    /// The same policy as far as it says which objects it would govern: those that it includes, and
+    /// those that it keeps for an approval.
     pub(super) fn selecting(&self) -> Self {
-        let newest = self.newest().cloned();
+        let (metadata, stages) = (&self.object["metadata"], &self.object["spec"]["stages"]);
+        let needs_approval = self.needs_approval();
+        let newest = self.newest().map(|newest| newest.number);
+        let releases = self.releases.iter();
+        let releases = releases.filter(|(number, _)| needs_approval || Some(**number) == newest);
+        let let_go = |ids: &BTreeSet<Id>| {
+            if needs_approval {
+                ids.clone()
+            } else {
+                BTreeSet::new()
+            }
+        };
+        let left = self.left.iter();
+        let left = left.filter(|id| needs_approval && !self.head.contains_key(*id));
         Self {
             targets: self.targets.clone(),
             targets_source: self.targets_source.clone(),
-            releases: newest.into_iter().map(|one| (one.number, one)).collect(),
-            ..Self::new(json!({"metadata": self.object["metadata"]}))
+            releases: releases
+                .map(|(number, one)| (*number, one.clone()))
+                .collect(),
+            elsewhere: let_go(&self.elsewhere),
+            departed: let_go(&self.departed),
+            left: left.cloned().collect(),
+            ..Self::new(json!({"metadata": metadata, "spec": {"stages": stages}}))
         }
     }
 
@@ -221,6 +240,7 @@ impl Governor {
         if !self.object.is_null() {
             self.unreleased.updated(&self.object, &object);
         }
+        let needed_approval = self.needs_approval();
         let before = std::mem::replace(&mut self.object, Arc::new(object));
         if decided {
             // What somebody else wrote there moves nobody.
@@ -241,7 +261,13 @@ impl Governor {
             self.zones = zones;
         }
         self.moved = true;
-        self.update_targets(&before["spec"]["targets"])
+        let targets_changed = self.update_targets(&before["spec"]["targets"]);
+        let needs_approval = self.needs_approval();
+        if !needs_approval {
+            // Nobody has to agree any more that they leave.
+            self.departing.clear();
+        }
+        targets_changed || needs_approval != needed_approval
     }
 
     /// Returns true if the objects that it governs may have changed. Unreadable targets let nothing

@@ -306,16 +306,12 @@ impl Governor {
         if let Some(authors) = self.unreleased.write() {
             memory.insert("authors".to_owned(), authors);
         }
-        // An object that is not let go departs where stages need approval.
-        let none = BTreeSet::new();
-        let elsewhere = match self.needs_approval() {
-            true => &self.elsewhere,
-            false => &none,
-        };
+        // An object that is not let go stays with a policy whose stages need approval, also if they
+        // need it since later.
         let lists = [
             ("departing", &self.departing),
             ("departed", &self.departed),
-            ("elsewhere", elsewhere),
+            ("elsewhere", &self.elsewhere),
         ];
         for (field, ids) in lists.into_iter().filter(|(_, ids)| !ids.is_empty()) {
             memory.insert(field.to_owned(), write_left(ids));

@@ -33,6 +33,15 @@ struct Overlap {
     object: String,
     more: usize,
     policy: String,
+    reason: Precedence,
+}
+
+/// Why the other policy governs what both include.
+enum Precedence {
+    /// It is older.
+    Age,
+    /// Zones have the objects from it, and its stages need approval.
+    Approval,
 }
 
 impl fmt::Display for Overlap {
@@ -48,6 +57,17 @@ impl fmt::Display for Overlap {
     }
 }
 
+impl fmt::Display for Precedence {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Age => "which has it because it is older",
+            Self::Approval => {
+                "which keeps it because zones have it from there and its stages need approval"
+            }
+        })
+    }
+}
+
 /// What other policies govern of what this one includes, one for each.
 fn overlaps(
     governing: &Governing,
@@ -56,6 +76,7 @@ fn overlaps(
     includes: impl Fn(&Object<'_>) -> bool,
 ) -> Vec<Overlap> {
     let mut overlaps = Vec::new();
+    let own = governing.policies.get(name);
     let others = governing.policies.iter();
     for (other, governor) in others.filter(|(other, _)| *other != name) {
         // Most are of another kind, which is seen without reading them.
@@ -67,6 +88,11 @@ fn overlaps(
                 object: format!("{} {object}", kind.kind()),
                 more: both.count(),
                 policy: other.clone(),
+                reason: if own.is_some_and(|own| own.age() < governor.age()) {
+                    Precedence::Approval
+                } else {
+                    Precedence::Age
+                },
             });
         }
     }
@@ -93,7 +119,7 @@ impl Fleet {
     }
 
     /// What a policy is for and another one governs: labels changed after both were written, or
-    /// both were written at once. The older keeps it.
+    /// both were written at once. The other one keeps it, and the reason is said.
     fn overlaps(
         &self,
         governing: &Governing,
@@ -115,7 +141,8 @@ impl Fleet {
         let includes = |about: &Object<'_>| governor.includes(about);
         let found = overlaps(governing, policy, &governor.kinds(), includes);
         let said = found.iter().map(|one| {
-            format!("spec.targets: {one}, which has it because it is older: select less, or change that one")
+            let reason = &one.reason;
+            format!("spec.targets: {one}, {reason}: select less, or change that one")
         });
         let said: Vec<String> = said.collect();
         known.0.insert(policy.to_owned(), (stamp, said.clone()));

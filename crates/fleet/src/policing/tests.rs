@@ -117,11 +117,12 @@ impl Hub {
         let mut governing = self.policing.0.inner().governing.lock();
         let kind = SyncKind::new("", "ConfigMap").expect("legal");
         let name: ObjectName = "shop/a".parse().expect("legal");
-        let governor = governing.governor_of((&kind, &name), object);
+        let id = (kind, name);
+        let governor = governing.governor_of(&id, object);
         let governor = governor.map(|one| one.id.as_str().to_owned());
         let head = HeadObject::of(object).expect("nothing is smuggled");
         if let Some(governor) = governor {
-            governing.govern(&governor, &(kind, name), head, 7);
+            governing.govern(&governor, &id, head, 7);
         }
     }
 
@@ -379,10 +380,11 @@ async fn policies_that_come_to_overlap_say_so() {
         let mut governing = fleet.inner().governing.lock();
         let kind = SyncKind::new("", "ConfigMap").expect("legal");
         let name: ObjectName = "shop/a".parse().expect("legal");
-        let governor = governing.governor_of((&kind, &name), &both);
+        let id = (kind, name);
+        let governor = governing.governor_of(&id, &both);
         assert_eq!(governor.map(|one| one.id.as_str()), Some("first"));
         let head = HeadObject::of(&both).expect("nothing is smuggled");
-        governing.govern("first", &(kind, name), head, 8);
+        governing.govern("first", &id, head, 8);
     }
     assert_eq!(
         fleet.troubles("second"),

@@ -355,8 +355,8 @@ fn warn_of_journal(error: &JournalError) {
     );
 }
 
-/// The policy that decides about an object: the one that the object departs from, or the oldest that
-/// selects it.
+/// The policy that decides about an object: the one that the object departs from, or the first of
+/// those that select it.
 fn policy_of(
     governing: &mut Governing,
     id: &Id,
@@ -367,7 +367,7 @@ fn policy_of(
     let departing = version.and_then(|version| governing.still_departing(id, version));
     let departing = departing.map(|governor| governor.id.as_str().to_owned());
     let selecting = || match audience {
-        Audience::Everyone => governing.governor_of((&id.0, &id.1), object),
+        Audience::Everyone => governing.governor_of(id, object),
         Audience::EveryoneBut(_) | Audience::Nobody(_) | Audience::Undecided => None,
     };
     departing.or_else(|| Some(selecting()?.id.as_str().to_owned()))

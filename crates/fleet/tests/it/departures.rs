@@ -295,3 +295,144 @@ async fn a_departure_is_known_after_a_restart_at_any_time() {
     let world = world.restart().await;
     check(&world, "1", "1");
 }
+
+/// An older policy without approvals for what is labelled `lane: fast`, in Europe.
+fn fast() -> Value {
+    let spec = json!({
+        "targets": [{"kind": "ConfigMap", "selector": {"matchLabels": {"lane": "fast"}}}],
+        "zones": {"matchLabels": {"region": "eu"}},
+    });
+    let mut fast = policy(&spec, &json!([]));
+    fast["metadata"]["name"] = "fast".into();
+    fast["metadata"]["uid"] = "fast".into();
+    fast["metadata"]["creationTimestamp"] = "2026-01-01T00:00:00Z".into();
+    fast
+}
+
+/// What a younger policy with approvals, or without, decided of both zones.
+fn younger(approval: &str, release: &str) -> Value {
+    let mut web = decided(json!([at(release, "x y")]), [1, 1]);
+    web["metadata"]["creationTimestamp"] = "2026-02-01T00:00:00Z".into();
+    for stage in web["spec"]["stages"].as_array_mut().expect("stages") {
+        stage["approval"] = approval.into();
+    }
+    web
+}
+
+fn with_both_labels(value: &str) -> Value {
+    let mut object = config(value);
+    object["metadata"]["labels"] = json!({"team": "web", "lane": "fast"});
+    object["metadata"]["annotations"] = json!({"deltaplane.io/author": "ann"});
+    object
+}
+
+/// Zones have the ConfigMap from the younger of two policies.
+async fn governed_by_the_younger(approval: &str) -> World {
+    let world = governed().await;
+    world.put(POLICIES, &younger(approval, "1")).await;
+    release(&world, 1, None).await;
+    world.put(POLICIES, &fast()).await;
+    check(&world, "1", "1");
+    world
+}
+
+fn troubles(world: &World, policy: &str) -> Vec<String> {
+    world.fleet.troubles(policy)
+}
+
+/// The older policy would release the change without an approval, and take the object from the zones
+/// that it is not for.
+#[tokio::test]
+async fn an_added_label_moves_no_object_past_approvals_to_an_older_policy() {
+    let world = governed_by_the_younger("RequiredByOther").await;
+    world.put("configmaps", &with_both_labels("2")).await;
+    check(&world, "1", "1");
+    assert_eq!(draft(&world).await["authors"], json!(["ann"]));
+    let told = troubles(&world, "fast");
+    assert_eq!(
+        told,
+        [
+            "spec.targets: ConfigMap team/a is governed by policy web, which keeps it because zones \
+          have it from there and its stages need approval: select less, or change that one"
+        ]
+    );
+    assert!(troubles(&world, "web").is_empty());
+    let world = world.restart().await;
+    check(&world, "1", "1");
+    assert_eq!(draft(&world).await["authors"], json!(["ann"]));
+    // It is made again while the deletion of the one before waits for an approval.
+    world.delete("configmaps", &with_both_labels("2")).await;
+    world.put("configmaps", &with_both_labels("3")).await;
+    check(&world, "1", "1");
+    let world = world.restart().await;
+    check(&world, "1", "1");
+    release(&world, 2, None).await;
+    world.put(POLICIES, &younger("RequiredByOther", "2")).await;
+    check(&world, "3", "3");
+}
+
+/// The process ends before its projector has seen the write.
+#[tokio::test]
+async fn an_added_label_that_was_written_right_before_a_restart_moves_nothing() {
+    let world = governed_by_the_younger("Required").await;
+    let written = with_both_labels("2");
+    let world = world.restart_after("configmaps", &written).await;
+    check(&world, "1", "1");
+    assert_eq!(draft(&world).await["authors"], json!(["ann"]));
+}
+
+/// Whoever may change the policy may take its approvals away, too.
+#[tokio::test]
+async fn without_approvals_the_older_policy_governs_what_both_select() {
+    let world = governed_by_the_younger("Required").await;
+    world.put("configmaps", &with_both_labels("2")).await;
+    check(&world, "1", "1");
+    world.put(POLICIES, &younger("None", "1")).await;
+    check(&world, "frozen", "withdrawn");
+    let world = world.restart().await;
+    check(&world, "frozen", "withdrawn");
+    // It has the object now, whatever the other one asks for later.
+    let written = younger("Required", "1");
+    let world = world.restart_after(POLICIES, &written).await;
+    check(&world, "frozen", "withdrawn");
+    world.put("configmaps", &with_both_labels("3")).await;
+    check(&world, "frozen", "withdrawn");
+}
+
+/// Otherwise it would leave when the hub restarts.
+#[tokio::test]
+async fn an_object_leaves_at_once_when_no_stage_needs_approval_any_more() {
+    let world = departing().await;
+    check(&world, "1", "1");
+    let mut object = decided(json!([at("1", "x y")]), [1, 1]);
+    object["spec"]["stages"] = json!([{"name": "first"}, {"name": "rest"}]);
+    world.put(POLICIES, &object).await;
+    check(&world, "2", "2");
+    let world = world.restart().await;
+    check(&world, "2", "2");
+}
+
+/// An approval of the departure is what moves it.
+#[tokio::test]
+async fn an_object_moves_to_an_older_policy_when_it_has_left_the_younger() {
+    let world = governed_by_the_younger("Required").await;
+    world.put("configmaps", &with_both_labels("2")).await;
+    let mut moves = with_both_labels("2");
+    moves["metadata"]["labels"] = json!({"lane": "fast"});
+    world.put("configmaps", &moves).await;
+    check(&world, "1", "1");
+    release(&world, 2, None).await;
+    let mut web = younger("Required", "2");
+    for stage in web["status"]["decisions"]["stages"]
+        .as_array_mut()
+        .expect("stages")
+    {
+        stage["completed"]["release"] = 2.into();
+    }
+    world.put(POLICIES, &web).await;
+    check(&world, "frozen", "withdrawn");
+    // It is the older policy's from now on.
+    world.put("configmaps", &with_both_labels("3")).await;
+    let world = world.restart().await;
+    check(&world, "frozen", "withdrawn");
+}

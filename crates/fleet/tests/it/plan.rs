@@ -15,7 +15,7 @@ use http::{HeaderMap, Method};
 use http_body_util::BodyExt;
 use serde_json::{Value, json};
 
-use crate::governing::{WEB, at, config, governed, place, policy, release};
+use crate::governing::{POLICIES, WEB, at, config, governed, place, policy, release};
 use crate::world::World;
 
 /// Nobody waits so long for what works.
@@ -24,7 +24,26 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// Asks about the policy as somebody with these rights.
 async fn ask(
     world: &World,
-    (subresource, query): (&str, &str),
+    asked: (&str, &str),
+    posted: Option<&Value>,
+    may: &UserRights<'_>,
+) -> Result<Value, Error> {
+    ask_about(world, (WEB, asked), posted, may).await
+}
+
+/// Returns what a change would do with what a policy governs.
+async fn plan_of(world: &World, policy: &str, change: &Value) -> Value {
+    let of = Resource {
+        name: policy,
+        ..WEB
+    };
+    let planned = ask_about(world, (of, ("_plan", "")), Some(change), &|_| true).await;
+    planned.expect("a plan")
+}
+
+async fn ask_about(
+    world: &World,
+    (of, (subresource, query)): (Resource<'_>, (&str, &str)),
     posted: Option<&Value>,
     may: &UserRights<'_>,
 ) -> Result<Value, Error> {
@@ -32,7 +51,7 @@ async fn ask(
     let body = posted.map(|one| serde_json::to_vec(one).expect("JSON"));
     let request = SubresourceRequest {
         user: &Identity::authenticated("ann", &[]),
-        resource: Resource { subresource, ..WEB },
+        resource: Resource { subresource, ..of },
         object: &object,
         method: if posted.is_some() {
             &Method::POST
@@ -186,4 +205,40 @@ fn a_plan_leaves_the_worker_to_other_tasks() {
     });
     let planned = runtime.block_on(planned).expect("it ended");
     planned.expect("a plan");
+}
+
+/// The object stays with the policy from which zones have it, and the plan must say so.
+#[tokio::test]
+async fn a_plan_says_which_of_several_policies_keeps_an_object() {
+    let world = governed().await;
+    let spec = json!({"stages": [{"name": "rest", "approval": "Required"}]});
+    let mut web = policy(&spec, &json!([at("1", "x y")]));
+    web["metadata"]["creationTimestamp"] = "2026-02-01T00:00:00Z".into();
+    world.put(POLICIES, &web).await;
+    release(&world, 1, None).await;
+    let spec =
+        json!({"targets": [{"kind": "ConfigMap", "selector": {"matchLabels": {"lane": "fast"}}}]});
+    let mut fast = policy(&spec, &json!([]));
+    fast["metadata"]["name"] = "fast".into();
+    fast["metadata"]["uid"] = "fast".into();
+    fast["metadata"]["creationTimestamp"] = "2026-01-01T00:00:00Z".into();
+    world.put(POLICIES, &fast).await;
+    let mut both = config("2");
+    both["metadata"]["labels"]["lane"] = "fast".into();
+    let mut moves = both.clone();
+    moves["metadata"]["labels"] = json!({"lane": "fast"});
+    for (object, change) in [(both, "Changed"), (moves, "Departing")] {
+        let change_of = async |policy: &str| {
+            let change = json!({"objects": [object]});
+            let planned = plan_of(&world, policy, &change).await;
+            planned["objects"][0].clone()
+        };
+        let told = change_of("web").await;
+        assert_eq!(
+            (&told["governedBy"], &told["change"]),
+            (&"web".into(), &change.into()),
+            "{told}"
+        );
+        assert_eq!(change_of("fast").await["governedBy"], "web");
+    }
 }

@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 
 use deltaplane_border::{Audience, Catalog, Entry};
-use deltaplane_propagation::stages::Object;
 use deltaplane_sync::{Item, ObjectName, SyncKind};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::PlanError;
 use crate::governing::Governing;
+use crate::governing::departures::selectable;
 use crate::governing::governor::{Governor, HeadObject};
 use crate::governing::release::Id;
 use crate::known::Known;
@@ -17,7 +17,7 @@ use crate::projector::place::audience;
 /// What would be.
 pub(super) struct Supposed {
     pub(super) governor: Governor,
-    /// The other policies, as far as they say which objects they include.
+    /// The other policies, as far as they say which objects they would govern.
     others: Vec<Governor>,
     /// What is said of each object.
     pub(super) told: Vec<(Id, Value)>,
@@ -114,12 +114,9 @@ impl Supposed {
         let mut synced = known.synced.values().filter(|synced| synced.kind == id.0);
         let crosses = synced.any(|synced| audience(synced, object) == Audience::Everyone);
         let governor = &mut self.governor;
-        let departs = governor.departs(&id, object.as_object().filter(|_| crosses));
-        let by = crosses.then(|| governed_by(&self.others, governor, &id, object));
-        let by = match departs {
-            true => Some(governor.id.as_str().to_owned()),
-            false => by.flatten(),
-        };
+        let crossing = object.as_object().filter(|_| crosses);
+        let departs = governor.departs(&id, crossing);
+        let by = governed_by(&self.others, governor, &id, crossing);
         let was = governor.head.get(&id).map(|head| head.version);
         let at = governor.changed + 1;
         let head = HeadObject::of(object).map_err(|error| PlanError::Object(error.to_string()))?;
@@ -181,26 +178,23 @@ pub(super) fn id_of(object: &Value) -> Result<Id, PlanError> {
     }
 }
 
-/// The oldest of the policies that an object is among the targets of.
+/// The policy that would govern an object: the one that it would depart from, or the first of those
+/// that include it. Nothing is given of an object that would not cross.
 fn governed_by(
     others: &[Governor],
     supposed: &Governor,
     id: &Id,
-    object: &Value,
+    crossing: Option<&Map<String, Value>>,
 ) -> Option<String> {
-    let all = others.iter().chain([supposed]);
-    let about = object.as_object().map(|fields| about(id, fields))?;
-    let matching = all.filter(|governor| governor.includes(&about));
-    let oldest = matching.min_by_key(|governor| governor.age());
-    oldest.map(|governor| governor.id.as_str().to_owned())
-}
-
-fn about<'a>((kind, name): &'a Id, object: &'a serde_json::Map<String, Value>) -> Object<'a> {
-    Object {
-        group: kind.group(),
-        kind: kind.kind(),
-        namespace: name.namespace(),
-        name: name.name(),
-        object,
-    }
+    let all = || [supposed].into_iter().chain(others);
+    let includes = |governor: &&Governor| {
+        crossing.is_some_and(|object| governor.includes(&selectable(id, object)))
+    };
+    let departing = all().find(|governor| governor.departs(id, crossing));
+    let first = || {
+        let matching = all().filter(includes);
+        matching.min_by_key(|governor| governor.precedence(id))
+    };
+    let governor = departing.or_else(first)?;
+    Some(governor.id.as_str().to_owned())
 }
