@@ -76,8 +76,9 @@ pub(crate) struct Governing {
     unread_kinds: BTreeSet<String>,
     /// Counts changes of what policies say, and of zones.
     pub(crate) shaped: u64,
-    /// What zones were told to let go when a policy was deleted, until all of them did.
-    pub(crate) withdrawn: BTreeMap<Id, Withdrawal>,
+    /// What zones were told to let go when a policy was deleted, or its kind, until all of them did.
+    /// Nothing while the SyncedKind that says what they do with it cannot be read.
+    pub(crate) withdrawn: BTreeMap<Id, Option<Withdrawal>>,
     /// What the journal has may be another by now.
     pub(crate) journal_changed: bool,
     /// Releases that cannot be read, by the names of their objects: another version wrote them.
@@ -319,22 +320,37 @@ impl Governing {
         }
     }
 
-    /// A kind does not cross any more.
-    pub(crate) fn forget_kind(&mut self, kind: &SyncKind, at: u64) {
+    /// A kind does not cross any more. Objects of it that were deleted and whose deletion was not
+    /// released are withdrawn like the others, also from zones that are away until the kind crosses
+    /// again.
+    pub(crate) fn forget_kind(&mut self, kind: &SyncKind, withdrawal: Withdrawal, at: u64) {
+        let mut deleted = BTreeSet::new();
         for governor in self.policies.values_mut() {
+            let kept = governor.kept_of(kind);
+            deleted.extend(kept.filter(|id| !governor.head.contains_key(*id)).cloned());
             governor.forget_kind(kind, at);
         }
+        for id in deleted {
+            self.withdraw(&id, Some(withdrawal));
+        }
+        self.journal_changed = true;
     }
 
     /// Kinds do not cross any more that releases have: while nobody was there who could be told of
     /// it, or before releases said so.
     pub(crate) fn forget_kinds_but(&mut self, declared: &BTreeSet<SyncKind>, at: u64) {
+        let mut kept = BTreeSet::new();
         for governor in self.policies.values_mut() {
             let releases = governor.releases.values();
             let kinds: BTreeSet<SyncKind> = releases.flat_map(|one| one.kinds.clone()).collect();
             for kind in kinds.difference(declared) {
+                kept.extend(governor.kept_of(kind).cloned());
                 governor.forget_kind(kind, at);
             }
+        }
+        // Which of them are there is known when the kind crosses again.
+        for id in kept {
+            self.withdraw(&id, Some(Withdrawal::Orphan));
         }
     }
 

@@ -181,7 +181,7 @@ impl Projector {
                 .forget_kinds_but(&declared.collect(), at.get());
         }
         self.govern(&mut batch, at).await?;
-        self.withdraw_again(&mut batch, at);
+        self.withdraw_again(&mut batch, at, &|_| true);
         self.write_loaded_journal(at).await;
         self.governing.lock().loading = false;
         self.publish(batch, at);
@@ -246,9 +246,14 @@ impl Projector {
             }
         }
         match compacted {
-            Some(error) => Err(error),
-            None => self.govern(batch, events.revision).await,
+            Some(error) => return Err(error),
+            None => self.govern(batch, events.revision).await?,
         }
+        let kinds = std::mem::take(&mut batch.crossing_again);
+        if !kinds.is_empty() {
+            self.withdraw_again(batch, events.revision, &|kind| kinds.contains(kind));
+        }
+        Ok(())
     }
 
     /// Goes back to what is published: everything is read anew, and compared with the catalog. A
@@ -417,7 +422,10 @@ impl Projector {
                 let plural = (kind.spec.group.clone(), kind.plural.clone());
                 self.known.synced.insert(plural, kind.clone());
                 let before = self.synced.insert(collection.clone(), kind.clone());
-                if before.is_some_and(|before| before.withdrawal() != kind.withdrawal()) {
+                if before.is_none() {
+                    batch.crossing_again.insert(kind.kind.clone());
+                }
+                if before.is_none_or(|before| before.withdrawal() != kind.withdrawal()) {
                     self.governing.lock().tell_again(&kind.kind);
                 }
                 self.project(batch, &collection, at).await?;
@@ -491,7 +499,7 @@ impl Projector {
                 Outlived::Withdrawn => continue,
                 Outlived::Governed(entry) => {
                     let id = (kind.clone(), name.clone());
-                    self.governing.lock().withdraw(&id, entry.withdrawal);
+                    self.governing.lock().withdraw(&id, Some(entry.withdrawal));
                     batch.withdraw((&kind, &name), at, &entry);
                 }
                 Outlived::Other => batch.remove(&kind, &name, at),
@@ -536,7 +544,10 @@ impl Projector {
         }
         batch.retire(gone.kind.clone(), gone.withdrawal());
         self.tell_what_stays(&gone);
-        self.governing.lock().forget_kind(&gone.kind, at.get());
+        let withdrawal = gone.withdrawal();
+        self.governing
+            .lock()
+            .forget_kind(&gone.kind, withdrawal, at.get());
         let mut names = self.entries(&gone.kind);
         names.extend(batch.names(&gone.kind).cloned());
         for name in names {

@@ -496,6 +496,13 @@ impl Governor {
         }
     }
 
+    /// Returns the objects of a kind that zones may hold because of it.
+    pub(super) fn kept_of(&self, kind: &SyncKind) -> impl Iterator<Item = &Id> {
+        let released = self.releases.values().flat_map(|one| one.manifest.keys());
+        let of_kind = released.filter(move |(of, _)| of == kind);
+        of_kind.filter(|id| self.has(id))
+    }
+
     pub(super) fn forget_kind(&mut self, kind: &SyncKind, at: u64) {
         let before = self.head.len();
         self.head.retain(|(of, _), _| of != kind);

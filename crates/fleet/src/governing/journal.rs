@@ -113,8 +113,9 @@ impl Journal {
         let withdrawn = self.written.get(WITHDRAWN).map(|entry| &entry["objects"]);
         for (id, one) in withdrawn.into_iter().flat_map(ids) {
             let withdrawal = match one["withdrawal"].as_str() {
-                Some("Delete") => Withdrawal::Delete,
-                _ => Withdrawal::Orphan,
+                Some("Delete") => Some(Withdrawal::Delete),
+                Some(_) => Some(Withdrawal::Orphan),
+                None => None,
             };
             governing.withdrawn.extend(id.map(|id| (id, withdrawal)));
         }
@@ -203,9 +204,10 @@ impl Governing {
         let entries = policies.filter_map(|one| Some((one.uid.clone(), one.memory()?)));
         let mut entries: BTreeMap<String, Value> = entries.collect();
         if !self.withdrawn.is_empty() {
-            let one = |(id, withdrawal): (&Id, &Withdrawal)| {
+            let one = |(id, withdrawal): (&Id, &Option<Withdrawal>)| {
                 let mut written = write_id(id);
-                written["withdrawal"] = format!("{withdrawal:?}").into();
+                let withdrawal = withdrawal.map(|one| format!("{one:?}"));
+                written["withdrawal"] = withdrawal.into();
                 written
             };
             let objects: Vec<Value> = self.withdrawn.iter().map(one).collect();
@@ -217,8 +219,9 @@ impl Governing {
         })
     }
 
-    /// Zones that have an object are to let it go, until all of them have acknowledged that.
-    pub(crate) fn withdraw(&mut self, id: &Id, withdrawal: Withdrawal) {
+    /// Zones that have an object are to let it go, until all of them have acknowledged that; nothing
+    /// is given if it is not known what they do with it.
+    pub(crate) fn withdraw(&mut self, id: &Id, withdrawal: Option<Withdrawal>) {
         let before = self.withdrawn.insert(id.clone(), withdrawal);
         self.journal_changed |= before != Some(withdrawal);
     }

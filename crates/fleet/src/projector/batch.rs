@@ -1,6 +1,6 @@
 //! What a few events change, before it is published as a whole.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use deltaplane_border::{
@@ -27,6 +27,8 @@ pub(super) struct Batch {
     pub(super) stirs: bool,
     /// Whether there are synced kinds that cannot be read, if that is news.
     pub(super) undecided: Option<bool>,
+    /// Kinds that have a SyncedKind which can be read, and had none.
+    pub(super) crossing_again: BTreeSet<SyncKind>,
     /// What the catalog will have.
     latest: HashMap<(SyncKind, ObjectName), Option<Entry>>,
 }
@@ -72,6 +74,7 @@ impl Batch {
             knows_more: false,
             stirs: false,
             undecided: None,
+            crossing_again: BTreeSet::new(),
             latest: HashMap::new(),
         }
     }

@@ -197,27 +197,48 @@ impl Projector {
     }
 
     /// Zones may have to be told still what to do with what policies governed that were deleted
-    /// before this process began.
-    pub(super) fn withdraw_again(&self, batch: &mut Batch, at: Revision) {
+    /// before this process began, or with what was withdrawn before these kinds crossed again. What
+    /// is withdrawn of kinds that do not cross now, or of which that is not known, is written down.
+    pub(super) fn withdraw_again(
+        &self,
+        batch: &mut Batch,
+        at: Revision,
+        of: &dyn Fn(&SyncKind) -> bool,
+    ) {
         let mut governing = self.governing.lock();
-        let synced = |kind: &SyncKind| {
-            let mut kinds = self.synced.values();
-            kinds.find(|synced| synced.kind == *kind)
-        };
-        for id in governing.of_deleted_policies() {
-            let withdrawal = synced(&id.0).map(|synced| synced.withdrawal());
-            if let Some(withdrawal) = withdrawal.filter(|_| !batch.has(&id)) {
-                governing.withdraw(&id, withdrawal);
+        let left = governing.of_deleted_policies().into_iter();
+        for id in left.filter(|(kind, _)| of(kind)) {
+            let is_known = governing.withdrawn.contains_key(&id);
+            if !is_known && !batch.has(&id) {
+                governing.withdraw(&id, self.withdrawal_of(&id.0));
             }
         }
-        let withdrawn: Vec<_> = governing.withdrawn.clone().into_iter().collect();
-        for (id, withdrawal) in withdrawn {
+        let withdrawn = governing.withdrawn.clone().into_iter();
+        for (id, withdrawal) in withdrawn.filter(|((kind, _), _)| of(kind)) {
             if batch.has(&id) {
                 governing.forget_withdrawn(&id);
-            } else if synced(&id.0).is_some() {
+                continue;
+            }
+            let withdrawal = withdrawal.or(self.withdrawal_of(&id.0));
+            if let Some(withdrawal) = withdrawal.filter(|_| self.crosses(&id.0)) {
+                governing.withdraw(&id, Some(withdrawal));
                 batch.withdraw_as((&id.0, &id.1), at, withdrawal);
             }
         }
+    }
+
+    /// Returns true if a kind has a SyncedKind that was read.
+    fn crosses(&self, kind: &SyncKind) -> bool {
+        self.synced.values().any(|synced| synced.kind == *kind)
+    }
+
+    /// Returns what zones do with what is withdrawn of a kind: they keep it if no SyncedKind says
+    /// otherwise, and nothing is known while one of a kind that did not cross cannot be read.
+    fn withdrawal_of(&self, kind: &SyncKind) -> Option<Withdrawal> {
+        let mut synced = self.synced.values();
+        let synced = synced.find(|synced| synced.kind == *kind);
+        let is_unread = synced.is_none() && !self.known.unreadable.is_empty();
+        (!is_unread).then(|| synced.map_or(Withdrawal::Orphan, SyncedKind::withdrawal))
     }
 
     /// Takes in what the log says of policies since the journal was written: a process may end
@@ -335,8 +356,14 @@ impl Projector {
                 };
                 let (kind, name) = object;
                 let was = batch.is_wanted(kind, name);
-                self.governing.lock().withdraw(object, governed.withdrawal);
-                batch.withdraw((kind, name), at, &governed);
+                let withdrawal = self.withdrawal_of(kind);
+                self.governing.lock().withdraw(object, withdrawal);
+                if withdrawal.is_some() {
+                    batch.withdraw((kind, name), at, &governed);
+                } else {
+                    // Zones keep what they have until the SyncedKind can be read.
+                    batch.remove(kind, name, at);
+                }
                 if self.count(name.namespace(), was, false) {
                     self.namespace_of(batch, name.namespace(), at).await?;
                 }

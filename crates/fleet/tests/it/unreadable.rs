@@ -2,12 +2,12 @@
 
 use deltaplane_border::{Reader, definitions};
 use deltaplane_fleet::synced_kinds;
-use deltaplane_store::{Draft, Txn};
+use deltaplane_store::Txn;
 use deltaplane_sync::{Presence, SyncKind, View, Withdrawal};
 use serde_json::{Value, json};
 
 use crate::governing::{POLICIES, at, check, config, governed, place, policy, release};
-use crate::world::{World, key, kind, name, object, synced, zone};
+use crate::world::{World, kind, name, object, put, synced, zone};
 
 const KINDS: &str = "fleet.deltaplane.io/syncedkinds";
 
@@ -22,10 +22,6 @@ fn unreadable() -> Value {
     let mut object = readable();
     object["spec"]["selector"] = json!({"matchExpressions": [{"key": "a", "operator": "In"}]});
     object
-}
-
-fn put(collection: &str, object: &Value) -> Txn {
-    Txn::put(key(collection, object), Draft::opaque(object.to_string()))
 }
 
 fn presence(world: &World, of: &str) -> Presence {

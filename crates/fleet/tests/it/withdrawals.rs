@@ -4,15 +4,15 @@ use deltaplane_fleet::ZoneSync;
 use deltaplane_store::{Health, Txn};
 use deltaplane_sync::{Request, Response};
 use futures::FutureExt;
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
 use crate::facts::{connect, exchanged, subscribe};
 use crate::governing::{
-    POLICIES, RELEASES, ZONES, at, check, config, governed, place, policy, release,
+    KINDS, POLICIES, RELEASES, ZONES, at, check, config, governed, place, policy, release,
 };
 use crate::propagated::answered;
-use crate::world::{World, key, object};
+use crate::world::{World, key, object, put, synced};
 
 /// A hub whose only zone, x, has a ConfigMap that was deleted at the hub and not released as such.
 async fn deleted_at_the_hub() -> World {
@@ -129,4 +129,135 @@ async fn a_withdrawal_that_no_zone_was_told_of_is_not_forgotten() {
     forget_the_release(&world).await;
     let world = restart(world).await;
     check(&world, "withdrawn", "withdrawn");
+}
+
+/// The SyncedKind of ConfigMaps, which says what zones do with those that are withdrawn.
+fn config_maps(on_withdraw: &str) -> Value {
+    let spec = json!({"direction": "HubToZone", "onWithdraw": on_withdraw});
+    synced("configmaps", "ConfigMap", &spec)
+}
+
+/// The same with a selector that nobody can read.
+fn unreadable(on_withdraw: &str) -> Value {
+    let mut kind = config_maps(on_withdraw);
+    kind["spec"]["selector"] = json!({"matchExpressions": [{"key": "a", "operator": "In"}]});
+    kind
+}
+
+async fn delete_policy(world: &World) {
+    world
+        .delete(POLICIES, &policy(&json!({}), &json!([])))
+        .await;
+}
+
+/// A zone that was away meanwhile would delete what the others keep.
+#[tokio::test]
+async fn what_was_withdrawn_stays_withdrawn_when_its_kind_crosses_again() {
+    for restarts in [false, true] {
+        let world = deleted_at_the_hub().await;
+        delete_policy(&world).await;
+        check(&world, "withdrawn", "withdrawn");
+        forget_the_release(&world).await;
+        world.delete(KINDS, &config_maps("Orphan")).await;
+        check(&world, "withdrawn", "withdrawn");
+        let world = if restarts {
+            restart(world).await
+        } else {
+            world
+        };
+        world.put(KINDS, &config_maps("Orphan")).await;
+        check(&world, "withdrawn", "withdrawn");
+        let world = restart(world).await;
+        check(&world, "withdrawn", "withdrawn");
+        // One that is made again is there.
+        world.put("configmaps", &config("2")).await;
+        check(&world, "2", "2");
+    }
+}
+
+/// Nobody has let a release in that deletes it, and the policy has no business with it any more.
+#[tokio::test]
+async fn a_deletion_that_was_not_released_is_none_when_its_kind_crosses_again() {
+    for restarts in [false, true] {
+        let world = deleted_at_the_hub().await;
+        world.delete(KINDS, &config_maps("Orphan")).await;
+        check(&world, "withdrawn", "withdrawn");
+        let world = if restarts {
+            restart(world).await
+        } else {
+            world
+        };
+        world.put(KINDS, &config_maps("Orphan")).await;
+        check(&world, "withdrawn", "withdrawn");
+    }
+    // The process ends before its projector has seen that the kind is gone.
+    let world = deleted_at_the_hub().await;
+    let deletion = world.deletion(KINDS, &config_maps("Orphan"));
+    let world = world.restart_after_all(vec![deletion]).await;
+    world.put(KINDS, &config_maps("Orphan")).await;
+    check(&world, "withdrawn", "withdrawn");
+}
+
+/// Zones keep it, or delete it, as the SyncedKind says, and not because nothing is left of it.
+#[tokio::test]
+async fn what_was_withdrawn_waits_for_a_synced_kind_that_cannot_be_read() {
+    for (says, becomes) in [("Orphan", "withdrawn"), ("Delete", "to be deleted")] {
+        let world = deleted_at_the_hub().await;
+        world.put(KINDS, &config_maps(says)).await;
+        delete_policy(&world).await;
+        check(&world, becomes, becomes);
+        forget_the_release(&world).await;
+        let world = restart(world).await;
+        let world = world.restart_after(KINDS, &unreadable(says)).await;
+        check(&world, "frozen", "frozen");
+        world.put(KINDS, &config_maps(says)).await;
+        check(&world, becomes, becomes);
+    }
+}
+
+/// The process ended right after somebody had deleted the policy, and the next one cannot read the
+/// SyncedKind.
+#[tokio::test]
+async fn what_a_deleted_policy_had_is_written_down_while_its_synced_kind_cannot_be_read() {
+    for (says, becomes) in [("Orphan", "withdrawn"), ("Delete", "to be deleted")] {
+        let world = deleted_at_the_hub().await;
+        let txns = [
+            world.deletion(POLICIES, &policy(&json!({}), &json!([]))),
+            put(KINDS, &unreadable(says)),
+        ];
+        let world = world.restart_after_all(txns.into()).await;
+        forget_the_release(&world).await;
+        let world = restart(world).await;
+        check(&world, "frozen", "frozen");
+        world.put(KINDS, &config_maps(says)).await;
+        check(&world, becomes, becomes);
+        let world = restart(world).await;
+        check(&world, becomes, becomes);
+    }
+}
+
+/// Which of its objects are there is not known, either.
+#[tokio::test]
+async fn a_policy_that_is_deleted_while_its_synced_kind_cannot_be_read_moves_nothing() {
+    for (says, becomes) in [("Orphan", "withdrawn"), ("Delete", "to be deleted")] {
+        let world = governed().await;
+        let mut other = config("1");
+        other["metadata"]["name"] = "other".into();
+        world.put("configmaps", &other).await;
+        release(&world, 1, None).await;
+        place(&world, json!([at("1", "x y")])).await;
+        world.delete("configmaps", &config("1")).await;
+        let world = world.restart_after(KINDS, &unreadable(says)).await;
+        check(&world, "1", "1");
+        delete_policy(&world).await;
+        check(&world, "frozen", "frozen");
+        assert!(world.is_frozen("team/other", "x"));
+        forget_the_release(&world).await;
+        world.put(KINDS, &config_maps(says)).await;
+        check(&world, becomes, becomes);
+        assert_eq!(
+            world.names(&crate::world::kind("ConfigMap"), "x"),
+            ["team/other"]
+        );
+    }
 }

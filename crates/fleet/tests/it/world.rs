@@ -199,10 +199,26 @@ impl World {
             .collect()
     }
 
+    /// Returns true if a zone keeps what it has of a ConfigMap.
+    pub(crate) fn is_frozen(&self, of: &str, zone: &str) -> bool {
+        let catalog = self.fleet.catalog().read();
+        let zone = self::zone(zone);
+        let reader = Reader {
+            catalog: &catalog,
+            zone: Some(&zone),
+        };
+        reader.presence(&kind("ConfigMap"), &name(of)) == Presence::Frozen
+    }
+
     pub(crate) fn names(&self, kind: &SyncKind, zone: &str) -> Vec<String> {
         let wanted = self.wanted(kind, &self::zone(zone)).into_iter();
         wanted.map(|(name, _)| name).collect()
     }
+}
+
+/// Returns the transaction that stores an object.
+pub(crate) fn put(collection: &str, object: &Value) -> Txn {
+    Txn::put(key(collection, object), Draft::opaque(object.to_string()))
 }
 
 pub(crate) fn key(collection: &str, object: &Value) -> Key {
