@@ -269,7 +269,9 @@ impl Fleet {
             governor.releases.get(&release).is_some_and(|release| {
                 let released = release.manifest.get(id).copied();
                 let head = governor.head.get(id).map(|head| head.version);
-                released == *version || released == head || release.content_as_of >= revision
+                released == *version
+                    || released == head
+                    || governor.shows_as_of(id, release) >= revision
             })
         });
         if is_released {

@@ -8,7 +8,7 @@ use deltaplane_sync::Version;
 use serde_json::Value;
 
 use super::governor::Governor;
-use super::release::{self, Id, Manifest, Withheld};
+use super::release::{self, Id, Manifest, Released, Withheld};
 
 // === impl Governor ===
 
@@ -50,6 +50,29 @@ impl Governor {
     pub(crate) fn rolled_back_by(&self, id: &Id) -> Option<RolledBack> {
         let rolled_back = self.head_facts().rolled_back?;
         self.withheld().contains_key(id).then_some(rolled_back)
+    }
+
+    /// The revision of the store that a release shows of an object. Of what it withholds it has what
+    /// an earlier release had, which may be older than the rest of its content.
+    pub(crate) fn shows_as_of(&self, id: &Id, release: &Released) -> u64 {
+        let mut release = release;
+        loop {
+            let withholds = release.withheld.as_ref();
+            let before = match release.decided.restores {
+                Some(restored) => self.releases.get(&restored),
+                None if withholds.is_some_and(|withheld| withheld.contains_key(id)) => {
+                    let mut before = self.releases.range(..release.number);
+                    before.next_back().map(|(_, before)| before)
+                }
+                None => return release.content_as_of,
+            };
+            // What an earlier one had is older than what is withheld, if it is not known any more.
+            match before.filter(|before| before.number < release.number) {
+                Some(before) => release = before,
+                None if withholds.is_some_and(|withheld| withheld.contains_key(id)) => return 0,
+                None => return release.content_as_of,
+            }
+        }
     }
 
     fn version_of(&self, id: &Id) -> Option<Version> {

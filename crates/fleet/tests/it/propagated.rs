@@ -177,6 +177,51 @@ async fn the_answer_names_the_rollback_that_keeps_an_object_back() {
     }
 }
 
+/// A release of other objects shows a later revision, and not what was rolled back.
+#[tokio::test]
+async fn a_release_of_other_objects_has_nothing_of_what_was_rolled_back() {
+    let world = governed().await;
+    let first = world.store.revision().get();
+    let mut other = config("1");
+    other["metadata"]["name"] = "b".into();
+    world.put("configmaps", &other).await;
+    release(&world, 1, None).await;
+    let written = write(&world, &config("bad")).await;
+    release(&world, 2, None).await;
+    release(&world, 3, Some(1)).await;
+    other["data"]["value"] = "2".into();
+    let second = write(&world, &other).await;
+    release(&world, 4, None).await;
+    place(&world, json!([at("4", "x y")])).await;
+    let is_released = async |world: &World, revision| {
+        let answer = ask(world, revision, "released").await.expect("an answer");
+        answer["propagated"] == true
+    };
+    assert!(is_released(&world, second).await);
+    assert!(!is_released(&world, written).await);
+    assert!(is_released(&world, first).await);
+    // Another version that is rolled back is not the first, either.
+    let worse = write(&world, &config("worse")).await;
+    release(&world, 5, None).await;
+    release(&world, 6, Some(4)).await;
+    place(&world, json!([at("6", "x y")])).await;
+    let world = world.restart().await;
+    for (revision, expected) in [
+        (first, true),
+        (written, false),
+        (second, true),
+        (worse, false),
+    ] {
+        assert_eq!(is_released(&world, revision).await, expected, "{revision}");
+    }
+    // The releases before may be dropped.
+    for number in [1, 2, 3, 4, 5] {
+        let dropped = object("Release", "", &format!("web-{number}"));
+        world.delete(crate::governing::RELEASES, &dropped).await;
+    }
+    assert!(!is_released(&world, worse).await);
+}
+
 /// The zone does not matter then, nor what it rejected or has not asked for.
 #[tokio::test]
 async fn nothing_is_waited_for_that_zones_are_not_sent() {
