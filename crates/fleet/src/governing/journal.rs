@@ -3,8 +3,14 @@
 //! may have others that cannot be read), and what zones were told to let go when a policy was deleted. Kept
 //! in the store, in a collection that no kind has, by the uid of the policy.
 //!
+//! A large entry is in several parts (`parts`).
+//!
 //! It is written before what depends on it is published. A process that starts replays the log from
 //! the journal's position, because the process before may have ended between a write and the journal.
+
+mod parts;
+#[cfg(test)]
+mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -23,6 +29,8 @@ const JOURNAL: &str = "deltaplane.io/governing";
 const WITHDRAWN: &str = "withdrawn";
 /// The entry with the revision up to which the other entries have what the log says.
 const POSITION: &str = "position";
+/// The field of an entry with targets as they were written.
+const TARGETS: &str = "targets";
 
 /// What is stored, as it was written last.
 pub(crate) struct Journal {
@@ -32,6 +40,8 @@ pub(crate) struct Journal {
     position: Option<u64>,
     /// Entries that cannot be read: they stay as they are.
     unreadable: BTreeSet<String>,
+    /// Entries that the store did not take as they are to be now.
+    refused: BTreeSet<String>,
 }
 
 /// What the journal is to have.
@@ -68,6 +78,7 @@ impl Journal {
             written: BTreeMap::new(),
             position: None,
             unreadable: BTreeSet::new(),
+            refused: BTreeSet::new(),
         }
     }
 
@@ -105,13 +116,17 @@ impl Journal {
     /// Tells all that is known of policies that are there, and of what was withdrawn.
     pub(crate) fn recall(&mut self, governing: &mut Governing) {
         self.read();
+        let mut entries: BTreeMap<&str, Vec<&Value>> = BTreeMap::new();
+        for (name, part) in &self.written {
+            entries.entry(parts::entry_of(name)).or_default().push(part);
+        }
+        let parts_of = |name: &str| entries.get(name).into_iter().flatten();
         for governor in governing.policies.values_mut() {
-            if let Some(entry) = self.written.get(&governor.uid) {
-                governor.recall(entry);
+            for part in parts_of(&governor.uid.clone()) {
+                governor.recall(part);
             }
         }
-        let withdrawn = self.written.get(WITHDRAWN).map(|entry| &entry["objects"]);
-        for (id, one) in withdrawn.into_iter().flat_map(ids) {
+        for (id, one) in parts_of(WITHDRAWN).flat_map(|part| ids(&part["objects"])) {
             let withdrawal = match one["withdrawal"].as_str() {
                 Some("Delete") => Some(Withdrawal::Delete),
                 Some(_) => Some(Withdrawal::Orphan),
@@ -129,33 +144,42 @@ impl Journal {
 
     /// Writes the entries that changed, which have what the log says up to a revision. They are
     /// durable when this returns, but for entries that the store can never take: one policy must
-    /// not hold up all others.
+    /// not hold up all others. While there is such an entry, a process that begins replays the log
+    /// from the position of before.
     pub(crate) async fn write(
         &mut self,
         wanted: &JournalEntries,
         at: u64,
     ) -> Result<(), JournalError> {
         let mut changed = self.position.is_none() && wanted.has_policies;
-        let wanted = &wanted.by_name;
-        let names: BTreeSet<String> = wanted.keys().chain(self.written.keys()).cloned().collect();
-        for name in names {
-            let entry = wanted.get(&name);
-            if self.written.get(&name) == entry || self.unreadable.contains(&name) {
+        changed |= !self.refused.is_empty();
+        let refused = std::mem::take(&mut self.refused);
+        for (name, entry) in &wanted.by_name {
+            if self.written.get(name) == Some(entry) || self.unreadable.contains(name) {
                 continue;
             }
             changed = true;
-            match self.write_entry(&name, entry).await {
-                Ok(()) => {}
+            match self.put(name, entry).await {
+                Ok(()) => drop(self.written.insert(name.clone(), entry.clone())),
                 Err(error) if error.is_permanent() => {
-                    let error = &error as &dyn std::error::Error;
-                    tracing::error!(
-                        entry = name,
-                        error,
-                        "the store cannot take an entry of the journal of policies"
-                    );
+                    if !refused.contains(name) {
+                        warn_of_refusal(name, &error);
+                    }
+                    self.refused.insert(name.clone());
                 }
                 Err(error) => return Err(error),
             }
+        }
+        if !self.refused.is_empty() {
+            return Ok(());
+        }
+        // What is split otherwise by now is in the other parts.
+        let gone = self.written.keys();
+        let gone = gone.filter(|name| !wanted.by_name.contains_key(*name));
+        let gone: Vec<String> = gone.cloned().collect();
+        for name in gone {
+            changed = true;
+            self.delete(&name).await?;
         }
         // Last: a process that ends before replays the log from the earlier position.
         if changed {
@@ -173,23 +197,24 @@ impl Journal {
         Ok(())
     }
 
-    async fn write_entry(&mut self, name: &str, entry: Option<&Value>) -> Result<(), JournalError> {
+    async fn delete(&mut self, name: &str) -> Result<(), JournalError> {
         let key = Collection::new(TENANT, JOURNAL)?.key("", name)?;
-        match entry {
-            Some(entry) => {
-                self.put(name, entry).await?;
-                self.written.insert(name.to_owned(), entry.clone());
-            }
-            None => {
-                if let Some(stored) = self.store.get(&key) {
-                    let delete = Txn::delete(key, stored.revision(), None);
-                    self.store.commit(delete).await?;
-                }
-                self.written.remove(name);
-            }
+        if let Some(stored) = self.store.get(&key) {
+            let delete = Txn::delete(key, stored.revision(), None);
+            self.store.commit(delete).await?;
         }
+        self.written.remove(name);
         Ok(())
     }
+}
+
+fn warn_of_refusal(entry: &str, error: &JournalError) {
+    let error = error as &dyn std::error::Error;
+    tracing::error!(
+        entry,
+        error,
+        "the store cannot take an entry of the journal of policies; a restart replays the log from before it"
+    );
 }
 
 // === impl Governing ===
@@ -197,6 +222,11 @@ impl Journal {
 impl Governing {
     /// What is to be written down, if that may be another than before.
     pub(crate) fn journal(&mut self) -> Option<JournalEntries> {
+        self.journal_within(parts::LARGEST)
+    }
+
+    /// The same in entries of a size.
+    fn journal_within(&mut self, largest: usize) -> Option<JournalEntries> {
         if !std::mem::take(&mut self.journal_changed) {
             return None;
         }
@@ -213,8 +243,10 @@ impl Governing {
             let objects: Vec<Value> = self.withdrawn.iter().map(one).collect();
             entries.insert(WITHDRAWN.to_owned(), json!({ "objects": objects }));
         }
+        let entries = entries.into_iter();
+        let parts = entries.flat_map(|(name, entry)| parts::split(name, entry, largest));
         Some(JournalEntries {
-            by_name: entries,
+            by_name: parts.collect(),
             has_policies: !self.policies.is_empty(),
         })
     }
@@ -320,7 +352,7 @@ impl Governor {
             memory.insert(field.to_owned(), write_left(ids));
         }
         if let Some(targets) = self.targets_in_force() {
-            memory.insert("targets".to_owned(), targets.clone());
+            memory.insert(TARGETS.to_owned(), targets.clone());
         }
         (!memory.is_empty()).then_some(Value::Object(memory))
     }
@@ -343,7 +375,7 @@ impl Governor {
                 .is_some_and(|one| one.manifest.contains_key(id))
         });
         self.unreleased.read(&entry["authors"]);
-        self.recall_targets(&entry["targets"]);
+        self.recall_targets(&entry[TARGETS]);
         let written = |field: &str| ids(&entry[field]).filter_map(|(id, _)| id);
         self.departing.extend(written("departing"));
         self.departed.extend(written("departed"));

@@ -199,15 +199,15 @@ impl World {
             .collect()
     }
 
-    /// Returns true if a zone keeps what it has of a ConfigMap.
-    pub(crate) fn is_frozen(&self, of: &str, zone: &str) -> bool {
+    /// What a zone should have of a ConfigMap.
+    pub(crate) fn config_map(&self, of: &str, zone: &str) -> Presence {
         let catalog = self.fleet.catalog().read();
         let zone = self::zone(zone);
         let reader = Reader {
             catalog: &catalog,
             zone: Some(&zone),
         };
-        reader.presence(&kind("ConfigMap"), &name(of)) == Presence::Frozen
+        reader.presence(&kind("ConfigMap"), &name(of))
     }
 
     pub(crate) fn names(&self, kind: &SyncKind, zone: &str) -> Vec<String> {
