@@ -734,7 +734,10 @@ impl Projector {
         let explicit = self.synced.get(collection);
         let value: Value = serde_json::from_slice(object.bytes()).unwrap_or_default();
         match (needed, explicit) {
-            (Some(true), _) => batch.put(kind, &value, at, place::everyone),
+            (Some(true), explicit) => {
+                let audience = |value: &Value| place::audience_of_needed(explicit, value);
+                batch.put(kind, &value, at, audience);
+            }
             (Some(false), Some(synced)) => {
                 batch.put(kind, &value, at, |value| place::audience(synced, value));
             }

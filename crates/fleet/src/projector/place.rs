@@ -2,7 +2,7 @@
 
 use deltaplane_border::{Audience, namespaces};
 use deltaplane_store::Key;
-use deltaplane_sync::{MADE_FOR, ObjectName, Origin};
+use deltaplane_sync::{MADE_FOR, ObjectName, Origin, Withdrawal};
 use serde_json::Value;
 
 use crate::kinds::SyncedKind;
@@ -18,6 +18,18 @@ pub(crate) fn audience(synced: &SyncedKind, object: &Value) -> Audience {
         Some(Origin::Zone(_) | Origin::Hub) => Audience::Nobody(synced.withdrawal()),
         None if synced.goes_down() && synced.selects(object) => Audience::Everyone,
         None => Audience::Nobody(synced.withdrawal()),
+    }
+}
+
+/// Who should have a namespace or definition that others need. One of a zone goes where its kind sends
+/// it, and nowhere else: what needs it waits in zones that do not have it, and who has it keeps it.
+pub(super) fn audience_of_needed(synced: Option<&SyncedKind>, object: &Value) -> Audience {
+    if !matches!(Origin::of(object), Some(Origin::Zone(_))) {
+        return Audience::Everyone;
+    }
+    match synced.map(|synced| audience(synced, object)) {
+        Some(across @ Audience::EveryoneBut(_)) => across,
+        _ => Audience::Nobody(Withdrawal::Orphan),
     }
 }
 

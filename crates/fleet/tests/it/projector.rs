@@ -207,6 +207,51 @@ async fn a_namespace_that_nothing_needs_is_not_taken_away_nor_remembered() {
     assert_eq!(presence(&world, &namespaces, "team"), orphaned);
 }
 
+/// A zone would write the labels of a namespace in every other zone, as soon as the hub has something
+/// in it.
+#[tokio::test]
+async fn a_namespace_of_a_zone_that_others_need_goes_where_its_kind_sends_it() {
+    let kinds = "fleet.deltaplane.io/syncedkinds";
+    let namespaces = kind("Namespace");
+    let mut of_zone = object("Namespace", "", "a-team-0123456789");
+    of_zone["metadata"]["labels"] = json!({
+        "deltaplane.io/origin": "zone", "deltaplane.io/zone": "a",
+        "pod-security.kubernetes.io/enforce": "privileged",
+    });
+    let orphaned = Presence::Withdrawn(Withdrawal::Orphan);
+    let world = World::new().await;
+    world.put("namespaces", &of_zone).await;
+    let spec = json!({"direction": "HubToZone"});
+    let config_maps = synced("configmaps", "ConfigMap", &spec);
+    world.put(kinds, &config_maps).await;
+    let inside = object("ConfigMap", "a-team-0123456789", "c");
+    world.put("configmaps", &inside).await;
+    // Namespaces do not cross by themselves.
+    assert_eq!(presence(&world, &namespaces, "a-team-0123456789"), orphaned);
+    for (across, zones) in [(false, vec![]), (true, vec!["x"])] {
+        let spec = json!({"direction": "Both", "acrossZones": across, "onWithdraw": "Delete"});
+        world
+            .put(kinds, &synced("namespaces", "Namespace", &spec))
+            .await;
+        for zone in ["a", "x"] {
+            let wanted = world.names(&namespaces, zone);
+            assert_eq!(!wanted.is_empty(), zones.contains(&zone), "{zone} {across}");
+        }
+        // What is needed is not deleted in zones that had it.
+        let expected = if across { None } else { Some(orphaned.clone()) };
+        let presence = presence(&world, &namespaces, "a-team-0123456789");
+        assert!(expected.is_none_or(|expected| expected == presence));
+    }
+    // One of the hub goes where it is needed.
+    world
+        .put("namespaces", &object("Namespace", "", "shop"))
+        .await;
+    world
+        .put("configmaps", &object("ConfigMap", "shop", "c"))
+        .await;
+    assert!(world.names(&namespaces, "a").contains(&"shop".to_owned()));
+}
+
 /// As somebody cleans up after a zone that is gone.
 #[tokio::test]
 async fn what_a_zone_left_behind_goes_from_the_others_when_it_is_deleted() {
