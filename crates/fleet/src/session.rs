@@ -1,6 +1,8 @@
 //! The hub's end of a zone's connection.
 
 mod streams;
+#[cfg(test)]
+mod tests;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
