@@ -4,6 +4,7 @@ mod departures;
 mod facts;
 mod governing;
 mod graphs;
+mod hostile;
 mod interleavings;
 mod leaving;
 mod memory;
