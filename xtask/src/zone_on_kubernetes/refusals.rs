@@ -6,7 +6,8 @@ use serde_json::json;
 use super::stage::{Stage, widget};
 use crate::kubectl::{Kubectl, await_that};
 
-const MIRRORED: &str = "denied request: the object is managed by the hub and read-only here; edit it at the hub, as a";
+const MIRRORED: &str =
+    "denied request: the object is managed by the hub and read-only here; edit it at the hub, as a";
 const FORGED: &str =
     " says where an object is from and is written by sync alone; leave it as it is";
 
