@@ -55,7 +55,9 @@ pub use readiness::{
     NotASelector, Part as FaredPart,
 };
 pub use receiver::{Action, Declined, Outcome, Receiver, SenderRole, Stake};
-pub use secrets::{SYNC_LABEL, is_secret, redact_readiness, redact_rejection, salt_secret};
+pub use secrets::{
+    SYNC_LABEL, is_secret, label_crossed_secret, redact_readiness, redact_rejection, salt_secret,
+};
 pub use sender::{
     Before, Change, Difference, Exception, Held, Lineage, Need, OnFork, Presence, Sender,
     Undelivered, View,

@@ -60,6 +60,14 @@ pub fn salt_secret(
     }
 }
 
+/// Gives a Secret that crossed the label that it crossed by, which does not cross itself. Other
+/// objects are not changed.
+pub fn label_crossed_secret(object: &mut Value) {
+    if object["apiVersion"] == "v1" && object["kind"] == "Secret" {
+        object["metadata"]["labels"][SYNC_LABEL] = "true".into();
+    }
+}
+
 /// Returns true if the content of objects of a kind is told to nobody.
 pub fn is_secret(kind: &SyncKind) -> bool {
     (kind.group(), kind.kind()) == ("", "Secret")
@@ -163,6 +171,23 @@ mod tests {
         nothing["metadata"]["annotations"] = Value::Null;
         salt_secret(&mut nothing, None, writer, || "first".to_owned());
         assert_eq!(nothing["metadata"]["annotations"][SALT], "first");
+    }
+
+    #[test]
+    fn a_secret_that_crossed_gets_its_label_back() {
+        let stored = secret(json!({"team": "web", SYNC_LABEL: "true"}));
+        let crossing = Crossing::of(&stored).expect("an object");
+        let mut crossed = Value::Object(crossing.object().clone());
+        assert_ne!(crossed, stored);
+        label_crossed_secret(&mut crossed);
+        assert_eq!(crossed, stored);
+        let mut unlabelled = secret(Value::Null);
+        label_crossed_secret(&mut unlabelled);
+        assert_eq!(unlabelled, secret(json!({SYNC_LABEL: "true"})));
+        let map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}});
+        let mut labelled = map.clone();
+        label_crossed_secret(&mut labelled);
+        assert_eq!(labelled, map);
     }
 
     const STATES: [FareState; 4] = [

@@ -45,6 +45,11 @@ fn after() -> BTreeMap<String, String> {
     contents(&[("front", "2"), ("new", "1"), ("plain", "2")])
 }
 
+/// Where the Secret is that is made after the backup.
+fn secret_path() -> String {
+    format!("/api/v1/namespaces/{NAMESPACE}/secrets/tls")
+}
+
 fn policy() -> Value {
     json!({
         "apiVersion": "fleet.deltaplane.io/v1alpha1", "kind": "PropagationPolicy",
@@ -89,6 +94,13 @@ impl RestoredFleet {
     async fn author(&self) {
         let hub = &self.hub_client;
         cross(hub).await;
+        let secrets = json!({
+            "apiVersion": "fleet.deltaplane.io/v1alpha1", "kind": "SyncedKind",
+            "metadata": {"name": "secrets"},
+            "spec": {"kind": "Secret", "direction": "HubToZone", "onWithdraw": "Delete"},
+        });
+        let kinds = format!("{FLEET}/syncedkinds");
+        let _: Value = until_done(|| request::create(hub, &kinds, &secrets)).await;
         let namespace =
             json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}});
         let _: Value = until_done(|| request::create(hub, "/api/v1/namespaces", &namespace)).await;
@@ -186,6 +198,7 @@ impl RestoredFleet {
         put(&self.hub_client, "plain", "2").await;
         put(&self.hub_client, "new", "1").await;
         delete(&self.hub_client, "deleted").await;
+        self.make_secret().await;
         self.all_have(&after()).await;
         self.condition(
             &format!("{FLEET}/propagationpolicies/web"),
@@ -199,15 +212,35 @@ impl RestoredFleet {
         self.hub = Some(start(self.hub_words.clone(), hub_dir).await);
     }
 
+    /// Makes a Secret that crosses, and waits until all zones have it.
+    async fn make_secret(&self) {
+        let secret = json!({
+            "apiVersion": "v1", "kind": "Secret", "stringData": {"key": "1"},
+            "metadata": {
+                "name": "tls", "namespace": NAMESPACE, "labels": {"deltaplane.io/sync": "true"},
+            },
+        });
+        let path = format!("/api/v1/namespaces/{NAMESPACE}/secrets");
+        let _: Value = until_done(|| request::create(&self.hub_client, &path, &secret)).await;
+        for client in self.zones.values() {
+            until_there(client, &secret_path(), |_| true).await;
+        }
+    }
+
+    /// Waits until the hub counts the objects that differ in a zone.
+    async fn counts(&self, zone: &str, counts: &Value) {
+        let path = format!("{FLEET}/zones/{zone}/_reconcile");
+        until_there(&self.hub_client, &path, |said| {
+            said["diverged"] == true && said["counts"] == *counts
+        })
+        .await;
+    }
+
     /// All zones keep what they have, and everybody says why.
     async fn diverges(&self) {
         for zone in ZONES {
-            let path = format!("{FLEET}/zones/{zone}/_reconcile");
-            until_there(&self.hub_client, &path, |said| {
-                let counts = json!({"changed": 2, "onlyAtHub": 1, "onlyInZone": 1});
-                said["diverged"] == true && said["counts"] == counts
-            })
-            .await;
+            let counts = json!({"changed": 2, "onlyAtHub": 1, "onlyInZone": 2});
+            self.counts(zone, &counts).await;
             let zone_path = format!("{FLEET}/zones/{zone}");
             self.condition(&zone_path, "Diverged", "HubRestored").await;
             let sync = self.get(&format!("{zone_path}/_sync")).await;
@@ -298,11 +331,20 @@ async fn a_restored_hub_takes_over_what_zones_have() {
         })
         .await;
     }
+    // The label that lets it cross does not cross itself.
+    let secret = fleet.get(&secret_path()).await;
+    assert_eq!(secret["metadata"]["labels"]["deltaplane.io/sync"], "true");
     // Zones follow on, and what they had is not sent again.
     put(&fleet.hub_client, "later", "1").await;
     let mut later = after();
     later.insert("later".to_owned(), "1".to_owned());
     fleet.all_have(&later).await;
+    let path = secret_path();
+    let sent = fleet.get(&path).await;
+    for (zone, client) in &fleet.zones {
+        let kept: Value = until_done(|| request::get(client, &path)).await;
+        assert_eq!(kept["data"], sent["data"], "{zone}");
+    }
 }
 
 /// The hub refuses to write the governed object, which is immutable there, until it is made anew.
@@ -331,12 +373,8 @@ async fn a_restored_hub_takes_over_in_a_second_run_what_it_could_not_write() {
     put(&fleet.hub_client, "front", "1").await;
     // What is left is still listed, and nothing else.
     for zone in ZONES {
-        let path = format!("{FLEET}/zones/{zone}/_reconcile");
-        until_there(&fleet.hub_client, &path, |said| {
-            let counts = json!({"changed": 1, "onlyAtHub": 0, "onlyInZone": 0});
-            said["diverged"] == true && said["counts"] == counts
-        })
-        .await;
+        let counts = json!({"changed": 1, "onlyAtHub": 0, "onlyInZone": 0});
+        fleet.counts(zone, &counts).await;
         assert_eq!(objects(&fleet.zones[zone]).await, after(), "{zone}");
     }
     let second = fleet.run(&words).await;

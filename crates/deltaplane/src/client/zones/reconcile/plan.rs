@@ -5,7 +5,9 @@ use std::fmt;
 
 use deltaplane_border::{definitions, namespaces};
 use deltaplane_graph::extract_owned;
-use deltaplane_sync::{Crossing, MANAGER, Mirrored, Origin, SyncKind, VERSION, ZoneName};
+use deltaplane_sync::{
+    Crossing, MANAGER, Mirrored, Origin, SyncKind, VERSION, ZoneName, label_crossed_secret,
+};
 use serde_json::Value;
 
 /// An object, at the hub and in zones.
@@ -209,6 +211,8 @@ pub(super) fn replaced(hub: &Value, content: &Value) -> Value {
         metadata.remove("managedFields");
     }
     object["metadata"] = metadata;
+    // Although the hub's own may say that it does not cross.
+    label_crossed_secret(&mut object);
     if let Some(status) = hub.get("status") {
         object["status"] = status.clone();
     }
@@ -423,12 +427,15 @@ impl ZoneContent {
         let mut crossings = candidates.filter_map(|one| Crossing::of(&one).ok());
         let exact = crossings.find(|one| Some(one.version().to_string().as_str()) == version);
         match exact {
-            Some(crossing) => Self::Applied {
-                content: Value::Object(crossing.object().clone()),
-                sent_at: Mirrored::of(object)
-                    .and_then(|mirrored| mirrored.source)
-                    .map(|source| source.revision),
-            },
+            Some(crossing) => {
+                let mut content = Value::Object(crossing.object().clone());
+                label_crossed_secret(&mut content);
+                let source = Mirrored::of(object).and_then(|mirrored| mirrored.source);
+                Self::Applied {
+                    content,
+                    sent_at: source.map(|source| source.revision),
+                }
+            }
             None => Self::Unusable(LOCALLY_CHANGED),
         }
     }

@@ -250,6 +250,40 @@ fn an_object_that_the_zone_may_never_have_had_is_not_deleted_at_the_hub() {
     );
 }
 
+/// The label does not cross: where the object is says that it had it.
+#[test]
+fn a_secret_is_written_with_the_label_that_lets_it_cross() {
+    let mut secret = json!({
+        "apiVersion": "v1", "kind": "Secret", "data": {"key": "c2VjcmV0"},
+        "metadata": {
+            "name": "tls", "namespace": "team",
+            "labels": {"app": "web", "deltaplane.io/sync": "true"},
+            "annotations": {"deltaplane.io/salt": "random"},
+        },
+    });
+    let source: Position = "s.o@7".parse().expect("legal");
+    let crossing = Crossing::of(&secret).expect("an object");
+    let mirrored = crossing.arriving(Arrival {
+        name: "tls",
+        origin: &Origin::Hub,
+        authored_as: "tls",
+        source: &source,
+    });
+    let plan = keep_zone(
+        &[divergence("a", 9, &[("tls", "OnlyInZone")])],
+        vec![contents(&[("tls", Some(&mirrored))])],
+    );
+    let write = plan.writes().next().map(|(_, write)| write);
+    assert_eq!(write, Some(&HubWrite::Put(secret.clone())));
+    // So it is if the hub has it, and keeps it from zones.
+    let content = secret.clone();
+    for kept in [Value::Null, json!({"deltaplane.io/sync": "false"})] {
+        secret["metadata"]["labels"] = kept;
+        let written = replaced(&secret, &content);
+        assert_eq!(written, content);
+    }
+}
+
 #[test]
 fn only_what_the_hub_sent_is_taken_over() {
     // A label that somebody in the zone added is not the hub's.
