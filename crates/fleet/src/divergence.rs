@@ -55,6 +55,19 @@ pub(crate) struct DivergedCondition {
     pub(crate) message: String,
 }
 
+/// Whether a zone has diverged: as it said on its last connection to this process, or else as its
+/// status says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum DivergenceState {
+    Diverged {
+        reason: String,
+        message: String,
+    },
+    Follows,
+    /// The zone has not connected since the process began: the hub may have been restored meanwhile.
+    Unknown,
+}
+
 /// How many objects differ, and how.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct DifferenceCounts {
@@ -238,11 +251,36 @@ pub(crate) fn is_diverged(session: Option<&Session>, zone: &Map<String, Value>) 
             let lost = session.sending.diverged();
             lost.is_some_and(|lost| !settled_in_status(zone, &lost))
         }
-        None => {
-            let conditions = zone.get("status").map(|status| &status["conditions"]);
-            let conditions = conditions.and_then(Value::as_array).into_iter().flatten();
-            let mut conditions = conditions.filter(|one| one["type"] == DIVERGED);
-            conditions.any(|one| one["status"] == "True")
+        None => condition_in_status(zone).is_some(),
+    }
+}
+
+/// The condition of a zone that has diverged, as its status says.
+fn condition_in_status(zone: &Map<String, Value>) -> Option<&Value> {
+    let conditions = zone.get("status").map(|status| &status["conditions"]);
+    let conditions = conditions.and_then(Value::as_array).into_iter().flatten();
+    let mut conditions = conditions.filter(|one| one["type"] == DIVERGED);
+    conditions.find(|one| one["status"] == "True")
+}
+
+// === impl DivergenceState ===
+
+impl From<&Divergence> for DivergenceState {
+    fn from(divergence: &Divergence) -> Self {
+        Self::Diverged {
+            reason: divergence.reason().to_owned(),
+            message: divergence.to_string(),
+        }
+    }
+}
+
+impl DivergenceState {
+    /// Nothing if that is not known.
+    pub(crate) fn is_diverged(&self) -> Option<bool> {
+        match self {
+            Self::Diverged { .. } => Some(true),
+            Self::Follows => Some(false),
+            Self::Unknown => None,
         }
     }
 }
@@ -359,6 +397,31 @@ impl Fleet {
         let known = self.inner().known.borrow();
         let zone = known.zones.get(zone);
         zone.is_some_and(|zone| zone.reconciled_record.as_ref() == Some(&lost.epoch))
+    }
+
+    /// Whether a zone has diverged, connected or not.
+    pub(crate) fn divergence_state(&self, zone: &ZoneName) -> DivergenceState {
+        let session = self.session_of(zone);
+        let live = session
+            .as_ref()
+            .and_then(|session| self.divergence(session));
+        if let Some(divergence) = live {
+            return DivergenceState::from(&divergence);
+        }
+        let governing = self.inner().governing.lock();
+        let object = governing.zones.get(zone);
+        let condition = object.and_then(|object| condition_in_status(object));
+        match (session, condition) {
+            (Some(_), _) => DivergenceState::Follows,
+            (None, None) => DivergenceState::Unknown,
+            (None, Some(condition)) => {
+                let text = |field: &str| condition[field].as_str().unwrap_or_default().to_owned();
+                DivergenceState::Diverged {
+                    reason: text("reason"),
+                    message: text("message"),
+                }
+            }
+        }
     }
 
     /// How a zone differs from this hub, if it followed more than the hub knows and nobody settled

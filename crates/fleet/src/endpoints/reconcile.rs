@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 
 use super::json;
 use super::zone::named_zone;
-use crate::divergence::{DifferenceCounts, Divergence, ReconcileError};
+use crate::divergence::{DifferenceCounts, Divergence, DivergenceState, ReconcileError};
 use crate::fleet::Fleet;
 use crate::governing::Id;
 
@@ -128,6 +128,12 @@ impl ZoneReconcile {
             } = counts;
             json!({"changed": changed, "onlyAtHub": only_at_hub, "onlyInZone": only_in_zone})
         });
+        let state = divergence.as_ref().map(DivergenceState::from);
+        let state = state.unwrap_or_else(|| self.0.divergence_state(zone));
+        let reason = match &state {
+            DivergenceState::Diverged { reason, .. } => Some(reason),
+            DivergenceState::Follows | DivergenceState::Unknown => None,
+        };
         let budget = self.0.budget(zone);
         let refusal = session.as_ref().zip(divergence.as_ref());
         let refusal = refusal.and_then(|(session, divergence)| {
@@ -139,8 +145,9 @@ impl ZoneReconcile {
             "apiVersion": "fleet.deltaplane.io/v1alpha1",
             "zone": zone.as_str(),
             "connected": session.is_some(),
-            "diverged": divergence.is_some(),
-            "reason": divergence.as_ref().map(Divergence::reason),
+            // Also of a zone that is away; null if that is not known.
+            "diverged": state.is_diverged(),
+            "reason": reason,
             // Why the zone is not settled whatever a person says.
             "refused": refusal,
             // The kinds of which the zone has not said yet what it has: more may differ.

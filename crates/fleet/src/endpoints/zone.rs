@@ -13,6 +13,7 @@ use http::Response;
 use serde_json::{Value, json};
 
 use super::{json, only_get};
+use crate::divergence::DivergenceState;
 use crate::fleet::Fleet;
 use crate::governing::disconnected_since;
 use crate::kinds::{GROUP, SyncedKind, TENANT, synced_kinds};
@@ -76,7 +77,7 @@ impl ZoneSync {
             .filter_map(|(_, counts)| counts.as_ref())
             .any(held)
             || up.iter().any(|(_, up)| up.kinds.values().any(held));
-        let diverged = session.and_then(|session| self.0.divergence(session));
+        let divergence = self.0.divergence_state(zone);
         let approve = held.then(|| format!(
             "deletions are held back; let them go with: deltaplane zones approve-deletions {zone}"
         ));
@@ -103,8 +104,11 @@ impl ZoneSync {
                 counted
             }).collect::<Vec<_>>(),
             "fromZone": self.up(zone, &upward, up),
-            "diverged": diverged.is_some(),
-            "message": diverged.map(|one| one.to_string()).or(approve),
+            "diverged": divergence.is_diverged() == Some(true),
+            "message": match divergence {
+                DivergenceState::Diverged { message, .. } => Some(message),
+                DivergenceState::Follows | DivergenceState::Unknown => approve,
+            },
         })
     }
 

@@ -524,3 +524,38 @@ async fn objects_that_only_the_zone_has_are_deleted_and_namespaces_are_left_to_i
     zone.disconnect().await;
     world.stop().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_zone_that_has_diverged_and_is_away_does_not_pass_for_settled() {
+    let world = World::start().await;
+    let said = get(&world.here, &reconcile_path()).await.1;
+    // The hub was perhaps restored since the zone was connected last.
+    assert_eq!(
+        (&said["connected"], &said["diverged"]),
+        (&json!(false), &Value::Null)
+    );
+    let followed = followed(lost(&world.fleet, LOST), &[]);
+    let zone = PlayedZone::connect(&world, Some(followed), HeldObjects::new()).await;
+    until(&world.here, &reconcile_path(), |said| {
+        said["diverged"] == true && said["untold"] == json!([])
+    })
+    .await;
+    zone.disconnect().await;
+    let said = until(&world.here, &reconcile_path(), |said| {
+        said["connected"] == false
+    })
+    .await;
+    assert_eq!(said["diverged"], true, "{said:#}");
+    assert_eq!(said["reason"], "HubRestored", "{said:#}");
+    assert_eq!(said["kinds"], Value::Null, "{said:#}");
+    let sync = get(&world.here, &format!("{FLEET}/zones/{PLAYED}/_sync"))
+        .await
+        .1;
+    assert_eq!(
+        (&sync["connected"], &sync["diverged"]),
+        (&json!(false), &json!(true))
+    );
+    let refused = step(&world, "Settle").await.expect_err("it is away");
+    assert!(refused.contains("is not connected"), "{refused}");
+    world.stop().await;
+}
