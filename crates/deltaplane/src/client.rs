@@ -52,6 +52,10 @@ pub(crate) enum ClientError {
     NoZone(ZoneName),
     #[error("zone {0} has not diverged: it follows the hub")]
     NotDiverged(ZoneName),
+    #[error(
+        "zone {0} has not connected since the hub was started: the hub does not know whether it has diverged"
+    )]
+    NotConnected(ZoneName),
     #[error("the hub does not know any more what revision {0} wrote")]
     Compacted(u64, #[source] Box<RequestError>),
     #[error("{needed} zones are asked for, but the fleet has {enabled} enabled zones")]
@@ -178,6 +182,9 @@ impl ClientError {
             Self::NoZone(_) => "deltaplane zones lists them".to_owned(),
             Self::NotDiverged(zone) => {
                 format!("run: deltaplane zones show {zone}")
+            }
+            Self::NotConnected(zone) => {
+                format!("start zone {zone}, and reconcile it then")
             }
             Self::Compacted(..) => {
                 "wait for a newer revision: the object's current resourceVersion".to_owned()

@@ -63,6 +63,8 @@ const RENEWAL: Duration = Duration::from_secs(60);
 const TRIES: u32 = 20;
 const AGAIN: Duration = Duration::from_millis(500);
 
+const NOT_CONNECTED: &str = "it is not connected; start it, and reconcile it then";
+
 /// What came of each zone. One that cannot be settled keeps no other from it.
 #[derive(Default)]
 struct Outcome {
@@ -71,6 +73,8 @@ struct Outcome {
     failed: BTreeMap<ZoneName, NotSettled>,
     /// Objects that were not written at the hub, and why.
     unwritten: BTreeMap<ObjectId, String>,
+    /// Zones that have not connected since the hub began: it is not known whether they have diverged.
+    unknown: Vec<ZoneName>,
     /// Zones that were settled, and from which revision they follow the hub.
     settled: Vec<(ZoneName, Value)>,
     plan: Plan,
@@ -109,8 +113,9 @@ impl Reconcile {
     ) -> Result<Said, ClientError> {
         let mut outcome = self.divergences(client).await?;
         if outcome.divergences.is_empty() && outcome.failed.is_empty() {
+            let unknown = outcome.unknown_zones();
             return Ok(Said {
-                err: "no connected zone has diverged from the hub\n".to_owned(),
+                err: format!("no connected zone has diverged from the hub\n{unknown}"),
                 good: true,
                 ..Said::default()
             });
@@ -156,10 +161,20 @@ impl Reconcile {
                 }
                 Err(error) => return Err(error),
             };
-            match Divergence::read(&zone, &answer) {
-                Some(divergence) => outcome.add(divergence),
-                None if self.zone.is_some() => return Err(ClientError::NotDiverged(zone)),
-                None => {}
+            let is_away = answer["connected"] == false;
+            match (Divergence::read(&zone, &answer), &self.zone) {
+                // Nobody knows what it has.
+                (Some(_), _) if is_away => {
+                    let obstacle = NotSettled::Obstacle(NOT_CONNECTED.to_owned());
+                    outcome.failed.insert(zone, obstacle);
+                }
+                (Some(divergence), _) => outcome.add(divergence),
+                (None, None) if answer["diverged"].is_null() => outcome.unknown.push(zone),
+                (None, None) => {}
+                (None, Some(_)) if answer["diverged"].is_null() => {
+                    return Err(ClientError::NotConnected(zone));
+                }
+                (None, Some(_)) => return Err(ClientError::NotDiverged(zone)),
             }
         }
         // The furthest first: what is raised for it is enough for the others.
@@ -436,6 +451,7 @@ impl Outcome {
                 }
             });
         }
+        err.push_str(&self.unknown_zones());
         if asked.keep == Side::Hub {
             err.push_str(&self.ungoverned_deletions(asked.dry_run));
         }
@@ -459,6 +475,18 @@ impl Outcome {
 }
 
 impl Outcome {
+    /// Names the zones of which only their next connection tells whether they have diverged.
+    fn unknown_zones(&self) -> String {
+        let zones: Vec<&str> = self.unknown.iter().map(ZoneName::as_str).collect();
+        if zones.is_empty() {
+            return String::new();
+        }
+        let zones = zones.join(", ");
+        format!(
+            "note: not connected since the hub was started, so that the hub does not know whether they have diverged: {zones}\n"
+        )
+    }
+
     /// Warns of objects that zones delete without the gates that may have brought them there: the
     /// hub lost them, and with them which policy released them.
     fn ungoverned_deletions(&self, dry_run: bool) -> String {
@@ -559,6 +587,9 @@ fn shown(
         out.push_str(&format!(
             "zone {zone} {followed}; the hub is at {revision}\n"
         ));
+    }
+    if divergences.is_empty() {
+        return out;
     }
     let mut table = Table::new(&["ZONE", "KIND", "OBJECT", "DIFFERENCE", "POLICY", "BECOMES"]);
     for divergence in divergences {

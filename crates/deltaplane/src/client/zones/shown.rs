@@ -163,10 +163,12 @@ fn number(number: Option<u64>) -> String {
 }
 
 pub(super) fn connection(state: &Value) -> &'static str {
-    match state["connected"].as_bool() {
-        Some(true) if state["diverged"] == true => "diverged",
-        Some(true) => "connected",
-        Some(false) | None => "away",
+    let is_connected = state["connected"] == true;
+    match (is_connected, state["diverged"] == true) {
+        (true, true) => "diverged",
+        (true, false) => "connected",
+        (false, true) => "away, diverged",
+        (false, false) => "away",
     }
 }
 
@@ -210,6 +212,9 @@ mod tests {
         );
         let lost = json!({"connected": false, "since": "1", "awaySince": "2"});
         assert_eq!((connection(&lost), since(&lost).as_str()), ("away", "2"));
+        let diverged = json!({"connected": false, "diverged": true, "awaySince": "2"});
+        let shown = (connection(&diverged), since(&diverged));
+        assert_eq!((shown.0, shown.1.as_str()), ("away, diverged", "2"));
         let never = json!({"connected": false, "since": null, "awaySince": null});
         assert_eq!((connection(&never), since(&never).as_str()), ("away", "-"));
     }

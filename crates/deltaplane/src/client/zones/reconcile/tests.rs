@@ -333,3 +333,49 @@ zone a follows the hub again, from revision 75
         assert_eq!(said.err, expected);
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn diverged_zones_that_are_away_are_named_and_not_taken_for_settled() {
+    let away =
+        json!({"connected": false, "diverged": true, "reason": "HubRestored", "kinds": null});
+    let never = json!({"connected": false, "diverged": null});
+    let zones = || {
+        let good = diverged(60, &[("plain", "Changed")]);
+        vec![
+            ("away", away.clone()),
+            ("good", good),
+            ("never", never.clone()),
+        ]
+    };
+    let not_connected =
+        "zone away was not settled: it is not connected; start it, and reconcile it then\n";
+    let unknown = "note: not connected since the hub was started, so that the hub does not know whether they have diverged: never\n";
+    let (client, noted) = hub(zones(), |_| false);
+    let said = reconcile(&client, (Side::Hub, false), no_zone).await;
+    assert_eq!(asked(&noted), ["POST good/_reconcile Settle"]);
+    assert!(!said.good);
+    for line in [not_connected, unknown] {
+        assert!(said.err.contains(line), "{}", said.err);
+    }
+    let of_one = async |name: &str| {
+        let asked = Reconcile {
+            zone: Some(name.parse().expect("legal")),
+            all: false,
+            keep: Side::Hub,
+            dry_run: false,
+        };
+        let (client, _) = hub(zones(), |_| false);
+        asked
+            .reconcile(&client, &async |_: &ZoneName| unreachable!("it is away"))
+            .await
+    };
+    let said = of_one("away").await.expect("told");
+    assert!(!said.good && said.out.is_empty(), "{said:?}");
+    let hint = "hint: put it right, and reconcile again: what differs is still listed\n";
+    assert_eq!(said.err, format!("{not_connected}{hint}"));
+    let unknown = of_one("never").await;
+    assert!(
+        matches!(unknown, Err(ClientError::NotConnected(_))),
+        "{unknown:?}"
+    );
+}
