@@ -13,7 +13,8 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 use deltaplane_sync::{
-    Change, Epoch, Item, ObjectName, Relayed, Revision, SyncKind, Version, Withdrawal, ZoneName,
+    Change, Epoch, Item, ObjectName, Position, Relayed, Revision, SyncKind, Version, Withdrawal,
+    ZoneName,
 };
 
 use crate::openings::Openings;
@@ -191,6 +192,11 @@ impl Catalog {
 
     pub fn epoch(&self) -> &Epoch {
         self.openings.current()
+    }
+
+    /// The newest revision that this store can have in common with a future of it that was lost.
+    pub fn common_with(&self, lost: &Position) -> Revision {
+        self.openings.common_with(lost, self.at)
     }
 
     /// A kind is sent from now on, and needs this definition.

@@ -7,6 +7,7 @@
 //! the zone as a new release, through its gates.
 
 mod differences;
+mod fork;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -22,6 +23,7 @@ use deltaplane_sync::{Difference, ObjectName, Position, SyncKind, ZoneName};
 use serde_json::{Map, Value, json};
 
 pub(crate) use differences::ZoneDifferences;
+pub(crate) use fork::{FORK, StoreFork};
 
 use crate::fleet::Fleet;
 use crate::kinds::{GROUP, SyncedKind, TENANT, VERSION, synced_kinds};

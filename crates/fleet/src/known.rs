@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use deltaplane_sync::{Computed, DeletionBudget, Epoch, Revision, SyncKind, ZoneName};
 
+use crate::divergence::StoreFork;
 use crate::kinds::{SyncedKind, ZoneSpec};
 
 /// Everything that decisions about single requests need. Replaced as a whole.
@@ -39,6 +40,8 @@ pub(crate) struct ZoneEntry {
     pub(crate) reconciled: Revision,
     /// The zone lost its record of how far it followed, and a person settled that.
     pub(crate) reconciled_record: Option<Epoch>,
+    /// Where the future of this store was lost that the zone followed last of those that were.
+    pub(crate) fork: Option<StoreFork>,
 }
 
 // === impl Known ===

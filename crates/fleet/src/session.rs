@@ -461,7 +461,10 @@ impl Fleet {
                 features: session.peer.features.clone(),
                 message,
                 diverged: match self.divergence(session) {
-                    Some(divergence) => DivergedUpdate::Set(divergence.condition()),
+                    Some(divergence) => {
+                        let fork = self.fork(&divergence.lost);
+                        DivergedUpdate::Set(divergence.condition(), fork)
+                    }
                     None => DivergedUpdate::Remove,
                 },
             },

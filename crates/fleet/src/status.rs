@@ -14,7 +14,7 @@ use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 
-use crate::divergence::{DIVERGED, DivergedCondition};
+use crate::divergence::{DIVERGED, DivergedCondition, FORK, StoreFork};
 use crate::fleet::Fleet;
 use crate::kinds::{GROUP, VERSION};
 
@@ -43,7 +43,7 @@ pub(crate) struct Transition {
 pub(crate) enum DivergedUpdate {
     /// The zone has said nothing of how far it followed.
     Keep,
-    Set(DivergedCondition),
+    Set(DivergedCondition, StoreFork),
     Remove,
 }
 
@@ -182,7 +182,8 @@ impl Transition {
         });
         match &self.diverged {
             DivergedUpdate::Keep => {}
-            DivergedUpdate::Set(condition) => {
+            DivergedUpdate::Set(condition, fork) => {
+                status[FORK] = fork.write();
                 status["conditions"] = json!([{
                     "type": DIVERGED, "status": "True", "reason": condition.reason,
                     "message": condition.message, "lastTransitionTime": at,

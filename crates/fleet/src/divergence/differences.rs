@@ -6,9 +6,10 @@
 //! before anybody settled it, and the hub's would be released over it.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use deltaplane_border::{Entry, UndecidedObjects, definitions, namespaces};
-use deltaplane_store::Collection;
+use deltaplane_store::{Collection, Object};
 use deltaplane_sync::{Crossing, Difference, ObjectName, SyncKind, Version};
 use serde_json::{Map, Value};
 
@@ -75,23 +76,34 @@ impl Fleet {
         (governed, others)
     }
 
-    /// The version of an object as it is stored here.
-    fn stored_version(&self, (kind, name): &Id) -> Option<Version> {
-        let collection = {
-            let known = self.inner().known.borrow();
-            let synced = known.synced.values().find(|one| one.kind == *kind);
-            match synced {
-                Some(synced) => synced.collection(),
-                None if *kind == namespaces() => "namespaces".to_owned(),
-                None if *kind == definitions() => {
-                    "apiextensions.k8s.io/customresourcedefinitions".to_owned()
-                }
-                None => return None,
-            }
+    /// An object as it is stored here, whether it crosses or not.
+    pub(crate) fn stored_object(&self, (kind, name): &Id) -> Option<Arc<Object>> {
+        let known = self.inner().known.borrow().clone();
+        let synced = known.synced.values().filter(|one| one.kind == *kind);
+        let mut stored = synced.filter_map(|synced| {
+            let stored = self.stored_in(&synced.collection(), name)?;
+            // A SyncedKind with a wrong name has the plural of another kind.
+            let object = serde_json::from_slice(stored.bytes()).ok()?;
+            synced.is_kind_of(&object).then_some(stored)
+        });
+        let implied = || match () {
+            () if *kind == namespaces() => Some("namespaces"),
+            () if *kind == definitions() => Some("apiextensions.k8s.io/customresourcedefinitions"),
+            () => None,
         };
-        let collection = Collection::new(TENANT, &collection).ok()?;
+        let stored = stored.next();
+        stored.or_else(|| self.stored_in(implied()?, name))
+    }
+
+    fn stored_in(&self, collection: &str, name: &ObjectName) -> Option<Arc<Object>> {
+        let collection = Collection::new(TENANT, collection).ok()?;
         let key = collection.key(name.namespace(), name.name()).ok()?;
-        let stored = self.inner().store.get(&key)?;
+        self.inner().store.get(&key)
+    }
+
+    /// The version of an object as it is stored here.
+    fn stored_version(&self, id: &Id) -> Option<Version> {
+        let stored = self.stored_object(id)?;
         let object: Value = serde_json::from_slice(stored.bytes()).ok()?;
         Crossing::of(&object)
             .ok()

@@ -3,11 +3,14 @@
 //!
 //! Reading needs the right to `get` `zones/_reconcile`, settling the right to `create` it.
 
+use std::sync::Arc;
+
 use deltaplane_apiserver::error::About;
 use deltaplane_apiserver::seams::{BoxFuture, SubresourceRequest, VirtualSubresource};
 use deltaplane_apiserver::{Body, Error};
 use deltaplane_border::{Entry, Reader, definitions, namespaces};
 use deltaplane_propagation::stages::RECONCILED;
+use deltaplane_store::Object;
 use deltaplane_sync::{Difference, Presence, SyncKind, View, Withdrawal, ZoneName};
 use http::{Method, Response};
 use serde::Deserialize;
@@ -15,7 +18,7 @@ use serde_json::{Value, json};
 
 use super::json;
 use super::zone::named_zone;
-use crate::divergence::{DifferenceCounts, Divergence, DivergenceState, ReconcileError};
+use crate::divergence::{DifferenceCounts, Divergence, DivergenceState, ReconcileError, StoreFork};
 use crate::fleet::Fleet;
 use crate::governing::Id;
 
@@ -42,6 +45,13 @@ enum Step {
     Settle,
     /// The zone is not settled by this attempt.
     End,
+}
+
+/// What the objects of a zone that has diverged are listed by.
+struct Listing<'a> {
+    divergence: &'a Divergence,
+    /// The zone was sent nothing that this store made later.
+    fork: StoreFork,
 }
 
 /// So many objects are listed; the rest is counted.
@@ -172,6 +182,10 @@ impl ZoneReconcile {
 
     fn kinds(&self, zone: &ZoneName, divergence: &Divergence) -> Vec<Value> {
         let known = self.0.known().borrow().clone();
+        let listing = Listing {
+            divergence,
+            fork: self.0.fork(&divergence.lost),
+        };
         let mut left = LISTED;
         let mut kinds = Vec::new();
         for (kind, objects) in &divergence.differences.objects {
@@ -186,8 +200,7 @@ impl ZoneReconcile {
             let listed: Vec<Value> = listed
                 .map(|(name, difference)| {
                     let id = (kind.clone(), name.clone());
-                    let doubtful = divergence.differences.doubtful_absences.contains(&id);
-                    self.object(zone, &id, (*difference, doubtful))
+                    self.object(&listing, &id, *difference)
                 })
                 .collect();
             left -= listed.len();
@@ -210,17 +223,15 @@ impl ZoneReconcile {
 
     /// An object that differs, the policy that governs it, and whether the zone may have it with
     /// overrides, which cannot be taken out of it.
-    fn object(
-        &self,
-        zone: &ZoneName,
-        id: &Id,
-        (difference, doubtful_absence): (Difference, bool),
-    ) -> Value {
+    fn object(&self, listing: &Listing<'_>, id: &Id, difference: Difference) -> Value {
+        let Listing { divergence, fork } = listing;
+        let zone = &divergence.zone;
         let (kind, name) = id;
         let governed = match self.0.catalog().read().entry(kind, name) {
             Some(Entry::Governed(governed)) => Some(governed.policy.clone()),
             Some(Entry::Shared { .. }) | None => None,
         };
+        let stored = self.0.stored_object(id);
         let governing = self.0.inner().governing.lock();
         let policy = governed.as_ref().map(|policy| policy.as_str());
         let governor = policy.and_then(|policy| governing.policies.get(policy));
@@ -228,6 +239,8 @@ impl ZoneReconcile {
         let overridden = governor
             .zip(object)
             .is_some_and(|(governor, object)| governor.may_override(id, (zone, object)));
+        let is_since = |stored: &Arc<Object>| stored.created().get() > fork.revision;
+        let is_only_here = difference == Difference::OnlySender;
         json!({
             "namespace": name.namespace(),
             "name": name.name(),
@@ -241,7 +254,14 @@ impl ZoneReconcile {
             // What a zone that follows this hub does with an object that it alone has.
             "leaves": (difference == Difference::OnlyReceiver).then(|| self.leaves(zone, id)),
             // The zone lacks the object, and may never have had it.
-            "doubtfulAbsence": doubtful_absence,
+            "doubtfulAbsence": divergence.differences.doubtful_absences.contains(id),
+            // The zone lacks the object because it was never sent it, and cannot have deleted it.
+            "createdSince": is_only_here && stored.as_ref().is_some_and(is_since),
+            // What is written because of this answer must not meet another one.
+            "atHub": stored.as_ref().map(|stored| json!({
+                "uid": stored.header().uid().map(|uid| uid.to_string()),
+                "resourceVersion": stored.revision().get().to_string(),
+            })),
         })
     }
 

@@ -42,7 +42,28 @@ fn zones() -> Value {
             },
         },
     });
-    let status = json!({
+    let schema = json!({
+        "type": "object",
+        "description": "A member of the fleet.",
+        "properties": {"spec": spec, "status": zone_status()},
+        "x-kubernetes-validations": [{
+            "rule": "self.metadata.name.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$') && size(self.metadata.name) <= 63 && self.metadata.name != 'hub'",
+            "message": "a zone's name must be a DNS label, and not \"hub\"",
+        }],
+    });
+    let columns = json!([
+        {"name": "Connection", "type": "string", "jsonPath": ".status.connection"},
+        {"name": "Since", "type": "date", "jsonPath": ".status.since"},
+        {"name": "Diverged", "type": "string", "jsonPath": ".status.conditions[?(@.type==\"Diverged\")].status"},
+        {"name": "Version", "type": "string", "jsonPath": ".status.product"},
+        {"name": "Enabled", "type": "boolean", "jsonPath": ".spec.enabled", "priority": 1},
+        {"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"},
+    ]);
+    definition("Zone", "zones", &schema, &columns)
+}
+
+fn zone_status() -> Value {
+    json!({
         "type": "object",
         "properties": {
             "connection": {
@@ -54,6 +75,14 @@ fn zones() -> Value {
             "features": {"type": "array", "items": {"type": "string"}, "x-kubernetes-list-type": "set"},
             "message": {"type": "string", "description": "Why it is not connected, if that is known."},
             "conditions": conditions("Diverged: the hub was restored to an earlier state than the zone followed (HubRestored), or the zone lost its record of how far it followed (RecordLost); the hub sends it nothing until a person settles it: deltaplane zones reconcile."),
+            "fork": {
+                "type": "object",
+                "description": "The newest revision that the hub can have in common with the future of its store that the zone followed and the hub lost: what the hub made later, the zone was never sent.",
+                "properties": {
+                    "opening": {"type": "string"},
+                    "revision": {"type": "integer", "format": "int64"},
+                },
+            },
             "reconciled": {
                 "type": "object",
                 "description": "The position of a lost future of the hub that the zone followed, and a person settled.",
@@ -70,25 +99,7 @@ fn zones() -> Value {
                 },
             },
         },
-    });
-    let schema = json!({
-        "type": "object",
-        "description": "A member of the fleet.",
-        "properties": {"spec": spec, "status": status},
-        "x-kubernetes-validations": [{
-            "rule": "self.metadata.name.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$') && size(self.metadata.name) <= 63 && self.metadata.name != 'hub'",
-            "message": "a zone's name must be a DNS label, and not \"hub\"",
-        }],
-    });
-    let columns = json!([
-        {"name": "Connection", "type": "string", "jsonPath": ".status.connection"},
-        {"name": "Since", "type": "date", "jsonPath": ".status.since"},
-        {"name": "Diverged", "type": "string", "jsonPath": ".status.conditions[?(@.type==\"Diverged\")].status"},
-        {"name": "Version", "type": "string", "jsonPath": ".status.product"},
-        {"name": "Enabled", "type": "boolean", "jsonPath": ".spec.enabled", "priority": 1},
-        {"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"},
-    ]);
-    definition("Zone", "zones", &schema, &columns)
+    })
 }
 
 fn synced_kinds() -> Value {

@@ -7,6 +7,7 @@ use deltaplane_sync::{Epoch, ZoneName};
 use serde_json::Value;
 
 use super::Projector;
+use crate::divergence::StoreFork;
 use crate::kinds::{APPROVED, TOKEN, ZoneSpec};
 use crate::known::ZoneEntry;
 
@@ -71,6 +72,7 @@ impl Projector {
                     reconciled_record: value["status"]["reconciled"]["record"]
                         .as_str()
                         .map(|record| Epoch(record.into())),
+                    fork: StoreFork::read(&value["status"]),
                 };
                 let before = self.known.zones.insert(name, entry.clone());
                 before != Some(entry)

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use deltaplane_border::{definitions, namespaces};
-use deltaplane_client::request;
+use deltaplane_client::request::{self, Patch};
 use deltaplane_fleet::{Fleet, synced_kinds};
 use deltaplane_runtime::{Tasks, Trigger};
 use deltaplane_sync::{
@@ -519,6 +519,60 @@ async fn objects_that_only_the_zone_has_are_deleted_and_namespaces_are_left_to_i
             .map(|one| (text(&one["name"]), text(&one["leaves"])))
             .collect();
         leaves == BTreeMap::from(expected.clone())
+    })
+    .await;
+    zone.disconnect().await;
+    world.stop().await;
+}
+
+/// The zone cannot have deleted what it was never sent.
+#[tokio::test(flavor = "multi_thread")]
+async fn objects_that_the_hub_created_after_the_lost_future_began_are_marked() {
+    let world = World::start().await;
+    sync_maps(&world, &["before"]).await;
+    let before = get(&world.here, &format!("{MAPS}/before")).await.1;
+    let revision = before["metadata"]["resourceVersion"].as_str();
+    let revision: u64 = revision.and_then(|text| text.parse().ok()).expect("one");
+    let opening = world.fleet.catalog().read().epoch().clone();
+    // As an earlier process of the hub wrote it down, when the zone connected first.
+    let fork = json!({"opening": &*opening.0, "revision": revision});
+    let path = format!("{FLEET}/zones/{PLAYED}");
+    let status = json!({"status": {"fork": fork}});
+    let status_path = format!("{path}/status");
+    let noted = request::patch::<Value>(&world.here, &status_path, Patch::Merge, &status).await;
+    noted.expect("noted");
+    create(&world, MAPS, &map("since", "1")).await;
+    let lost = Position {
+        epoch: opening,
+        revision: LOST,
+    };
+    let followed = followed(lost, &[]);
+    let zone = PlayedZone::connect(&world, Some(followed), HeldObjects::new()).await;
+    let said = until(&world.here, &reconcile_path(), |said| {
+        let listed = listed(said);
+        ["before", "since"]
+            .iter()
+            .all(|name| listed.get(*name).is_some_and(|how| how == "OnlyAtHub"))
+    })
+    .await;
+    let kinds = said["kinds"].as_array().expect("a list");
+    let kind = kinds.iter().find(|kind| kind["kind"] == "ConfigMap");
+    let objects = kind
+        .and_then(|kind| kind["objects"].as_array())
+        .expect("a list");
+    for object in objects {
+        let name = object["name"].as_str().expect("a name");
+        let stored = get(&world.here, &format!("{MAPS}/{name}")).await.1;
+        let metadata = &stored["metadata"];
+        let at_hub =
+            json!({"uid": metadata["uid"], "resourceVersion": metadata["resourceVersion"]});
+        assert_eq!(object["atHub"], at_hub, "{object}");
+        assert_eq!(object["createdSince"], name == "since", "{object}");
+    }
+    // The hub goes by the first word about that future.
+    until(&world.here, &path, |zone| {
+        let conditions = zone["status"]["conditions"].as_array();
+        conditions.is_some() && zone["status"]["fork"] == fork
     })
     .await;
     zone.disconnect().await;
