@@ -56,6 +56,8 @@ pub(crate) enum ClientError {
         "zone {0} has not connected since the hub was started: the hub does not know whether it has diverged"
     )]
     NotConnected(ZoneName),
+    #[error("it was changed at the hub since it was listed")]
+    ChangedMeanwhile,
     #[error("the hub does not know any more what revision {0} wrote")]
     Compacted(u64, #[source] Box<RequestError>),
     #[error("{needed} zones are asked for, but the fleet has {enabled} enabled zones")]
@@ -186,6 +188,7 @@ impl ClientError {
             Self::NotConnected(zone) => {
                 format!("start zone {zone}, and reconcile it then")
             }
+            Self::ChangedMeanwhile => "see what differs now, and reconcile again".to_owned(),
             Self::Compacted(..) => {
                 "wait for a newer revision: the object's current resourceVersion".to_owned()
             }

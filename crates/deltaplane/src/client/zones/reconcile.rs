@@ -6,6 +6,7 @@
 //! raising revision and release numbers, which the hub does (`fleet::divergence`).
 
 mod plan;
+mod write;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant, SystemTime};
@@ -21,8 +22,9 @@ use deltaplane_client::{ObjectKey, Resource};
 use deltaplane_sync::{SyncKind, ZoneName};
 
 use self::plan::{
-    DifferingObject, Divergence, HubWrite, LEFT_AS_IT_IS, ObjectId, Plan, ReadZone, ZoneContents,
+    DifferingObject, Divergence, LEFT_AS_IT_IS, ObjectId, Plan, ReadZone, ZoneContents,
 };
+use self::write::write_at_hub;
 use super::super::{ClientError, Hub, Said, name_of, zone_objects, zone_path};
 use super::PARALLEL;
 use crate::args::Environment;
@@ -374,13 +376,14 @@ impl Outcome {
                 self.renew_claims(client).await;
                 claimed = Instant::now();
             }
-            if let Err(error) = write_at_hub(client, &plurals, id, write).await {
+            let listed = (id, self.plan.version_at_hub(id));
+            if let Err(error) = write_at_hub(client, &plurals, listed, write).await {
                 self.unwritten.insert(id.clone(), reason(&error));
             }
         }
-        let whole = self.divergences.iter();
+        let whole = self.settleable().into_iter();
         let whole = whole.filter(|one| self.plan.settles(&one.zone) && self.is_written(one));
-        let whole: BTreeSet<ZoneName> = whole.map(|one| one.zone.clone()).collect();
+        let whole: BTreeSet<ZoneName> = whole.map(|one| one.zone).collect();
         self.settle(client, |zone| whole.contains(zone)).await;
     }
 
@@ -520,49 +523,6 @@ fn plurals(divergences: &[Divergence]) -> BTreeMap<SyncKind, String> {
 fn reason(error: &ClientError) -> String {
     let source = std::error::Error::source(error);
     source.map_or_else(|| error.to_string(), ToString::to_string)
-}
-
-async fn write_at_hub(
-    client: &Client,
-    plurals: &BTreeMap<SyncKind, String>,
-    id: &ObjectId,
-    write: &HubWrite,
-) -> Result<(), ClientError> {
-    let plural = plurals.get(&id.kind).map(String::as_str);
-    let plural = plural.unwrap_or_default();
-    let served = served_kind(client, &id.kind, plural).await;
-    let served = served.map_err(|reason| ClientError::Show(reason.into()))?;
-    let served = served.unwrap_or_else(|| ServedKind {
-        plural: plural.to_owned(),
-        version: String::new(),
-    });
-    let ServedKind { plural, version } = &served;
-    let path = path_of(id, version, plural);
-    match write {
-        HubWrite::Put(content) => {
-            let found = match request::get::<Value>(client, &path).await {
-                Err(error) if error.is_not_found() => None,
-                found => Some(found?),
-            };
-            match found {
-                Some(found) => {
-                    let object = plan::replaced(&found, content);
-                    request::replace::<Value>(client, &path, &object).await?;
-                }
-                None => {
-                    let resource = resource_of(id, version, plural);
-                    let namespace = Some(id.namespace.as_str()).filter(|one| !one.is_empty());
-                    let path = resource.collection_path(namespace);
-                    request::create::<Value>(client, &path, content).await?;
-                }
-            }
-        }
-        HubWrite::Delete => match request::delete(client, &path, &json!({})).await {
-            Err(error) if error.is_not_found() => {}
-            deleted => deleted?,
-        },
-    }
-    Ok(())
 }
 
 /// What differs, and what becomes of it.

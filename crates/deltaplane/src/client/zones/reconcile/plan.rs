@@ -47,8 +47,19 @@ pub(super) struct DifferingObject {
     overridden: bool,
     /// The zone lacks it, and may never have had it.
     doubtful_absence: bool,
+    /// The zone lacks it because the hub created it later than anything that the zone was sent.
+    created_since: bool,
+    /// The hub's object of this name, whether it crosses or not.
+    at_hub: Option<ObjectVersion>,
     /// A zone that follows the hub keeps it as its own.
     is_orphaned: bool,
+}
+
+/// Which object of a name it is, as it was at a revision.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct ObjectVersion {
+    pub(super) uid: String,
+    pub(super) resource_version: String,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -103,6 +114,10 @@ pub(super) enum HubWrite {
 #[derive(Debug, Default)]
 pub(super) struct Plan {
     writes: BTreeMap<ObjectId, HubWrite>,
+    /// The hub's objects as they were listed: no others are replaced or deleted.
+    at_hub: BTreeMap<ObjectId, ObjectVersion>,
+    /// Objects that the hub keeps, and zones are sent when they are settled.
+    kept: BTreeSet<ObjectId>,
     /// Objects that nothing is done about, and why.
     left: BTreeMap<ObjectId, String>,
     /// Zones that are not settled because of what is left.
@@ -115,6 +130,7 @@ pub(super) struct Plan {
 
 /// What becomes of an object that nothing is done about.
 pub(super) const LEFT_AS_IT_IS: &str = "left as it is";
+const KEPT_AT_HUB: &str = "the hub's in the zone: created there since";
 const LOCALLY_CHANGED: &str = "the zone's copy was changed locally; change it back there";
 const OF_A_ZONE: &str = "it is an object of another zone, which sends it again";
 const OWN_OF_THE_ZONE: &str = "the zone has an object of its own of this name; rename one of them";
@@ -134,6 +150,7 @@ pub(super) fn keep_zone(zones: &[ReadZone]) -> Plan {
         let mut listed = zones.iter();
         let place = ObjectPlace {
             is_at_hub: listed.any(|one| one.divergence.is_at_hub(id)),
+            created_since: zones.iter().any(|one| one.divergence.is_created_since(id)),
             sent_at: zones
                 .iter()
                 .filter_map(|one| one.contents.sent_at(id))
@@ -142,6 +159,13 @@ pub(super) fn keep_zone(zones: &[ReadZone]) -> Plan {
         let opinions = zones.iter();
         let opinions = opinions.map(|one| (&one.divergence.zone, one.opinion(id, place)));
         plan.add(id, &opinions.collect::<Vec<_>>());
+        let at_hub = zones
+            .iter()
+            .filter_map(|one| one.divergence.version_at_hub(id));
+        // A write because of an older listing is refused if the object is another one by now.
+        let at_hub = at_hub.min_by_key(|one| one.revision()).cloned();
+        plan.at_hub
+            .extend(at_hub.map(|at_hub| (id.clone(), at_hub)));
     }
     for ReadZone { divergence, .. } in zones {
         plan.count(divergence);
@@ -153,6 +177,8 @@ pub(super) fn keep_zone(zones: &[ReadZone]) -> Plan {
 #[derive(Clone, Copy, Debug)]
 struct ObjectPlace {
     is_at_hub: bool,
+    /// The hub created it after the state that it has in common with one of the zones.
+    created_since: bool,
     /// The latest revision of a lost future at which the hub sent it to a zone.
     sent_at: Option<u64>,
 }
@@ -165,6 +191,8 @@ enum Opinion {
     AsAtHub,
     /// Neither the zone nor the hub has it.
     Absent,
+    /// The zone lacks it, and was never sent it.
+    NeverSent,
     /// The zone has no such object, and is not to have the hub's, or had not followed so far.
     Unconcerned,
 }
@@ -248,6 +276,22 @@ impl fmt::Display for ShownDifference {
     }
 }
 
+// === impl ObjectVersion ===
+
+impl ObjectVersion {
+    /// As the hub lists it, or from the metadata of an object.
+    pub(super) fn read(written: &Value) -> Option<Self> {
+        Some(Self {
+            uid: written["uid"].as_str()?.to_owned(),
+            resource_version: written["resourceVersion"].as_str()?.to_owned(),
+        })
+    }
+
+    fn revision(&self) -> u64 {
+        self.resource_version.parse().unwrap_or(0)
+    }
+}
+
 // === impl DifferingObject ===
 
 impl DifferingObject {
@@ -316,6 +360,16 @@ impl Divergence {
         object.is_some_and(|object| object.difference != ShownDifference::OnlyInZone)
     }
 
+    /// Returns true if the hub created an object after the state that it has in common with the zone.
+    fn is_created_since(&self, id: &ObjectId) -> bool {
+        let object = self.objects.get(id);
+        object.is_some_and(|object| object.created_since)
+    }
+
+    fn version_at_hub(&self, id: &ObjectId) -> Option<&ObjectVersion> {
+        self.objects.get(id)?.at_hub.as_ref()
+    }
+
     fn add(&mut self, written: &Value) -> Option<()> {
         let kind = SyncKind::new(written["group"].as_str()?, written["kind"].as_str()?).ok()?;
         self.more += written["more"].as_u64().unwrap_or(0);
@@ -339,6 +393,8 @@ impl Divergence {
                 policy: object["policy"].as_str().map(str::to_owned),
                 overridden: object["overridden"] == true,
                 doubtful_absence: object["doubtfulAbsence"] == true,
+                created_since: object["createdSince"] == true,
+                at_hub: ObjectVersion::read(&object["atHub"]),
                 is_orphaned: object["leaves"] == "Orphan",
             };
             self.objects.insert(id, object);
@@ -359,6 +415,9 @@ impl ReadZone {
         match (self.divergence.objects.get(id), contents.0.get(id)) {
             // Sync needs it to be there, and does not mind whose it is.
             (Some(_), Some(ZoneContent::Own)) if is_prerequisite(&id.kind) => Opinion::Unconcerned,
+            (Some(_), Some(ZoneContent::Absent | ZoneContent::Unserved)) if place.created_since => {
+                Opinion::NeverSent
+            }
             (Some(object), _) => Opinion::Wish(wish(id, object, contents)),
             // The zone would differ if it were to have what the hub has.
             (None, Some(ZoneContent::Absent | ZoneContent::Unserved)) => {
@@ -478,9 +537,12 @@ impl Plan {
     fn add(&mut self, id: &ObjectId, opinions: &[(&ZoneName, Opinion)]) {
         let wishes = opinions.iter().filter_map(|(zone, opinion)| match opinion {
             Opinion::Wish(wish) => Some((*zone, wish)),
-            Opinion::AsAtHub | Opinion::Absent | Opinion::Unconcerned => None,
+            Opinion::AsAtHub | Opinion::Absent | Opinion::NeverSent | Opinion::Unconcerned => None,
         });
         let wishes: Vec<(&ZoneName, &Wish)> = wishes.collect();
+        if wishes.is_empty() && opinions.iter().any(|(_, one)| *one == Opinion::NeverSent) {
+            self.kept.insert(id.clone());
+        }
         let Some((_, first)) = wishes.first() else {
             return;
         };
@@ -546,6 +608,11 @@ impl Plan {
         writes.into_iter()
     }
 
+    /// The hub's object as it was listed.
+    pub(super) fn version_at_hub(&self, id: &ObjectId) -> Option<&ObjectVersion> {
+        self.at_hub.get(id)
+    }
+
     pub(super) fn exceeds_budget(&self) -> bool {
         !self.excess.is_empty()
     }
@@ -564,6 +631,7 @@ impl Plan {
         match self.writes.get(id) {
             Some(HubWrite::Put(_)) => "the zone's at the hub",
             Some(HubWrite::Delete) => "deleted at the hub",
+            None if self.kept.contains(id) => KEPT_AT_HUB,
             None => LEFT_AS_IT_IS,
         }
     }

@@ -334,6 +334,59 @@ zone a follows the hub again, from revision 75
     }
 }
 
+/// A hub that has `gone` and `plain`, both changed since it listed them, and a zone without the first
+/// and with another `plain`.
+#[tokio::test(start_paused = true)]
+async fn an_object_that_was_changed_since_it_was_listed_is_neither_deleted_nor_replaced() {
+    let mut listed = diverged(60, &[("gone", "OnlyAtHub"), ("plain", "Changed")]);
+    for place in [0, 1] {
+        let at_hub = json!({"uid": "u", "resourceVersion": "40"});
+        listed["kinds"][0]["objects"][place]["atHub"] = at_hub;
+    }
+    let written = Asked::default();
+    let noted = Arc::clone(&written);
+    let client = fake::api(move |what, body| match what.rsplit('/').next() {
+        Some("zones") => (200, json!({"items": [{"metadata": {"name": "a"}}]})),
+        Some("v1") => (200, served()),
+        Some("_reconcile") => (200, listed.clone()),
+        Some("plain") if what.starts_with("GET") => {
+            let mut plain = map("plain", "1");
+            plain["metadata"]["uid"] = "u".into();
+            plain["metadata"]["resourceVersion"] = "41".into();
+            (200, plain)
+        }
+        Some(_) | None => {
+            noted
+                .lock()
+                .expect("nobody panicked")
+                .push(format!("{what} {body}"));
+            fake::refusal(409)
+        }
+    });
+    let zone = |_: &str| {
+        fake::api(|what, _| match what.rsplit('/').next() {
+            Some("v1") => (200, served()),
+            Some("plain") => (200, mirrored("plain", "2")),
+            Some(_) | None => fake::refusal(404),
+        })
+    };
+    let said = reconcile(&client, (Side::Zone, false), zone).await;
+    let delete = format!(
+        "DELETE {MAPS}/gone {}",
+        json!({"preconditions": {"uid": "u", "resourceVersion": "40"}})
+    );
+    assert_eq!(asked(&written), [delete]);
+    assert!(!said.good);
+    assert_eq!(
+        said.err,
+        "ConfigMap team/gone was not written at the hub: it was changed at the hub since it was listed
+ConfigMap team/plain was not written at the hub: it was changed at the hub since it was listed
+zone a was not settled: the hub does not have all of it
+hint: put it right, and reconcile again: what differs is still listed
+"
+    );
+}
+
 #[tokio::test(start_paused = true)]
 async fn diverged_zones_that_are_away_are_named_and_not_taken_for_settled() {
     let away =

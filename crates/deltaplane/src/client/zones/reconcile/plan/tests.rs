@@ -41,7 +41,7 @@ fn mirrored(name: &str, content: &str) -> Value {
 
 fn divergence(name: &str, budget: u64, objects: &[(&str, &str)]) -> Divergence {
     let objects = objects.iter().map(|(name, difference)| {
-        json!({"namespace": "team", "name": name, "difference": difference, "policy": null, "overridden": *name == "patched", "doubtfulAbsence": *name == "doubtful"})
+        json!({"namespace": "team", "name": name, "difference": difference, "policy": null, "overridden": *name == "patched", "doubtfulAbsence": *name == "doubtful", "createdSince": *name == "since"})
     });
     let answer = json!({
         "diverged": true, "followed": 60, "revision": 43,
@@ -248,6 +248,32 @@ fn an_object_that_the_zone_may_never_have_had_is_not_deleted_at_the_hub() {
         plan.problems(),
         "ConfigMap team/doubtful is left as it is: the zone lacks it, and the hub does not know whether it ever had it; delete it at the hub, or settle the zone with --keep hub\nnot settled: a\n"
     );
+}
+
+#[test]
+fn an_object_that_the_zone_was_never_sent_stays_at_the_hub() {
+    let differing = [("gone", "OnlyAtHub"), ("since", "OnlyAtHub")];
+    let zones = ["a", "b"].map(|name| divergence(name, 9, &differing));
+    let absent = || contents(&[("gone", None), ("since", None)]);
+    let check = |zones: &[Divergence], contents: Vec<ZoneContents>| {
+        let plan = keep_zone(zones, contents);
+        let deleted: Vec<&str> = plan.writes().map(|(id, _)| id.name.as_str()).collect();
+        assert_eq!(deleted, ["gone"]);
+        assert_eq!(
+            plan.says(&id("since")),
+            "the hub's in the zone: created there since"
+        );
+        assert!(plan.is_whole(), "{}", plan.problems());
+    };
+    check(&zones, vec![absent(), absent()]);
+    // Nor is it deleted because of a zone that the hub knows less of.
+    let mut unsure = zones.clone();
+    let object = unsure[1].objects.get_mut(&id("since"));
+    object.expect("listed").created_since = false;
+    check(&unsure, vec![absent(), absent()]);
+    let mut unserved = absent();
+    unserved.insert_unserved(id("since"));
+    check(&zones, vec![absent(), unserved]);
 }
 
 /// The label does not cross: where the object is says that it had it.
