@@ -236,6 +236,12 @@ impl RestoredFleet {
         .await;
     }
 
+    async fn restart_hub(&mut self) {
+        self.hub.take().expect("it runs").terminate();
+        let hub_dir = self.dir.path().join("hub");
+        self.hub = Some(start(self.hub_words.clone(), hub_dir).await);
+    }
+
     /// All zones keep what they have, and everybody says why.
     async fn diverges(&self) {
         for zone in ZONES {
@@ -345,6 +351,51 @@ async fn a_restored_hub_takes_over_what_zones_have() {
         let kept: Value = until_done(|| request::get(client, &path)).await;
         assert_eq!(kept["data"], sent["data"], "{zone}");
     }
+}
+
+/// What the hub got since it was restored, no zone can have deleted. The hub is restarted meanwhile:
+/// it does not know by itself which of its openings came after the restore.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_restored_hub_keeps_what_it_got_since_and_names_zones_that_are_away() {
+    let mut fleet = RestoredFleet::start().await;
+    fleet.restore().await;
+    fleet.diverges().await;
+    put(&fleet.hub_client, "later", "1").await;
+    fleet.servers.remove("c").expect("it runs").terminate();
+    fleet.restart_hub().await;
+    put(&fleet.hub_client, "latest", "1").await;
+    let counts = json!({"changed": 2, "onlyAtHub": 3, "onlyInZone": 2});
+    for zone in ["a", "b"] {
+        fleet.counts(zone, &counts).await;
+    }
+    let zones = fleet.deltaplane(&["zones"]).await;
+    assert!(zones.contains("away, diverged"), "{zones}");
+    let all = ["zones", "reconcile", "--all", "--keep", "zone"];
+    let settled = fleet.run(&all).await;
+    assert_eq!(settled.status.code(), Some(1), "{settled:?}");
+    let told = String::from_utf8_lossy(&settled.stderr);
+    let line = "zone c was not settled: it is not connected; start it, and reconcile it then\n";
+    assert!(told.contains(line), "{told}");
+    let mut expected = after();
+    for name in ["later", "latest"] {
+        expected.insert(name.to_owned(), "1".to_owned());
+    }
+    until(&fleet.hub_client, "hub", |seen| *seen == expected).await;
+    for zone in ["a", "b"] {
+        until(&fleet.zones[zone], zone, |seen| *seen == expected).await;
+    }
+    // One by one it is no other.
+    let one = ["zones", "reconcile", "c", "--keep", "zone"];
+    let refused = fleet.run(&one).await;
+    assert_eq!(refused.status.code(), Some(1), "{refused:?}");
+    fleet.start_zone("c", &["zone"]).await;
+    let counts = json!({"changed": 0, "onlyAtHub": 2, "onlyInZone": 0});
+    fleet.counts("c", &counts).await;
+    let shown = fleet.deltaplane(&one).await;
+    let line = "c      ConfigMap   team/later    only at the hub   -        the hub's in the zone: created there since";
+    assert!(shown.contains(line), "{shown}");
+    until(&fleet.hub_client, "hub", |seen| *seen == expected).await;
+    fleet.all_have(&expected).await;
 }
 
 /// The hub refuses to write the governed object, which is immutable there, until it is made anew.

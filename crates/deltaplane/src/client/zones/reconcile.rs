@@ -65,6 +65,8 @@ const RENEWAL: Duration = Duration::from_secs(60);
 const TRIES: u32 = 20;
 const AGAIN: Duration = Duration::from_millis(500);
 
+/// Why a zone is not settled although the hub has what was written.
+const STILL_DIFFERS: &str = "the hub changed it, still has it, or does not send it there; compare both (labels that begin with deltaplane.io/ do not cross), and reconcile again";
 const NOT_CONNECTED: &str = "it is not connected; start it, and reconcile it then";
 
 /// What came of each zone. One that cannot be settled keeps no other from it.
@@ -75,6 +77,8 @@ struct Outcome {
     failed: BTreeMap<ZoneName, NotSettled>,
     /// Objects that were not written at the hub, and why.
     unwritten: BTreeMap<ObjectId, String>,
+    /// What was written at the hub and still differs in a zone.
+    differing: BTreeMap<ZoneName, BTreeSet<ObjectId>>,
     /// Zones that have not connected since the hub began: it is not known whether they have diverged.
     unknown: Vec<ZoneName>,
     /// Zones that were settled, and from which revision they follow the hub.
@@ -383,8 +387,52 @@ impl Outcome {
         }
         let whole = self.settleable().into_iter();
         let whole = whole.filter(|one| self.plan.settles(&one.zone) && self.is_written(one));
-        let whole: BTreeSet<ZoneName> = whole.map(|one| one.zone).collect();
+        let mut whole: BTreeSet<ZoneName> = whole.map(|one| one.zone).collect();
+        self.check_written(client, &whole).await;
+        whole.retain(|zone| !self.differing.contains_key(zone));
         self.settle(client, |zone| whole.contains(zone)).await;
+    }
+
+    /// Finds what differs although it was written: a zone that follows the hub would lose it. The hub
+    /// is asked again for a while, since finalizers and admission control may take some time.
+    async fn check_written(&mut self, client: &Client, zones: &BTreeSet<ZoneName>) {
+        let written: BTreeSet<ObjectId> = self.plan.writes().map(|(id, _)| id.clone()).collect();
+        let mut asked: Vec<ZoneName> = match written.is_empty() {
+            true => Vec::new(),
+            false => zones.iter().cloned().collect(),
+        };
+        for round in 0..=TRIES {
+            if asked.is_empty() {
+                return;
+            }
+            if round > 0 {
+                tokio::time::sleep(AGAIN).await;
+            }
+            let answering = stream::iter(asked).map(async |zone| {
+                let said = answer(client, &zone).await;
+                (zone, said)
+            });
+            let said: Vec<_> = answering.buffered(PARALLEL).collect().await;
+            asked = Vec::new();
+            for (zone, said) in said {
+                let answer = match said {
+                    Ok(answer) => answer,
+                    Err(error) => {
+                        self.fail(client, zone, &error).await;
+                        continue;
+                    }
+                };
+                let now = Divergence::read(&zone, &answer);
+                let differing = now.map(|now| now.lost_by_following(&written));
+                let differing = differing.unwrap_or_default();
+                if differing.is_empty() {
+                    self.differing.remove(&zone);
+                } else {
+                    self.differing.insert(zone.clone(), differing);
+                    asked.push(zone);
+                }
+            }
+        }
     }
 
     /// Keeps others from reconciling the zones meanwhile: the hub takes an attempt that makes no step
@@ -436,8 +484,15 @@ impl Outcome {
         for (id, why) in &self.unwritten {
             err.push_str(&format!("{id} was not written at the hub: {why}\n"));
         }
+        for (zone, id) in self.still_differing() {
+            err.push_str(&format!(
+                "{id} was written at the hub, and zone {zone} would not keep it: {STILL_DIFFERS}\n"
+            ));
+        }
         let unwritten = self.settleable().into_iter();
-        for Divergence { zone, .. } in unwritten.filter(|one| !self.is_written(one)) {
+        let unwritten =
+            unwritten.filter(|one| !self.is_written(one) || self.differing.contains_key(&one.zone));
+        for Divergence { zone, .. } in unwritten {
             let line = format!("zone {zone} was not settled: the hub does not have all of it\n");
             err.push_str(&line);
         }
@@ -465,7 +520,8 @@ impl Outcome {
         if asked.dry_run {
             err.push_str("nothing was done: --dry-run\n");
         }
-        let is_whole = self.failed.is_empty() && self.unwritten.is_empty();
+        let is_whole =
+            self.failed.is_empty() && self.unwritten.is_empty() && self.differing.is_empty();
         if !is_whole && !asked.dry_run {
             err.push_str("hint: put it right, and reconcile again: what differs is still listed\n");
         }
@@ -488,6 +544,11 @@ impl Outcome {
         format!(
             "note: not connected since the hub was started, so that the hub does not know whether they have diverged: {zones}\n"
         )
+    }
+
+    fn still_differing(&self) -> impl Iterator<Item = (&ZoneName, &ObjectId)> {
+        let differing = self.differing.iter();
+        differing.flat_map(|(zone, ids)| ids.iter().map(move |id| (zone, id)))
     }
 
     /// Warns of objects that zones delete without the gates that may have brought them there: the

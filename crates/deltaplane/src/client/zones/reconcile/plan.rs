@@ -354,6 +354,17 @@ impl Divergence {
         self.refused.clone().or(untold)
     }
 
+    /// Of these objects, those that a zone which follows the hub now would not keep as they are. It
+    /// keeps those that it has because others needed them.
+    pub(super) fn lost_by_following(&self, of: &BTreeSet<ObjectId>) -> BTreeSet<ObjectId> {
+        let differing = self.objects.iter().filter(|(id, _)| of.contains(id));
+        let lost = differing.filter(|(id, object)| {
+            let stays = object.difference == ShownDifference::OnlyInZone && object.is_orphaned;
+            !(stays && is_prerequisite(&id.kind))
+        });
+        lost.map(|(id, _)| id.clone()).collect()
+    }
+
     /// Returns true if the hub has an object that differs in the zone.
     fn is_at_hub(&self, id: &ObjectId) -> bool {
         let object = self.objects.get(id);

@@ -50,8 +50,25 @@ fn diverged(followed: u64, objects: &[(&str, &str)]) -> Value {
     })
 }
 
+/// An object of this name does not differ any more.
+fn forget(answer: &mut Value, name: &str) {
+    for kind in answer["kinds"].as_array_mut().into_iter().flatten() {
+        let objects = kind["objects"].as_array_mut().expect("a list");
+        objects.retain(|object| object["name"] != name);
+    }
+}
+
 /// A hub that says this of its zones, and refuses what `refuses` says.
 fn hub(zones: Vec<(&'static str, Value)>, refuses: fn(&str) -> bool) -> (Client, Asked) {
+    hub_that_settles(zones, refuses, |_| true)
+}
+
+/// Of what is written there, nothing differs afterwards but what does not count as settled.
+fn hub_that_settles(
+    mut zones: Vec<(&'static str, Value)>,
+    refuses: fn(&str) -> bool,
+    settles: fn(&str) -> bool,
+) -> (Client, Asked) {
     let asked = Asked::default();
     let noted = Arc::clone(&asked);
     let client = fake::api(move |what, body| {
@@ -61,6 +78,16 @@ fn hub(zones: Vec<(&'static str, Value)>, refuses: fn(&str) -> bool) -> (Client,
             let line = format!("{what} {}", about.unwrap_or_default());
             let line = line.trim().to_owned();
             let refused = refuses(&line);
+            let name = line
+                .rsplit(['/', ' '])
+                .next()
+                .unwrap_or_default()
+                .to_owned();
+            if !refused && settles(&name) {
+                zones
+                    .iter_mut()
+                    .for_each(|(_, answer)| forget(answer, &name));
+            }
             noted.lock().expect("nobody panicked").push(line);
             return match refused {
                 true => fake::refusal(403),
@@ -332,6 +359,37 @@ zone a follows the hub again, from revision 75
         };
         assert_eq!(said.err, expected);
     }
+}
+
+/// The hub has the object, and keeps it from the zone.
+#[tokio::test(start_paused = true)]
+async fn a_zone_is_not_settled_while_a_written_object_still_differs() {
+    let differing = [("kept", "OnlyInZone"), ("new", "OnlyInZone")];
+    let zones = vec![("a", diverged(60, &differing))];
+    let (client, noted) = hub_that_settles(zones, |_| false, |name| name != "kept");
+    let zone = |_: &str| {
+        fake::api(|what, _| match what.rsplit('/').next() {
+            Some("v1") => (200, served()),
+            Some(name @ ("kept" | "new")) => (200, mirrored(name, "2")),
+            Some(_) | None => fake::refusal(404),
+        })
+    };
+    let said = reconcile(&client, (Side::Zone, false), zone).await;
+    let asked = asked(&noted);
+    assert!(
+        !asked.contains(&"POST a/_reconcile Settle".to_owned()),
+        "{asked:?}"
+    );
+    assert!(!said.good);
+    assert!(
+        said.err.starts_with(
+            "ConfigMap team/kept was written at the hub, and zone a would not keep it: the hub changed it, still has it, or does not send it there;"
+        ),
+        "{}",
+        said.err
+    );
+    let line = "zone a was not settled: the hub does not have all of it\n";
+    assert!(said.err.contains(line), "{}", said.err);
 }
 
 /// A hub that has `gone` and `plain`, both changed since it listed them, and a zone without the first
