@@ -337,6 +337,7 @@ impl Graphs {
     }
 
     async fn reconcile(self, name: String, seen: Seen) -> Result<Next, Failure> {
+        self.compiled.see_kinds(&name, &seen.kinds);
         let done = self.see_to(&name, &seen).await;
         if let (Err(_), Some(object)) = (&done, &seen.definition) {
             // Whatever failed, what is there runs, and its instances can be deleted.

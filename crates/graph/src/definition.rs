@@ -6,6 +6,7 @@ mod read;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use deltaplane_schema::plural;
 use serde_json::Value as Json;
 
 use crate::kinds::Gvk;
@@ -29,6 +30,8 @@ pub struct Instance {
     /// `apiVersion`, which has no group.
     pub version: String,
     pub group: String,
+    /// Under which plural the kind is served, if it is served already.
+    pub plural: Option<String>,
     pub namespaced: bool,
     /// SimpleSchema, as are the types.
     pub spec: Json,
@@ -99,6 +102,13 @@ impl Definition {
         read::definition(object)
     }
 
+    /// The same definition, whose kind is served under this plural.
+    #[must_use]
+    pub fn served_as(mut self, plural: Option<String>) -> Self {
+        self.schema.plural = plural;
+        self
+    }
+
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -123,6 +133,16 @@ impl Definition {
     /// The kinds that must be known before it can be compiled.
     pub fn kinds(&self) -> BTreeSet<Gvk> {
         self.resources.iter().filter_map(Resource::gvk).collect()
+    }
+}
+
+// === impl Instance ===
+
+impl Instance {
+    /// The plural of the kind: under which it is served, or kro's.
+    pub fn plural(&self) -> String {
+        let known = self.plural.clone();
+        known.unwrap_or_else(|| plural::pluralize(&self.kind))
     }
 }
 

@@ -1,8 +1,8 @@
 //! The plural of a kind, which names its resource: `pluralize("Policy")` is `policies`.
 //!
-//! These are the rules of English as we write them, and the words that kinds are likely to be made
-//! of. kro has a dictionary for this; where the two differ is for `cargo xtask conformance
-//! simple-schema` to say, and `docs/kro-compatibility.md` tells what to do about it.
+//! The rules are those of the library that kro uses, oddities included (`gitrepoes`, `axes`), so that
+//! the kinds that kro made are found again. `cargo xtask conformance simple-schema` compares them
+//! with the library.
 //!
 //! ```
 //! use deltaplane_schema::plural::pluralize;
@@ -13,52 +13,26 @@
 //! assert_eq!(pluralize("Endpoints"), "endpoints");
 //! ```
 
-/// Words that no rule covers, alone or at the end of a longer one.
-const IRREGULAR: [(&str, &str); 15] = [
-    ("person", "people"),
-    ("child", "children"),
-    ("woman", "women"),
-    ("mouse", "mice"),
-    ("tooth", "teeth"),
-    ("foot", "feet"),
-    ("leaf", "leaves"),
-    ("shelf", "shelves"),
-    ("index", "indices"),
-    ("vertex", "vertices"),
-    ("matrix", "matrices"),
-    ("quiz", "quizzes"),
-    ("hero", "heroes"),
-    ("criterion", "criteria"),
-    // Seen of kro: its kinds are called so.
-    ("info", "infoes"),
-];
+mod dictionary;
 
-/// Words that are the same for one and for many.
-const SAME: [&str; 11] = [
-    "data",
-    "metadata",
-    "media",
-    "series",
-    "species",
-    "news",
-    "equipment",
-    "information",
-    "money",
-    "chassis",
-    "meta",
-];
+use dictionary::{ENDINGS, WORDS};
+
+/// To the library an abbreviation that it knows ends in capitals, and so in none of its endings.
+/// Those for which that makes no difference are not listed.
+const ABBREVIATIONS: [(&str, &str); 3] = [("eia", "eias"), ("ssh", "sshs"), ("tia", "tias")];
 
 /// The plural of a kind, in lower case. Kinds are one word of ASCII letters and digits.
 pub fn pluralize(kind: &str) -> String {
     let word = kind.to_lowercase();
-    // As kro does; behind other words it takes it for a plural.
-    if word == "alias" {
-        return word + "es";
-    }
-    if word.is_empty() || SAME.iter().any(|same| word.ends_with(same)) {
+    if word.is_empty() {
         return word;
     }
-    for (singular, plural) in IRREGULAR {
+    if let Some(plural) = whole_word(&word) {
+        return plural.to_owned();
+    }
+    let words = WORDS.iter().rev().filter(|one| !one.exact);
+    let words = words.map(|one| (one.singular, one.plural));
+    for (singular, plural) in words.chain(ENDINGS) {
         if word.ends_with(plural) {
             return word;
         }
@@ -66,27 +40,22 @@ pub fn pluralize(kind: &str) -> String {
             return format!("{stem}{plural}");
         }
     }
-    regular(word)
+    match word.ends_with('s') {
+        true => word,
+        false => word + "s",
+    }
 }
 
-fn regular(word: String) -> String {
-    let ends = |ending: &str| word.ends_with(ending);
-    if let Some(stem) = word.strip_suffix("sis") {
-        return format!("{stem}ses");
+/// The plural of a word that the dictionary has.
+fn whole_word(word: &str) -> Option<&str> {
+    let known = WORDS.iter().map(|one| (one.singular, one.plural));
+    let mut known = known.chain(ABBREVIATIONS);
+    if let Some((_, plural)) = known.find(|(singular, _)| *singular == word) {
+        return Some(plural);
     }
-    if ["ss", "us", "sh", "ch", "x", "z"].into_iter().any(ends) {
-        return word + "es";
-    }
-    // What ends like this otherwise is a plural already.
-    if ends("s") {
-        return word;
-    }
-    match word.strip_suffix('y') {
-        Some(stem) if !stem.ends_with(['a', 'e', 'i', 'o', 'u']) && !stem.is_empty() => {
-            format!("{stem}ies")
-        }
-        Some(_) | None => word + "s",
-    }
+    let mut words = WORDS.iter().filter(|one| !one.one_way);
+    let is_plural = words.any(|one| one.plural == word || one.alternative == Some(word));
+    is_plural.then_some(word)
 }
 
 #[cfg(test)]
@@ -106,6 +75,16 @@ mod tests {
             "Deployment Ingress NetworkPolicy Gateway Database Cache Index Status Analysis Key Box",
             expect![
                 "deployments ingresses networkpolicies gateways databases caches indices statuses analyses keys boxes"
+            ],
+        );
+    }
+
+    #[test]
+    fn kinds_with_unusual_plurals_are_called_as_kro_calls_them() {
+        check(
+            "GitRepo Video Lambda Demo Axis Gateway Roof Wolf Database Virus Medium SSH",
+            expect![
+                "gitrepoes videoes lambdas demoes axes gateways roofs wolves databases viruses media sshs"
             ],
         );
     }

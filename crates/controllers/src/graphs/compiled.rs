@@ -11,6 +11,7 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 use tokio::sync::Semaphore;
 
+use super::definition::refused_names;
 use super::kinds::Kinds;
 
 /// All of them. Cheap to clone.
@@ -21,6 +22,16 @@ pub(super) struct Compiled {
     places: Arc<Semaphore>,
     /// By the name of the definition, and by what it says.
     graphs: Arc<Mutex<BTreeMap<String, BTreeMap<Said, Entry>>>>,
+    /// By the name of the definition: the kinds that are served for it.
+    served: Arc<Mutex<BTreeMap<String, Vec<ServedName>>>>,
+}
+
+/// What a kind is called that is served.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct ServedName {
+    group: String,
+    kind: String,
+    plural: String,
 }
 
 type Said = [u8; 32];
@@ -51,7 +62,27 @@ impl Compiled {
             kinds: Arc::new(kinds),
             places: Arc::new(Semaphore::new(AT_ONCE)),
             graphs: Arc::default(),
+            served: Arc::default(),
         }
+    }
+
+    /// Takes note of the kinds that are served for a definition, whoever made them: what is served
+    /// under an unusual plural keeps it.
+    pub(super) fn see_kinds(&self, name: &str, kinds: &[Arc<Value>]) {
+        let mut served = self.served.lock();
+        match kinds.is_empty() {
+            true => served.remove(name),
+            false => served.insert(name.to_owned(), served_names(kinds)),
+        };
+    }
+
+    /// The plural under which the kind of a definition is served, if it is.
+    fn served_plural(&self, name: &str, definition: &Definition) -> Option<String> {
+        let schema = definition.schema();
+        let served = self.served.lock();
+        let mut names = served.get(name)?.iter();
+        let same = |one: &&ServedName| one.group == schema.group && one.kind == schema.kind;
+        Some(names.find(same)?.plural.clone())
     }
 
     /// The graph of a definition.
@@ -67,11 +98,14 @@ impl Compiled {
             Lookup::Known(_) | Lookup::Absent => None,
         };
         let (name, said) = (name(object), said(object));
+        let plural = self.served_plural(name, &definition);
+        let definition = definition.served_as(plural);
+        let plural = definition.schema().plural();
         if let Some(why) = with.iter().find_map(unavailable) {
             // What it was compiled with may still be so.
             return self.find_any(name, &said).ok_or(Uncompiled::Later(why));
         }
-        if let Some(graph) = self.find(name, &said, &with) {
+        if let Some(graph) = self.find((name, &said), &with, &plural) {
             return Ok(graph);
         }
         let graph = {
@@ -90,10 +124,16 @@ impl Compiled {
         Ok(graph)
     }
 
-    fn find(&self, name: &str, said: &Said, with: &BTreeMap<Gvk, Lookup>) -> Option<Arc<Graph>> {
+    fn find(
+        &self,
+        (name, said): (&str, &Said),
+        with: &BTreeMap<Gvk, Lookup>,
+        plural: &str,
+    ) -> Option<Arc<Graph>> {
         let mut graphs = self.graphs.lock();
         let entry = graphs.get_mut(name)?.get_mut(said)?;
         let same = with.len() == entry.with.len()
+            && entry.graph.kind().plural == plural
             && with.iter().zip(&entry.with).all(|(a, b)| is_same(a, b));
         entry.used |= same;
         same.then(|| entry.graph.clone())
@@ -116,6 +156,25 @@ impl Compiled {
             }
         }
     }
+}
+
+/// The names of kinds that are there to stay, those that the API accepted first.
+fn served_names(kinds: &[Arc<Value>]) -> Vec<ServedName> {
+    let going = |kind: &Value| kind["metadata"]["deletionTimestamp"].is_string();
+    let mut kinds: Vec<&Value> = kinds.iter().map(|kind| &**kind).collect();
+    kinds.retain(|kind| !going(kind));
+    let refused = |kind: &Value| refused_names(kind).is_some();
+    kinds.sort_by_key(|kind| refused(kind));
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let names = kinds.into_iter().map(|kind| {
+        let spec = &kind["spec"];
+        ServedName {
+            group: text(&spec["group"]),
+            kind: text(&spec["names"]["kind"]),
+            plural: text(&spec["names"]["plural"]),
+        }
+    });
+    names.collect()
 }
 
 /// Compiles beside what else there is to do: a large definition takes long, and others need not wait

@@ -98,18 +98,12 @@ pub(super) async fn serve(
     }
     wanted["metadata"]["annotations"][labels::CONTENT] = mark(&wanted).into();
     if let Some(there) = there.as_deref().filter(|there| is_like(there, &wanted)) {
-        return Ok(match is_served(there) {
-            true => Kind::Ready,
-            false => Kind::Pending,
-        });
+        return Ok(serving(there));
     }
     let path = format!("{path}?fieldManager={MANAGER}&force={}", there.is_some());
     match request::apply::<Value>(&context.client, &path, &wanted).await {
-        Ok(now) => Ok(match is_served(&now) {
-            true => Kind::Ready,
-            // Its feed tells when it is.
-            false => Kind::Pending,
-        }),
+        // Its feed tells when that changes.
+        Ok(now) => Ok(serving(&now)),
         Err(error) if error.refusal().is_some() => Ok(Kind::Refused(error.to_string())),
         Err(error) => Err(Failure::to("apply the kind of the graph")(error)),
     }
@@ -180,6 +174,30 @@ fn is_empty(value: &Value) -> bool {
         Value::String(text) => text.is_empty(),
         Value::Number(_) => false,
     }
+}
+
+/// How it stands with a kind that is there as it should be.
+fn serving(crd: &Value) -> Kind {
+    match refused_names(crd) {
+        _ if is_served(crd) => Kind::Ready,
+        Some(why) => Kind::Failed(why),
+        None => Kind::Pending,
+    }
+}
+
+/// Why the API does not accept the names of a kind, if it does not.
+pub(super) fn refused_names(crd: &Value) -> Option<String> {
+    let all = crd["status"]["conditions"].as_array();
+    let mut all = all.into_iter().flatten();
+    let names = all.find(|one| one["type"] == conditions::NAMES_ACCEPTED)?;
+    let text = |field: &str| names[field].as_str().unwrap_or_default();
+    (text("status") == "False").then(|| {
+        let name = crd["metadata"]["name"].as_str().unwrap_or_default();
+        let (reason, message) = (text("reason"), text("message"));
+        format!(
+            "the kind {name} is not served: NamesAccepted is False: {reason}: {message}; delete the kind that has these names, or give the graph another kind or group"
+        )
+    })
 }
 
 fn is_served(crd: &Value) -> bool {

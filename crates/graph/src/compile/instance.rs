@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use deltaplane_api::field::{self, Path};
 use deltaplane_expr::{Absent, Decl, ObjectType, Type, rules};
+use deltaplane_schema::crd;
 use deltaplane_schema::simple::{self, Source};
-use deltaplane_schema::{crd, plural};
 use serde_json::{Value as Json, json};
 
 use crate::definition::Instance;
@@ -28,7 +28,7 @@ pub(super) fn compile(schema: &Instance, problems: &mut Problems) -> Instances {
         group: schema.group.clone(),
         version: schema.version.clone(),
         kind: schema.kind.clone(),
-        plural: plural::pluralize(&singular),
+        plural: schema.plural(),
         singular,
         namespaced: schema.namespaced,
     };

@@ -4,7 +4,6 @@ use std::collections::HashSet;
 
 use deltaplane_api::field::Path;
 use deltaplane_api::names;
-use deltaplane_schema::plural;
 use serde_json::Value as Json;
 
 use crate::definition::{Definition, Instance, Resource};
@@ -205,7 +204,7 @@ fn instance(schema: &Instance, path: &Path, problems: &mut Problems) {
 
 /// The plural and the kind of lists are names too.
 fn long_names(schema: &Instance, path: &Path, problems: &mut Problems) {
-    let plural = plural::pluralize(&schema.kind.to_lowercase());
+    let plural = schema.plural();
     let list = format!("{}List", schema.kind);
     for (what, name) in [("plural", plural), ("kind of lists", list)] {
         if schema.kind.len() <= MAX_KIND && name.len() > MAX_KIND {

@@ -252,6 +252,7 @@ impl Reader {
             kind: kind?,
             version: version?,
             group: group.unwrap_or_else(|| GROUP.to_owned()),
+            plural: None,
             namespaced: self.namespaced(&at),
             spec: at.json("spec"),
             types: at.json("types"),

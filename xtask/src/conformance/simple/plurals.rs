@@ -1,4 +1,5 @@
-//! Plurals of kinds: of the nouns that they are likely to be made of, and of those that are published.
+//! Plurals of kinds: of the nouns that they are likely to be made of, of those that are published, of
+//! every word that kro's library names, and of every ending of three letters.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -12,8 +13,26 @@ use super::super::{Report, oracle};
 use super::Answer;
 use crate::golang::{self, KRO, STAGING};
 
-/// Where we differ: kro has a dictionary, and we have rules.
-const KNOWN: [(&str, &str); 0] = [];
+const CAPITALS: &str = "kro writes capitals into the plural, which no API server takes";
+
+/// Where we differ: abbreviations that the library knows, and that end in an S.
+const KNOWN: [(&str, &str); 12] = [
+    ("aes", CAPITALS),
+    ("bss", CAPITALS),
+    ("cmos", CAPITALS),
+    ("des", CAPITALS),
+    ("dns", CAPITALS),
+    ("ess", CAPITALS),
+    ("fcs", CAPITALS),
+    ("https", CAPITALS),
+    ("ids", CAPITALS),
+    ("ips", CAPITALS),
+    ("mpls", CAPITALS),
+    ("pots", CAPITALS),
+];
+
+/// The library that kro has plurals from.
+const LIBRARY: &str = "github.com/gobuffalo/flect@v1.0.3";
 
 /// What kinds are likely to be called.
 const NOUNS: &str = include_str!("nouns.txt");
@@ -27,6 +46,8 @@ pub(super) fn run(program: &Path) -> Result<Report> {
     let compounds: Vec<String> = compounds.collect();
     words.extend(compounds);
     words.extend(published()?);
+    words.extend(library_words()?);
+    words.extend(endings());
     // Kinds are asked for without capitals.
     let words: BTreeSet<String> = words.iter().map(|word| word.to_lowercase()).collect();
     let questions: Vec<_> = words.iter().map(|word| json!({"kind": word})).collect();
@@ -52,6 +73,32 @@ fn published() -> Result<BTreeSet<String>> {
         collect(&golang::download(&module)?, &mut words)?;
     }
     Ok(words)
+}
+
+/// The words and endings that kro's library names, alone and at the end of others.
+fn library_words() -> Result<BTreeSet<String>> {
+    let dir = golang::download(LIBRARY)?;
+    let mut words = BTreeSet::new();
+    for file in ["plural_rules.go", "acronyms.go"] {
+        let path = dir.join(file);
+        let text =
+            fs::read_to_string(&path).with_context(|| format!("reading {}", path.display()))?;
+        let quoted = text
+            .lines()
+            .flat_map(|line| line.split('"').skip(1).step_by(2));
+        let named = quoted.filter(|word| word.chars().all(|c| c.is_ascii_alphanumeric()));
+        for word in named.filter(|word| !word.is_empty()) {
+            words.extend(["", "git", "x"].map(|first| format!("{first}{word}")));
+        }
+    }
+    Ok(words)
+}
+
+/// A word for each ending of three letters.
+fn endings() -> impl Iterator<Item = String> {
+    let letters = || 'a'..='z';
+    let pairs = letters().flat_map(move |a| letters().map(move |b| (a, b)));
+    pairs.flat_map(move |(a, b)| letters().map(move |c| format!("w{a}{b}{c}")))
 }
 
 fn collect(dir: &Path, words: &mut BTreeSet<String>) -> Result<()> {

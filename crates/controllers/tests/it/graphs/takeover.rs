@@ -1,7 +1,7 @@
 //! A cluster that kro ran before, and options that kro has.
 
 use super::*;
-use crate::world::definitions_kind;
+use crate::world::{definition as custom_definition, definitions_kind};
 
 const FINALIZER: &str = "kro.run/finalizer";
 
@@ -123,6 +123,100 @@ async fn as_many_revisions_are_kept_as_is_asked_for() {
         .collect();
     numbers.sort_unstable();
     assert_eq!(numbers, [4, 5]);
+    graphs.end().await;
+}
+
+/// A graph of a kind that has an unusual plural.
+fn videos() -> Value {
+    json!({
+        "metadata": {"name": "shop"},
+        "spec": {
+            "schema": {"kind": "Video", "apiVersion": "v1", "spec": {"name": "string"}},
+            "resources": [{"id": "first", "template": {
+                "apiVersion": "v1", "kind": "ConfigMap",
+                "metadata": {"name": "${schema.spec.name}-first"}, "data": {"a": "b"},
+            }}],
+        },
+    })
+}
+
+/// The kind as another program serves it, for the graph or not.
+fn served_kind(plural: &str, owned: bool) -> Value {
+    let mut kind = custom_definition(plural, "Video", &[]);
+    kind["metadata"]["name"] = format!("{plural}.kro.run").into();
+    kind["spec"]["group"] = "kro.run".into();
+    if owned {
+        kind["metadata"]["labels"] = json!({
+            "kro.run/owned": "true", "kro.run/resource-graph-definition-name": "shop",
+        });
+    }
+    kind
+}
+
+impl Graphs {
+    async fn serve_videos(&self, plural: &str, owned: bool) {
+        let world = &self.world;
+        let kind = served_kind(plural, owned);
+        world.create(&definitions_kind(), kind).await;
+        let name = ObjectKey::cluster(&format!("{plural}.kro.run"));
+        let established = |object: &Value| condition(object, "Established", "True");
+        world.until(&definitions_kind(), &name, established).await;
+    }
+
+    /// The kinds of the group that are there.
+    async fn video_kinds(&self) -> Vec<String> {
+        let all = self.world.list(&definitions_kind()).await;
+        let videos = all
+            .iter()
+            .filter(|one| one["spec"]["names"]["kind"] == "Video");
+        let names = videos.filter_map(|one| one["metadata"]["name"].as_str());
+        names.map(str::to_owned).collect()
+    }
+}
+
+#[tokio::test]
+async fn a_kind_keeps_the_plural_under_which_it_is_served() {
+    let graphs = Graphs::start().await;
+    graphs.serve_videos("videographs", true).await;
+    graphs.define(videos()).await;
+    assert_eq!(graphs.video_kinds().await, ["videographs.kro.run"]);
+    let kind = Resource::namespaced("kro.run", "v1", "videographs", "Video");
+    graphs.world.create(&kind, shop("a")).await;
+    let active = |object: &Value| object["status"]["state"] == "ACTIVE";
+    graphs.world.until(&kind, &key("a"), active).await;
+    graphs.end().await;
+}
+
+#[tokio::test]
+async fn a_new_kind_has_the_plural_that_kro_gives_it() {
+    let graphs = Graphs::start().await;
+    graphs.define(videos()).await;
+    assert_eq!(graphs.video_kinds().await, ["videoes.kro.run"]);
+    graphs.end().await;
+}
+
+#[tokio::test]
+async fn a_kind_whose_names_are_others_says_so() {
+    let graphs = Graphs::start().await;
+    graphs.serve_videos("videographs", false).await;
+    graphs.world.create(&api::definitions(), videos()).await;
+    let told = graphs.until_definition("KindReady", "False").await;
+    let conditions = told["status"]["conditions"].as_array().expect("a list");
+    let said = conditions.iter().find(|one| one["type"] == "KindReady");
+    let said = said
+        .and_then(|one| one["message"].as_str())
+        .expect("a message");
+    assert!(
+        said.contains("videoes.kro.run is not served: NamesAccepted is False"),
+        "{said}"
+    );
+    // It is served as soon as the names are free.
+    let other = ObjectKey::cluster("videographs.kro.run");
+    graphs
+        .world
+        .delete(&definitions_kind(), &other, "Background")
+        .await;
+    graphs.until_definition("Ready", "True").await;
     graphs.end().await;
 }
 
