@@ -109,28 +109,45 @@ impl Kinds {
             "" => format!("api/{}", gvk.version),
             group => format!("apis/{group}/{}", gvk.version),
         };
-        let Some(address) = self.index().await?.get(&name).cloned() else {
+        let Some(document) = self.document(&name, gvk, catalog).await? else {
             return Ok(self.later(&name));
-        };
-        let fresh = self.read.lock().documents.get(&name).cloned();
-        let document = match fresh.filter(|document| document.address == address) {
-            Some(fresh) => fresh,
-            None => {
-                let document = self.read(address, gvk, catalog).await.inspect_err(|_| {
-                    // kube-apiserver has a document only at the address of how it is now.
-                    self.read.lock().index = None;
-                })?;
-                let document = Arc::new(document);
-                let mut read = self.read.lock();
-                read.documents.insert(name.clone(), document.clone());
-                document
-            }
         };
         let Some(known) = document.kinds.get(&gvk.kind) else {
             return Ok(self.later(&name));
         };
         tracing::trace!(%gvk, resource = %served.resource, "looked up");
         Ok(Lookup::Known(known.clone()))
+    }
+
+    /// The document of a group and version, if the API has one.
+    async fn document(
+        &self,
+        name: &str,
+        gvk: &Gvk,
+        catalog: &Catalog,
+    ) -> Result<Option<Arc<Document>>, RequestError> {
+        let Some(address) = self.index().await?.get(name).cloned() else {
+            return Ok(None);
+        };
+        let fresh = self.read.lock().documents.get(name).cloned();
+        if let Some(fresh) = fresh.filter(|document| document.address == address) {
+            return Ok(Some(fresh));
+        }
+        let mut document = self.read(&address, gvk, catalog).await;
+        if document.as_ref().is_err_and(is_moved) {
+            // kube-apiserver has a document only at the address of how it is now, and sends whoever
+            // asks for another there. Without a version in the address it is the newest.
+            let newest = address.split_once('?').map_or(&*address, |(path, _)| path);
+            document = self.read(newest, gvk, catalog).await;
+        }
+        let document = document.inspect_err(|_| self.read.lock().index = None)?;
+        let document = Arc::new(Document {
+            address,
+            ..document
+        });
+        let mut read = self.read.lock();
+        read.documents.insert(name.to_owned(), document.clone());
+        Ok(Some(document))
     }
 
     /// What the API serves and what its documents say change apart, and nobody tells when the
@@ -164,11 +181,11 @@ impl Kinds {
 
     async fn read(
         &self,
-        address: String,
+        address: &str,
         gvk: &Gvk,
         catalog: &Catalog,
     ) -> Result<Document, RequestError> {
-        let document: OpenApi = request::get(&self.client, &address).await?;
+        let document: OpenApi = request::get(&self.client, address).await?;
         let schemas = document.components.schemas;
         let mut kinds = BTreeMap::new();
         let references = schemas.iter().map(|(name, schema)| (name.as_str(), schema));
@@ -189,8 +206,14 @@ impl Kinds {
             }
             Err(error) => tracing::warn!(%address, %error, "cannot read the kinds of a version"),
         }
+        let address = address.to_owned();
         Ok(Document { address, kinds })
     }
+}
+
+/// Whether the API answers that a document is at another address now.
+fn is_moved(error: &RequestError) -> bool {
+    matches!(error.code(), Some(301 | 302 | 307 | 308))
 }
 
 /// The kinds of this group and version that a schema describes.
@@ -220,7 +243,12 @@ mod tests {
     fn server(documents: &Documents) -> Client {
         let documents = documents.clone();
         let service = tower::service_fn(move |request: Request<Body>| {
-            let found = documents.lock().get(request.uri().path()).cloned();
+            let documents = documents.lock();
+            let uri = request.uri();
+            let whole = uri.path_and_query().map(http::uri::PathAndQuery::as_str);
+            let found = whole.and_then(|whole| documents.get(whole));
+            let found = found.or_else(|| documents.get(uri.path())).cloned();
+            drop(documents);
             let found = found.unwrap_or_else(|| json!({"resources": []}));
             let status = if found.is_null() { 301 } else { 200 };
             let response = Response::builder().status(status).body(found.to_string());
@@ -293,6 +321,26 @@ mod tests {
             let known = is_known(&kinds, "Gadget", &catalog).await;
             assert_eq!(known, expected, "{address:?}");
         }
+    }
+
+    /// The index tells of a document as it was a moment ago, and the API does not have that any more.
+    #[tokio::test]
+    async fn a_document_that_moved_is_followed() {
+        let documents = two_kinds();
+        let address = "/two?hash=old";
+        documents.lock().insert(address, Value::Null);
+        documents.lock().insert("/openapi/v3", index(Some(address)));
+        let client = server(&documents);
+        let catalog = discover(&client).await.expect("answered");
+        let kinds = Kinds::new(client, Arc::default());
+        assert!(is_known(&kinds, "Gadget", &catalog).await);
+        // As long as the index says the same, it is not asked for again.
+        documents.lock().insert("/two", Value::Null);
+        assert!(is_known(&kinds, "Gadget", &catalog).await);
+        // It is when that changes.
+        documents.lock().insert("/openapi/v3", index(Some("/one")));
+        kinds.stale.store(true, Ordering::Release);
+        assert!(!is_known(&kinds, "Gadget", &catalog).await);
     }
 
     /// Or the other way round.
