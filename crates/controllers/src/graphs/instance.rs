@@ -214,13 +214,26 @@ impl Latest {
         }
     }
 
-    /// Returns true if the stored status is what the API makes of the wanted one, so that writing it
-    /// again would change nothing.
-    fn is_status_written(&self, uid: &str, wanted: &Value, stored: &Value) -> bool {
-        let normalized = self.normalized.lock();
-        let known = normalized.get(uid);
-        wanted == stored
-            || known.is_some_and(|known| known.written == *wanted && known.stored == *stored)
+    /// The status to write on an instance; nothing if the API has it, or has what it makes of it, so
+    /// that writing it again would change nothing.
+    fn status_to_write(&self, instance: &Value, ended: &Ended<'_>, now: Time) -> Option<Value> {
+        let uid = instance["metadata"]["uid"].as_str().unwrap_or_default();
+        let stored = &instance["status"];
+        let written = {
+            let normalized = self.normalized.lock();
+            let known = normalized.get(uid);
+            let known = known.filter(|known| known.stored == *stored);
+            known.map(|known| known.written.clone())
+        };
+        let Some(written) = written else {
+            let wanted = report::status(instance, ended, now);
+            return (wanted != *stored).then_some(wanted);
+        };
+        // What the API did not store, such as since when a condition holds, is as it was written.
+        let mut instance = instance.clone();
+        instance["status"] = written;
+        let wanted = report::status(&instance, ended, now);
+        (wanted != instance["status"]).then_some(wanted)
     }
 
     /// The instance is gone.
@@ -432,12 +445,10 @@ impl Subject {
     /// Writes the status, if it is another.
     pub(super) async fn tell(&self, ended: &Ended<'_>) -> Result<Next, Failure> {
         let now = Time::from_system(self.context.pace.clock.now());
-        let status = report::status(&self.json, ended, now);
-        let stored = &self.json["status"];
-        if self.latest.is_status_written(self.uid(), &status, stored) {
+        let Some(status) = self.latest.status_to_write(&self.json, ended, now) else {
             return Ok(Next::Rest);
-        }
-        let notes = notes::notes(stored, &status);
+        };
+        let notes = notes::notes(&self.json["status"], &status);
         let mut body = self.head();
         body["status"] = status.clone();
         let path = self.resource.object_path(&self.key);
@@ -514,3 +525,6 @@ impl Subject {
         crate::queue::settled(patched, "take the finalizer off the instance")
     }
 }
+
+#[cfg(test)]
+mod tests;
