@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde_json::Value;
 
-use crate::keys;
+use crate::{conditions, keys};
 
 /// The annotation of an instance that says so.
 pub const ADMISSION: &str = "deltaplane.io/admission";
@@ -59,9 +59,7 @@ pub fn is_suspended(instance: &Value) -> bool {
 /// Whether an instance will not come right by waiting, as its status says: it cannot be made, or
 /// something that it made says so.
 pub fn has_failed(instance: &Value) -> bool {
-    let conditions = instance["status"]["conditions"].as_array();
-    let mut conditions = conditions.into_iter().flatten();
-    let ready = conditions.find(|one| one["type"] == "Ready");
+    let ready = conditions::of_instance(instance, "Ready");
     let broken = ready.is_some_and(|ready| ready["reason"] == RESOURCE_FAILED);
     broken || instance["status"]["state"] == "ERROR"
 }

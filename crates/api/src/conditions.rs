@@ -1,10 +1,56 @@
 //! Conditions in statuses: what holds of an object, for programs.
 
+use serde_json::Value;
+
 /// The kind that a definition defines is served, and everyone may know.
 pub const ESTABLISHED: &str = "Established";
 
 /// The names that a definition wants are its own.
 pub const NAMES_ACCEPTED: &str = "NamesAccepted";
+
+/// What precedes the type of a condition that an instance of a graph has in any case, where the author
+/// of the graph says which conditions there are.
+pub const OWN: &str = "deltaplane.io/";
+
+/// Finds a condition that every instance of a graph has, whatever its author says of conditions.
+///
+/// ```
+/// use deltaplane_api::conditions::of_instance;
+/// use serde_json::json;
+///
+/// let status = |conditions| json!({"status": {"conditions": conditions}});
+/// let usual = status(json!([{"type": "Ready", "status": "True"}]));
+/// assert_eq!(of_instance(&usual, "Ready").unwrap()["status"], "True");
+/// let authored = status(json!([
+///     {"type": "Ready", "status": "True"}, {"type": "deltaplane.io/Ready", "status": "False"},
+/// ]));
+/// assert_eq!(of_instance(&authored, "Ready").unwrap()["status"], "False");
+/// assert!(of_instance(&authored, "GraphResolved").is_none());
+/// ```
+pub fn of_instance<'a>(instance: &'a Value, r#type: &str) -> Option<&'a Value> {
+    find_own(&instance["status"], r#type)
+}
+
+/// The same, given the status alone.
+pub fn find_own<'a>(status: &'a Value, r#type: &str) -> Option<&'a Value> {
+    let all = status["conditions"].as_array();
+    let authored = are_authored(status);
+    all?.iter().find(|one| {
+        let name = one["type"].as_str().unwrap_or_default();
+        match authored {
+            true => name.strip_prefix(OWN) == Some(r#type),
+            false => name == r#type,
+        }
+    })
+}
+
+/// Returns true if a status has conditions that the author of a graph wrote, beside those that every
+/// instance has.
+pub fn are_authored(status: &Value) -> bool {
+    let all = status["conditions"].as_array().into_iter().flatten();
+    let mut names = all.filter_map(|one| one["type"].as_str());
+    names.any(|name| name.starts_with(OWN))
+}
 
 /// Whether the condition of this type is there and true. Each condition is a type and a status.
 ///

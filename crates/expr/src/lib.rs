@@ -56,7 +56,8 @@ pub use env::{Env, Slot};
 pub use eval::{Bindings, Eval};
 pub use fault::{Failure, Fault, Path, Reason, Step, Stopped};
 pub use library::{
-    Authority, Decision, Library, Principal, Question, ResourceTarget, Target, is_omitted,
+    Authority, CONDITION, Decision, Library, Principal, Question, ResourceTarget, Target,
+    is_omitted,
 };
 pub use lower::lower;
 pub use meter::{Budget, Meter};

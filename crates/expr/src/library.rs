@@ -10,7 +10,7 @@ mod sets;
 pub(crate) mod standard;
 pub(crate) mod strings;
 
-pub use kro::is_omitted;
+pub use kro::{CONDITION, is_omitted};
 pub use kubernetes::authorizer::{
     Authority, Decision, Principal, Question, ResourceTarget, Target,
 };

@@ -15,8 +15,8 @@ pub use ast::{
     Ast, Binary, Fold, FoldKind, Item, Literal, MapEntry, Node, NodeId, StructField, Unary,
 };
 pub use literal::{quote, quote_bytes};
-pub use macros::MacroSet;
 pub(crate) use macros::NEW_CONDITION;
+pub use macros::{MacroSet, condition_types};
 pub use parser::{Limits, Syntax, parse};
 pub use print::print;
 pub use template::{Template, check_terminated, expressions, parse_template};

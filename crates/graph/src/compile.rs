@@ -74,11 +74,16 @@ pub fn compile(
     let held = gates::of_resources(gates.nodes, &drafts, &schema, &mut problems);
     let typed = Typed::new(&drafts, &order, instance.decl);
     let nodes = typed.nodes(drafts, held, &mut problems);
+    let author_conditions = typed.author_conditions(&status.conditions, &mut problems);
     let (status, schema) = typed.status(status, &mut problems);
     let crd = crd::generate(definition.schema(), &instance.kind, instance.spec, schema);
     // What comes of types that are not known, which was reported, is not said.
     let whole = problems.is_empty().then_some(&crd);
     let whole = || whole.and_then(instance::whole).unwrap_or_else(any);
+    let whole_instance = match author_conditions.is_empty() {
+        true => None,
+        false => Some(whole()),
+    };
     let gate = gates::of_instances(gates.graph, &instance.kind, whole, &mut problems);
     if !problems.is_empty() {
         return Err(problems.sorted());
@@ -93,6 +98,8 @@ pub fn compile(
         widest: typed.widest(&nodes),
         nodes,
         status,
+        author_conditions,
+        whole_instance,
         gate,
         schema_slot: typed.schema_slot(),
         env: typed.env,

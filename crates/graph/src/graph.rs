@@ -8,7 +8,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use deltaplane_api::field;
-use deltaplane_expr::{Bindings, Env, Program, Slot};
+use deltaplane_expr::{Bindings, Decl, Env, Program, Slot};
 use serde_json::Value as Json;
 
 use crate::gates::{Gate, GateExpression};
@@ -25,6 +25,9 @@ pub struct Graph {
     pub(crate) crd: Json,
     pub(crate) nodes: Vec<Node>,
     pub(crate) status: Template,
+    pub(crate) author_conditions: Vec<Condition>,
+    /// Instances with their status, if the author has conditions that read it.
+    pub(crate) whole_instance: Option<Decl>,
     pub(crate) gate: Gate,
     pub(crate) env: Env,
     pub(crate) schema_slot: Slot,
@@ -165,6 +168,11 @@ impl Graph {
     /// What an instance's status says of its resources. `state` and `conditions` are not in it.
     pub fn status(&self) -> &Template {
         &self.status
+    }
+
+    /// Returns true if the author says which conditions instances have.
+    pub fn has_author_conditions(&self) -> bool {
+        !self.author_conditions.is_empty()
     }
 
     /// What holds instances back.

@@ -14,6 +14,7 @@
 //! unchanged, is not applied again; nothing is pruned while it is not known what is wanted; the
 //! content of an object becomes another only if its gate is open for that.
 
+mod authored;
 mod content;
 mod gates;
 mod items;
@@ -25,15 +26,17 @@ mod status;
 mod walk;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use deltaplane_expr::{Failure, Stopped, Timestamp};
 use deltaplane_propagation::Verdict;
 use serde_json::Value as Json;
 
 use crate::graph::{Graph, NodeIndex};
-use crate::observed::{Content, ObjectId, Observed, Owner};
+use crate::observed::{Content, Live, ObjectId, Observed, Owner};
 use crate::template::Unfilled;
 
+pub use authored::{Authored, AuthoredCondition, author_conditions};
 pub use prune::Prune;
 pub use reference::{Reference, Which};
 pub use status::{Missing, Projected};
@@ -111,7 +114,12 @@ pub struct Plan {
     pub next: Option<Timestamp>,
     /// Objects of others that nodes refer to, as far as is known now.
     pub references: Vec<(NodeIndex, Reference)>,
+    /// What expressions see of the nodes, if [`author_conditions`] are to be evaluated.
+    shown: Shown,
 }
+
+/// The objects of nodes that expressions see, by the ids of the nodes.
+type Shown = BTreeMap<String, Vec<Arc<Live>>>;
 
 /// An object that a gate does not let become what it should be.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,7 +1,9 @@
 //! Conditions as kro writes them: of this generation, and one at the root that follows the others.
 //! Pure.
 
+use deltaplane_api::conditions::{OWN, are_authored};
 use deltaplane_api::time::Time;
+use deltaplane_graph::plan::Authored;
 use serde_json::{Value, json};
 
 /// What a condition says.
@@ -39,16 +41,88 @@ pub(super) fn written(
     let all = list.chain(aside).chain([&root]);
     let written = all.map(|one| {
         let status = one.holds.text();
+        let since = since(before, one.r#type, status, now);
         json!({
             "type": one.r#type,
             "status": status,
             "reason": one.reason,
             "message": one.message,
             "observedGeneration": generation,
-            "lastTransitionTime": since(before, one.r#type, status, now),
+            "lastTransitionTime": since,
         })
     });
     written.collect()
+}
+
+/// The conditions of an instance whose graph's author says which there are: those of the author, and
+/// behind them `own`, those that every instance has.
+pub(super) fn with_authored(
+    authored: &Authored,
+    own: Value,
+    before: &Value,
+    generation: i64,
+    now: Time,
+) -> Value {
+    let written = authored
+        .conditions
+        .iter()
+        .filter(|one| !is_own(&one.r#type));
+    let mut all: Vec<Value> = written
+        .map(|one| {
+            json!({
+                "type": one.r#type,
+                "status": one.status,
+                "reason": one.reason,
+                "message": shortened(&one.message),
+                "observedGeneration": generation,
+                "lastTransitionTime": since(before, &one.r#type, &one.status, now),
+            })
+        })
+        .collect();
+    if authored.is_partial {
+        let kept = of_author(before);
+        let kept = kept.filter(|kept| all.iter().all(|one| one["type"] != kept["type"]));
+        let kept: Vec<Value> = kept.cloned().collect();
+        all.extend(kept);
+    }
+    all.extend(marked(own, before));
+    all.into()
+}
+
+/// The same while nothing can be evaluated: what the author said last stays.
+pub(super) fn beside_authored(own: Value, before: &Value) -> Value {
+    let author = of_author(before).cloned();
+    author.chain(marked(own, before)).collect()
+}
+
+/// What an author said before, if that was so.
+fn of_author(before: &Value) -> impl Iterator<Item = &Value> {
+    let authored = are_authored(&json!({"conditions": before}));
+    let all = before.as_array().into_iter().flatten();
+    all.filter(move |one| authored && !one["type"].as_str().is_some_and(is_own))
+}
+
+/// The conditions that every instance has, with names that are no author's.
+fn marked(own: Value, before: &Value) -> Vec<Value> {
+    let Value::Array(mut own) = own else {
+        return Vec::new();
+    };
+    for one in &mut own {
+        let name = one["type"].as_str().unwrap_or_default();
+        let name = format!("{OWN}{name}");
+        let status = one["status"].as_str().unwrap_or_default();
+        let before = before.as_array().into_iter().flatten();
+        let mut same = before.filter(|was| was["type"] == *name && was["status"] == status);
+        if let Some(was) = same.next() {
+            one["lastTransitionTime"] = was["lastTransitionTime"].clone();
+        }
+        one["type"] = name.into();
+    }
+    own
+}
+
+fn is_own(r#type: &str) -> bool {
+    r#type.starts_with(OWN)
 }
 
 /// It holds if all others do; otherwise it says what one of them says: what is false comes before

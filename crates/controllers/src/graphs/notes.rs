@@ -2,6 +2,7 @@
 //! is in its conditions alone. Pure.
 
 use deltaplane_api::admission::RESOURCE_FAILED;
+use deltaplane_api::conditions;
 use deltaplane_api::time::Time;
 use serde_json::{Value, json};
 
@@ -22,22 +23,23 @@ const KEPT: &str = "ResourcesPropagated";
 /// What is to be noted when the one status follows the other.
 pub(super) fn notes(before: &Value, after: &Value) -> Vec<Note> {
     let mut notes = Vec::new();
-    for one in after["conditions"].as_array().into_iter().flatten() {
-        let name = &one["type"];
-        let was = before["conditions"].as_array().into_iter().flatten();
-        let was = was.into_iter().find(|was| was["type"] == *name);
+    for name in [WRONG, KEPT] {
+        let Some(one) = find(after, name) else {
+            continue;
+        };
+        let was = find(before, name);
         let same = |key: &str| was.is_some_and(|was| was[key] == one[key]);
         if same("status") && same("reason") && before["state"] == after["state"] {
             continue;
         }
         let fails = one["status"] == "False";
         let kept_before = was.is_some_and(|was| was["status"] == "False");
-        let r#type = match (name.as_str(), fails) {
-            (Some(WRONG), true) if after["state"] == "ERROR" => "Warning",
-            (Some(WRONG), true) if one["reason"] == RESOURCE_FAILED => "Warning",
-            (Some(KEPT), true) if one["reason"] == "GateError" => "Warning",
-            (Some(KEPT), true) => "Normal",
-            (Some(KEPT), false) if kept_before => "Normal",
+        let r#type = match (name, fails) {
+            (WRONG, true) if after["state"] == "ERROR" => "Warning",
+            (WRONG, true) if one["reason"] == RESOURCE_FAILED => "Warning",
+            (KEPT, true) if one["reason"] == "GateError" => "Warning",
+            (KEPT, true) => "Normal",
+            (KEPT, false) if kept_before => "Normal",
             _ => continue,
         };
         let text = |key: &str| one[key].as_str().unwrap_or_default().to_owned();
@@ -53,12 +55,8 @@ pub(super) fn notes(before: &Value, after: &Value) -> Vec<Note> {
 
 /// A gate that kept an instance back and does not any more is not spoken of.
 fn let_through(before: &Value, after: &Value) -> Option<Note> {
-    let find = |status: &Value| {
-        let mut all = status["conditions"].as_array().into_iter().flatten();
-        all.find(|one| one["type"] == KEPT).cloned()
-    };
-    let kept = find(before).filter(|was| was["status"] == "False")?;
-    let gone = find(after).is_none() && after["state"] != "DELETING";
+    let kept = find(before, KEPT).filter(|was| was["status"] == "False")?;
+    let gone = find(after, KEPT).is_none() && after["state"] != "DELETING";
     let message = match kept["reason"].as_str() {
         Some("GateClosed" | "GateError") => "the gate let it move",
         Some("Held" | "Paused") => "it moves again",
@@ -69,6 +67,11 @@ fn let_through(before: &Value, after: &Value) -> Option<Note> {
         reason: "Propagated".to_owned(),
         message: message.to_owned(),
     })
+}
+
+/// A condition that every instance has, of a status.
+fn find<'a>(status: &'a Value, name: &str) -> Option<&'a Value> {
+    conditions::find_own(status, name)
 }
 
 fn shortened(mut message: String) -> String {

@@ -3,13 +3,16 @@
 use std::collections::BTreeMap;
 
 use deltaplane_api::admission::{Point, RESOURCE_FAILED};
+use deltaplane_api::conditions::are_authored;
 use deltaplane_api::time::Time;
 use deltaplane_graph::observed::{Content, ObjectId};
-use deltaplane_graph::plan::{Exclusion, Gated, NotReady, Plan, Standing, Unready};
+use deltaplane_graph::plan::{
+    Exclusion, Gated, Instance, NotReady, Plan, Standing, Unready, author_conditions,
+};
 use deltaplane_graph::{Graph, Node, NodeIndex, labels};
 use serde_json::{Map, Value};
 
-use super::conditions::{Condition, written};
+use super::conditions::{Condition, beside_authored, with_authored, written};
 use super::kept::Behind;
 
 /// How a pass over an instance ended.
@@ -61,6 +64,8 @@ const MANAGED: &str = "InstanceManaged";
 const RESOLVED: &str = "GraphResolved";
 const RESOURCES: &str = "ResourcesReady";
 const PROPAGATED: &str = "ResourcesPropagated";
+/// Whether the conditions of the graph's author can be evaluated.
+const EVALUATED: &str = "ConditionsEvaluated";
 /// The reason of a gate that could not be asked.
 const GATE_ERROR: &str = "GateError";
 
@@ -78,16 +83,39 @@ pub(super) fn status(instance: &Value, ended: &Ended<'_>, now: Time) -> Value {
         | Ended::Deleting { .. } => before.as_object().cloned().unwrap_or_default(),
     };
     let generation = instance["metadata"]["generation"].as_i64().unwrap_or(0);
-    let conditions = conditions(instance, ended);
-    let conditions = written(
-        &conditions,
-        &aside(ended),
-        &before["conditions"],
-        generation,
-        now,
-    );
+    let own = conditions(instance, ended);
+    let own = |aside: &[Condition]| {
+        let before = &before["conditions"];
+        written(&own, aside, before, generation, now)
+    };
+    let mut state = state(ended);
+    let before = &before["conditions"];
+    let conditions = match ended {
+        Ended::Planned { graph, plan, .. } if graph.has_author_conditions() => {
+            let instance = Instance::new(instance);
+            let mut aside = aside(ended);
+            let authored = author_conditions(graph, instance, plan, &own(&aside));
+            if !authored.wrong.is_empty() {
+                let message = authored.wrong.join("; ");
+                aside.push(Condition::fails(EVALUATED, "EvaluationFailed", &message));
+                state = "ERROR";
+            }
+            with_authored(&authored, own(&aside), before, generation, now)
+        }
+        Ended::Planned { .. } => own(&aside(ended)),
+        Ended::Unresolved { .. }
+        | Ended::Unseen { .. }
+        | Ended::Unmanaged { .. }
+        | Ended::Unkept { .. }
+        | Ended::Unreleased { .. }
+        | Ended::Suspended
+        | Ended::Deleting { .. } => match are_authored(&instance["status"]) {
+            true => beside_authored(own(&aside(ended)), before),
+            false => own(&aside(ended)),
+        },
+    };
     status.insert("conditions".to_owned(), conditions);
-    status.insert("state".to_owned(), state(ended).into());
+    status.insert("state".to_owned(), state.into());
     let mut status = Value::Object(status);
     remove_nulls(&mut status);
     status

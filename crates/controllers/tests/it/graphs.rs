@@ -1,4 +1,5 @@
 mod adoption;
+mod authored;
 mod bound;
 mod circles;
 mod crashes;

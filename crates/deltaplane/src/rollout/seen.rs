@@ -1,6 +1,7 @@
 //! What there is of a definition: itself, what it was, and its instances. Pure.
 
 use deltaplane_api::admission::{Admission, Point, is_paused, is_suspended};
+use deltaplane_api::conditions::of_instance;
 use deltaplane_api::keys;
 use deltaplane_api::time::Time;
 use deltaplane_client::ObjectKey;
@@ -160,24 +161,22 @@ pub(super) fn is_deleting(object: &Value) -> bool {
 /// The conditions of an object, in their order.
 pub(crate) fn conditions(object: &Value) -> Vec<Condition> {
     let all = object["status"]["conditions"].as_array();
-    let all = all.into_iter().flatten();
-    all.map(|one| Condition {
+    all.into_iter().flatten().map(condition).collect()
+}
+
+fn condition(one: &Value) -> Condition {
+    Condition {
         name: text(&one["type"]).to_owned(),
         status: text(&one["status"]).to_owned(),
         reason: text(&one["reason"]).to_owned(),
         message: text(&one["message"]).to_owned(),
-    })
-    .collect()
+    }
 }
 
 /// Whether what a condition says is of the object as it is now.
 pub(super) fn is_looked_at(object: &Value) -> bool {
     let generation = object["metadata"]["generation"].as_i64();
-    let conditions = object["status"]["conditions"].as_array();
-    let ready = conditions
-        .into_iter()
-        .flatten()
-        .find(|one| one["type"] == READY);
+    let ready = of_instance(object, READY);
     ready.is_some_and(|ready| ready["observedGeneration"].as_i64() >= generation)
 }
 
@@ -192,8 +191,7 @@ pub(super) const READY: &str = "Ready";
 
 /// The condition `Ready`, if it is there.
 pub(super) fn ready(object: &Value) -> Option<Condition> {
-    let mut all = conditions(object).into_iter();
-    all.find(|one| one.name == READY)
+    of_instance(object, READY).map(condition)
 }
 
 // === impl Revision ===

@@ -11,7 +11,8 @@ mod runtime;
 use crate::env::Row;
 
 pub use omit::is_omitted;
-pub(super) use runtime::{CONDITION, FIELDS as CONDITION_FIELDS};
+pub use runtime::CONDITION;
+pub(super) use runtime::FIELDS as CONDITION_FIELDS;
 
 pub(super) const TABLES: &[&[Row]] = &[
     hash::ROWS,

@@ -2,9 +2,10 @@
 //!
 //! A macro that does not fit (another number of arguments) is an ordinary call.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use super::ast::{Fold, FoldKind, Literal, Node, NodeId};
+use super::ast::{Ast, Fold, FoldKind, Literal, Node, NodeId};
 use super::parser::{Parsed, Parser};
 use crate::span::Span;
 
@@ -38,6 +39,25 @@ const INSTANCE_CONDITIONS: [&str; 4] = [
 ];
 /// The fields of a condition.
 pub(crate) const CONDITION_FIELDS: [&str; 4] = ["type", "status", "reason", "message"];
+
+/// The types of the conditions that an expression makes, as far as they are written out.
+pub fn condition_types(ast: &Ast) -> BTreeSet<&str> {
+    let made = ast.ids().filter_map(|id| {
+        if let Node::Call { function, args, .. } = ast.node(id)
+            && **function == *NEW_CONDITION
+        {
+            return args.first();
+        }
+        None
+    });
+    made.filter_map(|kind| {
+        if let Node::Literal(Literal::String(text)) = ast.node(*kind) {
+            return Some(&**text);
+        }
+        None
+    })
+    .collect()
+}
 
 impl Parser<'_> {
     pub(super) fn global_call(

@@ -104,7 +104,10 @@ impl Expression {
             let message = "omit() can only be used in resource template expressions";
             problems.push(Problem::new(&spot.path(), message).at(ast.source(), span));
         }
-        if let Some(span) = call(&ast, |function| function.starts_with("runtime")) {
+        let runtime = |function: &str| function.starts_with("runtime");
+        if context != Context::Condition
+            && let Some(span) = call(&ast, runtime)
+        {
             problems.push(no_runtime().at(ast.source(), span).within(&spot));
         }
         let sound = problems.count() == before;

@@ -34,6 +34,8 @@ pub(crate) enum Context {
     /// Of each object of others: they have kro's name, the list, too.
     ReadyWhenSelected,
     Status,
+    /// An entry of `status.conditions`.
+    Condition,
     /// `propagateWhen` or `orderBy` of a resource.
     Gate,
 }
@@ -139,7 +141,8 @@ impl Scope<'_> {
                 | Context::ReadyWhen
                 | Context::ReadyWhenEach
                 | Context::ReadyWhenSelected
-                | Context::Status => Err(Refused::NotHere),
+                | Context::Status
+                | Context::Condition => Err(Refused::NotHere),
             };
         }
         match name {
@@ -156,6 +159,7 @@ impl Scope<'_> {
                     | Context::IncludeWhen
                     | Context::ReadyWhen
                     | Context::Status
+                    | Context::Condition
                     | Context::Gate => Err(Refused::NotHere),
                 }
             }
@@ -174,9 +178,11 @@ impl Scope<'_> {
         match context {
             Context::ReadyWhen | Context::ReadyWhenSelected | Context::Gate => Ok(()),
             Context::ReadyWhenEach => Err(Refused::NotHere),
-            Context::Template | Context::ForEach | Context::IncludeWhen | Context::Status => {
-                Err(Refused::Own)
-            }
+            Context::Template
+            | Context::ForEach
+            | Context::IncludeWhen
+            | Context::Status
+            | Context::Condition => Err(Refused::Own),
         }
     }
 }
@@ -197,9 +203,12 @@ impl Context {
     /// Whether the instance and other resources can be read.
     fn sees_others(self) -> Result<(), Refused> {
         match self {
-            Self::Template | Self::ForEach | Self::IncludeWhen | Self::Status | Self::Gate => {
-                Ok(())
-            }
+            Self::Template
+            | Self::ForEach
+            | Self::IncludeWhen
+            | Self::Status
+            | Self::Condition
+            | Self::Gate => Ok(()),
             Self::ReadyWhen | Self::ReadyWhenEach | Self::ReadyWhenSelected => {
                 Err(Refused::NotHere)
             }
@@ -215,6 +224,7 @@ impl Context {
             Self::ReadyWhen => "readyWhen",
             Self::ReadyWhenEach | Self::ReadyWhenSelected => "readyWhen of a collection",
             Self::Status => "a status field",
+            Self::Condition => "status.conditions",
             Self::Gate => "a gate",
         }
     }

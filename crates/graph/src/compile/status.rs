@@ -1,8 +1,10 @@
 //! What an instance's status is made of.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use deltaplane_api::field::Path;
+use deltaplane_expr::syntax::condition_types;
 use serde_json::{Map, Value as Json};
 
 use super::expression::Expression;
@@ -11,11 +13,14 @@ use super::structure::walk;
 use super::word;
 use crate::definition::Definition;
 use crate::problem::{Problem, Problems};
+use crate::template::{Spot, Step};
 
 /// A status whose expressions are parsed.
 pub(crate) struct StatusDraft {
     pub(crate) literal: Json,
     pub(crate) holes: Vec<Expression>,
+    /// What the author says of conditions.
+    pub(crate) conditions: Vec<Expression>,
 }
 
 const CONDITIONS: &str = "conditions";
@@ -26,7 +31,11 @@ pub(super) fn draft(
     problems: &mut Problems,
 ) -> StatusDraft {
     let base = Arc::new(Path::new("spec").child("schema").child("status"));
-    let status = fields(&definition.schema().status, &base, problems);
+    let (status, conditions) = fields(&definition.schema().status, &base, problems);
+    let conditions = match conditions {
+        Some(conditions) => draft_conditions(&conditions, &base, names, problems),
+        None => Vec::new(),
+    };
     let literal = Json::Object(status);
     let walked = walk(&literal, &base, None, problems);
     for steps in &walked.plain {
@@ -47,11 +56,19 @@ pub(super) fn draft(
         }
         holes.push(hole);
     }
-    StatusDraft { literal, holes }
+    StatusDraft {
+        literal,
+        holes,
+        conditions,
+    }
 }
 
-/// The fields, without the conditions.
-fn fields(status: &Json, base: &Path, problems: &mut Problems) -> Map<String, Json> {
+/// The fields, and the conditions apart from them.
+fn fields(
+    status: &Json,
+    base: &Path,
+    problems: &mut Problems,
+) -> (Map<String, Json>, Option<Json>) {
     let mut fields = match status {
         Json::Null => Map::new(),
         Json::Object(map) => map.clone(),
@@ -61,10 +78,44 @@ fn fields(status: &Json, base: &Path, problems: &mut Problems) -> Map<String, Js
             Map::new()
         }
     };
-    if fields.remove(CONDITIONS).is_some() {
-        let message = "conditions written by the author are not supported yet";
-        let hint = "leave them out: the conditions that every instance has are there without them";
-        problems.push(Problem::new(&base.child(CONDITIONS), message).hint(hint));
+    let conditions = fields.remove(CONDITIONS);
+    (fields, conditions)
+}
+
+/// A list of expressions, each of which comes to a condition, or to several.
+fn draft_conditions(
+    conditions: &Json,
+    base: &Arc<Path>,
+    names: &Names<'_>,
+    problems: &mut Problems,
+) -> Vec<Expression> {
+    let path = base.child(CONDITIONS);
+    let Json::Array(items) = conditions else {
+        let message = format!("expected array, got {}", word(conditions));
+        problems.push(Problem::new(&path, message));
+        return Vec::new();
+    };
+    let scope = names.scope(None, &[]);
+    let mut drafts = Vec::with_capacity(items.len());
+    for (index, item) in items.iter().enumerate() {
+        let steps = [Step::Key(CONDITIONS.into()), Step::Index(index)];
+        let Json::String(text) = item else {
+            let message = format!("expected an expression, got {}", word(item));
+            problems.push(Problem::new(&path.index(index), message));
+            continue;
+        };
+        let spot = Spot::new(base, &steps);
+        let context = (&scope, Context::Condition);
+        drafts.extend(Expression::alone(text, spot, context, problems));
     }
-    fields
+    let mut declared = BTreeSet::new();
+    for draft in &drafts {
+        let types = condition_types(&draft.ast);
+        for twice in types.iter().filter(|one| declared.contains(*one)) {
+            let message = format!("condition type {twice:?} is declared by more than one entry");
+            problems.push(draft.problem(message));
+        }
+        declared.extend(types);
+    }
+    drafts
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use deltaplane_expr::{Absent, Decl, Env, Slot, Type};
+use deltaplane_expr::{Absent, CONDITION, Decl, Env, Slot, Type};
 use serde_json::{Value as Json, json};
 
 use super::draft::Draft;
@@ -279,6 +279,34 @@ impl<'o> Typed<'o> {
             source: expression.ast.source().clone(),
             reads: self.reads(&expression.roots),
         }
+    }
+
+    /// What the author says of conditions.
+    pub(crate) fn author_conditions(
+        &self,
+        drafts: &[Expression],
+        problems: &mut Problems,
+    ) -> Vec<Condition> {
+        let is_condition = |ty: &Type| *ty == Type::Dyn || *ty == Type::opaque(CONDITION);
+        let mut conditions = Vec::with_capacity(drafts.len());
+        for draft in drafts {
+            let Some((condition, ty)) = self.alone(draft, &self.env, problems) else {
+                continue;
+            };
+            let sound = if let Type::List(item) = &ty {
+                is_condition(item)
+            } else {
+                is_condition(&ty)
+            };
+            if !sound {
+                let message = format!(
+                    "a condition is runtime.newCondition(...) or a list of them, and this is {ty}"
+                );
+                problems.push(draft.problem(message));
+            }
+            conditions.push(condition);
+        }
+        conditions
     }
 
     /// The template of the status, and its schema.

@@ -3,6 +3,7 @@
 //! Each line of a scenario is a step: `pass` plans and applies until nothing is to be done; others
 //! change what there is. What is done and how it stands then is what is compared.
 
+mod authored;
 mod bounds;
 mod chains;
 mod foreign;

@@ -11,8 +11,8 @@ use serde_json::{Map, Value as Json};
 use super::content::{Wanted, rendered, wanted};
 use super::gates::{self, Asked, Fate, Noted};
 use super::{
-    Apply, Cause, Exclusion, Gated, Inputs, Plan, Reference, Rendering, Standing, Unknown, Wrong,
-    items, prune, ready, reference, status, text,
+    Apply, Cause, Exclusion, Gated, Inputs, Plan, Reference, Rendering, Shown, Standing, Unknown,
+    Wrong, items, prune, ready, reference, status, text,
 };
 use crate::graph::{Condition, Node, NodeIndex, Role};
 use crate::labels;
@@ -20,7 +20,7 @@ use crate::observed::{Content, Live, ObjectId};
 use crate::template::{Template, Unfilled};
 
 /// What all expressions of a plan may use together.
-const BUDGET: Budget = Budget {
+pub(super) const BUDGET: Budget = Budget {
     cost: 20_000_000,
     steps: 30_000_000,
 };
@@ -50,6 +50,8 @@ pub(super) struct Walk<'a> {
     pub(super) noted: BTreeMap<&'a str, Vec<Noted<'a>>>,
     /// The objects of this node, if a gate reads it.
     pub(super) shown: Vec<&'a Arc<Live>>,
+    /// What expressions see of all nodes, kept if the author has conditions.
+    pub(super) all_shown: Shown,
     /// Labels that all objects have, once one is rendered.
     labels: OnceCell<Map<String, Json>>,
 }
@@ -79,6 +81,7 @@ pub(super) fn walk(inputs: Inputs<'_>) -> Plan {
         in_flight: walk.in_flight,
         next: walk.next,
         references: walk.references,
+        shown: walk.all_shown,
     }
 }
 
@@ -109,6 +112,7 @@ impl<'a> Walk<'a> {
             limits: gates::limits(graph),
             noted: BTreeMap::new(),
             shown: Vec::new(),
+            all_shown: Shown::new(),
             labels: OnceCell::new(),
         }
     }
@@ -472,14 +476,24 @@ impl<'a> Walk<'a> {
         if node.is_watched() {
             self.shown = vec![live];
         }
+        self.keep_shown(node, std::slice::from_ref(&live));
         // Any object can be bound: it is one.
         let _ = self.bindings.set_json(node.env(), node.slot(), live.json());
+    }
+
+    fn keep_shown(&mut self, node: &Node, objects: &[&Arc<Live>]) {
+        if self.inputs.graph.has_author_conditions() {
+            let objects = objects.iter().map(|live| Arc::clone(live));
+            self.all_shown
+                .insert(node.id().to_owned(), objects.collect());
+        }
     }
 
     pub(super) fn show_all(&mut self, node: &'a Node, objects: &[&'a Arc<Live>]) {
         if node.is_watched() {
             self.shown = objects.to_vec();
         }
+        self.keep_shown(node, objects);
         let decl = node.known().decl();
         let values = objects.iter();
         let values = values.filter_map(|live| Value::declared(live.json(), decl).ok());

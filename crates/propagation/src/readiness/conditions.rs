@@ -1,5 +1,6 @@
 //! What conditions say.
 
+use deltaplane_api::conditions;
 use serde_json::Value;
 
 /// The conditions of an object, which may be of any shape.
@@ -40,6 +41,13 @@ impl<'a> Conditions<'a> {
     pub(super) fn find(self, r#type: &str) -> Option<Condition<'a>> {
         let value = self.list.iter().find(|one| one["type"] == r#type)?;
         let generation = self.generation;
+        Some(Condition { value, generation })
+    }
+
+    /// Finds a condition that every instance of a graph has.
+    pub(super) fn of_instance(instance: &'a Value, r#type: &str) -> Option<Condition<'a>> {
+        let value = conditions::of_instance(instance, r#type)?;
+        let generation = instance["metadata"]["generation"].as_i64();
         Some(Condition { value, generation })
     }
 

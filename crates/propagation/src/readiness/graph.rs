@@ -89,14 +89,14 @@ fn newest(definition: &Value) -> Result<Point, Judgement> {
 }
 
 fn stands(instance: &Value, newest: Point, now: Timestamp) -> Stands {
-    let conditions = Conditions::of(instance);
-    let resolved = conditions.find("GraphResolved");
+    let find = |r#type: &str| Conditions::of_instance(instance, r#type);
+    let resolved = find("GraphResolved");
     let at = resolved.and_then(|one| Point::heard(one.message()));
     let is_newest = at == Some(newest);
-    let ready = conditions.find("Ready");
+    let ready = find("Ready");
     let is_ready = ready.is_some_and(|one| one.holds() == Holds::True);
     // A gate of the graph may hold some resources at what an earlier revision made of them.
-    let held = conditions.find("ResourcesPropagated");
+    let held = find("ResourcesPropagated");
     let held = held.filter(|one| one.holds() == Holds::False && is_ready);
     if is_newest && is_ready && held.is_none() {
         return Stands::Ready;

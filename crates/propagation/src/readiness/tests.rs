@@ -461,6 +461,30 @@ fn a_graph_is_as_its_instances_are() {
     check(&[going], "no evidence: it has no instances here");
 }
 
+/// The author of a graph may say what is ready; how far its instances are is said beside that.
+#[test]
+fn a_graph_is_not_as_its_author_says() {
+    let authored = |state: &str, said: &str| {
+        let mut one = instance("a", NEWEST, state);
+        let conditions = one["status"]["conditions"].as_array_mut().expect("a list");
+        for condition in conditions.iter_mut() {
+            let own = format!(
+                "deltaplane.io/{}",
+                condition["type"].as_str().expect("a type")
+            );
+            condition["type"] = own.into();
+        }
+        conditions.insert(0, condition("Ready", said, "Author", ""));
+        one
+    };
+    graph_is(&accepted(NEWEST), &[authored("ACTIVE", "False")], "ready");
+    graph_is(
+        &accepted(NEWEST),
+        &[authored("IN_PROGRESS", "True")],
+        "waiting: 0 of 1 instances run it and are ready; first: prod/a: not yet",
+    );
+}
+
 /// That an instance was ready before says nothing of what it is to become.
 #[test]
 fn ready_at_another_revision_never_counts() {

@@ -3,22 +3,6 @@
 /// Why, and the cases that differ for that reason.
 const REASONS: &[(&str, &[&str])] = &[
     (
-        "conditions written by the author are not supported yet",
-        &[
-            "test/integration/suites/core/instance_custom_conditions_test.go/Instance Custom Conditions writes author-defined conditions to status.conditions",
-            "test/integration/suites/core/instance_custom_conditions_test.go/Instance Custom Conditions preserves lastTransitionTime when condition status is unchanged",
-            "test/integration/suites/core/instance_custom_conditions_test.go/Instance Custom Conditions honors an author-defined Ready that overrides kro's lifecycle Ready",
-            "test/integration/suites/core/instance_custom_conditions_test.go/Instance Custom Conditions evaluates conditions against schema.spec fields and updates them when spec changes",
-            "test/integration/suites/core/instance_custom_conditions_test.go/Instance Custom Conditions runtime.condition reads kro's internal value, not the author's wire override",
-            "test/integration/suites/core/instance_custom_conditions_test.go/Instance Custom Conditions drops runtime-duplicate condition types, sets state=Error, keeps survivors",
-            "test/integration/suites/core/instance_custom_conditions_test.go/Instance Custom Conditions preserves lastTransitionTime for author conditions overriding built-in types",
-            "test/integration/suites/core/instance_custom_conditions_test.go/Instance Custom Conditions preserves a previously written condition while its data is pending",
-            "test/integration/suites/core/instance_custom_conditions_test.go/Instance Custom Conditions removes leftover author conditions after the conditions block is removed",
-            "ours: /schema/status/conditions is []",
-            "ours: /schema/status/conditions is [\"${runtime.newCondition({type: 'A', status: 'True'})}\"]",
-        ],
-    ),
-    (
         "fields without a type can be read, and are part of what they are in",
         &[
             "test/integration/suites/core/unknown_fields_test.go/Unknown Fields Second RGD status referencing first RGD status should not panic when the second RGD embeds the first RGD#2",

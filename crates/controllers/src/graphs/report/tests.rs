@@ -1,5 +1,7 @@
 //! What instances say of themselves, for what there is of them.
 
+mod authored;
+
 use std::fmt::Write as _;
 use std::sync::Arc;
 

@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 
 use deltaplane_api::admission::Admission;
+use deltaplane_api::conditions::OWN;
 use deltaplane_client::{Query, Resource};
 use deltaplane_graph::plan::{Plan, Standing};
 use deltaplane_graph::{Definition, Graph, Node, NodeIndex, compile, labels};
@@ -211,7 +212,8 @@ impl Picture<'_> {
         };
         let all = conditions(&played.instance).into_iter();
         // `Ready` repeats one of the others.
-        let open = all.filter(|one| one.status != "True" && one.name != "Ready");
+        let repeats = |name: &str| name.strip_prefix(OWN).unwrap_or(name) == "Ready";
+        let open = all.filter(|one| one.status != "True" && !repeats(&one.name));
         open.map(|one| format!("{one}\n")).collect()
     }
 

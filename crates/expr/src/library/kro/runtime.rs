@@ -12,7 +12,8 @@ use crate::syntax::NEW_CONDITION;
 use crate::types::Type;
 use crate::value::{Map, Value};
 
-pub(in crate::library) const CONDITION: &str = "kro.run.Condition";
+/// The name of the type of conditions.
+pub const CONDITION: &str = "kro.run.Condition";
 /// All of them are strings.
 pub(in crate::library) const FIELDS: [&str; 4] = ["type", "status", "reason", "message"];
 

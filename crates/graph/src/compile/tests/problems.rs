@@ -1,6 +1,6 @@
 //! What is refused, and how it is said.
 
-use expect_test::expect;
+use expect_test::{Expect, expect};
 
 use super::{check, with_resources};
 
@@ -668,8 +668,6 @@ schema:
             spec.schema.spec.list: must be a type or a map of fields, not a list
             spec.schema.spec.name: unknown type: number
               hint: use float
-            spec.schema.status.conditions: conditions written by the author are not supported yet
-              hint: leave them out: the conditions that every instance has are there without them
             spec.schema.status.constant: a status field must refer to a resource or to `schema`
               | ${1 + 1}
               |   ^^^^^
@@ -694,6 +692,63 @@ schema:
         expect![[r#"
             spec.schema.spec: must be a map, not a text
             spec.schema.status: expected object, got array
+        "#]],
+    );
+}
+
+#[test]
+fn conditions_of_an_author_are_expressions_that_make_them() {
+    let check_conditions = |conditions: &str, expected: Expect| {
+        let schema = "schema:\n  kind: App\n  apiVersion: v1\n  spec: {name: string}\n";
+        check(
+            &format!("{schema}  status:\n    conditions: {conditions}\n"),
+            expected,
+        );
+    };
+    check_conditions(
+        "text",
+        expect![[r#"
+        spec.schema.status.conditions: expected array, got string
+    "#]],
+    );
+    check_conditions(
+        "
+    - 1
+    - text
+    - ${schema.spec.name}
+    - ${schema.status.state}
+    - ${app.status.ready}
+    - \"${runtime.newCondition({type: 'A', status: 'True'})}\"
+    - \"${runtime.newCondition({type: 'A', status: 'False'})}\"
+    - \"${runtime.newCondition({type: 'B', status: 'Yes'})}\"
+    - \"${runtime.newCondition({'type': 'C', status: 'True'})}\"
+    - \"${runtime.newCondition({type: 'D', status: runtime.condition(schema, 'A').status})}\"
+    - \"${[runtime.newCondition({type: 'E', status: 'True'})]}\"",
+        expect![[r#"
+            spec.schema.status.conditions[0]: expected an expression, got integer
+            spec.schema.status.conditions[1]: only standalone expressions are allowed
+              hint: write all of it as one `${…}`
+            spec.schema.status.conditions[2]: a condition is runtime.newCondition(...) or a list of them, and this is string
+              | ${schema.spec.name}
+              |   ^^^^^^^^^^^^^^^^
+            spec.schema.status.conditions[3]: undefined field 'status'
+              | ${schema.status.state}
+              |         ^^^^^^^
+            spec.schema.status.conditions[4]: there is no `app`
+              | ${app.status.ready}
+              |   ^^^
+            spec.schema.status.conditions[6]: condition type "A" is declared by more than one entry
+              | ${runtime.newCondition({type: 'A', status: 'False'})}
+              |   ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+            spec.schema.status.conditions[7]: status must be True, False or Unknown
+              | ${runtime.newCondition({type: 'B', status: 'Yes'})}
+              |                                            ^^^^^
+            spec.schema.status.conditions[8]: a condition has the fields type, status, reason and message
+              | ${runtime.newCondition({'type': 'C', status: 'True'})}
+              |                         ^^^^^^
+            spec.schema.status.conditions[9]: of schema, only the conditions InstanceManaged, GraphResolved, ResourcesReady and Ready can be read
+              | .newCondition({type: 'D', status: runtime.condition(schema, 'A').status})}
+              |                                                             ^^^
         "#]],
     );
 }
