@@ -146,7 +146,7 @@ pub enum Cause {
     Absent,
     /// Something else is wanted than before.
     Changed,
-    /// Somebody changed it.
+    /// Somebody changed it, or deleted it while a gate keeps it as it was.
     Drifted,
 }
 

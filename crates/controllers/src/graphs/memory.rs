@@ -49,6 +49,10 @@ impl Memory {
             let all: BTreeMap<_, _> = observed.iter().map(|(_, live)| (&live.id, live)).collect();
             for id in &plan.keep {
                 let Some(live) = all.get(id) else {
+                    // It is to be put back, which may fail.
+                    if let Some(known) = self.frozen.get(id) {
+                        frozen.insert(id.clone(), known.clone());
+                    }
                     continue;
                 };
                 let applied = live

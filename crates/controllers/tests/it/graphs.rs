@@ -6,6 +6,7 @@ mod crashes;
 mod edits;
 mod externals;
 mod foreign;
+mod frozen;
 mod items;
 mod kinds;
 mod metrics;

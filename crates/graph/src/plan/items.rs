@@ -81,6 +81,9 @@ pub(super) fn each<'a>(
             (Fate::Keep(verdict), Some(live)) => {
                 objects += usize::from(walk.freeze(index, live, verdict));
             }
+            (Fate::Keep(verdict), None) if walk.put_back(index, &wanted.id, &verdict) => {
+                objects += 1;
+            }
             (Fate::Keep(verdict), None) => {
                 absent.push(at);
                 gated.push(Gated {

@@ -275,8 +275,11 @@ impl<'a> Walk<'a> {
                 self.show(node, old);
                 old
             }
-            (None, _) => {
+            (None, before) => {
                 let node = index;
+                if before.is_empty() && self.put_back(node, &id, &verdict) {
+                    return Standing::Applying { objects: 1 };
+                }
                 let objects = vec![Gated { node, id, verdict }];
                 let broken = None;
                 return Standing::Gated { objects, broken };
@@ -317,6 +320,31 @@ impl<'a> Walk<'a> {
             id: live.id.clone(),
             object,
             content: applied.content.clone(),
+            why: Cause::Drifted,
+        });
+        true
+    }
+
+    /// Somebody deleted what a gate keeps as it was: it is to be there again, as it was, if that was
+    /// kept. Returns true if it is applied.
+    pub(super) fn put_back(&mut self, node: NodeIndex, id: &ObjectId, verdict: &Verdict) -> bool {
+        let Some(object) = (self.inputs.frozen)(id) else {
+            return false;
+        };
+        let mark = text(&object, &["metadata", "annotations", labels::CONTENT]);
+        let Some(content) = mark.map(Content::read) else {
+            return false;
+        };
+        self.frozen.push(Gated {
+            node,
+            id: id.clone(),
+            verdict: verdict.clone(),
+        });
+        self.apply.push(Apply {
+            node,
+            id: id.clone(),
+            object,
+            content,
             why: Cause::Drifted,
         });
         true

@@ -308,6 +308,126 @@ fn what_is_kept_of_another_time_is_not_applied() {
     );
 }
 
+/// A gate keeps what is there: somebody who deletes it changes nothing about that.
+#[test]
+fn what_is_deleted_while_it_is_frozen_is_put_back() {
+    check_switched(
+        GATED,
+        "set switch data.web=\"on\"
+         pass
+         set switch data.web=\"off\"
+         set schema spec.size=\"2\"
+         pass
+         gone web
+         pass
+         show web data.size
+         gone web
+         forget
+         pass
+         set switch data.web=\"on\"
+         pass
+         show web data.size",
+        expect![[r#"
+            > set switch data.web="on"
+            > pass
+            apply ConfigMap team/config (Absent)
+            apply ConfigMap team/side (Absent)
+            apply ConfigMap team/web (Absent)
+            apply ConfigMap team/service (Absent)
+            switch: Ready
+            config: Ready
+            web: Ready
+            service: Ready
+            side: Ready
+            status {}
+            > set switch data.web="off"
+            > set schema spec.size="2"
+            > pass
+            apply ConfigMap team/config (Changed)
+            apply ConfigMap team/side (Changed)
+            switch: Ready
+            config: Ready
+            web: Ready
+              frozen ConfigMap team/web: closed: switch.data.web == 'on': switch.data.web: "off"
+            service: Ready
+            side: Ready
+            status {}
+            > gone web
+            > pass
+            apply ConfigMap team/web (Drifted)
+            switch: Ready
+            config: Ready
+            web: Ready
+              frozen ConfigMap team/web: closed: switch.data.web == 'on': switch.data.web: "off"
+            service: Ready
+            side: Ready
+            status {}
+            > show web data.size
+            ConfigMap team/web: "1"
+            > gone web
+            > forget
+            > pass
+            apply ConfigMap team/web (Drifted)
+            switch: Ready
+            config: Ready
+            web: Ready
+              frozen ConfigMap team/web: closed: switch.data.web == 'on': switch.data.web: "off"
+            service: Ready
+            side: Ready
+            status {}
+            > set switch data.web="on"
+            > pass
+            apply ConfigMap team/web (Changed)
+            apply ConfigMap team/service (Changed)
+            switch: Ready
+            config: Ready
+            web: Ready
+            service: Ready
+            side: Ready
+            status {}
+            > show web data.size
+            ConfigMap team/web: "2"
+        "#]],
+    );
+}
+
+/// Nothing says what it was.
+#[test]
+fn what_is_deleted_and_was_not_frozen_waits_for_its_gate() {
+    check_switched(
+        GATED,
+        "set switch data.web=\"on\"
+         pass
+         set switch data.web=\"off\"
+         gone web
+         pass",
+        expect![[r#"
+            > set switch data.web="on"
+            > pass
+            apply ConfigMap team/config (Absent)
+            apply ConfigMap team/side (Absent)
+            apply ConfigMap team/web (Absent)
+            apply ConfigMap team/service (Absent)
+            switch: Ready
+            config: Ready
+            web: Ready
+            service: Ready
+            side: Ready
+            status {}
+            > set switch data.web="off"
+            > gone web
+            > pass
+            switch: Ready
+            config: Ready
+            web: 1 not made yet
+              gated ConfigMap team/web: closed: switch.data.web == 'on': switch.data.web: "off"
+            service: blocked by web
+            side: Ready
+            status {}
+        "#]],
+    );
+}
+
 /// Also when nobody saw it happen.
 #[test]
 fn what_may_have_drifted_is_put_right_while_it_is_frozen() {
