@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::walk::Walk;
 use super::{Inputs, Standing};
-use crate::graph::Node;
+use crate::graph::{Node, NodeIndex};
 use crate::labels;
 use crate::observed::{Live, ObjectId};
 
@@ -24,7 +24,8 @@ pub struct Prune {
 /// What is to be deleted now: nothing while it is not known of every node what it wants, and then
 /// the highest wave, until it is gone.
 pub(super) fn prune(walk: &Walk<'_>) -> Vec<Prune> {
-    if !walk.standings.iter().all(is_settled) {
+    let mut nodes = walk.inputs.graph.indexed().zip(&walk.standings);
+    if !nodes.all(|(node, standing)| is_settled(standing) || lacks_updates(walk, node, standing)) {
         return Vec::new();
     }
     let all = walk.inputs.observed.iter();
@@ -100,6 +101,33 @@ fn is_settled(standing: &Standing) -> bool {
         | Standing::Missing { .. }
         | Standing::Unseen => false,
     }
+}
+
+/// Whether all objects of a node are there, and updates of some are refused. Nothing is to come in the
+/// place of what is not wanted any more, then, and whether it goes is no matter of those updates.
+fn lacks_updates(walk: &Walk<'_>, (index, node): (NodeIndex, &Node), standing: &Standing) -> bool {
+    let Inputs {
+        observed,
+        unsure,
+        rendering,
+        ..
+    } = walk.inputs;
+    if !matches!(standing, Standing::Applying { .. }) || walk.more > 0 {
+        return false;
+    }
+    let mut applied = walk.apply.iter().map(|one| one.node);
+    let wanted = walk.wanted.iter().filter(|(_, of)| **of == index);
+    let wanted: Vec<&ObjectId> = wanted.map(|(id, _)| id).collect();
+    let is_there = |id: &ObjectId| {
+        observed
+            .get(node.id(), id)
+            .is_some_and(|live| !live.deleting)
+    };
+    !applied.any(|of| of == index)
+        && wanted.iter().any(|id| (rendering.without)(id))
+        && wanted
+            .iter()
+            .all(|id| is_there(id) && !unsure.contains_key(*id))
 }
 
 // === impl Prune ===

@@ -45,6 +45,8 @@ struct World {
     late: Vec<(String, Live)>,
     /// Nodes of others' objects that cannot be seen.
     unseen: BTreeSet<String>,
+    /// What the API refuses.
+    refused: BTreeSet<ObjectId>,
     writes: u64,
     said: String,
 }
@@ -74,6 +76,7 @@ impl World {
             unsure: BTreeMap::new(),
             late: Vec::new(),
             unseen: BTreeSet::new(),
+            refused: BTreeSet::new(),
             writes: 0,
             said: String::new(),
         }
@@ -127,10 +130,9 @@ impl World {
                 }
             }
             "ending" => self.replace(rest, |live| live.deleting = true),
-            "taken" => {
-                let named = self.named(rest).into_iter();
-                self.taken.extend(named.map(|(_, live)| live.id.clone()));
-            }
+            "taken" => self.taken.extend(self.ids(rest)),
+            // The API takes no change of them.
+            "refuse" => self.refused.extend(self.ids(rest)),
             // Nobody can see the objects of others that it refers to.
             "unseen" => {
                 self.step(&format!("gone {rest}"));
@@ -169,6 +171,11 @@ impl World {
             "look" => self.look(),
             other => panic!("{other}"),
         }
+    }
+
+    fn ids(&self, which: &str) -> Vec<ObjectId> {
+        let named = self.named(which).into_iter();
+        named.map(|(_, live)| live.id.clone()).collect()
     }
 
     fn look(&mut self) {
@@ -245,7 +252,10 @@ impl World {
             unsure: &self.unsure,
             in_flight: &self.in_flight,
             unseen: &|index| self.unseen.contains(self.graph.node(index).id()),
-            rendering: Rendering::whole(),
+            rendering: Rendering {
+                without: &|id| self.refused.contains(id),
+                ..Rendering::whole()
+            },
         })
     }
 

@@ -35,7 +35,7 @@ pub(super) struct Walk<'a> {
     pub(super) apply: Vec<Apply>,
     /// About how many bytes that is.
     rendered: usize,
-    more: usize,
+    pub(super) more: usize,
     /// What is wanted so far, by whom.
     pub(super) wanted: BTreeMap<ObjectId, NodeIndex>,
     /// What is not wanted, and stays until what comes in its place may be made.

@@ -168,3 +168,76 @@ fn what_is_taken_is_told_before_what_is_on_its_way_out() {
         "#]],
     );
 }
+
+const CHAINED: &str = r#"
+schema: {kind: Shop, apiVersion: v1, spec: {items: "[]string", size: string}}
+resources:
+- id: rooms
+  forEach: [{room: "${schema.spec.items}"}]
+  template: {apiVersion: v1, kind: ConfigMap, metadata: {name: "${room}"}}
+- id: last
+  forEach: [{room: "${rooms}"}]
+  template: {apiVersion: v1, kind: ConfigMap, metadata: {name: "${room.metadata.name}-last"}, data: {size: "${schema.spec.size}"}}
+"#;
+
+/// What is refused stays as it was, and what is not wanted goes nonetheless.
+#[test]
+fn a_refused_update_keeps_nothing_that_is_not_wanted() {
+    check(
+        CHAINED,
+        json!({"spec": {"items": ["a", "b"], "size": "1"}}),
+        "pass
+         refuse last
+         set schema spec={\"items\":[\"a\"],\"size\":\"2\"}
+         pass",
+        expect![[r#"
+            > pass
+            apply ConfigMap team/a (Absent)
+            apply ConfigMap team/b (Absent)
+            apply ConfigMap team/a-last (Absent)
+            apply ConfigMap team/b-last (Absent)
+            rooms: Ready
+            last: Ready
+            status {}
+            > refuse last
+            > set schema spec={"items":["a"],"size":"2"}
+            > pass
+            delete ConfigMap team/b-last of last
+            delete ConfigMap team/b of rooms
+            rooms: Ready
+            last: Applying { objects: 1 }
+            status {}
+        "#]],
+    );
+}
+
+/// As long as something is missing, what is there stays: it may be what others rely on.
+#[test]
+fn what_is_not_wanted_stays_while_what_is_wanted_is_not_there() {
+    check(
+        CHAINED,
+        json!({"spec": {"items": ["a", "b"], "size": "1"}}),
+        "pass
+         refuse last
+         set schema spec={\"items\":[\"a\"],\"size\":\"2\"}
+         gone last/a-last
+         pass",
+        expect![[r#"
+            > pass
+            apply ConfigMap team/a (Absent)
+            apply ConfigMap team/b (Absent)
+            apply ConfigMap team/a-last (Absent)
+            apply ConfigMap team/b-last (Absent)
+            rooms: Ready
+            last: Ready
+            status {}
+            > refuse last
+            > set schema spec={"items":["a"],"size":"2"}
+            > gone last/a-last
+            > pass
+            rooms: Ready
+            last: Applying { objects: 1 }
+            status {}
+        "#]],
+    );
+}
