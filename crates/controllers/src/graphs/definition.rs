@@ -420,7 +420,11 @@ fn conditions(graph: Option<&Graph>, progress: &Progress) -> Vec<Condition> {
         ),
     };
     let accepted = match &progress.accepted {
-        Accepted::Valid => Condition::holds("GraphAccepted", "Valid", "the definition is valid"),
+        Accepted::Valid => Condition::holds(
+            "GraphAccepted",
+            "Valid",
+            "resource graph and schema are valid",
+        ),
         Accepted::Invalid(why) => Condition::fails("GraphAccepted", "InvalidResourceGraph", why),
         Accepted::Unknown(why) => {
             Condition::unknown("GraphAccepted", "AwaitingReconciliation", why)

@@ -141,7 +141,8 @@ fn state(ended: &Ended<'_>) -> &'static str {
         | Ended::Unseen { .. }
         | Ended::Unmanaged { .. }
         | Ended::Unkept { .. } => "ERROR",
-        Ended::Suspended => "IN_PROGRESS",
+        // What is there stays as it is, and nothing is under way.
+        Ended::Suspended => "ACTIVE",
         Ended::Planned { plan, hindered, .. } => {
             match (
                 is_wrong(plan, hindered),
@@ -413,13 +414,20 @@ pub(super) fn why(
                 None => format!("waits for {}", on.join(", ")),
             }
         }
-        Standing::Waiting(wait) => format!("waits for {}, which {} reads", wait.path, wait.place),
+        Standing::Waiting(wait) => {
+            format!(
+                "waits for unresolved {}, which {} reads",
+                wait.path, wait.place
+            )
+        }
         Standing::Failed(wrong) => match &wrong.source {
             Some(source) => format!("{}: {} in {source}", wrong.place, wrong.message),
             None => format!("{}: {}", wrong.place, wrong.message),
         },
         Standing::Taken { id, owner } => format!("{id} belongs to {}", owner.0),
-        Standing::Ending { id, broken } => format!("{}{id} is being deleted", first(broken)),
+        Standing::Ending { id, broken } => {
+            format!("{}{} is being deleted", first(broken), quoted(id))
+        }
         Standing::Applying { objects } => format!("{objects} to be applied"),
         Standing::Gated { objects, broken } => {
             format!("{}{} may not be made yet", first(broken), objects.len())
@@ -428,6 +436,15 @@ pub(super) fn why(
         Standing::Unseen => "it cannot be seen".to_owned(),
         Standing::NotReady(not) => not_ready(not),
     })
+}
+
+/// An object as kro writes it: people search for `resource "team/a"`.
+fn quoted(id: &ObjectId) -> String {
+    let kind = &id.gvk.kind;
+    match id.namespace.as_str() {
+        "" => format!("{kind} resource {:?}", id.name),
+        namespace => format!("{kind} resource \"{namespace}/{}\"", id.name),
+    }
 }
 
 /// What is broken, before something else is said.

@@ -366,7 +366,7 @@ fn selector(selector: &Json, found: &[Found], base: &Path, problems: &mut Proble
     });
     if literal && LabelSelector::from_object(&fields.into()).is_none() {
         let hint = "it has matchLabels, and matchExpressions with a key, an operator and values";
-        let problem = Problem::new(&base.child("selector"), "it is not a valid label selector");
+        let problem = Problem::new(&base.child("selector"), "invalid label selector");
         problems.push(problem.hint(hint));
     }
     if literal {

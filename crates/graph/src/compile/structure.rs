@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use deltaplane_api::field::Path;
-use deltaplane_expr::syntax::Ast;
+use deltaplane_expr::syntax::{Ast, check_terminated};
 use deltaplane_schema::{Additional, Kind, Node};
 use serde_json::{Map, Value as Json};
 
@@ -85,8 +85,21 @@ impl Walk<'_> {
     }
 
     fn unfit(&mut self, node: Node<'_>, value: &Json) {
-        let message = format!("expected {}, got {}", wanted(node.kind()), word(value));
-        self.problems.push(Problem::new(&self.path(), message));
+        let problem = self.mismatch(node, word(value));
+        self.problems.push(problem);
+    }
+
+    /// The schema asks for something else than what is there. The words are kro's, which people
+    /// search for.
+    fn mismatch(&self, node: Node<'_>, got: &str) -> Problem {
+        let path = self.path();
+        let text = path.to_string();
+        let parts = [".template.", ".externalRef."].map(|part| text.split_once(part));
+        let within = parts.into_iter().flatten().next();
+        let within = within.map_or(&*text, |(_, within)| within);
+        let wanted = wanted(node.kind());
+        let message = format!("expected {wanted} type for path {within}, got {got}");
+        Problem::new(&path, message)
     }
 
     fn within(&mut self, step: Step, value: &Json, node: Option<Node<'_>>) {
@@ -99,8 +112,8 @@ impl Walk<'_> {
         if let Some(node) = node
             && node.kind() != Kind::Object
         {
-            let message = format!("expected {}, got object", wanted(node.kind()));
-            self.problems.push(Problem::new(&self.path(), message));
+            let problem = self.mismatch(node, "object");
+            self.problems.push(problem);
             return;
         }
         for (key, value) in map {
@@ -123,7 +136,8 @@ impl Walk<'_> {
         let spot = Spot::new(self.base, &self.steps);
         self.steps.pop();
         let known = || node.properties().map(|(name, _)| name);
-        let make = || Problem::new(&spot.path(), "there is no such field");
+        let message = || format!("there is no such field: schema not found for field {key}");
+        let make = || Problem::new(&spot.path(), message());
         self.problems.unknown(key, known, make);
     }
 
@@ -131,8 +145,8 @@ impl Walk<'_> {
         if let Some(node) = node
             && node.kind() != Kind::Array
         {
-            let message = format!("expected {}, got array", wanted(node.kind()));
-            self.problems.push(Problem::new(&self.path(), message));
+            let problem = self.mismatch(node, "array");
+            self.problems.push(problem);
             return;
         }
         let below = node.and_then(Node::items).filter(|node| !is_open(*node));
@@ -153,6 +167,8 @@ impl Walk<'_> {
                 self.walked.plain.push(self.steps.as_slice().into());
                 None
             }
+            // To kro, what has no end is text.
+            Parsed::Broken if check_terminated(text).is_err() => None,
             Parsed::Broken => return,
         };
         // An expression alone has a type of its own, which is compared later.
@@ -160,8 +176,7 @@ impl Walk<'_> {
             && let Some(node) = node
             && !takes_text(node.kind())
         {
-            let message = format!("expected {}, got string", wanted(node.kind()));
-            let problem = Problem::new(&self.path(), message);
+            let problem = self.mismatch(node, "string");
             self.problems.push(match form {
                 Some(_) => problem.hint("write it as one `${…}`, with nothing around it"),
                 None => problem,

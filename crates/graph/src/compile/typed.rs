@@ -261,7 +261,9 @@ impl<'o> Typed<'o> {
                 (Form::Joined, _) => Type::Dyn,
             };
             if let Err(mismatch) = fits(&ty, &expected) {
-                let message = format!("{} is expected here, and this is {ty}", named(&expected));
+                let expected_name = named(&expected);
+                let message =
+                    format!("type mismatch: {expected_name} is expected here, and this is {ty}");
                 let problem = expression.problem(message);
                 problems
                     .push(problem.hinted(mismatch.inner().or_else(|| conversion(&ty, &expected))));

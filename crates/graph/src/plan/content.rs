@@ -75,6 +75,13 @@ pub(super) fn finish(
         (true, "") => walk.inputs.instance.namespace(),
         (true, given) => given,
     };
+    if node.namespaced() && namespace.is_empty() {
+        let place = field::Path::new(&place())
+            .child("metadata")
+            .child("namespace");
+        let message = "metadata.namespace is empty, and the instance has no namespace to inherit";
+        return Err(Unknown::Wrong(Wrong::at(place.as_str(), message)));
+    }
     let id = ObjectId {
         gvk: node.gvk().clone(),
         namespace: namespace.to_owned(),

@@ -10,6 +10,7 @@ mod foreign;
 mod hindered;
 mod items;
 mod lost;
+mod names;
 mod nodes;
 mod references;
 mod room;

@@ -316,7 +316,7 @@ fn what_was_not_planned_keeps_its_fields() {
     check(
         &Ended::Suspended,
         &expect![[r#"
-        IN_PROGRESS
+        ACTIVE
         InstanceManaged True Managed: the finalizer and labels are there
         GraphResolved True Resolved: the graph is known
         ResourcesReady False ReconciliationSuspended: the annotation kro.run/reconcile suspends it

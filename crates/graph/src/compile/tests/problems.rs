@@ -117,23 +117,23 @@ fn templates_have_the_structure_of_their_kind() {
 ",
         ),
         expect![[r#"
-            spec.resources[0].template.metadata.label: there is no such field
+            spec.resources[0].template.metadata.label: there is no such field: schema not found for field label
               hint: did you mean `labels`?
-            spec.resources[0].template.spec.paused: expected boolean, got integer
-            spec.resources[0].template.spec.replica: there is no such field
+            spec.resources[0].template.spec.paused: expected boolean type for path spec.paused, got integer
+            spec.resources[0].template.spec.replica: there is no such field: schema not found for field replica
               hint: did you mean `replicas`?
-            spec.resources[0].template.spec.replicas: expected integer, got string
-            spec.resources[0].template.spec.selector.matchLabels.app: expected string, got integer
-            spec.resources[0].template.spec.template.spec.containers[0].image: expected string, got object
-            spec.resources[0].template.spec.template.spec.containers[0].name: expected string, got array
-            spec.resources[0].template.spec.template.spec.containers[1]: expected object, got string
+            spec.resources[0].template.spec.replicas: expected integer type for path spec.replicas, got string
+            spec.resources[0].template.spec.selector.matchLabels.app: expected string type for path spec.selector.matchLabels.app, got integer
+            spec.resources[0].template.spec.template.spec.containers[0].image: expected string type for path spec.template.spec.containers[0].image, got object
+            spec.resources[0].template.spec.template.spec.containers[0].name: expected string type for path spec.template.spec.containers[0].name, got array
+            spec.resources[0].template.spec.template.spec.containers[1]: expected object type for path spec.template.spec.containers[1], got string
               hint: write it as one `${…}`, with nothing around it
-            spec.resources[0].template.spec.template.spec.containers[2].env: expected array, got object
-            spec.resources[0].template.spec.template.spec.containers[2].name: expected string, got boolean
-            spec.resources[1].template.spec.ports[0].port: expected integer, got string
+            spec.resources[0].template.spec.template.spec.containers[2].env: expected array type for path spec.template.spec.containers[2].env, got object
+            spec.resources[0].template.spec.template.spec.containers[2].name: expected string type for path spec.template.spec.containers[2].name, got boolean
+            spec.resources[1].template.spec.ports[0].port: expected integer type for path spec.ports[0].port, got string
               hint: write it as one `${…}`, with nothing around it
-            spec.resources[1].template.spec.ports[1].port: expected integer, got number
-            spec.resources[1].template.spec.ports[1].targetPort: expected string or integer, got boolean
+            spec.resources[1].template.spec.ports[1].port: expected integer type for path spec.ports[1].port, got number
+            spec.resources[1].template.spec.ports[1].targetPort: expected string or integer type for path spec.ports[1].targetPort, got boolean
         "#]],
     );
 }
@@ -179,32 +179,32 @@ fn expressions_have_the_type_of_their_field() {
 ",
         ),
         expect![[r#"
-            spec.resources[0].template.metadata.labels: map(string, string) is expected here, and this is list(string)
+            spec.resources[0].template.metadata.labels: type mismatch: map(string, string) is expected here, and this is list(string)
               | ${schema.spec.zones}
               |   ^^^^^^^^^^^^^^^^^
-            spec.resources[0].template.metadata.name: string is expected here, and this is int
+            spec.resources[0].template.metadata.name: type mismatch: string is expected here, and this is int
               | ${schema.spec.replicas}
               |   ^^^^^^^^^^^^^^^^^^^^
               hint: write string(…) around it
-            spec.resources[0].template.spec.paused: bool is expected here, and this is optional_type(int)
+            spec.resources[0].template.spec.paused: type mismatch: bool is expected here, and this is optional_type(int)
               | ${schema.spec.?replicas}
               |   ^^^^^^^^^^^^^^^^^^^^^
-            spec.resources[0].template.spec.replicas: int is expected here, and this is string
+            spec.resources[0].template.spec.replicas: type mismatch: int is expected here, and this is string
               | ${schema.spec.name}
               |   ^^^^^^^^^^^^^^^^
               hint: write int(…) around it
-            spec.resources[0].template.spec.selector: an object (apps/v1.Deployment.spec.selector) is expected here, and this is map(string, map(string, int))
+            spec.resources[0].template.spec.selector: type mismatch: an object (apps/v1.Deployment.spec.selector) is expected here, and this is map(string, map(string, int))
               | ${{'matchLabels': {'a': 1}}}
               |   ^^^^^^^^^^^^^^^^^^^^^^^^^
               hint: map value for field "matchLabels": map value: it is int, not string
             spec.resources[1].template.metadata.name: expected type 'string' but found 'int': in a text, write string(…) around it
               | app-${schema.spec.replicas}
               |       ^^^^^^^^^^^^^^^^^^^^
-            spec.resources[2].template.spec: an object (v1.Service.spec) is expected here, and this is apps/v1.Deployment.spec
+            spec.resources[2].template.spec: type mismatch: an object (v1.Service.spec) is expected here, and this is apps/v1.Deployment.spec
               | ${web.spec}
               |   ^^^^^^^^
               hint: there is no field "paused" in it
-            spec.resources[3].template.data.c: bytes is expected here, and this is int
+            spec.resources[3].template.data.c: type mismatch: bytes is expected here, and this is int
               | ${schema.spec.replicas}
               |   ^^^^^^^^^^^^^^^^^^^^
         "#]],
@@ -624,24 +624,24 @@ fn references_are_checked_like_templates() {
 ",
         ),
         expect![[r#"
-            spec.resources[0].externalRef.metadata.name: string is expected here, and this is int
+            spec.resources[0].externalRef.metadata.name: type mismatch: string is expected here, and this is int
               | ${schema.spec.replicas}
               |   ^^^^^^^^^^^^^^^^^^^^
               hint: write string(…) around it
-            spec.resources[1].externalRef.metadata.selector: expected object, got string
-            spec.resources[2].externalRef.metadata.selector.matchLabel: there is no such field
+            spec.resources[1].externalRef.metadata.selector: expected object type for path metadata.selector, got string
+            spec.resources[2].externalRef.metadata.selector.matchLabel: there is no such field: schema not found for field matchLabel
               hint: did you mean `matchLabels`?
-            spec.resources[3].externalRef.metadata.selector.matchLabels.a: expected string, got integer
-            spec.resources[3].externalRef.metadata.selector.matchLabels.b: string is expected here, and this is int
+            spec.resources[3].externalRef.metadata.selector.matchLabels.a: expected string type for path metadata.selector.matchLabels.a, got integer
+            spec.resources[3].externalRef.metadata.selector.matchLabels.b: type mismatch: string is expected here, and this is int
               | ${schema.spec.replicas}
               |   ^^^^^^^^^^^^^^^^^^^^
               hint: write string(…) around it
-            spec.resources[4].externalRef.metadata.selector: it is not a valid label selector
+            spec.resources[4].externalRef.metadata.selector: invalid label selector
               hint: it has matchLabels, and matchExpressions with a key, an operator and values
-            spec.resources[5].externalRef.metadata.selector: map(string, dyn) is expected here, and this is list(string)
+            spec.resources[5].externalRef.metadata.selector: type mismatch: map(string, dyn) is expected here, and this is list(string)
               | ${schema.spec.zones}
               |   ^^^^^^^^^^^^^^^^^
-            spec.resources[6].externalRef.metadata.selector: expected object, got array
+            spec.resources[6].externalRef.metadata.selector: expected object type for path metadata.selector, got array
         "#]],
     );
 }

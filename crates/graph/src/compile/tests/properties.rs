@@ -270,6 +270,6 @@ fn recursive_types_come_to_an_end() {
     schema["status"] = json!({"all": "${a.spec}"});
     let found = problems(json!({"schema": schema, "resources": resources}));
     expect_test::expect![[r#"
-        spec.resources[2].template.spec: an object (v1.EndlessTwo.spec) is expected here, and this is optional_type(string)
+        spec.resources[2].template.spec: type mismatch: an object (v1.EndlessTwo.spec) is expected here, and this is optional_type(string)
         spec.schema.status.all: its type contains itself, or is too large, so that it has no schema"#]].assert_eq(&found);
 }

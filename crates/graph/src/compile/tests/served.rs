@@ -117,13 +117,13 @@ fn whole_numbers_are_integers_as_far_as_they_can_be() {
     check(
         &port("80.5"),
         expect![[r#"
-        spec.resources[0].template.spec.ports[0].port: expected integer, got number
-    "#]],
+            spec.resources[0].template.spec.ports[0].port: expected integer type for path spec.ports[0].port, got number
+        "#]],
     );
     check(
         &port("9223372036854775808"),
         expect![[r#"
-            spec.resources[0].template.spec.ports[0].port: expected integer, got number
+            spec.resources[0].template.spec.ports[0].port: expected integer type for path spec.ports[0].port, got number
         "#]],
     );
 }
