@@ -52,8 +52,33 @@ const SUITE: &str = "test/integration/suites/core";
 const VERSIONED: [&str; 2] = ["annotation_label_test.go", "applyset_test.go"];
 const DEVELOPMENT: &str = "devel\"";
 
-/// Specs that are known to fail, with the reason.
-const KNOWN: [(&str, &str); 0] = [];
+/// The variable of a module of kro's that says which version it is.
+const VERSION: &str = "sigs.k8s.io/release-utils/version.gitVersion";
+
+/// Specs that are known to fail, with the reason (`docs/kro-compatibility.md`).
+const KNOWN: [(&str, &str); 2] = [
+    (
+        "ApplySet Collection Labels should prune collection items when collection shrinks",
+        "the labels index and size of an item are not written again when others come or go",
+    ),
+    (
+        "GraphRevision Integration should warm the registry on controller restart and continue issuing from the recovered watermark",
+        "GraphRevisionsResolved names the revision with its hash, by which rollouts know it",
+    ),
+];
+
+/// Why the specs of [`DEVEL_SPECS`] fail as they are.
+const DEVEL: &str = "it asks for the version of a kro that was built without one";
+/// Specs that fail unless they may expect our version.
+const DEVEL_SPECS: [&str; 7] = [
+    "ApplySet ApplySet Isolation should not prune resources from different instances of the same RGD",
+    "ApplySet Collection Labels should apply correct collection-specific labels to forEach resources",
+    "ApplySet Label Preservation should preserve user-defined labels and annotations on instance after reconciliation",
+    "ApplySet Multi-GVK Apply should apply resources with correct KEP applyset labels and annotations",
+    "ApplySet Pruning should prune resources when includeWhen becomes false",
+    "DeploymentService should handle complete lifecycle of ResourceGraphDefinition and Instance",
+    "Labels and Annotations should have correct conditions when ResourceGraphDefinition is created",
+];
 
 pub(crate) fn run(args: &Args) -> Result<Report> {
     let binary = match &args.binary {
@@ -87,7 +112,11 @@ pub(crate) fn run(args: &Args) -> Result<Report> {
     eprintln!("running kro's suite (minutes)");
     // It exits with 1 when a spec fails; only a missing report is an error.
     command.status().context("starting kro's suite")?;
-    let mut report = Report::new("kro-suite", &KNOWN);
+    let mut known = KNOWN.to_vec();
+    if !args.our_version {
+        known.extend(DEVEL_SPECS.map(|name| (name, DEVEL)));
+    }
+    let mut report = Report::new("kro-suite", &known);
     ginkgo::count(&ginkgo::read(&file)?, "", &mut report);
     if args.focus.is_none() {
         report.expect_all();
@@ -131,6 +160,10 @@ fn compile(kro: &Path, our_version: bool, dir: &Path) -> Result<PathBuf> {
             replace(&path, name, &text.replace(DEVELOPMENT, &ours))?;
         }
     }
+    let version = match our_version {
+        true => format!("-X {VERSION}={}", env!("CARGO_PKG_VERSION")),
+        false => String::new(),
+    };
     let overlay = dir.join("overlay.json");
     fs::write(&overlay, json!({ "Replace": replaced }).to_string())
         .context("writing an overlay")?;
@@ -140,6 +173,7 @@ fn compile(kro: &Path, our_version: bool, dir: &Path) -> Result<PathBuf> {
     go.env("GOFLAGS", "-mod=readonly -buildvcs=false")
         .args(["test", "-c", "-overlay"])
         .arg(&overlay)
+        .args(["-ldflags", &version])
         .arg("-o")
         .arg(&tests)
         .arg(format!("./{SUITE}"));
