@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::field::{self, Path};
 use crate::names;
 
-pub use form::check_form;
+pub use form::{check_form, terms};
 
 /// A conjunction of requirements on labels; empty selects everything.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -50,7 +50,9 @@ struct Requirement {
 
 /// The requirements and values of a selector that comes as text: watches keep it, and compare every
 /// event with it.
-const MAX_TERMS: usize = 2_000;
+pub const MAX_TERMS: usize = 2_000;
+/// The terms of a field selector: watches keep it, too, and there are few fields.
+const MAX_FIELD_TERMS: usize = 64;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Operator {
@@ -497,9 +499,19 @@ impl FromStr for FieldSelector {
         let parts = split_unescaped(text)
             .into_iter()
             .filter(|part| !part.is_empty());
-        let terms = parts
-            .map(|part| field_term(&part))
-            .collect::<Result<_, _>>()?;
+        let mut terms: Vec<FieldTerm> = Vec::new();
+        for part in parts {
+            let term = field_term(&part)?;
+            if terms.contains(&term) {
+                continue;
+            }
+            if terms.len() == MAX_FIELD_TERMS {
+                return Err(ParseError(format!(
+                    "the field selector has more than {MAX_FIELD_TERMS} terms"
+                )));
+            }
+            terms.push(term);
+        }
         Ok(Self { terms })
     }
 }

@@ -1,11 +1,13 @@
 //! Kinds that are questions: who am I, may I, is this token good, give me a token.
 
+use std::collections::BTreeSet;
+
 use deltaplane_api::field;
 use deltaplane_api::identity::Identity;
 use http::StatusCode;
 use serde_json::{Value, json};
 
-use crate::auth::rbac::{Action, ResourceAction};
+use crate::auth::rbac::{Action, ResourceAction, Rule};
 use crate::auth::tokens::{AUDIENCE, Account, Claims, ISSUER, Reference};
 use crate::auth::verify_token;
 use crate::context::{Answer, json as answer};
@@ -28,6 +30,11 @@ const TOKEN_SECONDS: i64 = 3600;
 const TOKEN_MIN_SECONDS: i64 = 600;
 /// The longest.
 const TOKEN_MAX_SECONDS: i64 = 1 << 32;
+
+/// An access review names so many groups at most: each is looked up.
+const MAX_GROUPS: usize = 1_000;
+/// A review of rules shows so many bytes of them.
+const MAX_RULES: usize = 1 << 20;
 
 /// A kind of question: group, plural, kind, namespaced.
 const QUESTIONS: [(&str, &str, &str, bool); 6] = [
@@ -225,7 +232,7 @@ impl Question<'_> {
                 name: value::text(resource, "name"),
             }),
         };
-        json!({"allowed": self.server.rbac.read().allows(user, action)})
+        json!({"allowed": self.server.rights().allows(user, action)})
     }
 
     fn check_namespace(&self, review: &Value) -> Result<(), Error> {
@@ -244,24 +251,34 @@ impl Question<'_> {
             return Err(Error::bad_request("no namespace on request"));
         }
         let rbac = self.server.rights();
-        let everything = crate::auth::rbac::Rule::everything();
-        let mut rules: Vec<&crate::auth::rbac::Rule> = rbac.rules(self.user, namespace).collect();
-        if self.user.is_in(deltaplane_api::identity::MASTERS) {
-            rules.extend(&everything);
+        let everything = Rule::everything();
+        let is_master = self.user.is_in(deltaplane_api::identity::MASTERS);
+        let everything = everything.iter().filter(|_| is_master);
+        let (mut resources, mut paths) = (Vec::new(), Vec::new());
+        let mut room = MAX_RULES;
+        let mut is_cut = false;
+        for rule in rbac.rules(self.user, namespace).chain(everything) {
+            let Some(left) = room.checked_sub(rule.size()) else {
+                is_cut = true;
+                continue;
+            };
+            room = left;
+            let list = if rule.urls.is_empty() {
+                &mut resources
+            } else {
+                &mut paths
+            };
+            list.push(rule.to_value());
         }
-        let (paths, resources): (Vec<_>, Vec<_>) =
-            rules.into_iter().partition(|rule| !rule.urls.is_empty());
-        let written = |rules: Vec<&crate::auth::rbac::Rule>| -> Vec<Value> {
-            rules
-                .into_iter()
-                .map(crate::auth::rbac::Rule::to_value)
-                .collect()
-        };
-        Ok(json!({
-            "resourceRules": written(resources),
-            "nonResourceRules": written(paths),
-            "incomplete": false,
-        }))
+        let mut status = json!({
+            "resourceRules": resources,
+            "nonResourceRules": paths,
+            "incomplete": is_cut,
+        });
+        if is_cut {
+            status["evaluationError"] = "there are more rules than one answer shows".into();
+        }
+        Ok(status)
     }
 
     /// A token for the service account that the path names.
@@ -407,18 +424,23 @@ fn check_access(spec: &Value, rules: &[fn(&Value) -> Option<field::Error>]) -> R
 }
 
 fn check_subject(spec: &Value) -> Option<field::Error> {
-    let nobody = value::text(spec, "user").is_empty() && value::list(spec, "groups").is_empty();
-    let path = field::Path::new("spec").child("user");
-    let detail = "at least one of user or group must be specified";
-    nobody.then(|| field::Error::invalid(path, "", detail))
+    let groups = value::list(spec, "groups");
+    let path = field::Path::new("spec");
+    if value::text(spec, "user").is_empty() && groups.is_empty() {
+        let detail = "at least one of user or group must be specified";
+        return Some(field::Error::invalid(path.child("user"), "", detail));
+    }
+    let count = groups.len();
+    (count > MAX_GROUPS).then(|| field::Error::too_many(path.child("groups"), count, MAX_GROUPS))
 }
 
 /// The user that an access review asks about.
 fn subject(spec: &Value) -> Identity {
+    let groups: BTreeSet<&str> = value::texts(spec, "groups").collect();
     Identity {
         name: value::text(spec, "user").to_owned(),
         uid: value::text(spec, "uid").to_owned(),
-        groups: value::texts(spec, "groups").map(str::to_owned).collect(),
+        groups: groups.into_iter().map(str::to_owned).collect(),
         ..Identity::default()
     }
 }

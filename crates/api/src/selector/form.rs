@@ -2,12 +2,28 @@
 
 use serde_json::Value;
 
+use super::MAX_TERMS;
 use crate::field::{Error, Path};
 use crate::names;
+
+/// Returns how many requirements and values a selector of `matchLabels` and `matchExpressions` has.
+pub fn terms(selector: &Value) -> usize {
+    let labels = selector["matchLabels"]
+        .as_object()
+        .map_or(0, |labels| labels.len());
+    let expressions = list(&selector["matchExpressions"]).iter();
+    let expressions = expressions.map(|one| 1 + list(&one["values"]).len());
+    labels + expressions.sum::<usize>()
+}
 
 /// All that is wrong with a selector of `matchLabels` and `matchExpressions`.
 pub fn check_form(selector: &Value, path: &Path) -> Vec<Error> {
     let mut errors = Vec::new();
+    let terms = terms(selector);
+    if terms > MAX_TERMS {
+        // One error for each of them would be longer than the selector.
+        return vec![Error::too_many(path.clone(), terms, MAX_TERMS)];
+    }
     let labels = path.child("matchLabels");
     for (key, text) in selector["matchLabels"].as_object().into_iter().flatten() {
         check(names::qualified_name(key), &labels, key, &mut errors);
@@ -63,6 +79,20 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn a_selector_has_so_many_terms_at_most() {
+        let absent = |count: usize| {
+            let one = json!({"key": "x", "operator": "DoesNotExist"});
+            json!({"matchExpressions": vec![one; count], "matchLabels": {"a": "b"}})
+        };
+        let path = Path::new("selector");
+        assert_eq!(check_form(&absent(MAX_TERMS - 1), &path), []);
+        let errors = check_form(&absent(MAX_TERMS), &path);
+        let texts: Vec<String> = errors.iter().map(Error::to_string).collect();
+        let expected = "selector: Too many: 2001: must have at most 2000 items";
+        assert_eq!(texts, [expected]);
+    }
 
     #[test]
     fn expressions_make_sense() {

@@ -194,3 +194,21 @@ fn selectors_are_bounded() {
     assert!(parse(keys(MAX_TERMS + 1).join(",")).is_err());
     assert!(parse(format!("a in ({})", keys(MAX_TERMS).join(","))).is_err());
 }
+
+#[test]
+fn field_selectors_have_so_many_terms_at_most() {
+    let different = |count: usize| -> String {
+        let terms = (0..count).map(|number| format!("metadata.name!=n{number}"));
+        terms.collect::<Vec<_>>().join(",")
+    };
+    assert!(different(64).parse::<FieldSelector>().is_ok());
+    let error = different(65).parse::<FieldSelector>().unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "the field selector has more than 64 terms"
+    );
+    // A term that is written again adds nothing.
+    let same = vec!["metadata.name!=a"; 5000].join(",");
+    let selector: FieldSelector = same.parse().unwrap();
+    assert_eq!(selector.terms.len(), 1);
+}

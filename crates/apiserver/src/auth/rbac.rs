@@ -295,6 +295,19 @@ impl Rule {
             || subresource.is_some_and(|name| self.resources.contains(&format!("*/{name}")))
     }
 
+    /// Returns about how long the rule is when it is written.
+    pub(crate) fn size(&self) -> usize {
+        let lists = [
+            &self.verbs,
+            &self.groups,
+            &self.resources,
+            &self.names,
+            &self.urls,
+        ];
+        let texts = lists.into_iter().flatten();
+        100 + texts.map(|text| text.len() + 3).sum::<usize>()
+    }
+
     /// The rule as it is written in a role.
     pub(crate) fn to_value(&self) -> Value {
         let mut rule = json!({ "verbs": self.verbs });
@@ -426,6 +439,30 @@ mod tests {
         for (user, line, expected) in cases {
             assert_eq!(check(&rbac, user, line), expected, "{} {line}", user.name);
         }
+    }
+
+    #[test]
+    fn a_role_that_is_bound_many_times_counts_once() {
+        let mut rbac = rbac();
+        let eve = Identity::authenticated("eve", &[]);
+        let before = rbac.rules(&eve, "dev").count();
+        let binding = json!({
+            "roleRef": {"kind": "ClusterRole", "name": "reader"},
+            "subjects": [{"kind": "User", "name": "eve"}, {"kind": "User", "name": "eve"}],
+        });
+        for number in 0..100 {
+            let name = format!("again-{number}");
+            rbac.apply(Part::Binding, "dev", &name, Some(&binding));
+            rbac.apply(Part::Binding, "other", &name, Some(&binding));
+        }
+        assert_eq!(rbac.rules(&eve, "dev").count(), before);
+        for number in 0..100 {
+            rbac.apply(Part::Binding, "dev", &format!("again-{number}"), None);
+        }
+        assert!(check(&rbac, &eve, "get - pods dev p"), "b binds it, too");
+        rbac.apply(Part::Binding, "dev", "b", None);
+        assert!(!check(&rbac, &eve, "get - pods dev p"));
+        assert!(check(&rbac, &eve, "get - pods other p"));
     }
 
     #[test]

@@ -286,6 +286,51 @@ async fn questions_about_rights_are_answered() {
     assert_eq!(answer["status"]["incomplete"], false);
 }
 
+#[tokio::test]
+async fn reviews_are_bounded() {
+    let server = Server::start().await;
+    let review = |groups: usize| {
+        json!({"spec": {
+            "groups": (0..groups).map(|number| format!("g{number}")).collect::<Vec<_>>(),
+            "resourceAttributes": {"verb": "get", "resource": "pods", "namespace": "default"},
+        }})
+    };
+    let path = "/apis/authorization.k8s.io/v1/namespaces/default/localsubjectaccessreviews";
+    server.post(path, &review(1000)).await.expect(201);
+    let refused = server.post(path, &review(1001)).await.refused(422);
+    assert!(
+        refused.contains("spec.groups: Too many: 1001: must have at most 1000 items"),
+        "{refused}"
+    );
+
+    let rbac = "/apis/rbac.authorization.k8s.io/v1/namespaces/default";
+    let names: Vec<String> = (0..100_000)
+        .map(|number| format!("name-{number}"))
+        .collect();
+    let rule = json!({"apiGroups": [""], "resources": ["pods"], "verbs": ["get"],
+        "resourceNames": names});
+    let role = json!({"metadata": {"name": "many"}, "rules": [rule]});
+    server
+        .post(&format!("{rbac}/roles"), &role)
+        .await
+        .expect(201);
+    let binding = json!({"metadata": {"name": "many"},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "many"},
+        "subjects": [{"kind": "User", "apiGroup": "rbac.authorization.k8s.io", "name": "eve"}]});
+    server
+        .post(&format!("{rbac}/rolebindings"), &binding)
+        .await
+        .expect(201);
+    let eve = server.as_user("eve", &[]);
+    let path = "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews";
+    let rules = json!({"spec": {"namespace": "default"}});
+    let status = eve.post(path, &rules).await.expect(201)["status"].clone();
+    assert_eq!(status["incomplete"], true);
+    assert!(status.to_string().len() < 100_000, "it is cut");
+    let shown = status["resourceRules"].to_string();
+    assert!(shown.contains("selfsubjectaccessreviews"), "{shown}");
+}
+
 const CONFIGURATION: &str = "/.well-known/openid-configuration";
 const KEYS: &str = "/openid/v1/jwks";
 
