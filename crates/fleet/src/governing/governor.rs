@@ -2,7 +2,7 @@
 
 use std::cell::{OnceCell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use deltaplane_api::selector::LabelSelector;
 use deltaplane_border::{Place, Placement, PolicyId, Slot};
@@ -20,11 +20,16 @@ use super::trials::Trials;
 use crate::divergence::ReleaseFloor;
 use crate::graphs::not_accepted;
 
+/// A policy's spec as it is decided by, or what is wrong with it: compiled once, by whoever asks
+/// first, which may be outside the lock.
+pub(super) type CompiledPolicy = Arc<OnceLock<Result<Policy, String>>>;
+
 /// What is known of a policy.
 pub(crate) struct Governor {
     pub(crate) id: PolicyId,
     pub(crate) uid: String,
     pub(crate) object: Arc<Value>,
+    pub(super) compiled: CompiledPolicy,
     pub(super) targets: Vec<Targets>,
     /// Where `targets` are from.
     targets_source: TargetsSource,
@@ -154,6 +159,7 @@ impl Governor {
             id: PolicyId::new(name),
             uid: uid.to_owned(),
             object: Arc::new(Value::Null),
+            compiled: CompiledPolicy::default(),
             targets: Vec::new(),
             targets_source: TargetsSource::Unknown,
             zones: LabelSelector::default(),
@@ -242,6 +248,9 @@ impl Governor {
         }
         let needed_approval = self.needs_approval();
         let before = std::mem::replace(&mut self.object, Arc::new(object));
+        if before["spec"] != self.object["spec"] {
+            self.compiled = CompiledPolicy::default();
+        }
         if decided {
             // What somebody else wrote there moves nobody.
             let written = &self.object["status"]["decisions"];
@@ -341,14 +350,10 @@ impl Governor {
         self.kinds().contains(kind)
     }
 
-    /// As it is decided by, or what is wrong with it.
-    pub(crate) fn compile(&self) -> Result<Policy, String> {
-        let spec: Result<PolicySpec, _> = serde_json::from_value(self.object["spec"].clone());
-        let spec = spec.map_err(|error| format!("the policy: {error}"))?;
-        Policy::compile(&spec).map_err(|problems| {
-            let said: Vec<String> = problems.iter().map(ToString::to_string).collect();
-            said.join("; ")
-        })
+    /// Returns the policy as it is decided by, or what is wrong with it.
+    pub(super) fn compiled(&self) -> Result<&Policy, &String> {
+        let compiled = self.compiled.get_or_init(|| compile(&self.object));
+        compiled.as_ref()
     }
 
     pub(crate) fn includes(&self, object: &Object<'_>) -> bool {
@@ -652,4 +657,14 @@ impl Governor {
         });
         placed.collect()
     }
+}
+
+/// Compiles the spec of a policy.
+pub(super) fn compile(policy: &Value) -> Result<Policy, String> {
+    let spec: Result<PolicySpec, _> = serde_json::from_value(policy["spec"].clone());
+    let spec = spec.map_err(|error| format!("the policy: {error}"))?;
+    Policy::compile(&spec).map_err(|problems| {
+        let said: Vec<String> = problems.iter().map(ToString::to_string).collect();
+        said.join("; ")
+    })
 }

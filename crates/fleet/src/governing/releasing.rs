@@ -7,14 +7,14 @@ use std::time::Duration;
 
 use deltaplane_border::{Audience, Entry};
 use deltaplane_propagation::stages::{Policy, Targets};
-use deltaplane_runtime::Stop;
+use deltaplane_runtime::{Stop, heavy};
 use deltaplane_sync::{
     Asked, AskedPolicy, AskedSelector, AskedTarget, ObjectName, SyncKind, ZoneName,
 };
 use serde_json::{Map, Value};
 use tokio::sync::watch;
 
-use super::governor::Governor;
+use super::governor::{CompiledPolicy, Governor, compile};
 use super::release::Id;
 use crate::fleet::Fleet;
 use crate::graphs::UNJUDGED;
@@ -202,12 +202,29 @@ impl Fleet {
         }
     }
 
+    /// Compiles the policies that nobody has compiled since they changed. That takes long for some:
+    /// nobody waits for the lock meanwhile.
+    fn compile_policies(&self) {
+        let pending: Vec<(Arc<Value>, CompiledPolicy)> = {
+            let governing = self.inner().governing.lock();
+            let policies = governing.policies.values();
+            let pending = policies.filter(|governor| governor.compiled.get().is_none());
+            pending
+                .map(|governor| (governor.object.clone(), governor.compiled.clone()))
+                .collect()
+        };
+        for (object, compiled) in pending {
+            heavy(|| compiled.get_or_init(|| compile(&object)));
+        }
+    }
+
     fn questions(&self) -> BTreeMap<ZoneName, Arc<Asked>> {
+        self.compile_policies();
         let governing = self.inner().governing.lock();
-        let compiled: Vec<(&Governor, Option<Policy>)> = governing
+        let compiled: Vec<(&Governor, Option<&Policy>)> = governing
             .policies
             .values()
-            .map(|governor| (governor, governor.compile().ok()))
+            .map(|governor| (governor, governor.compiled().ok()))
             .collect();
         let zones = governing.zones.iter();
         let asked = zones.map(|(zone, object)| {

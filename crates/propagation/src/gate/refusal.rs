@@ -61,11 +61,18 @@ fn no_period((at, part): (NodeId, Ast), env: &Env) -> Option<(NodeId, String)> {
     (!fits).then(|| (at, message.to_owned()))
 }
 
-/// Evaluates a constant; nothing when it has no value.
+/// Judging a constant takes so much at most: a policy has many expressions, and all are judged when
+/// it is written. A constant that takes more is left to the gate.
+const CONSTANT: Budget = Budget {
+    cost: 1_000,
+    steps: 5_000,
+};
+
+/// Evaluates a constant; nothing when it has no value, or takes too long.
 pub(super) fn evaluated<T>(part: &Ast, env: &Env, of: impl FnOnce(&Value<'_>) -> T) -> Option<T> {
     let program = deltaplane_expr::lower(part, None, env).ok()?;
     let bindings = Bindings::new(env);
-    if let Eval::Value(value) = program.eval(&bindings, Budget::default()) {
+    if let Eval::Value(value) = program.eval(&bindings, CONSTANT) {
         return Some(of(&value));
     }
     None

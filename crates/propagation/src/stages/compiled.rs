@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use deltaplane_api::selector::LabelSelector;
+use deltaplane_api::selector::{LabelSelector, MAX_TERMS, terms};
 use deltaplane_expr::{Absent, Decl, Duration, Timestamp};
 use serde_json::{Map, Value as Json};
 
@@ -85,11 +85,24 @@ const TARGETS: usize = 128;
 const NAMES: usize = 1000;
 const EXPRESSIONS: usize = 16;
 const OPERATIONS: usize = 256;
+/// All expressions of a policy: all are compiled whenever it changes.
+const ALL_EXPRESSIONS: usize = 256;
+/// The requirements and values of all selectors: objects and zones are compared with them.
+const SELECTOR_TERMS: usize = 2 * MAX_TERMS;
 
 /// What is more than anybody needs, found before any of it is looked at: whoever writes it must
 /// not keep others waiting.
 fn limits(spec: &PolicySpec) -> Vec<Problem> {
     let mut problems = Vec::new();
+    for (what, count, most) in [
+        ("expressions", expressions(spec), ALL_EXPRESSIONS),
+        ("selector terms", selector_terms(spec), SELECTOR_TERMS),
+    ] {
+        if count > most {
+            let message = format!("there are {count} {what} in all, and at most {most} may be");
+            problems.push(Problem::new("spec", message).hint("make several policies of it"));
+        }
+    }
     let mut check = |path: String, count: usize, most: usize| {
         if count > most {
             let message = format!("there are {count}, and at most {most} may be");
@@ -119,6 +132,26 @@ fn limits(spec: &PolicySpec) -> Vec<Problem> {
         check(path, one.patch.as_array().map_or(0, Vec::len), OPERATIONS);
     }
     problems
+}
+
+fn expressions(spec: &PolicySpec) -> usize {
+    let stages = spec.stages.iter();
+    let stages = stages.map(|one| {
+        one.propagate_when.len() + one.ready_when.len() + usize::from(one.order_by.is_some())
+    });
+    let targets = spec.targets.iter().map(|one| one.ready_when.len());
+    stages.chain(targets).sum()
+}
+
+fn selector_terms(spec: &PolicySpec) -> usize {
+    let stages = spec.stages.iter().map(|one| &one.zones);
+    let overrides = spec.overrides.iter();
+    let overridden = overrides.clone().flat_map(|one| &one.targets);
+    let targets = spec.targets.iter().chain(overridden);
+    let all = [&spec.zones].into_iter().chain(stages);
+    let all = all.chain(overrides.map(|one| &one.zones));
+    let all = all.chain(targets.map(|one| &one.selector));
+    all.flatten().map(terms).sum()
 }
 
 // === impl Policy ===
@@ -551,6 +584,34 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn expressions_and_selectors_are_bounded_in_all() {
+        let stage =
+            |name: usize| json!({"name": name.to_string(), "propagateWhen": vec!["nonsense("; 16]});
+        let selector = |count: usize| {
+            let absent = json!({"key": "x", "operator": "DoesNotExist"});
+            json!({"kind": "ConfigMap", "selector": {"matchExpressions": vec![absent; count]}})
+        };
+        let spec = json!({
+            "targets": [selector(2000), selector(2000)],
+            "zones": {"matchLabels": {"a": "b"}},
+            "stages": (0..17).map(stage).collect::<Vec<_>>(),
+        });
+        let spec: PolicySpec = serde_json::from_value(spec).expect("a spec");
+        let problems = Policy::compile(&spec).expect_err("too much");
+        let said: Vec<String> = problems.iter().map(ToString::to_string).collect();
+        let hint = "(make several policies of it)";
+        assert_eq!(
+            said,
+            [
+                format!("spec: there are 272 expressions in all, and at most 256 may be {hint}"),
+                format!(
+                    "spec: there are 4001 selector terms in all, and at most 4000 may be {hint}"
+                ),
+            ]
+        );
+    }
 
     #[test]
     fn what_is_too_much_is_said_before_it_is_looked_at() {
