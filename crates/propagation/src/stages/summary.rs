@@ -4,7 +4,7 @@ use super::compiled::Policy;
 use super::decide::Outcome;
 use super::facts::{PolicyFacts, RESUME, ROLLBACK};
 use super::sets;
-use super::told::StageTold;
+use super::told::{StageTold, TOO_MANY_FAILURES};
 
 /// Whether all that is there is everywhere; if not, why.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,21 +19,36 @@ pub struct Propagated {
 
 impl Propagated {
     pub fn of(facts: &PolicyFacts, outcome: &Outcome) -> Self {
+        let told = Self::in_stages(facts, outcome);
+        if facts.diverged.is_empty() || told.reason == NOTHING_RELEASED {
+            return told;
+        }
+        let zones = facts.diverged.join(", ");
+        let diverged = format!(
+            "the hub may be at an earlier state than {zones} followed, and sends nothing there; settle it with: deltaplane zones reconcile <zone> --keep hub|zone"
+        );
+        // A failure is told first: nobody waits for what will not come.
+        if [ROLLED_BACK, TOO_MANY_FAILURES].contains(&told.reason) {
+            let message = format!("{}; {diverged}", told.message);
+            return Self { message, ..told };
+        }
+        Self {
+            holds: false,
+            reason: "Diverged",
+            message: diverged,
+        }
+    }
+
+    /// As stages and releases say, whichever zones have diverged.
+    fn in_stages(facts: &PolicyFacts, outcome: &Outcome) -> Self {
         let not_yet = |reason, message| Self {
             holds: false,
             reason,
             message,
         };
         let Some(newest) = facts.releases.last().map(|release| release.number) else {
-            return not_yet("NothingReleased", "nothing was released yet".to_owned());
+            return not_yet(NOTHING_RELEASED, "nothing was released yet".to_owned());
         };
-        if !facts.diverged.is_empty() {
-            let zones = facts.diverged.join(", ");
-            let message = format!(
-                "the hub may be at an earlier state than {zones} followed, and sends nothing there; settle it with: deltaplane zones reconcile <zone> --keep hub|zone"
-            );
-            return not_yet("Diverged", message);
-        }
         if !facts.is_released() {
             let message = match facts.head.problems.first() {
                 Some(problem) => format!("what is there cannot be released: {problem}"),
@@ -93,6 +108,7 @@ impl Propagated {
 
 /// The reason of conditions while what was rolled back is at the hub.
 const ROLLED_BACK: &str = "RolledBack";
+const NOTHING_RELEASED: &str = "NothingReleased";
 
 /// Whether objects at the hub differ from the newest release because of a rollback.
 pub fn rolled_back(facts: &PolicyFacts) -> Propagated {

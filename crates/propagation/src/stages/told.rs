@@ -8,6 +8,9 @@ use serde_json::{Value as Json, json};
 use crate::rollout::Counts;
 use crate::verdict::Verdict;
 
+/// The reason of a stage in which more zones failed than may.
+pub(super) const TOO_MANY_FAILURES: &str = "TooManyFailures";
+
 /// How a stage stands, once what was decided is done.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StageTold {
@@ -225,7 +228,7 @@ impl Waiting {
             Self::Approval { .. } => "ApprovalRequired",
             Self::Deletions { .. } => "DeletionBudgetExceeded",
             Self::Queued { .. } => "Queued",
-            Self::Failed { .. } => "TooManyFailures",
+            Self::Failed { .. } => TOO_MANY_FAILURES,
             Self::Newer { .. } => "NewerOnItsWay",
             Self::Zone { failed: true, .. } => "ZoneFailed",
             Self::Zone { failed: false, .. } => "ZoneNotReady",

@@ -297,6 +297,37 @@ fn a_rollback_says_which_release_failed_where_and_why() {
 }
 
 #[test]
+fn a_failure_is_told_although_zones_have_diverged() {
+    let conditions = |facts: &PolicyFacts| {
+        let status = plan(facts, &[], now()).status;
+        let status = status.expect("it is written");
+        let conditions = status["conditions"].as_array().expect("some").clone();
+        let mut conditions = conditions.into_iter();
+        let found = conditions.find(|one| one["type"] == "Propagated");
+        let found = found.expect("it is told");
+        let message = found["message"].as_str().expect("a text").to_owned();
+        (
+            found["reason"].as_str().expect("a text").to_owned(),
+            message,
+        )
+    };
+    let mut failed = failing();
+    change(&mut failed, |object| {
+        object["spec"]["onFailure"] = "Pause".into()
+    });
+    failed.diverged = vec!["us".to_owned()];
+    let (reason, message) = conditions(&failed);
+    assert_eq!(reason, "TooManyFailures", "{message}");
+    assert!(
+        message.contains("earlier state than us followed"),
+        "{message}"
+    );
+    let mut fine = facts(2);
+    fine.diverged = vec!["us".to_owned()];
+    assert_eq!(conditions(&fine).0, "Diverged");
+}
+
+#[test]
 fn what_was_rolled_back_has_not_propagated() {
     let mut facts = facts(3);
     facts.releases[2].restores = Some(1);
