@@ -306,7 +306,19 @@ fn is_local(old: &Value, new: &Value) -> bool {
         keys.iter().all(|key| of(old, key) == of(new, key))
     };
     let forgotten = is_managed(old) && resets_managers(new) && !is_managed(new);
-    rest(old) == rest(new) && kept("labels") && kept("annotations") && !forgotten
+    let same_content = rest(old) == rest(new) && kept("labels") && kept("annotations");
+    same_content && !forgotten && !adds_owner(old, new)
+}
+
+/// Returns true if a change gives the object another owner: the garbage collector deletes an object
+/// whose owners are gone.
+fn adds_owner(old: &Value, new: &Value) -> bool {
+    let owners = |object: &Value| {
+        let owners = object["metadata"]["ownerReferences"].as_array();
+        owners.cloned().unwrap_or_default()
+    };
+    let before = owners(old);
+    owners(new).iter().any(|owner| !before.contains(owner))
 }
 
 /// Whether it says what sync applied.

@@ -114,7 +114,13 @@ fn mirrored_objects_are_changed_at_their_origin() {
             labels.expect("some").remove("app");
         });
         let unmanaged = changed(&old, |new| new["metadata"]["managedFields"] = json!([{}]));
-        let changes = [&spec, &label, &unlabelled, &unmanaged];
+        // The garbage collector would delete it.
+        let owned = changed(&old, |new| {
+            let absent =
+                json!({"apiVersion": "v1", "kind": "ConfigMap", "name": "gone", "uid": "u"});
+            new["metadata"]["ownerReferences"] = json!([absent]);
+        });
+        let changes = [&spec, &label, &unlabelled, &unmanaged, &owned];
         for new in changes.map(Some).into_iter().chain([None]) {
             assert_eq!(write(new), expected, "{new:?}");
         }
@@ -127,6 +133,8 @@ fn mirrored_objects_are_changed_at_their_origin() {
             new["metadata"]["labels"]["mine"] = "x".into();
         });
         assert_eq!(write(Some(&notes)), "yes", "controllers keep notes");
+        // An owner that it has already can be removed.
+        assert_eq!(said(place, Part::Main, Some(&owned), Some(&old)), "yes");
     }
     // What a zone left behind that is gone can be deleted at the hub, and not changed.
     let left = object(Some("eu-9"));

@@ -134,6 +134,7 @@ impl Keeper {
             let ours = format!("m.?manager.orValue('') == {}", literal(MANAGER));
             format!("{object}.metadata.?managedFields.orValue([]).filter(m, {ours})")
         };
+        let owners = |object: &str| format!("{object}.metadata.?ownerReferences.orValue([])");
         let kept = |place: &str, now: &str, before: &str| {
             let applied = format!("m[?'fieldsV1'][?'f:metadata'][?'f:{place}'].orValue({{}})");
             let same = format!("{now}[?f.substring(2)] == {before}[?f.substring(2)]");
@@ -149,6 +150,8 @@ impl Keeper {
                 "variables.annotations",
                 "variables.oldAnnotations",
             ),
+            // The garbage collector deletes an object whose owners are gone.
+            format!("{}.all(r, r in {})", owners("object"), owners("oldObject")),
             // Whoever could make the cluster forget what sync applied could then change it.
             format!("{} == variables.applied", entries("object")),
         ];
