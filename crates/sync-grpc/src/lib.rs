@@ -44,6 +44,7 @@ pub fn protocol_status(error: &ProtocolError) -> Status {
         | ProtocolError::SubscribedTwice { .. }
         | ProtocolError::Unanswered { .. }
         | ProtocolError::OrphanedByZone { .. }
+        | ProtocolError::TooManyChanges { .. }
         | ProtocolError::Malformed(_) => Code::InvalidArgument,
     };
     Status::new(code, error.to_string())

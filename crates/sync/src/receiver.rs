@@ -71,6 +71,10 @@ pub struct Receiver {
     kinds: BTreeMap<SyncKind, Following>,
 }
 
+/// So many names of a kind are remembered until a state is there as a whole. A kind has fewer objects,
+/// and a sender that removes what never was would take memory without end.
+const MAX_BEYOND: usize = 1_000_000;
+
 /// A kind that is followed.
 #[derive(Debug)]
 struct Following {
@@ -183,6 +187,10 @@ impl Receiver {
             whole: response.complete.then(|| response.at.clone()),
         };
         following.beyond.extend(response.names().cloned());
+        if following.beyond.len() > MAX_BEYOND {
+            let most = MAX_BEYOND;
+            return Err(ProtocolError::TooManyChanges { kind, most });
+        }
         let mut actions = Vec::new();
         let wanted = stake.wanted(&response);
         let ledger = &mut self.ledger;

@@ -162,6 +162,10 @@ pub enum ProtocolError {
     OrphanedByZone { name: ObjectName },
     #[error("too many changes were not read in time: resume by versions")]
     Behind,
+    #[error(
+        "{kind}: more than {most} objects were changed or removed without a complete state in between"
+    )]
+    TooManyChanges { kind: SyncKind, most: usize },
     #[error("{0}")]
     Malformed(String),
 }
