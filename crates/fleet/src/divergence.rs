@@ -460,7 +460,7 @@ impl Fleet {
                 if told.is_none() {
                     tracing::warn!(
                         zone = %session.zone,
-                        hint = format!("deltaplane zones reconcile {} --dry-run", session.zone),
+                        hint = format!("deltaplane zones reconcile {} --keep hub --dry-run", session.zone),
                         "the zone has diverged: it followed a state that the hub lost, and is sent nothing"
                     );
                 }

@@ -81,7 +81,7 @@ fn all_problems_are_said() {
         expect![[r#"
         ok inner: kind Inner, 1 resource, config
         src/graph/tests/problems.yaml#5: not looked at: v1 Pod is no definition
-        src/graph/tests/problems.yaml#2: spec.resources[0].template.spec.sise: there is no such field
+        src/graph/tests/problems.yaml#2: spec.resources[0].template.spec.sise: there is no such field: schema not found for field sise
           hint: did you mean `size`?
         src/graph/tests/problems.yaml#2: spec.resources[1].template.kind: there is no kind apps/v1beta1 Deployment
           hint: there is Deployment of apps/v1
@@ -196,7 +196,7 @@ fn the_kind_is_printed() {
     check(
         "crd -f :problems.yaml",
         expect![[r#"
-        src/graph/tests/problems.yaml#2: spec.resources[0].template.spec.sise: there is no such field
+        src/graph/tests/problems.yaml#2: spec.resources[0].template.spec.sise: there is no such field: schema not found for field sise
           hint: did you mean `size`?
         src/graph/tests/problems.yaml#2: spec.resources[1].template.kind: there is no kind apps/v1beta1 Deployment
           hint: there is Deployment of apps/v1
