@@ -41,7 +41,8 @@ pub fn salt_secret(
     }
     let crosses = secret["metadata"]["labels"][SYNC_LABEL] == "true";
     let Some(salt) = before.or_else(|| crosses.then(fresh)) else {
-        if let Some(annotations) = secret["metadata"]["annotations"].as_object_mut() {
+        let annotations = secret.pointer_mut("/metadata/annotations");
+        if let Some(annotations) = annotations.and_then(Value::as_object_mut) {
             annotations.remove(SALT);
         }
         return;
@@ -166,7 +167,7 @@ mod tests {
         salt_secret(&mut local, None, writer, || {
             unreachable!("it does not cross")
         });
-        assert!(local["metadata"]["annotations"].is_null());
+        assert_eq!(local, secret(json!({"team": "web"})), "it is left as it is");
         let mut nothing = secret(json!({SYNC_LABEL: "true"}));
         nothing["metadata"]["annotations"] = Value::Null;
         salt_secret(&mut nothing, None, writer, || "first".to_owned());
