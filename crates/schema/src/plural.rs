@@ -84,7 +84,7 @@ mod tests {
         check(
             "GitRepo Video Lambda Demo Axis Gateway Roof Wolf Database Virus Medium SSH",
             expect![
-                "gitrepoes videoes lambdas demoes axes gateways roofs wolves databases viruses media sshs"
+                "gitrepoes videoes lambda demoes axes gateways roofs wolves databases viruses media sshs"
             ],
         );
     }
