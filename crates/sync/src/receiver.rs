@@ -186,11 +186,7 @@ impl Receiver {
             cost: 0,
             whole: response.complete.then(|| response.at.clone()),
         };
-        following.beyond.extend(response.names().cloned());
-        if following.beyond.len() > MAX_BEYOND {
-            let most = MAX_BEYOND;
-            return Err(ProtocolError::TooManyChanges { kind, most });
-        }
+        following.remember(&kind, &response)?;
         let mut actions = Vec::new();
         let wanted = stake.wanted(&response);
         let ledger = &mut self.ledger;
@@ -372,6 +368,18 @@ impl Following {
             self.sources.pop();
         }
         self.sources.push(response.at.clone());
+        Ok(())
+    }
+
+    /// Notes that later states of these objects may be here.
+    fn remember(&mut self, kind: &SyncKind, response: &Response) -> Result<(), ProtocolError> {
+        self.beyond.extend(response.names().cloned());
+        if self.beyond.len() > MAX_BEYOND {
+            return Err(ProtocolError::TooManyChanges {
+                kind: kind.clone(),
+                most: MAX_BEYOND,
+            });
+        }
         Ok(())
     }
 
