@@ -456,3 +456,53 @@ impl Action {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wire::Epoch;
+
+    /// Names that never were are removed, and the budget refuses that: no state is ever complete.
+    #[test]
+    fn a_sender_is_remembered_so_many_names_of_at_most() {
+        let kind = SyncKind::new("", "ConfigMap").expect("legal");
+        let mut following = Following {
+            last: 0,
+            sources: Vec::new(),
+            whole: None,
+            beyond: BTreeSet::new(),
+            own: BTreeSet::new(),
+            work: None,
+        };
+        let removing = |from: usize, to: usize| {
+            let names = (from..to).map(|number| format!("n{number}"));
+            let names = names.map(|name| ObjectName::new("", &name).expect("legal"));
+            Response {
+                kind: kind.clone(),
+                nonce: 1,
+                at: Position {
+                    epoch: Epoch::opening("store", "a"),
+                    revision: 1,
+                },
+                complete: false,
+                items: Vec::new(),
+                orphaned: Vec::new(),
+                removed: names.collect(),
+                approved: false,
+                releases: BTreeMap::new(),
+            }
+        };
+        let most = MAX_BEYOND;
+        assert_eq!(following.remember(&kind, &removing(0, most)), Ok(()));
+        // The same again is no more.
+        assert_eq!(following.remember(&kind, &removing(5, 9)), Ok(()));
+        let refused = following.remember(&kind, &removing(most, most + 1));
+        assert_eq!(
+            refused,
+            Err(ProtocolError::TooManyChanges {
+                kind: kind.clone(),
+                most
+            })
+        );
+    }
+}
