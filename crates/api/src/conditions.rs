@@ -8,8 +8,7 @@ pub const ESTABLISHED: &str = "Established";
 /// The names that a definition wants are its own.
 pub const NAMES_ACCEPTED: &str = "NamesAccepted";
 
-/// What precedes the type of a condition that an instance of a graph has in any case, where the author
-/// of the graph says which conditions there are.
+/// The prefix of our own condition types on instances of a graph whose author defines conditions.
 pub const OWN: &str = "deltaplane.io/";
 
 /// Finds a condition that every instance of a graph has, whatever its author says of conditions.

@@ -86,7 +86,7 @@ impl Circles {
         if led.is_ok() {
             known.refused.remove(definition);
         } else {
-            // What ran before goes on.
+            // The definition that was admitted before stays in force.
             known.restore(definition, before);
             known.refused.insert(definition.to_owned());
         }

@@ -26,7 +26,7 @@ pub(super) struct Compiled {
     served: Arc<Mutex<BTreeMap<String, Vec<ServedName>>>>,
 }
 
-/// What a kind is called that is served.
+/// The names under which a kind is served.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct ServedName {
     group: String,

@@ -95,7 +95,7 @@ pub(super) fn beside_authored(own: Value, before: &Value) -> Value {
     author.chain(marked(own, before)).collect()
 }
 
-/// What an author said before, if that was so.
+/// Returns the conditions of the author that a status held before, if it held any.
 fn of_author(before: &Value) -> impl Iterator<Item = &Value> {
     let authored = are_authored(&json!({"conditions": before}));
     let all = before.as_array().into_iter().flatten();

@@ -229,7 +229,7 @@ impl Latest {
             let wanted = report::status(instance, ended, now);
             return (wanted != *stored).then_some(wanted);
         };
-        // What the API did not store, such as since when a condition holds, is as it was written.
+        // Fields that the API did not store, such as transition times, are taken as they were written.
         let mut instance = instance.clone();
         instance["status"] = written;
         let wanted = report::status(&instance, ended, now);

@@ -5,7 +5,7 @@ use serde_json::Map;
 
 use super::*;
 
-/// What an API server makes of what is written to it, the same of the same each time.
+/// An API server that changes what is written to it, in the same way each time.
 #[derive(Clone, Debug)]
 struct Api {
     drops_nulls: bool,
