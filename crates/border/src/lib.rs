@@ -14,6 +14,7 @@ mod catalog;
 mod mirror;
 mod openings;
 mod receiving;
+mod repairs;
 mod sending;
 mod shared;
 
@@ -24,5 +25,6 @@ pub use catalog::{
 pub use mirror::{Held, Mirror, MirrorConfig, ServedKind, Stamp, Told, served_kind};
 pub use openings::Openings;
 pub use receiving::{Receiving, Subscriptions, Target};
+pub use repairs::{Names, Writes};
 pub use sending::{Lacking, ObjectState, Sending, Sent, Standing, UndecidedObjects};
 pub use shared::{Behind, Shared};

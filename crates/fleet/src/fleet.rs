@@ -19,6 +19,7 @@ use crate::governing::{Contents, Decided, Governing, KeptBack, Reports};
 use crate::graphs::{DefinitionCheck, DefinitionFindings};
 use crate::known::Known;
 use crate::lineage::{self, FollowedLineage};
+use crate::losses::LossListeners;
 use crate::made_namespaces::MadeNamespaces;
 use crate::policing::Overlaps;
 use crate::projector::{FromZones, Outlets, Projector};
@@ -48,6 +49,8 @@ pub(crate) struct Inner {
     pub(crate) catalog: Arc<Shared>,
     pub(crate) known: watch::Receiver<Arc<Known>>,
     pub(crate) from_zones: Arc<RwLock<FromZones>>,
+    /// Whoever asks zones for what the hub lost.
+    pub(crate) losses: Arc<LossListeners>,
     pub(crate) made_namespaces: Arc<RwLock<MadeNamespaces>>,
     pub(crate) governing: Arc<Mutex<Governing>>,
     pub(crate) reports: Mutex<Reports>,
@@ -116,6 +119,7 @@ impl Fleet {
         let catalog = Arc::new(Shared::new(catalog));
         let (sender, known) = watch::channel(Arc::default());
         let from_zones = Arc::new(RwLock::default());
+        let losses = Arc::<LossListeners>::default();
         let made_namespaces = Arc::new(RwLock::default());
         let contents = Contents::new(store.clone());
         let governing = Arc::new(Mutex::new(Governing::new(contents)));
@@ -124,6 +128,7 @@ impl Fleet {
             catalog: catalog.clone(),
             known: sender,
             from_zones: Arc::clone(&from_zones),
+            losses: Arc::clone(&losses),
             made_namespaces: Arc::clone(&made_namespaces),
             governing: Arc::clone(&governing),
             stirred: stirred.clone(),
@@ -148,6 +153,7 @@ impl Fleet {
             catalog,
             known,
             from_zones,
+            losses,
             made_namespaces,
             zones: Mutex::default(),
             readiness: Arc::default(),

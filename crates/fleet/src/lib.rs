@@ -18,6 +18,7 @@ pub mod kinds;
 mod known;
 mod leaving;
 mod lineage;
+mod losses;
 mod made_namespaces;
 mod metering;
 mod ownership;

@@ -29,9 +29,10 @@ use crate::governing::{Entries, Governing, Journal};
 use crate::graphs::not_accepted;
 use crate::kinds::{GROUP, KindError, SyncedKind, TENANT, is_everywhere, synced_kinds};
 use crate::known::Known;
+use crate::losses::LossListeners;
 use crate::made_namespaces::MadeNamespaces;
 
-use batch::{Batch, Outlived};
+use batch::{Batch, OriginChange, Outlived};
 
 /// What came from zones, by zone and kind, under the names that it has there.
 pub(crate) type FromZones = BTreeMap<(ZoneName, SyncKind), BTreeMap<ObjectName, Held>>;
@@ -43,6 +44,7 @@ pub(crate) struct Projector {
     catalog: Arc<Shared>,
     published: watch::Sender<Arc<Known>>,
     from_zones: Arc<RwLock<FromZones>>,
+    losses: Arc<LossListeners>,
     made_namespaces: Arc<RwLock<MadeNamespaces>>,
     known: Known,
     /// By collection.
@@ -66,6 +68,7 @@ pub(crate) struct Outlets {
     pub(crate) catalog: Arc<Shared>,
     pub(crate) known: watch::Sender<Arc<Known>>,
     pub(crate) from_zones: Arc<RwLock<FromZones>>,
+    pub(crate) losses: Arc<LossListeners>,
     pub(crate) made_namespaces: Arc<RwLock<MadeNamespaces>>,
     pub(crate) governing: Arc<Mutex<Governing>>,
     pub(crate) stirred: watch::Sender<u64>,
@@ -125,6 +128,7 @@ impl Projector {
             catalog: outlets.catalog,
             published: outlets.known,
             from_zones: outlets.from_zones,
+            losses: outlets.losses,
             made_namespaces: outlets.made_namespaces,
             known: Known::default(),
             synced: BTreeMap::new(),
@@ -302,17 +306,7 @@ impl Projector {
         if !kinds.is_empty() {
             self.published_synced.clone_from(&self.synced);
         }
-        if !from_zones.is_empty() {
-            let mut all = self.from_zones.write();
-            for (zone, kind, name, held) in from_zones {
-                let of_kind = all.entry((zone, kind)).or_default();
-                match held {
-                    Some(held) => of_kind.insert(name, held),
-                    None => of_kind.remove(&name),
-                };
-            }
-            all.retain(|_, of_kind| !of_kind.is_empty());
-        }
+        let lost = self.take_origins(from_zones);
         if knows_more {
             self.published.send_replace(Arc::new(self.known.clone()));
         }
@@ -329,9 +323,44 @@ impl Projector {
                 catalog.leave_undecided(undecided);
             }
         });
+        // Who hears of it asks whether its kind still crosses, which is published by now.
+        for OriginChange {
+            zone,
+            kind,
+            name,
+            at,
+            ..
+        } in lost
+        {
+            self.losses.tell(&zone, (kind, name), at.get());
+        }
         if stirs {
             self.stirred.send_modify(|stirred| *stirred += 1);
         }
+    }
+
+    /// Notes what zones have here; returns what they had.
+    fn take_origins(&self, changes: Vec<OriginChange>) -> Vec<OriginChange> {
+        let mut lost = Vec::new();
+        if changes.is_empty() {
+            return lost;
+        }
+        let mut all = self.from_zones.write();
+        for mut change in changes {
+            let key = (change.zone.clone(), change.kind.clone());
+            let of_kind = all.entry(key).or_default();
+            match change.becomes.take() {
+                Some(held) => {
+                    of_kind.insert(change.name, held);
+                }
+                None => {
+                    of_kind.remove(&change.name);
+                    lost.push(change);
+                }
+            }
+        }
+        all.retain(|_, of_kind| !of_kind.is_empty());
+        lost
     }
 
     async fn list(&self, collection: &str, at: Revision) -> Result<Vec<Arc<Object>>, ReadError> {

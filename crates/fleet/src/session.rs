@@ -14,8 +14,8 @@ use deltaplane_client::Pace;
 use deltaplane_runtime::{Stop, Trigger};
 use deltaplane_sync::{
     DeletionBudget, Epoch, FEATURES, FollowedPosition, Hello, Item, ObjectName, Origin, Outcome,
-    PROTOCOLS, Position, ProtocolError, Receiver, Refused, Request, Response, Revision, SenderRole,
-    SessionId, SyncKind, Uploaded, Welcome, ZoneName, welcome,
+    PROTOCOLS, Position, ProtocolError, REPAIR, Receiver, Refused, Request, Response, Revision,
+    SenderRole, SessionId, SyncKind, Uploaded, Welcome, ZoneName, welcome,
 };
 use futures::future::{BoxFuture, ready};
 use futures::{FutureExt, Stream, StreamExt};
@@ -25,6 +25,7 @@ use tokio::sync::{mpsc, watch};
 
 use crate::fleet::Fleet;
 use crate::known::Known;
+use crate::losses::Losses;
 use crate::metering::Metered;
 use crate::status::{DivergedUpdate, Transition};
 
@@ -97,6 +98,7 @@ pub enum HandshakeError {
 struct FromZone {
     mirror: Arc<Mirror>,
     known: watch::Receiver<Arc<Known>>,
+    losses: Arc<Losses>,
 }
 
 /// A session that is replaced by another one so soon was hardly lost unnoticed.
@@ -136,6 +138,19 @@ impl FromZone {
             false => Err("objects like this do not cross".to_owned().into()),
         }
     }
+
+    /// Takes nothing for lost that is being written.
+    fn written<'a>(
+        &'a self,
+        (kind, name): (&'a SyncKind, &'a ObjectName),
+        write: BoxFuture<'a, Outcome>,
+    ) -> BoxFuture<'a, Outcome> {
+        let written = async move {
+            let _writing = self.losses.writing(&self.mirror, kind, name);
+            write.await
+        };
+        written.boxed()
+    }
 }
 
 impl Target for FromZone {
@@ -147,7 +162,7 @@ impl Target for FromZone {
         at: &'a Position,
     ) -> BoxFuture<'a, Outcome> {
         match self.takes(kind, Some(item)) {
-            Ok(()) => self.mirror.apply(kind, name, item, at),
+            Ok(()) => self.written((kind, name), self.mirror.apply(kind, name, item, at)),
             Err(reason) => ready(Err(reason)).boxed(),
         }
     }
@@ -160,7 +175,7 @@ impl Target for FromZone {
 
     fn delete<'a>(&'a self, kind: &'a SyncKind, name: &'a ObjectName) -> BoxFuture<'a, Outcome> {
         match self.takes(kind, None) {
-            Ok(()) => self.mirror.delete(kind, name),
+            Ok(()) => self.written((kind, name), self.mirror.delete(kind, name)),
             Err(reason) => ready(Err(reason)).boxed(),
         }
     }
@@ -499,6 +514,8 @@ impl Fleet {
         let Some(_taking) = ended.unless(taking.lock()).await else {
             return Ok(());
         };
+        // Before anything is read: what is lost from then on is told.
+        let losses = inner.losses.listen(&session.zone);
         self.caught_up().await;
         let mirror = Arc::new(Mirror::new(MirrorConfig {
             client,
@@ -514,6 +531,7 @@ impl Fleet {
             target: FromZone {
                 mirror: mirror.clone(),
                 known: inner.known.clone(),
+                losses: losses.clone(),
             },
             zone: session.zone.clone(),
             usage: self.usage_of(&session.zone),
@@ -523,7 +541,8 @@ impl Fleet {
             Receiving::new(target, inner.group.clone(), inner.clock.clone());
         let received = tokio::select! {
             received = receiving.run(&mut receiver, responses, out, &ended) => received,
-            () = self.subscribe(session, &mirror, subscriptions) => Ok(()),
+            () = self.subscribe(session, (&mirror, &losses), &subscriptions) => Ok(()),
+            () = self.ask_again(session, (&mirror, &losses), &subscriptions) => Ok(()),
         };
         // Of a zone that is gone meanwhile nothing is kept.
         if self.is_zone(&session.zone) {
@@ -535,7 +554,12 @@ impl Fleet {
     }
 
     /// Subscribes to the kinds that zones author, those to come included.
-    async fn subscribe(&self, session: &Session, mirror: &Mirror, to: Subscriptions) {
+    async fn subscribe(
+        &self,
+        session: &Session,
+        (mirror, losses): (&Mirror, &Losses),
+        to: &Subscriptions,
+    ) {
         let mut known = self.inner().known.clone();
         let mut subscribed: BTreeSet<SyncKind> = BTreeSet::new();
         // Not taken from zones any more.
@@ -563,9 +587,32 @@ impl Fleet {
                 self.measure(&session.zone, kind, plural);
                 mirror.holds(kind, held.unwrap_or_default());
                 to.add(kind.clone(), mirror.versions(kind)).await;
+                losses.subscribed(kind);
             }
             if known.changed().await.is_err() {
                 return std::future::pending().await;
+            }
+        }
+    }
+
+    /// Asks the zone again for what it did not take back and the hub lost: the namespace that it
+    /// was in was deleted, say, or the definition of its kind.
+    async fn ask_again(
+        &self,
+        session: &Session,
+        (mirror, losses): (&Mirror, &Losses),
+        to: &Subscriptions,
+    ) {
+        // Others send all that is wanted when they connect again.
+        if !session.peer.features.contains(REPAIR) {
+            return std::future::pending().await;
+        }
+        let known = &self.inner().known;
+        let is_taken = |kind: &SyncKind| known.borrow().upward().any(|(upward, _)| upward == kind);
+        loop {
+            let lost = losses.next(mirror, is_taken).await;
+            for (kind, names) in lost {
+                to.repair(kind, names).await;
             }
         }
     }

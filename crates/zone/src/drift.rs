@@ -7,15 +7,15 @@
 //!
 //! What is found stays found until it is back, from one connection to the next.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::convert::Infallible;
 use std::sync::Arc;
 
-use deltaplane_border::{Mirror, Subscriptions, Told, definitions, namespaces};
+use deltaplane_border::{Mirror, Names, Subscriptions, Told, Writes, definitions, namespaces};
 use deltaplane_client::feed::{Event, Feed, Query};
 use deltaplane_client::{Item, Pace, Resource};
 use deltaplane_runtime::{Stop, TaskGroup};
-use deltaplane_sync::{MAX_REPAIRS, ORIGIN, ObjectName, Outcome, SyncKind, Version};
+use deltaplane_sync::{ORIGIN, ObjectName, Outcome, SyncKind, Version};
 use futures::StreamExt;
 use kube::Client;
 use parking_lot::Mutex;
@@ -44,9 +44,7 @@ pub(crate) struct Writing<'a> {
 #[derive(Debug, Default)]
 struct Found {
     watched: BTreeSet<SyncKind>,
-    /// What sync itself is writing, with what was last told of it meanwhile: whether that is what
-    /// was written is known when it is.
-    writing: BTreeMap<(SyncKind, ObjectName), Option<Told>>,
+    writes: Writes,
     /// What is not as it should be.
     lost: Names,
     /// What of it the hub was not told yet.
@@ -54,10 +52,6 @@ struct Found {
     /// What of it the hub was told when its kind was subscribed to, and was not lost again since.
     told: Names,
 }
-
-/// Invariant: no set is empty.
-#[derive(Debug, Default)]
-struct Names(BTreeMap<SyncKind, BTreeSet<ObjectName>>);
 
 /// One kind that is watched.
 struct Watching {
@@ -93,7 +87,7 @@ impl Drift {
         kind: &'a SyncKind,
         name: &'a ObjectName,
     ) -> Writing<'a> {
-        self.found.lock().begin(kind, name);
+        self.found.lock().writes.begin(kind, name);
         Writing {
             drift: self,
             kind,
@@ -105,12 +99,9 @@ impl Drift {
     /// What of a kind is not as it should be. The caller says so to the hub.
     pub(crate) fn lost(&self, kind: &SyncKind) -> BTreeSet<ObjectName> {
         let mut found = self.found.lock();
-        found.unsaid.0.remove(kind);
-        let lost = found.lost.0.get(kind).cloned().unwrap_or_default();
-        found.told.0.remove(kind);
-        if !lost.is_empty() {
-            found.told.0.insert(kind.clone(), lost.clone());
-        }
+        found.unsaid.set(kind, BTreeSet::new());
+        let lost = found.lost.of(kind);
+        found.told.set(kind, lost.clone());
         lost
     }
 
@@ -169,7 +160,7 @@ impl Drift {
 
     /// A watch told this.
     fn told(&self, kind: &SyncKind, name: &ObjectName, told: Told) {
-        if self.found.lock().defers(kind, name, told) {
+        if self.found.lock().writes.defer(kind, name, told) {
             return;
         }
         if self.mirror.told(kind, name, told) {
@@ -278,36 +269,18 @@ fn name(item: &Item) -> Option<ObjectName> {
 // === impl Found ===
 
 impl Found {
-    fn begin(&mut self, kind: &SyncKind, name: &ObjectName) {
-        self.writing.insert((kind.clone(), name.clone()), None);
-    }
-
-    /// Whether it is too early to say what that means. Of what is told meanwhile the last counts:
-    /// it is how the object is, and what sync wrote is known.
-    fn defers(&mut self, kind: &SyncKind, name: &ObjectName, told: Told) -> bool {
-        if self.writing.is_empty() {
-            return false;
-        }
-        match self.writing.get_mut(&(kind.clone(), name.clone())) {
-            Some(last) => {
-                *last = Some(told);
-                true
-            }
-            None => false,
-        }
-    }
-
     /// What was told meanwhile. What was done is as it should be.
     fn end(&mut self, kind: &SyncKind, name: &ObjectName, done: bool) -> Option<Told> {
         if done {
             self.lost.remove(kind, name);
             self.unsaid.remove(kind, name);
         }
-        self.writing.remove(&(kind.clone(), name.clone())).flatten()
+        self.writes.end(kind, name)
     }
 
     fn settle(&mut self, kind: &SyncKind, open: &BTreeSet<ObjectName>) {
-        let told = self.told.0.remove(kind).unwrap_or_default();
+        let told = self.told.of(kind);
+        self.told.set(kind, BTreeSet::new());
         for name in told.difference(open) {
             self.lost.remove(kind, name);
         }
@@ -317,35 +290,6 @@ impl Found {
         self.told.remove(kind, name);
         self.lost.add(kind, name);
         self.unsaid.add(kind, name);
-    }
-}
-
-// === impl Names ===
-
-impl Names {
-    fn add(&mut self, kind: &SyncKind, name: &ObjectName) {
-        let names = self.0.entry(kind.clone()).or_default();
-        names.insert(name.clone());
-    }
-
-    fn remove(&mut self, kind: &SyncKind, name: &ObjectName) {
-        if let Some(names) = self.0.get_mut(kind) {
-            names.remove(name);
-            if names.is_empty() {
-                self.0.remove(kind);
-            }
-        }
-    }
-
-    /// As many of one of these kinds as one request may name.
-    fn take(&mut self, kinds: &BTreeSet<SyncKind>) -> Option<(SyncKind, BTreeSet<ObjectName>)> {
-        let kind = self.0.keys().find(|kind| kinds.contains(*kind))?.clone();
-        let mut names = self.0.remove(&kind)?;
-        if let Some(next) = names.iter().nth(MAX_REPAIRS).cloned() {
-            let rest = names.split_off(&next);
-            self.0.insert(kind.clone(), rest);
-        }
-        Some((kind, names))
     }
 }
 
@@ -362,32 +306,19 @@ mod tests {
     }
 
     #[test]
-    fn what_is_told_while_sync_writes_waits_until_it_has_written() {
-        let (widget, a) = (kind("Widget"), name("ns/a"));
-        let mut found = Found::default();
-        assert!(!found.defers(&widget, &a, Told::Gone(1)));
-        found.begin(&widget, &a);
-        assert!(found.defers(&widget, &a, Told::Gone(2)));
-        assert!(found.defers(&widget, &a, Told::Gone(3)));
-        assert!(!found.defers(&widget, &name("ns/b"), Told::Gone(4)));
-        assert_eq!(found.end(&widget, &a, true), Some(Told::Gone(3)));
-        assert!(!found.defers(&widget, &a, Told::Gone(5)));
-    }
-
-    #[test]
     fn what_is_found_stays_so_until_it_is_back() {
         let (widget, a) = (kind("Widget"), name("ns/a"));
         let all = BTreeSet::from([widget.clone()]);
         let mut found = Found::default();
         found.lose(&widget, &a);
-        found.begin(&widget, &a);
+        found.writes.begin(&widget, &a);
         found.end(&widget, &a, false);
         let taken = found.unsaid.take(&all);
         assert_eq!(taken, Some((widget.clone(), BTreeSet::from([a.clone()]))));
-        assert!(found.lost.0.contains_key(&widget), "told, and not back");
-        found.begin(&widget, &a);
+        assert!(!found.lost.of(&widget).is_empty(), "told, and not back");
+        found.writes.begin(&widget, &a);
         found.end(&widget, &a, true);
-        assert!(found.lost.0.is_empty());
+        assert!(found.lost.of(&widget).is_empty());
     }
 
     #[test]
@@ -397,29 +328,12 @@ mod tests {
         for name in &names {
             found.lose(&widget, name);
         }
-        let told = found.lost.0[&widget].clone();
-        found.told.0.insert(widget.clone(), told);
+        let told = found.lost.of(&widget);
+        found.told.set(&widget, told);
         // Lost once more, after it was back.
         found.lose(&widget, &names[2]);
         found.settle(&widget, &BTreeSet::from([names[1].clone()]));
         let left = BTreeSet::from([names[1].clone(), names[2].clone()]);
-        assert_eq!(found.lost.0[&widget], left);
-    }
-
-    #[test]
-    fn however_much_is_lost_is_said_in_parts_of_what_is_subscribed_to() {
-        let mut names = Names::default();
-        for number in 0..MAX_REPAIRS + 5 {
-            names.add(&kind("Widget"), &name(&format!("ns/{number}")));
-        }
-        names.add(&kind("Gadget"), &name("a"));
-        let widgets = BTreeSet::from([kind("Widget")]);
-        let mut sizes = Vec::new();
-        while let Some((kind, names)) = names.take(&widgets) {
-            sizes.push((kind.kind().to_owned(), names.len()));
-        }
-        let widget = || "Widget".to_owned();
-        assert_eq!(sizes, [(widget(), MAX_REPAIRS), (widget(), 5)]);
-        assert!(names.0.contains_key(&kind("Gadget")));
+        assert_eq!(found.lost.of(&widget), left);
     }
 }

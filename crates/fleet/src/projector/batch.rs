@@ -20,7 +20,7 @@ pub(super) struct Batch {
     pub(super) edits: Vec<Edit>,
     pub(super) kinds: Vec<KindChange>,
     /// What came from zones, or went.
-    pub(super) from_zones: Vec<(ZoneName, SyncKind, ObjectName, Option<Held>)>,
+    pub(super) from_zones: Vec<OriginChange>,
     /// Whether kinds or zones changed.
     pub(super) knows_more: bool,
     /// Whether something changed that policies are about.
@@ -31,6 +31,16 @@ pub(super) struct Batch {
     pub(super) crossing_again: BTreeSet<SyncKind>,
     /// What the catalog will have.
     latest: HashMap<(SyncKind, ObjectName), Option<Entry>>,
+}
+
+/// An object of a zone came, changed or went.
+pub(super) struct OriginChange {
+    pub(super) zone: ZoneName,
+    pub(super) kind: SyncKind,
+    /// As the zone calls it.
+    pub(super) name: ObjectName,
+    pub(super) at: Revision,
+    pub(super) becomes: Option<Held>,
 }
 
 /// Which kinds cross.
@@ -175,7 +185,7 @@ impl Batch {
                 stamp: None,
             },
         );
-        self.note_origin(kind, &name, relayed.as_ref().zip(held));
+        self.note_origin((kind, &name), at, relayed.as_ref().zip(held));
         let body = serde_json::to_vec(crossing.object()).unwrap_or_default();
         let entry = Entry::Shared {
             item: Item {
@@ -195,7 +205,7 @@ impl Batch {
         at: Revision,
         governed: Option<Governed>,
     ) {
-        self.note_origin(kind, name, None);
+        self.note_origin((kind, name), at, None);
         let becomes = governed.map(|governed| Entry::Governed(Arc::new(governed)));
         self.set(kind, name.clone(), at, becomes);
     }
@@ -274,12 +284,24 @@ impl Batch {
 
     /// An object is not there any more.
     pub(super) fn remove(&mut self, kind: &SyncKind, name: &ObjectName, at: Revision) {
-        self.note_origin(kind, name, None);
+        self.note_origin((kind, name), at, None);
         self.set(kind, name.clone(), at, None);
     }
 
     /// Keeps what is known of zones' objects true.
-    fn note_origin(&mut self, kind: &SyncKind, name: &ObjectName, is: Option<(&Relayed, Held)>) {
+    fn note_origin(
+        &mut self,
+        (kind, name): (&SyncKind, &ObjectName),
+        at: Revision,
+        is: Option<(&Relayed, Held)>,
+    ) {
+        let change = |zone: &ZoneName, name, becomes| OriginChange {
+            zone: zone.clone(),
+            kind: kind.clone(),
+            name,
+            at,
+            becomes,
+        };
         let before = self.entry(kind, name);
         let before = before.and_then(|entry| entry.relayed().cloned());
         let there = |relayed: &Relayed| ObjectName::new(name.namespace(), &relayed.name).ok();
@@ -287,14 +309,13 @@ impl Batch {
             && is.as_ref().is_none_or(|(relayed, _)| **relayed != before)
             && let Some(name) = there(&before)
         {
-            self.from_zones
-                .push((before.zone, kind.clone(), name, None));
+            self.from_zones.push(change(&before.zone, name, None));
         }
         if let Some((relayed, held)) = is
             && let Some(name) = there(relayed)
         {
-            let zone = relayed.zone.clone();
-            self.from_zones.push((zone, kind.clone(), name, Some(held)));
+            self.from_zones
+                .push(change(&relayed.zone, name, Some(held)));
         }
     }
 

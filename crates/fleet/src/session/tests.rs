@@ -36,7 +36,12 @@ fn from_zone() -> FromZone {
     let plural = (String::new(), "configmaps".to_owned());
     known.synced.insert(plural, synced);
     let (_, known) = watch::channel(Arc::new(known));
-    FromZone { mirror, known }
+    let losses = Arc::default();
+    FromZone {
+        mirror,
+        known,
+        losses,
+    }
 }
 
 /// The receiver refuses such messages before it comes to this.

@@ -4,6 +4,7 @@ mod consumed;
 mod divergence;
 mod drift;
 mod leaving;
+mod losses;
 mod misnamed;
 mod query;
 mod readiness;
