@@ -9,6 +9,8 @@
 //! be one, against a binary from before its fix (`--binary`).
 
 mod account;
+mod costly;
+mod mirrored;
 mod peer;
 mod policies;
 mod roles;
@@ -76,6 +78,7 @@ macro_rules! attacks {
 fn attacks() -> impl IntoIterator<Item = Attack> {
     attacks![
         "A1" "orphaned-by-a-zone" zones::orphaned,
+        "A1" "owner-that-is-gone" mirrored::owner_that_is_gone,
         "A2" "label-grants-roles" roles::label_grants_roles,
         "A2" "label-on-an-aggregated-role" roles::label_on_aggregated_role,
         "A2" "rules-without-end" roles::rules_without_end,
@@ -93,10 +96,16 @@ fn attacks() -> impl IntoIterator<Item = Attack> {
         "A5" "long-polls" starving::long_polls,
         "A5" "unread-tables" starving::unread_tables,
         "A5" "unread-objects" starving::unread_objects,
+        "A5" "costly-constants" costly::costly_constants,
+        "A5" "selector-without-end" costly::selector_without_end,
+        "A5" "field-selectors-without-end" costly::field_selectors_without_end,
+        "A5" "review-of-many-groups" costly::review_of_many_groups,
+        "A5" "review-of-many-rules" costly::review_of_many_rules,
         "A6" "certificate-of-a-disabled-zone" zones::certificate_of_a_disabled_zone,
         "A6" "certificate-of-an-earlier-zone" zones::certificate_of_an_earlier_zone,
         "A6" "copied-join-string" zones::copied_join_string,
         "A6" "uploads-without-end" zones::uploads_without_end,
+        "A6" "removals-without-end" zones::removals_without_end,
         "A6" "pages-from-a-zone" zones::pages_from_a_zone,
         "A6" "absurd-numbers" zones::absurd_numbers,
         "A6" "account-of-the-same-name" up::account_of_the_same_name,

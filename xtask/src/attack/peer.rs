@@ -141,7 +141,7 @@ impl Upload {
             }),
             ..Resource::default()
         };
-        let answer = self.send(resource).await?;
+        let answer = self.send(vec![resource], Vec::new()).await?;
         let details = answer.error_detail.into_iter();
         let details = details.flat_map(|error| error.details);
         let rejected = details.filter_map(|detail| Rejected::decode(&*detail.value).ok());
@@ -159,15 +159,26 @@ impl Upload {
             }),
             ..Resource::default()
         };
-        self.send(resource).await?;
+        self.send(vec![resource], Vec::new()).await?;
         Ok(())
     }
 
-    async fn send(&mut self, resource: Resource) -> Result<DeltaDiscoveryRequest> {
+    /// Says that objects are gone; fails if the hub ends the stream for it.
+    pub(super) async fn remove(&mut self, names: Vec<String>) -> Result<()> {
+        self.send(Vec::new(), names).await?;
+        Ok(())
+    }
+
+    async fn send(
+        &mut self,
+        resources: Vec<Resource>,
+        removed: Vec<String>,
+    ) -> Result<DeltaDiscoveryRequest> {
         self.nonce += 1;
         let response = DeltaDiscoveryResponse {
             system_version_info: format!("attack@{}", self.nonce),
-            resources: vec![resource],
+            resources,
+            removed_resources: removed,
             type_url: CONFIG_MAPS.to_owned(),
             nonce: self.nonce.to_string(),
             ..DeltaDiscoveryResponse::default()

@@ -23,6 +23,9 @@ use crate::fleet::authored;
 
 /// Something that should not happen has had its time to happen.
 const WAIT: Duration = Duration::from_secs(3);
+/// The names in a message, and the messages of a zone: more in all than the hub remembers.
+const REMOVALS: usize = 50_000;
+const MESSAGES: usize = 21;
 
 /// Uploads an object and says that the hub may keep it, which would send it to all zones.
 pub(super) async fn orphaned(stage: &Stage) -> Result<Outcome> {
@@ -126,6 +129,25 @@ pub(super) async fn uploads_without_end(stage: &Stage) -> Result<Outcome> {
         }
     }
     Ok(Outcome::Succeeded("20 objects of 5 were taken".to_owned()))
+}
+
+/// Removes objects that never were, without ever saying that a state is complete.
+pub(super) async fn removals_without_end(stage: &Stage) -> Result<Outcome> {
+    let member = join(stage, "removing").await?;
+    let mut peer = Peer::connect(&member).await?;
+    let mut upload = peer.upload().await?;
+    for message in 0..MESSAGES {
+        let first = message * REMOVALS;
+        let names = (first..first + REMOVALS).map(|number| format!("default/n{number}"));
+        if let Err(error) = upload.remove(names.collect()).await {
+            let why = format!("{error:#}").replace('\n', " ");
+            return Ok(Outcome::Refused(format!("after {first} names: {why:.80}")));
+        }
+    }
+    let names = MESSAGES * REMOVALS;
+    Ok(Outcome::Succeeded(format!(
+        "the hub remembers {names} names"
+    )))
 }
 
 /// Answers what is asked of it with a page.
