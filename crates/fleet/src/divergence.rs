@@ -8,6 +8,7 @@
 
 mod differences;
 mod fork;
+mod settlement;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -24,6 +25,7 @@ use serde_json::{Map, Value, json};
 
 pub(crate) use differences::ZoneDifferences;
 pub(crate) use fork::{FORK, StoreFork};
+pub(crate) use settlement::{ZoneSettlement, store_identity};
 
 use crate::fleet::Fleet;
 use crate::kinds::{GROUP, SyncedKind, TENANT, VERSION, synced_kinds};
@@ -370,21 +372,29 @@ impl Fleet {
         known.zones.get(zone).map_or(0, |zone| zone.reconciled)
     }
 
+    /// The same, under this Zone or an earlier one.
+    pub(crate) fn settled_through(&self, zone: &ZoneName, earlier: Option<&ZoneSettlement>) -> u64 {
+        let earlier = earlier.map_or(0, ZoneSettlement::revision);
+        self.reconciled(zone).max(earlier)
+    }
+
     /// The position that a zone is judged by when it connects, if it is to be. A zone that lost its
     /// record counts as ahead of everything here, until a person settles that very record.
     pub(crate) fn claimed_position(
         &self,
         zone: &ZoneName,
         followed: &Position,
+        earlier: Option<&ZoneSettlement>,
     ) -> Option<Position> {
         if !followed.epoch.is_unproven() {
             return Some(followed.clone());
         }
-        if self.is_settled(zone, followed) {
+        let is_settled = |earlier: &ZoneSettlement| earlier.has_record(&followed.epoch);
+        if self.is_settled(zone, followed) || earlier.is_some_and(is_settled) {
             return None;
         }
         // What was settled before is settled up to a revision, and this is not.
-        let unsettled = self.reconciled(zone).saturating_add(1);
+        let unsettled = self.settled_through(zone, earlier).saturating_add(1);
         Some(Position {
             epoch: followed.epoch.clone(),
             revision: self.inner().store.revision().get().max(unsettled),
@@ -719,12 +729,14 @@ impl Fleet {
         let now = deltaplane_api::time::Time::from_system(self.inner().clock.now());
         // Those of a divergence before stay if they are not named.
         let releases = self.kept_releases(&session);
-        let status = json!({"status": {RECONCILED: {
+        let reconciled = json!({
             "position": lost.to_string(), "revision": lost.revision,
             "record": session.lost_record().map(|record| record.0.to_string()),
             "releases": releases,
             "at": now.to_string(), "by": by,
-        }}});
+        });
+        self.keep_settlement(&session, &reconciled).await?;
+        let status = json!({"status": {RECONCILED: reconciled}});
         let path = format!("{path}/status");
         request::patch::<Value>(&client, &path, Patch::Merge, &status).await?;
         Ok(lost)

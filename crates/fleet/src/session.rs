@@ -23,6 +23,7 @@ use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::sync::{mpsc, watch};
 
+use crate::divergence::{ZoneSettlement, store_identity};
 use crate::fleet::Fleet;
 use crate::known::Known;
 use crate::losses::Losses;
@@ -44,6 +45,10 @@ pub struct Session {
     pub(crate) sending: Sending,
     /// How far the zone followed a hub before, as it says.
     pub(crate) followed: Option<FollowedPosition>,
+    /// The identity of the zone's store, as it says.
+    pub(crate) store: Option<String>,
+    /// What a person settled of that store when the zone had another Zone.
+    pub(crate) earlier_settlement: Option<ZoneSettlement>,
     /// The kinds that the zone will say what it holds of, as it says.
     pub(crate) mirrored_kinds: BTreeSet<SyncKind>,
     open: AtomicBool,
@@ -318,11 +323,14 @@ impl Fleet {
         {
             other.releases.clear();
         }
+        let store = store_identity(&hello.epoch);
+        let earlier_settlement = self.earlier_settlement((zone, uid), store.as_deref());
+        let earlier = earlier_settlement.as_ref();
         let claimed = followed
             .as_ref()
-            .and_then(|followed| self.claimed_position(zone, &followed.position));
+            .and_then(|followed| self.claimed_position(zone, &followed.position, earlier));
         let budget = self.budget(zone);
-        let settled = self.reconciled(zone);
+        let settled = self.settled_through(zone, earlier);
         let now = inner.clock.now();
         let mut zones = inner.zones.lock();
         let (id, _) = zones.numbers.open(zone);
@@ -344,6 +352,8 @@ impl Fleet {
             budget,
             sending,
             followed,
+            store,
+            earlier_settlement,
             mirrored_kinds: hello.mirrored_kinds.clone(),
             open: AtomicBool::new(false),
             ended: Trigger::new().0,
@@ -475,6 +485,7 @@ impl Fleet {
                 product: session.peer.product.clone(),
                 features: session.peer.features.clone(),
                 message,
+                earlier_settlement: session.earlier_settlement.clone(),
                 diverged: match self.divergence(session) {
                     Some(divergence) => {
                         let fork = self.fork(&divergence.lost);

@@ -7,6 +7,7 @@ use deltaplane_api::time::Time;
 use deltaplane_client::feed::{self, Query};
 use deltaplane_client::request::{self, Patch, RequestError};
 use deltaplane_client::{ObjectKey, Pace, Resource};
+use deltaplane_propagation::stages::RECONCILED;
 use deltaplane_runtime::Stop;
 use deltaplane_sync::ZoneName;
 use kube::Client;
@@ -14,7 +15,7 @@ use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 
-use crate::divergence::{DIVERGED, DivergedCondition, FORK, StoreFork};
+use crate::divergence::{DIVERGED, DivergedCondition, FORK, StoreFork, ZoneSettlement};
 use crate::fleet::Fleet;
 use crate::kinds::{GROUP, VERSION};
 
@@ -36,6 +37,8 @@ pub(crate) struct Transition {
     pub(crate) features: BTreeSet<String>,
     pub(crate) message: Option<String>,
     pub(crate) diverged: DivergedUpdate,
+    /// What was settled when the zone had another Zone.
+    pub(crate) earlier_settlement: Option<ZoneSettlement>,
 }
 
 /// What becomes of the condition `Diverged` of a zone.
@@ -89,7 +92,6 @@ async fn write(
     transition: &Transition,
 ) {
     let path = zones().object_path(&ObjectKey::cluster(zone.as_str()));
-    let path = format!("{path}/status");
     let status = transition.status();
     let mut failures = 0;
     loop {
@@ -98,9 +100,8 @@ async fn write(
             // It is gone, or another one by now.
             return;
         }
-        let patched = request::patch::<Value>(client, &path, Patch::Merge, &status).await;
-        match patched {
-            Ok(_) => return,
+        match patch(client, &path, transition, &status).await {
+            Ok(()) => return,
             // The zone's object is gone; so is its status.
             Err(error) if error.is_not_found() => return,
             Err(error) if failures > 5 => {
@@ -114,6 +115,39 @@ async fn write(
             }
         }
     }
+}
+
+async fn patch(
+    client: &Client,
+    path: &str,
+    transition: &Transition,
+    status: &Value,
+) -> Result<(), RequestError> {
+    if let Some(settlement) = &transition.earlier_settlement {
+        carry_over(client, path, settlement).await?;
+    }
+    let path = format!("{path}/status");
+    request::patch::<Value>(client, &path, Patch::Merge, status).await?;
+    Ok(())
+}
+
+/// Says of a Zone that was made again what was settled before, unless a person settled more since.
+async fn carry_over(
+    client: &Client,
+    path: &str,
+    settlement: &ZoneSettlement,
+) -> Result<(), RequestError> {
+    let zone: Value = request::get(client, path).await?;
+    if !zone["status"][RECONCILED].is_null() {
+        return Ok(());
+    }
+    let revision = &zone["metadata"]["resourceVersion"];
+    let status = json!({
+        "metadata": {"resourceVersion": revision}, "status": {RECONCILED: settlement.reconciled},
+    });
+    let path = format!("{path}/status");
+    request::patch::<Value>(client, &path, Patch::Merge, &status).await?;
+    Ok(())
 }
 
 /// Zones that were connected to the process before, and are not to this one.
@@ -140,6 +174,7 @@ async fn find_lost(fleet: &Fleet, client: &Client) -> Result<(), RequestError> {
                 features: BTreeSet::new(),
                 message: Some("it did not come back after the hub was restarted".to_owned()),
                 diverged: DivergedUpdate::Keep,
+                earlier_settlement: None,
             };
             fleet.inner().transitions.note(&zone, transition);
         }

@@ -1,6 +1,8 @@
 //! What a hub says of zones that followed more of it than it knows, and what it refuses: the zone is
 //! played, so that it can say anything.
 
+mod remade;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -22,6 +24,8 @@ const FLEET: &str = "/apis/fleet.deltaplane.io/v1alpha1";
 const MAPS: &str = "/api/v1/namespaces/default/configmaps";
 /// No process runs for it.
 const PLAYED: &str = "never-there";
+/// The identity of its store.
+const STORE: &str = "z";
 /// So far the zone followed a future of the hub's store that was lost.
 const LOST: u64 = 5_000;
 
@@ -167,6 +171,16 @@ async fn make_policy(world: &World, objects: &[&str], overrides: Value) {
 
 impl PlayedZone {
     async fn connect(world: &World, followed: Option<FollowedPosition>, held: HeldObjects) -> Self {
+        Self::connect_from(STORE, world, followed, held).await
+    }
+
+    /// Connects with a store of this identity.
+    async fn connect_from(
+        store: &str,
+        world: &World,
+        followed: Option<FollowedPosition>,
+        held: HeldObjects,
+    ) -> Self {
         let path = format!("{FLEET}/zones/{PLAYED}");
         let uid = get(&world.here, &path).await.1["metadata"]["uid"].clone();
         let zone: ZoneName = PLAYED.parse().expect("legal");
@@ -178,7 +192,7 @@ impl PlayedZone {
             product: "0".to_owned(),
             protocols: PROTOCOLS,
             features: Default::default(),
-            epoch: Epoch("z.o".into()),
+            epoch: Epoch::opening(store, "o"),
             followed,
             mirrored_kinds: [maps()].into(),
         };

@@ -1,0 +1,124 @@
+//! What a person settled of a zone stays settled when its Zone is deleted and made again.
+//!
+//! The status of a Zone that is made again is empty, and the process that joins as it may be the one
+//! of before, whose objects and record still say that they are of a lost future. So what was settled
+//! is kept beside the Zone as well, by its name and by the identity of the zone's store: data that
+//! comes from elsewhere under the same name was never settled. Only settling writes it, so that no
+//! zone settles itself; a zone that lies about its store is sent what the hub has, and harms nobody
+//! else.
+
+use deltaplane_propagation::stages::RECONCILED;
+use deltaplane_store::{Collection, Draft, Key, KeyError, Txn};
+use deltaplane_sync::{Epoch, Revision, ZoneName};
+use serde_json::{Map, Value, json};
+
+use super::ReconcileError;
+use crate::fleet::Fleet;
+use crate::kinds::TENANT;
+use crate::session::Session;
+
+/// What a person settled of a zone, kept beside its Zone.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ZoneSettlement {
+    /// Of the Zone whose status says the same.
+    uid: String,
+    /// The identity of the zone's store.
+    store: String,
+    /// As the status says it.
+    pub(crate) reconciled: Value,
+}
+
+/// Not served: no kind has this collection.
+const SETTLEMENTS: &str = "deltaplane.io/settlements";
+/// Identities of stores are shorter; what a zone says of itself is not kept at any length.
+const MAX_IDENTITY: usize = 256;
+
+// === impl ZoneSettlement ===
+
+impl ZoneSettlement {
+    fn read(bytes: &[u8]) -> Option<Self> {
+        let written: Value = serde_json::from_slice(bytes).ok()?;
+        Some(Self {
+            uid: written["uid"].as_str()?.to_owned(),
+            store: written["store"].as_str()?.to_owned(),
+            reconciled: written[RECONCILED].clone(),
+        })
+    }
+
+    fn write(&self, zone: &ZoneName) -> Value {
+        json!({
+            "metadata": {"name": zone.as_str()},
+            "uid": self.uid, "store": self.store, RECONCILED: self.reconciled,
+        })
+    }
+
+    /// Positions of lost futures up to here are settled.
+    pub(crate) fn revision(&self) -> Revision {
+        self.reconciled["revision"].as_u64().unwrap_or(0)
+    }
+
+    /// Returns true if a person settled that the zone lost this record.
+    pub(crate) fn has_record(&self, record: &Epoch) -> bool {
+        self.reconciled["record"].as_str() == Some(&record.0)
+    }
+}
+
+/// The identity of a zone's store, as the zone says.
+pub(crate) fn store_identity(epoch: &Epoch) -> Option<String> {
+    let store = epoch.store();
+    (!store.is_empty() && store.len() <= MAX_IDENTITY).then(|| store.to_owned())
+}
+
+fn settlement_key(zone: &ZoneName) -> Result<Key, KeyError> {
+    Collection::new(TENANT, SETTLEMENTS)?.key("", zone.as_str())
+}
+
+// === impl Fleet ===
+
+impl Fleet {
+    /// What a person settled of this store of a zone under an earlier Zone of the same name.
+    pub(crate) fn earlier_settlement(
+        &self,
+        (zone, uid): (&ZoneName, &str),
+        store: Option<&str>,
+    ) -> Option<ZoneSettlement> {
+        let kept = self.inner().store.get(&settlement_key(zone).ok()?)?;
+        let kept = ZoneSettlement::read(kept.bytes())?;
+        (kept.uid != uid && Some(kept.store.as_str()) == store).then_some(kept)
+    }
+
+    /// Keeps what is about to be settled: it counts when the status says so, or when the Zone is
+    /// another one.
+    pub(super) async fn keep_settlement(
+        &self,
+        session: &Session,
+        reconciled: &Value,
+    ) -> Result<(), ReconcileError> {
+        let Some(store) = session.store.clone() else {
+            return Ok(());
+        };
+        let mut reconciled = reconciled.clone();
+        reconciled["releases"] = self.settled_releases(session, &reconciled).into();
+        let settlement = ZoneSettlement {
+            uid: session.uid.clone(),
+            store,
+            reconciled,
+        };
+        let draft = Draft::opaque(settlement.write(&session.zone).to_string());
+        let key = settlement_key(&session.zone)?;
+        self.inner().store.commit(Txn::put(key, draft)).await?;
+        Ok(())
+    }
+
+    /// The releases of a divergence before stay if they are not named.
+    fn settled_releases(&self, session: &Session, reconciled: &Value) -> Map<String, Value> {
+        let governing = self.inner().governing.lock();
+        let status = governing.zones.get(&session.zone);
+        let status = status.and_then(|zone| zone.get("status")?.get(RECONCILED));
+        let earlier = session.earlier_settlement.as_ref();
+        let earlier = earlier.map(|earlier| &earlier.reconciled);
+        let all = earlier.into_iter().chain(status).chain([reconciled]);
+        let releases = all.filter_map(|one| one["releases"].as_object().cloned());
+        releases.flatten().collect()
+    }
+}
