@@ -25,6 +25,9 @@ pub(crate) struct ZoneDifferences {
     /// Those that the zone lacks, and may never have had: that it lacks them does not mean that
     /// they were deleted.
     pub(crate) doubtful_absences: BTreeSet<Id>,
+    /// How many objects the zone holds, or was admitted to, of which it is not decided any more what
+    /// it should have: nobody counts them as wanted, and the deletion budget is a share of them too.
+    pub(super) undecided: BTreeMap<SyncKind, u64>,
 }
 
 // === impl Fleet ===
@@ -34,7 +37,7 @@ impl Fleet {
     pub(crate) fn differences(&self, session: &Session) -> ZoneDifferences {
         let mut differences = ZoneDifferences {
             objects: session.sending.differences().unwrap_or_default(),
-            doubtful_absences: BTreeSet::new(),
+            ..ZoneDifferences::default()
         };
         let (governed, others) = self.undecided(session);
         for (id, held) in others {
@@ -134,7 +137,15 @@ impl ZoneDifferences {
         }
     }
 
+    /// How many objects of a kind the zone should have had before release numbers were raised.
+    pub(crate) fn undecided(&self, kind: &SyncKind) -> u64 {
+        self.undecided.get(kind).copied().unwrap_or(0)
+    }
+
     fn add(&mut self, id: Id, versions: FrozenVersions, followed: bool) {
+        if versions.is_of_zone() {
+            *self.undecided.entry(id.0.clone()).or_default() += 1;
+        }
         let Some(difference) = versions.difference(followed) else {
             return;
         };

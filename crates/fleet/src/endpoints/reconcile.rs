@@ -209,7 +209,9 @@ impl ZoneReconcile {
                 "kind": kind.kind(),
                 "plural": plural,
                 "more": objects.len() - listed.len(),
-                "wanted": self.wanted(zone, kind),
+                "wanted": self.wanted(zone, kind).map(|wanted| {
+                    wanted.saturating_add(divergence.differences.undecided(kind))
+                }),
                 "objects": listed,
             }));
         }

@@ -59,6 +59,13 @@ pub(crate) struct FrozenDifference {
 // === impl FrozenVersions ===
 
 impl FrozenVersions {
+    /// Returns true for an object of the hub that the zone holds, or was admitted to: what a zone
+    /// alone says that it holds does not count.
+    pub(crate) fn is_of_zone(self) -> bool {
+        let is_assigned = matches!(self.assigned, AssignedVersion::Released(Some(_)));
+        is_assigned || (self.held.is_some() && self.next.is_some())
+    }
+
     /// Compares a zone with the hub. A zone that holds what it was admitted to, or what comes next,
     /// has nothing that gets lost. `followed` says whether the zone followed releases of the policy:
     /// one that never did lacks its objects for no reason of its own.
@@ -277,6 +284,26 @@ mod tests {
         };
         let found = altered.difference(true).map(|found| found.how);
         assert_eq!(found, Some(Changed));
+    }
+
+    #[test]
+    fn objects_count_that_the_hub_has_and_the_zone_should_have_had() {
+        let one = Some(version(1));
+        for (held, assigned, next, counts) in [
+            (one, AssignedVersion::Released(one), one, true),
+            (None, AssignedVersion::Released(one), None, true),
+            (one, AssignedVersion::Unknown, one, true),
+            (None, AssignedVersion::Unknown, one, false),
+            (None, AssignedVersion::Deferred(one), one, false),
+            (one, AssignedVersion::Unknown, None, false),
+        ] {
+            let versions = FrozenVersions {
+                held,
+                assigned,
+                next,
+            };
+            assert_eq!(versions.is_of_zone(), counts, "{versions:?}");
+        }
     }
 
     #[test]

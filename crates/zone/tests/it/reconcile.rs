@@ -281,10 +281,15 @@ async fn governed_differences_stay_listed_until_the_zone_is_settled() {
         said["diverged"] == true && listed(said) == expected
     })
     .await;
+    // The deletion budget is a share of what the zone should have.
+    let wanted = |said: &Value| said["kinds"][0]["wanted"].clone();
+    let said = get(&world.here, &reconcile_path()).await.1;
+    assert_eq!(wanted(&said), 3, "{said:#}");
     // From now on the release that the zone was admitted to says nothing of what it should have.
     step(&world, "Raise").await.expect("raised");
     let said = get(&world.here, &reconcile_path()).await.1;
     assert_eq!(listed(&said), expected, "{said:#}");
+    assert_eq!(wanted(&said), 3, "{said:#}");
     let counts = json!({"changed": 1, "onlyAtHub": 1, "onlyInZone": 1});
     assert_eq!(said["counts"], counts);
     // The hub takes over a part of it; the rest is still to be settled.
