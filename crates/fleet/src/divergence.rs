@@ -90,9 +90,18 @@ pub(crate) struct ReleaseFloor {
 }
 
 /// A person's attempt to settle the divergence of a zone, which takes several steps.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ReconcileAttempt<'a> {
+    /// Drawn by whoever makes the attempt.
+    pub(crate) id: &'a str,
+    pub(crate) by: &'a str,
+    /// The person says that an earlier attempt of theirs has ended.
+    pub(crate) takes_over: bool,
+}
+
+/// The attempt that keeps others from settling a zone.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ReconcileClaim {
-    /// Of the attempt; drawn by whoever makes it.
     attempt: String,
     by: String,
     /// By the clock of this process.
@@ -132,6 +141,10 @@ pub(crate) enum ReconcileError {
         by: String,
         minutes: u64,
     },
+    #[error(
+        "zone {zone} is being reconciled by {by}, which is you; wait until that is done, or if that command has ended, repeat this one with --take-over"
+    )]
+    UnderWayByCaller { zone: ZoneName, by: String },
     #[error(
         "zone {zone} has not reported its objects of {kind} yet; try again soon, or run `deltaplane zones show {zone}`"
     )]
@@ -300,6 +313,16 @@ impl From<CommitError> for ReconcileError {
 impl From<RequestError> for ReconcileError {
     fn from(error: RequestError) -> Self {
         Self::Request(Box::new(error))
+    }
+}
+
+// === impl ReconcileClaim ===
+
+impl ReconcileClaim {
+    /// Returns true if an attempt has to wait for this one. Nobody takes over from somebody else.
+    fn excludes(&self, attempt: &ReconcileAttempt<'_>, now: Duration) -> bool {
+        let is_taken_over = attempt.takes_over && attempt.by == self.by;
+        self.until > now && attempt.id != self.attempt && !is_taken_over
     }
 }
 
@@ -489,25 +512,24 @@ impl Fleet {
     pub(crate) fn claim_reconcile(
         &self,
         zone: &ZoneName,
-        attempt: &str,
-        by: &str,
+        attempt: &ReconcileAttempt<'_>,
     ) -> Result<(), ReconcileError> {
         let inner = self.inner();
         let now = inner.clock.elapsed();
         let mut zones = inner.zones.lock();
         let claim = zones.reconciling.get(zone);
-        let other = claim.filter(|claim| claim.until > now && claim.attempt != attempt);
-        if let Some(other) = other {
+        if let Some(other) = claim.filter(|claim| claim.excludes(attempt, now)) {
+            let (zone, by) = (zone.clone(), other.by.clone());
+            if by == attempt.by {
+                return Err(ReconcileError::UnderWayByCaller { zone, by });
+            }
             let left = other.until.saturating_sub(now).as_secs();
-            return Err(ReconcileError::UnderWay {
-                zone: zone.clone(),
-                by: other.by.clone(),
-                minutes: left.div_ceil(60).max(1),
-            });
+            let minutes = left.div_ceil(60).max(1);
+            return Err(ReconcileError::UnderWay { zone, by, minutes });
         }
         let claim = ReconcileClaim {
-            attempt: attempt.to_owned(),
-            by: by.to_owned(),
+            attempt: attempt.id.to_owned(),
+            by: attempt.by.to_owned(),
             until: now + CLAIM,
         };
         zones.reconciling.insert(zone.clone(), claim);
@@ -795,6 +817,25 @@ mod tests {
                 "the zone lost its record of how far it followed (followed.json in its data directory was damaged or missing), and may be ahead of this hub (at 43). {advice}"
             )
         );
+    }
+
+    #[test]
+    fn only_whoever_made_an_attempt_takes_it_over() {
+        let claim = ReconcileClaim {
+            attempt: "first".to_owned(),
+            by: "ann".to_owned(),
+            until: CLAIM,
+        };
+        let excludes = |id, by, takes_over, now| {
+            let attempt = ReconcileAttempt { id, by, takes_over };
+            claim.excludes(&attempt, now)
+        };
+        let now = Duration::ZERO;
+        assert!(!excludes("first", "ann", false, now));
+        assert!(excludes("second", "ann", false, now));
+        assert!(!excludes("second", "ann", true, now));
+        assert!(excludes("second", "bob", true, now));
+        assert!(!excludes("second", "bob", false, CLAIM));
     }
 
     /// A zone that is taken over must not use up numbers.

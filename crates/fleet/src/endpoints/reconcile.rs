@@ -18,7 +18,9 @@ use serde_json::{Value, json};
 
 use super::json;
 use super::zone::named_zone;
-use crate::divergence::{DifferenceCounts, Divergence, DivergenceState, ReconcileError, StoreFork};
+use crate::divergence::{
+    DifferenceCounts, Divergence, DivergenceState, ReconcileAttempt, ReconcileError, StoreFork,
+};
 use crate::fleet::Fleet;
 use crate::governing::Id;
 
@@ -27,12 +29,15 @@ pub struct ZoneReconcile(pub Fleet);
 
 /// The body of a POST.
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
 struct Posted {
     step: Step,
     /// Steps of the same attempt have the same; others are refused while it is under way.
     #[serde(default)]
     attempt: String,
+    /// An earlier attempt of the same user has ended.
+    #[serde(default)]
+    take_over: bool,
 }
 
 /// The steps of settling a divergence, each of which may be repeated.
@@ -45,6 +50,15 @@ enum Step {
     Settle,
     /// The zone is not settled by this attempt.
     End,
+}
+
+/// Ends an attempt when it is dropped, as it is when the client goes away in the midst of a step.
+struct AttemptGuard<'a> {
+    fleet: &'a Fleet,
+    zone: &'a ZoneName,
+    attempt: &'a str,
+    /// The attempt has further steps.
+    goes_on: bool,
 }
 
 /// What the objects of a zone that has diverged are listed by.
@@ -100,17 +114,27 @@ impl ZoneReconcile {
             name: zone.as_str(),
         };
         let by = &request.user.name;
-        let claimed = self.0.claim_reconcile(zone, &posted.attempt, by);
+        let attempt = ReconcileAttempt {
+            id: &posted.attempt,
+            by,
+            takes_over: posted.take_over,
+        };
+        let claimed = self.0.claim_reconcile(zone, &attempt);
         claimed.map_err(|error| refused(about, &error))?;
+        let mut guard = AttemptGuard {
+            fleet: &self.0,
+            zone,
+            attempt: &posted.attempt,
+            goes_on: false,
+        };
         let done = match posted.step {
             Step::Raise => self.0.raise_above(zone).await,
             Step::Settle => self.0.settle(zone, by).await.map(drop),
             Step::End => Ok(()),
         };
         // A zone that was not raised holds up nobody, and one that was settled neither.
-        if done.is_err() || !matches!(posted.step, Step::Raise) {
-            self.0.end_reconcile(zone, &posted.attempt);
-        }
+        guard.goes_on = done.is_ok() && matches!(posted.step, Step::Raise);
+        drop(guard);
         done.map_err(|error| refused(about, &error))?;
         json(&json!({
             "kind": "ZoneReconciliation",
@@ -282,12 +306,23 @@ impl ZoneReconcile {
     }
 }
 
+// === impl AttemptGuard ===
+
+impl Drop for AttemptGuard<'_> {
+    fn drop(&mut self) {
+        if !self.goes_on {
+            self.fleet.end_reconcile(self.zone, self.attempt);
+        }
+    }
+}
+
 fn refused(about: About<'_>, error: &ReconcileError) -> Error {
     match error {
         ReconcileError::NotConnected(_)
         | ReconcileError::NotDiverged(_)
         | ReconcileError::Settled { .. }
         | ReconcileError::UnderWay { .. }
+        | ReconcileError::UnderWayByCaller { .. }
         | ReconcileError::Incomplete { .. }
         | ReconcileError::RevisionTooFar { .. }
         | ReconcileError::ReleaseTooFar { .. } => Error::conflict(about, &error.to_string()),

@@ -503,6 +503,20 @@ async fn one_reconciliation_of_a_zone_is_under_way_at_a_time() {
         let refused = step(other, "second").await.expect_err("under way");
         assert!(refused.contains("is being reconciled by"), "{refused}");
     }
+    // Whoever lost the first, such as by kill -9, goes on in its place.
+    let refused = step("Raise", "second").await.expect_err("under way");
+    assert!(
+        refused.contains("which is you") && refused.contains("--take-over"),
+        "{refused}"
+    );
+    let taken = json!({"step": "Raise", "attempt": "second", "takeOver": true});
+    let taken = request::create::<Value>(&world.here, &reconcile_path(), &taken).await;
+    taken.expect("taken over");
+    step("Settle", "first")
+        .await
+        .expect_err("it was taken over");
+    step("End", "second").await.expect("ended");
+    step("Raise", "first").await.expect("raised");
     // What the first leaves to a person can be settled by another.
     step("End", "first").await.expect("ended");
     step("Raise", "third").await.expect("raised");
