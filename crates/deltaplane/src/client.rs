@@ -12,6 +12,7 @@ use serde_json::Value;
 
 use deltaplane_client::{ConnectError, ObjectKey, RequestError, Resource, remote_merged, request};
 use deltaplane_fleet::kinds::{GROUP, VERSION};
+use deltaplane_runtime::signals::Signal;
 use deltaplane_sync::ZoneName;
 
 use crate::args::Environment;
@@ -58,6 +59,8 @@ pub(crate) enum ClientError {
     NotConnected(ZoneName),
     #[error("it was changed at the hub since it was listed")]
     ChangedMeanwhile,
+    #[error("the command was interrupted by {0}")]
+    Interrupted(Signal),
     #[error("the hub does not know any more what revision {0} wrote")]
     Compacted(u64, #[source] Box<RequestError>),
     #[error("{needed} zones are asked for, but the fleet has {enabled} enabled zones")]
@@ -168,6 +171,23 @@ impl From<RequestError> for ClientError {
 }
 
 impl ClientError {
+    /// As a shell reports it if the command was interrupted.
+    pub(crate) fn exit_code(&self) -> u8 {
+        match self {
+            Self::Interrupted(signal) => signal.exit_code(),
+            Self::NoKubeconfig
+            | Self::Connect(_)
+            | Self::Request(_)
+            | Self::NoZone(_)
+            | Self::NotDiverged(_)
+            | Self::NotConnected(_)
+            | Self::ChangedMeanwhile
+            | Self::Compacted(..)
+            | Self::TooFewZones { .. }
+            | Self::Show(_) => 1,
+        }
+    }
+
     /// What the user can do about it.
     pub(crate) fn hint(&self) -> String {
         match self {
@@ -188,6 +208,7 @@ impl ClientError {
             Self::NotConnected(zone) => {
                 format!("start zone {zone}, and reconcile it then")
             }
+            Self::Interrupted(_) => "what was written until then stays; see what differs now with --dry-run, and repeat the command".to_owned(),
             Self::ChangedMeanwhile => "see what differs now, and reconcile again".to_owned(),
             Self::Compacted(..) => {
                 "wait for a newer revision: the object's current resourceVersion".to_owned()

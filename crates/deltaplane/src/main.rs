@@ -370,8 +370,8 @@ impl Failure {
         match self {
             Self::Settings(_) | Self::Cel(_) | Self::Graph(_) => 2,
             Self::Plan(error) => error.exit_code(),
-            Self::Client(_)
-            | Self::Rollout(_)
+            Self::Client(error) => error.exit_code(),
+            Self::Rollout(_)
             | Self::Telemetry(_)
             | Self::Runtime(_)
             | Self::Manifest(_)

@@ -9,6 +9,7 @@ mod plan;
 mod write;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::pin::pin;
 use std::time::{Duration, Instant, SystemTime};
 
 use clap::{Args, ValueEnum};
@@ -19,6 +20,7 @@ use serde_json::{Value, json};
 use deltaplane_border::{ServedKind, served_kind};
 use deltaplane_client::request;
 use deltaplane_client::{ObjectKey, Resource};
+use deltaplane_runtime::signals::{Signal, Signals};
 use deltaplane_sync::{SyncKind, ZoneName};
 
 use self::plan::{
@@ -46,6 +48,9 @@ pub(crate) struct Reconcile {
     /// Show what differs and what would be done, and do nothing
     #[arg(long)]
     dry_run: bool,
+    /// Go on in place of a run of yours that was killed, instead of waiting five minutes for it
+    #[arg(long, conflicts_with = "dry_run")]
+    take_over: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -64,6 +69,8 @@ const RENEWAL: Duration = Duration::from_secs(60);
 /// A zone that has just connected says what it has within moments.
 const TRIES: u32 = 20;
 const AGAIN: Duration = Duration::from_millis(500);
+/// The hub is told for so long that an interrupted run has ended.
+const GIVE_UP: Duration = Duration::from_secs(5);
 
 /// Why a zone is not settled although the hub has what was written.
 const STILL_DIFFERS: &str = "the hub changed it, still has it, or does not send it there; compare both (labels that begin with deltaplane.io/ do not cross), and reconcile again";
@@ -86,6 +93,8 @@ struct Outcome {
     plan: Plan,
     /// Of this run.
     attempt: String,
+    /// The next step of this run ends an earlier one of the same user.
+    takes_over: bool,
 }
 
 /// Why this command did not settle a zone.
@@ -108,16 +117,25 @@ impl Reconcile {
     ) -> Result<Said, ClientError> {
         let client = hub.client_of(None, environment).await?;
         let zone_client = async |zone: &ZoneName| hub.client_of(Some(zone), environment).await;
-        self.reconcile(&client, &zone_client).await
+        let mut signals = Signals::install().map_err(|error| ClientError::Show(error.into()))?;
+        self.reconcile(&client, &zone_client, signals.recv()).await
     }
 
-    /// `zone_client` makes a client of a zone's API.
+    /// `zone_client` makes a client of a zone's API. When `interrupted` comes, the hub is told that
+    /// this run has ended.
     async fn reconcile(
         self,
         client: &Client,
         zone_client: &impl AsyncFn(&ZoneName) -> Result<Client, ClientError>,
+        interrupted: impl Future<Output = Signal>,
     ) -> Result<Said, ClientError> {
-        let mut outcome = self.divergences(client).await?;
+        let mut interrupted = pin!(interrupted);
+        let found = tokio::select! {
+            biased;
+            signal = &mut interrupted => return Err(ClientError::Interrupted(signal)),
+            found = self.divergences(client) => found,
+        };
+        let mut outcome = found?;
         if outcome.divergences.is_empty() && outcome.failed.is_empty() {
             let unknown = outcome.unknown_zones();
             return Ok(Said {
@@ -126,6 +144,25 @@ impl Reconcile {
                 ..Said::default()
             });
         }
+        tokio::select! {
+            biased;
+            signal = &mut interrupted => {
+                if !self.dry_run {
+                    outcome.give_up(client).await;
+                }
+                return Err(ClientError::Interrupted(signal));
+            }
+            () = self.settle(client, zone_client, &mut outcome) => {}
+        }
+        Ok(outcome.said(&self))
+    }
+
+    async fn settle(
+        &self,
+        client: &Client,
+        zone_client: &impl AsyncFn(&ZoneName) -> Result<Client, ClientError>,
+        outcome: &mut Outcome,
+    ) {
         match (self.keep, self.dry_run) {
             (Side::Hub, true) => {}
             (Side::Hub, false) => outcome.settle(client, |_| true).await,
@@ -139,7 +176,6 @@ impl Reconcile {
                 }
             }
         }
-        Ok(outcome.said(&self))
     }
 
     async fn divergences(&self, client: &Client) -> Result<Outcome, ClientError> {
@@ -153,6 +189,7 @@ impl Reconcile {
         };
         let mut outcome = Outcome {
             attempt: draw_attempt(),
+            takes_over: self.take_over,
             ..Outcome::default()
         };
         for (zone, answer) in answers(client, zones).await {
@@ -273,17 +310,6 @@ fn path_of(id: &ObjectId, version: &str, plural: &str) -> String {
     resource_of(id, version, plural).object_path(&key)
 }
 
-async fn step(
-    client: &Client,
-    zone: &ZoneName,
-    step: &str,
-    attempt: &str,
-) -> Result<Value, ClientError> {
-    let path = format!("{}/_reconcile", zone_path(zone));
-    let body = json!({"step": step, "attempt": attempt});
-    Ok(request::create(client, &path, &body).await?)
-}
-
 /// Tells this run of the command from others, which may mean the opposite.
 fn draw_attempt() -> String {
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
@@ -357,12 +383,14 @@ impl Outcome {
     async fn raise(&mut self, client: &Client, zones: &mut Vec<ReadZone>) {
         let count = zones.len();
         for zone in std::mem::take(zones) {
-            let raised = step(client, &zone.divergence.zone, "Raise", &self.attempt).await;
+            let raised = self.step(client, &zone.divergence.zone, "Raise").await;
             match raised {
                 Ok(_) => zones.push(zone),
                 Err(error) => self.fail(client, zone.divergence.zone, &error).await,
             }
         }
+        // From now on a run that takes over from this one counts.
+        self.takes_over = false;
         if zones.len() < count {
             self.plan = plan::keep_zone(zones);
         }
@@ -440,7 +468,7 @@ impl Outcome {
     async fn renew_claims(&self, client: &Client) {
         for zone in self.settleable().into_iter().map(|one| one.zone) {
             // Raising numbers again changes nothing. A claim that was lost is noticed at the end.
-            let _ = step(client, &zone, "Raise", &self.attempt).await;
+            let _ = self.step(client, &zone, "Raise").await;
         }
     }
 
@@ -449,8 +477,37 @@ impl Outcome {
         let raised = raised.into_iter().map(|one| one.divergence.zone);
         let is_settled = |zone: &ZoneName| self.settled.iter().any(|(one, _)| one == zone);
         for zone in raised.filter(|zone| !is_settled(zone)) {
-            let _ = step(client, &zone, "End", &self.attempt).await;
+            let _ = self.step(client, &zone, "End").await;
         }
+    }
+
+    /// Tells the hub that this run was interrupted.
+    async fn give_up(&self, client: &Client) {
+        let is_settled = |zone: &ZoneName| self.settled.iter().any(|(one, _)| one == zone);
+        let ending = async {
+            for Divergence { zone, .. } in &self.divergences {
+                if !is_settled(zone) {
+                    let _ = self.step(client, zone, "End").await;
+                }
+            }
+        };
+        // The hub notices by itself, later.
+        let _ = tokio::time::timeout(GIVE_UP, ending).await;
+    }
+
+    async fn step(
+        &self,
+        client: &Client,
+        zone: &ZoneName,
+        step: &str,
+    ) -> Result<Value, ClientError> {
+        let path = format!("{}/_reconcile", zone_path(zone));
+        let mut body = json!({"step": step, "attempt": self.attempt});
+        // Hubs of earlier versions do not know it.
+        if self.takes_over {
+            body["takeOver"] = true.into();
+        }
+        Ok(request::create(client, &path, &body).await?)
     }
 
     /// Returns true if nothing of a zone failed to be written at the hub.
@@ -463,7 +520,7 @@ impl Outcome {
     async fn settle(&mut self, client: &Client, is_whole: impl Fn(&ZoneName) -> bool) {
         let zones = self.settleable().into_iter().map(|one| one.zone);
         for zone in zones.filter(is_whole) {
-            let settled = step(client, &zone, "Settle", &self.attempt).await;
+            let settled = self.step(client, &zone, "Settle").await;
             match settled {
                 Ok(done) => self.settled.push((zone, done["revision"].clone())),
                 Err(error) => self.fail(client, zone, &error).await,

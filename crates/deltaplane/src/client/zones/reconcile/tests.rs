@@ -124,9 +124,11 @@ async fn reconcile(
         all: true,
         keep,
         dry_run,
+        take_over: false,
     };
     let zone_client = async |name: &ZoneName| Ok(zone(name.as_str()));
-    let said = asked.reconcile(client, &zone_client).await;
+    let interrupted = std::future::pending();
+    let said = asked.reconcile(client, &zone_client, interrupted).await;
     said.expect("the hub answers")
 }
 
@@ -474,10 +476,15 @@ async fn diverged_zones_that_are_away_are_named_and_not_taken_for_settled() {
             all: false,
             keep: Side::Hub,
             dry_run: false,
+            take_over: false,
         };
         let (client, _) = hub(zones(), |_| false);
         asked
-            .reconcile(&client, &async |_: &ZoneName| unreachable!("it is away"))
+            .reconcile(
+                &client,
+                &async |_: &ZoneName| unreachable!("it is away"),
+                std::future::pending(),
+            )
             .await
     };
     let said = of_one("away").await.expect("told");
@@ -489,4 +496,85 @@ async fn diverged_zones_that_are_away_are_named_and_not_taken_for_settled() {
         matches!(unknown, Err(ClientError::NotConnected(_))),
         "{unknown:?}"
     );
+}
+
+/// The hub would refuse the next run for five minutes otherwise.
+#[tokio::test(start_paused = true)]
+async fn an_interrupted_run_tells_the_hub_that_it_has_ended() {
+    let zones = vec![("a", diverged(60, &[("new", "OnlyInZone")]))];
+    let (client, noted) = hub(zones, |_| false);
+    let zone_client = async |_: &ZoneName| {
+        Ok(fake::api(|what, _| match what.rsplit('/').next() {
+            Some("v1") => (200, served()),
+            Some("new") => (200, mirrored("new", "2")),
+            Some(_) | None => fake::refusal(404),
+        }))
+    };
+    let asked_for = Reconcile {
+        zone: None,
+        all: true,
+        keep: Side::Zone,
+        dry_run: false,
+        take_over: false,
+    };
+    // Somebody presses Ctrl-C when the hub was asked for the first step.
+    let pressed =
+        std::future::poll_fn(
+            |_| match noted.lock().expect("nobody panicked").is_empty() {
+                true => std::task::Poll::Pending,
+                false => std::task::Poll::Ready(Signal::Interrupt),
+            },
+        );
+    let run = asked_for.reconcile(&client, &zone_client, pressed);
+    let error = run.await.expect_err("interrupted");
+    assert!(matches!(error, ClientError::Interrupted(_)), "{error}");
+    assert_eq!(error.exit_code(), 130);
+    let steps = asked(&noted);
+    assert_eq!(
+        steps.last().map(String::as_str),
+        Some("POST a/_reconcile End")
+    );
+    assert!(
+        !steps.contains(&"POST a/_reconcile Settle".to_owned()),
+        "{steps:?}"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn only_the_first_step_takes_over() {
+    for (keep, expected) in [
+        (Side::Hub, vec![("Settle", true)]),
+        (Side::Zone, vec![("Raise", true), ("Settle", false)]),
+    ] {
+        let steps: Arc<Mutex<Vec<(String, bool)>>> = Arc::default();
+        let noted = Arc::clone(&steps);
+        let client = fake::api(move |what, body| {
+            if what.ends_with("/_reconcile") && what.starts_with("POST") {
+                let step = body["step"].as_str().unwrap_or_default().to_owned();
+                let step = (step, body["takeOver"] == true);
+                noted.lock().expect("nobody panicked").push(step);
+                return (200, json!({"revision": 75}));
+            }
+            match what.rsplit('/').next() {
+                Some("_reconcile") => (200, diverged(60, &[])),
+                Some("v1") => (200, served()),
+                Some(_) | None => fake::refusal(404),
+            }
+        });
+        let asked = Reconcile {
+            zone: Some("a".parse().expect("legal")),
+            all: false,
+            keep,
+            dry_run: false,
+            take_over: true,
+        };
+        let zone_client = async |_: &ZoneName| Ok(fake::api(|_, _| (200, served())));
+        let said = asked.reconcile(&client, &zone_client, std::future::pending());
+        said.await.expect("settled");
+        let expected: Vec<(String, bool)> = expected
+            .into_iter()
+            .map(|(step, takes)| (step.to_owned(), takes))
+            .collect();
+        assert_eq!(*steps.lock().expect("nobody panicked"), expected);
+    }
 }
