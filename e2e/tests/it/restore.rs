@@ -180,8 +180,6 @@ impl RestoredFleet {
 
     /// Makes a backup, goes on, and puts the backup back.
     async fn restore(&mut self) {
-        let hub_dir = self.dir.path().join("hub");
-        let backup = self.dir.path().join("backup");
         self.approve(1).await;
         self.all_have(&before()).await;
         self.condition(
@@ -190,9 +188,7 @@ impl RestoredFleet {
             "Propagated",
         )
         .await;
-        self.hub.take().expect("it runs").terminate();
-        copy(&hub_dir, &backup);
-        self.hub = Some(start(self.hub_words.clone(), hub_dir.clone()).await);
+        self.back_up().await;
         put(&self.hub_client, "front", "2").await;
         self.approve(2).await;
         put(&self.hub_client, "plain", "2").await;
@@ -206,9 +202,22 @@ impl RestoredFleet {
             "Propagated",
         )
         .await;
+        self.put_backup_back().await;
+    }
+
+    /// Makes a backup of the hub, which goes on.
+    async fn back_up(&mut self) {
+        let hub_dir = self.dir.path().join("hub");
+        self.hub.take().expect("it runs").terminate();
+        copy(&hub_dir, &self.dir.path().join("backup"));
+        self.hub = Some(start(self.hub_words.clone(), hub_dir).await);
+    }
+
+    async fn put_backup_back(&mut self) {
+        let hub_dir = self.dir.path().join("hub");
         self.hub.take().expect("it runs").terminate();
         std::fs::remove_dir_all(&hub_dir).expect("removed");
-        copy(&backup, &hub_dir);
+        copy(&self.dir.path().join("backup"), &hub_dir);
         self.hub = Some(start(self.hub_words.clone(), hub_dir).await);
     }
 
@@ -436,6 +445,53 @@ async fn a_restored_hub_takes_over_in_a_second_run_what_it_could_not_write() {
     let mut later = after();
     later.insert("later".to_owned(), "1".to_owned());
     fleet.all_have(&later).await;
+}
+
+/// The stage of the other zones waited for its approval when the hub was lost.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_only_the_canary_was_sent_keeps_no_other_zone_from_being_settled() {
+    let mut fleet = RestoredFleet::start().await;
+    let policy = format!("{FLEET}/propagationpolicies/web");
+    let targets = json!([{"kind": "ConfigMap", "names": ["front", "born"]}]);
+    let change = json!({"spec": {"targets": targets}});
+    let _: Value =
+        until_done(|| request::patch(&fleet.hub_client, &policy, Patch::Merge, &change)).await;
+    fleet.approve(1).await;
+    fleet.all_have(&before()).await;
+    fleet.condition(&policy, "Propagated", "Propagated").await;
+    fleet.back_up().await;
+    put(&fleet.hub_client, "born", "1").await;
+    put(&fleet.hub_client, "new", "1").await;
+    let mut others = before();
+    others.insert("new".to_owned(), "1".to_owned());
+    let mut canary = others.clone();
+    canary.insert("born".to_owned(), "1".to_owned());
+    for (zone, client) in &fleet.zones {
+        let expected = if *zone == "a" { &canary } else { &others };
+        until(client, zone, |seen| seen == expected).await;
+    }
+    fleet.put_backup_back().await;
+    for (zone, only_in_zone) in [("a", 2), ("b", 1), ("c", 1)] {
+        let counts = json!({"changed": 0, "onlyAtHub": 0, "onlyInZone": only_in_zone});
+        fleet.counts(zone, &counts).await;
+    }
+    let words = ["zones", "reconcile", "--all", "--keep", "zone"];
+    let ran = fleet.run(&words).await;
+    assert_eq!(ran.status.code(), Some(0), "{ran:?}");
+    until(&fleet.hub_client, "hub", |seen| *seen == canary).await;
+    // The others are sent it when somebody approves that.
+    for zone in ["b", "c"] {
+        assert_eq!(objects(&fleet.zones[zone]).await, others, "{zone}");
+    }
+    // The release that has it comes after one that was made when numbers were raised.
+    until_there(&fleet.hub_client, &policy, |policy| {
+        let newest = policy["status"]["release"].as_u64();
+        policy["status"]["objects"] == 2 && newest >= Some(3)
+    })
+    .await;
+    let release = fleet.get(&policy).await["status"]["release"].as_u64();
+    fleet.approve(release.expect("a release")).await;
+    fleet.all_have(&canary).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -306,6 +306,12 @@ impl DifferingObject {
         }
     }
 
+    /// Returns true if the zone lacks it, and nothing says that the zone ever had it.
+    fn was_perhaps_never_sent(&self) -> bool {
+        let is_lacking = self.difference == ShownDifference::OnlyAtHub;
+        is_lacking && (self.created_since || self.doubtful_absence)
+    }
+
     /// Returns true if a zone that follows the hub deletes it, and no policy of the hub says when.
     pub(super) fn is_deleted_ungoverned(&self) -> bool {
         let is_deleted = self.difference == ShownDifference::OnlyInZone && !self.is_orphaned;
@@ -355,12 +361,14 @@ impl Divergence {
     }
 
     /// Of these objects, those that a zone which follows the hub now would not keep as they are. It
-    /// keeps those that it has because others needed them.
+    /// keeps those that it has because others needed them, and loses nothing by what it lacks because
+    /// it was not sent it: another zone had it, and it was written at the hub because of that.
     pub(super) fn lost_by_following(&self, of: &BTreeSet<ObjectId>) -> BTreeSet<ObjectId> {
         let differing = self.objects.iter().filter(|(id, _)| of.contains(id));
         let lost = differing.filter(|(id, object)| {
             let stays = object.difference == ShownDifference::OnlyInZone && object.is_orphaned;
-            !(stays && is_prerequisite(&id.kind))
+            let is_kept = stays && is_prerequisite(&id.kind);
+            !is_kept && !object.was_perhaps_never_sent()
         });
         lost.map(|(id, _)| id.clone()).collect()
     }

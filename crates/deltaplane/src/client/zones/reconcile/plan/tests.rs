@@ -276,6 +276,22 @@ fn an_object_that_the_zone_was_never_sent_stays_at_the_hub() {
     check(&zones, vec![absent(), unserved]);
 }
 
+/// What other zones have is written at the hub, and stages let it into this zone later.
+#[test]
+fn a_zone_loses_nothing_by_what_it_was_not_sent() {
+    let differing = [
+        ("changed", "Changed"),
+        ("doubtful", "OnlyAtHub"),
+        ("gone", "OnlyAtHub"),
+        ("new", "OnlyInZone"),
+        ("since", "OnlyAtHub"),
+    ];
+    let written: BTreeSet<ObjectId> = differing.iter().map(|(name, _)| id(name)).collect();
+    let lost = divergence("a", 9, &differing).lost_by_following(&written);
+    let expected = ["changed", "gone", "new"].map(id);
+    assert_eq!(lost, BTreeSet::from(expected));
+}
+
 /// The label does not cross: where the object is says that it had it.
 #[test]
 fn a_secret_is_written_with_the_label_that_lets_it_cross() {
