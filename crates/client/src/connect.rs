@@ -4,12 +4,15 @@ mod chunks;
 
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use http::header::{HeaderValue, USER_AGENT};
 use http::{Request, Response};
 use kube::Client;
 use kube::client::Body;
+use kube::client::retry::RetryPolicy;
 use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
+use tower::retry::Retry;
 use tower::{BoxError, Service, ServiceExt};
 
 use deltaplane_api::identity::Identity;
@@ -29,6 +32,12 @@ pub enum ConnectError {
     #[error("failed to make an address of the path")]
     Path(#[source] http::uri::InvalidUri),
 }
+
+/// So often a request is repeated, as kubectl does.
+const RETRIES: u32 = 10;
+/// The pauses between, unless the server says how long to wait.
+const SHORTEST_PAUSE: Duration = Duration::from_millis(5);
+const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 
 /// What the server writes down as the manager of the fields that we set.
 const OUR_NAME: HeaderValue = HeaderValue::from_static("deltaplane");
@@ -78,10 +87,29 @@ async fn client_of(kubeconfig: Kubeconfig, path: &str) -> Result<Client, Connect
         let url = config.cluster_url.to_string();
         let url = format!("{}{path}", url.trim_end_matches('/'));
         config.cluster_url = url.parse().map_err(ConnectError::Path)?;
-        // Whoever is behind it may be away for long, which the answer says.
-        config.default_retry = false;
     }
-    Client::try_from(config).map_err(|error| ConnectError::Client(Box::new(error)))
+    // kube asks so often that nobody waits for the last refusal, which says why.
+    config.default_retry = false;
+    let client = Client::try_from(config).map_err(|error| ConnectError::Client(Box::new(error)))?;
+    if path.is_empty() {
+        Ok(retrying(client))
+    } else {
+        // Whoever is behind it may be away for long, which the answer says.
+        Ok(client)
+    }
+}
+
+/// Repeats requests that are refused for the moment, and answers with the last refusal before
+/// [`request`](crate::request) gives up.
+fn retrying(client: Client) -> Client {
+    let namespace = client.default_namespace().to_owned();
+    let policy = RetryPolicy::new(SHORTEST_PAUSE, LONGEST_PAUSE, RETRIES, true);
+    let policy = policy.expect("the pauses are in order");
+    let service = tower::service_fn(move |request| {
+        let client = client.clone();
+        async move { client.send(request).await.map_err(BoxError::from) }
+    });
+    Client::new(Retry::new(policy, service), namespace)
 }
 
 /// The first file that sets something wins; an empty current context sets nothing, and files that
@@ -111,7 +139,12 @@ fn merged(files: &[PathBuf]) -> Result<Kubeconfig, KubeconfigError> {
 
 #[cfg(test)]
 mod tests {
+    use std::convert::Infallible;
+
+    use serde_json::{Value, json};
+
     use super::*;
+    use crate::request;
 
     const CLUSTER: &str = "
 apiVersion: v1
@@ -150,5 +183,24 @@ contexts: [{name: hub, context: {cluster: hub, user: ann}}]
             merged(&[path("a"), path("c")]).is_err(),
             "what cannot be read is told"
         );
+    }
+
+    /// A server on a full disk refuses every write so.
+    async fn full_disk(_: Request<Body>) -> Result<Response<Body>, Infallible> {
+        let status = json!({"code": 503, "message": "no space left on device"});
+        let answer = Response::builder().status(503).header("retry-after", "1");
+        Ok(answer
+            .body(Body::from(status.to_string().into_bytes()))
+            .expect("a response"))
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_lasting_refusal_is_told_before_the_time_is_over() {
+        let client = Client::new(tower::service_fn(full_disk), "default");
+        let client = retrying(client);
+        let error = request::create::<Value>(&client, "/api/v1/namespaces", &json!({})).await;
+        let error = error.expect_err("a refusal");
+        let refusal = error.refusal().expect("the server was reached");
+        assert_eq!(refusal.message, "no space left on device");
     }
 }

@@ -91,7 +91,10 @@ impl ZoneToken {
             "uid": grant.uid, "annotations": {kinds::TOKEN: grant.id},
         }});
         let written = request::patch::<Value>(client, &path, Patch::Merge, &change).await;
-        written.map_err(|error| Error::unavailable(error.to_string()))?;
+        written.map_err(|error| {
+            let refusal = error.refusal().map(|refusal| refusal.message.clone());
+            Error::unavailable(refusal.unwrap_or_else(|| error.to_string()))
+        })?;
         self.fleet.caught_up().await;
         Ok(())
     }

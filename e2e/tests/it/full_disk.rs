@@ -66,6 +66,13 @@ async fn a_hub_serves_reads_on_a_full_disk_and_goes_on_when_there_is_room() {
     assert_eq!(objects(hub).await, contents(&[("before", "1")]));
     assert_eq!(written(&kubeconfig, "new").await, 503);
     assert_eq!(written(&kubeconfig, "default").await, 409);
+    // Whoever asks as the command line does is told why, too.
+    let token = format!("{FLEET}/zones/eu-1/_token");
+    let refused = request::create::<Value>(hub, &token, &json!({})).await;
+    let refused = refused.expect_err("nothing can be written");
+    let why = refused.refusal().map(|refusal| refusal.message.as_str());
+    let expected = "the write could not be stored: I/O error: File too large (os error 27)";
+    assert_eq!(why, Some(expected), "{refused}");
     for path in [ROLE, SYNCED_KIND] {
         let missing = request::get::<Value>(hub, path).await;
         assert!(missing.is_err_and(|error| error.is_not_found()), "{path}");
