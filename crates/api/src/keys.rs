@@ -1,8 +1,42 @@
 //! Annotations of ours that users write, and that cross with the objects they are on.
 
-/// On an instance: it stays as it is until this time, or, if it is none, until it is taken away.
+use serde_json::Value;
+
+/// On an instance or a Zone: it stays as it is until this time, or, if it is none, until it is taken
+/// away, unless it says `false`.
 pub const HOLD: &str = "deltaplane.io/hold";
 /// On a workload: what a zone that simulates workloads makes of it.
 pub const SIMULATE: &str = "deltaplane.io/simulate";
 /// On the definition of a graph: none of its instances may move for now, unless it says `false`.
 pub const PAUSED: &str = "deltaplane.io/paused";
+
+/// Returns what the hold of an object says; none if nothing is held.
+pub fn hold(object: &Value) -> Option<&str> {
+    let said = object["metadata"]["annotations"][HOLD].as_str()?.trim();
+    (!said.eq_ignore_ascii_case("false")).then_some(said)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_hold_that_says_false_holds_nothing() {
+        for (held, expected) in [
+            (json!("true"), Some("true")),
+            (
+                json!(" 2026-12-01T08:00:00Z "),
+                Some("2026-12-01T08:00:00Z"),
+            ),
+            (json!("until I say so"), Some("until I say so")),
+            (json!("false"), None),
+            (json!("False"), None),
+            (Value::Null, None),
+        ] {
+            let object = json!({"metadata": {"annotations": {HOLD: held}}});
+            assert_eq!(hold(&object), expected, "{held}");
+        }
+    }
+}

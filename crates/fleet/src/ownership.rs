@@ -4,10 +4,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use deltaplane_api::computed::SUBRESOURCE;
+use deltaplane_api::field::{self, Path};
+use deltaplane_api::keys;
 use deltaplane_apiserver::error::About;
 use deltaplane_apiserver::seams::{Access, Admission, BoxFuture, Operation, Review};
 use deltaplane_apiserver::{Error, Revision};
 use deltaplane_border::Shared;
+use deltaplane_propagation::Timestamp;
 use deltaplane_sync::{
     Origin, Part, Write, Writer, ZoneName, judge, restore_computed, salt_secret,
 };
@@ -172,6 +175,33 @@ impl Ownership {
     }
 }
 
+/// Refuses a hold that is neither a time nor `true` or `false`: it would hold until somebody takes it
+/// away, and whoever wrote `tomorrow` expects that it ends. One that is stored already stays.
+fn check_hold(review: &Review<'_>) -> Result<(), Error> {
+    let resource = &review.resource;
+    let by_people = ![SYNC_USER, CONTROLLERS].contains(&review.user.name.as_str());
+    let is_written = review.operation != Operation::Delete && resource.subresource.is_empty();
+    let hold = |object: &Value| object["metadata"]["annotations"][keys::HOLD].clone();
+    let (now, before) = (hold(review.object), review.old.map(hold));
+    let Some(said) = now.as_str().filter(|_| by_people && is_written) else {
+        return Ok(());
+    };
+    let is_known = Timestamp::parse(said.trim()).is_some()
+        || ["true", "false"].contains(&said.trim().to_ascii_lowercase().as_str());
+    if is_known || before.as_ref() == Some(&now) {
+        return Ok(());
+    }
+    let path = Path::new("metadata").child("annotations").key(keys::HOLD);
+    let detail = "must be a time such as 2026-12-01T08:00:00Z, or true: until it is taken away";
+    let error = field::Error::invalid(path, said, detail);
+    Err(Error::invalid(
+        resource.group,
+        resource.kind,
+        resource.name,
+        &[error],
+    ))
+}
+
 /// A kind crosses once: of two that say how, each would take the other's objects for gone.
 fn unique(known: &Known, object: &Value) -> Result<(), String> {
     let spec = |field: &str| object["spec"][field].as_str().unwrap_or_default();
@@ -195,6 +225,7 @@ impl Admission for Ownership {
             self.ready(&review).await;
             self.restore_computed(&mut review);
             self.salt_secret(&mut review);
+            check_hold(&review)?;
             self.judge(&review)
         })
     }
@@ -403,6 +434,56 @@ mod tests {
         assert_ne!(salt("ann", "Secret").await, first);
         assert_eq!(salt("ann", "ConfigMap").await, Value::Null);
         assert_eq!(salt(SYNC_USER, "Secret").await, Value::Null);
+    }
+
+    #[tokio::test]
+    async fn a_hold_that_is_no_time_is_refused() {
+        let known = Known {
+            at: 7,
+            ..Known::default()
+        };
+        let (_known, follows) = watch::channel(Arc::new(known));
+        let ownership = Ownership::in_zone("eu-1".parse().expect("legal"), follows);
+        let held = |hold: &str| json!({"metadata": {"annotations": {keys::HOLD: hold}}});
+        let write = async |user: &str, old: Option<&Value>, hold: &str| {
+            let review = Review {
+                user: &Identity::authenticated(user, &[]),
+                operation: old.map_or(Operation::Create, |_| Operation::Update),
+                resource: Resource {
+                    group: GROUP,
+                    version: "v1alpha1",
+                    kind: "Zone",
+                    plural: "zones",
+                    subresource: "",
+                    namespace: "",
+                    name: "eu-1",
+                },
+                object: &mut held(hold),
+                old,
+                dry_run: false,
+                warnings: &mut Vec::new(),
+                may: &|_| true,
+            };
+            let admitted = ownership.admit(review).await;
+            admitted.map_err(|error| error.to_string())
+        };
+        for good in [
+            "true",
+            "False",
+            "2026-12-01T08:00:00Z",
+            " 2026-12-01T08:00:00+02:00",
+        ] {
+            assert_eq!(write("ann", None, good).await, Ok(()), "{good}");
+        }
+        let refused = write("ann", None, "tomorrow").await.expect_err("no time");
+        let why = "metadata.annotations[deltaplane.io/hold]: Invalid value: \"tomorrow\": must be a time such as 2026-12-01T08:00:00Z, or true";
+        assert!(refused.contains(why), "{refused}");
+        let before = held("true");
+        assert!(write("ann", Some(&before), "2026-12-01").await.is_err());
+        // What earlier versions took stays as it is, and so does what comes from elsewhere.
+        let before = held("tomorrow");
+        assert_eq!(write("ann", Some(&before), "tomorrow").await, Ok(()));
+        assert_eq!(write(SYNC_USER, None, "tomorrow").await, Ok(()));
     }
 
     #[tokio::test]

@@ -537,6 +537,11 @@ fn who_is_held_does_not_count_against_it() {
         "ready: 1 instances run it and are ready (1 held)",
     );
     let over = held("b", "deltaplane.io/hold", "2026-03-01T12:00:00Z");
+    let free = held("b", "deltaplane.io/hold", "false");
+    check(
+        &[ready.clone(), free],
+        "waiting: 1 of 2 instances run it and are ready; first: prod/b: it runs revision 2, and not 3 yet",
+    );
     check(
         &[ready, over],
         "waiting: 1 of 2 instances run it and are ready; first: prod/b: it runs revision 2, and not 3 yet",
