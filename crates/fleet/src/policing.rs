@@ -289,6 +289,9 @@ impl Policing {
             return;
         }
         let graph = review.old.unwrap_or(&*review.object);
+        if was_never_in_force(graph) {
+            return;
+        }
         let catalog = self.0.inner().catalog.read();
         if let Some((kind, count)) = instances(graph, &catalog).filter(|(_, count)| *count > 0) {
             let kind = kind.kind();
@@ -567,6 +570,17 @@ fn unsettle(policy: &mut Value, now: SystemTime) {
         condition["message"] = "an older release was asked for, and comes back as a new one".into();
         condition["lastTransitionTime"] = Time::from_system(now).to_string().into();
     }
+}
+
+/// Returns true if no revision of a graph was ever kept: the instances of the kind that it names are
+/// of another graph, which has the kind.
+fn was_never_in_force(graph: &Value) -> bool {
+    let status = &graph["status"];
+    let conditions = status["conditions"].as_array();
+    let mut conditions = conditions.into_iter().flatten();
+    // What is not settled yet may have instances before its status says so.
+    let is_refused = conditions.any(|one| one["status"] == "False");
+    is_refused && status["lastIssuedRevision"].is_null()
 }
 
 /// Whether an object that is governed goes to zones if its kind becomes this.

@@ -621,6 +621,27 @@ async fn a_graph_that_is_in_use_does_not_go_unasked() {
     let warnings = warned(&world, GRAPH, &graph).await;
     let said = "the graph is in use: 2 instances of Shop stay with all that was made for them";
     assert!(warnings[0].starts_with(said), "{warnings:?}");
+    let mut second = graph.clone();
+    second["metadata"]["name"] = "second".into();
+    second["status"] = json!({"conditions": [
+        {"type": "GraphAccepted", "status": "True"}, {"type": "KindReady", "status": "Unknown"},
+    ]});
+    let resource = Resource {
+        name: "second",
+        ..GRAPH
+    };
+    let unsettled = warned(&world, resource, &second).await;
+    assert_eq!(unsettled.len(), 1, "they may be its own");
+    second["status"]["conditions"][1]["status"] = "False".into();
+    let none = [""; 0];
+    assert_eq!(
+        warned(&world, resource, &second).await,
+        none,
+        "they are of the first"
+    );
+    // What was in force once has instances, whatever became of it.
+    second["status"]["lastIssuedRevision"] = 1.into();
+    assert_eq!(warned(&world, resource, &second).await.len(), 1);
     world
         .delete("kro.run/resourcegraphdefinitions", &graph)
         .await;
