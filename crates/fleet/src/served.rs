@@ -26,6 +26,9 @@ pub(crate) enum ServedError {
         "the hub does not serve kind {0}; nothing crosses until its CustomResourceDefinition is created"
     )]
     NotServed(String),
+    /// The word for the kind is another name of one that is served, such as its plural.
+    #[error("the hub does not serve kind {kind}; did you mean {near}? set spec.kind to {near}")]
+    Misspelt { kind: String, near: String },
     #[error(
         "kind {kind} is served as {name}; nothing crosses until the SyncedKind has that name: name it {name}"
     )]
@@ -163,7 +166,12 @@ pub(crate) fn unserved(kind: &Value, catalog: &Catalog) -> Option<ServedError> {
     let synced = SyncedKind::of(kind).ok()?;
     let (group, name) = (synced.kind.group(), synced.name());
     let kind = synced.kind.kind().to_owned();
-    match catalog.check_plural(group, &kind, &synced.plural) {
+    let check = catalog.check_plural(group, &kind, &synced.plural);
+    let is_missing = matches!(check, PluralCheck::Taken(_) | PluralCheck::NotServed);
+    if let Some(near) = similar_kind(catalog, group, &kind).filter(|_| is_missing) {
+        return Some(ServedError::Misspelt { kind, near });
+    }
+    match check {
         // While a group does not answer, nobody can tell what it serves.
         PluralCheck::Matches | PluralCheck::Unknown => None,
         PluralCheck::ServedAs(served) => {
@@ -179,13 +187,26 @@ pub(crate) fn unserved(kind: &Value, catalog: &Catalog) -> Option<ServedError> {
     }
 }
 
+/// Returns the kind of a group that a word means as people call kinds: `configmaps`, `configmap`, `cm`.
+fn similar_kind(catalog: &Catalog, group: &str, word: &str) -> Option<String> {
+    let lower = word.to_lowercase();
+    let mut served = catalog.kinds.values();
+    let near = served.find(|one| {
+        let Resource { plural, kind, .. } = &one.resource;
+        let is_called =
+            *plural == lower || kind.to_lowercase() == lower || one.short_names.contains(word);
+        one.resource.group == group && is_called
+    });
+    near.map(|near| near.resource.kind.clone())
+}
+
 // === impl ServedError ===
 
 impl ServedError {
     /// Returns true if a SyncedKind like this is not stored: it never becomes right.
     pub(crate) fn is_refused(&self) -> bool {
         match self {
-            Self::Misnamed { .. } | Self::NameTaken { .. } => true,
+            Self::Misspelt { .. } | Self::Misnamed { .. } | Self::NameTaken { .. } => true,
             Self::NotServed(_) => false,
         }
     }
@@ -193,7 +214,7 @@ impl ServedError {
     /// Of the condition.
     fn reason(&self) -> &'static str {
         match self {
-            Self::NotServed(_) => "NotServed",
+            Self::NotServed(_) | Self::Misspelt { .. } => "NotServed",
             Self::Misnamed { .. } | Self::NameTaken { .. } => "Misnamed",
         }
     }
@@ -311,6 +332,17 @@ mod tests {
             let error = unserved(&synced(name, kind), &catalog());
             let is_refused = error.as_ref().map(ServedError::is_refused);
             assert_eq!(is_refused, expected, "{name} {kind}: {error:?}");
+        }
+        for (name, kind) in [
+            ("widgets.example.com", "widgets"),
+            ("widgets.example.com", "widget"),
+            ("widget.example.com", "WIDGET"),
+        ] {
+            let error = unserved(&synced(name, kind), &catalog()).expect("no such kind");
+            let hint = format!(
+                "the hub does not serve kind {kind}; did you mean Widget? set spec.kind to Widget"
+            );
+            assert_eq!((error.to_string(), error.is_refused()), (hint, true));
         }
         let taken = unserved(&synced("widgets.example.com", "Gear"), &catalog());
         assert_eq!(
