@@ -96,6 +96,19 @@ fn check_synced_kind(review: &Review<'_>) -> Result<(), Error> {
     })
 }
 
+/// Warns of a kind of which zones' objects are to go to other zones, and do not come to the hub.
+fn warn_of_across_zones(review: &mut Review<'_>) {
+    let same_spec = review
+        .old
+        .is_some_and(|old| old["spec"] == review.object["spec"]);
+    let kind = SyncedKind::of(review.object).ok().filter(|_| !same_spec);
+    if kind.is_some_and(|kind| kind.spec.across_zones && !kind.goes_up()) {
+        review.warnings.push(
+            "spec.acrossZones has no effect: it passes on what zones author, and of this kind nothing comes from zones; set spec.direction to Both or ZoneToHub, with zoneAuthored, or leave acrossZones out".to_owned(),
+        );
+    }
+}
+
 impl Policing {
     fn review(&self, review: &mut Review<'_>) -> Result<(), Error> {
         let resource = review.resource;
@@ -148,9 +161,14 @@ impl Policing {
             ("syncedkinds", "", Operation::Delete) if !by_hub => {
                 self.withdrawal(review, about, None)
             }
-            ("syncedkinds", "", Operation::Create) => check_synced_kind(review),
+            ("syncedkinds", "", Operation::Create) => {
+                check_synced_kind(review)?;
+                warn_of_across_zones(review);
+                Ok(())
+            }
             ("syncedkinds", "", Operation::Update) if !by_hub => {
                 check_synced_kind(review)?;
+                warn_of_across_zones(review);
                 let becomes = SyncedKind::of(review.object).ok();
                 self.withdrawal(review, about, becomes.as_ref())
             }

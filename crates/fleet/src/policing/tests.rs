@@ -597,6 +597,34 @@ async fn a_kind_does_not_become_what_lets_governed_objects_go() {
 }
 
 #[tokio::test]
+async fn objects_that_do_not_come_from_zones_do_not_go_across() {
+    let hub = Hub::new().await;
+    let resource = of_fleet("SyncedKind", "syncedkinds", "configmaps");
+    let kind = |mut spec: Value| {
+        spec["kind"] = "ConfigMap".into();
+        json!({"metadata": {"name": "configmaps"}, "spec": spec})
+    };
+    let warns = |old: Option<&Value>, new: Value| {
+        let operation = old.map_or(Operation::Create, |_| Operation::Update);
+        let written = hub.write("ann", (operation, resource), (old, new));
+        written.is_taken();
+        let warnings = written.warnings.iter();
+        let mut warnings = warnings.map(|one| one.starts_with("spec.acrossZones has no effect"));
+        warnings.next().is_some_and(|is_expected| is_expected)
+    };
+    let down = kind(json!({"direction": "HubToZone", "acrossZones": true}));
+    let both = kind(json!({"direction": "Both", "acrossZones": true}));
+    let unsent = kind(json!({"direction": "Both", "acrossZones": true, "zoneAuthored": false}));
+    assert!(warns(None, down.clone()));
+    assert!(warns(None, unsent));
+    assert!(!warns(None, both.clone()));
+    assert!(warns(Some(&both), down.clone()));
+    // One that is stored can be written again.
+    assert!(!warns(Some(&down), down.clone()));
+    assert!(!warns(None, kind(json!({"direction": "HubToZone"}))));
+}
+
+#[tokio::test]
 async fn what_overlaps_is_found_without_reading_objects() {
     let hub = Hub::new().await;
     hub.knows(policy("old", "2026-03-01T00:00:00Z", "web"));
