@@ -393,11 +393,11 @@ impl Policing {
         let Some(governor) = governing.policies.get(&policy) else {
             let known: Vec<&str> = governing.policies.keys().map(String::as_str).collect();
             let message = format!("there is no policy {policy:?}");
-            let found = problem(
-                "spec.policy",
-                message,
-                format!("there are: {}", known.join(", ")),
-            );
+            let hint = match known.as_slice() {
+                [] => "there are none yet; create a PropagationPolicy first".to_owned(),
+                known => format!("there are: {}", known.join(", ")),
+            };
+            let found = problem("spec.policy", message, hint);
             return Err(invalid(review.resource, &[found]));
         };
         let mut problems = Vec::new();
@@ -419,7 +419,10 @@ impl Policing {
                 .collect();
             if !names.contains(&stage) {
                 let message = format!("the policy has no stage {stage:?}");
-                let hint = format!("there are: {}", names.join(", "));
+                let hint = match names.as_slice() {
+                    [] => "it has no stages; leave spec.stage out".to_owned(),
+                    names => format!("there are: {}", names.join(", ")),
+                };
                 problems.push(problem("spec.stage", message, hint));
             }
         }

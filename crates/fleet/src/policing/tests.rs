@@ -498,6 +498,17 @@ async fn an_approval_says_whose_it_is_and_is_about_something() {
     );
     approve(json!({"policy": "wep", "stage": "canary", "release": 3}))
         .is_refused("there is no policy \"wep\" (hint: there are: web)");
+    let mut bare = policy("bare", "2026-01-02T00:00:00Z", "db");
+    bare["spec"]["stages"] = Value::Null;
+    hub.knows(bare);
+    approve(json!({"policy": "bare", "stage": "rest", "release": 1})).is_refused(
+        "the policy has no stage \"rest\" (hint: it has no stages; leave spec.stage out)",
+    );
+    let resource = of_fleet("Approval", "approvals", "yes");
+    let object = json!({"metadata": {"name": "yes"}, "spec": {"policy": "web", "release": 1}});
+    let empty = Hub::new().await;
+    let refused = empty.write("bob", (Operation::Create, resource), (None, object));
+    refused.is_refused("(hint: there are none yet; create a PropagationPolicy first)");
     approve(json!({"policy": "web", "stage": "canary", "release": 4}))
         .is_refused("the policy has no such release (hint: the newest is 3)");
     approve(json!({"policy": "web", "stage": "rest", "release": 3}))
