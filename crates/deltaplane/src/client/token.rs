@@ -116,3 +116,38 @@ async fn revoke(client: &Client, zone: &ZoneName) -> Result<Said, ClientError> {
         Err(error) => Err(error.into()),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use deltaplane_api::identity::{Identity, MASTERS};
+    use deltaplane_hub::{Hub, HubConfig};
+    use deltaplane_plane::PlaneConfig;
+    use deltaplane_runtime::Trigger;
+
+    use super::*;
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_bad_name_of_a_zone_is_told_with_its_field() {
+        let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
+        let directory = tempfile::tempdir().expect("a directory");
+        let config = PlaneConfig::new(directory.path().to_owned(), ([127, 0, 0, 1], 0).into());
+        let hub = Hub::start(HubConfig::new(config)).await;
+        let hub = hub.expect("started");
+        let client = hub.client(Identity::authenticated("ann", &[MASTERS]));
+        let (trigger, stop) = Trigger::new();
+        let refused = async {
+            let object = json!({
+                "apiVersion": format!("{GROUP}/{VERSION}"), "kind": "Zone",
+                "metadata": {"name": "a.b"}, "spec": {},
+            });
+            let path = zone_resource().collection_path(None);
+            let refused = request::create::<Value>(&client, &path, &object).await;
+            let refused = refused.expect_err("a bad name").to_string();
+            let why = "metadata.name: Invalid value: a zone's name must be a DNS label";
+            assert!(refused.contains(why), "{refused}");
+            trigger.stop();
+        };
+        let (ended, ()) = tokio::join!(hub.run(stop), refused);
+        ended.expect("a clean end");
+    }
+}

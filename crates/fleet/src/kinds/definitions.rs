@@ -42,11 +42,14 @@ fn zones() -> Value {
             },
         },
     });
+    // The rule about the name names the field.
+    let metadata = json!({"type": "object", "properties": {"name": {"type": "string"}}});
     let schema = json!({
         "type": "object",
         "description": "A member of the fleet.",
-        "properties": {"spec": spec, "status": zone_status()},
+        "properties": {"metadata": metadata, "spec": spec, "status": zone_status()},
         "x-kubernetes-validations": [{
+            "fieldPath": ".metadata.name",
             "rule": "self.metadata.name.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$') && size(self.metadata.name) <= 63 && self.metadata.name != 'hub'",
             "message": "a zone's name must be a DNS label, and not \"hub\"",
         }],
