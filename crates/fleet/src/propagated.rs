@@ -134,9 +134,10 @@ impl Fleet {
             Entry::Governed(_) => true,
             Entry::Shared { .. } => entry.is_for_anybody(),
         };
-        written.objects.iter().any(|((kind, name), version)| {
+        let crosses = |((kind, name), version): &(Id, Option<Version>)| {
             version.is_none() || catalog.entry(kind, name).is_some_and(is_sent)
-        })
+        };
+        written.is_of_fleet || written.objects.iter().any(crosses)
     }
 
     async fn read_written(

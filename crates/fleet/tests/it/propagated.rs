@@ -239,6 +239,7 @@ async fn nothing_is_waited_for_that_zones_are_not_sent() {
         let written = world.store.revision().get();
         let answer = ask(&world, written, "applied").await.expect("an answer");
         assert_eq!(answer["propagated"], false, "{answer}");
+        assert_eq!(answer["crosses"], true, "{answer}");
     })
     .await;
 }
