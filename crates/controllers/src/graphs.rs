@@ -74,7 +74,7 @@ use objects::Objects;
 use revision::Revision;
 use runners::Runners;
 
-pub use check::DefinitionChecker;
+pub use check::{DefinitionChecker, DefinitionError};
 pub use circles::Circles;
 pub use metrics::Metrics;
 use troubles::Troubles;

@@ -16,8 +16,8 @@ use std::collections::BTreeMap;
 
 use clap::Args;
 use deltaplane_client::{ObjectKey, Query, Resource, request};
-use deltaplane_fleet::DOES_NOT_COMPILE;
 use deltaplane_fleet::kinds::{GROUP, VERSION};
+use deltaplane_fleet::stays_at_hub;
 use kube::Client;
 use serde_json::{Value, json};
 
@@ -131,7 +131,7 @@ fn warnings(changes: &[Changed], deletions: &[Deleted]) -> Vec<Value> {
         warnings.iter().map(move |warning| {
             let mut said = about.clone();
             said["message"] = warning.as_str().into();
-            said["stays"] = warning.starts_with(DOES_NOT_COMPILE).into();
+            said["stays"] = stays_at_hub(warning).is_some().into();
             said
         })
     });

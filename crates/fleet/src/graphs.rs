@@ -8,21 +8,41 @@ use serde_json::Value;
 /// The outcome of compiling a definition before it is written.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DefinitionFindings {
-    /// Why it does not compile.
-    pub problem: Option<String>,
+    /// Why the hub would not accept it.
+    pub problem: Option<DefinitionProblem>,
     /// What is most likely not meant although it compiles, a sentence each.
     pub warnings: Vec<String>,
+}
+
+/// Why the hub does not accept a definition, which therefore does not leave it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum DefinitionProblem {
+    DoesNotCompile(String),
+    /// Its instances would make each other, or wait for each other, without end.
+    LeadsInACircle(String),
 }
 
 /// Compiles a definition; nothing if that cannot be done now.
 pub type DefinitionCheck =
     Box<dyn Fn(Value) -> BoxFuture<'static, Option<DefinitionFindings>> + Send + Sync>;
 
-/// The beginning of the warning about a definition that does not compile.
-pub const DOES_NOT_COMPILE: &str = "the definition does not compile and stays at the hub";
+/// The beginnings of the warnings about definitions that the hub does not accept.
+const DOES_NOT_COMPILE: &str = "the definition does not compile and stays at the hub";
+const LEADS_IN_A_CIRCLE: &str = "the definition leads in a circle and stays at the hub";
 
 /// Said of a definition that the hub has not compiled since it changed.
 pub(crate) const UNJUDGED: &str = "the hub has not compiled it yet";
+
+/// Returns why a definition stays at the hub, if a warning says that it does.
+pub fn stays_at_hub(warning: &str) -> Option<&'static str> {
+    if warning.starts_with(DOES_NOT_COMPILE) {
+        Some("it does not compile")
+    } else if warning.starts_with(LEADS_IN_A_CIRCLE) {
+        Some("it leads in a circle")
+    } else {
+        None
+    }
+}
 
 /// Returns the kind of the instances of a stored definition.
 pub(crate) fn instance_kind(graph: &Value) -> Option<SyncKind> {
@@ -62,6 +82,26 @@ pub(crate) fn not_accepted(object: &Value) -> Option<String> {
 /// Returns what is said of a definition that holds a release.
 pub(crate) fn held_release(name: &ObjectName, why: &str) -> String {
     format!("ResourceGraphDefinition {name} is not accepted at the hub and not released: {why}")
+}
+
+// === impl DefinitionProblem ===
+
+impl DefinitionProblem {
+    /// Returns what is wrong, in the words of whoever judged the definition.
+    pub(crate) fn why(&self) -> &str {
+        match self {
+            Self::DoesNotCompile(why) | Self::LeadsInACircle(why) => why,
+        }
+    }
+
+    /// Returns what whoever writes the definition is warned of, on one line.
+    pub(crate) fn warning(&self) -> String {
+        let stays = match self {
+            Self::DoesNotCompile(_) => DOES_NOT_COMPILE,
+            Self::LeadsInACircle(_) => LEADS_IN_A_CIRCLE,
+        };
+        format!("{stays}: {}", self.why().replace('\n', "; "))
+    }
 }
 
 #[cfg(test)]

@@ -38,7 +38,7 @@ pub use endpoints::{
 };
 pub use fleet::{Fleet, FleetConfig, FleetError};
 pub use governing::{ContentsError, DraftError};
-pub use graphs::{DOES_NOT_COMPILE, DefinitionCheck, DefinitionFindings};
+pub use graphs::{DefinitionCheck, DefinitionFindings, DefinitionProblem, stays_at_hub};
 pub use kinds::{SYNC_USER, synced_kinds};
 pub use known::Known;
 pub use lineage::{

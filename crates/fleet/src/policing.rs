@@ -26,7 +26,6 @@ use serde_json::{Map, Value, json};
 
 use crate::fleet::Fleet;
 use crate::governing::{GRAPHS, Governing, HeadObject, instances};
-use crate::graphs::DOES_NOT_COMPILE;
 use crate::kinds::{CONTROLLERS, GROUP, KindError, SYNC_USER, SyncedKind};
 
 pub(crate) use overlaps::Overlaps;
@@ -472,7 +471,7 @@ impl Policing {
         Ok(())
     }
 
-    /// Warns of a definition that does not compile (it is stored, and does not leave the hub), and of
+    /// Warns of a definition that the hub does not accept (it is stored, and does not leave the hub), and of
     /// gates that never open.
     async fn warn_of_definition(&self, review: &mut Review<'_>) {
         let resource = review.resource;
@@ -485,10 +484,8 @@ impl Policing {
             return;
         }
         let findings = self.0.definition_findings(review.object).await;
-        if let Some(why) = findings.problem {
-            let why = why.replace('\n', "; ");
-            review.warnings.push(format!("{DOES_NOT_COMPILE}: {why}"));
-        }
+        let problem = findings.problem.map(|problem| problem.warning());
+        review.warnings.extend(problem);
         review.warnings.extend(findings.warnings);
     }
 }

@@ -23,12 +23,14 @@ use deltaplane_api::identity::{Identity, MASTERS};
 use deltaplane_apiserver::ApiServer;
 use deltaplane_client::{Feed, Pace, Query, RequestError, Resource, in_process, request};
 use deltaplane_controllers::Context;
-use deltaplane_controllers::graphs::{self, Circles, DefinitionChecker, Mode, Running};
+use deltaplane_controllers::graphs::{
+    self, Circles, DefinitionChecker, DefinitionError, Mode, Running,
+};
 use deltaplane_fleet::kinds::CONTROLLERS;
 use deltaplane_fleet::{
-    DefinitionFindings, Fleet, FleetConfig, FleetError, KindOrigins, ObjectZones, Ownership,
-    Policing, PolicyPlan, PolicyRollout, SYNC_USER, UploadQuota, ZonePropagated, ZoneReconcile,
-    ZoneSync, kinds,
+    DefinitionFindings, DefinitionProblem, Fleet, FleetConfig, FleetError, KindOrigins,
+    ObjectZones, Ownership, Policing, PolicyPlan, PolicyRollout, SYNC_USER, UploadQuota,
+    ZonePropagated, ZoneReconcile, ZoneSync, kinds,
 };
 use deltaplane_plane::{Extensions, Opened, Plane, PlaneConfig, PlaneError, Role};
 use deltaplane_runtime::identity::{KeyError, ZoneTokens};
@@ -226,7 +228,10 @@ fn run_controllers(plane: &Plane, fleet: &Fleet, controllers: &Client) {
                     warnings: graph.warnings(),
                 },
                 Err(problem) => DefinitionFindings {
-                    problem: Some(problem),
+                    problem: Some(match problem {
+                        DefinitionError::Uncompiled(why) => DefinitionProblem::DoesNotCompile(why),
+                        DefinitionError::Circle(why) => DefinitionProblem::LeadsInACircle(why),
+                    }),
                     warnings: Vec::new(),
                 },
             })

@@ -22,6 +22,17 @@ pub struct DefinitionChecker {
     stale: Arc<AtomicBool>,
 }
 
+/// Why a controller would refuse a definition.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum DefinitionError {
+    /// What does not compile, and where.
+    #[error("{0}")]
+    Uncompiled(String),
+    /// The way in which the definition leads back to itself, over others or not.
+    #[error("{0}")]
+    Circle(String),
+}
+
 // === impl DefinitionChecker ===
 
 impl DefinitionChecker {
@@ -38,7 +49,7 @@ impl DefinitionChecker {
 
     /// Compiles a definition, or says why the controller would refuse it; nothing if that cannot be
     /// known now.
-    pub async fn compile(&self, definition: &Value) -> Option<Result<Arc<Graph>, String>> {
+    pub async fn compile(&self, definition: &Value) -> Option<Result<Arc<Graph>, DefinitionError>> {
         let catalog = discover(&self.client).await.ok()?;
         self.stale.store(true, std::sync::atomic::Ordering::Release);
         let found = self.compiled.graph(definition, &catalog).await;
@@ -47,9 +58,11 @@ impl DefinitionChecker {
         match found {
             Ok(graph) => {
                 let admitted = self.circles.would_admit(name, &graph);
-                Some(admitted.map(|()| graph))
+                Some(admitted.map(|()| graph).map_err(DefinitionError::Circle))
             }
-            Err(Uncompiled::Wrong(problems)) => Some(Err(problems.to_string())),
+            Err(Uncompiled::Wrong(problems)) => {
+                Some(Err(DefinitionError::Uncompiled(problems.to_string())))
+            }
             Err(Uncompiled::Later(_)) => None,
         }
     }

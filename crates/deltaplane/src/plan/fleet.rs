@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use deltaplane_fleet::DOES_NOT_COMPILE;
 use deltaplane_fleet::difference::{Field, difference};
 use deltaplane_fleet::kinds::{GROUP, SyncedKind};
+use deltaplane_fleet::stays_at_hub;
 use deltaplane_propagation::stages::{Object, PolicySpec, Targets};
 use serde_json::Value;
 
@@ -138,8 +138,8 @@ impl Fleet {
             let mut other = self.other(&change.stored, live, stored);
             other["note"] = change.note.as_deref().into();
             let mut warnings = change.warnings.iter();
-            if warnings.any(|warning| warning.starts_with(DOES_NOT_COMPILE)) {
-                other["goes"] = "stays at the hub, because it does not compile".into();
+            if let Some(why) = warnings.find_map(|warning| stays_at_hub(warning)) {
+                other["goes"] = format!("stays at the hub, because {why}").into();
             }
             other
         });

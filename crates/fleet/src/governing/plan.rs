@@ -202,6 +202,7 @@ impl Fleet {
         let mut refused = BTreeMap::new();
         for object in objects.iter().filter(|object| is_graph(object)) {
             let why = self.definition_findings(object).await.problem;
+            let why = why.map(|problem| problem.why().to_owned());
             refused.extend(supposed::id_of(object).ok().zip(why));
         }
         refused

@@ -5,7 +5,7 @@ use deltaplane_apiserver::seams::{
     Admission, Operation, Resource, Review, SubresourceRequest, VirtualSubresource,
 };
 use deltaplane_border::Reader;
-use deltaplane_fleet::{DefinitionFindings, Policing, PolicyPlan};
+use deltaplane_fleet::{DefinitionFindings, DefinitionProblem, Policing, PolicyPlan};
 use deltaplane_sync::{Known, Presence, Request, Response, SyncKind, View};
 use futures::FutureExt;
 use http_body_util::BodyExt;
@@ -309,8 +309,11 @@ async fn who_writes_a_definition_that_does_not_compile_is_warned_and_can_plan() 
     world.fleet.check_definitions(Box::new(|definition| {
         let broken = definition["spec"]["generation"] == 2;
         let closed = definition["spec"]["generation"] == 3;
+        let circle = definition["spec"]["generation"] == 4;
         let findings = DefinitionFindings {
-            problem: broken.then(|| "resources[0]: no such kind".to_owned()),
+            problem: broken
+                .then(|| DefinitionProblem::DoesNotCompile("resources[0]: no such kind".to_owned()))
+                .or(circle.then(|| DefinitionProblem::LeadsInACircle("A makes A".to_owned()))),
             warnings: closed
                 .then(|| "false is never true".to_owned())
                 .into_iter()
@@ -324,6 +327,8 @@ async fn who_writes_a_definition_that_does_not_compile_is_warned_and_can_plan() 
     assert_eq!(warnings(&world, &graph(2, None)).await, [expected]);
     let closed = warnings(&world, &graph(3, None)).await;
     assert_eq!(closed, ["false is never true"]);
+    let circle = "the definition leads in a circle and stays at the hub: A makes A";
+    assert_eq!(warnings(&world, &graph(4, None)).await, [circle]);
     let planned = plan(&world, &json!({"objects": [graph(2, Some(("True", 1)))]})).await;
     assert_eq!(
         (&planned["release"], &planned["waves"]),
