@@ -375,8 +375,8 @@ impl Failure {
             | Self::Telemetry(_)
             | Self::Runtime(_)
             | Self::Manifest(_)
-            | Self::Examples(_)
-            | Self::Leave(_) => 1,
+            | Self::Examples(_) => 1,
+            Self::Leave(error) => leave_code(error),
             Self::Hub(error) => hub_code(error),
             Self::Zone(error) => zone_code(error),
             Self::Up(error) => match &**error {
@@ -403,6 +403,17 @@ fn zone_code(error: &ZoneError) -> u8 {
         ZoneError::Join(_) => 6,
         ZoneError::Cluster(_) | ZoneError::IsHub => 7,
         ZoneError::Lineage(_) | ZoneError::Tasks(_) => 1,
+    }
+}
+
+fn leave_code(error: &LeaveError) -> u8 {
+    match error {
+        LeaveError::NotJoined(_) | LeaveError::File(_) | LeaveError::Credential(_) => {
+            sort_code(Sort::Data)
+        }
+        LeaveError::Connect(_) => 7,
+        LeaveError::Request(_) => 1,
+        LeaveError::Zone(error) => zone_code(error),
     }
 }
 
@@ -444,5 +455,20 @@ mod tests {
         let error = ClientError::from(RequestError::Refused(refusal));
         let expected = "error: a request to the hub failed\n  because: \u{fffd}[2J (500 )\nhint: what the hub said is above\n";
         assert_eq!(explanation(&error.into()), expected);
+    }
+
+    #[tokio::test]
+    async fn leaving_with_a_directory_in_use_has_the_code_of_that() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let config = || PlaneConfig::new(directory.path().to_owned(), ([127, 0, 0, 1], 0).into());
+        let opened = deltaplane_plane::Opened::new(config()).await;
+        let _opened = opened.expect("nobody uses it");
+        let Err(error) = deltaplane_plane::Opened::new(config()).await else {
+            panic!("it is in use");
+        };
+        let error = LeaveError::Zone(Box::new(error.into()));
+        assert_eq!(Failure::Leave(error).exit_code(), 3);
+        let error = LeaveError::NotJoined(directory.path().to_owned());
+        assert_eq!(Failure::Leave(error).exit_code(), 3);
     }
 }
