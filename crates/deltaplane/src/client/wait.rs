@@ -180,7 +180,14 @@ impl Wait {
                 }
             }
         }
-        Ok(self.said((have, needed, total), &missing))
+        let mut said = self.said((have, needed, total), &missing);
+        if said.good && !crosses {
+            said.out = format!(
+                "revision {} wrote nothing that zones are sent\n",
+                self.propagated
+            );
+        }
+        Ok(said)
     }
 
     fn said(
@@ -352,6 +359,8 @@ mod tests {
         .await;
         let said = said.expect("an answer");
         assert_eq!((said.err.as_str(), said.good), ("", true));
+        let out = "revision 7 wrote nothing that zones are sent\n";
+        assert_eq!(said.out, out, "zones do not have it");
         let warning = "warning: revision 7 wrote nothing that zones are sent; a SyncedKind must select it: kubectl get syncedkinds\n";
         assert_eq!(notes[0], warning);
         let warnings = notes.iter().filter(|note| *note == warning);
