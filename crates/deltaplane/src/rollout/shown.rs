@@ -7,8 +7,10 @@ use crate::table::Table;
 pub(super) const ROWS: usize = 20;
 /// So wide is a bar.
 const BAR: u64 = 30;
-/// Of a reason so many characters are shown in a table.
-const WHY: usize = 120;
+/// Of a reason so many characters are shown in a table: of a longer one its beginning, which says
+/// what it is about, and its end, which says the cause.
+const WHY: usize = 360;
+const WHY_BEGINNING: usize = 120;
 
 /// How many instances are listed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -123,10 +125,13 @@ fn table(rows: &[Row], listed: Listed) -> String {
 /// On one line, and not too long.
 pub(super) fn shortened(text: &str) -> String {
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    match line.char_indices().nth(WHY) {
-        Some((end, _)) => format!("{}…", &line[..end]),
-        None => line,
+    let count = line.chars().count();
+    if count <= WHY {
+        return line;
     }
+    let beginning: String = line.chars().take(WHY_BEGINNING).collect();
+    let end = line.chars().skip(count - (WHY - WHY_BEGINNING));
+    format!("{beginning}…{}", end.collect::<String>())
 }
 
 /// What is another than before, a line each. Without a before it is all of it.

@@ -645,3 +645,23 @@ fn holds_end_at_a_time_or_after_one() {
         Err("write it as 2026-03-01T12:00:00Z, or as 2h"),
     );
 }
+
+#[test]
+fn a_long_reason_keeps_its_cause() {
+    let short = "é".repeat(360);
+    assert_eq!(shown::shortened(&short), short);
+    let long = format!(
+        "zone eu-1 rejected ConfigMap shop/web: {}: quota  exceeded\n",
+        "admission webhook policy.example.com denied the request: ".repeat(10)
+    );
+    let shown = shown::shortened(&long);
+    assert_eq!(shown.chars().count(), 361);
+    assert!(
+        shown.starts_with("zone eu-1 rejected ConfigMap shop/web: admission"),
+        "{shown}"
+    );
+    assert!(
+        shown.ends_with("denied the request: : quota exceeded"),
+        "{shown}"
+    );
+}
