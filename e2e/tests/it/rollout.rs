@@ -292,7 +292,7 @@ fn stops(cli: &Cli<'_>) {
     for (line, error) in [
         (
             "rollout status shp",
-            "error: there is no ResourceGraphDefinition shp\nhint: did you mean `shop`?\n",
+            "error: there is no PropagationPolicy and no ResourceGraphDefinition shp\nhint: did you mean `shop`?\n",
         ),
         (
             "rollout status shop --zone zone-b",

@@ -2,6 +2,7 @@
 //! again.
 
 use deltaplane_client::{ObjectKey, Query, RequestError, Resource, request};
+use deltaplane_controllers::graphs::api::definitions;
 use deltaplane_fleet::kinds::{GROUP, VERSION};
 use deltaplane_graph::did_you_mean;
 use kube::Client;
@@ -120,18 +121,19 @@ impl<'e> Policies<'e> {
                 let source = Box::new(source);
                 Err(PolicyError::Unclear { name, source }.into())
             }
-            (Asked::Absent(error), Asked::Absent(_)) => {
-                let missing = missing(&client, name, error).await;
-                let near = matches!(
-                    missing,
-                    RolloutError::Policy(PolicyError::NoPolicy { near: Some(_), .. })
-                );
-                // Who cannot be asked for policies has none.
-                if near {
-                    Err(missing)
-                } else {
-                    Ok(Found::Graph(graph))
+            (Asked::Absent(error), Asked::Absent(no_graph)) => {
+                let RolloutError::Policy(PolicyError::NoPolicy { near, known, .. }) =
+                    missing(&client, name.clone(), error).await
+                else {
+                    // Who cannot be asked for policies has none.
+                    return Ok(Found::Graph(graph));
+                };
+                let is_of_graph = no_graph.is_not_found() && !is_about_zone(&no_graph);
+                if near.is_none() && !is_of_graph {
+                    // It is not known whether there is such a graph.
+                    return Ok(Found::Graph(graph));
                 }
+                Err(neither(&api.client, name, near, known).await.into())
             }
         }
     }
@@ -153,8 +155,13 @@ impl<'e> Policies<'e> {
     /// What the hub says, with a query.
     pub(super) async fn answer(&self, query: &str) -> Result<Value, RolloutError> {
         let path = format!("{}/_rollout{query}", self.path());
-        let answer = request::get(&self.client, &path).await;
-        answer.map_err(RolloutError::request)
+        match request::get(&self.client, &path).await {
+            // It was deleted meanwhile.
+            Err(error) if error.is_not_found() => {
+                Err(missing(&self.client, self.name.clone(), error).await)
+            }
+            answer => answer.map_err(RolloutError::request),
+        }
     }
 
     pub(super) async fn told(&self) -> Result<Told, RolloutError> {
@@ -261,11 +268,38 @@ fn excluded_approvers(told: &Told) -> &[String] {
 async fn missing(client: &Client, name: String, error: RequestError) -> RolloutError {
     let known = match read::objects(client, &Query::all(resource())).await {
         Ok(known) => known,
+        Err(RolloutError::Ask(unserved)) if unserved.is_not_found() => {
+            return PolicyError::NotServed(unserved).into();
+        }
         Err(_) => return RolloutError::request(error),
     };
     let known: Vec<String> = known.iter().map(|one| key(one).name).collect();
     let near = did_you_mean(&name, known.iter().map(String::as_str));
     PolicyError::NoPolicy { name, near, known }.into()
+}
+
+/// Returns true if the zone itself is missing through which was asked.
+fn is_about_zone(error: &RequestError) -> bool {
+    error
+        .refusal()
+        .is_some_and(|refusal| refusal.kind == "zones")
+}
+
+/// Returns the error of a name that neither a policy nor a graph has.
+async fn neither(
+    client: &Client,
+    name: String,
+    near: Option<String>,
+    policies: Vec<String>,
+) -> PolicyError {
+    let graphs = read::objects(client, &Query::all(definitions())).await;
+    let graphs = graphs.unwrap_or_default();
+    let graphs: Vec<String> = graphs.iter().map(|one| key(one).name).collect();
+    let near = near.or_else(|| did_you_mean(&name, graphs.iter().map(String::as_str)));
+    let policies = policies.iter().map(|name| format!("policy/{name}"));
+    let graphs = graphs.iter().map(|name| format!("graph/{name}"));
+    let known = policies.chain(graphs).collect();
+    PolicyError::Neither { name, near, known }
 }
 
 /// The exit code is about a release that is named.

@@ -13,6 +13,15 @@ pub(crate) enum PolicyError {
         near: Option<String>,
         known: Vec<String>,
     },
+    #[error("there is no PropagationPolicy and no ResourceGraphDefinition {name}")]
+    Neither {
+        name: String,
+        near: Option<String>,
+        /// As `policy/web` and `graph/shop`.
+        known: Vec<String>,
+    },
+    #[error("policies are not served there")]
+    NotServed(#[source] Box<RequestError>),
     #[error("both a PropagationPolicy and a ResourceGraphDefinition are called {0}")]
     Ambiguous(String),
     #[error("it is not known whether {name} is a PropagationPolicy or a ResourceGraphDefinition")]
@@ -60,8 +69,13 @@ impl PolicyError {
         match self {
             Self::NoPolicy {
                 near: Some(near), ..
+            }
+            | Self::Neither {
+                near: Some(near), ..
             } => near.clone(),
+            Self::NotServed(_) => "only hubs serve them; use the kubeconfig of a hub".to_owned(),
             Self::NoPolicy { known: names, .. }
+            | Self::Neither { known: names, .. }
             | Self::NoStage { known: names, .. }
             | Self::NoZone { known: names, .. } => known(names),
             Self::Ambiguous(name) | Self::Unclear { name, .. } => {

@@ -224,6 +224,72 @@ async fn what_could_not_be_asked_for_is_not_taken_for_absent() {
 }
 
 #[tokio::test]
+async fn a_name_that_nothing_has_is_told_with_what_there_is() {
+    let asked = async |subject: &str, is_hub: bool, policies: &[&str]| {
+        let items = |names: &[&str]| {
+            let named = names.iter().map(|name| json!({"metadata": {"name": name}}));
+            json!({"metadata": {"resourceVersion": "1"}, "items": named.collect::<Vec<_>>()})
+        };
+        let (policies, graphs) = (items(policies), items(&["shop"]));
+        let client = fake::api(move |what, _| match what.rsplit('/').next() {
+            Some("propagationpolicies") if is_hub => (200, policies.clone()),
+            Some("resourcegraphdefinitions") => (200, graphs.clone()),
+            Some(_) | None => fake::refusal(404),
+        });
+        let environment = Environment::default();
+        let api = Api::of_client(client, &environment);
+        let found = Policies::find(&api, subject.parse().expect("a subject")).await;
+        match found {
+            Ok(Found::Policy(_)) => "policy".to_owned(),
+            Ok(Found::Graph(_)) => "graph".to_owned(),
+            Err(error) => format!("{error}; {}", error.hint()),
+        }
+    };
+    let neither = "there is no PropagationPolicy and no ResourceGraphDefinition nosuch;";
+    assert_eq!(
+        asked("nosuch", true, &["web"]).await,
+        format!("{neither} there are policy/web, graph/shop")
+    );
+    assert_eq!(
+        asked("nosuch", true, &["nosuc"]).await,
+        format!("{neither} did you mean `nosuc`?")
+    );
+    assert_eq!(
+        asked("policy/nosuch", true, &[]).await,
+        "there is no PropagationPolicy nosuch; there are none"
+    );
+    // In zones nobody asks for policies.
+    assert_eq!(asked("nosuch", false, &[]).await, "graph");
+    assert_eq!(
+        asked("policy/nosuch", false, &[]).await,
+        "policies are not served there; only hubs serve them; use the kubeconfig of a hub"
+    );
+}
+
+#[tokio::test]
+async fn a_zone_that_is_missing_is_not_taken_for_a_missing_graph() {
+    let hub = fake::api(|what, _| match what.ends_with("/propagationpolicies") {
+        true => (
+            200,
+            json!({"metadata": {"resourceVersion": "1"}, "items": []}),
+        ),
+        false => fake::refusal(404),
+    });
+    let zone = fake::api(|_, _| {
+        let (code, mut refusal) = fake::refusal(404);
+        refusal["details"] = json!({"kind": "zones", "name": "nozone"});
+        (code, refusal)
+    });
+    let environment = Environment::default();
+    let api = Api::of_zone(zone, "nozone".parse().expect("legal"), &environment);
+    let found = Policies::tell_apart(&api, hub, "shop".to_owned()).await;
+    assert!(
+        matches!(found, Ok(Found::Graph(_))),
+        "its error names the zone"
+    );
+}
+
+#[tokio::test]
 async fn a_zone_that_is_away_keeps_nobody_from_asking_for_policies() {
     let taken_for = async |authored: u16| {
         let away = fake::api(|_, _| fake::refusal(503));
