@@ -5,6 +5,7 @@
 //! (`…/_plan`), be they there or not; `fleet` knows who governs what, and `shown` is how it looks:
 //! both are pure.
 
+mod cascade;
 mod change;
 mod error;
 mod fleet;
@@ -105,7 +106,7 @@ async fn plan(
     for policy in fleet.concerned(changes, deletions, &own) {
         let body = json!({
             "objects": fleet.objects(changes),
-            "deletions": deletions.iter().map(Deleted::json).collect::<Vec<_>>(),
+            "deletions": fleet.deletions(&policy, deletions),
             "policy": own.get(policy.as_str()).map(|change| &change.stored),
         });
         let path = resource("propagationpolicies", "PropagationPolicy");

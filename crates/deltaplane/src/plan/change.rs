@@ -4,10 +4,12 @@ use deltaplane_client::discovery::{Served, discover};
 use deltaplane_client::request::{self, Patch, WarnedWrite};
 use deltaplane_client::{Catalog, ObjectKey, RequestError, Resource};
 use deltaplane_fleet::kinds::GROUP;
+use deltaplane_sync::Origin;
 use kube::Client;
 use serde_json::{Map, Value, json};
 
 use super::PlanError;
+use super::cascade::{self, CascadedObjects};
 
 /// An object that would be written.
 #[derive(Clone, Debug, PartialEq)]
@@ -26,6 +28,8 @@ pub(super) struct Changed {
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Deleted {
     pub(super) live: Value,
+    /// What goes with it; nothing does with most kinds.
+    pub(super) cascade: Option<CascadedObjects>,
     /// The warnings of the hub.
     pub(super) warnings: Vec<String>,
 }
@@ -53,6 +57,18 @@ impl Deleted {
     pub(super) fn json(&self) -> Value {
         identity(&self.live)
     }
+
+    /// The objects of the hub that would be deleted: itself, and those that go along.
+    pub(super) fn objects(&self) -> impl Iterator<Item = &Value> {
+        let cascade = self.cascade.iter().flat_map(|cascade| &cascade.objects);
+        let own = cascade.filter(|object| !is_from_zone(object));
+        std::iter::once(&self.live).chain(own)
+    }
+}
+
+/// Returns true for the copy of an object that a zone authored.
+pub(super) fn is_from_zone(object: &Value) -> bool {
+    matches!(Origin::of(object), Some(Origin::Zone(_)))
 }
 
 /// The group of an object.
@@ -257,7 +273,12 @@ pub(super) async fn deletions(
                 error => PlanError::Ask(Box::new(error)),
             })?;
         let warnings = delete_warnings(client, &path).await?;
-        deletions.push(Deleted { live, warnings });
+        let cascade = cascade::read(client, &catalog, &live).await?;
+        deletions.push(Deleted {
+            live,
+            cascade,
+            warnings,
+        });
     }
     Ok(deletions)
 }

@@ -6,9 +6,10 @@ use deltaplane_fleet::difference::{Field, difference};
 use deltaplane_fleet::kinds::{GROUP, SyncedKind};
 use deltaplane_fleet::stays_at_hub;
 use deltaplane_propagation::stages::{Object, PolicySpec, Targets};
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use super::change::{Changed, Deleted, group, identity};
+use super::cascade::CascadedObjects;
+use super::change::{Changed, Deleted, group, identity, is_from_zone};
 
 /// What the hub has of its own kinds.
 pub(super) struct Fleet {
@@ -103,7 +104,7 @@ impl Fleet {
         own: &BTreeMap<&str, &Changed>,
     ) -> Vec<String> {
         let before = changes.iter().filter_map(|change| change.live.as_ref());
-        let deleted = deletions.iter().map(|deletion| &deletion.live);
+        let deleted = deletions.iter().flat_map(Deleted::objects);
         let before = before.chain(deleted);
         let before = before.filter_map(|object| self.governor(&self.policies, object));
         let policies = self.policies_after(own);
@@ -143,11 +144,49 @@ impl Fleet {
             }
             other
         });
-        let deleted = deletions.iter().map(|deletion| &deletion.live);
         // Who governs it now takes it away.
-        let deleted = deleted.filter(|live| self.governor(&self.policies, live).is_none());
-        let deleted = deleted.map(|live| self.other(live, Some(live), None));
+        let deleted = deletions
+            .iter()
+            .filter(|one| self.governor(&self.policies, &one.live).is_none());
+        let deleted = deleted.map(|Deleted { live, cascade, .. }| {
+            let mut other = self.other(live, Some(live), None);
+            if is_implied(live) && !self.crosses(live) {
+                other["goes"] = "zones that have it keep it".into();
+            }
+            other["cascade"] = cascade
+                .as_ref()
+                .map(|cascade| self.tell_cascade(cascade))
+                .into();
+            other
+        });
         changed.chain(deleted).collect()
+    }
+
+    /// Counts what goes along with a deletion.
+    fn tell_cascade(&self, cascade: &CascadedObjects) -> Value {
+        let count =
+            |is: &dyn Fn(&Value) -> bool| cascade.objects.iter().filter(|one| is(one)).count();
+        let crosses = |one: &Value| !is_from_zone(one) && self.crosses(one);
+        json!({
+            "objects": cascade.objects.len(),
+            "crossing": count(&crosses),
+            "governed": count(&|one| {
+                crosses(one) && self.governor(&self.policies, one).is_some()
+            }),
+            "fromZones": count(&is_from_zone),
+            "unlisted": cascade.unlisted,
+        })
+    }
+
+    /// What would be deleted of a policy, or is deleted by its name.
+    pub(super) fn deletions(&self, policy: &str, deletions: &[Deleted]) -> Vec<Value> {
+        let named = deletions.iter().map(Deleted::json);
+        let cascade = deletions
+            .iter()
+            .flat_map(|deletion| deletion.objects().skip(1));
+        let cascade =
+            cascade.filter(|object| self.governor(&self.policies, object) == Some(policy));
+        named.chain(cascade.map(identity)).collect()
     }
 
     fn other(&self, object: &Value, live: Option<&Value>, stored: Option<&Value>) -> Value {
@@ -171,8 +210,7 @@ impl Fleet {
 
     /// Where an object goes that no policy governs.
     fn goes(&self, object: &Value) -> String {
-        let kind = (group(object), object["kind"].as_str().unwrap_or_default());
-        if IMPLIED.contains(&kind) {
+        if is_implied(object) {
             return "goes where something needs it".to_owned();
         }
         if !self.crosses(object) {
@@ -185,6 +223,11 @@ impl Fleet {
             count => format!("goes to all {count} enabled zones at once"),
         }
     }
+}
+
+fn is_implied(object: &Value) -> bool {
+    let kind = (group(object), object["kind"].as_str().unwrap_or_default());
+    IMPLIED.contains(&kind)
 }
 
 /// Whether an object is among targets.

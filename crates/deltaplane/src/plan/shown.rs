@@ -75,7 +75,57 @@ fn other(other: &Value) -> String {
     };
     let end = hunk.find('\n').unwrap_or(hunk.len());
     hunk.insert_str(end, &format!(": {}{what}{note}", said(&other["goes"])));
+    hunk.push_str(&cascade(other));
     hunk
+}
+
+/// What goes along with a namespace or a kind that would be deleted.
+fn cascade(deleted: &Value) -> String {
+    let cascade = &deleted["cascade"];
+    if cascade.is_null() {
+        return String::new();
+    }
+    let number = |field: &str| cascade[field].as_u64().unwrap_or(0);
+    let objects = usize::try_from(number("objects")).unwrap_or(usize::MAX);
+    let mut text = match objects {
+        0 => "    nothing goes with it\n".to_owned(),
+        1 => "    1 object goes with it".to_owned(),
+        many => format!("    {many} objects go with it"),
+    };
+    if objects > 0 {
+        let (crossing, governed) = (number("crossing"), number("governed"));
+        let verb = if crossing == 1 { "crosses" } else { "cross" };
+        text.push_str(&match crossing {
+            0 => "; none of the hub's own crosses to zones".to_owned(),
+            crossing => format!("; {crossing} of the hub's own {verb} to zones"),
+        });
+        if governed > 0 {
+            text.push_str(&format!(", {governed} of them by policies"));
+        }
+        text.push('\n');
+    }
+    let come_back = match number("fromZones") {
+        0 => None,
+        1 => Some("1 of them is from a zone and comes back".to_owned()),
+        many => Some(format!("{many} of them are from zones and come back")),
+    };
+    if let Some(come_back) = come_back {
+        let when = match said(&deleted["kind"]) {
+            "CustomResourceDefinition" => " when the kind is served again",
+            _ => "",
+        };
+        text.push_str(&format!(
+            "    {come_back}{when}: the hub asks for what zones authored\n"
+        ));
+    }
+    let unlisted: Vec<&str> = list(&cascade["unlisted"]).iter().map(said).collect();
+    if !unlisted.is_empty() {
+        text.push_str(&format!(
+            "    there may be more that you may not list: {}\n",
+            hunks::shortened(&unlisted.join(", "))
+        ));
+    }
+    text
 }
 
 fn policy(planned: &Value) -> String {

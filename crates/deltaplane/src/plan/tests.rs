@@ -1,10 +1,11 @@
 //! Plans as data.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use deltaplane_api::identity::{Identity, MASTERS};
+use deltaplane_client::discovery::Served;
 use deltaplane_client::feed::{Event, Feed, Query};
-use deltaplane_client::{Pace, Resource, request};
+use deltaplane_client::{Catalog, Pace, Resource, request};
 use deltaplane_hub::{Hub, HubConfig};
 use deltaplane_plane::PlaneConfig;
 use deltaplane_runtime::Trigger;
@@ -12,9 +13,11 @@ use futures::StreamExt;
 use kube::Client;
 use serde_json::{Value, json};
 
-use super::change::{self, Changed};
+use super::cascade::{self, CascadedObjects};
+use super::change::{self, Changed, Deleted};
 use super::fleet::Fleet;
 use super::{plan, shown};
+use crate::fake;
 
 fn planned(deletions: Value) -> Value {
     let done = "2026-03-01T12:00:00Z";
@@ -150,6 +153,117 @@ fn a_policy_that_changes_governs_what_it_says_then() {
     assert_eq!(ungoverned(&["site"], &["site"]), ["extra"]);
     assert!(ungoverned(&["site"], &["site", "extra"]).is_empty());
     assert_eq!(ungoverned(&["site", "extra"], &["site"]), ["extra"]);
+}
+
+fn metadata(kind: &str, name: &str, labels: Value) -> Value {
+    let metadata = json!({"namespace": "shop", "name": name, "labels": labels, "uid": name});
+    json!({"apiVersion": "v1", "kind": kind, "metadata": metadata})
+}
+
+/// A namespace that would be deleted with objects of it.
+fn deleted_namespace(objects: Vec<Value>) -> Deleted {
+    Deleted {
+        live: json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}}),
+        cascade: Some(CascadedObjects {
+            objects,
+            unlisted: vec!["Secret".to_owned()],
+        }),
+        warnings: Vec::new(),
+    }
+}
+
+#[test]
+fn what_goes_with_a_namespace_is_counted() {
+    let synced = json!({
+        "metadata": {"name": "configmaps"},
+        "spec": {"kind": "ConfigMap", "direction": "Both"},
+    });
+    let fleet = Fleet::new(vec![policy(&["site"])], &[synced], Vec::new());
+    let origin = json!({"deltaplane.io/origin": "zone", "deltaplane.io/zone": "eu-1"});
+    let deletions = [deleted_namespace(vec![
+        metadata("ConfigMap", "site", json!({})),
+        metadata("ConfigMap", "other", json!({})),
+        metadata("ConfigMap", "eu-1.site", origin),
+        metadata("Service", "web", json!({})),
+    ])];
+    let own = BTreeMap::new();
+    assert_eq!(fleet.concerned(&[], &deletions, &own), ["web"]);
+    let names = |deletions: Vec<Value>| -> Vec<String> {
+        let names = deletions.iter().filter_map(|one| one["name"].as_str());
+        names.map(str::to_owned).collect()
+    };
+    assert_eq!(names(fleet.deletions("web", &deletions)), ["shop", "site"]);
+    let planned = json!({"others": fleet.others(&[], &deletions, &own)});
+    let expected = "\
+no policy governs:
+- Namespace shop is removed: zones that have it keep it
+    4 objects go with it; 2 of the hub's own cross to zones, 1 of them by policies
+    1 of them is from a zone and comes back: the hub asks for what zones authored
+    there may be more that you may not list: Secret
+";
+    assert_eq!(shown::text(&planned), expected);
+    let kind = "CustomResourceDefinition";
+    let cascade = json!({"objects": 2, "crossing": 0, "governed": 0, "fromZones": 2});
+    let other =
+        json!({"change": "Removed", "kind": kind, "name": "shops.kro.run", "cascade": cascade});
+    let text = shown::text(&json!({"others": [other]}));
+    let expected = "\
+    2 objects go with it; none of the hub's own crosses to zones
+    2 of them are from zones and come back when the kind is served again: the hub asks for what zones authored
+";
+    assert!(text.ends_with(expected), "{text}");
+}
+
+#[tokio::test]
+async fn what_is_in_a_namespace_and_of_a_kind_is_listed() {
+    let list = |items: &[Value]| {
+        let list = json!({"metadata": {"resourceVersion": "1"}, "items": items});
+        (200, list)
+    };
+    let client = fake::api(move |what, _| match what {
+        "GET /api/v1/namespaces/shop/configmaps" => list(&[
+            metadata("", "site", json!({})),
+            metadata("", "kube-root-ca.crt", json!({})),
+        ]),
+        "GET /api/v1/namespaces/shop/secrets" => fake::refusal(403),
+        "GET /apis/example.com/v1/widgets" => list(&[metadata("", "one", json!({}))]),
+        other => panic!("nobody asks for {other}"),
+    });
+    let mut catalog = Catalog::default();
+    for resource in [
+        Resource::namespaced("", "v1", "configmaps", "ConfigMap"),
+        Resource::namespaced("", "v1", "secrets", "Secret"),
+        Resource::namespaced("", "v1", "events", "Event"),
+        Resource::cluster("", "v1", "namespaces", "Namespace"),
+        Resource::cluster("example.com", "v1", "widgets", "Widget"),
+    ] {
+        catalog.insert_served(Served {
+            resource,
+            verbs: BTreeSet::from(["list".to_owned()]),
+            short_names: BTreeSet::new(),
+        });
+    }
+    let found = async |version: &str, kind: &str, name: &str| {
+        let live = json!({"apiVersion": version, "kind": kind, "metadata": {"name": name}});
+        let cascade = cascade::read(&client, &catalog, &live)
+            .await
+            .expect("listed");
+        let cascade = cascade?;
+        let names = cascade
+            .objects
+            .iter()
+            .map(|one| one["metadata"]["name"].clone());
+        Some((names.collect::<Vec<Value>>(), cascade.unlisted))
+    };
+    let expected = (vec![json!("site")], vec!["Secret".to_owned()]);
+    assert_eq!(found("v1", "Namespace", "shop").await, Some(expected));
+    let kind = ("apiextensions.k8s.io/v1", "CustomResourceDefinition");
+    let expected = (vec![json!("one")], Vec::new());
+    assert_eq!(
+        found(kind.0, kind.1, "widgets.example.com").await,
+        Some(expected)
+    );
+    assert_eq!(found("v1", "ConfigMap", "site").await, None);
 }
 
 /// Ends when an object of a kind is as it should be.
