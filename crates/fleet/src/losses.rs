@@ -1,17 +1,22 @@
-//! What the hub had of a zone and lost, although the zone did not take it back: the namespace that
-//! it was in was deleted here, say, or the definition of its kind.
+//! Objects of a zone that the hub lost although the zone did not take them back: the namespace that
+//! they were in was deleted here, say, or the definition of their kind.
 //!
-//! The projector tells what goes, in the order of the log, and the zone's session asks the zone for
-//! it again. Nothing is looked up. Of a zone that is away nothing is remembered: when it connects
-//! it is told what is here, and sends the rest.
+//! The projector tells which objects vanish, in the order of the log, and the zone's session asks
+//! the zone for them again. Nothing is looked up. Nothing is remembered of a zone that is away or
+//! that cannot be asked: when it connects it is told what is here, and sends the rest.
+//!
+//! Invariant: a session remembers [`MAX_VANISHED`] objects at most. A session that falls behind
+//! ends, and the next one says what is here.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, Weak};
 
 use deltaplane_border::{Mirror, Names, Told, Writes};
-use deltaplane_sync::{ObjectName, Revision, SyncKind, ZoneName};
+use deltaplane_sync::{ObjectName, REPAIR, Revision, SyncKind, ZoneName};
 use parking_lot::Mutex;
 use tokio::sync::Notify;
+
+use crate::session::Peer;
 
 /// The sessions that ask their zones again.
 #[derive(Debug, Default)]
@@ -27,13 +32,23 @@ pub(crate) struct Losses {
 
 #[derive(Debug, Default)]
 struct State {
-    /// What went, and when. Whether it was lost is not known yet.
-    gone: VecDeque<(SyncKind, ObjectName, Revision)>,
+    /// The objects that vanished, and when. It is not known yet which of them were lost.
+    vanished: VecDeque<(SyncKind, ObjectName, Revision)>,
+    /// More vanished than is remembered.
+    is_behind: bool,
     writes: Writes,
     subscribed: BTreeSet<SyncKind>,
     /// What the zone is to be asked for.
     unasked: Names,
 }
+
+/// The session cannot say any more what was lost: more objects vanished than it remembers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct LossesForgotten;
+
+/// A zone that makes and deletes objects faster than its session judges them, or that reads no
+/// requests, takes about 10 MB of memory.
+const MAX_VANISHED: usize = 50_000;
 
 /// An object is being written for its zone. What went meanwhile is judged when this is dropped.
 pub(crate) struct Writing<'a> {
@@ -46,12 +61,16 @@ pub(crate) struct Writing<'a> {
 // === impl LossListeners ===
 
 impl LossListeners {
-    /// Hears what goes of a zone's objects from now on, instead of the session before.
-    pub(crate) fn listen(&self, zone: &ZoneName) -> Arc<Losses> {
+    /// Hears which of a zone's objects vanish from now on, instead of the session before. Nothing
+    /// is told to the session of a zone that cannot be asked again.
+    pub(crate) fn listen(&self, zone: &ZoneName, peer: &Peer) -> Arc<Losses> {
         let losses = Arc::<Losses>::default();
         let mut listeners = self.0.lock();
         listeners.retain(|_, listener| listener.strong_count() > 0);
-        listeners.insert(zone.clone(), Arc::downgrade(&losses));
+        listeners.remove(zone);
+        if peer.features.contains(REPAIR) {
+            listeners.insert(zone.clone(), Arc::downgrade(&losses));
+        }
         losses
     }
 
@@ -64,7 +83,7 @@ impl LossListeners {
     ) {
         let listener = self.0.lock().get(zone).and_then(Weak::upgrade);
         if let Some(losses) = listener {
-            losses.state.lock().gone.push_back((kind, name, since));
+            losses.state.lock().remember(kind, name, since);
             losses.wake.notify_one();
         }
     }
@@ -100,11 +119,11 @@ impl Losses {
         &self,
         mirror: &Mirror,
         is_taken: impl Fn(&SyncKind) -> bool,
-    ) -> Vec<(SyncKind, BTreeSet<ObjectName>)> {
+    ) -> Result<Vec<(SyncKind, BTreeSet<ObjectName>)>, LossesForgotten> {
         loop {
-            let asked = self.state.lock().judge(mirror, &is_taken);
+            let asked = self.state.lock().judge(mirror, &is_taken)?;
             if !asked.is_empty() {
-                return asked;
+                return Ok(asked);
             }
             self.wake.notified().await;
         }
@@ -114,17 +133,30 @@ impl Losses {
 // === impl State ===
 
 impl State {
+    fn remember(&mut self, kind: SyncKind, name: ObjectName, since: Revision) {
+        if self.vanished.len() >= MAX_VANISHED {
+            self.is_behind = true;
+            self.vanished = VecDeque::new();
+        }
+        if !self.is_behind {
+            self.vanished.push_back((kind, name, since));
+        }
+    }
+
     fn judge(
         &mut self,
         mirror: &Mirror,
         is_taken: impl Fn(&SyncKind) -> bool,
-    ) -> Vec<(SyncKind, BTreeSet<ObjectName>)> {
-        while let Some((kind, name, since)) = self.gone.pop_front() {
+    ) -> Result<Vec<(SyncKind, BTreeSet<ObjectName>)>, LossesForgotten> {
+        if self.is_behind {
+            return Err(LossesForgotten);
+        }
+        while let Some((kind, name, since)) = self.vanished.pop_front() {
             if is_taken(&kind) {
                 self.told(mirror, (&kind, &name), Told::Gone(since));
             }
         }
-        std::iter::from_fn(|| self.unasked.take(&self.subscribed)).collect()
+        Ok(std::iter::from_fn(|| self.unasked.take(&self.subscribed)).collect())
     }
 
     fn told(&mut self, mirror: &Mirror, (kind, name): (&SyncKind, &ObjectName), told: Told) {
@@ -153,5 +185,77 @@ impl Drop for Writing<'_> {
             state.told(mirror, (kind, name), told);
             losses.wake.notify_one();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::convert::Infallible;
+
+    use deltaplane_api::identity::Identity;
+    use deltaplane_border::MirrorConfig;
+    use deltaplane_client::{Pace, in_process};
+    use deltaplane_sync::Origin;
+    use http::{Request, Response};
+    use kube::client::Body;
+
+    use super::*;
+
+    fn zone() -> ZoneName {
+        "eu-1".parse().expect("legal")
+    }
+
+    fn peer(features: &[&str]) -> Peer {
+        Peer {
+            product: "0".to_owned(),
+            protocol: 1,
+            features: features.iter().map(|one| (*one).to_owned()).collect(),
+        }
+    }
+
+    /// Tells that so many objects of the zone vanished.
+    fn vanish(listeners: &LossListeners, count: usize) {
+        let kind = SyncKind::new("", "ConfigMap").expect("legal");
+        for number in 0..count {
+            let name = format!("team/a-{number}").parse().expect("legal");
+            listeners.tell(&zone(), (kind.clone(), name), 1);
+        }
+    }
+
+    fn remembered(losses: &Losses) -> usize {
+        losses.state.lock().vanished.len()
+    }
+
+    #[test]
+    fn nothing_is_remembered_for_a_zone_that_cannot_be_asked_again() {
+        let listeners = LossListeners::default();
+        let earlier = listeners.listen(&zone(), &peer(&[REPAIR]));
+        vanish(&listeners, 1);
+        assert_eq!(remembered(&earlier), 1);
+        let losses = listeners.listen(&zone(), &peer(&[]));
+        vanish(&listeners, 1);
+        assert_eq!((remembered(&losses), remembered(&earlier)), (0, 1));
+    }
+
+    #[tokio::test]
+    async fn a_session_that_falls_behind_forgets_and_says_so() {
+        let listeners = LossListeners::default();
+        let losses = listeners.listen(&zone(), &peer(&[REPAIR]));
+        vanish(&listeners, MAX_VANISHED);
+        assert_eq!(remembered(&losses), MAX_VANISHED);
+        vanish(&listeners, 2);
+        assert_eq!(remembered(&losses), 0);
+        let server = tower::service_fn(|_: Request<Body>| async {
+            Ok::<_, Infallible>(Response::new(String::new()))
+        });
+        let mirror = Mirror::new(MirrorConfig {
+            client: in_process(server, Identity::authenticated("sync", &[])),
+            pace: Pace::system(),
+            place: Origin::Hub,
+            sender: Origin::Zone(zone()),
+            guarded: true,
+        });
+        let next = losses.next(&mirror, |_| true).await;
+        assert_eq!(next, Err(LossesForgotten));
     }
 }

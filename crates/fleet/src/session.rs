@@ -14,8 +14,8 @@ use deltaplane_client::Pace;
 use deltaplane_runtime::{Stop, Trigger};
 use deltaplane_sync::{
     DeletionBudget, Epoch, FEATURES, FollowedPosition, Hello, Item, ObjectName, Origin, Outcome,
-    PROTOCOLS, Position, ProtocolError, REPAIR, Receiver, Refused, Request, Response, Revision,
-    SenderRole, SessionId, SyncKind, Uploaded, Welcome, ZoneName, welcome,
+    PROTOCOLS, Position, ProtocolError, Receiver, Refused, Request, Response, Revision, SenderRole,
+    SessionId, SyncKind, Uploaded, Welcome, ZoneName, welcome,
 };
 use futures::future::{BoxFuture, ready};
 use futures::{FutureExt, Stream, StreamExt};
@@ -526,7 +526,7 @@ impl Fleet {
             return Ok(());
         };
         // Before anything is read: what is lost from then on is told.
-        let losses = inner.losses.listen(&session.zone);
+        let losses = inner.losses.listen(&session.zone, &session.peer);
         self.caught_up().await;
         let mirror = Arc::new(Mirror::new(MirrorConfig {
             client,
@@ -607,25 +607,27 @@ impl Fleet {
     }
 
     /// Asks the zone again for what it did not take back and the hub lost: the namespace that it
-    /// was in was deleted, say, or the definition of its kind.
+    /// was in was deleted, say, or the definition of its kind. Zones that cannot be asked send all
+    /// that is wanted when they connect again.
     async fn ask_again(
         &self,
         session: &Session,
         (mirror, losses): (&Mirror, &Losses),
         to: &Subscriptions,
     ) {
-        // Others send all that is wanted when they connect again.
-        if !session.peer.features.contains(REPAIR) {
-            return std::future::pending().await;
-        }
         let known = &self.inner().known;
         let is_taken = |kind: &SyncKind| known.borrow().upward().any(|(upward, _)| upward == kind);
-        loop {
-            let lost = losses.next(mirror, is_taken).await;
+        while let Ok(lost) = losses.next(mirror, is_taken).await {
             for (kind, names) in lost {
                 to.repair(kind, names).await;
             }
         }
+        tracing::warn!(
+            zone = %session.zone,
+            "more objects of the zone were deleted here than are remembered; the zone is to connect again"
+        );
+        session.ended.stop();
+        std::future::pending().await
     }
 
     /// A zone said that it is there.
