@@ -156,7 +156,13 @@ impl State {
                 self.told(mirror, (&kind, &name), Told::Gone(since));
             }
         }
-        Ok(std::iter::from_fn(|| self.unasked.take(&self.subscribed)).collect())
+        let mut asked = Vec::new();
+        while let Some((kind, names)) = self.unasked.take(&self.subscribed) {
+            let objects = names.len();
+            tracing::info!(%kind, objects, "objects of a zone were deleted here; asking the zone for them");
+            asked.push((kind, names));
+        }
+        Ok(asked)
     }
 
     fn told(&mut self, mirror: &Mirror, (kind, name): (&SyncKind, &ObjectName), told: Told) {
@@ -164,7 +170,7 @@ impl State {
             return;
         }
         if mirror.told(kind, name, told) {
-            tracing::info!(%kind, %name, "an object of a zone was deleted here; asking the zone for it");
+            tracing::debug!(%kind, %name, "an object of a zone was deleted here");
             self.unasked.add(kind, name);
         }
     }
@@ -191,11 +197,12 @@ impl Drop for Writing<'_> {
 #[cfg(test)]
 mod tests {
     use std::convert::Infallible;
+    use std::io::{self, Write};
 
     use deltaplane_api::identity::Identity;
-    use deltaplane_border::MirrorConfig;
+    use deltaplane_border::{Held, MirrorConfig};
     use deltaplane_client::{Pace, in_process};
-    use deltaplane_sync::Origin;
+    use deltaplane_sync::{Origin, Version};
     use http::{Request, Response};
     use kube::client::Body;
 
@@ -213,12 +220,46 @@ mod tests {
         }
     }
 
+    fn maps() -> SyncKind {
+        SyncKind::new("", "ConfigMap").expect("legal")
+    }
+
+    fn name(number: usize) -> ObjectName {
+        format!("team/a-{number}").parse().expect("legal")
+    }
+
+    /// A mirror of the zone's objects at an API that has none.
+    fn mirror() -> Mirror {
+        let server = tower::service_fn(|_: Request<Body>| async {
+            Ok::<_, Infallible>(Response::new(String::new()))
+        });
+        Mirror::new(MirrorConfig {
+            client: in_process(server, Identity::authenticated("sync", &[])),
+            pace: Pace::system(),
+            place: Origin::Hub,
+            sender: Origin::Zone(zone()),
+            guarded: true,
+        })
+    }
+
+    #[derive(Clone, Default)]
+    struct CapturedLog(Arc<Mutex<Vec<u8>>>);
+
+    impl Write for CapturedLog {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.lock().extend_from_slice(bytes);
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
     /// Tells that so many objects of the zone vanished.
     fn vanish(listeners: &LossListeners, count: usize) {
-        let kind = SyncKind::new("", "ConfigMap").expect("legal");
         for number in 0..count {
-            let name = format!("team/a-{number}").parse().expect("legal");
-            listeners.tell(&zone(), (kind.clone(), name), 1);
+            listeners.tell(&zone(), (maps(), name(number)), 1);
         }
     }
 
@@ -245,17 +286,38 @@ mod tests {
         assert_eq!(remembered(&losses), MAX_VANISHED);
         vanish(&listeners, 2);
         assert_eq!(remembered(&losses), 0);
-        let server = tower::service_fn(|_: Request<Body>| async {
-            Ok::<_, Infallible>(Response::new(String::new()))
-        });
-        let mirror = Mirror::new(MirrorConfig {
-            client: in_process(server, Identity::authenticated("sync", &[])),
-            pace: Pace::system(),
-            place: Origin::Hub,
-            sender: Origin::Zone(zone()),
-            guarded: true,
-        });
-        let next = losses.next(&mirror, |_| true).await;
+        let next = losses.next(&mirror(), |_| true).await;
         assert_eq!(next, Err(LossesForgotten));
+    }
+
+    #[tokio::test]
+    async fn losses_are_logged_once_for_each_kind_and_request() {
+        let listeners = LossListeners::default();
+        let losses = listeners.listen(&zone(), &peer(&[REPAIR]));
+        let mirror = mirror();
+        let held = (0..3).map(|number| {
+            let held = Held {
+                version: Version::altered(),
+                source: None,
+                stamp: None,
+            };
+            (name(number), held)
+        });
+        mirror.holds(&maps(), held.collect());
+        losses.subscribed(&maps());
+        vanish(&listeners, 3);
+        let log = CapturedLog::default();
+        let writer = log.clone();
+        let subscriber = tracing_subscriber::fmt()
+            .with_writer(move || writer.clone())
+            .with_ansi(false)
+            .finish();
+        let judged = tracing::subscriber::with_default(subscriber, || {
+            losses.state.lock().judge(&mirror, |_| true)
+        });
+        assert_eq!(judged.map(|asked| asked.len()), Ok(1));
+        let log = String::from_utf8(log.0.lock().clone()).expect("UTF-8");
+        assert_eq!(log.lines().count(), 1, "{log}");
+        assert!(log.contains("objects=3"), "{log}");
     }
 }
