@@ -87,6 +87,21 @@ impl Fleet {
         (kept.uid != uid && Some(kept.store.as_str()) == store).then_some(kept)
     }
 
+    /// The highest release of a policy of this name that zones had followed when a person settled
+    /// them; 0 if none.
+    pub(crate) fn settled_release(&self, policy: &str) -> u64 {
+        let Ok(collection) = Collection::new(TENANT, SETTLEMENTS) else {
+            return 0;
+        };
+        let kept = self.inner().store.snapshot(&collection);
+        let Ok(kept) = kept.range(None, None) else {
+            return 0;
+        };
+        let kept = kept.filter_map(|one| ZoneSettlement::read(one.bytes()));
+        let releases = kept.filter_map(|one| one.reconciled["releases"][policy].as_u64());
+        releases.max().unwrap_or(0)
+    }
+
     /// Keeps what is about to be settled: it counts when the status says so, or when the Zone is
     /// another one.
     pub(super) async fn keep_settlement(

@@ -216,6 +216,10 @@ impl Fleet {
             zones,
             zones_as_of: governing.created.values().copied().max(),
             approvals: governing.approvals_of(&governor.uid),
+            settled_release: match governor.newest() {
+                Some(_) => 0,
+                None => self.settled_release(governor.id.as_str()),
+            },
             again,
         }
     }

@@ -38,6 +38,10 @@ pub struct PolicyFacts {
     /// The revision at which the youngest of all zones was created.
     pub zones_as_of: Option<u64>,
     pub approvals: Vec<Approved>,
+    /// The highest release of a policy of this name that zones had followed when somebody settled
+    /// them, also zones whose Zones are gone: they may be made again. 0 if none, and for policies
+    /// that have releases, whose floor was raised.
+    pub settled_release: u64,
     /// When time alone may change what is known.
     pub again: Option<Timestamp>,
 }
@@ -288,7 +292,7 @@ impl PolicyFacts {
             let reconciled = &zone.object.get("status")?[RECONCILED];
             reconciled["releases"][name].as_u64()
         });
-        followed.max().unwrap_or(0)
+        followed.max().unwrap_or(0).max(self.settled_release)
     }
 
     /// Whether zones may have followed the newest release with other content, in a lost future of

@@ -89,6 +89,7 @@ impl Inputs {
             approvals: list("approvals")
                 .map(Approved::read)
                 .collect::<Option<_>>()?,
+            settled_release: 0,
             again: None,
         };
         let now = time(&written["now"])?;

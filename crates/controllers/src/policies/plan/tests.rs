@@ -93,6 +93,7 @@ pub(in crate::policies) fn facts(newest: u64) -> PolicyFacts {
         approvals: Vec::new(),
         left: Vec::new(),
         zones_as_of: None,
+        settled_release: 0,
         again: None,
     }
 }

@@ -53,9 +53,8 @@ fn inputs() -> Inputs {
         },
     };
     let content = |number: u64| {
-        let digest = format!("d{number}");
         let facts = ContentFacts {
-            digest,
+            digest: format!("d{number}"),
             objects: 2,
             removes: 1,
         };
@@ -72,6 +71,7 @@ fn inputs() -> Inputs {
         diverged: Vec::new(),
         left: Vec::new(),
         zones_as_of: Some(7),
+        settled_release: 0,
         again: None,
         object: Arc::new(policy),
         record: Record::default(),

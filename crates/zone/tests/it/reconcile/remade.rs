@@ -10,13 +10,18 @@ use super::{
 };
 use crate::world::{World, get, until};
 
+async fn delete_zone(world: &World) {
+    let path = format!("{FLEET}/zones/{PLAYED}");
+    let gone = request::delete(&world.here, &path, &json!({})).await;
+    gone.expect("deleted");
+    until(&world.here, &path, |zone| zone["code"] == 404).await;
+}
+
 /// Deletes the Zone, and makes another of its name.
 async fn make_again(world: &World) {
     let path = format!("{FLEET}/zones/{PLAYED}");
     let before = get(&world.here, &path).await.1["metadata"]["uid"].clone();
-    let gone = request::delete(&world.here, &path, &json!({})).await;
-    gone.expect("deleted");
-    until(&world.here, &path, |zone| zone["code"] == 404).await;
+    delete_zone(world).await;
     let zone = json!({
         "apiVersion": "fleet.deltaplane.io/v1alpha1", "kind": "Zone",
         "metadata": {"name": PLAYED},
@@ -82,6 +87,24 @@ async fn a_zone_that_is_made_again_is_not_asked_again() {
     let further = super::followed(lost(&world.fleet, LOST + 10_000), &[]);
     let said = said_of(&world, STORE, &further).await;
     assert_eq!(said["diverged"], true, "{said:#}");
+    world.stop().await;
+}
+
+/// The policy is made while there is no Zone whose status says what was settled.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_policy_that_is_made_while_a_settled_zone_is_away_counts_on() {
+    let world = World::start().await;
+    sync_maps(&world, &["same"]).await;
+    let followed = followed(lost(&world.fleet, LOST), &[("web", 5)]);
+    settle(&world, &followed).await;
+    delete_zone(&world).await;
+    make_policy(&world, &["same"], json!([])).await;
+    let policy = format!("{FLEET}/propagationpolicies/web");
+    let made = until(&world.here, &policy, |policy| {
+        policy["status"]["release"].as_u64().is_some()
+    })
+    .await;
+    assert_eq!(made["status"]["release"], 6, "{made:#}");
     world.stop().await;
 }
 
