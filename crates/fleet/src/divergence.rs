@@ -757,10 +757,18 @@ impl Fleet {
             "releases": releases,
             "at": now.to_string(), "by": by,
         });
-        self.keep_settlement(&session, &reconciled).await?;
-        let status = json!({"status": {RECONCILED: reconciled}});
+        let status = json!({"status": {RECONCILED: reconciled.clone()}});
         let path = format!("{path}/status");
         request::patch::<Value>(&client, &path, Patch::Merge, &status).await?;
+        // Not before: a person who is told that the zone is not settled must not find it settled
+        // when its Zone is made again.
+        if let Err(error) = self.keep_settlement(&session, &reconciled).await {
+            let error = &error as &dyn std::error::Error;
+            tracing::warn!(
+                %zone, error,
+                "the zone is settled; if its Zone is made again, it is to be settled again"
+            );
+        }
         Ok(lost)
     }
 }

@@ -102,8 +102,8 @@ impl Fleet {
         releases.max().unwrap_or(0)
     }
 
-    /// Keeps what is about to be settled: it counts when the status says so, or when the Zone is
-    /// another one.
+    /// Keeps what was settled, once the status says so: it counts when the Zone is another one.
+    /// Without it a person is asked again then.
     pub(super) async fn keep_settlement(
         &self,
         session: &Session,

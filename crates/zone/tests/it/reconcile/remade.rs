@@ -1,6 +1,6 @@
 //! Zones whose objects are deleted and made again after a person settled them.
 
-use deltaplane_client::request;
+use deltaplane_client::request::{self, Patch};
 use deltaplane_sync::{Epoch, FollowedPosition, Position};
 use serde_json::{Value, json};
 
@@ -86,6 +86,43 @@ async fn a_zone_that_is_made_again_is_not_asked_again() {
     // What it followed later was never settled.
     let further = super::followed(lost(&world.fleet, LOST + 10_000), &[]);
     let said = said_of(&world, STORE, &further).await;
+    assert_eq!(said["diverged"], true, "{said:#}");
+    world.stop().await;
+}
+
+/// The hub cannot write the status that would say so: whoever settled the zone was told that it is
+/// not settled, and a Zone that is made again is not settled by that either.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_zone_that_could_not_be_settled_is_asked_again_when_it_is_made_again() {
+    let world = World::start().await;
+    sync_maps(&world, &["same"]).await;
+    let followed = followed(lost(&world.fleet, LOST), &[]);
+    let has = held(&[("same", "1")]);
+    let zone = PlayedZone::connect(&world, Some(followed.clone()), has).await;
+    until(&world.here, &reconcile_path(), |said| {
+        said["diverged"] == true && said["untold"] == json!([])
+    })
+    .await;
+    let definition =
+        "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/zones.fleet.deltaplane.io";
+    let required =
+        "/spec/versions/0/schema/openAPIV3Schema/properties/status/properties/reconciled/required";
+    let change = async |change: Value| {
+        let changed = request::patch::<Value>(&world.here, definition, Patch::Json, &change).await;
+        changed.expect("changed");
+    };
+    change(json!([{"op": "add", "path": required, "value": ["never"]}])).await;
+    let refused = step(&world, "Settle")
+        .await
+        .expect_err("it cannot be written");
+    assert!(
+        refused.contains("failed to write what was settled"),
+        "{refused}"
+    );
+    zone.disconnect().await;
+    change(json!([{"op": "remove", "path": required}])).await;
+    make_again(&world).await;
+    let said = said_of(&world, STORE, &followed).await;
     assert_eq!(said["diverged"], true, "{said:#}");
     world.stop().await;
 }
