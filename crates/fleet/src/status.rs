@@ -92,7 +92,6 @@ async fn write(
     transition: &Transition,
 ) {
     let path = zones().object_path(&ObjectKey::cluster(zone.as_str()));
-    let status = transition.status();
     let mut failures = 0;
     loop {
         fleet.caught_up().await;
@@ -100,7 +99,7 @@ async fn write(
             // It is gone, or another one by now.
             return;
         }
-        match patch(client, &path, transition, &status).await {
+        match patch(client, &path, transition).await {
             Ok(()) => return,
             // The zone's object is gone; so is its status.
             Err(error) if error.is_not_found() => return,
@@ -117,33 +116,32 @@ async fn write(
     }
 }
 
-async fn patch(
-    client: &Client,
-    path: &str,
-    transition: &Transition,
-    status: &Value,
-) -> Result<(), RequestError> {
-    if let Some(settlement) = &transition.earlier_settlement {
-        carry_over(client, path, settlement).await?;
+async fn patch(client: &Client, path: &str, transition: &Transition) -> Result<(), RequestError> {
+    let status_path = format!("{path}/status");
+    let status = transition.status();
+    request::patch::<Value>(client, &status_path, Patch::Merge, &status).await?;
+    // Not before: people see that the zone is connected whatever becomes of this.
+    match &transition.earlier_settlement {
+        Some(settlement) => carry_over(client, path, (&transition.uid, settlement)).await,
+        None => Ok(()),
     }
-    let path = format!("{path}/status");
-    request::patch::<Value>(client, &path, Patch::Merge, status).await?;
-    Ok(())
 }
 
 /// Says of a Zone that was made again what was settled before, unless a person settled more since.
+/// A Zone of another uid is not written: its resource version is another one, too.
 async fn carry_over(
     client: &Client,
     path: &str,
-    settlement: &ZoneSettlement,
+    (uid, settlement): (&str, &ZoneSettlement),
 ) -> Result<(), RequestError> {
     let zone: Value = request::get(client, path).await?;
-    if !zone["status"][RECONCILED].is_null() {
+    let metadata = &zone["metadata"];
+    if metadata["uid"] != uid || !zone["status"][RECONCILED].is_null() {
         return Ok(());
     }
-    let revision = &zone["metadata"]["resourceVersion"];
     let status = json!({
-        "metadata": {"resourceVersion": revision}, "status": {RECONCILED: settlement.reconciled},
+        "metadata": {"resourceVersion": metadata["resourceVersion"]},
+        "status": {RECONCILED: settlement.reconciled},
     });
     let path = format!("{path}/status");
     request::patch::<Value>(client, &path, Patch::Merge, &status).await?;
@@ -232,5 +230,91 @@ impl Transition {
             status["features"] = self.features.iter().cloned().collect();
         }
         json!({"status": status})
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::convert::Infallible;
+    use std::sync::Arc;
+
+    use deltaplane_api::identity::Identity;
+    use deltaplane_client::in_process;
+    use http::{Method, Request, Response};
+    use kube::client::Body;
+
+    use super::*;
+
+    const PATH: &str = "/apis/fleet.deltaplane.io/v1alpha1/zones/eu-1";
+
+    /// Writes the status of the Zone `mine` when a read answers this. Returns the bodies that were
+    /// written, and whether all of them could be.
+    async fn written(read: (u16, Value)) -> (Vec<Value>, bool) {
+        let bodies: Arc<Mutex<Vec<Value>>> = Arc::default();
+        let seen = Arc::clone(&bodies);
+        let server = tower::service_fn(move |request: Request<Body>| {
+            let (read, seen) = (read.clone(), Arc::clone(&seen));
+            async move {
+                let is_read = request.method() == Method::GET;
+                let body = request.into_body().collect_bytes().await.expect("read");
+                let (code, said) = if is_read {
+                    read
+                } else {
+                    let body: Value = serde_json::from_slice(&body).expect("JSON");
+                    seen.lock().push(body.clone());
+                    (200, body)
+                };
+                let answer = Response::builder().status(code).body(said.to_string());
+                Ok::<_, Infallible>(answer.expect("an answer"))
+            }
+        });
+        let client = in_process(server, Identity::authenticated("controllers", &[]));
+        let transition = Transition {
+            uid: "mine".to_owned(),
+            connected: true,
+            at: SystemTime::UNIX_EPOCH,
+            product: String::new(),
+            features: BTreeSet::new(),
+            message: None,
+            diverged: DivergedUpdate::Keep,
+            earlier_settlement: Some(ZoneSettlement::of(json!({"revision": 7}))),
+        };
+        let patched = patch(&client, PATH, &transition).await;
+        let bodies = bodies.lock().clone();
+        (bodies, patched.is_ok())
+    }
+
+    fn zone(uid: &str) -> (u16, Value) {
+        (
+            200,
+            json!({"metadata": {"uid": uid, "resourceVersion": "5"}}),
+        )
+    }
+
+    #[tokio::test]
+    async fn a_settlement_is_carried_over_to_the_zone_that_connected() {
+        let (bodies, done) = written(zone("mine")).await;
+        assert!(done);
+        assert_eq!(bodies[0]["status"]["connection"], "Connected");
+        let expected = json!({
+            "metadata": {"resourceVersion": "5"},
+            "status": {"reconciled": {"revision": 7}},
+        });
+        assert_eq!(bodies[1..], [expected]);
+    }
+
+    #[tokio::test]
+    async fn a_settlement_is_not_carried_over_to_another_zone_of_the_name() {
+        let (bodies, done) = written(zone("another")).await;
+        assert!(done);
+        assert_eq!(bodies.len(), 1, "{bodies:?}");
+    }
+
+    #[tokio::test]
+    async fn a_connection_is_told_whatever_becomes_of_the_settlement() {
+        let (bodies, done) = written((422, json!({"code": 422}))).await;
+        assert!(!done);
+        assert_eq!(bodies.len(), 1);
+        assert_eq!(bodies[0]["status"]["connection"], "Connected");
     }
 }

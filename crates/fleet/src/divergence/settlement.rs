@@ -45,6 +45,16 @@ impl ZoneSettlement {
         })
     }
 
+    /// Of a Zone and a store that do not matter.
+    #[cfg(test)]
+    pub(crate) fn of(reconciled: Value) -> Self {
+        Self {
+            uid: "earlier".to_owned(),
+            store: "s".to_owned(),
+            reconciled,
+        }
+    }
+
     fn write(&self, zone: &ZoneName) -> Value {
         json!({
             "metadata": {"name": zone.as_str()},
