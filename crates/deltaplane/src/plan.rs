@@ -104,15 +104,20 @@ async fn plan(
         .collect();
     let mut policies = Vec::new();
     for policy in fleet.concerned(changes, deletions, &own) {
+        let deleted = fleet.deletions(&policy, deletions);
         let body = json!({
             "objects": fleet.objects(changes),
-            "deletions": fleet.deletions(&policy, deletions),
+            "deletions": deleted.objects,
             "policy": own.get(policy.as_str()).map(|change| &change.stored),
         });
         let path = resource("propagationpolicies", "PropagationPolicy");
         let path = format!("{}/_plan", path.object_path(&ObjectKey::cluster(&policy)));
         let planned: Result<Value, _> = request::create(client, &path, &body).await;
-        policies.push(planned.map_err(|source| PlanError::Ask(Box::new(source)))?);
+        let mut planned = planned.map_err(|source| PlanError::Ask(Box::new(source)))?;
+        if deleted.has_more {
+            planned["partial"] = json!({"deletions": deleted.objects.len()});
+        }
+        policies.push(planned);
     }
     Ok(json!({
         "policies": policies,

@@ -1,4 +1,6 @@
-//! What goes along with what would be deleted: the objects in a namespace, and those of a kind.
+//! The objects that go along with a deletion: those in a namespace, and those of a kind.
+//!
+//! A kind that cannot be listed is named, and does not keep the rest from being told.
 
 use std::collections::BTreeSet;
 
@@ -8,19 +10,22 @@ use futures::{StreamExt, stream};
 use kube::Client;
 use serde_json::Value;
 
-use super::PlanError;
 use super::change::group;
 use crate::rollout::whole;
 
 /// The objects that go along with a deletion.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct CascadedObjects {
-    /// With their kinds and metadata alone.
+    /// With their kinds and metadata alone; [`MAX_CASCADED`] at most.
     pub(super) objects: Vec<Value>,
+    /// There are more than these.
+    pub(super) has_more: bool,
     /// The kinds of which it is not known whether there are any.
     pub(super) unlisted: Vec<String>,
 }
 
+/// Further objects are not counted.
+pub(super) const MAX_CASCADED: usize = 5_000;
 /// So many kinds are listed at once.
 const PARALLEL: usize = 16;
 /// Objects that every namespace has, or that are about others.
@@ -34,7 +39,7 @@ pub(super) async fn read(
     client: &Client,
     catalog: &Catalog,
     live: &Value,
-) -> Result<Option<CascadedObjects>, PlanError> {
+) -> Option<CascadedObjects> {
     let name = live["metadata"]["name"].as_str().unwrap_or_default();
     let queries: Vec<Query> = match (group(live), live["kind"].as_str()) {
         ("", Some("Namespace")) => {
@@ -50,14 +55,18 @@ pub(super) async fn read(
                 .into_iter()
                 .collect()
         }
-        (_, _) => return Ok(None),
+        (_, _) => return None,
     };
+    Some(list_all(client, queries).await)
+}
+
+async fn list_all(client: &Client, queries: Vec<Query>) -> CascadedObjects {
     let mut cascade = CascadedObjects::default();
     let mut seen = BTreeSet::new();
     let listed = queries.into_iter().map(|query| list(client, query));
     let mut listed = stream::iter(listed).buffered(PARALLEL);
     while let Some(listed) = listed.next().await {
-        match listed? {
+        match listed {
             Listed::Objects(objects) => {
                 // Some are served in several groups.
                 let new = objects
@@ -66,32 +75,41 @@ pub(super) async fn read(
                 cascade
                     .objects
                     .extend(new.filter(|one| !is_made_everywhere(one)));
+                cascade.has_more |= cascade.objects.len() > MAX_CASCADED;
+                cascade.objects.truncate(MAX_CASCADED);
             }
-            Listed::Hidden(resource) => cascade.unlisted.push(resource.kind),
+            Listed::Unlisted(resource) => cascade.unlisted.push(resource.kind),
         }
     }
-    Ok(Some(cascade))
+    cascade
 }
 
 enum Listed {
+    /// One more than is told, at most, and those that are made everywhere.
     Objects(Vec<Value>),
-    /// Who asks may not list them.
-    Hidden(Resource),
+    /// The user may not list them, or the hub failed to.
+    Unlisted(Resource),
 }
 
-async fn list(client: &Client, query: Query) -> Result<Listed, PlanError> {
+async fn list(client: &Client, query: Query) -> Listed {
+    let most = MAX_CASCADED + 1 + MADE_EVERYWHERE.len();
     let mut objects = Vec::new();
     let listed = feed::list(client, &query, |item| {
-        let object: Option<Value> = item.parse().ok();
-        objects.extend(object.map(|object| whole(object, &query.resource)));
+        if objects.len() < most {
+            let object: Option<Value> = item.parse().ok();
+            objects.extend(object.map(|object| whole(object, &query.resource)));
+        }
     })
     .await;
     match listed {
-        Ok(()) => Ok(Listed::Objects(objects)),
-        Err(error) if matches!(error.code(), Some(401 | 403)) => Ok(Listed::Hidden(query.resource)),
+        Ok(()) => Listed::Objects(objects),
         // The kind went meanwhile.
-        Err(error) if error.is_not_found() => Ok(Listed::Objects(Vec::new())),
-        Err(error) => Err(PlanError::Ask(Box::new(error))),
+        Err(error) if error.is_not_found() => Listed::Objects(Vec::new()),
+        Err(error) => {
+            let (kind, error) = (&query.resource.kind, &error as &dyn std::error::Error);
+            tracing::debug!(%kind, error, "failed to list a kind");
+            Listed::Unlisted(query.resource)
+        }
     }
 }
 

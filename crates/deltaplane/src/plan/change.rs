@@ -273,7 +273,7 @@ pub(super) async fn deletions(
                 error => PlanError::Ask(Box::new(error)),
             })?;
         let warnings = delete_warnings(client, &path).await?;
-        let cascade = cascade::read(client, &catalog, &live).await?;
+        let cascade = cascade::read(client, &catalog, &live).await;
         deletions.push(Deleted {
             live,
             cascade,

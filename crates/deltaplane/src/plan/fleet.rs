@@ -8,7 +8,7 @@ use deltaplane_fleet::stays_at_hub;
 use deltaplane_propagation::stages::{Object, PolicySpec, Targets};
 use serde_json::{Value, json};
 
-use super::cascade::CascadedObjects;
+use super::cascade::{CascadedObjects, MAX_CASCADED};
 use super::change::{Changed, Deleted, group, identity, is_from_zone};
 
 /// What the hub has of its own kinds.
@@ -17,6 +17,14 @@ pub(super) struct Fleet {
     policies: Vec<Governs>,
     synced: Vec<SyncedKind>,
     pub(super) zones: Vec<Value>,
+}
+
+/// The deletions that a plan of a policy is made for.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct PlannedDeletions {
+    pub(super) objects: Vec<Value>,
+    /// More objects of the policy may be deleted than one plan takes.
+    pub(super) has_more: bool,
 }
 
 #[derive(Clone)]
@@ -169,6 +177,8 @@ impl Fleet {
         let crosses = |one: &Value| !is_from_zone(one) && self.crosses(one);
         json!({
             "objects": cascade.objects.len(),
+            // All counts are of the objects that were listed.
+            "more": cascade.has_more,
             "crossing": count(&crosses),
             "governed": count(&|one| {
                 crosses(one) && self.governor(&self.policies, one).is_some()
@@ -178,15 +188,21 @@ impl Fleet {
         })
     }
 
-    /// What would be deleted of a policy, or is deleted by its name.
-    pub(super) fn deletions(&self, policy: &str, deletions: &[Deleted]) -> Vec<Value> {
+    /// The objects of a policy that would be deleted, and those that are deleted by their names.
+    pub(super) fn deletions(&self, policy: &str, deletions: &[Deleted]) -> PlannedDeletions {
         let named = deletions.iter().map(Deleted::json);
         let cascade = deletions
             .iter()
             .flat_map(|deletion| deletion.objects().skip(1));
-        let cascade =
-            cascade.filter(|object| self.governor(&self.policies, object) == Some(policy));
-        named.chain(cascade.map(identity)).collect()
+        let mut cascade = cascade
+            .filter(|object| self.governor(&self.policies, object) == Some(policy))
+            .map(identity);
+        let objects: Vec<Value> = named.chain(cascade.by_ref().take(MAX_CASCADED)).collect();
+        let is_unlisted = |one: &Deleted| one.cascade.as_ref().is_some_and(|all| all.has_more);
+        PlannedDeletions {
+            has_more: cascade.next().is_some() || deletions.iter().any(is_unlisted),
+            objects,
+        }
     }
 
     fn other(&self, object: &Value, live: Option<&Value>, stored: Option<&Value>) -> Value {

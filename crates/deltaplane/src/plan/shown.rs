@@ -25,6 +25,7 @@ pub(super) fn is_good(planned: &Value) -> bool {
             .iter()
             .any(|one| one["change"] == "Impossible");
         policy["stuck"].is_null()
+            && policy["partial"].is_null()
             && list(&policy["problems"]).is_empty()
             && !impossible
             && !is_open(policy)
@@ -87,8 +88,10 @@ fn cascade(deleted: &Value) -> String {
     }
     let number = |field: &str| cascade[field].as_u64().unwrap_or(0);
     let objects = usize::try_from(number("objects")).unwrap_or(usize::MAX);
+    let has_more = cascade["more"] == true;
     let mut text = match objects {
         0 => "    nothing goes with it\n".to_owned(),
+        many if has_more => format!("    more than {many} objects go with it; of the first {many}"),
         1 => "    1 object goes with it".to_owned(),
         many => format!("    {many} objects go with it"),
     };
@@ -121,7 +124,7 @@ fn cascade(deleted: &Value) -> String {
     let unlisted: Vec<&str> = list(&cascade["unlisted"]).iter().map(said).collect();
     if !unlisted.is_empty() {
         text.push_str(&format!(
-            "    there may be more that you may not list: {}\n",
+            "    there may be more of kinds that could not be listed: {}\n",
             hunks::shortened(&unlisted.join(", "))
         ));
     }
@@ -146,6 +149,11 @@ fn policy(planned: &Value) -> String {
     if let Some(why) = planned["rolledBack"].as_str() {
         text.push_str(&format!(
             "note: {why}; this release keeps what zones have of it\n"
+        ));
+    }
+    if let Some(deletions) = planned["partial"]["deletions"].as_u64() {
+        text.push_str(&format!(
+            "note: more than {deletions} of its objects may be deleted, and this plan is of {deletions}\n"
         ));
     }
     for problem in list(&planned["problems"]) {

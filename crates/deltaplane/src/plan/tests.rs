@@ -13,9 +13,9 @@ use futures::StreamExt;
 use kube::Client;
 use serde_json::{Value, json};
 
-use super::cascade::{self, CascadedObjects};
+use super::cascade::{self, CascadedObjects, MAX_CASCADED};
 use super::change::{self, Changed, Deleted};
-use super::fleet::Fleet;
+use super::fleet::{Fleet, PlannedDeletions};
 use super::{plan, shown};
 use crate::fake;
 
@@ -166,6 +166,7 @@ fn deleted_namespace(objects: Vec<Value>) -> Deleted {
         live: json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}}),
         cascade: Some(CascadedObjects {
             objects,
+            has_more: false,
             unlisted: vec!["Secret".to_owned()],
         }),
         warnings: Vec::new(),
@@ -188,18 +189,19 @@ fn what_goes_with_a_namespace_is_counted() {
     ])];
     let own = BTreeMap::new();
     assert_eq!(fleet.concerned(&[], &deletions, &own), ["web"]);
-    let names = |deletions: Vec<Value>| -> Vec<String> {
-        let names = deletions.iter().filter_map(|one| one["name"].as_str());
-        names.map(str::to_owned).collect()
-    };
-    assert_eq!(names(fleet.deletions("web", &deletions)), ["shop", "site"]);
+    let PlannedDeletions { objects, has_more } = fleet.deletions("web", &deletions);
+    let names: Vec<&str> = objects
+        .iter()
+        .filter_map(|one| one["name"].as_str())
+        .collect();
+    assert_eq!((names, has_more), (vec!["shop", "site"], false));
     let planned = json!({"others": fleet.others(&[], &deletions, &own)});
     let expected = "\
 no policy governs:
 - Namespace shop is removed: zones that have it keep it
     4 objects go with it; 2 of the hub's own cross to zones, 1 of them by policies
     1 of them is from a zone and comes back: the hub asks for what zones authored
-    there may be more that you may not list: Secret
+    there may be more of kinds that could not be listed: Secret
 ";
     assert_eq!(shown::text(&planned), expected);
     let kind = "CustomResourceDefinition";
@@ -214,6 +216,43 @@ no policy governs:
     assert!(text.ends_with(expected), "{text}");
 }
 
+#[test]
+fn more_objects_than_one_plan_takes_are_not_posted() {
+    let synced = json!({
+        "metadata": {"name": "configmaps"},
+        "spec": {"kind": "ConfigMap", "direction": "Both"},
+    });
+    let fleet = Fleet::new(vec![policy(&["site"])], &[synced], Vec::new());
+    let sites = |count| vec![metadata("ConfigMap", "site", json!({})); count];
+    let all = [deleted_namespace(sites(MAX_CASCADED))];
+    let PlannedDeletions { objects, has_more } = fleet.deletions("web", &all);
+    assert_eq!((objects.len(), has_more), (MAX_CASCADED + 1, false));
+    // Of two namespaces.
+    let both = [
+        deleted_namespace(sites(MAX_CASCADED)),
+        deleted_namespace(sites(1)),
+    ];
+    let PlannedDeletions { objects, has_more } = fleet.deletions("web", &both);
+    assert_eq!((objects.len(), has_more), (MAX_CASCADED + 2, true));
+    let mut cut = deleted_namespace(sites(1));
+    cut.cascade.as_mut().expect("it has one").has_more = true;
+    let deletions = [cut];
+    assert!(fleet.deletions("web", &deletions).has_more);
+    let own = BTreeMap::new();
+    let others = json!({"others": fleet.others(&[], &deletions, &own)});
+    says(
+        &others,
+        "more than 1 objects go with it; of the first 1; 1 of the hub's own crosses",
+    );
+    let mut partial = planned(json!({}));
+    partial["policies"][0]["partial"] = json!({"deletions": 2});
+    says(
+        &partial,
+        "note: more than 2 of its objects may be deleted, and this plan is of 2\n",
+    );
+    assert!(!shown::is_good(&partial));
+}
+
 #[tokio::test]
 async fn what_is_in_a_namespace_and_of_a_kind_is_listed() {
     let list = |items: &[Value]| {
@@ -226,6 +265,13 @@ async fn what_is_in_a_namespace_and_of_a_kind_is_listed() {
             metadata("", "kube-root-ca.crt", json!({})),
         ]),
         "GET /api/v1/namespaces/shop/secrets" => fake::refusal(403),
+        "GET /api/v1/namespaces/shop/pods" => fake::refusal(500),
+        "GET /api/v1/namespaces/shop/services" => {
+            let services: Vec<Value> = (0..MAX_CASCADED)
+                .map(|number| metadata("", &format!("s{number}"), json!({})))
+                .collect();
+            list(&services)
+        }
         "GET /apis/example.com/v1/widgets" => list(&[metadata("", "one", json!({}))]),
         other => panic!("nobody asks for {other}"),
     });
@@ -233,6 +279,8 @@ async fn what_is_in_a_namespace_and_of_a_kind_is_listed() {
     for resource in [
         Resource::namespaced("", "v1", "configmaps", "ConfigMap"),
         Resource::namespaced("", "v1", "secrets", "Secret"),
+        Resource::namespaced("", "v1", "pods", "Pod"),
+        Resource::namespaced("", "v1", "services", "Service"),
         Resource::namespaced("", "v1", "events", "Event"),
         Resource::cluster("", "v1", "namespaces", "Namespace"),
         Resource::cluster("example.com", "v1", "widgets", "Widget"),
@@ -245,20 +293,17 @@ async fn what_is_in_a_namespace_and_of_a_kind_is_listed() {
     }
     let found = async |version: &str, kind: &str, name: &str| {
         let live = json!({"apiVersion": version, "kind": kind, "metadata": {"name": name}});
-        let cascade = cascade::read(&client, &catalog, &live)
-            .await
-            .expect("listed");
-        let cascade = cascade?;
-        let names = cascade
-            .objects
-            .iter()
-            .map(|one| one["metadata"]["name"].clone());
-        Some((names.collect::<Vec<Value>>(), cascade.unlisted))
+        let mut cascade = cascade::read(&client, &catalog, &live).await?;
+        cascade.unlisted.sort();
+        let objects = cascade.objects.len();
+        let first = cascade.objects[0]["metadata"]["name"].clone();
+        Some((first, objects, cascade.has_more, cascade.unlisted))
     };
-    let expected = (vec![json!("site")], vec!["Secret".to_owned()]);
+    let unlisted = ["Pod", "Secret"].map(str::to_owned).to_vec();
+    let expected = (json!("site"), MAX_CASCADED, true, unlisted);
     assert_eq!(found("v1", "Namespace", "shop").await, Some(expected));
     let kind = ("apiextensions.k8s.io/v1", "CustomResourceDefinition");
-    let expected = (vec![json!("one")], Vec::new());
+    let expected = (json!("one"), 1, false, Vec::new());
     assert_eq!(
         found(kind.0, kind.1, "widgets.example.com").await,
         Some(expected)
