@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use anyhow::Result;
+use anyhow::{Result, ensure};
 use deltaplane_client::request;
 use http::StatusCode;
 use serde_json::{Value, json};
@@ -24,6 +24,8 @@ const GATES: usize = 16;
 const COMPILE: Duration = Duration::from_secs(2);
 /// So much is more than that takes.
 const EFFORT: Duration = Duration::from_secs(2);
+/// A refusal of a policy that is too large says so.
+const BOUND: &str = "and at most";
 /// A selector of so many requirements is as large as a policy can be.
 const REQUIREMENTS: usize = 70_000;
 /// A field selector of so many terms is as long as a path can be.
@@ -96,10 +98,17 @@ pub(super) async fn costly_constants(stage: &Stage) -> Result<Outcome> {
     });
     let written = write_policy(stage, "constants", &spec).await?;
     let computed = format!("the hub computed for {} ms", written.computed.as_millis());
+    let answer = &written.answer;
     Ok(match written.bystander {
         Err(why) => Outcome::Succeeded(format!("others are not served: {why}")),
         Ok(_) if written.computed > EFFORT => Outcome::Succeeded(computed),
-        Ok(_) => Outcome::Refused(computed),
+        Ok(_) if answer.status.is_success() => Outcome::Refused(computed),
+        Ok(_) => {
+            let brief = answer.brief();
+            let message = String::from_utf8_lossy(&answer.body);
+            ensure!(message.contains(BOUND), "it is refused otherwise: {brief}");
+            Outcome::Refused(brief)
+        }
     })
 }
 
