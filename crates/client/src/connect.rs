@@ -139,9 +139,12 @@ fn merged(files: &[PathBuf]) -> Result<Kubeconfig, KubeconfigError> {
 
 #[cfg(test)]
 mod tests {
+    use std::cell::Cell;
     use std::convert::Infallible;
 
     use serde_json::{Value, json};
+    use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
+    use tokio::net::TcpListener;
 
     use super::*;
     use crate::request;
@@ -202,5 +205,46 @@ contexts: [{name: hub, context: {cluster: hub, user: ann}}]
         let error = error.expect_err("a refusal");
         let refusal = error.refusal().expect("the server was reached");
         assert_eq!(refusal.message, "no space left on device");
+    }
+
+    /// Answers every request on a connection as a server on a full disk; counts the requests.
+    async fn serve_full_disk(listener: TcpListener, requests: &Cell<usize>) {
+        let (stream, _) = listener.accept().await.expect("a connection");
+        let (reader, mut writer) = stream.into_split();
+        let mut lines = BufReader::new(reader).lines();
+        while let Ok(Some(line)) = lines.next_line().await {
+            // The end of the head; a GET has no body.
+            if line.is_empty() {
+                requests.set(requests.get() + 1);
+                let status = json!({"code": 503, "message": "no space left on device"}).to_string();
+                let head = format!("content-length: {}", status.len());
+                let answer = format!("HTTP/1.1 503 Service Unavailable\r\n{head}\r\n\r\n{status}");
+                writer.write_all(answer.as_bytes()).await.expect("written");
+            }
+        }
+    }
+
+    /// Of an API below a path no refusal is repeated, also not by kube.
+    #[tokio::test]
+    async fn a_refusal_of_an_api_below_a_path_is_told_at_once() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let address = listener.local_addr().expect("an address");
+        let kubeconfig = CLUSTER
+            .replace("https://hub.example:7443", &format!("http://{address}"))
+            .replace("current-context: ''", "current-context: spare")
+            .replace(", user: nobody", "");
+        let kubeconfig = Kubeconfig::from_yaml(&kubeconfig).expect("well-formed");
+        let client = client_of(kubeconfig, "/zones/eu-1")
+            .await
+            .expect("a client");
+        let requests = Cell::new(0);
+        let path = "/api/v1/namespaces/default";
+        let error = tokio::select! {
+            found = request::get::<Value>(&client, path) => found.expect_err("a refusal"),
+            () = serve_full_disk(listener, &requests) => panic!("the client goes on to ask"),
+        };
+        let refusal = error.refusal().expect("the server was reached");
+        assert_eq!(refusal.message, "no space left on device");
+        assert_eq!(requests.get(), 1);
     }
 }
