@@ -10,9 +10,9 @@ pub const SIMULATE: &str = "deltaplane.io/simulate";
 /// On the definition of a graph: none of its instances may move for now, unless it says `false`.
 pub const PAUSED: &str = "deltaplane.io/paused";
 
-/// Returns what the hold of an object says; none if nothing is held.
-pub fn hold(object: &Value) -> Option<&str> {
-    let said = object["metadata"]["annotations"][HOLD].as_str()?.trim();
+/// Returns the hold of an object with this metadata; none if nothing is held.
+pub fn hold(metadata: &Value) -> Option<&str> {
+    let said = metadata["annotations"][HOLD].as_str()?.trim();
     (!said.eq_ignore_ascii_case("false")).then_some(said)
 }
 
@@ -35,8 +35,8 @@ mod tests {
             (json!("False"), None),
             (Value::Null, None),
         ] {
-            let object = json!({"metadata": {"annotations": {HOLD: held}}});
-            assert_eq!(hold(&object), expected, "{held}");
+            let metadata = json!({"annotations": {HOLD: held}});
+            assert_eq!(hold(&metadata), expected, "{held}");
         }
     }
 }

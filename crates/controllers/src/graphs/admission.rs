@@ -402,7 +402,7 @@ impl<'a> Known<'a> {
 
     /// When it is free again by itself.
     fn held_until(&self, now: Timestamp) -> Option<Timestamp> {
-        let until = keys::hold(self.json).and_then(Timestamp::parse);
+        let until = keys::hold(&self.json["metadata"]).and_then(Timestamp::parse);
         until.filter(|until| *until > now)
     }
 
@@ -410,7 +410,7 @@ impl<'a> Known<'a> {
         if is_suspended(self.json) {
             return Hold::Held;
         }
-        match keys::hold(self.json).map(Timestamp::parse) {
+        match keys::hold(&self.json["metadata"]).map(Timestamp::parse) {
             None => Hold::Free,
             Some(Some(until)) if until <= now => Hold::Free,
             // Until somebody takes it away.
@@ -425,7 +425,7 @@ fn is_deleting(json: &Value) -> bool {
 
 /// Whether its owner said that it stays as it is, be it for a while.
 pub(super) fn is_held(json: &Value) -> bool {
-    keys::hold(json).is_some()
+    keys::hold(&json["metadata"]).is_some()
 }
 
 /// The generation of an object.

@@ -229,7 +229,7 @@ impl Hold {
         if is_suspended(instance) {
             return Self::Held;
         }
-        match keys::hold(instance).map(str::parse::<Time>) {
+        match keys::hold(&instance["metadata"]).map(str::parse::<Time>) {
             None => Self::Free,
             Some(Ok(until)) if until <= now => Self::Free,
             Some(Ok(until)) => Self::Until(until),

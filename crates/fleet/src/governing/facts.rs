@@ -441,19 +441,15 @@ pub(crate) fn disconnected_since(zone: &Map<String, Value>) -> Option<&str> {
 
 /// Whether somebody holds a zone: until a time, or until that is taken away.
 fn hold(zone: &Map<String, Value>, now: SystemTime) -> (Hold, Option<Timestamp>) {
-    let field = |outer: &str, inner: &str| zone.get(outer).and_then(|outer| outer.get(inner));
-    if field("spec", "enabled") == Some(&Value::Bool(false)) {
+    if zone.get("spec").map(|spec| &spec["enabled"]) == Some(&Value::Bool(false)) {
         return (Hold::Held, None);
     }
-    let annotations = field("metadata", "annotations");
-    let said = annotations.and_then(|all| all.get(keys::HOLD)?.as_str());
-    let Some(said) = said else {
+    let Some(said) = zone.get("metadata").and_then(keys::hold) else {
         return (Hold::Free, None);
     };
-    match Timestamp::parse(said.trim()) {
+    match Timestamp::parse(said) {
         Some(until) if until <= Timestamp::from_system(now) => (Hold::Free, None),
         Some(until) => (Hold::Held, Some(until)),
-        None if said.trim().eq_ignore_ascii_case("false") => (Hold::Free, None),
         None => (Hold::Held, None),
     }
 }

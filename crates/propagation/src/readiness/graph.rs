@@ -127,7 +127,7 @@ fn stands(instance: &Value, newest: Point, now: Timestamp) -> Stands {
 
 /// Whether its owner keeps it where it is.
 fn is_held(instance: &Value, now: Timestamp) -> bool {
-    let until = keys::hold(instance).map(Timestamp::parse);
+    let until = keys::hold(&instance["metadata"]).map(Timestamp::parse);
     let held = until.is_some_and(|until| until.is_none_or(|until| until > now));
     held || is_suspended(instance)
 }
