@@ -25,6 +25,6 @@ pub use catalog::{
 pub use mirror::{Held, Mirror, MirrorConfig, ServedKind, Stamp, Told, served_kind};
 pub use openings::Openings;
 pub use receiving::{Receiving, Subscriptions, Target};
-pub use repairs::{Names, Writes};
+pub use repairs::{PendingWrites, RepairNames};
 pub use sending::{Lacking, ObjectState, Sending, Sent, Standing, UndecidedObjects};
 pub use shared::{Behind, Shared};

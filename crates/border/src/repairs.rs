@@ -9,15 +9,15 @@ use crate::mirror::Told;
 /// The objects that sync itself is writing, with what was last told of each meanwhile: whether that
 /// is its own doing is known when it has written.
 #[derive(Debug, Default)]
-pub struct Writes(BTreeMap<(SyncKind, ObjectName), Option<Told>>);
+pub struct PendingWrites(BTreeMap<(SyncKind, ObjectName), Option<Told>>);
 
 /// Names of objects by kind. Invariant: no set is empty.
 #[derive(Debug, Default)]
-pub struct Names(BTreeMap<SyncKind, BTreeSet<ObjectName>>);
+pub struct RepairNames(BTreeMap<SyncKind, BTreeSet<ObjectName>>);
 
-// === impl Writes ===
+// === impl PendingWrites ===
 
-impl Writes {
+impl PendingWrites {
     pub fn begin(&mut self, kind: &SyncKind, name: &ObjectName) {
         self.0.insert((kind.clone(), name.clone()), None);
     }
@@ -43,9 +43,9 @@ impl Writes {
     }
 }
 
-// === impl Names ===
+// === impl RepairNames ===
 
-impl Names {
+impl RepairNames {
     pub fn of(&self, kind: &SyncKind) -> BTreeSet<ObjectName> {
         self.0.get(kind).cloned().unwrap_or_default()
     }
@@ -99,7 +99,7 @@ mod tests {
     #[test]
     fn what_is_told_while_sync_writes_waits_until_it_has_written() {
         let (widget, a) = (kind("Widget"), name("ns/a"));
-        let mut writes = Writes::default();
+        let mut writes = PendingWrites::default();
         assert!(!writes.defer(&widget, &a, Told::Gone(1)));
         writes.begin(&widget, &a);
         assert!(writes.defer(&widget, &a, Told::Gone(2)));
@@ -111,7 +111,7 @@ mod tests {
 
     #[test]
     fn however_much_is_lost_is_said_in_parts_of_what_is_subscribed_to() {
-        let mut names = Names::default();
+        let mut names = RepairNames::default();
         for number in 0..MAX_REPAIRS + 5 {
             names.add(&kind("Widget"), &name(&format!("ns/{number}")));
         }

@@ -11,7 +11,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, Weak};
 
-use deltaplane_border::{Mirror, Names, Told, Writes};
+use deltaplane_border::{Mirror, PendingWrites, RepairNames, Told};
 use deltaplane_sync::{ObjectName, REPAIR, Revision, SyncKind, ZoneName};
 use parking_lot::Mutex;
 use tokio::sync::Notify;
@@ -36,10 +36,10 @@ struct State {
     vanished: VecDeque<(SyncKind, ObjectName, Revision)>,
     /// More vanished than is remembered.
     is_behind: bool,
-    writes: Writes,
+    writes: PendingWrites,
     subscribed: BTreeSet<SyncKind>,
     /// What the zone is to be asked for.
-    unasked: Names,
+    unasked: RepairNames,
 }
 
 /// The session cannot say any more what was lost: more objects vanished than it remembers.
@@ -51,7 +51,7 @@ pub(crate) struct LossesForgotten;
 const MAX_VANISHED: usize = 50_000;
 
 /// An object is being written for its zone. What went meanwhile is judged when this is dropped.
-pub(crate) struct Writing<'a> {
+pub(crate) struct UploadWriteGuard<'a> {
     losses: &'a Losses,
     mirror: &'a Mirror,
     kind: &'a SyncKind,
@@ -97,9 +97,9 @@ impl Losses {
         mirror: &'a Mirror,
         kind: &'a SyncKind,
         name: &'a ObjectName,
-    ) -> Writing<'a> {
+    ) -> UploadWriteGuard<'a> {
         self.state.lock().writes.begin(kind, name);
-        Writing {
+        UploadWriteGuard {
             losses: self,
             mirror,
             kind,
@@ -176,9 +176,9 @@ impl State {
     }
 }
 
-// === impl Writing ===
+// === impl UploadWriteGuard ===
 
-impl Drop for Writing<'_> {
+impl Drop for UploadWriteGuard<'_> {
     fn drop(&mut self) {
         let Self {
             losses,

@@ -11,7 +11,9 @@ use std::collections::BTreeSet;
 use std::convert::Infallible;
 use std::sync::Arc;
 
-use deltaplane_border::{Mirror, Names, Subscriptions, Told, Writes, definitions, namespaces};
+use deltaplane_border::{
+    Mirror, PendingWrites, RepairNames, Subscriptions, Told, definitions, namespaces,
+};
 use deltaplane_client::feed::{Event, Feed, Query};
 use deltaplane_client::{Item, Pace, Resource};
 use deltaplane_runtime::{Stop, TaskGroup};
@@ -34,7 +36,7 @@ pub(crate) struct Drift {
 }
 
 /// Says when an object is not being written any more, however that ended.
-pub(crate) struct Writing<'a> {
+pub(crate) struct MirrorWriteGuard<'a> {
     drift: &'a Arc<Drift>,
     kind: &'a SyncKind,
     name: &'a ObjectName,
@@ -44,13 +46,13 @@ pub(crate) struct Writing<'a> {
 #[derive(Debug, Default)]
 struct Found {
     watched: BTreeSet<SyncKind>,
-    writes: Writes,
+    writes: PendingWrites,
     /// What is not as it should be.
-    lost: Names,
+    lost: RepairNames,
     /// What of it the hub was not told yet.
-    unsaid: Names,
+    unsaid: RepairNames,
     /// What of it the hub was told when its kind was subscribed to, and was not lost again since.
-    told: Names,
+    told: RepairNames,
 }
 
 /// One kind that is watched.
@@ -86,9 +88,9 @@ impl Drift {
         self: &'a Arc<Self>,
         kind: &'a SyncKind,
         name: &'a ObjectName,
-    ) -> Writing<'a> {
+    ) -> MirrorWriteGuard<'a> {
         self.found.lock().writes.begin(kind, name);
-        Writing {
+        MirrorWriteGuard {
             drift: self,
             kind,
             name,
@@ -171,9 +173,9 @@ impl Drift {
     }
 }
 
-// === impl Writing ===
+// === impl MirrorWriteGuard ===
 
-impl Writing<'_> {
+impl MirrorWriteGuard<'_> {
     pub(crate) fn end(mut self, outcome: &Outcome) {
         self.done = outcome.is_ok();
         let Self {
@@ -188,7 +190,7 @@ impl Writing<'_> {
     }
 }
 
-impl Drop for Writing<'_> {
+impl Drop for MirrorWriteGuard<'_> {
     fn drop(&mut self) {
         let Self {
             drift, kind, name, ..
