@@ -1,4 +1,4 @@
-//! What a receiver asks for again because it was changed or deleted here behind sync.
+//! The objects that a receiver asks for again because they were changed or deleted here behind sync.
 
 use std::collections::{BTreeMap, BTreeSet};
 

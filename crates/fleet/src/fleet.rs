@@ -49,7 +49,7 @@ pub(crate) struct Inner {
     pub(crate) catalog: Arc<Shared>,
     pub(crate) known: watch::Receiver<Arc<Known>>,
     pub(crate) from_zones: Arc<RwLock<FromZones>>,
-    /// Whoever asks zones for what the hub lost.
+    /// The sessions that ask zones for objects that the hub lost.
     pub(crate) losses: Arc<LossListeners>,
     pub(crate) made_namespaces: Arc<RwLock<MadeNamespaces>>,
     pub(crate) governing: Arc<Mutex<Governing>>,

@@ -22,7 +22,7 @@ use crate::session::Peer;
 #[derive(Debug, Default)]
 pub(crate) struct LossListeners(Mutex<BTreeMap<ZoneName, Weak<Losses>>>);
 
-/// What one session asks for again.
+/// The objects that one session asks for again.
 #[derive(Debug, Default)]
 pub(crate) struct Losses {
     state: Mutex<State>,
@@ -38,7 +38,7 @@ struct State {
     is_behind: bool,
     writes: PendingWrites,
     subscribed: BTreeSet<SyncKind>,
-    /// What the zone is to be asked for.
+    /// The objects that the zone is to be asked for.
     unasked: RepairNames,
 }
 
@@ -50,7 +50,8 @@ pub(crate) struct LossesForgotten;
 /// requests, takes about 10 MB of memory.
 const MAX_VANISHED: usize = 50_000;
 
-/// An object is being written for its zone. What went meanwhile is judged when this is dropped.
+/// Marks an object that is being written for its zone. If it vanishes meanwhile, that is judged when
+/// this is dropped.
 pub(crate) struct UploadWriteGuard<'a> {
     losses: &'a Losses,
     mirror: &'a Mirror,

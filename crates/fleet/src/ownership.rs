@@ -480,7 +480,7 @@ mod tests {
         assert!(refused.contains(why), "{refused}");
         let before = held("true");
         assert!(write("ann", Some(&before), "2026-12-01").await.is_err());
-        // What earlier versions took stays as it is, and so does what comes from elsewhere.
+        // Values that earlier versions took stay as they are, and so do those that come from elsewhere.
         let before = held("tomorrow");
         assert_eq!(write("ann", Some(&before), "tomorrow").await, Ok(()));
         assert_eq!(write(SYNC_USER, None, "tomorrow").await, Ok(()));

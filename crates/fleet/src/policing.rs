@@ -596,7 +596,7 @@ fn was_never_in_force(graph: &Value) -> bool {
     let status = &graph["status"];
     let conditions = status["conditions"].as_array();
     let mut conditions = conditions.into_iter().flatten();
-    // What is not settled yet may have instances before its status says so.
+    // A definition without a verdict may have instances before its status says so.
     let is_refused = conditions.any(|one| one["status"] == "False");
     is_refused && status["lastIssuedRevision"].is_null()
 }

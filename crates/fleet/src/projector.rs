@@ -323,7 +323,7 @@ impl Projector {
                 catalog.leave_undecided(undecided);
             }
         });
-        // Who hears of it asks whether its kind still crosses, which is published by now.
+        // Not before the view is published: sessions ask it whether the kind still crosses.
         for OriginChange {
             zone,
             kind,

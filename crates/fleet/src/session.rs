@@ -47,7 +47,7 @@ pub struct Session {
     pub(crate) followed: Option<FollowedPosition>,
     /// The identity of the zone's store, as it says.
     pub(crate) store: Option<String>,
-    /// What a person settled of that store when the zone had another Zone.
+    /// The settlement of that store under an earlier Zone of the same name.
     pub(crate) earlier_settlement: Option<ZoneSettlement>,
     /// The kinds that the zone will say what it holds of, as it says.
     pub(crate) mirrored_kinds: BTreeSet<SyncKind>,

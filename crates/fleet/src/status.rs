@@ -37,7 +37,7 @@ pub(crate) struct Transition {
     pub(crate) features: BTreeSet<String>,
     pub(crate) message: Option<String>,
     pub(crate) diverged: DivergedUpdate,
-    /// What was settled when the zone had another Zone.
+    /// The settlement under an earlier Zone of the same name.
     pub(crate) earlier_settlement: Option<ZoneSettlement>,
 }
 

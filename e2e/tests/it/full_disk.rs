@@ -66,7 +66,7 @@ async fn a_hub_serves_reads_on_a_full_disk_and_goes_on_when_there_is_room() {
     assert_eq!(objects(hub).await, contents(&[("before", "1")]));
     assert_eq!(written(&kubeconfig, "new").await, 503);
     assert_eq!(written(&kubeconfig, "default").await, 409);
-    // Whoever asks as the command line does is told why, too.
+    // A client that asks as the command line does is told why, too.
     let token = format!("{FLEET}/zones/eu-1/_token");
     let refused = request::create::<Value>(hub, &token, &json!({})).await;
     let refused = refused.expect_err("nothing can be written");

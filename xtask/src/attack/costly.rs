@@ -51,7 +51,7 @@ fn costly_constant() -> String {
     format!("({nested} ? 1 : 2)")
 }
 
-/// How a policy was answered, for how long the hub computed until it was compiled, and how long a
+/// The answer to a policy, the time that the hub computed until it was compiled, and the time that a
 /// bystander waited meanwhile.
 struct PolicyWrite {
     answer: Answer,

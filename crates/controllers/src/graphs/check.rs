@@ -25,7 +25,7 @@ pub struct DefinitionChecker {
 /// Why a controller would refuse a definition.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DefinitionError {
-    /// What does not compile, and where.
+    /// The fault that does not compile, and its place.
     #[error("{0}")]
     Uncompiled(String),
     /// The way in which the definition leads back to itself, over others or not.

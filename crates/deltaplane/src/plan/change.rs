@@ -28,7 +28,7 @@ pub(super) struct Changed {
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Deleted {
     pub(super) live: Value,
-    /// What goes with it; nothing does with most kinds.
+    /// The objects that go with it; none do with most kinds.
     pub(super) cascade: Option<CascadedObjects>,
     /// The warnings of the hub.
     pub(super) warnings: Vec<String>,

@@ -80,7 +80,7 @@ fn other(other: &Value) -> String {
     hunk
 }
 
-/// What goes along with a namespace or a kind that would be deleted.
+/// Tells which objects go along with a namespace or a kind that would be deleted.
 fn cascade(deleted: &Value) -> String {
     let cascade = &deleted["cascade"];
     if cascade.is_null() {

@@ -25,8 +25,9 @@ pub(crate) struct ZoneDifferences {
     /// Those that the zone lacks, and may never have had: that it lacks them does not mean that
     /// they were deleted.
     pub(crate) doubtful_absences: BTreeSet<Id>,
-    /// How many objects the zone holds, or was admitted to, of which it is not decided any more what
-    /// it should have: nobody counts them as wanted, and the deletion budget is a share of them too.
+    /// The number of objects that the zone holds, or was admitted to, while it is not decided any more
+    /// what it should have of them: nobody counts them as wanted, and the deletion budget is a share
+    /// of them too.
     pub(super) undecided: BTreeMap<SyncKind, u64>,
 }
 
@@ -137,7 +138,8 @@ impl ZoneDifferences {
         }
     }
 
-    /// How many objects of a kind the zone should have had before release numbers were raised.
+    /// Returns the number of objects of a kind that the zone should have had before release numbers
+    /// were raised, and that are not decided now.
     pub(crate) fn undecided(&self, kind: &SyncKind) -> u64 {
         self.undecided.get(kind).copied().unwrap_or(0)
     }

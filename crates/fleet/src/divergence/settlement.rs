@@ -1,4 +1,4 @@
-//! What a person settled of a zone stays settled when its Zone is deleted and made again.
+//! Keeps zones settled when their Zones are deleted and made again.
 //!
 //! The status of a Zone that is made again is empty, and the process that joins as it may be the one
 //! of before, whose objects and record still say that they are of a lost future. So what was settled
@@ -17,7 +17,7 @@ use crate::fleet::Fleet;
 use crate::kinds::TENANT;
 use crate::session::Session;
 
-/// What a person settled of a zone, kept beside its Zone.
+/// A settlement of a zone by a person, kept beside its Zone.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ZoneSettlement {
     /// Of the Zone whose status says the same.
@@ -86,7 +86,7 @@ fn settlement_key(zone: &ZoneName) -> Result<Key, KeyError> {
 // === impl Fleet ===
 
 impl Fleet {
-    /// What a person settled of this store of a zone under an earlier Zone of the same name.
+    /// Returns what a person settled of this store of a zone under an earlier Zone of the same name.
     pub(crate) fn earlier_settlement(
         &self,
         (zone, uid): (&ZoneName, &str),

@@ -639,7 +639,7 @@ async fn a_graph_that_is_in_use_does_not_go_unasked() {
         none,
         "they are of the first"
     );
-    // What was in force once has instances, whatever became of it.
+    // A definition that was in force once has instances, whatever became of it.
     second["status"]["lastIssuedRevision"] = 1.into();
     assert_eq!(warned(&world, resource, &second).await.len(), 1);
     world

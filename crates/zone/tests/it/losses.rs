@@ -1,5 +1,5 @@
-//! What a zone authored and somebody at the hub deleted, with its namespace or with the definition
-//! of its kind, comes back to the hub.
+//! Objects of a zone that were deleted at the hub, with their namespace or with the definition of
+//! their kind, come back to the hub.
 
 use deltaplane_client::request;
 use kube::Client;

@@ -503,7 +503,7 @@ async fn one_reconciliation_of_a_zone_is_under_way_at_a_time() {
         let refused = step(other, "second").await.expect_err("under way");
         assert!(refused.contains("is being reconciled by"), "{refused}");
     }
-    // Whoever lost the first, such as by kill -9, goes on in its place.
+    // A person whose first attempt was killed goes on in its place.
     let refused = step("Raise", "second").await.expect_err("under way");
     assert!(
         refused.contains("which is you") && refused.contains("--take-over"),

@@ -125,7 +125,7 @@ impl<'e> Policies<'e> {
                 let RolloutError::Policy(PolicyError::NoPolicy { near, known, .. }) =
                     missing(&client, name.clone(), error).await
                 else {
-                    // Who cannot be asked for policies has none.
+                    // A server that cannot be asked for policies has none.
                     return Ok(Found::Graph(graph));
                 };
                 let is_of_graph = no_graph.is_not_found() && !is_about_zone(&no_graph);

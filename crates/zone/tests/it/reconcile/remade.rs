@@ -83,7 +83,7 @@ async fn a_zone_that_is_made_again_is_not_asked_again() {
         policy["status"]["release"] == 6
     })
     .await;
-    // What it followed later was never settled.
+    // Later positions were never settled.
     let further = super::followed(lost(&world.fleet, LOST + 10_000), &[]);
     let said = said_of(&world, STORE, &further).await;
     assert_eq!(said["diverged"], true, "{said:#}");
@@ -145,7 +145,7 @@ async fn a_policy_that_is_made_while_a_settled_zone_is_away_counts_on() {
     world.stop().await;
 }
 
-/// Whoever joins under the name of a zone that was settled brings something else.
+/// A process that joins under the name of a settled zone brings other data.
 #[tokio::test(flavor = "multi_thread")]
 async fn another_store_under_the_name_of_a_settled_zone_is_not_settled() {
     let world = World::start().await;

@@ -517,7 +517,7 @@ async fn an_interrupted_run_tells_the_hub_that_it_has_ended() {
         dry_run: false,
         take_over: false,
     };
-    // Somebody presses Ctrl-C when the hub was asked for the first step.
+    // Ctrl-C is pressed when the hub was asked for the first step.
     let pressed =
         std::future::poll_fn(
             |_| match noted.lock().expect("nobody panicked").is_empty() {

@@ -276,7 +276,7 @@ fn an_object_that_the_zone_was_never_sent_stays_at_the_hub() {
     check(&zones, vec![absent(), unserved]);
 }
 
-/// What other zones have is written at the hub, and stages let it into this zone later.
+/// Objects that other zones have are written at the hub, and stages let them into this zone later.
 #[test]
 fn a_zone_loses_nothing_by_what_it_was_not_sent() {
     let differing = [
