@@ -20,6 +20,7 @@ use serde_json::{Value, json};
 use crate::world::{PATIENCE, World, ZONE, get, join, json_of, send};
 
 const FLEET: &str = "/apis/fleet.deltaplane.io/v1alpha1";
+const RBAC: &str = "/apis/rbac.authorization.k8s.io/v1";
 const MAPS: &str = "/api/v1/namespaces/default/configmaps";
 const AGAIN: Duration = Duration::from_millis(20);
 
@@ -467,4 +468,46 @@ async fn accounts_of_hub_and_zone_are_told_apart_in_one_process() {
     assert_eq!(status, StatusCode::UNAUTHORIZED);
     world.zone.stop().await;
     world.hub.stop().await;
+}
+
+/// Labels a role in the zone as a user who may patch roles there.
+async fn label_role(world: &World, role: &str) -> (StatusCode, Value) {
+    let label =
+        json!({"metadata": {"labels": {"rbac.authorization.k8s.io/aggregate-to-view": "true"}}});
+    let request = Request::builder()
+        .method(Method::PATCH)
+        .uri(format!("{RBAC}/clusterroles/{role}"))
+        .header("content-type", "application/merge-patch+json")
+        .header("impersonate-user", "eve")
+        .body(Body::from(label.to_string().into_bytes()));
+    let answer = world.there.send(request.expect("legal")).await;
+    json_of(answer.expect("answered")).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_user_of_a_zone_grants_nothing_there_by_a_label_that_they_do_not_hold() {
+    let world = World::start().await;
+    let group = "rbac.authorization.k8s.io";
+    let version = format!("{group}/v1");
+    let role = json!({"apiVersion": version, "kind": "ClusterRole", "metadata": {"name": "labeller"},
+        "rules": [{"apiGroups": [group], "resources": ["clusterroles"], "verbs": ["patch"]}]});
+    create(&world.there, &format!("{RBAC}/clusterroles"), role).await;
+    let binding = json!({"apiVersion": version, "kind": "ClusterRoleBinding",
+        "metadata": {"name": "labeller"},
+        "subjects": [{"apiGroup": group, "kind": "User", "name": "eve"}],
+        "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": "labeller"}});
+    create(
+        &world.there,
+        &format!("{RBAC}/clusterrolebindings"),
+        binding,
+    )
+    .await;
+    let (status, said) = label_role(&world, "cluster-admin").await;
+    assert_eq!(status, StatusCode::FORBIDDEN, "{said}");
+    let message = said["message"].as_str().unwrap_or_default();
+    assert!(message.contains("permissions not currently held"), "{said}");
+    // A role with nothing but what they hold.
+    let (status, said) = label_role(&world, "labeller").await;
+    assert_eq!(status, StatusCode::OK, "{said}");
+    world.stop().await;
 }
