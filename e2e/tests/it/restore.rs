@@ -9,6 +9,7 @@ use deltaplane_client::request::{self, Patch};
 use deltaplane_e2e::Server;
 use deltaplane_e2e::ports::Port;
 use kube::Client;
+use kube::config::Kubeconfig;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -236,6 +237,50 @@ impl RestoredFleet {
         }
     }
 
+    /// Makes an account that may read everything, and settle zones; returns its kubeconfig.
+    async fn reader(&self) -> PathBuf {
+        const ACCOUNTS: &str = "/api/v1/namespaces/default/serviceaccounts";
+        const RBAC: &str = "/apis/rbac.authorization.k8s.io/v1";
+        let role = json!({
+            "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
+            "metadata": {"name": "reader"},
+            "rules": [
+                {"apiGroups": ["*"], "resources": ["*"], "verbs": ["get", "list", "watch"]},
+                {"apiGroups": ["fleet.deltaplane.io"], "resources": ["zones/_reconcile"], "verbs": ["create"]},
+            ],
+        });
+        let binding = json!({
+            "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding",
+            "metadata": {"name": "reader"},
+            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "reader"},
+            // At the hub, and as the zones call it.
+            "subjects": [
+                {"kind": "User", "name": "system:serviceaccount:default:reader"},
+                {"kind": "User", "name": "hub:system:serviceaccount:default:reader"},
+            ],
+        });
+        let hub = &self.hub_client;
+        for client in self.zones.values().chain([hub]) {
+            for (path, object) in [("clusterroles", &role), ("clusterrolebindings", &binding)] {
+                let path = format!("{RBAC}/{path}");
+                let _: Value = until_done(|| request::create(client, &path, object)).await;
+            }
+        }
+        let account =
+            json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "reader"}});
+        let _: Value = until_done(|| request::create(hub, ACCOUNTS, &account)).await;
+        let path = format!("{ACCOUNTS}/reader/token");
+        let asked =
+            json!({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}});
+        let issued: Value = until_done(|| request::create(hub, &path, &asked)).await;
+        let config = Kubeconfig::read_from(self.kubeconfig()).expect("a kubeconfig");
+        let mut config = serde_json::to_value(config).expect("JSON");
+        config["users"][0]["user"] = json!({"token": issued["status"]["token"]});
+        let path = self.dir.path().join("reader");
+        std::fs::write(&path, config.to_string()).expect("written");
+        path
+    }
+
     /// Waits until the hub counts the objects that differ in a zone.
     async fn counts(&self, zone: &str, counts: &Value) {
         let path = format!("{FLEET}/zones/{zone}/_reconcile");
@@ -360,6 +405,24 @@ async fn a_restored_hub_takes_over_what_zones_have() {
         let kept: Value = until_done(|| request::get(client, &path)).await;
         assert_eq!(kept["data"], sent["data"], "{zone}");
     }
+}
+
+/// `--keep zone` writes at the hub as its caller, and not with rights of the hub.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_caller_who_may_not_write_takes_nothing_over() {
+    let mut fleet = RestoredFleet::start().await;
+    fleet.restore().await;
+    fleet.diverges().await;
+    let reader = fleet.reader().await;
+    let words = ["zones", "reconcile", "--all", "--keep", "zone"];
+    let refused = run(&words, &reader).await;
+    assert_eq!(refused.status.code(), Some(1), "{refused:?}");
+    let told = String::from_utf8_lossy(&refused.stderr);
+    for verb in ["create", "delete", "update"] {
+        let why = format!("reader\" cannot {verb} resource \"configmaps\"");
+        assert!(told.contains(&why), "{told}");
+    }
+    fleet.diverges().await;
 }
 
 /// What the hub got since it was restored, no zone can have deleted. The hub is restarted meanwhile:
