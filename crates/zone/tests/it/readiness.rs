@@ -1,6 +1,7 @@
 //! How what came from the hub fares in a zone, as the hub hears of it.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::io::{self, Write};
 use std::sync::Arc;
 use std::time::SystemTime;
 
@@ -11,7 +12,9 @@ use deltaplane_sync::{
     Version, ZoneName,
 };
 use kube::Client;
+use parking_lot::Mutex;
 use serde_json::{Value, json};
+use tracing_subscriber::EnvFilter;
 
 use crate::world::{PATIENCE, World, ZONE, get};
 
@@ -19,6 +22,12 @@ const MAPS: &str = "/api/v1/namespaces/team/configmaps";
 const DEPLOYMENTS: &str = "/apis/apps/v1/namespaces/team/deployments";
 const GRAPHS: &str = "/apis/kro.run/v1alpha1/resourcegraphdefinitions";
 const SHOPS: &str = "/apis/kro.run/v1alpha1/namespaces/team/shops";
+
+const SECRETS: &str = "/api/v1/namespaces/team/secrets";
+
+/// The log of one thread.
+#[derive(Clone, Default)]
+struct CapturedLog(Arc<Mutex<Vec<u8>>>);
 
 fn zone() -> ZoneName {
     ZONE.parse().expect("legal")
@@ -378,4 +387,68 @@ async fn a_graph_is_ready_when_all_its_instances_run_it_and_are() {
     assert_ne!(replicas, "${nothing.at.all}");
     world.until(shop_graph, third, is_ready).await;
     world.stop().await;
+}
+
+// === impl CapturedLog ===
+
+impl CapturedLog {
+    /// Captures all that the workspace logs on this thread, at every level.
+    fn begin(&self) -> tracing::subscriber::DefaultGuard {
+        let log = self.clone();
+        let subscriber = tracing_subscriber::fmt()
+            .with_env_filter(EnvFilter::new("deltaplane=trace"))
+            .with_ansi(false)
+            .with_writer(move || log.clone())
+            .finish();
+        tracing::subscriber::set_default(subscriber)
+    }
+
+    fn text(&self) -> String {
+        String::from_utf8_lossy(&self.0.lock()).into_owned()
+    }
+}
+
+impl Write for CapturedLog {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Hub and zone run on the thread of the test.
+#[tokio::test]
+async fn the_log_shows_nothing_of_a_secret_that_is_not_ready() {
+    const PROBE: &str = "object.metadata[string(base64.decode(object.data.password))] == ''";
+    let log = CapturedLog::default();
+    let _capturing = log.begin();
+    let world = World::start().await;
+    let secrets = kind("", "Secret");
+    world.ask(vec![target(&secrets, &[PROBE])]);
+    world.crosses("", "Secret", "secrets").await;
+    world.team().await;
+    let labels = json!({"deltaplane.io/sync": "true"});
+    let secret = json!({
+        "apiVersion": "v1", "kind": "Secret", "metadata": {"name": "a", "labels": labels},
+        "stringData": {"password": "hunter2"},
+    });
+    create(&world.here, SECRETS, secret).await;
+    let version = world.arrived(&format!("{SECRETS}/a"), None).await;
+    let verdict = world
+        .until((&secrets, "team/a"), version, waits("Secret"))
+        .await;
+    assert!(!format!("{verdict:?}").contains("hunter2"), "{verdict:?}");
+    world.stop().await;
+    let text = log.text();
+    assert!(
+        text.contains("object=team/a"),
+        "requests are logged:\n{text}"
+    );
+    // As it is written, and as it is stored.
+    for value in ["hunter2", "aHVudGVyMg"] {
+        assert!(!text.contains(value), "{text}");
+    }
 }
