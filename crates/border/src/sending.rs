@@ -231,7 +231,10 @@ impl Sending {
                 return Ok(());
             }
             outbox.extend(responses);
+            // Requests that are there already must not keep others from their turn.
+            tokio::task::yield_now().await;
             tokio::select! {
+                biased;
                 () = stop.wait() => return Ok(()),
                 place = out.reserve(), if !outbox.is_empty() => match (place, outbox.pop_front()) {
                     (Ok(place), Some(response)) => place.send(response),

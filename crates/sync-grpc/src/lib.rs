@@ -45,6 +45,8 @@ pub fn protocol_status(error: &ProtocolError) -> Status {
         | ProtocolError::Unanswered { .. }
         | ProtocolError::OrphanedByZone { .. }
         | ProtocolError::TooManyChanges { .. }
+        | ProtocolError::TooManyKinds { .. }
+        | ProtocolError::TooManyObjects { .. }
         | ProtocolError::Malformed(_) => Code::InvalidArgument,
     };
     Status::new(code, error.to_string())

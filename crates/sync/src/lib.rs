@@ -59,8 +59,8 @@ pub use secrets::{
     SYNC_LABEL, is_secret, label_crossed_secret, redact_readiness, redact_rejection, salt_secret,
 };
 pub use sender::{
-    Before, Change, Difference, Exception, Held, Lineage, Need, OnFork, Presence, Sender,
-    Undelivered, View,
+    Before, Change, Difference, Exception, Held, Lineage, MOST_FURTHER_OBJECTS, MOST_KINDS, Need,
+    OnFork, Presence, Sender, Undelivered, View,
 };
 pub use sessions::{SessionId, Sessions};
 pub use version::Version;

@@ -23,6 +23,11 @@ use crate::wire::{
 
 use stream::Stream;
 
+/// A receiver subscribes to so many kinds at most.
+pub const MOST_KINDS: usize = 10_000;
+/// A receiver says of so many objects that it holds them, beside two for each that it should have.
+pub const MOST_FURTHER_OBJECTS: u64 = 200_000;
+
 /// What a receiver should have, and how that changed.
 pub trait View {
     /// How far the store is seen.
@@ -175,6 +180,8 @@ pub struct Sender {
     /// Removals up to here were approved.
     approved: Revision,
     kinds: BTreeMap<SyncKind, Stream>,
+    /// Of so many objects the receiver said that it holds them.
+    claimed: u64,
 }
 
 // === impl Sender ===
@@ -191,6 +198,7 @@ impl Sender {
             nonce: 0,
             approved: 0,
             kinds: BTreeMap::new(),
+            claimed: 0,
         }
     }
 
@@ -264,6 +272,7 @@ impl Sender {
         if self.kinds.contains_key(&kind) {
             return Err(ProtocolError::SubscribedTwice { kind });
         }
+        self.bound_claims(&known, view)?;
         match &known {
             Known::Versions { sources, .. } => {
                 for source in sources {
@@ -286,6 +295,27 @@ impl Sender {
             stream.approve(self.approved);
         }
         self.kinds.insert(kind, stream);
+        Ok(())
+    }
+
+    /// Bounds what is kept of the words of one receiver.
+    fn bound_claims(&mut self, known: &Known, view: &dyn View) -> Result<(), ProtocolError> {
+        if self.kinds.len() >= MOST_KINDS {
+            return Err(ProtocolError::TooManyKinds { most: MOST_KINDS });
+        }
+        let names = match known {
+            Known::Versions { held, .. } => held.len(),
+            Known::Position { beyond, .. } => beyond.len(),
+        };
+        self.claimed += names as u64;
+        if self.claimed <= MOST_FURTHER_OBJECTS {
+            return Ok(());
+        }
+        let wanted: u64 = view.kinds().iter().map(|kind| view.count(kind)).sum();
+        let most = MOST_FURTHER_OBJECTS + 2 * wanted;
+        if self.claimed > most {
+            return Err(ProtocolError::TooManyObjects { most });
+        }
         Ok(())
     }
 
@@ -368,9 +398,11 @@ impl Sender {
         responses
     }
 
-    /// Looks at each kind once. Whether something turned out to be there already.
+    /// Looks once at each kind of which something is open. Returns true if something turned out to
+    /// be there already.
     fn look(&mut self, view: &dyn View, now: Duration, responses: &mut Vec<Response>) -> bool {
-        let kinds: Vec<SyncKind> = self.kinds.keys().cloned().collect();
+        let busy = self.kinds.iter().filter(|(_, stream)| !stream.is_idle());
+        let kinds: Vec<SyncKind> = busy.map(|(kind, _)| kind.clone()).collect();
         let mut settled = false;
         for kind in kinds {
             // It looks at the others.

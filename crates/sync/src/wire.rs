@@ -166,6 +166,10 @@ pub enum ProtocolError {
         "{kind}: more than {most} objects were changed or removed without a complete state in between"
     )]
     TooManyChanges { kind: SyncKind, most: usize },
+    #[error("more than {most} kinds are subscribed to")]
+    TooManyKinds { most: usize },
+    #[error("more than {most} objects are said to be held")]
+    TooManyObjects { most: u64 },
     #[error("{0}")]
     Malformed(String),
 }

@@ -325,6 +325,12 @@ impl Stream {
         (!response.is_empty()).then_some(response)
     }
 
+    /// Returns true if nothing is open, so that there is nothing to send whatever the view says.
+    pub(super) fn is_idle(&self) -> bool {
+        let queues = self.updates.is_empty() && self.removals.is_empty();
+        queues && self.waiting.is_empty() && self.quarantined.is_empty() && self.held.is_none()
+    }
+
     /// Whether something turned out to be there already, since this was asked last.
     pub(super) fn has_settled(&mut self) -> bool {
         std::mem::take(&mut self.settled)

@@ -5,8 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use deltaplane_sync::{
-    Change, DeletionBudget, Known, Ledger, Lineage, Need, ObjectName, Position, Presence, Request,
-    Response, Revision, Sender, SyncKind, Version, View,
+    Change, DeletionBudget, Known, Ledger, Lineage, MOST_FURTHER_OBJECTS, MOST_KINDS, Need,
+    ObjectName, Position, Presence, ProtocolError, Request, Response, Revision, Sender, SyncKind,
+    Version, View,
 };
 
 use crate::streams::{SECOND, ack};
@@ -30,7 +31,7 @@ impl Counting<'_> {
 
 impl View for Counting<'_> {
     fn at(&self) -> Position {
-        self.hub.at()
+        self.ask().at()
     }
 
     fn lineage(&self, followed: &Position) -> Lineage {
@@ -160,4 +161,57 @@ fn what_waits_for_another_is_not_looked_at_until_that_is_there() {
     costs.acknowledge(&responses, &[]);
     let responses = costs.sender.poll(&costs.hub, SECOND);
     assert_eq!(responses.len(), 1, "they wait no longer");
+}
+
+#[test]
+fn kinds_of_which_nothing_is_open_are_not_looked_at() {
+    let mut costs = Costs::new(Hub::new("hub-1"));
+    for number in 0..MANY {
+        let known = Known::Versions {
+            held: BTreeMap::new(),
+            sources: Vec::new(),
+        };
+        let kind = kind(&format!("Kind{number}"));
+        let request = Request::Subscribe { kind, known };
+        let subscribed = costs.sender.request(request, &costs.hub, SECOND);
+        subscribed.expect("each once");
+    }
+    let (asked, responses) = costs.write("Widget", "a", Some(Entry::Wanted(1)));
+    assert_eq!(responses.len(), 1);
+    assert!(
+        asked < FEW,
+        "{asked} for one change beside {MANY} idle kinds"
+    );
+}
+
+#[test]
+fn a_receiver_makes_a_bounded_number_of_claims() {
+    let hub = Hub::new("hub-1");
+    let subscribe = |sender: &mut Sender, of: &str, names: u64| {
+        let names = 0..names;
+        let held = names.map(|number| (name(&number.to_string()), Version::altered()));
+        let known = Known::Versions {
+            held: held.collect(),
+            sources: vec![hub.position()],
+        };
+        let kind = kind(of);
+        sender.request(Request::Subscribe { kind, known }, &hub, SECOND)
+    };
+    let budget = DeletionBudget { max: 1, percent: 0 };
+    let mut sender = Sender::new(budget, Ledger::default());
+    for number in 0..MOST_KINDS {
+        subscribe(&mut sender, &format!("Kind{number}"), 0).expect("so many are fine");
+    }
+    let most = MOST_KINDS;
+    let refused = subscribe(&mut sender, "Other", 0);
+    assert_eq!(refused, Err(ProtocolError::TooManyKinds { most }));
+
+    let mut sender = Sender::new(budget, Ledger::default());
+    let half = MOST_FURTHER_OBJECTS / 2;
+    for of in ["Widget", "Gadget"] {
+        subscribe(&mut sender, of, half).expect("so many are fine");
+    }
+    let most = MOST_FURTHER_OBJECTS;
+    let refused = subscribe(&mut sender, "Other", 1);
+    assert_eq!(refused, Err(ProtocolError::TooManyObjects { most }));
 }
