@@ -2,14 +2,13 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use bytes::Bytes;
 use deltaplane_api::computed;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use crate::encode;
 use crate::kinds::Kind;
-use crate::kinds::registry::Registry;
+use crate::kinds::registry::{Document, Registry};
 use crate::reviews;
 
 /// What every stored kind can do, in the order that Kubernetes lists it.
@@ -25,7 +24,7 @@ pub(crate) const VERBS: [&str; 8] = [
 ];
 
 /// The document at `path`, if there is one.
-pub(crate) fn document(registry: &Registry, path: &str, address: &str) -> Option<Bytes> {
+pub(crate) fn document(registry: &Registry, path: &str, address: &str) -> Option<Document> {
     let segments: Vec<&str> = path
         .split('/')
         .filter(|segment| !segment.is_empty())
@@ -205,7 +204,7 @@ mod tests {
     #[test]
     fn a_document_is_kept_once_however_its_path_is_written() {
         let registry = Registry::built_in();
-        let made = |path: &str| document(&registry, path, "127.0.0.1:1").map(|one| one.as_ptr());
+        let made = |path: &str| document(&registry, path, "127.0.0.1:1").map(|one| one.bytes.as_ptr());
         let first = made("/apis/apps/v1");
         assert!(first.is_some());
         for path in ["/apis/apps/v1/", "//apis///apps/v1", "apis/apps//v1//"] {

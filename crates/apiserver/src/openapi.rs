@@ -11,7 +11,7 @@ use deltaplane_api::computed;
 use serde_json::{Map, Value, json};
 
 use crate::encode;
-use crate::kinds::registry::Registry;
+use crate::kinds::registry::{Document, Registry};
 use crate::kinds::{Kind, Source};
 use crate::typepack;
 
@@ -19,25 +19,19 @@ const OBJECT_META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
 const LIST_META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ListMeta";
 
 /// The index of all documents, each with a hash that changes when it does.
-pub(crate) fn index(registry: &Registry) -> Bytes {
+pub(crate) fn index(registry: &Registry) -> Document {
     let index = registry.documents.get("/openapi/v3", || {
         let mut paths = Map::new();
         for (group, versions) in registry.groups() {
             for version in versions {
                 let document = document(registry, group, version).unwrap_or_default();
-                let url = url(group, version, &hash(&document));
+                let url = url(group, version, &document.hash);
                 paths.insert(name(group, version), json!({ "serverRelativeURL": url }));
             }
         }
         Some(encode::bytes(&json!({ "paths": paths })))
     });
     index.unwrap_or_default()
-}
-
-/// The number that differs when a document does.
-pub(crate) fn hash(document: &[u8]) -> String {
-    let number = crate::fingerprint(&[&String::from_utf8_lossy(document)]);
-    format!("{number:016X}")
 }
 
 /// Where the document of a group and version is, as long as it has this hash.
@@ -53,7 +47,7 @@ fn name(group: &str, version: &str) -> String {
 }
 
 /// The document of one group and version.
-pub(crate) fn document(registry: &Registry, group: &str, version: &str) -> Option<Bytes> {
+pub(crate) fn document(registry: &Registry, group: &str, version: &str) -> Option<Document> {
     let kinds = registry.version(group, version)?;
     let path = format!("/openapi/v3/{}", name(group, version));
     registry.documents.get(&path, || {
@@ -241,7 +235,7 @@ mod tests {
         for (group, versions) in registry.groups() {
             for version in versions {
                 let document = document(&registry, group, version).unwrap();
-                let text = std::str::from_utf8(&document).unwrap();
+                let text = std::str::from_utf8(&document.bytes).unwrap();
                 let value: Value = serde_json::from_str(text).unwrap();
                 let schemas = value["components"]["schemas"].as_object().unwrap();
                 for part in text.split("#/components/schemas/").skip(1) {

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use bytes::Bytes;
 use deltaplane_runtime::readiness::{Check, State};
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, ETAG, HeaderValue, IF_NONE_MATCH, LOCATION, VARY};
 use http::{HeaderMap, Method, StatusCode};
@@ -11,6 +10,7 @@ use serde_json::json;
 use crate::body::{Body, Pieces};
 use crate::context::{Answer, json, text};
 use crate::error::{About, Error};
+use crate::kinds::registry::Document;
 use crate::options::Query;
 use crate::server::Inner;
 use crate::{discovery, issuer, negotiate, openapi, typepack};
@@ -37,15 +37,14 @@ pub(crate) fn answer(
         issuer::KEYS_PATH => Ok(issuer::keys(server)),
         "/openapi/v2" => {
             let (bytes, kind) = openapi::v2::document(headers, typepack::load().release())?;
-            Ok(tagged(&bytes, kind, headers))
+            Ok(tagged(&Document::new(bytes), kind, headers))
         }
-        "/openapi/v3" => tagged_json(openapi::index(&server.registry.load()), headers),
+        "/openapi/v3" => tagged_json(&openapi::index(&server.registry.load()), headers),
         path if path.starts_with("/openapi/v3/") => document(server, path, headers, query),
         path => {
             let address = server.config.address.to_string();
             let found = discovery::document(&server.registry.load(), path, &address);
-            let bytes = found.ok_or_else(Error::no_such_path)?;
-            tagged_json(bytes, headers)
+            tagged_json(&found.ok_or_else(Error::no_such_path)?, headers)
         }
     }
 }
@@ -176,13 +175,12 @@ fn document(
     let (group, version) = openapi::parse(name).ok_or_else(Error::no_such_path)?;
     let document = openapi::document(&server.registry.load(), group, version);
     let document = document.ok_or_else(Error::no_such_path)?;
-    let current = openapi::hash(&document);
     let wanted = query.get("hash");
-    if !wanted.is_empty() && wanted != current {
+    if !wanted.is_empty() && *wanted != *document.hash {
         // Whoever keeps what is at a hash must not keep another document there.
-        return Ok(moved(&openapi::url(group, version, &current)));
+        return Ok(moved(&openapi::url(group, version, &document.hash)));
     }
-    let mut answer = tagged_json(document, headers)?;
+    let mut answer = tagged_json(&document, headers)?;
     if !wanted.is_empty() {
         let forever = HeaderValue::from_static("public, immutable, max-age=31536000");
         answer.headers_mut().insert(CACHE_CONTROL, forever);
@@ -199,14 +197,14 @@ fn moved(to: &str) -> Answer {
     answer
 }
 
-fn tagged_json(bytes: Bytes, headers: &HeaderMap) -> Result<Answer, Error> {
+fn tagged_json(document: &Document, headers: &HeaderMap) -> Result<Answer, Error> {
     negotiate::plain(headers)?;
-    Ok(tagged(&bytes, "application/json", headers))
+    Ok(tagged(document, "application/json", headers))
 }
 
 /// A document that the registry and clients may keep: answered in full only if it changed.
-fn tagged(bytes: &Bytes, kind: &'static str, headers: &HeaderMap) -> Answer {
-    let tag = format!("\"{}\"", openapi::hash(bytes));
+fn tagged(document: &Document, kind: &'static str, headers: &HeaderMap) -> Answer {
+    let tag = format!("\"{}\"", document.hash);
     let known = headers
         .get(IF_NONE_MATCH)
         .is_some_and(|sent| sent.as_bytes() == tag.as_bytes());
@@ -216,7 +214,7 @@ fn tagged(bytes: &Bytes, kind: &'static str, headers: &HeaderMap) -> Answer {
             *answer.status_mut() = StatusCode::NOT_MODIFIED;
             answer
         }
-        false => json(StatusCode::OK, Pieces::shared(bytes.clone())),
+        false => json(StatusCode::OK, Pieces::shared(document.bytes.clone())),
     };
     let answered = answer.headers_mut();
     answered.insert(CONTENT_TYPE, HeaderValue::from_static(kind));

@@ -20,7 +20,15 @@ pub(crate) struct Registry {
 /// Rendered documents of one snapshot.
 #[derive(Default)]
 pub(crate) struct Documents {
-    by_name: parking_lot::Mutex<BTreeMap<String, Bytes>>,
+    by_name: parking_lot::Mutex<BTreeMap<String, Document>>,
+}
+
+/// A rendered document. Cheap to clone.
+#[derive(Clone, Default)]
+pub(crate) struct Document {
+    pub(crate) bytes: Bytes,
+    /// Differs when the document does. Kept, since a document may be large.
+    pub(crate) hash: Arc<str>,
 }
 
 // === impl Registry ===
@@ -90,14 +98,26 @@ impl Registry {
 impl Documents {
     /// The document of this name, made by `make` if this snapshot has not made it yet. One that
     /// does not exist leaves nothing behind.
-    pub(crate) fn get(&self, name: &str, make: impl FnOnce() -> Option<Bytes>) -> Option<Bytes> {
+    pub(crate) fn get(&self, name: &str, make: impl FnOnce() -> Option<Bytes>) -> Option<Document> {
         let known = self.by_name.lock().get(name).cloned();
         if known.is_some() {
             return known;
         }
         // Outside the lock: two who ask at once make the same.
-        let made = make()?;
+        let made = Document::new(make()?);
         self.by_name.lock().insert(name.to_owned(), made.clone());
         Some(made)
+    }
+}
+
+// === impl Document ===
+
+impl Document {
+    pub(crate) fn new(bytes: Bytes) -> Self {
+        let hash = crate::fingerprint(&[&String::from_utf8_lossy(&bytes)]);
+        Self {
+            bytes,
+            hash: format!("{hash:016X}").into(),
+        }
     }
 }
