@@ -3,6 +3,7 @@
 mod down;
 mod issuer;
 mod joining;
+mod pace;
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -12,8 +13,8 @@ use bytes::Bytes;
 use deltaplane_apiserver::Pieces;
 use deltaplane_fleet::{Fleet, HandshakeError, Session, SessionStream, StreamPlace};
 use deltaplane_plane::{Route, RouteBody};
-use deltaplane_runtime::TaskGroup;
 use deltaplane_runtime::identity::{ZoneKeyFingerprint, ZoneSubject};
+use deltaplane_runtime::{Clock, TaskGroup};
 use deltaplane_sync::{
     Epoch, FollowedPosition, Hello, MOST_MIRRORED_KINDS, ProtocolError, SessionId, SyncKind,
     ZoneName,
@@ -40,6 +41,8 @@ use tower::ServiceExt;
 
 pub(crate) use issuer::Issuer;
 pub(crate) use joining::JoinBindings;
+
+use pace::ReportPace;
 
 use crate::query::Channels;
 
@@ -310,7 +313,16 @@ impl Sync for Services {
             ..wire::ReportSeen::default()
         });
         let told = stream::select(approvals, asked).map(|told| Some(Ok(told)));
-        let seen = request.into_inner().map(move |report| {
+        let clock = Clock::system();
+        let mut pace = ReportPace::new(clock.elapsed());
+        let reports = request.into_inner().then(move |report| {
+            let (clock, pause) = (clock.clone(), pace.take(clock.elapsed()));
+            async move {
+                clock.sleep(pause).await;
+                report
+            }
+        });
+        let seen = reports.map(move |report| {
             let wire::ZoneReport {
                 at,
                 uploaded,
