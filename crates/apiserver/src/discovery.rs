@@ -204,7 +204,8 @@ mod tests {
     #[test]
     fn a_document_is_kept_once_however_its_path_is_written() {
         let registry = Registry::built_in();
-        let made = |path: &str| document(&registry, path, "127.0.0.1:1").map(|one| one.bytes.as_ptr());
+        let made =
+            |path: &str| document(&registry, path, "127.0.0.1:1").map(|one| one.bytes.as_ptr());
         let first = made("/apis/apps/v1");
         assert!(first.is_some());
         for path in ["/apis/apps/v1/", "//apis///apps/v1", "apis/apps//v1//"] {
