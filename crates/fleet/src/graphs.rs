@@ -1,4 +1,5 @@
-//! Graph definitions at the hub: one that does not compile there does not leave it.
+//! Graph definitions at the hub: one that does not compile there, or whose kind cannot be served
+//! there, does not leave it.
 
 use deltaplane_border::graphs;
 use deltaplane_sync::{ObjectName, SyncKind};
@@ -20,6 +21,8 @@ pub enum DefinitionProblem {
     DoesNotCompile(String),
     /// Its instances would make each other, or wait for each other, without end.
     LeadsInACircle(String),
+    /// Its kind belongs to another definition, or to nobody.
+    KindIsTaken(String),
 }
 
 /// Compiles a definition; nothing if that cannot be done now.
@@ -29,6 +32,8 @@ pub type DefinitionCheck =
 /// The beginnings of the warnings about definitions that the hub does not accept.
 const DOES_NOT_COMPILE: &str = "the definition does not compile and stays at the hub";
 const LEADS_IN_A_CIRCLE: &str = "the definition leads in a circle and stays at the hub";
+const KIND_IS_TAKEN: &str =
+    "the kind of the definition is taken, and the definition stays at the hub";
 
 /// Said of a definition that the hub has not compiled since it changed.
 pub(crate) const UNJUDGED: &str = "the hub has not compiled it yet";
@@ -39,6 +44,8 @@ pub fn stays_at_hub(warning: &str) -> Option<&'static str> {
         Some("it does not compile")
     } else if warning.starts_with(LEADS_IN_A_CIRCLE) {
         Some("it leads in a circle")
+    } else if warning.starts_with(KIND_IS_TAKEN) {
+        Some("its kind is taken")
     } else {
         None
     }
@@ -61,20 +68,26 @@ pub(crate) fn is_graph(object: &Value) -> bool {
 }
 
 /// Returns why a stored object must not leave the hub: it is a definition, and its condition
-/// `GraphAccepted` is not true for what it says now.
+/// `GraphAccepted` is not true for what it says now, or its kind cannot be served. A zone that joins
+/// later would take it for the owner of the kind.
 pub(crate) fn not_accepted(object: &Value) -> Option<String> {
     if !is_graph(object) {
         return None;
     }
-    let conditions = object["status"]["conditions"].as_array();
-    let mut conditions = conditions.into_iter().flatten();
-    let judged = conditions.find(|one| {
-        one["type"] == "GraphAccepted"
-            && one["observedGeneration"] == object["metadata"]["generation"]
-    });
-    match judged {
-        Some(one) if one["status"] == "True" => None,
-        Some(one) => Some(one["message"].as_str().unwrap_or_default().to_owned()),
+    let condition = |r#type: &str| {
+        let conditions = object["status"]["conditions"].as_array();
+        let mut conditions = conditions.into_iter().flatten();
+        conditions.find(|one| {
+            one["type"] == r#type && one["observedGeneration"] == object["metadata"]["generation"]
+        })
+    };
+    let message = |one: &Value| one["message"].as_str().unwrap_or_default().to_owned();
+    match condition("GraphAccepted") {
+        Some(one) if one["status"] != "True" => Some(message(one)),
+        Some(_) => {
+            let kind = condition("KindReady");
+            kind.filter(|one| one["status"] == "False").map(message)
+        }
         None => Some(UNJUDGED.to_owned()),
     }
 }
@@ -90,7 +103,7 @@ impl DefinitionProblem {
     /// Returns what is wrong, in the words of whoever judged the definition.
     pub(crate) fn why(&self) -> &str {
         match self {
-            Self::DoesNotCompile(why) | Self::LeadsInACircle(why) => why,
+            Self::DoesNotCompile(why) | Self::LeadsInACircle(why) | Self::KindIsTaken(why) => why,
         }
     }
 
@@ -99,6 +112,7 @@ impl DefinitionProblem {
         let stays = match self {
             Self::DoesNotCompile(_) => DOES_NOT_COMPILE,
             Self::LeadsInACircle(_) => LEADS_IN_A_CIRCLE,
+            Self::KindIsTaken(_) => KIND_IS_TAKEN,
         };
         format!("{stays}: {}", self.why().replace('\n', "; "))
     }
@@ -133,6 +147,19 @@ mod tests {
             not_accepted(&graph(said("Unknown", 2))),
             held("no such kind")
         );
+        let with_kind = |status: &str| {
+            let mut conditions = said("True", 2);
+            let kind = json!({
+                "type": "KindReady", "status": status, "observedGeneration": 2,
+                "message": "the kind belongs to another",
+            });
+            conditions.as_array_mut().expect("a list").push(kind);
+            graph(conditions)
+        };
+        assert_eq!(not_accepted(&with_kind("True")), None);
+        assert_eq!(not_accepted(&with_kind("Unknown")), None);
+        let taken = held("the kind belongs to another");
+        assert_eq!(not_accepted(&with_kind("False")), taken);
         let other = json!({"apiVersion": "v1", "kind": "ConfigMap"});
         assert_eq!(not_accepted(&other), None);
     }

@@ -231,6 +231,7 @@ fn run_controllers(plane: &Plane, fleet: &Fleet, controllers: &Client) {
                     problem: Some(match problem {
                         DefinitionError::Uncompiled(why) => DefinitionProblem::DoesNotCompile(why),
                         DefinitionError::Circle(why) => DefinitionProblem::LeadsInACircle(why),
+                        DefinitionError::KindIsTaken(why) => DefinitionProblem::KindIsTaken(why),
                     }),
                     warnings: Vec::new(),
                 },

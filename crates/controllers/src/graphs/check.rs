@@ -4,13 +4,16 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use deltaplane_client::discovery::discover;
+use deltaplane_client::{ObjectKey, request};
 use deltaplane_graph::Graph;
 use kube::Client;
 use serde_json::Value;
 
+use super::api;
 use super::circles::Circles;
 use super::compiled::{Compiled, Uncompiled};
 use super::kinds::Kinds;
+use super::served;
 
 /// Compiles definitions against the kinds that an API serves, and looks where they lead beside the
 /// definitions that a controller has admitted. Cheap to clone.
@@ -31,6 +34,9 @@ pub enum DefinitionError {
     /// The way in which the definition leads back to itself, over others or not.
     #[error("{0}")]
     Circle(String),
+    /// Whose the kind is that the definition defines.
+    #[error("{0}")]
+    KindIsTaken(String),
 }
 
 // === impl DefinitionChecker ===
@@ -57,13 +63,27 @@ impl DefinitionChecker {
         self.compiled.sweep(name);
         match found {
             Ok(graph) => {
-                let admitted = self.circles.would_admit(name, &graph);
-                Some(admitted.map(|()| graph).map_err(DefinitionError::Circle))
+                if let Err(why) = self.circles.would_admit(name, &graph) {
+                    return Some(Err(DefinitionError::Circle(why)));
+                }
+                let taken = self.kind_owner(definition, &graph).await;
+                Some(match taken {
+                    Some(why) => Err(DefinitionError::KindIsTaken(why)),
+                    None => Ok(graph),
+                })
             }
             Err(Uncompiled::Wrong(problems)) => {
                 Some(Err(DefinitionError::Uncompiled(problems.to_string())))
             }
             Err(Uncompiled::Later(_)) => None,
         }
+    }
+
+    /// Whose the kind is that a graph defines, if it is not the definition's.
+    async fn kind_owner(&self, definition: &Value, graph: &Graph) -> Option<String> {
+        let name = graph.crd()["metadata"]["name"].as_str().unwrap_or_default();
+        let path = api::custom_kinds().object_path(&ObjectKey::cluster(name));
+        let there: Value = request::get(&self.client, &path).await.ok()?;
+        served::foreign(definition, &there, name)
     }
 }

@@ -50,7 +50,7 @@ pub(super) fn judged(
 }
 
 /// Why the kind that is there is not the definition's.
-fn foreign(definition: &Value, there: &Value, crd: &str) -> Option<String> {
+pub(super) fn foreign(definition: &Value, there: &Value, crd: &str) -> Option<String> {
     let name = definition["metadata"]["name"].as_str().unwrap_or_default();
     let marks = &there["metadata"]["labels"];
     if marks[labels::OWNED] != "true" {
