@@ -16,6 +16,7 @@ use deltaplane_api::time::Time;
 use deltaplane_apiserver::error::About;
 use deltaplane_apiserver::seams::{Admission, BoxFuture, Operation, Resource, Review, UserRights};
 use deltaplane_apiserver::{Error, Revision};
+use deltaplane_border::{Audience, Entry};
 use deltaplane_propagation::Timestamp;
 use deltaplane_propagation::stages::{
     NoEvidence, Object, Policy, PolicySpec, Problem, ROLLBACK, Stage, asked_for, constantly_closed,
@@ -78,6 +79,14 @@ impl Surroundings {
 }
 
 // === impl Policing ===
+
+/// Returns true if zones are sent an object.
+fn is_sent(entry: &Entry) -> bool {
+    match entry {
+        Entry::Governed(_) => true,
+        Entry::Shared { audience, .. } => !matches!(audience, Audience::Nobody(_)),
+    }
+}
 
 /// Refuses a SyncedKind that cannot be used.
 fn check_synced_kind(review: &Review<'_>) -> Result<(), Error> {
@@ -158,7 +167,9 @@ impl Policing {
                 Ok(())
             }
             ("syncedkinds", "", Operation::Delete) if !by_hub => {
-                self.withdrawal(review, about, None)
+                self.withdrawal(review, about, None)?;
+                self.warn_of_withdrawal(review, None);
+                Ok(())
             }
             ("syncedkinds", "", Operation::Create) => {
                 check_synced_kind(review)?;
@@ -169,7 +180,9 @@ impl Policing {
                 check_synced_kind(review)?;
                 warn_of_across_zones(review);
                 let becomes = SyncedKind::of(review.object).ok();
-                self.withdrawal(review, about, becomes.as_ref())
+                self.withdrawal(review, about, becomes.as_ref())?;
+                self.warn_of_withdrawal(review, becomes.as_ref());
+                Ok(())
             }
             ("approvals", "", Operation::Create) => self.approval(review),
             (_, _, _) => Ok(()),
@@ -348,6 +361,38 @@ impl Policing {
                 Err(Error::forbidden(about, &why))
             }
         }
+    }
+
+    /// Warns of the objects that zones lose, or keep as their own, when a kind is not sent to them
+    /// any more.
+    fn warn_of_withdrawal(&self, review: &mut Review<'_>, becomes: Option<&SyncedKind>) {
+        let before = review.old.and_then(|old| SyncedKind::of(old).ok());
+        let Some(before) = before.filter(SyncedKind::goes_down) else {
+            return;
+        };
+        if becomes.is_some_and(SyncedKind::goes_down) {
+            return;
+        }
+        let count = {
+            let catalog = self.0.inner().catalog.read();
+            let entries = catalog.entries(&before.kind);
+            entries.filter(|(_, entry)| is_sent(entry)).count()
+        };
+        let kind = before.kind.kind();
+        let (objects, are) = match count {
+            0 => return,
+            1 => ("1 object".to_owned(), "is"),
+            many => (format!("{many} objects"), "are"),
+        };
+        let becomes = becomes.unwrap_or(&before);
+        review.warnings.push(match becomes.withdrawal() {
+            Withdrawal::Delete => format!(
+                "{objects} of kind {kind} {are} deleted in all zones that have them, within their deletion budgets, since spec.onWithdraw is Delete"
+            ),
+            Withdrawal::Orphan => {
+                format!("{objects} of kind {kind} {are} left to the zones that have them")
+            }
+        });
     }
 
     /// Whether a release is of a policy that is not there any more: the hub has no use for it.
