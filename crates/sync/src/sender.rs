@@ -24,7 +24,7 @@ use crate::wire::{
 use stream::Stream;
 
 /// A receiver subscribes to so many kinds at most.
-pub const MOST_KINDS: usize = 10_000;
+pub const MOST_KINDS: usize = 2_000;
 /// A receiver says of so many objects that it holds them, beside two for each that it should have.
 pub const MOST_FURTHER_OBJECTS: u64 = 200_000;
 

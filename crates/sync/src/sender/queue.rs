@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use super::Held;
 use crate::names::ObjectName;
 use crate::version::Version;
 use crate::wire::Revision;
@@ -99,6 +100,12 @@ impl Queue {
     /// How many wait that take nothing of the budget.
     pub(super) fn weightless(&self) -> usize {
         self.weightless
+    }
+
+    /// Returns why those are held that take nothing of the budget: they are in doubt.
+    pub(super) fn doubts(&self) -> Option<Held> {
+        let count = self.weightless;
+        (count > 0).then_some(Held::OtherStore { count })
     }
 
     /// How much of the budget those take that wait.

@@ -325,10 +325,13 @@ impl Stream {
         (!response.is_empty()).then_some(response)
     }
 
-    /// Returns true if nothing is open, so that there is nothing to send whatever the view says.
+    /// Returns true if a look would change nothing, whatever the view says: nothing is open, but for
+    /// removals in doubt, which wait for an approval however often they are looked at.
     pub(super) fn is_idle(&self) -> bool {
-        let queues = self.updates.is_empty() && self.removals.is_empty();
-        queues && self.waiting.is_empty() && self.quarantined.is_empty() && self.held.is_none()
+        let unseen = self.updates.fresh().chain(self.removals.fresh()).next();
+        let parked = !self.waiting.is_empty() || self.removals.weight() > 0;
+        let doubts = self.removals.doubts();
+        unseen.is_none() && !parked && self.quarantined.is_empty() && self.held == doubts
     }
 
     /// Whether something turned out to be there already, since this was asked last.
@@ -414,9 +417,7 @@ impl Stream {
                 response.removed = removed.take(MAX_ITEMS).collect();
             }
         }
-        let count = self.removals.weightless();
-        let doubts = (count > 0).then_some(Held::OtherStore { count });
-        self.held = excess.map(Held::Budget).or(doubts);
+        self.held = excess.map(Held::Budget).or(self.removals.doubts());
         response.approved = any_approved && !response.removed.is_empty();
         orphaned.truncate(MAX_ITEMS);
         response.orphaned = orphaned;

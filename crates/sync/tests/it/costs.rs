@@ -184,6 +184,29 @@ fn kinds_of_which_nothing_is_open_are_not_looked_at() {
     );
 }
 
+/// Only an approval settles what is in doubt, so that looking at it again is no work to do.
+#[test]
+fn kinds_of_which_everything_is_in_doubt_are_not_looked_at() {
+    let mut costs = Costs::new(Hub::new("hub-1"));
+    for number in 0..MANY {
+        let known = Known::Versions {
+            held: BTreeMap::from([(name("claimed"), Version::altered())]),
+            sources: Vec::new(),
+        };
+        let kind = kind(&format!("Kind{number}"));
+        let request = Request::Subscribe { kind, known };
+        let subscribed = costs.sender.request(request, &costs.hub, SECOND);
+        subscribed.expect("each once");
+        assert!(costs.sender.poll(&costs.hub, SECOND).is_empty());
+    }
+    let (asked, responses) = costs.write("Widget", "a", Some(Entry::Wanted(1)));
+    assert_eq!(responses.len(), 1);
+    assert!(
+        asked < FEW,
+        "{asked} for one change beside {MANY} kinds in doubt"
+    );
+}
+
 #[test]
 fn a_receiver_makes_a_bounded_number_of_claims() {
     let hub = Hub::new("hub-1");
