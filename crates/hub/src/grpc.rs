@@ -34,6 +34,7 @@ use futures::{FutureExt, StreamExt, stream};
 use http::{Request, Response};
 use http_body_util::{BodyExt, Limited};
 use hyper::body::Incoming;
+use parking_lot::Mutex;
 use tokio::sync::{mpsc, oneshot};
 use tonic::codec::CompressionEncoding;
 use tonic::{Status, Streaming};
@@ -42,7 +43,7 @@ use tower::ServiceExt;
 pub(crate) use issuer::Issuer;
 pub(crate) use joining::JoinBindings;
 
-use pace::ReportPace;
+use pace::ReportPaces;
 
 use crate::query::Channels;
 
@@ -59,6 +60,7 @@ struct Services {
     issuer: Issuer,
     channels: Arc<Channels>,
     group: TaskGroup,
+    paces: Arc<Mutex<ReportPaces>>,
 }
 
 type Stream<T> = BoxStream<'static, Result<T, Status>>;
@@ -99,6 +101,7 @@ impl SyncRoute {
             issuer,
             channels,
             group,
+            paces: Arc::default(),
         });
         // A zone that wants compression asks for it. `HubToZone`, the one stream on which messages
         // come that are larger than a part, is answered by `down`.
@@ -314,9 +317,10 @@ impl Sync for Services {
         });
         let told = stream::select(approvals, asked).map(|told| Some(Ok(told)));
         let clock = Clock::system();
-        let mut pace = ReportPace::new(clock.elapsed());
+        let (zone, paces) = (session.zone.clone(), self.paces.clone());
         let reports = request.into_inner().then(move |report| {
-            let (clock, pause) = (clock.clone(), pace.take(clock.elapsed()));
+            let pause = paces.lock().take(&zone, clock.elapsed());
+            let clock = clock.clone();
             async move {
                 clock.sleep(pause).await;
                 report
