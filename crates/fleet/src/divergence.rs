@@ -25,7 +25,7 @@ use serde_json::{Map, Value, json};
 
 pub(crate) use differences::ZoneDifferences;
 pub(crate) use fork::{FORK, StoreFork};
-pub(crate) use settlement::{ZoneSettlement, store_identity};
+pub(crate) use settlement::{SettledReleases, ZoneSettlement, store_identity};
 
 use crate::fleet::Fleet;
 use crate::kinds::{GROUP, SyncedKind, TENANT, VERSION, synced_kinds};

@@ -15,6 +15,7 @@ use serde_json::Value;
 use tokio::sync::watch;
 
 use crate::divergence::ReconcileClaim;
+use crate::divergence::SettledReleases;
 use crate::governing::{Contents, Decided, Governing, KeptBack, Reports};
 use crate::graphs::{DefinitionCheck, DefinitionFindings};
 use crate::known::Known;
@@ -57,6 +58,8 @@ pub(crate) struct Inner {
     pub(crate) decided: Mutex<Decided>,
     pub(crate) written: Mutex<WrittenCache>,
     pub(crate) overlaps: Mutex<Overlaps>,
+    /// Read when it is needed for the first time.
+    pub(crate) settled_releases: Mutex<Option<SettledReleases>>,
     /// Counts what concerns policies.
     pub(crate) stirred: watch::Sender<u64>,
     /// As of which revision each policy says how far it is.
@@ -144,6 +147,7 @@ impl Fleet {
             decided: Mutex::default(),
             written: Mutex::default(),
             overlaps: Mutex::default(),
+            settled_releases: Mutex::default(),
             stirred,
             told: watch::Sender::default(),
             began: clock.now(),

@@ -7,6 +7,8 @@
 //! zone settles itself; a zone that lies about its store is sent what the hub has, and harms nobody
 //! else.
 
+use std::collections::BTreeMap;
+
 use deltaplane_propagation::stages::RECONCILED;
 use deltaplane_store::{Collection, Draft, Key, KeyError, Txn};
 use deltaplane_sync::{Epoch, Revision, ZoneName};
@@ -27,6 +29,9 @@ pub(crate) struct ZoneSettlement {
     /// As the status says it.
     pub(crate) reconciled: Value,
 }
+
+/// The highest release of each policy that zones had followed when a person settled them.
+pub(crate) type SettledReleases = BTreeMap<String, u64>;
 
 /// Not served: no kind has this collection.
 const SETTLEMENTS: &str = "deltaplane.io/settlements";
@@ -67,6 +72,15 @@ impl ZoneSettlement {
         self.reconciled["revision"].as_u64().unwrap_or(0)
     }
 
+    /// Counts the releases that the zone had followed.
+    fn raise(&self, settled: &mut SettledReleases) {
+        let releases = self.reconciled["releases"].as_object();
+        for (policy, release) in releases.into_iter().flatten() {
+            let highest = settled.entry(policy.clone()).or_default();
+            *highest = (*highest).max(release.as_u64().unwrap_or(0));
+        }
+    }
+
     /// Returns true if a person settled that the zone lost this record.
     pub(crate) fn has_record(&self, record: &Epoch) -> bool {
         self.reconciled["record"].as_str() == Some(&record.0)
@@ -100,16 +114,22 @@ impl Fleet {
     /// The highest release of a policy of this name that zones had followed when a person settled
     /// them; 0 if none.
     pub(crate) fn settled_release(&self, policy: &str) -> u64 {
+        let mut settled = self.inner().settled_releases.lock();
+        let settled = settled.get_or_insert_with(|| self.read_settled_releases());
+        settled.get(policy).copied().unwrap_or(0)
+    }
+
+    fn read_settled_releases(&self) -> SettledReleases {
+        let mut settled = SettledReleases::new();
         let Ok(collection) = Collection::new(TENANT, SETTLEMENTS) else {
-            return 0;
+            return settled;
         };
         let kept = self.inner().store.snapshot(&collection);
-        let Ok(kept) = kept.range(None, None) else {
-            return 0;
-        };
-        let kept = kept.filter_map(|one| ZoneSettlement::read(one.bytes()));
-        let releases = kept.filter_map(|one| one.reconciled["releases"][policy].as_u64());
-        releases.max().unwrap_or(0)
+        let kept = kept.range(None, None).into_iter().flatten();
+        for settlement in kept.filter_map(|one| ZoneSettlement::read(one.bytes())) {
+            settlement.raise(&mut settled);
+        }
+        settled
     }
 
     /// Keeps what was settled, once the status says so: it counts when the Zone is another one.
@@ -132,6 +152,9 @@ impl Fleet {
         let draft = Draft::opaque(settlement.write(&session.zone).to_string());
         let key = settlement_key(&session.zone)?;
         self.inner().store.commit(Txn::put(key, draft)).await?;
+        if let Some(settled) = self.inner().settled_releases.lock().as_mut() {
+            settlement.raise(settled);
+        }
         Ok(())
     }
 
