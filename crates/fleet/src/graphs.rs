@@ -85,8 +85,13 @@ pub(crate) fn not_accepted(object: &Value) -> Option<String> {
     match condition("GraphAccepted") {
         Some(one) if one["status"] != "True" => Some(message(one)),
         Some(_) => {
-            let kind = condition("KindReady");
-            kind.filter(|one| one["status"] == "False").map(message)
+            let kind = condition("KindReady").filter(|one| one["status"] != "True")?;
+            let why = message(kind);
+            Some(if why.is_empty() {
+                "the hub does not serve its kind yet".to_owned()
+            } else {
+                why
+            })
         }
         None => Some(UNJUDGED.to_owned()),
     }
@@ -157,9 +162,10 @@ mod tests {
             graph(conditions)
         };
         assert_eq!(not_accepted(&with_kind("True")), None);
-        assert_eq!(not_accepted(&with_kind("Unknown")), None);
         let taken = held("the kind belongs to another");
-        assert_eq!(not_accepted(&with_kind("False")), taken);
+        for status in ["False", "Unknown"] {
+            assert_eq!(not_accepted(&with_kind(status)), taken, "{status}");
+        }
         let other = json!({"apiVersion": "v1", "kind": "ConfigMap"});
         assert_eq!(not_accepted(&other), None);
     }
