@@ -16,7 +16,7 @@ use deltaplane_api::time::Time;
 use deltaplane_apiserver::error::About;
 use deltaplane_apiserver::seams::{Admission, BoxFuture, Operation, Resource, Review, UserRights};
 use deltaplane_apiserver::{Error, Revision};
-use deltaplane_border::{Audience, Entry};
+use deltaplane_border::{Audience, Entry, definitions, namespaces};
 use deltaplane_propagation::Timestamp;
 use deltaplane_propagation::stages::{
     NoEvidence, Object, Policy, PolicySpec, Problem, ROLLBACK, Stage, asked_for, constantly_closed,
@@ -80,11 +80,23 @@ impl Surroundings {
 
 // === impl Policing ===
 
-/// Returns true if zones are sent an object.
-fn is_sent(entry: &Entry) -> bool {
+/// Returns true if zones that are sent an object are not sent it any more when its SyncedKind becomes
+/// another one, or none.
+fn is_withdrawn(entry: &Entry, becomes: Option<&SyncedKind>) -> bool {
     match entry {
-        Entry::Governed(_) => true,
-        Entry::Shared { audience, .. } => !matches!(audience, Audience::Nobody(_)),
+        Entry::Governed(_)
+        | Entry::Shared {
+            audience: Audience::Everyone,
+            ..
+        } => !becomes.is_some_and(SyncedKind::goes_down),
+        Entry::Shared {
+            audience: Audience::EveryoneBut(_),
+            ..
+        } => !becomes.is_some_and(|becomes| becomes.spec.across_zones),
+        Entry::Shared {
+            audience: Audience::Nobody(_) | Audience::Undecided,
+            ..
+        } => false,
     }
 }
 
@@ -366,31 +378,33 @@ impl Policing {
     /// Warns of the objects that zones lose, or keep as their own, when a kind is not sent to them
     /// any more.
     fn warn_of_withdrawal(&self, review: &mut Review<'_>, becomes: Option<&SyncedKind>) {
-        let before = review.old.and_then(|old| SyncedKind::of(old).ok());
-        let Some(before) = before.filter(SyncedKind::goes_down) else {
+        let Some(before) = review.old.and_then(|old| SyncedKind::of(old).ok()) else {
             return;
         };
-        if becomes.is_some_and(SyncedKind::goes_down) {
-            return;
-        }
         let count = {
             let catalog = self.0.inner().catalog.read();
             let entries = catalog.entries(&before.kind);
-            entries.filter(|(_, entry)| is_sent(entry)).count()
+            let withdrawn = entries.filter(|(_, entry)| is_withdrawn(entry, becomes));
+            withdrawn.count()
         };
         let kind = before.kind.kind();
         let (objects, are) = match count {
             0 => return,
-            1 => ("1 object".to_owned(), "is"),
-            many => (format!("{many} objects"), "are"),
+            1 => (format!("1 {kind}"), "is"),
+            many => (format!("{many} objects of kind {kind}"), "are"),
         };
-        let becomes = becomes.unwrap_or(&before);
-        review.warnings.push(match becomes.withdrawal() {
+        // Zones keep those that other objects of theirs need.
+        let is_needed = [namespaces(), definitions()].contains(&before.kind);
+        let withdrawal = match is_needed {
+            true => Withdrawal::Orphan,
+            false => becomes.unwrap_or(&before).withdrawal(),
+        };
+        review.warnings.push(match withdrawal {
             Withdrawal::Delete => format!(
-                "{objects} of kind {kind} {are} deleted in all zones that have them, within their deletion budgets, since spec.onWithdraw is Delete"
+                "{objects} {are} deleted in the zones that have a copy, within their deletion budgets, since spec.onWithdraw is Delete"
             ),
             Withdrawal::Orphan => {
-                format!("{objects} of kind {kind} {are} left to the zones that have them")
+                format!("{objects} {are} left to the zones that have a copy")
             }
         });
     }
