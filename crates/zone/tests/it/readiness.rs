@@ -419,7 +419,7 @@ impl Write for CapturedLog {
     }
 }
 
-/// Hub and zone run on the thread of the test.
+/// Hub and zone run on the thread of the test, but for what they hand to threads for blocking work.
 #[tokio::test]
 async fn the_log_shows_nothing_of_a_secret_that_is_not_ready() {
     const PROBE: &str = "object.metadata[string(base64.decode(object.data.password))] == ''";
