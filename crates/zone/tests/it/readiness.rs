@@ -14,7 +14,8 @@ use deltaplane_sync::{
 use kube::Client;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
-use tracing_subscriber::EnvFilter;
+use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::{EnvFilter, Layer as _};
 
 use crate::world::{PATIENCE, World, ZONE, get};
 
@@ -392,15 +393,18 @@ async fn a_graph_is_ready_when_all_its_instances_run_it_and_are() {
 // === impl CapturedLog ===
 
 impl CapturedLog {
-    /// Captures all that the workspace logs on this thread, at every level.
-    fn begin(&self) -> tracing::subscriber::DefaultGuard {
-        let log = self.clone();
-        let subscriber = tracing_subscriber::fmt()
-            .with_env_filter(EnvFilter::new("deltaplane=trace"))
+    /// Captures all that the workspace logs from now on, on every thread and at every level. A
+    /// process has one subscriber for all threads, so that this is asked for once.
+    fn begin() -> Self {
+        let log = Self::default();
+        let writer = log.clone();
+        let layer = tracing_subscriber::fmt::layer()
             .with_ansi(false)
-            .with_writer(move || log.clone())
-            .finish();
-        tracing::subscriber::set_default(subscriber)
+            .with_writer(move || writer.clone())
+            .with_filter(EnvFilter::new("deltaplane=trace"));
+        let subscriber = tracing_subscriber::registry().with(layer);
+        tracing::subscriber::set_global_default(subscriber).expect("nobody else captures");
+        log
     }
 
     fn text(&self) -> String {
@@ -419,12 +423,10 @@ impl Write for CapturedLog {
     }
 }
 
-/// Hub and zone run on the thread of the test, but for what they hand to threads for blocking work.
 #[tokio::test]
 async fn the_log_shows_nothing_of_a_secret_that_is_not_ready() {
     const PROBE: &str = "object.metadata[string(base64.decode(object.data.password))] == ''";
-    let log = CapturedLog::default();
-    let _capturing = log.begin();
+    let log = CapturedLog::begin();
     let world = World::start().await;
     let secrets = kind("", "Secret");
     world.ask(vec![target(&secrets, &[PROBE])]);
