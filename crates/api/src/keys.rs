@@ -1,4 +1,5 @@
-//! Annotations of ours that users write, and that cross with the objects they are on.
+//! Annotations of ours that users write, and that cross with the objects they are on; and the label
+//! that says where an object is from.
 
 use serde_json::Value;
 
@@ -9,6 +10,9 @@ pub const HOLD: &str = "deltaplane.io/hold";
 pub const SIMULATE: &str = "deltaplane.io/simulate";
 /// On the definition of a graph: none of its instances may move for now, unless it says `false`.
 pub const PAUSED: &str = "deltaplane.io/paused";
+
+/// The label of every mirrored object, with its origin: `hub` or `zone`.
+pub const ORIGIN: &str = "deltaplane.io/origin";
 
 /// Returns the hold of an object with this metadata; none if nothing is held.
 pub fn hold(metadata: &Value) -> Option<&str> {

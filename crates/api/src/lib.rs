@@ -19,6 +19,7 @@ pub mod admission;
 pub mod approval;
 pub mod computed;
 pub mod conditions;
+pub mod default_roles;
 pub mod field;
 pub mod finalizers;
 pub mod headers;

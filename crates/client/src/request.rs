@@ -291,10 +291,84 @@ pub async fn delete(
     path: &str,
     options: &serde_json::Value,
 ) -> Result<(), RequestError> {
-    let body = (JSON, serde_json::to_vec(options)?);
-    let request = request(Method::DELETE, path, JSON, Some(body))?;
-    send(client, request).await?;
-    Ok(())
+    Requester::from(client).delete(path, options).await
+}
+
+/// Sends requests as the user of a client, or as another user whom that one may impersonate.
+#[derive(Clone, Copy)]
+pub struct Requester<'a> {
+    client: &'a Client,
+    /// The user to impersonate.
+    user: Option<&'a str>,
+}
+
+/// The answer to an apply.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Applied<T> {
+    pub object: T,
+    /// Whether the object was not there before.
+    pub created: bool,
+}
+
+const IMPERSONATE_USER: &str = "impersonate-user";
+
+// === impl Requester ===
+
+impl<'a> From<&'a Client> for Requester<'a> {
+    fn from(client: &'a Client) -> Self {
+        Self { client, user: None }
+    }
+}
+
+impl<'a> Requester<'a> {
+    /// Sends requests as another user.
+    pub fn impersonating(client: &'a Client, user: &'a str) -> Self {
+        Self {
+            client,
+            user: Some(user),
+        }
+    }
+
+    /// Applies an object: `path` says as which manager, and whether by force.
+    pub async fn apply<T: DeserializeOwned>(
+        self,
+        path: &str,
+        object: &serde_json::Value,
+    ) -> Result<Applied<T>, RequestError> {
+        let body = ("application/apply-patch+yaml", serde_json::to_vec(object)?);
+        let request = self.request(Method::PATCH, path, body)?;
+        let (status, bytes) = in_time(DEADLINE, async {
+            let (parts, body) = begin(self.client, request).await?;
+            Ok((parts.status, collect(body).await?))
+        })
+        .await?;
+        Ok(Applied {
+            object: serde_json::from_slice(&bytes)?,
+            created: status == http::StatusCode::CREATED,
+        })
+    }
+
+    /// Deletes an object with these `DeleteOptions`.
+    pub async fn delete(self, path: &str, options: &serde_json::Value) -> Result<(), RequestError> {
+        let body = (JSON, serde_json::to_vec(options)?);
+        let request = self.request(Method::DELETE, path, body)?;
+        send(self.client, request).await?;
+        Ok(())
+    }
+
+    fn request(
+        self,
+        method: Method,
+        path: &str,
+        body: (&str, Vec<u8>),
+    ) -> Result<Request<Body>, http::Error> {
+        let mut request = request(method, path, JSON, Some(body))?;
+        if let Some(user) = self.user {
+            let user = http::HeaderValue::from_str(user)?;
+            request.headers_mut().insert(IMPERSONATE_USER, user);
+        }
+        Ok(request)
+    }
 }
 
 async fn answer<T: DeserializeOwned>(

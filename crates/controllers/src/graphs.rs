@@ -10,6 +10,7 @@
 //! no other from running; an instance can be deleted whether its definition is there, or valid, or
 //! not; a definition that does not compile leaves in force what was before.
 
+pub mod accounts;
 mod admission;
 pub mod api;
 mod asked;
@@ -38,6 +39,7 @@ mod pass;
 mod passes;
 mod report;
 mod revision;
+mod rights;
 mod runner;
 mod runners;
 mod served;
@@ -45,11 +47,12 @@ mod serving;
 mod troubles;
 mod verified;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime};
 
+use deltaplane_api::keys;
 use deltaplane_client::{
     Cache, Catalog, Discovery, Feed, Item, ObjectKey, Query, RequestError, Resource,
 };
@@ -61,6 +64,8 @@ use serde_json::Value;
 use crate::Context;
 use crate::queue::{Failure, Next, Work};
 
+use accounts::Accounts;
+use accounts::served::ServedKinds;
 use asked::Asked;
 use authoring::Crossed;
 use compiled::{Compiled, Uncompiled};
@@ -72,8 +77,10 @@ use kinds::Kinds;
 use memories::Memories;
 use objects::Objects;
 use revision::Revision;
+use rights::Rights;
 use runners::Runners;
 
+pub use accounts::GraphIdentity;
 pub use check::{DefinitionChecker, DefinitionError};
 pub use circles::Circles;
 pub use metrics::Metrics;
@@ -99,13 +106,17 @@ pub struct Running {
 }
 
 /// The settings that an administrator has for graphs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GraphOptions {
     /// How many revisions of a definition are kept to go back to; revisions that instances use are
     /// kept beside them.
     pub revisions: usize,
     /// Deletes the kind of a definition, and so its instances, with the definition.
     pub delete_kinds: bool,
+    /// The identity that the objects of instances are written with.
+    pub identity: GraphIdentity,
+    /// The accounts that definitions of the hub may name.
+    pub accounts: BTreeSet<String>,
 }
 
 /// What kinds look like is documented a moment after they changed, and nobody tells when.
@@ -124,6 +135,8 @@ struct Graphs {
     discovery: Discovery,
     objects: Objects,
     externals: Externals,
+    accounts: Accounts,
+    served_kinds: ServedKinds,
     memories: Memories,
     troubles: Troubles,
     compiled: Compiled,
@@ -161,9 +174,14 @@ pub async fn run(context: Context, running: Running, tasks: TaskGroup, stop: Sto
     let Context { client, pace } = context.clone();
     let (discovery, follower) = deltaplane_client::discovery::follow(client.clone(), pace);
     let stale = Arc::new(AtomicBool::new(false));
+    let identity = options.identity;
+    let rights = Rights::new(context.clone(), tasks.clone());
+    let served_kinds = ServedKinds::default();
     let graphs = Graphs {
         objects: Objects::new(context.clone(), tasks.clone()),
         externals: Externals::new(context.clone(), tasks.clone()),
+        accounts: Accounts::new(context.clone(), &options, rights),
+        served_kinds: served_kinds.clone(),
         memories: Memories::new(context.clone(), tasks.clone()),
         troubles: Troubles::new(),
         compiled: Compiled::new(Kinds::new(client, stale.clone())),
@@ -183,7 +201,12 @@ pub async fn run(context: Context, running: Running, tasks: TaskGroup, stop: Sto
     let following = follower.run(stop.clone());
     let guarding = stop.unless(graphs.guard.run(&graphs.context));
     let keeping = stop.unless(graphs.keep());
-    tokio::join!(following, guarding, keeping);
+    let granting = async {
+        if graphs.mode == Mode::Run && identity == GraphIdentity::Account {
+            stop.unless(served_kinds.grant(&graphs.context)).await;
+        }
+    };
+    tokio::join!(following, guarding, keeping, granting);
 }
 
 // === impl GraphOptions ===
@@ -193,6 +216,8 @@ impl Default for GraphOptions {
         Self {
             revisions: revision::KEPT,
             delete_kinds: false,
+            identity: GraphIdentity::default(),
+            accounts: BTreeSet::from([accounts::DEFAULT_ACCOUNT.to_owned()]),
         }
     }
 }
@@ -250,6 +275,9 @@ impl Graphs {
                         };
                         let name = owner.map(|owner| full_name(&all, owner));
                         name.into_iter().for_each(|name| work.add(name));
+                    }
+                    if made.is_synced() {
+                        self.served_kinds.set(made.iter().map(|(_, kind)| &**kind));
                     }
                 }
                 catalog = discovery.changed() => {
@@ -366,6 +394,14 @@ impl Graphs {
         if let Some(why) = self.guard.foreign() {
             self.go_on((name, object), seen, &why);
             return Ok(Next::Rest);
+        }
+        let account = object["spec"]["serviceAccountName"].as_str();
+        let refused = self.accounts.refusal(account, is_hub_authored(object));
+        if let Some(why) = refused.filter(|_| self.mode == Mode::Run) {
+            let catalog = self.discovery.clone().current().await;
+            self.serve_last((name, object), seen, &catalog).await?;
+            let accepted = Accepted::AccountRefused(why);
+            return self.tell_unaccepted(name, object, seen, accepted).await;
         }
         let newest = seen.newest();
         if let Some(why) = self.guard.lost(&self.context, object, newest).await? {
@@ -485,6 +521,11 @@ impl Seen {
         let mut kinds = self.kinds.iter();
         kinds.find(|kind| kind["metadata"]["name"] == *name)
     }
+}
+
+/// Returns true if a definition was authored at the hub and came here.
+fn is_hub_authored(definition: &Value) -> bool {
+    definition["metadata"]["labels"][keys::ORIGIN] == "hub"
 }
 
 fn add_all(all: &Cache<Arc<Value>>, work: &mut Work<String>) {

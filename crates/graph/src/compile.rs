@@ -101,6 +101,7 @@ pub fn compile(
         author_conditions,
         whole_instance,
         gate,
+        service_account: definition.service_account.clone(),
         schema_slot: typed.schema_slot(),
         env: typed.env,
     })

@@ -1,6 +1,7 @@
 //! A ResourceGraphDefinition, read: of the right shape and size, and not looked into yet.
 //!
-//! Beyond kro's there are `spec.propagateWhen`, `spec.orderBy` and the same for each resource.
+//! Beyond kro's there are `spec.serviceAccountName`, `spec.propagateWhen`, `spec.orderBy`, and the
+//! latter two for each resource.
 
 mod read;
 
@@ -19,6 +20,7 @@ pub struct Definition {
     pub(crate) schema: Instance,
     pub(crate) resources: Vec<Resource>,
     pub(crate) gate: GateText,
+    pub(crate) service_account: Option<String>,
     /// All of it, as written.
     pub(crate) spec: Json,
 }
@@ -123,6 +125,11 @@ impl Definition {
 
     pub fn gate(&self) -> &GateText {
         &self.gate
+    }
+
+    /// The service account that instances act as, if the definition names one.
+    pub fn service_account(&self) -> Option<&str> {
+        self.service_account.as_deref()
     }
 
     /// As written.

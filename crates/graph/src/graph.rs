@@ -29,6 +29,7 @@ pub struct Graph {
     /// Instances with their status, if the author has conditions that read it.
     pub(crate) whole_instance: Option<Decl>,
     pub(crate) gate: Gate,
+    pub(crate) service_account: Option<String>,
     pub(crate) env: Env,
     pub(crate) schema_slot: Slot,
     /// The environment with the most variables.
@@ -173,6 +174,11 @@ impl Graph {
     /// Returns true if the author says which conditions instances have.
     pub fn has_author_conditions(&self) -> bool {
         !self.author_conditions.is_empty()
+    }
+
+    /// The service account that instances act as, if the definition names one.
+    pub fn service_account(&self) -> Option<&str> {
+        self.service_account.as_deref()
     }
 
     /// What holds instances back.

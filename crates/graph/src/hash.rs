@@ -132,6 +132,8 @@ impl Writer {
             self.out.push(']');
         }
         self.gate(&definition.gate);
+        let account = definition.service_account.as_deref();
+        self.text("serviceAccountName", account.unwrap_or_default());
         self.close();
     }
 

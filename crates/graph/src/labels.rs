@@ -34,12 +34,37 @@ pub const APPLY_ORDER: &str = "internal.kro.run/apply-order";
 pub const MANAGER: &str = "kro.run/applyset";
 /// What an object was rendered to, ours.
 pub const CONTENT: &str = "deltaplane.io/content";
+/// On an object that a graph created, with the value `true`; an object that was there before a graph
+/// applied it has no such annotation, ours.
+pub const CREATED: &str = "deltaplane.io/created";
 pub const FINALIZER: &str = "kro.run/finalizer";
 
 /// Values of labels are no longer than this.
 const LONGEST: usize = 63;
 /// So much of a digest stands for the rest of a value that is too long.
 const DIGEST: usize = 8;
+
+/// Returns true if graphs write the label or annotation of this name on what they make.
+pub(crate) fn is_ours(key: &str) -> bool {
+    [
+        OWNED,
+        VERSION,
+        INSTANCE,
+        INSTANCE_NAME,
+        INSTANCE_NAMESPACE,
+        INSTANCE_GROUP,
+        INSTANCE_VERSION,
+        INSTANCE_KIND,
+        NODE,
+        ITEM,
+        ITEMS,
+        MANAGED_BY,
+        PART_OF,
+        APPLY_ORDER,
+        CONTENT,
+    ]
+    .contains(&key)
+}
 
 /// A value as a label can have it: one that is too long keeps its beginning, and a digest.
 pub fn value(text: &str) -> String {
@@ -102,13 +127,21 @@ pub(crate) struct Item {
     pub(crate) size: usize,
 }
 
+/// What our annotations say of an object.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Stamp<'a> {
+    pub(crate) content: &'a Content,
+    /// Whether a graph created it, or is about to.
+    pub(crate) created: bool,
+}
+
 /// Writes on an object which node of which instance it is for.
 pub(crate) fn mark(
     object: &mut Json,
     shared: &Map<String, Json>,
     node: &Node,
     item: Option<Item>,
-    content: &Content,
+    Stamp { content, created }: Stamp<'_>,
 ) {
     let labels = entry(object, "labels");
     labels.extend(
@@ -125,6 +158,12 @@ pub(crate) fn mark(
     let order = node.apply_order().to_string();
     annotations.insert(APPLY_ORDER.to_owned(), order.into());
     annotations.insert(CONTENT.to_owned(), content.as_str().into());
+    if created {
+        annotations.insert(CREATED.to_owned(), "true".into());
+    } else {
+        // A template does not say so of what was there before.
+        annotations.remove(CREATED);
+    }
 }
 
 /// The map of this name in the metadata; made if it is not there.

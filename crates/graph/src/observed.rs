@@ -167,6 +167,39 @@ impl Live {
         &self.json
     }
 
+    /// Returns true if a graph created the object. One that was there before a graph applied it is
+    /// somebody else's, although a graph may write it.
+    pub fn is_created(&self) -> bool {
+        self.json()["metadata"]["annotations"][labels::CREATED] == "true"
+    }
+
+    /// The object with its identity and what graphs wrote on it, and nothing else of it.
+    #[must_use]
+    pub fn without_content(&self) -> Self {
+        let whole = self.json();
+        let mut json = serde_json::json!({"metadata": {}});
+        for field in ["apiVersion", "kind"] {
+            json[field] = whole[field].clone();
+        }
+        for field in ["name", "namespace", "uid", "resourceVersion", "generation"] {
+            if let Some(value) = whole["metadata"].get(field) {
+                json["metadata"][field] = value.clone();
+            }
+        }
+        for part in ["labels", "annotations"] {
+            let all = whole["metadata"][part].as_object().into_iter().flatten();
+            let ours = all.filter(|(key, _)| labels::is_ours(key));
+            let ours: serde_json::Map<String, Json> = ours
+                .map(|(key, value)| (key.clone(), value.clone()))
+                .collect();
+            json["metadata"][part] = Json::Object(ours);
+        }
+        Self {
+            json: Arc::new(json),
+            ..self.clone()
+        }
+    }
+
     /// Its status is that of an earlier generation: the two, if it says so.
     pub fn stale(&self) -> Option<(i64, i64)> {
         let json = self.json();

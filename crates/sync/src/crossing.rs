@@ -64,8 +64,7 @@ pub enum Smuggled {
 
 /// Our own labels and annotations begin with this.
 const OURS: &str = "deltaplane.io/";
-/// The label of everything that came from elsewhere: `hub` or `zone`.
-pub const ORIGIN: &str = "deltaplane.io/origin";
+pub use deltaplane_api::keys::ORIGIN;
 /// The label with the name of the zone that it is from.
 pub const ZONE: &str = "deltaplane.io/zone";
 /// The annotation with the name that it was given at its origin.

@@ -173,7 +173,7 @@ fn dependencies() -> Value {
     }}})
 }
 
-/// What a definition says. Beyond kro's: `propagateWhen` and `orderBy`.
+/// What a definition says. Beyond kro's: `serviceAccountName`, `propagateWhen` and `orderBy`.
 fn spec() -> Value {
     json!({
         "type": "object",
@@ -181,6 +181,10 @@ fn spec() -> Value {
         "properties": {
             "schema": schema(),
             "resources": {"type": "array", "items": resource()},
+            "serviceAccountName": {
+                "type": "string", "maxLength": 253,
+                "description": "The service account that instances act as, in the namespace of the instance (deltaplane-system for instances in none); deltaplane-graphs if it is not given.",
+            },
             "propagateWhen": texts(),
             "orderBy": {"type": "string"},
         },

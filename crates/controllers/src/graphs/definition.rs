@@ -45,6 +45,8 @@ pub(super) enum Accepted {
     Unknown(String),
     /// It is not what somebody wrote, and why.
     Lost(String),
+    /// It names an account that it may not act as, and why.
+    AccountRefused(String),
 }
 
 /// How it stands with the kind that a definition makes.
@@ -430,6 +432,9 @@ fn conditions(graph: Option<&Graph>, progress: &Progress) -> Vec<Condition> {
             Condition::unknown("GraphAccepted", "AwaitingReconciliation", why)
         }
         Accepted::Lost(why) => Condition::fails("GraphAccepted", FOREIGN, why),
+        Accepted::AccountRefused(why) => {
+            Condition::fails("GraphAccepted", "ServiceAccountRefused", why)
+        }
     };
     let (kind, controller) = match &progress.kind {
         Kind::Ready => (

@@ -139,21 +139,28 @@ impl Externals {
         unseen
     }
 
-    /// An instance refers to these by now. What a node refers to that is not among them stays.
+    /// An instance refers to these by now. What a node refers to that is not among them stays, unless
+    /// it is withheld from the instance.
     pub(super) fn refer(
         &self,
         who: &Who<'_>,
         graph: &Graph,
         references: &[(NodeIndex, Reference)],
+        withheld: &BTreeMap<NodeIndex, String>,
     ) -> Sight {
         if references.is_empty() && !self.shared.lock().instances.contains_key(who.uid) {
             return Sight::Whole(BTreeMap::new());
         }
+        let is_withheld = |node: &str| {
+            let index = graph.find(node);
+            index.is_some_and(|index| withheld.contains_key(&index))
+        };
         self.shared
             .lock()
-            .retain(who.uid, |node| refers(graph, node));
+            .retain(who.uid, |node| refers(graph, node) && !is_withheld(node));
         let mut other = false;
-        for (index, reference) in references {
+        let may = references.iter();
+        for (index, reference) in may.filter(|(index, _)| !withheld.contains_key(index)) {
             let node = graph.node(*index);
             let resource = super::place(node);
             other |= self.refer_one(who, node.id(), reference, &resource);

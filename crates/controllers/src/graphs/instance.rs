@@ -9,17 +9,18 @@ use std::sync::Arc;
 
 use deltaplane_api::admission::{ADMISSION, Admission, Point};
 use deltaplane_api::time::Time;
-use deltaplane_client::request::Refusal;
+use deltaplane_client::request::{Refusal, Requester};
 use deltaplane_client::{Catalog, ObjectKey, RequestError, Resource, request};
 use deltaplane_graph::Gvk;
 use deltaplane_graph::labels::{self, MANAGER};
 use deltaplane_graph::observed::{ObjectId, Observed, Owner};
-use deltaplane_graph::plan::{Apply, Prune};
+use deltaplane_graph::plan::{Apply, Cause, Prune};
 use futures::{StreamExt, stream};
 use parking_lot::Mutex;
 use serde::de::IgnoredAny;
 use serde_json::{Value, json};
 
+use super::accounts::{Accounts, GraphAccount};
 use super::admission::{self, Health, Passed};
 use super::externals::Externals;
 use super::inventory::Inventory;
@@ -29,6 +30,7 @@ use super::notes::{self, Note};
 use super::objects::{Dirty, Objects, Wanting};
 use super::passes::Passes;
 use super::report::{self, Ended};
+use super::rights::{AccountRight, Asker};
 use crate::Context;
 use crate::queue::{Failure, Next};
 
@@ -46,6 +48,9 @@ pub(super) struct Subject {
     pub(super) latest: Latest,
     pub(super) passes: Passes,
     pub(super) externals: Externals,
+    pub(super) accounts: Accounts,
+    /// The account that its objects are written as; none if the controller writes them.
+    pub(super) account: Option<GraphAccount>,
     pub(super) memories: Memories,
     /// Who is told when something changes that the instance refers to.
     pub(super) dirty: Arc<Dirty>,
@@ -74,6 +79,8 @@ struct NormalizedStatus {
 pub(super) struct Definition {
     pub(super) name: String,
     pub(super) uid: String,
+    /// Whether it was authored at the hub and came here.
+    pub(super) hub_authored: bool,
 }
 
 /// What came of deleting objects.
@@ -97,6 +104,14 @@ enum Deletion {
     Refused(String),
     /// The answer did not come.
     Lost(RequestError),
+}
+
+/// Why an object was not written.
+#[derive(Debug)]
+pub(super) enum Unwritten {
+    MissingRight(AccountRight),
+    Refused(String),
+    Request(RequestError),
 }
 
 /// So many objects of an instance are written at once.
@@ -342,18 +357,110 @@ impl Subject {
         })
     }
 
-    pub(super) async fn apply(&self, one: &Apply) -> Result<(), RequestError> {
+    pub(super) async fn apply(&self, one: &Apply) -> Result<(), Unwritten> {
         let path = format!(
             "{}?fieldManager={MANAGER}&force=true",
             self.objects.path(&one.id)
         );
-        let answer = request::apply::<Value>(&self.context.client, &path, &one.object).await;
+        if let Some(account) = &self.account {
+            let provided = self.accounts.provide(account).await;
+            provided.map_err(|error| self.unprovided(account, error))?;
+        }
+        let answer = self.apply_at(&path, one).await;
         match &answer {
             Ok(_) => self.counted.applied(),
             Err(error) if error.refusal().is_some() => self.counted.refused(),
             Err(_) => {}
         }
-        answer.map(|json| self.objects.written(&one.id.gvk, json))
+        match answer {
+            Ok(json) => {
+                self.objects.written(&one.id.gvk, json);
+                Ok(())
+            }
+            Err(error) => Err(self.unwritten(error, &["patch", "create"], &one.id).await),
+        }
+    }
+
+    async fn apply_at(&self, path: &str, one: &Apply) -> Result<Value, RequestError> {
+        let user = self.account.as_ref().map(GraphAccount::user);
+        let requester = self.requester(user.as_deref());
+        let applied = requester.apply::<Value>(path, &one.object).await?;
+        if applied.created || one.why != Cause::Absent {
+            return Ok(applied.object);
+        }
+        // It was there, unseen: it is not one that a graph created.
+        let mut object = one.object.clone();
+        if let Some(annotations) = object["metadata"]["annotations"].as_object_mut() {
+            annotations.remove(labels::CREATED);
+        }
+        Ok(requester.apply::<Value>(path, &object).await?.object)
+    }
+
+    fn requester<'a>(&'a self, user: Option<&'a str>) -> Requester<'a> {
+        let client = &self.context.client;
+        match user {
+            Some(user) => Requester::impersonating(client, user),
+            None => Requester::from(client),
+        }
+    }
+
+    fn unprovided(&self, account: &GraphAccount, error: RequestError) -> Unwritten {
+        match error.refusal() {
+            // Nothing is made in a namespace that is going.
+            Some(refusal) => {
+                self.counted.refused();
+                let why = format!("{account} cannot be provided: {refusal}");
+                Unwritten::Refused(why)
+            }
+            None => Unwritten::Request(error),
+        }
+    }
+
+    /// Why an object was not written: a right that the account lacks, if that is it.
+    async fn unwritten(
+        &self,
+        error: RequestError,
+        verbs: &[&'static str],
+        id: &ObjectId,
+    ) -> Unwritten {
+        let Some(account) = self.account.as_ref().filter(|_| error.code() == Some(403)) else {
+            return Unwritten::Request(error);
+        };
+        self.accounts.doubt(account);
+        for verb in verbs {
+            let right = self.right_to(account, verb, id);
+            // Whatever else keeps the API from answering is not a missing right.
+            if matches!(self.has(&right).await, Ok(false)) {
+                return Unwritten::MissingRight(right);
+            }
+        }
+        Unwritten::Request(error)
+    }
+
+    /// The right of the account to do something with an object.
+    pub(super) fn right_to(
+        &self,
+        account: &GraphAccount,
+        verb: &'static str,
+        id: &ObjectId,
+    ) -> AccountRight {
+        AccountRight {
+            account: account.clone(),
+            verb,
+            group: id.gvk.group.clone(),
+            plural: self.objects.plural(&id.gvk),
+            namespace: id.namespace.clone(),
+            name: id.name.clone(),
+        }
+    }
+
+    /// Returns true if an account has a right. The instance is told when that may change.
+    pub(super) async fn has(&self, right: &AccountRight) -> Result<bool, RequestError> {
+        let asker = Asker {
+            uid: self.uid(),
+            dirty: &self.dirty,
+        };
+        self.accounts.rights().has(right, &asker).await
     }
 
     /// Deletes objects that are not on their way out already.
@@ -386,16 +493,54 @@ impl Subject {
             Err(error) if error.refusal().is_some_and(Refusal::is_kind_not_served) => {
                 self.delete_elsewhere(one).await
             }
-            answer => answer.into(),
+            answer => self.deletion(answer, one).await,
         }
     }
 
-    async fn delete_at(&self, path: &str, one: &Prune) -> Result<(), RequestError> {
+    async fn deletion(&self, answer: Result<(), RequestError>, one: &Prune) -> Deletion {
+        let Err(error) = answer else {
+            return Deletion::Asked;
+        };
+        match self.unwritten(error, &["delete"], &one.id).await {
+            Unwritten::MissingRight(right) => Deletion::Refused(right.to_string()),
+            Unwritten::Refused(why) => Deletion::Refused(why),
+            Unwritten::Request(error) => Err(error).into(),
+        }
+    }
+
+    /// Deletes as the account. What a graph created the controller deletes if the account may not:
+    /// an account loses its rights before its namespace is gone.
+    async fn delete_with_rights(&self, path: &str, one: &Prune) -> Result<(), RequestError> {
         let options = json!({
             "apiVersion": "v1", "kind": "DeleteOptions",
             "propagationPolicy": "Background", "preconditions": {"uid": one.uid},
         });
-        match request::delete(&self.context.client, path, &options).await {
+        let user = self.account.as_ref().map(GraphAccount::user);
+        let requester = self.requester(user.as_deref());
+        let deleted = requester.delete(path, &options).await;
+        let refused = deleted
+            .as_ref()
+            .is_err_and(|error| error.code() == Some(403));
+        let Some(account) = self.account.as_ref().filter(|_| refused) else {
+            return deleted;
+        };
+        let right = self.right_to(account, "delete", &one.id);
+        if !matches!(self.has(&right).await, Ok(false)) {
+            return deleted;
+        }
+        if one.created {
+            let client = &self.context.client;
+            return Requester::from(client).delete(path, &options).await;
+        }
+        self.accounts.doubt(account);
+        match self.accounts.provide(account).await {
+            Ok(()) => requester.delete(path, &options).await,
+            Err(_) => deleted,
+        }
+    }
+
+    async fn delete_at(&self, path: &str, one: &Prune) -> Result<(), RequestError> {
+        match self.delete_with_rights(path, one).await {
             Err(error) if error.is_conflict() => match self.is_another(one, path).await {
                 // Of that one the feed tells, and this one is gone.
                 Ok(true) => {
@@ -431,7 +576,7 @@ impl Subject {
         let key = ObjectKey::new(&one.id.namespace, &one.id.name);
         match self.delete_at(&resource.object_path(&key), one).await {
             Ok(()) => Deletion::Untold,
-            answer => answer.into(),
+            answer => self.deletion(answer, one).await,
         }
     }
 

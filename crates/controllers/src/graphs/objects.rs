@@ -245,6 +245,13 @@ impl Objects {
             .unwrap_or_default()
     }
 
+    /// The name of a kind in paths.
+    pub(super) fn plural(&self, gvk: &Gvk) -> String {
+        let shared = self.shared.lock();
+        let place = shared.places.get(gvk);
+        place.map(|place| place.plural.clone()).unwrap_or_default()
+    }
+
     /// What there is for an instance, also what one of its name left behind.
     pub(super) fn observed(&self, of: &Wanting<'_>) -> Observed {
         let mut shared = self.shared.lock();

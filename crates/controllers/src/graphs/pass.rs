@@ -12,18 +12,20 @@ use deltaplane_api::admission::{Admission, Point, Stage, is_suspended};
 use deltaplane_client::RequestError;
 use deltaplane_client::request::Refusal;
 use deltaplane_expr::Timestamp;
-use deltaplane_graph::observed::{ObjectId, Observed};
-use deltaplane_graph::plan::{Apply, Inputs, Instance, Plan, Rendering, plan};
-use deltaplane_graph::{Graph, NodeIndex};
+use deltaplane_graph::observed::{Live, ObjectId, Observed};
+use deltaplane_graph::plan::{Apply, Inputs, Instance, Plan, Reference, Rendering, Which, plan};
+use deltaplane_graph::{Graph, Node, NodeIndex};
 use futures::{StreamExt, stream};
 
+use super::accounts::GraphAccount;
 use super::admission::{self, Health, Passed};
 use super::externals::{Sight, Who};
-use super::instance::{AT_ONCE, PRODUCT, Subject};
+use super::instance::{AT_ONCE, PRODUCT, Subject, Unwritten};
 use super::inventory::Inventory;
 use super::kept::Behind;
 use super::memory::Memory;
 use super::report::{self, Ended, Hindrances};
+use super::rights::AccountRight;
 use crate::queue::{Failure, Next};
 
 /// What an instance may run.
@@ -49,6 +51,11 @@ struct Pass<'a> {
     noted: bool,
     /// The inventory that the instance has.
     inventory: Option<Inventory>,
+    /// Nodes that refer to what the account may not read, and the right that it lacks.
+    withheld: BTreeMap<NodeIndex, String>,
+    /// Nodes with objects that no graph created and that the account may not read, and the right
+    /// that it lacks.
+    hidden: BTreeMap<String, String>,
 }
 
 /// About how many bytes of objects are rendered at a time: many instances are at work at once.
@@ -66,6 +73,8 @@ pub(super) async fn run(subject: Subject, course: Course) -> Result<Next, Failur
         lost: None,
         noted: false,
         inventory: None,
+        withheld: BTreeMap::new(),
+        hidden: BTreeMap::new(),
     };
     let done = pass.run().await;
     // That it could not be told how an instance stands changes nothing about that.
@@ -89,19 +98,33 @@ impl Pass<'_> {
             return self.subject.tell(&Ended::Suspended).await;
         }
         loop {
-            let (observed, unseen) = self.observed();
+            let (observed, unseen) = self.observed().await?;
             let memory = self.subject.memories.of(self.subject.uid());
             let clock = &self.subject.context.pace.clock;
             let plan = || self.plan(&observed, &unseen, &memory);
             let plan = self.subject.passes.plan(clock, plan);
+            let withheld = self.unreadable(&plan.references).await?;
+            if withheld != self.withheld {
+                self.withheld = withheld;
+                continue;
+            }
             match self.see(&plan) {
                 Sight::Other => continue,
                 Sight::Partial => return Ok(Next::Rest),
-                // More is seen by now, or less, than it was planned with.
-                Sight::Whole(hindered) if !hindered.keys().eq(&unseen) => continue,
-                Sight::Whole(hindered) => self.hindered.unseen = hindered,
+                Sight::Whole(mut hindered) => {
+                    hindered.extend(self.withheld.clone());
+                    if !hindered.keys().eq(&unseen) {
+                        // More is seen by now, or less, than it was planned with.
+                        continue;
+                    }
+                    self.hindered.unseen = hindered;
+                }
             }
             let graph = &self.course.graph;
+            let hidden = self.hidden.iter();
+            let hidden = hidden.filter_map(|(node, why)| Some((graph.find(node)?, why.clone())));
+            self.hindered.unseen.extend(hidden);
+            self.hindered.lacks_rights |= !self.withheld.is_empty() || !self.hidden.is_empty();
             let inventory = Inventory::of_plan(graph, &plan, &observed, namespace);
             if let Err(error) = self.manage(inventory).await {
                 return self.unmanaged(error).await;
@@ -156,12 +179,55 @@ impl Pass<'_> {
     }
 
     /// What there is, and the nodes of which it is not known what others have.
-    fn observed(&self) -> (Observed, BTreeSet<NodeIndex>) {
+    async fn observed(&mut self) -> Result<(Observed, BTreeSet<NodeIndex>), Failure> {
         let uid = self.subject.uid();
         let mut observed = self.subject.observed();
+        self.hide_unreadable(&mut observed).await?;
         let graph = &self.course.graph;
-        let unseen = self.subject.externals.show(uid, graph, &mut observed);
-        (observed, unseen)
+        let mut unseen = self.subject.externals.show(uid, graph, &mut observed);
+        unseen.extend(self.withheld.keys());
+        Ok((observed, unseen))
+    }
+
+    /// Leaves of objects that no graph created, and that the account may not read, only what the
+    /// account wrote on them.
+    async fn hide_unreadable(&mut self, observed: &mut Observed) -> Result<(), Failure> {
+        self.hidden.clear();
+        let Some(account) = &self.subject.account else {
+            return Ok(());
+        };
+        let of_others = observed.iter().filter(|(_, live)| !live.is_created());
+        let of_others: Vec<(String, Arc<Live>)> = of_others
+            .map(|(node, live)| (node.to_owned(), live.clone()))
+            .collect();
+        for (node, live) in of_others {
+            let right = self.subject.right_to(account, "get", &live.id);
+            let has = self.subject.has(&right).await;
+            if !has.map_err(Failure::to("ask for a right of the account"))? {
+                observed.insert(&node, Arc::new(live.without_content()));
+                self.hidden.insert(node, right.to_string());
+            }
+        }
+        Ok(())
+    }
+
+    /// The references that the account may not read, with the right that it lacks.
+    async fn unreadable(
+        &self,
+        references: &[(NodeIndex, Reference)],
+    ) -> Result<BTreeMap<NodeIndex, String>, Failure> {
+        let mut unreadable = BTreeMap::new();
+        let Some(account) = &self.subject.account else {
+            return Ok(unreadable);
+        };
+        for (index, reference) in references {
+            let right = reference_right(account, self.course.graph.node(*index), reference);
+            let has = self.subject.has(&right).await;
+            if !has.map_err(Failure::to("ask for a right of the account"))? {
+                unreadable.insert(*index, right.to_string());
+            }
+        }
+        Ok(unreadable)
     }
 
     fn plan(&self, observed: &Observed, unseen: &BTreeSet<NodeIndex>, memory: &Memory) -> Plan {
@@ -190,7 +256,8 @@ impl Pass<'_> {
             dirty: &self.subject.dirty,
         };
         let externals = &self.subject.externals;
-        externals.refer(&who, &self.course.graph, &plan.references)
+        let (graph, references) = (&self.course.graph, &plan.references);
+        externals.refer(&who, graph, references, &self.withheld)
     }
 
     fn may_apply(&self, id: &ObjectId) -> bool {
@@ -227,7 +294,12 @@ impl Pass<'_> {
             let id = one.id.clone();
             match answer {
                 Ok(()) => {}
-                Err(error) if error.refusal().is_some() => {
+                Err(Unwritten::MissingRight(right)) => {
+                    self.hindered.lacks_rights = true;
+                    self.hindered.refused.insert(id, right.to_string());
+                }
+                Err(Unwritten::Refused(why)) => drop(self.hindered.refused.insert(id, why)),
+                Err(Unwritten::Request(error)) if error.refusal().is_some() => {
                     let refusal = error.refusal();
                     let why = match refusal.is_some_and(Refusal::is_kind_not_served) {
                         true => "its kind is not served".to_owned(),
@@ -235,7 +307,7 @@ impl Pass<'_> {
                     };
                     self.hindered.refused.insert(id, why);
                 }
-                Err(error) => {
+                Err(Unwritten::Request(error)) => {
                     self.hindered.unsure.insert(id, one.content.clone());
                     self.lost = Some(error);
                 }
@@ -267,7 +339,9 @@ impl Pass<'_> {
             // It is done again, which does no harm if it was.
             Some(error) => Err(Failure::to("apply or delete an object")(error)),
             // Nothing tells when it would be taken.
-            None if self.hindered.is_refused() || untold => Ok(Next::Later),
+            None if self.hindered.is_refused() || self.hindered.lacks_rights || untold => {
+                Ok(Next::Later)
+            }
             None => Ok(told),
         }
     }
@@ -283,6 +357,22 @@ impl Pass<'_> {
         };
         self.course.note(self.subject, health);
         self.noted = true;
+    }
+}
+
+/// The right that it takes to read a reference.
+fn reference_right(account: &GraphAccount, node: &Node, reference: &Reference) -> AccountRight {
+    let (verb, name) = match &reference.which {
+        Which::Named(name) => ("get", name.clone()),
+        Which::Labelled(_) => ("list", String::new()),
+    };
+    AccountRight {
+        account: account.clone(),
+        verb,
+        group: reference.gvk.group.clone(),
+        plural: node.plural().to_owned(),
+        namespace: reference.namespace.clone().unwrap_or_default(),
+        name,
     }
 }
 

@@ -58,6 +58,8 @@ pub(super) struct Hindrances {
     pub(super) undeleted: BTreeMap<ObjectId, String>,
     /// Nodes whose objects cannot be seen, and why.
     pub(super) unseen: BTreeMap<NodeIndex, String>,
+    /// Whether the account of the instance lacks a right, which is said where it is missed.
+    pub(super) lacks_rights: bool,
 }
 
 const MANAGED: &str = "InstanceManaged";
@@ -66,6 +68,8 @@ const RESOURCES: &str = "ResourcesReady";
 const PROPAGATED: &str = "ResourcesPropagated";
 /// Whether the conditions of the graph's author can be evaluated.
 const EVALUATED: &str = "ConditionsEvaluated";
+/// The reason when the account of the instance lacks a right.
+const MISSING_RIGHTS: &str = "MissingRights";
 /// The reason of a gate that could not be asked.
 const GATE_ERROR: &str = "GateError";
 
@@ -168,6 +172,7 @@ fn is_wrong(plan: &Plan, hindered: &Hindrances) -> bool {
         undeleted,
         unseen,
         unsure: _,
+        lacks_rights: _,
     } = hindered;
     let hindered = !refused.is_empty() || !undeleted.is_empty() || !unseen.is_empty();
     hindered || plan.nodes.iter().any(failed)
@@ -321,6 +326,7 @@ fn resources(graph: &Graph, plan: &Plan, hindered: &Hindrances) -> Condition {
         .any(|node| matches!(node, Standing::Ending { .. }));
     let broken = plan.nodes.iter().any(is_broken);
     let reason = match (broken, ending) {
+        _ if hindered.lacks_rights => MISSING_RIGHTS,
         (true, _) => RESOURCE_FAILED,
         (false, true) => "ResourceDeleting",
         (false, false) => "NotReady",

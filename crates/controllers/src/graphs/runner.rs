@@ -19,6 +19,7 @@ use futures::StreamExt;
 use serde_json::Value;
 use tokio::sync::watch;
 
+use super::accounts::Accounts;
 use super::admission::{self, Revisions, Rollout};
 use super::asked::Asked;
 use super::effort::Effort;
@@ -67,6 +68,7 @@ pub(super) struct Given {
     pub(super) context: Context,
     pub(super) objects: Objects,
     pub(super) externals: Externals,
+    pub(super) accounts: Accounts,
     pub(super) memories: Memories,
     pub(super) troubles: troubles::OfKind,
     pub(super) counted: Counted,
@@ -395,6 +397,7 @@ impl Runner {
         self.run_with.remove(uid);
         self.latest.forget(uid);
         self.given.externals.forget(uid);
+        self.given.accounts.rights().forget(uid);
         self.passes.forget(uid);
     }
 
@@ -440,9 +443,11 @@ impl Runner {
             .set((!all.is_empty()).then(|| all.join("; ")));
     }
 
-    fn subject(&self, key: &ObjectKey, json: Arc<Value>) -> Subject {
+    fn subject(&self, key: &ObjectKey, json: Arc<Value>, account: Option<&str>) -> Subject {
         let given = &self.given;
         Subject {
+            accounts: given.accounts.clone(),
+            account: given.accounts.account(account, &key.namespace),
             context: given.context.clone(),
             objects: given.objects.clone(),
             externals: given.externals.clone(),
@@ -476,7 +481,11 @@ impl Runner {
             Task::Unresolved(_) | Task::Lost(..) => Sight::Whole,
             Task::Pass(course) => self.watching.sight(&json, Some(&course.graph)),
         };
-        let subject = self.subject(&key, json);
+        let account = match &task {
+            Task::Pass(course) => course.graph.service_account().map(str::to_owned),
+            Task::End | Task::Unresolved(_) | Task::Lost(..) => self.last_account(&json),
+        };
+        let subject = self.subject(&key, json, account.as_deref());
         let uid = subject.uid().to_owned();
         match (sight, task) {
             (Sight::Partial, _) => {
@@ -512,14 +521,25 @@ impl Runner {
         act: impl Future<Output = Result<Next, Failure>> + Send + 'static,
     ) {
         let (latest, passes) = (self.latest.clone(), self.passes.clone());
-        let externals = self.given.externals.clone();
+        let (externals, accounts) = (self.given.externals.clone(), self.given.accounts.clone());
         let forget = move |uid: &str| {
             latest.forget(uid);
             externals.forget(uid);
+            accounts.rights().forget(uid);
             passes.forget(uid);
         };
         let during = self.living.clone().during(uid, act, forget);
         self.work.start(key, during);
+    }
+
+    /// The account that the graph of an instance names, whether it may run or not; none if that is
+    /// not known any more.
+    fn last_account(&self, json: &Value) -> Option<String> {
+        let serving = self.serving.borrow();
+        let admitted = Admission::read(json).and_then(|one| serving.revisions.resolve(one.at));
+        let newest = || serving.revisions.graph(*serving.target.as_ref().ok()?);
+        let graph = admitted.map(|(_, graph)| graph).or_else(newest)?;
+        graph.service_account().map(str::to_owned)
     }
 
     /// What is to be done about an instance. Nothing before it was decided what it may run.
@@ -549,6 +569,14 @@ impl Runner {
             let why = revisions.missing(admission.at);
             return Some(Task::Lost(admission.at, why));
         };
+        let hub_authored = serving.definition.hub_authored;
+        let refused = self
+            .given
+            .accounts
+            .refusal(graph.service_account(), hub_authored);
+        if let Some(why) = refused {
+            return Some(Task::Unresolved(why));
+        }
         let is_behind = !revisions.are_alike(at.number, target);
         Some(Task::Pass(Course {
             graph: graph.clone(),

@@ -18,7 +18,9 @@ use super::history::{self, History};
 use super::revision::Revision;
 use super::runner::{self, Given, Serving};
 use super::served::Past;
-use super::{Graphs, Mode, Seen, authoring, defined, instance, resource, verified};
+use super::{
+    Graphs, Mode, Seen, authoring, defined, instance, is_hub_authored, resource, verified,
+};
 use crate::queue::{Failure, Next};
 
 /// A definition, and its name.
@@ -243,6 +245,7 @@ impl Graphs {
         let definition = instance::Definition {
             name: name.to_owned(),
             uid: uid.to_owned(),
+            hub_authored: is_hub_authored(object),
         };
         let serving = Serving {
             definition: Arc::new(definition),
@@ -266,6 +269,7 @@ impl Graphs {
             let definition = instance::Definition {
                 name: name.to_owned(),
                 uid: String::new(),
+                hub_authored: false,
             };
             let serving = Serving {
                 definition: Arc::new(definition),
@@ -285,6 +289,7 @@ impl Graphs {
             context: self.context.clone(),
             objects: self.objects.clone(),
             externals: self.externals.clone(),
+            accounts: self.accounts.clone(),
             memories: self.memories.clone(),
             troubles: self.troubles.of_kind(name, &resource),
             counted: self.metrics.of(name, &resource.kind),

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use deltaplane_api::field::Path;
+use deltaplane_api::names;
 use serde_json::{Map, Value as Json};
 
 use super::{Body, Definition, GateText, Instance, Metadata, Reference, Resource, Target};
@@ -189,7 +190,14 @@ impl Reader {
             return None;
         };
         let at = self.object(spec, path)?;
-        self.only(&at, &["schema", "resources", "propagateWhen", "orderBy"]);
+        let fields = [
+            "schema",
+            "resources",
+            "serviceAccountName",
+            "propagateWhen",
+            "orderBy",
+        ];
+        self.only(&at, &fields);
         let schema = match at.get("schema") {
             Some((schema, path)) => self.instance(schema, path),
             None => {
@@ -203,13 +211,35 @@ impl Reader {
             .map(|(resource, path)| self.resource(resource, path))
             .collect();
         let gate = self.gate(&at);
+        let service_account = self.service_account(&at);
         Some(Definition {
             name,
             schema: schema?,
             resources: resources.into_iter().collect::<Option<_>>()?,
             gate,
+            service_account,
             spec: spec.clone(),
         })
+    }
+
+    /// An empty name is that of the default account, as in a Pod.
+    fn service_account(&mut self, at: &At<'_>) -> Option<String> {
+        let name = self.text(at, "serviceAccountName")?;
+        if name.is_empty() {
+            return None;
+        }
+        let wrong = names::dns_subdomain(&name);
+        if !wrong.is_empty() {
+            let path = at.path.child("serviceAccountName");
+            let message = format!(
+                "{name:?} is no name of a ServiceAccount: {}",
+                wrong.join("; ")
+            );
+            let hint =
+                "write the name of a ServiceAccount; it is no expression, and has no namespace";
+            self.problems.push(Problem::new(&path, message).hint(hint));
+        }
+        Some(name)
     }
 
     fn gate(&mut self, at: &At<'_>) -> GateText {

@@ -19,6 +19,8 @@ pub struct Prune {
     pub wave: u32,
     /// Whether it is going already.
     pub deleting: bool,
+    /// Whether a graph created it.
+    pub created: bool,
 }
 
 /// What is to be deleted now: nothing while it is not known of every node what it wants, and then
@@ -143,6 +145,7 @@ impl Prune {
             node: node.to_owned(),
             wave: written.unwrap_or(0),
             deleting: live.deleting,
+            created: live.is_created(),
         }
     }
 }

@@ -478,7 +478,12 @@ impl<'a> Walk<'a> {
         } = &self.inputs;
         let shared = || labels::of_instance(graph.kind(), instance, product);
         let shared = self.labels.get_or_init(shared);
-        labels::mark(&mut object, shared, node, item, &wanted.content);
+        let live = self.inputs.observed.get(node.id(), &wanted.id);
+        let stamp = labels::Stamp {
+            content: &wanted.content,
+            created: live.is_none_or(|live| live.is_created()),
+        };
+        labels::mark(&mut object, shared, node, item, stamp);
         object
     }
 

@@ -50,6 +50,7 @@ impl Graphs {
 #[tokio::test]
 async fn what_an_instance_refers_to_is_waited_for_and_followed() {
     let mut graphs = Graphs::start().await;
+    graphs.trust().await;
     graphs.define(referring()).await;
     graphs.world.create(&shops(), shop("a")).await;
     let waiting = graphs.until_state("a", "IN_PROGRESS").await;
@@ -98,6 +99,7 @@ async fn what_an_instance_refers_to_is_waited_for_and_followed() {
 #[tokio::test]
 async fn what_becomes_the_graphs_own_is_not_taken_from_others() {
     let graphs = Graphs::start().await;
+    graphs.trust().await;
     graphs.define(referring()).await;
     let world = &graphs.world;
     world
@@ -126,6 +128,7 @@ fn with_own_house() -> Value {
 #[tokio::test]
 async fn what_was_the_graphs_own_goes_when_it_refers_to_others() {
     let graphs = Graphs::start().await;
+    graphs.trust().await;
     graphs.define(with_own_house()).await;
     let world = &graphs.world;
     world
@@ -157,6 +160,7 @@ async fn what_was_the_graphs_own_goes_when_it_refers_to_others() {
 #[tokio::test]
 async fn nothing_is_read_but_what_is_referred_to() {
     let mut graphs = Graphs::start().await;
+    graphs.trust().await;
     graphs.tasks.shutdown(GRACE).await.expect("a clean end");
     let client = graphs.world.client.clone();
     let service = tower::service_fn(move |mut request: http::Request<kube::client::Body>| {
@@ -250,6 +254,7 @@ fn follows_secrets(method: &Method, path: &str) -> bool {
 #[tokio::test]
 async fn what_is_made_of_what_cannot_be_listed_after_a_restart_stays() {
     let mut graphs = Graphs::start().await;
+    graphs.trust().await;
     graphs.two_rooms().await;
     let deleted = Arc::new(AtomicUsize::new(0));
     let counted = deleted.clone();
@@ -274,6 +279,7 @@ async fn what_is_made_of_what_cannot_be_listed_after_a_restart_stays() {
 #[tokio::test]
 async fn what_is_made_of_what_cannot_be_listed_after_a_change_stays() {
     let mut graphs = Graphs::start().await;
+    graphs.trust().await;
     let refused = graphs.restart_refused(follows_secrets).await;
     refused.store(false, Ordering::SeqCst);
     graphs.two_rooms().await;

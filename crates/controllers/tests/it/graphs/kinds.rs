@@ -44,6 +44,7 @@ fn with_widget() -> Value {
 #[tokio::test]
 async fn nobody_goes_back_because_a_kind_is_away_when_all_begins_again() {
     let mut graphs = Graphs::start().await;
+    graphs.trust().await;
     graphs.define(definition()).await;
     graphs.serve_widgets(json!({})).await;
     let mut later = with_widget();
@@ -84,6 +85,7 @@ async fn nobody_goes_back_because_a_kind_is_away_when_all_begins_again() {
 #[tokio::test]
 async fn a_definition_is_looked_at_again_when_a_kind_looks_otherwise() {
     let mut graphs = Graphs::start().await;
+    graphs.trust().await;
     graphs.serve_widgets(json!({})).await;
     let mut graph = with_widget();
     graph["spec"]["resources"][3]["template"]["spec"]["color"] = json!("red");
@@ -172,6 +174,7 @@ async fn a_kind_that_is_refused_is_tried_again() {
 #[tokio::test]
 async fn an_instance_ends_when_a_kind_of_its_objects_is_gone() {
     let graphs = Graphs::start().await;
+    graphs.trust().await;
     graphs.serve_widgets(json!({})).await;
     graphs.define(with_widget()).await;
     graphs.active("a").await;
@@ -222,6 +225,7 @@ async fn kinds_that_nobody_describes_keep_no_other_graph_waiting() {
 #[tokio::test]
 async fn another_version_of_a_kind_leaves_nothing_of_the_one_before() {
     let graphs = Graphs::start().await;
+    graphs.trust().await;
     let mut kind = widgets(json!({}));
     let mut second = kind["spec"]["versions"][0].clone();
     (second["name"], second["storage"]) = (json!("v2"), json!(false));
@@ -274,6 +278,7 @@ async fn another_version_of_a_kind_leaves_nothing_of_the_one_before() {
 #[tokio::test]
 async fn an_older_revision_whose_kind_is_gone_says_so() {
     let graphs = Graphs::start().await;
+    graphs.trust().await;
     graphs.serve_widgets(json!({})).await;
     graphs.define(with_widget()).await;
     graphs.active("a").await;
@@ -301,6 +306,7 @@ async fn an_older_revision_whose_kind_is_gone_says_so() {
 #[tokio::test]
 async fn what_was_made_in_a_version_that_is_not_served_any_more_goes_with_its_instance() {
     let graphs = Graphs::start().await;
+    graphs.trust().await;
     let mut kind = widgets(json!({}));
     let mut second = kind["spec"]["versions"][0].clone();
     second["name"] = json!("v2");
@@ -341,6 +347,7 @@ async fn what_was_made_in_a_version_that_is_not_served_any_more_goes_with_its_in
 #[tokio::test]
 async fn a_kind_that_comes_back_in_namespaces_is_found_where_it_is() {
     let graphs = Graphs::start().await;
+    graphs.trust().await;
     let world = &graphs.world;
     let mut kind = widgets(json!({}));
     kind["spec"]["scope"] = json!("Cluster");
@@ -366,6 +373,7 @@ async fn a_kind_that_comes_back_in_namespaces_is_found_where_it_is() {
 #[tokio::test]
 async fn a_kind_that_comes_back_under_another_name_is_referred_to_where_it_is() {
     let graphs = Graphs::start().await;
+    graphs.trust().await;
     graphs.serve_widgets(json!({})).await;
     let mut counting = definition();
     counting["spec"]["schema"]["status"] = json!({"widgets": "${string(widgets.size())}"});

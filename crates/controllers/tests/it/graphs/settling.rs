@@ -45,6 +45,7 @@ fn widgets() -> Value {
 #[tokio::test]
 async fn a_status_with_nulls_is_written_once() {
     let graphs = Graphs::start().await;
+    graphs.trust().await;
     let world = &graphs.world;
     world.create(&definitions_kind(), widgets()).await;
     let name = ObjectKey::cluster("widgets.example.com");

@@ -247,6 +247,7 @@ fn spread() -> Value {
 #[tokio::test]
 async fn the_inventory_of_an_instance_grows_and_shrinks() {
     let graphs = Graphs::start().await;
+    graphs.trust().await;
     graphs.define(spread()).await;
     graphs.world.create(&shops(), shop("a")).await;
     let active = graphs.until_state("a", "ACTIVE").await;
