@@ -13,6 +13,7 @@ mod metrics;
 mod pauses;
 mod refusals;
 mod remade;
+mod rights;
 mod rollouts;
 mod rules;
 mod settling;
