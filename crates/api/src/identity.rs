@@ -29,6 +29,8 @@ pub const ANONYMOUS: &str = "system:anonymous";
 pub const OWN_PREFIX: &str = "system:deltaplane:";
 /// All service accounts.
 pub const SERVICE_ACCOUNTS: &str = "system:serviceaccounts";
+/// The service account that graphs act as unless they name another.
+pub const GRAPH_ACCOUNT: &str = "deltaplane-graphs";
 
 /// With this begin the names of the hub's own users in zones, so that they are not taken for those
 /// of the zone.

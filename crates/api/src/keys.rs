@@ -11,6 +11,10 @@ pub const SIMULATE: &str = "deltaplane.io/simulate";
 /// On the definition of a graph: none of its instances may move for now, unless it says `false`.
 pub const PAUSED: &str = "deltaplane.io/paused";
 
+/// On the definition of a graph: the version whose deletions a person approved, beyond what the
+/// definition's deletion budget lets go.
+pub const APPROVED_DELETIONS: &str = "deltaplane.io/approved-deletions";
+
 /// The label of every mirrored object, with its origin: `hub` or `zone`.
 pub const ORIGIN: &str = "deltaplane.io/origin";
 

@@ -20,7 +20,9 @@ use deltaplane_plane::{Certificates, PlaneConfig};
 use deltaplane_runtime::identity::{JoinString, JoinStringError};
 use deltaplane_runtime::telemetry::{Filter, Format, Telemetry};
 use deltaplane_sync::ZoneName;
-use deltaplane_zone::{GraphOptions, KindName, LeftFleet, leave_cluster, leave_embedded};
+use deltaplane_zone::{
+    GraphIdentity, GraphOptions, KindName, LeftFleet, leave_cluster, leave_embedded,
+};
 
 /// A control plane for fleets that speaks the Kubernetes API
 #[derive(Debug, Parser)]
@@ -151,6 +153,21 @@ struct GraphArgs {
     /// Delete the kind of a graph, and so its instances, with its definition; otherwise they stay
     #[arg(long)]
     delete_graph_kinds: bool,
+    /// With which rights graphs make their objects: as a service account of each namespace, or as
+    /// the controller, as kro does. With the latter whoever writes a graph has the controller's
+    /// rights; it is for clusters that are migrated from kro
+    #[arg(long, value_enum, default_value_t = GraphIdentityArg::Account)]
+    graph_identity: GraphIdentityArg,
+    /// The service accounts that graphs of the hub may act as (spec.serviceAccountName)
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = account,
+        default_value = deltaplane_zone::GRAPH_ACCOUNT)]
+    graph_accounts: Vec<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum GraphIdentityArg {
+    Account,
+    Controller,
 }
 
 #[derive(Debug, Subcommand)]
@@ -189,6 +206,14 @@ pub(crate) struct Manifest {
     /// The kinds of the objects that graphs make or refer to: deployments.apps,configmaps
     #[arg(long, value_name = "KINDS", value_delimiter = ',', requires = "graphs")]
     pub(crate) graph_objects: Vec<KindName>,
+    /// The service accounts that graphs may act as: those of --graph-accounts of the zone
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = account,
+        default_value = deltaplane_zone::GRAPH_ACCOUNT)]
+    pub(crate) graph_accounts: Vec<String>,
+    /// With which rights graphs make their objects, as --graph-identity of the zone: with
+    /// `controller` the agent itself gets the rights to write them
+    #[arg(long, value_enum, default_value_t = GraphIdentityArg::Account)]
+    pub(crate) graph_identity: GraphIdentityArg,
     /// Let users of the hub act in the cluster through the zone, each as himself. Whoever has the
     /// agent's credential can then act as anybody
     #[arg(long)]
@@ -416,7 +441,26 @@ impl GraphArgs {
         GraphOptions {
             revisions: self.graph_revisions,
             delete_kinds: self.delete_graph_kinds,
+            identity: self.graph_identity.into(),
+            accounts: self.graph_accounts.iter().cloned().collect(),
         }
+    }
+}
+
+impl From<GraphIdentityArg> for GraphIdentity {
+    fn from(identity: GraphIdentityArg) -> Self {
+        match identity {
+            GraphIdentityArg::Account => Self::Account,
+            GraphIdentityArg::Controller => Self::Controller,
+        }
+    }
+}
+
+/// The name of a service account.
+fn account(text: &str) -> Result<String, String> {
+    match names::dns_subdomain(text).as_slice() {
+        [] => Ok(text.to_owned()),
+        _ => Err("write names of ServiceAccounts, such as deltaplane-graphs,deployer".to_owned()),
     }
 }
 

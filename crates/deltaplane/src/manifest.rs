@@ -35,8 +35,17 @@ const SECRETS: &str = "\
 
 const GRAPHS: &str = "\
 #
-# Graphs run with these rights, whoever wrote them: `deltaplane zone --kubeconfig … --graphs`. What
-# their gates decided is kept in Secrets, so that the agent can list those of the cluster.
+# Graphs run as the service account deltaplane-graphs of the namespace of each instance, with the
+# rights of ClusterRole deltaplane-graphs: `deltaplane zone --kubeconfig … --graphs`. Label further
+# ClusterRoles with deltaplane.io/aggregate-to-graphs=true to extend it. What gates decided is kept in
+# Secrets, so that the agent can list those of the cluster.
+";
+
+const CONTROLLER: &str = "\
+#
+# Graphs run with the rights of the agent, whoever wrote them: `deltaplane zone --kubeconfig …
+# --graphs --graph-identity=controller`. What their gates decided is kept in Secrets, so that the
+# agent can list those of the cluster.
 ";
 
 /// What is printed.
@@ -46,6 +55,8 @@ pub(crate) fn text(asked: args::Manifest) -> Result<String, ManifestError> {
         kinds,
         graphs,
         graph_objects,
+        graph_accounts,
+        graph_identity,
         impersonate,
     } = asked;
     let mut text = HEAD.replace("NAMESPACE", &namespace);
@@ -58,9 +69,15 @@ pub(crate) fn text(asked: args::Manifest) -> Result<String, ManifestError> {
     let graphs = (!graphs.is_empty()).then_some(GraphRights {
         instances: graphs,
         objects: graph_objects,
+        accounts: match graph_identity {
+            args::GraphIdentityArg::Account => graph_accounts,
+            args::GraphIdentityArg::Controller => Vec::new(),
+        },
     });
-    if graphs.is_some() {
-        text.push_str(GRAPHS);
+    match &graphs {
+        Some(graphs) if graphs.accounts.is_empty() => text.push_str(CONTROLLER),
+        Some(_) => text.push_str(GRAPHS),
+        None => {}
     }
     let manifest = Manifest {
         namespace,
@@ -88,6 +105,8 @@ mod tests {
             kinds: kinds.collect(),
             graphs: Vec::new(),
             graph_objects: Vec::new(),
+            graph_accounts: vec!["deltaplane-graphs".to_owned()],
+            graph_identity: args::GraphIdentityArg::Account,
             impersonate,
         };
         expected.assert_eq(&text(asked).expect("YAML"));

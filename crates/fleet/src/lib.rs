@@ -13,6 +13,7 @@ mod divergence;
 mod endpoints;
 mod fleet;
 mod governing;
+mod graph_rights;
 mod graphs;
 pub mod kinds;
 mod known;
@@ -38,6 +39,7 @@ pub use endpoints::{
 };
 pub use fleet::{Fleet, FleetConfig, FleetError};
 pub use governing::{ContentsError, DraftError};
+pub use graph_rights::GraphAuthorRights;
 pub use graphs::{DefinitionCheck, DefinitionFindings, DefinitionProblem, stays_at_hub};
 pub use kinds::{SYNC_USER, synced_kinds};
 pub use known::Known;

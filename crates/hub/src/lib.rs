@@ -28,9 +28,9 @@ use deltaplane_controllers::graphs::{
 };
 use deltaplane_fleet::kinds::CONTROLLERS;
 use deltaplane_fleet::{
-    DefinitionFindings, DefinitionProblem, Fleet, FleetConfig, FleetError, KindOrigins,
-    ObjectZones, Ownership, Policing, PolicyPlan, PolicyRollout, SYNC_USER, UploadQuota,
-    ZonePropagated, ZoneReconcile, ZoneSync, kinds,
+    DefinitionFindings, DefinitionProblem, Fleet, FleetConfig, FleetError, GraphAuthorRights,
+    KindOrigins, ObjectZones, Ownership, Policing, PolicyPlan, PolicyRollout, SYNC_USER,
+    UploadQuota, ZonePropagated, ZoneReconcile, ZoneSync, kinds,
 };
 use deltaplane_plane::{Extensions, Opened, Plane, PlaneConfig, PlaneError, Role};
 use deltaplane_runtime::identity::{KeyError, ZoneTokens};
@@ -134,6 +134,7 @@ impl Hub {
         let extensions = Extensions {
             admission: vec![
                 Arc::new(ownership),
+                Arc::new(GraphAuthorRights),
                 Arc::new(Policing(fleet.clone())),
                 Arc::new(UploadQuota(fleet.clone())),
             ],

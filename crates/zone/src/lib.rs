@@ -38,7 +38,7 @@ use deltaplane_controllers::graphs::{self, Mode, Running};
 use deltaplane_controllers::simulator;
 use deltaplane_fleet::kinds::{CONTROLLERS, GROUP};
 use deltaplane_fleet::{
-    FollowedLineage, LineageError, Ownership, SYNC_USER, follow_definitions,
+    FollowedLineage, GraphAuthorRights, LineageError, Ownership, SYNC_USER, follow_definitions,
     open_lineage_as_possible,
 };
 use deltaplane_plane::{Extensions, Opened, Plane, PlaneConfig, PlaneError, Role};
@@ -52,7 +52,8 @@ use kube::Client;
 use parking_lot::Mutex;
 use tokio::sync::watch;
 
-pub use deltaplane_controllers::graphs::GraphOptions;
+pub use deltaplane_controllers::graphs::accounts::DEFAULT_ACCOUNT as GRAPH_ACCOUNT;
+pub use deltaplane_controllers::graphs::{GraphIdentity, GraphOptions};
 pub use deltaplane_controllers::simulator::SimulatorConfig;
 
 pub use cluster::{ClusterConfig, ClusterZone, GraphRights, KindName, Manifest, NotAKindName};
@@ -172,7 +173,10 @@ impl Zone {
         let front = opened.front().clone();
         let definitions = Mutex::new(Some(definitions));
         let extensions = Extensions {
-            admission: vec![Arc::new(Ownership::in_zone(name.clone(), known))],
+            admission: vec![
+                Arc::new(Ownership::in_zone(name.clone(), known)),
+                Arc::new(GraphAuthorRights),
+            ],
             beginning: Some(Box::new(move |api| {
                 // Before the first definition is written: whoever writes one waits for this.
                 if let Some(definitions) = definitions.lock().take() {

@@ -1,10 +1,12 @@
 //! The service accounts that instances act as.
 //!
-//! `roles` is what the default account may do; `rights` asks the API what an account may do.
+//! `roles` is what the default account may do, and `served` keeps it; `policy` is what authors need
+//! beside the right to write definitions; `rights` asks the API what an account may do.
 //!
 //! Invariants: no object of an instance is written as the controller unless `--graph-identity` says
 //! so; an account is provided only where instances are, and only the default one.
 
+pub mod policy;
 pub mod roles;
 pub(super) mod served;
 
@@ -32,8 +34,7 @@ pub enum GraphIdentity {
     Controller,
 }
 
-/// The account of graphs that name none.
-pub const DEFAULT_ACCOUNT: &str = "deltaplane-graphs";
+pub use deltaplane_api::identity::GRAPH_ACCOUNT as DEFAULT_ACCOUNT;
 /// The namespace of the accounts of instances that are in no namespace.
 pub const SYSTEM_NAMESPACE: &str = "deltaplane-system";
 

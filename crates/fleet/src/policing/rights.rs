@@ -10,6 +10,7 @@ use deltaplane_propagation::stages::{Policy, Problem, Targets};
 use serde_json::Value;
 
 use crate::governing::Id;
+use crate::graph_rights::override_refused;
 
 /// The kinds by which rights are given: overrides would give rights that are not at the hub.
 const RBAC_GROUP: &str = "rbac.authorization.k8s.io";
@@ -58,6 +59,10 @@ pub(super) fn overrides_refused(policy: &Policy, may: &UserRights<'_>) -> Option
         };
         if let Some(missing) = missing(targets, "update", may) {
             return Some(format!("{missing}, which {path} changes in zones; {}", hint("update")));
+        }
+        let refused = |one: &Targets| override_refused((&one.group, &one.kind), &policy.overrides[place].patch, may);
+        if let Some(why) = targets.iter().find_map(refused) {
+            return Some(format!("{path}: {why}"));
         }
         let secrets = targets.iter().filter(|one| is_secret(one));
         let missing = missing(secrets, "get", may)?;

@@ -6,6 +6,7 @@ use std::time::Duration;
 use deltaplane_api::identity::MASTERS;
 use deltaplane_client::request::{self, RequestError};
 use deltaplane_client::{ObjectKey, Pace, Resource};
+use deltaplane_controllers::graphs::accounts::policy::POLICY;
 use deltaplane_fleet::Known;
 use deltaplane_runtime::Stop;
 use deltaplane_sync::ZoneName;
@@ -123,7 +124,7 @@ impl Guard {
 
 /// Takes all policies away.
 pub(crate) async fn take_policies_away(client: &Client) -> Result<(), RequestError> {
-    for name in [OWNERSHIP, ZONE_LABEL, COMPUTED] {
+    for name in [OWNERSHIP, ZONE_LABEL, COMPUTED, POLICY] {
         take_away(client, name).await?;
     }
     Ok(())

@@ -8,6 +8,8 @@ use std::str::FromStr;
 
 use deltaplane_api::names;
 use deltaplane_controllers::graphs;
+use deltaplane_controllers::graphs::accounts::policy::POLICY;
+use deltaplane_controllers::graphs::accounts::{SYSTEM_NAMESPACE, roles};
 use serde_json::{Value, json};
 
 use super::policies::{COMPUTED, OWNERSHIP, ZONE_LABEL};
@@ -32,6 +34,8 @@ pub struct GraphRights {
     pub instances: Vec<KindName>,
     /// The kinds of the objects that they make, or refer to.
     pub objects: Vec<KindName>,
+    /// The accounts that they act as; none if they act as the agent.
+    pub accounts: Vec<String>,
 }
 
 /// A kind as RBAC names it: `widgets.example.com`, `configmaps`.
@@ -53,6 +57,10 @@ const NAME: &str = "deltaplane-zone";
 /// What is done with objects that cross, or that graphs make: looked for and followed, applied, and
 /// deleted.
 const SYNCED: [&str; 6] = ["get", "list", "watch", "create", "patch", "delete"];
+/// What the agent does with objects that graphs make as an account: it follows them, and deletes
+/// those that graphs created when the account has no rights any more.
+const FOLLOWED: [&str; 4] = ["get", "list", "watch", "delete"];
+const RBAC: &str = "rbac.authorization.k8s.io";
 
 // === impl Manifest ===
 
@@ -63,26 +71,40 @@ impl Manifest {
             |name: &str| json!({"name": name, "labels": {"app.kubernetes.io/name": NAME}});
         let mut account = metadata(NAME);
         account["namespace"] = self.namespace.as_str().into();
-        let rbac = "rbac.authorization.k8s.io";
-        vec![
+        let mut objects = vec![
             json!({"apiVersion": "v1", "kind": "Namespace", "metadata": metadata(&self.namespace)}),
             json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": account}),
             json!({
-                "apiVersion": format!("{rbac}/v1"), "kind": "ClusterRole",
+                "apiVersion": format!("{RBAC}/v1"), "kind": "ClusterRole",
                 "metadata": metadata(NAME), "rules": self.rules(),
             }),
             json!({
-                "apiVersion": format!("{rbac}/v1"), "kind": "ClusterRoleBinding",
+                "apiVersion": format!("{RBAC}/v1"), "kind": "ClusterRoleBinding",
                 "metadata": metadata(NAME),
-                "roleRef": {"apiGroup": rbac, "kind": "ClusterRole", "name": NAME},
+                "roleRef": {"apiGroup": RBAC, "kind": "ClusterRole", "name": NAME},
                 "subjects": [{"kind": "ServiceAccount", "name": NAME, "namespace": self.namespace}],
             }),
-        ]
+        ];
+        if let Some(graphs) = self.graphs.as_ref().filter(|graphs| graphs.has_accounts()) {
+            objects.extend(graphs.account_objects());
+            if self.namespace == SYSTEM_NAMESPACE {
+                // It is the first of all.
+                let mut namespaces = 0;
+                objects.retain(|object| {
+                    namespaces += usize::from(object["kind"] == "Namespace");
+                    object["kind"] != "Namespace" || namespaces == 1
+                });
+            }
+        }
+        objects
     }
 
     /// What is needed for whatever crosses, then what crosses, then what was asked for.
     fn rules(&self) -> Vec<Value> {
-        let policies = [OWNERSHIP, ZONE_LABEL, COMPUTED];
+        let mut policies = vec![OWNERSHIP, ZONE_LABEL, COMPUTED];
+        if self.graphs.is_some() {
+            policies.push(POLICY);
+        }
         let mut rules = vec![json!({
             "apiGroups": ["admissionregistration.k8s.io"],
             "resources": ["validatingadmissionpolicies", "validatingadmissionpolicybindings"],
@@ -106,7 +128,8 @@ impl Manifest {
         ]);
         let mut synced: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
         let graphs = self.graphs.as_ref();
-        let of_graphs = graphs.map(GraphRights::kinds).unwrap_or_default();
+        let of_graphs = graphs.map(GraphRights::written).unwrap_or_default();
+        let followed = graphs.map(GraphRights::followed).unwrap_or_default();
         for kind in self.kinds.iter().chain(&of_graphs) {
             match shared.get_mut(kind) {
                 Some(verbs) => verbs.extend(SYNCED),
@@ -114,6 +137,12 @@ impl Manifest {
                     let plurals = synced.entry(&kind.group).or_default();
                     plurals.insert(&kind.plural);
                 }
+            }
+        }
+        for kind in followed {
+            let is_synced = synced.get(&*kind.group);
+            if !is_synced.is_some_and(|plurals| plurals.contains(&*kind.plural)) {
+                shared.entry(kind.clone()).or_default().extend(FOLLOWED);
             }
         }
         rules.extend(shared.iter().map(|(kind, verbs)| {
@@ -138,10 +167,71 @@ impl Manifest {
 // === impl GraphRights ===
 
 impl GraphRights {
-    /// All that are followed and applied.
-    fn kinds(&self) -> Vec<KindName> {
-        let all = self.instances.iter().chain(&self.objects).cloned();
+    /// Whether graphs act as accounts, and not as the agent.
+    fn has_accounts(&self) -> bool {
+        !self.accounts.is_empty()
+    }
+
+    /// All that the agent applies.
+    fn written(&self) -> Vec<KindName> {
+        let objects = self.objects.iter().filter(|_| !self.has_accounts());
+        let all = self.instances.iter().chain(objects).cloned();
         own().into_iter().chain(all).collect()
+    }
+
+    /// The objects that the agent follows, and that accounts apply.
+    fn followed(&self) -> &[KindName] {
+        if self.has_accounts() {
+            &self.objects
+        } else {
+            &[]
+        }
+    }
+
+    /// The roles that graphs act with, and the account of instances in no namespace.
+    fn account_objects(&self) -> Vec<Value> {
+        let kinds = self.instances.iter();
+        let kinds = kinds.map(|kind| (kind.group.clone(), kind.plural.clone()));
+        let mut objects = roles::cluster_roles();
+        objects.push(roles::served_kinds(&kinds.collect()));
+        objects.extend(roles::of_account(SYSTEM_NAMESPACE, true));
+        objects
+    }
+
+    /// What it takes to act as accounts, to provide the default one, and to ask what they may do.
+    fn for_accounts(&self) -> Vec<Value> {
+        let definitions = graphs::api::definitions();
+        let named = |group: &str, resource: &str, names: &[&str], verbs: &[&str]| {
+            json!({
+                "apiGroups": [group], "resources": [resource], "resourceNames": names,
+                "verbs": verbs,
+            })
+        };
+        let accounts: Vec<&str> = self.accounts.iter().map(String::as_str).collect();
+        vec![
+            named("", "serviceaccounts", &accounts, &["impersonate"]),
+            rule("", &["serviceaccounts"], &["get", "create"]),
+            rule(RBAC, &["rolebindings"], &["get", "list", "watch", "create"]),
+            rule(
+                RBAC,
+                &["clusterrolebindings", "clusterroles", "roles"],
+                &["get", "list", "watch"],
+            ),
+            named(RBAC, "clusterroles", &[roles::NAMESPACED], &["bind"]),
+            named(
+                RBAC,
+                "clusterroles",
+                &[roles::SERVED_KINDS],
+                &["create", "patch"],
+            ),
+            rule(
+                "authorization.k8s.io",
+                &["subjectaccessreviews"],
+                &["create"],
+            ),
+            // The hub's word that deletions were approved crosses with definitions.
+            rule(&definitions.group, &[&definitions.plural], &["approve"]),
+        ]
     }
 
     /// What is done beside that: statuses and events are written, and gates remember what they
@@ -159,6 +249,9 @@ impl GraphRights {
             rules.push(rule("", &["secrets"], &verbs));
         }
         rules.push(rule("", &["events"], &["create"]));
+        if self.has_accounts() {
+            rules.extend(self.for_accounts());
+        }
         rules
     }
 }
@@ -283,6 +376,11 @@ mod tests {
         let rights = GraphRights {
             instances: kinds(&["shops.kro.run"]),
             objects: kinds(&["configmaps"]),
+            accounts: Vec::new(),
+        };
+        let as_accounts = GraphRights {
+            accounts: vec!["deltaplane-graphs".to_owned()],
+            ..rights.clone()
         };
         let manifest = Manifest {
             namespace: "deltaplane-system".to_owned(),
@@ -308,5 +406,33 @@ mod tests {
         assert!(has("kro.run", "shops", "patch") && has("kro.run", "shops/status", "patch"));
         assert!(has("", "configmaps", "delete") && !has("", "configmaps/status", "patch"));
         assert!(has("", "secrets", "list") && !has("", "secrets", "watch"));
+        // What graphs do as accounts, the agent cannot do itself.
+        let manifest = Manifest {
+            graphs: Some(as_accounts),
+            ..manifest
+        };
+        let rules = manifest.rules();
+        let grants = |group: &str, resource: &str, verb: &str| -> Option<Value> {
+            let lists = |rule: &Value, key: &str, value: &str| {
+                let all = rule[key].as_array();
+                all.is_some_and(|all| all.contains(&value.into()))
+            };
+            let rule = rules.iter().find(|rule| {
+                lists(rule, "apiGroups", group)
+                    && lists(rule, "resources", resource)
+                    && lists(rule, "verbs", verb)
+            })?;
+            Some(rule["resourceNames"].clone())
+        };
+        assert_eq!(grants("", "configmaps", "patch"), None);
+        assert_eq!(grants("", "configmaps", "delete"), Some(Value::Null));
+        assert_eq!(grants("kro.run", "shops", "patch"), Some(Value::Null));
+        let named = Some(json!(["deltaplane-graphs"]));
+        assert_eq!(grants("", "serviceaccounts", "impersonate"), named);
+        assert_eq!(grants(RBAC, "clusterroles", "bind"), named);
+        assert_eq!(grants(RBAC, "clusterroles", "escalate"), None);
+        let objects = manifest.objects();
+        let namespaces = objects.iter().filter(|one| one["kind"] == "Namespace");
+        assert_eq!(namespaces.count(), 1);
     }
 }

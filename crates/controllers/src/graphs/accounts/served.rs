@@ -1,14 +1,16 @@
-//! The right of graphs to use the kinds that graphs define: a role that follows these kinds.
+//! Keeps the roles that graphs act with, and the policy for their authors: one of the roles follows
+//! the kinds that graphs define.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use deltaplane_client::{ObjectKey, RequestError, request};
+use deltaplane_client::request::Refusal;
+use deltaplane_client::{ObjectKey, RequestError, Resource, request};
 use serde::de::IgnoredAny;
 use serde_json::Value;
 use tokio::sync::watch;
 
-use super::roles;
+use super::{policy, roles};
 use crate::Context;
 
 /// The kinds that graphs define here, by group and plural. Cheap to clone.
@@ -53,6 +55,7 @@ impl ServedKinds {
             let granted = async {
                 if !are_there {
                     create_roles(context).await?;
+                    apply_policy(context).await?;
                 }
                 let known = kinds.borrow_and_update().clone();
                 match known {
@@ -95,6 +98,27 @@ async fn create_roles(context: &Context) -> Result<(), RequestError> {
     Ok(())
 }
 
+/// An API server of ours checks authors by itself, and has no such policies.
+async fn apply_policy(context: &Context) -> Result<(), RequestError> {
+    for object in policy::objects() {
+        let kind = object["kind"].as_str().unwrap_or_default();
+        let plural = match kind {
+            "ValidatingAdmissionPolicy" => "validatingadmissionpolicies",
+            _ => "validatingadmissionpolicybindings",
+        };
+        let resource = Resource::cluster("admissionregistration.k8s.io", "v1", plural, kind);
+        let path = resource.object_path(&ObjectKey::cluster(policy::POLICY));
+        let path = format!("{path}?fieldManager={MANAGER}&force=true");
+        match request::apply::<IgnoredAny>(&context.client, &path, &object).await {
+            Err(error) if error.refusal().is_some_and(Refusal::is_kind_not_served) => {}
+            applied => {
+                applied?;
+            }
+        }
+    }
+    Ok(())
+}
+
 async fn apply(context: &Context, role: &Value) -> Result<(), RequestError> {
     let path = format!("{}?fieldManager={MANAGER}&force=true", path(role));
     request::apply::<IgnoredAny>(&context.client, &path, role).await?;
@@ -117,6 +141,6 @@ fn warn(error: &RequestError) {
     tracing::warn!(
         error,
         hint,
-        "failed to apply the ClusterRoles that graphs act with"
+        "failed to apply the ClusterRoles that graphs act with, or the policy for their authors"
     );
 }
