@@ -6,6 +6,7 @@
 //! That a Deployment is available is said by the steps, so that they can look before.
 
 mod api;
+mod author;
 mod definitions;
 mod examples;
 mod fleet;

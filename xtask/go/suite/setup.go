@@ -145,6 +145,8 @@ func (env *Environment) startController() error {
 		"zone", "--standalone", "--kubeconfig", env.kubeconfig(),
 		"--data-dir", filepath.Join(env.directory, "data"),
 		"--graph-revisions", strconv.Itoa(revisions),
+		// kro's specs rely on the rights of its controller.
+		"--graph-identity", "controller",
 	}
 	if env.ControllerConfig.AllowCRDDeletion {
 		words = append(words, "--delete-graph-kinds")

@@ -4,14 +4,14 @@ mod gated;
 mod shaped;
 
 pub(super) use gated::{gated_shop, lamp, pipe, wall};
-pub(super) use shaped::{crowd, gadgets, holder, menu};
+pub(super) use shaped::{crowd, gadgets, heist, holder, menu};
 
 use serde_json::{Value, json};
 
 use super::stage::NAMESPACE;
 
 /// The kinds that the graphs here define, and their plurals.
-pub(super) const KINDS: [(&str, &str); 9] = [
+pub(super) const KINDS: [(&str, &str); 10] = [
     ("shop", "shops"),
     ("pair", "pairs"),
     ("vault", "vaults"),
@@ -21,6 +21,7 @@ pub(super) const KINDS: [(&str, &str); 9] = [
     ("pipe", "pipes"),
     ("wall", "walls"),
     ("lamp", "lamps"),
+    ("heist", "heists"),
 ];
 
 /// A definition, called as its kind is.

@@ -39,8 +39,8 @@ const REFUSED: [(&str, &[On], &str); 2] = [
 ];
 
 pub(super) fn run(stage: &mut Stage) -> Result<()> {
+    rights::allow_all(stage)?;
     if stage.on == On::Kubernetes {
-        rights::allow_all(stage)?;
         stage.simulate()?;
     }
     let kro = golang::download(&format!("github.com/kubernetes-sigs/kro@v{KRO}"))?;

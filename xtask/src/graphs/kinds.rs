@@ -4,6 +4,7 @@ use anyhow::{Result, ensure};
 use serde_json::{Value, json};
 
 use super::definitions::{gadgets, holder, instance};
+use super::rights;
 use super::stage::{Stage, condition};
 
 /// An object of the same name that is another one.
@@ -41,6 +42,7 @@ pub(super) fn of_objects(stage: &mut Stage) -> Result<()> {
     stage.until("crd", "gadgets.example.com", |crd| {
         condition(crd, "Established")["status"] == "True"
     })?;
+    rights::extend(stage, "example.com", "gadgets")?;
     // Where definitions are authored it must be known too.
     stage.definitions.kubectl().apply(&gadgets())?;
     stage.apply(&holder())?;

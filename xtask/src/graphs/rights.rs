@@ -6,7 +6,7 @@ use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 
 use super::definitions::{KINDS, instance, vault};
-use super::stage::{NAMESPACE, Stage, condition, ensure_says};
+use super::stage::{NAMESPACE, On, Stage, condition, ensure_says};
 use crate::kubectl::await_that;
 use crate::{manifests, process};
 
@@ -38,17 +38,50 @@ fn bind(stage: &Stage, role: &str) -> Result<()> {
     }))
 }
 
-/// Lets the account do anything: definitions of others make roles among other things.
+/// Lets the runner's account and the accounts of graphs do anything: definitions of others make
+/// roles among other things.
 pub(super) fn allow_all(stage: &Stage) -> Result<()> {
-    bind(stage, "cluster-admin")
+    if stage.on == On::Kubernetes {
+        bind(stage, "cluster-admin")?;
+    }
+    stage.apply(&json!({
+        "apiVersion": format!("{ROLES}/v1"), "kind": "ClusterRoleBinding",
+        "metadata": {"name": "graphs-of-others"},
+        "roleRef": {"apiGroup": ROLES, "kind": "ClusterRole", "name": "cluster-admin"},
+        "subjects": [{"apiGroup": ROLES, "kind": "Group", "name": "system:serviceaccounts"}],
+    }))
+}
+
+/// Extends what graphs may do by a kind.
+pub(super) fn extend(stage: &Stage, group: &str, plural: &str) -> Result<()> {
+    let name = format!("graphs-{plural}");
+    stage.apply(&json!({
+        "apiVersion": format!("{ROLES}/v1"), "kind": "ClusterRole",
+        "metadata": {"name": name, "labels": {"deltaplane.io/aggregate-to-graphs": "true"}},
+        "rules": [{
+            "apiGroups": [group], "resources": [plural],
+            "verbs": ["get", "list", "watch", "create", "patch", "delete"],
+        }],
+    }))?;
+    if stage.on != On::Kubernetes {
+        return Ok(());
+    }
+    // Nobody aggregates roles in a cluster without controllers.
+    stage.apply(&json!({
+        "apiVersion": format!("{ROLES}/v1"), "kind": "RoleBinding",
+        "metadata": {"name": name, "namespace": NAMESPACE},
+        "roleRef": {"apiGroup": ROLES, "kind": "ClusterRole", "name": name},
+        "subjects": [{
+            "kind": "ServiceAccount", "name": "deltaplane-graphs", "namespace": NAMESPACE,
+        }],
+    }))
 }
 
 /// What the objects of graphs are here, but for Secrets.
 const OBJECTS: &str = "configmaps,services,deployments.apps,gadgets.example.com";
 
-/// The rights that our own command prints for the graphs here. Secrets are not among them, though
-/// gates need them: until they are asked for, steps see what happens without.
-fn printed(stage: &Stage) -> Result<Vec<Value>> {
+/// What our own command prints for the graphs here: the rights of the agent, and the roles of graphs.
+fn printed(stage: &Stage) -> Result<Printed> {
     let kinds = KINDS.map(|(_, plural)| format!("{plural}.kro.run"));
     let line = format!(
         "zone manifest --graphs {} --graph-objects {OBJECTS}",
@@ -58,18 +91,35 @@ fn printed(stage: &Stage) -> Result<Vec<Value>> {
     let documents = manifests::documents(&text).into_iter();
     let documents = documents.map(|document| manifests::parse(&document));
     let documents = documents.collect::<Result<Vec<_>>>()?;
-    let mut documents = documents.into_iter();
-    let role = documents.find(|document| document["kind"] == "ClusterRole");
+    let of_agent = |document: &&Value| document["metadata"]["name"] == "deltaplane-zone";
+    let mut agents = documents.iter().filter(of_agent);
+    let role = agents.find(|document| document["kind"] == "ClusterRole");
     let role = role.context("no role is printed")?;
     let rules = role["rules"].as_array().cloned().unwrap_or_default();
     let secrets = |rule: &Value| rule["resources"] == json!(["secrets"]);
     ensure!(rules.iter().any(secrets), "{rules:?}");
-    Ok(rules.into_iter().filter(|rule| !secrets(rule)).collect())
+    let is_other = |document: &&Value| !of_agent(document) && document["kind"] != "Namespace";
+    Ok(Printed {
+        roles: documents.iter().filter(is_other).cloned().collect(),
+        rules: rules.into_iter().filter(|rule| !secrets(rule)).collect(),
+    })
+}
+
+/// What is to be in a cluster.
+struct Printed {
+    /// Of the agent. Secrets are not among them, though gates need them: until they are asked for,
+    /// steps see what happens without.
+    rules: Vec<Value>,
+    /// The objects that graphs act with.
+    roles: Vec<Value>,
 }
 
 /// Lets the account do what our own command says that it must, and this.
 fn allow(stage: &Stage, further: &[Value]) -> Result<()> {
-    let mut rules = printed(stage)?;
+    let Printed { mut rules, roles } = printed(stage)?;
+    for role in &roles {
+        stage.apply(role)?;
+    }
     rules.extend_from_slice(further);
     stage.apply(&json!({
         "apiVersion": format!("{ROLES}/v1"), "kind": "ClusterRole",
@@ -128,14 +178,12 @@ pub(super) fn unfollowed(stage: &mut Stage) -> Result<()> {
 pub(super) fn unmade(stage: &mut Stage) -> Result<()> {
     let rule =
         |verbs: &[&str]| json!({"apiGroups": [""], "resources": ["secrets"], "verbs": verbs});
-    allow(stage, &[rule(&["get", "list", "watch"])])?;
+    // It is the account of the graph that makes it. Gates keep what they decided in Secrets.
+    allow(
+        stage,
+        &[rule(&["get", "list", "watch", "create", "patch", "delete"])],
+    )?;
     stage.until_definition("vault", "Ready", "True")?;
-    let refused = stage.until_state("vault", "v", "ERROR")?;
-    let message = &condition(&refused, "ResourcesReady")["message"];
-    ensure_says(message, "Secret team/v was refused")?;
-    println!("    the instance says: {message}");
-    let own = rule(&["get", "list", "watch", "create", "patch", "delete"]);
-    allow(stage, &[own])?;
     stage.until_state("vault", "v", "ACTIVE")?;
     // The API keeps `stringData` as something else; that is no reason to write it again.
     stage.kill_runner()?;

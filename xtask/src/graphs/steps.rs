@@ -3,7 +3,7 @@
 use anyhow::Result;
 
 use super::stage::{On, Stage};
-use super::{examples, fleet, gates, kinds, life, rights, rollout, shapes, told};
+use super::{author, examples, fleet, gates, kinds, life, rights, rollout, shapes, told};
 
 /// What is seen, where, and how.
 pub(super) struct Step {
@@ -50,7 +50,9 @@ pub(super) const STEPS: &[Step] = &[
     step(ALL, "a kind of instances that is deleted comes back", kinds::of_instances),
     step(ALL, "a kind of objects that is deleted is waited for", kinds::of_objects),
     step(CLUSTER, "a kind that may not be followed stops its graph alone", rights::unfollowed),
-    step(CLUSTER, "an object that may not be made says so", rights::unmade),
+    step(CLUSTER, "a kind that may be followed again is gone on with", rights::unmade),
+    step(ALL, "an author of a graph gains no rights", author::gains_nothing),
+    step(ALL, "an author of a graph names no account of others", author::names_no_account),
     step(ALL, "the gate of a node keeps it as it is", gates::of_nodes),
     step(ALL, "items move two at a time", gates::of_items),
     step(ALL, "instances move in growing waves", gates::waves),

@@ -64,6 +64,47 @@ pub(in super::super) fn gadgets() -> Value {
 }
 
 /// One of those.
+/// What a hostile author would write: all but the first and the two copies need rights that a graph
+/// does not have.
+pub(in super::super) fn heist(vault: &str) -> Value {
+    let rbac = "rbac.authorization.k8s.io";
+    let secret =
+        |metadata: Value| json!({"apiVersion": "v1", "kind": "Secret", "metadata": metadata});
+    let named = secret(json!({"name": "db", "namespace": vault}));
+    let selector = json!({"matchLabels": {"app": "db"}});
+    let selected = secret(json!({"namespace": vault, "selector": selector}));
+    let resources = json!([
+        map("own", &json!({"a": "b"})),
+        {"id": "binding", "template": {
+            "apiVersion": format!("{rbac}/v1"), "kind": "ClusterRoleBinding",
+            "metadata": {"name": "heist"},
+            "roleRef": {"apiGroup": rbac, "kind": "ClusterRole", "name": "cluster-admin"},
+            "subjects": [{"apiGroup": rbac, "kind": "User", "name": "mallory"}],
+        }},
+        {"id": "loot", "template": {
+            "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+            "metadata": {"name": "loots.example.com"},
+            "spec": {
+                "group": "example.com", "scope": "Namespaced",
+                "names": {"plural": "loots", "kind": "Loot"},
+                "versions": [{
+                    "name": "v1", "served": true, "storage": true,
+                    "schema": {"openAPIV3Schema": {"type": "object"}},
+                }],
+            },
+        }},
+        {"id": "theirs", "template": {
+            "apiVersion": "v1", "kind": "ConfigMap",
+            "metadata": {"name": "theirs", "namespace": vault}, "data": {"mine": "yes"},
+        }},
+        {"id": "secret", "externalRef": named},
+        {"id": "secrets", "externalRef": selected},
+        map("named", &json!({"stolen": "${string(secret.data.password)}"})),
+        map("selected", &json!({"stolen": "${string(secrets[0].data.password)}"})),
+    ]);
+    definition("Heist", &json!({}), &resources)
+}
+
 pub(in super::super) fn holder() -> Value {
     let gadget = json!({"id": "gadget", "template": {
         "apiVersion": "example.com/v1", "kind": "Gadget",
