@@ -98,7 +98,10 @@ fn printed(stage: &Stage) -> Result<Printed> {
     let rules = role["rules"].as_array().cloned().unwrap_or_default();
     let secrets = |rule: &Value| rule["resources"] == json!(["secrets"]);
     ensure!(rules.iter().any(secrets), "{rules:?}");
-    let is_other = |document: &&Value| !of_agent(document) && document["kind"] != "Namespace";
+    let is_other = |document: &&Value| {
+        let kind = document["kind"].as_str();
+        !of_agent(document) && kind.is_some_and(|kind| kind != "Namespace")
+    };
     Ok(Printed {
         roles: documents.iter().filter(is_other).cloned().collect(),
         rules: rules.into_iter().filter(|rule| !secrets(rule)).collect(),
