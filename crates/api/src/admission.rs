@@ -16,6 +16,10 @@ pub const RECONCILE: &str = "kro.run/reconcile";
 /// not come right by waiting.
 pub const RESOURCE_FAILED: &str = "ResourceFailed";
 
+/// The reason of an instance's condition `ResourcesPropagated` when deletions are held, since they
+/// exceed the deletion budget of its graph.
+pub const DELETIONS_HELD: &str = "DeletionsHeld";
+
 /// What comes before a revision in the message of a condition.
 const TOLD: &str = "revision ";
 
@@ -69,6 +73,13 @@ pub fn has_failed(instance: &Value) -> bool {
 pub fn is_paused(definition: &Value) -> bool {
     let said = definition["metadata"]["annotations"][keys::PAUSED].as_str();
     said.is_some_and(|said| !said.trim().eq_ignore_ascii_case("false"))
+}
+
+/// Returns true if somebody approved of the deletions of a version of a definition, by naming the
+/// version whole or by its beginning.
+pub fn approves_deletions(approved: &str, version: &str, short: &str) -> bool {
+    let approved = approved.trim();
+    approved == version || approved == short
 }
 
 // === impl Admission ===

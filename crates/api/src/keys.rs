@@ -11,8 +11,8 @@ pub const SIMULATE: &str = "deltaplane.io/simulate";
 /// On the definition of a graph: none of its instances may move for now, unless it says `false`.
 pub const PAUSED: &str = "deltaplane.io/paused";
 
-/// On the definition of a graph: the version whose deletions a person approved, beyond what the
-/// definition's deletion budget lets go.
+/// On the definition of a graph: the version of it, whole or its first ten digits, whose deletions
+/// may exceed the deletion budget.
 pub const APPROVED_DELETIONS: &str = "deltaplane.io/approved-deletions";
 
 /// The label of every mirrored object, with its origin: `hub` or `zone`.

@@ -20,6 +20,7 @@ mod circles;
 mod compiled;
 mod conditions;
 mod definition;
+mod deletions;
 mod effort;
 mod externals;
 mod finalizers;

@@ -7,6 +7,7 @@
 
 mod act;
 mod ask;
+mod deletions;
 mod error;
 mod fleet;
 mod history;
@@ -42,7 +43,7 @@ pub(crate) use watch::{Screen, feed};
 
 use act::Turn;
 use ask::Api;
-use names::Subject;
+use names::{ContentVersion, Subject};
 use policy::{Ends, Found, Policies, PolicyError, Yes};
 use verbs::{GraphVerb, PolicyVerb, Verb};
 
@@ -165,13 +166,29 @@ fn not_for_graphs(what: &'static str) -> RolloutError {
 
 impl PolicyVerb {
     async fn run(self, api: &Api<'_>) -> Result<Said, RolloutError> {
+        if let Self::Approve {
+            subject: Subject::Graph(name),
+            stage: None,
+            release: None,
+            deletions: true,
+            of_version,
+        } = &self
+        {
+            let version = of_version.as_ref().map(ContentVersion::as_str);
+            return deletions::approve(api, name, version).await;
+        }
         let policy = Policies::named(api, self.policy()?).await?;
         match self {
+            Self::Approve {
+                of_version: Some(_),
+                ..
+            } => Err(PolicyError::NotForPolicies("--version").into()),
             Self::Approve {
                 subject: _,
                 stage,
                 release,
                 deletions,
+                of_version: None,
             } => {
                 let stage = stage.as_deref();
                 let yes = Yes {
@@ -189,7 +206,7 @@ impl PolicyVerb {
     /// The name of the policy that is meant.
     fn policy(&self) -> Result<String, PolicyError> {
         let (subject, verb) = match self {
-            Self::Approve { subject, .. } => (subject, "rollout approve"),
+            Self::Approve { subject, .. } => (subject, "rollout approve without --deletions"),
             Self::Rollback { subject, .. } => (subject, "rollout rollback"),
             Self::Replay { subject, .. } => (subject, "rollout replay"),
         };

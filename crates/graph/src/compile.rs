@@ -102,6 +102,7 @@ pub fn compile(
         whole_instance,
         gate,
         service_account: definition.service_account.clone(),
+        deletion_budget: definition.deletion_budget(),
         schema_slot: typed.schema_slot(),
         env: typed.env,
     })

@@ -1,15 +1,18 @@
 //! A ResourceGraphDefinition, read: of the right shape and size, and not looked into yet.
 //!
-//! Beyond kro's there are `spec.serviceAccountName`, `spec.propagateWhen`, `spec.orderBy`, and the
-//! latter two for each resource.
+//! Beyond kro's there are `spec.serviceAccountName`, `spec.deletionBudget`, `spec.propagateWhen`,
+//! `spec.orderBy`, and the latter two for each resource.
 
 mod read;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use deltaplane_propagation::stages::BudgetSpec;
 use deltaplane_schema::plural;
 use serde_json::Value as Json;
 
+use crate::graph::Version;
+use crate::hash;
 use crate::kinds::Gvk;
 use crate::problem::Problems;
 
@@ -21,6 +24,7 @@ pub struct Definition {
     pub(crate) resources: Vec<Resource>,
     pub(crate) gate: GateText,
     pub(crate) service_account: Option<String>,
+    pub(crate) deletion_budget: BudgetSpec,
     /// All of it, as written.
     pub(crate) spec: Json,
 }
@@ -130,6 +134,18 @@ impl Definition {
     /// The service account that instances act as, if the definition names one.
     pub fn service_account(&self) -> Option<&str> {
         self.service_account.as_deref()
+    }
+
+    /// How many objects of instances a version may delete without approval.
+    pub fn deletion_budget(&self) -> BudgetSpec {
+        self.deletion_budget
+    }
+
+    /// The version of what instances make: [`Graph::content_version`](crate::Graph::content_version),
+    /// which follows from the definition alone.
+    pub fn content_version(&self) -> Version {
+        let (_, content) = hash::versions(self);
+        content
     }
 
     /// As written.

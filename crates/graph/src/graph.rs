@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use deltaplane_api::field;
 use deltaplane_expr::{Bindings, Decl, Env, Program, Slot};
+use deltaplane_propagation::stages::BudgetSpec;
 use serde_json::Value as Json;
 
 use crate::gates::{Gate, GateExpression};
@@ -30,6 +31,7 @@ pub struct Graph {
     pub(crate) whole_instance: Option<Decl>,
     pub(crate) gate: Gate,
     pub(crate) service_account: Option<String>,
+    pub(crate) deletion_budget: BudgetSpec,
     pub(crate) env: Env,
     pub(crate) schema_slot: Slot,
     /// The environment with the most variables.
@@ -115,7 +117,7 @@ impl Graph {
         &self.version
     }
 
-    /// Of the spec without any `propagateWhen` and `orderBy`. What instances make follows from this
+    /// Of the spec without any `propagateWhen`, `orderBy` and `deletionBudget`. What instances make follows from this
     /// alone: graphs with the same one have the same templates, the same waves, and the same
     /// content for every object. Where only [`Self::version`] differs no instance has to move, and
     /// the new gates take effect at once.
@@ -184,6 +186,11 @@ impl Graph {
     /// What holds instances back.
     pub fn gate(&self) -> &Gate {
         &self.gate
+    }
+
+    /// How many objects of instances a version may delete without approval.
+    pub fn deletion_budget(&self) -> BudgetSpec {
+        self.deletion_budget
     }
 
     /// Returns what is most likely not meant, a sentence each: gates that never open.

@@ -8,15 +8,19 @@ use crate::digest::hex;
 use crate::gojson;
 use crate::graph::Version;
 
-/// A digest of the whole spec, the order of fields does not count; and the same without gates.
+/// A digest of the whole spec, the order of fields does not count; and the same without gates and
+/// without the deletion budget.
 pub(crate) fn versions(definition: &Definition) -> (Version, Version) {
     let whole = digest(&definition.spec);
-    let content = match has_gates(&definition.spec) {
+    let bounded = definition.spec.get(DELETION_BUDGET).is_some();
+    let content = match bounded || has_gates(&definition.spec) {
         true => digest(&ungated(&definition.spec)),
         false => whole.clone(),
     };
     (whole, content)
 }
+
+const DELETION_BUDGET: &str = "deletionBudget";
 
 fn is_gate(key: &str) -> bool {
     key == "propagateWhen" || key == "orderBy"
@@ -39,6 +43,9 @@ fn ungated(spec: &Json) -> Json {
         }
     };
     ungate(&mut spec);
+    if let Json::Object(map) = &mut spec {
+        map.remove(DELETION_BUDGET);
+    }
     let resources = spec.get_mut("resources").and_then(Json::as_array_mut);
     resources.into_iter().flatten().for_each(ungate);
     spec
@@ -134,6 +141,10 @@ impl Writer {
         self.gate(&definition.gate);
         let account = definition.service_account.as_deref();
         self.text("serviceAccountName", account.unwrap_or_default());
+        let budget = definition.spec.get(DELETION_BUDGET);
+        if let Some(budget) = budget.filter(|budget| !budget.is_null()) {
+            self.json(DELETION_BUDGET, budget.clone());
+        }
         self.close();
     }
 
@@ -315,5 +326,18 @@ mod tests {
         let mut gated = large.clone();
         gated["resources"][0]["propagateWhen"] = json!([]);
         assert_ne!(hashed(gated), hashed(large));
+    }
+
+    #[test]
+    fn the_deletion_budget_is_no_content() {
+        let read = |spec: Json| Definition::read(&json!({"spec": spec})).unwrap();
+        let plain = json!({"schema": {"kind": "App", "apiVersion": "v1"}, "resources": []});
+        let mut bounded = plain.clone();
+        bounded["deletionBudget"] = json!({"max": 3, "percent": 0});
+        assert_ne!(hashed(bounded.clone()), hashed(plain.clone()));
+        let [(whole, content), (plain_whole, plain_content)] =
+            [bounded, plain].map(|spec| versions(&read(spec)));
+        assert_ne!(whole, plain_whole);
+        assert_eq!(content, plain_content);
     }
 }

@@ -25,7 +25,7 @@ mod secrets;
 mod status;
 mod walk;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use deltaplane_expr::{Failure, Stopped, Timestamp};
@@ -37,7 +37,7 @@ use crate::observed::{Content, Live, ObjectId, Observed, Owner};
 use crate::template::Unfilled;
 
 pub use authored::{Authored, AuthoredCondition, author_conditions};
-pub use prune::Prune;
+pub use prune::{Prune, highest_wave};
 pub use reference::{Reference, Which};
 pub use status::{Missing, Projected};
 
@@ -96,8 +96,16 @@ pub struct Plan {
     /// How many more objects are to be applied, for which there was no room. They are in a plan that
     /// is made when these are there.
     pub more: usize,
-    /// In this order.
+    /// The objects of the highest wave of those that are unwanted.
     pub prune: Vec<Prune>,
+    /// All objects that are not wanted any more, if that is known of every node; nothing otherwise.
+    pub unwanted: Vec<Prune>,
+    /// Objects that are there and may become unwanted as soon as more is known of nodes, or as gates
+    /// let others come in their place.
+    pub undecided: BTreeSet<ObjectId>,
+    /// Objects that their nodes do not want, and that stay until it is known of every node what it
+    /// wants.
+    pub dropped: BTreeSet<ObjectId>,
     /// What the instance's status says of its resources.
     pub status: Projected,
     /// Objects that are there and should be something else, which their gates do not allow now. In

@@ -46,7 +46,7 @@ pub use simulate::{Beginning, Simulation, Wave, foresee, simulate};
 pub use situation::{
     Approved, ContentId, Forgiven, Link, Release, Removes, Situation, State, Zone, ZoneReport,
 };
-pub use spec::{NoEvidence, OnFailure, OnNewer, PolicySpec, TargetSpec};
+pub use spec::{BudgetSpec, NoEvidence, OnFailure, OnNewer, PolicySpec, TargetSpec};
 pub use standing::{Standing, ZoneTold, zones};
 pub use summary::{Propagated, problems, progress, rolled_back};
 pub use told::{Counted, Refusal, StageTold, Waiting, cut};

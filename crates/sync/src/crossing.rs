@@ -83,8 +83,9 @@ pub const MADE_FOR: &str = "deltaplane.io/made-for";
 /// must be known wherever objects of that kind are: it crosses.
 pub const COMPUTED_FIELDS: &str = "deltaplane.io/computed-fields";
 /// Those of our own annotations that users write cross, and the salt of Secrets.
-const CONTENT: [&str; 5] = [
+const CONTENT: [&str; 6] = [
     COMPUTED_FIELDS,
+    keys::APPROVED_DELETIONS,
     keys::HOLD,
     keys::PAUSED,
     keys::SIMULATE,
@@ -317,7 +318,7 @@ mod tests {
                 "annotations": {
                     "note": "x", "deltaplane.io/version": "1", APPLIED: "{}", REVISION: "3",
                     COMPUTED_FIELDS: "spec.state", keys::HOLD: "true", keys::SIMULATE: "fail",
-                    "deltaplane.io/admission": "arrived/1",
+                    keys::APPROVED_DELETIONS: "07f55fde99", "deltaplane.io/admission": "arrived/1",
                 },
             },
             "status": {"ready": true},
@@ -333,7 +334,7 @@ mod tests {
                 "name": "a", "namespace": "ns", "labels": {"app": "web"},
                 "annotations": {
                     "note": "x", COMPUTED_FIELDS: "spec.state", keys::HOLD: "true",
-                    keys::SIMULATE: "fail",
+                    keys::SIMULATE: "fail", keys::APPROVED_DELETIONS: "07f55fde99",
                 },
             },
         });

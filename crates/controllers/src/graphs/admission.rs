@@ -495,6 +495,16 @@ impl Revisions {
         same.map(|(number, one)| (*number, one))
     }
 
+    /// The content versions of all that instances may run, in short; nothing while some of them
+    /// cannot be told.
+    pub(super) fn content_versions(&self) -> Option<BTreeSet<&str>> {
+        let all = self
+            .0
+            .values()
+            .map(|one| one.graph.content_version().short());
+        self.1.is_empty().then(|| all.collect())
+    }
+
     /// Whether both make the same of an instance.
     pub(super) fn are_alike(&self, one: i64, other: i64) -> bool {
         self.first(one) == self.first(other)

@@ -39,6 +39,7 @@ pub fn kinds() -> [Value; 2] {
                 "resources": dependencies(),
                 "lastIssuedRevision": {"type": "integer", "format": "int64"},
                 "propagation": open(),
+                "deletions": deletions(),
             }},
         }),
         json!([
@@ -165,6 +166,21 @@ fn conditions() -> Value {
     }})
 }
 
+/// What versions deleted and hold.
+fn deletions() -> Value {
+    let count = || json!({"type": "integer", "format": "int64", "minimum": 0});
+    json!({"type": "array", "items": {
+        "type": "object",
+        "required": ["version"],
+        "properties": {
+            "version": {"type": "string"},
+            "baseline": count(),
+            "deleted": count(),
+            "held": count(),
+        },
+    }})
+}
+
 fn dependencies() -> Value {
     let id = json!({"type": "string"});
     json!({"type": "array", "items": {"type": "object", "properties": {
@@ -173,7 +189,8 @@ fn dependencies() -> Value {
     }}})
 }
 
-/// What a definition says. Beyond kro's: `serviceAccountName`, `propagateWhen` and `orderBy`.
+/// What a definition says. Beyond kro's: `serviceAccountName`, `propagateWhen`, `orderBy` and
+/// `deletionBudget`.
 fn spec() -> Value {
     json!({
         "type": "object",
@@ -187,6 +204,14 @@ fn spec() -> Value {
             },
             "propagateWhen": texts(),
             "orderBy": {"type": "string"},
+            "deletionBudget": {
+                "type": "object",
+                "description": "How many objects of instances a version of the graph may delete without approval: max, or percent of what there was when the version came, whichever is more.",
+                "properties": {
+                    "max": {"type": "integer", "format": "int64", "minimum": 0},
+                    "percent": {"type": "integer", "format": "int32", "minimum": 0, "maximum": 100},
+                },
+            },
         },
     })
 }

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use deltaplane_api::admission::Point;
+use deltaplane_api::admission::{DELETIONS_HELD, Point};
 use deltaplane_api::conditions;
 use deltaplane_api::time::Time;
 use deltaplane_client::{ObjectKey, RequestError, request};
@@ -274,8 +274,9 @@ pub(super) async fn tell(
     let status = status(definition, graph.map(|graph| &**graph), progress, now);
     let mut before = definition["status"].clone();
     if let Some(before) = before.as_object_mut() {
-        // That is somebody else's.
+        // Those are somebody else's.
         before.remove("propagation");
+        before.remove("deletions");
     }
     if status == before {
         return Ok(());
@@ -326,6 +327,28 @@ pub(super) async fn tell_propagation(
     }
 }
 
+/// Who says what versions deleted.
+const DELETIONS: &str = "deltaplane.io/deletions";
+
+/// Writes what the versions of a definition deleted, and hold.
+pub(super) async fn tell_deletions(
+    context: &Context,
+    name: &str,
+    uid: &str,
+    told: &Value,
+) -> Result<(), RequestError> {
+    let body = json!({
+        "apiVersion": api::definitions().api_version(),
+        "kind": api::definitions().kind,
+        "metadata": {"name": name, "uid": uid},
+        "status": {"deletions": told},
+    });
+    let path = api::definitions().object_path(&ObjectKey::cluster(name));
+    let path = format!("{path}/status?fieldManager={DELETIONS}&force=true");
+    request::apply::<IgnoredAny>(&context.client, &path, &body).await?;
+    Ok(())
+}
+
 /// Nothing holds instances back any more.
 pub(super) async fn retract_propagation(
     context: &Context,
@@ -361,7 +384,7 @@ fn status(definition: &Value, graph: Option<&Graph>, progress: &Progress, now: T
     let state = if active { "Active" } else { "Inactive" };
     let mut status = json!({
         "state": state,
-        "conditions": written(&conditions, &aside(progress), &before["conditions"], generation, now),
+        "conditions": written(&conditions, &aside(definition, progress), &before["conditions"], generation, now),
     });
     if let Some(graph) = graph {
         status["topologicalOrder"] = graph.order().collect();
@@ -395,12 +418,33 @@ pub(super) fn dependencies(graph: &Graph) -> Value {
 }
 
 /// What keeps no definition from being ready.
-fn aside(progress: &Progress) -> Vec<Condition> {
+fn aside(definition: &Value, progress: &Progress) -> Vec<Condition> {
+    let held = held_deletions(definition);
     let untidied = progress.untidied.iter().map(|why| {
         let message = format!("old revisions cannot be taken on or deleted: {why}");
         Condition::fails("GraphRevisionsTidied", "Refused", &message)
     });
-    untidied.collect()
+    untidied.chain(held).collect()
+}
+
+/// What versions of a definition hold, if they do.
+fn held_deletions(definition: &Value) -> Option<Condition> {
+    let name = definition["metadata"]["name"].as_str().unwrap_or_default();
+    let all = definition["status"]["deletions"].as_array();
+    let held = all.into_iter().flatten().filter_map(|one| {
+        let held = one["held"].as_u64().filter(|held| *held > 0)?;
+        let (version, deleted) = (one["version"].as_str()?, one["deleted"].as_u64()?);
+        Some(format!(
+            "version {version} holds {held} deletions and deleted {deleted} objects"
+        ))
+    });
+    let held: Vec<String> = held.collect();
+    (!held.is_empty()).then(|| {
+        let held = held.join("; ");
+        let message =
+            format!("{held}; to approve: deltaplane rollout approve graph/{name} --deletions");
+        Condition::fails("DeletionsApproved", DELETIONS_HELD, &message)
+    })
 }
 
 fn conditions(graph: Option<&Graph>, progress: &Progress) -> Vec<Condition> {

@@ -22,6 +22,7 @@ use serde_json::{Value, json};
 
 use super::accounts::{Accounts, GraphAccount};
 use super::admission::{self, Health, Passed};
+use super::deletions::Deletions;
 use super::externals::Externals;
 use super::inventory::Inventory;
 use super::memories::{Memories, Whose};
@@ -55,6 +56,7 @@ pub(super) struct Subject {
     /// Who is told when something changes that the instance refers to.
     pub(super) dirty: Arc<Dirty>,
     pub(super) counted: Counted,
+    pub(super) deletions: Deletions,
     /// What the API serves, as far as is known.
     pub(super) catalog: Arc<Catalog>,
 }

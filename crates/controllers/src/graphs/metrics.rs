@@ -18,6 +18,8 @@ pub struct Metrics {
     instances: Family<Of, Gauge>,
     in_flight: Family<Of, Gauge>,
     waiting: Family<Of, Gauge>,
+    counted_deletions: Family<Of, Counter>,
+    held_deletions: Family<Of, Gauge>,
 }
 
 /// What is counted of one kind of instances.
@@ -64,6 +66,11 @@ impl Metrics {
                 &self.deleted,
             ),
             (
+                "counted_deletions",
+                "Objects whose deletion counted towards the deletion budget",
+                &self.counted_deletions,
+            ),
+            (
                 "refused_writes",
                 "Objects that the API did not let be applied or deleted",
                 &self.refused,
@@ -82,6 +89,11 @@ impl Metrics {
                 "instances_waiting",
                 "Instances that wait for a gate to let them move",
                 &self.waiting,
+            ),
+            (
+                "held_deletions",
+                "Objects whose deletion exceeds the deletion budget and waits for approval",
+                &self.held_deletions,
             ),
         ] {
             registry.register(name, help, family.clone());
@@ -147,6 +159,16 @@ impl Counted {
         set(&self.metrics.waiting, &self.of, counts.waiting);
     }
 
+    /// So many deletions were counted, and so many are held.
+    pub(super) fn deletions(&self, counted: u64, held: u64) {
+        if counted > 0 {
+            let family = &self.metrics.counted_deletions;
+            family.get_or_create(&self.of).inc_by(counted);
+        }
+        let held = usize::try_from(held).unwrap_or(usize::MAX);
+        set(&self.metrics.held_deletions, &self.of, held);
+    }
+
     /// There is nothing to count any more.
     pub(super) fn end(&self) {
         let Metrics {
@@ -157,11 +179,13 @@ impl Counted {
             instances,
             in_flight,
             waiting,
+            counted_deletions,
+            held_deletions,
         } = &self.metrics;
-        for family in [applied, deleted, refused] {
+        for family in [applied, deleted, refused, counted_deletions] {
             family.remove(&self.of);
         }
-        for family in [instances, in_flight, waiting] {
+        for family in [instances, in_flight, waiting, held_deletions] {
             family.remove(&self.of);
         }
         for outcome in OUTCOMES {

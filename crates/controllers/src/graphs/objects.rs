@@ -270,6 +270,21 @@ impl Objects {
         observed
     }
 
+    /// How many objects go with the one of this uid: itself, and if it is an instance of a graph, all
+    /// that it made.
+    pub(super) fn weight(&self, uid: &str) -> u64 {
+        let shared = self.shared.lock();
+        shared.weight(uid, &mut BTreeSet::new())
+    }
+
+    /// How many objects these instances made.
+    pub(super) fn count<'u>(&self, uids: impl Iterator<Item = &'u String>) -> u64 {
+        let shared = self.shared.lock();
+        let mut seen = BTreeSet::new();
+        uids.map(|uid| shared.weight(uid, &mut seen).saturating_sub(1))
+            .sum()
+    }
+
     /// Whose the object is, if it is neither this instance's nor of its set: what an instance of
     /// that name left behind is taken on.
     pub(super) fn foreign(&self, id: &ObjectId, by: &Wanting<'_>) -> Option<Owner> {
@@ -331,6 +346,17 @@ impl Shared {
             !there(&ObjectKey::new(&id.namespace, &id.name)) && self.get(id).is_some_and(same)
         });
         untold.map(|(id, _)| id).collect()
+    }
+
+    /// Nothing is counted twice.
+    fn weight<'s>(&'s self, uid: &'s str, seen: &mut BTreeSet<String>) -> u64 {
+        if !seen.insert(uid.to_owned()) {
+            return 0;
+        }
+        let made = self.instances.get(uid).into_iter().flat_map(Observed::iter);
+        1 + made
+            .map(|(_, live)| self.weight(&live.uid, seen))
+            .sum::<u64>()
     }
 
     fn get(&self, id: &ObjectId) -> Option<&Arc<Live>> {

@@ -19,6 +19,8 @@ use futures::{StreamExt, stream};
 
 use super::accounts::GraphAccount;
 use super::admission::{self, Health, Passed};
+use super::deletions::cause::RecordedPass;
+use super::deletions::{PassCase, Uncounted};
 use super::externals::{Sight, Who};
 use super::instance::{AT_ONCE, PRODUCT, Subject, Unwritten};
 use super::inventory::Inventory;
@@ -35,6 +37,9 @@ pub(super) struct Course {
     pub(super) admission: Admission,
     /// The revision that this comes to: the newest, if that makes the same of it.
     pub(super) runs: Point,
+    /// The last pass, as the status of the instance has it, and the content version of its graph.
+    pub(super) last: Option<Box<RecordedPass>>,
+    pub(super) last_version: Option<String>,
     /// The newest revision, if that is another and makes something else of it.
     pub(super) behind: Option<Behind>,
 }
@@ -140,7 +145,7 @@ impl Pass<'_> {
             let applies: Vec<&Apply> = applies.filter(|one| self.may_apply(&one.id)).collect();
             let applies = self.once_more(applies);
             if applies.is_empty() && plan.more == 0 {
-                return self.finish(&plan).await;
+                return self.finish(plan).await;
             }
             self.apply(&applies).await;
         }
@@ -316,12 +321,14 @@ impl Pass<'_> {
     }
 
     /// Nothing is left to be applied.
-    async fn finish(&mut self, plan: &Plan) -> Result<Next, Failure> {
+    async fn finish(&mut self, mut plan: Plan) -> Result<Next, Failure> {
         let subject = self.subject;
+        let uncounted = self.prune(&mut plan).await;
         let deleted = subject.delete(&plan.prune).await;
-        self.hindered.undeleted = deleted.refused;
+        self.hindered.undeleted.extend(deleted.refused);
+        self.conclude_deletions(&plan, deleted.lost.is_some());
         let untold = deleted.untold;
-        self.note(plan);
+        self.note(&plan);
         self.lost = self.lost.take().or(deleted.lost);
         if let Some(next) = plan.next {
             let at = next.to_system();
@@ -329,7 +336,7 @@ impl Pass<'_> {
         }
         let ended = Ended::Planned {
             graph: &self.course.graph,
-            plan,
+            plan: &plan,
             hindered: &self.hindered,
             runs: self.course.runs,
             behind: self.course.behind.as_ref(),
@@ -338,6 +345,7 @@ impl Pass<'_> {
         match self.lost.take() {
             // It is done again, which does no harm if it was.
             Some(error) => Err(Failure::to("apply or delete an object")(error)),
+            None if let Some(why) = uncounted => Err(Failure::to("count deletions")(why)),
             // Nothing tells when it would be taken.
             None if self.hindered.is_refused() || self.hindered.lacks_rights || untold => {
                 Ok(Next::Later)
@@ -346,14 +354,59 @@ impl Pass<'_> {
         }
     }
 
+    /// Leaves those in the plan that may be deleted now. Why some could not be counted, if an answer
+    /// did not come.
+    async fn prune(&mut self, plan: &mut Plan) -> Option<String> {
+        let (subject, course) = (self.subject, self.course);
+        let known = plan.undecided.is_empty() && plan.dropped.is_empty();
+        let settled = plan.unwanted.is_empty() && known;
+        if settled && !subject.deletions.knows(subject.uid()) {
+            return None;
+        }
+        let observed = subject.observed();
+        let weight = |uid: &str| subject.objects.weight(uid);
+        let case = PassCase {
+            uid: subject.uid(),
+            generation: admission::generation(&subject.json),
+            last: course.last.as_deref(),
+            last_version: course.last_version.as_deref(),
+            graph: &course.graph,
+            plan,
+            observed: &observed,
+            weight: &weight,
+        };
+        let judged = subject.deletions.judge(case).await;
+        plan.prune = judged.go;
+        let held = judged.held.as_ref();
+        self.hindered.held = held.map(|held| held.message(&subject.definition.name));
+        match judged.uncounted? {
+            (Uncounted::Lost(why), _) => Some(why),
+            (Uncounted::Refused(why), ids) => {
+                let why = format!("its deletion cannot be counted: {why}");
+                let refused = ids.into_iter().map(|id| (id, why.clone()));
+                self.hindered.undeleted.extend(refused);
+                None
+            }
+        }
+    }
+
+    /// What goes needs no cause any more.
+    fn conclude_deletions(&mut self, plan: &Plan, lost: bool) {
+        let undeleted = &self.hindered.undeleted;
+        let gone = plan.prune.iter();
+        let gone = gone.filter(|one| !lost && !undeleted.contains_key(&one.id));
+        let (instance, at) = (&self.subject.json, self.course.runs);
+        self.hindered.pending = self.subject.deletions.conclude(instance, at, gone);
+    }
+
     fn note(&mut self, plan: &Plan) {
         let now = Timestamp::from_system(self.subject.context.pace.clock.now());
         // Something was not applied, as far as is known.
         let failed = report::has_failed(plan, &self.hindered) || self.lost.is_some();
         let health = match (plan.is_ready(), failed) {
             (_, true) => Health::Failed,
-            (true, false) => Health::Ready { since: now },
-            (false, false) => Health::Unready,
+            (true, false) if self.hindered.held.is_none() => Health::Ready { since: now },
+            (true | false, false) => Health::Unready,
         };
         self.course.note(self.subject, health);
         self.noted = true;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use deltaplane_api::admission::{Point, RESOURCE_FAILED};
+use deltaplane_api::admission::{DELETIONS_HELD, Point, RESOURCE_FAILED};
 use deltaplane_api::conditions::are_authored;
 use deltaplane_api::time::Time;
 use deltaplane_graph::observed::{Content, ObjectId};
@@ -13,6 +13,7 @@ use deltaplane_graph::{Graph, Node, NodeIndex, labels};
 use serde_json::{Map, Value};
 
 use super::conditions::{Condition, beside_authored, with_authored, written};
+use super::deletions::cause::{PRUNED, RecordedPass};
 use super::kept::Behind;
 
 /// How a pass over an instance ended.
@@ -60,6 +61,10 @@ pub(super) struct Hindrances {
     pub(super) unseen: BTreeMap<NodeIndex, String>,
     /// Whether the account of the instance lacks a right, which is said where it is missed.
     pub(super) lacks_rights: bool,
+    /// What exceeds the deletion budget.
+    pub(super) held: Option<String>,
+    /// Which objects may have to be deleted yet, and who causes that.
+    pub(super) pending: Option<String>,
 }
 
 const MANAGED: &str = "InstanceManaged";
@@ -88,6 +93,7 @@ pub(super) fn status(instance: &Value, ended: &Ended<'_>, now: Time) -> Value {
     };
     let generation = instance["metadata"]["generation"].as_i64().unwrap_or(0);
     let own = conditions(instance, ended);
+    let aside = || aside(instance, ended);
     let own = |aside: &[Condition]| {
         let before = &before["conditions"];
         written(&own, aside, before, generation, now)
@@ -97,7 +103,7 @@ pub(super) fn status(instance: &Value, ended: &Ended<'_>, now: Time) -> Value {
     let conditions = match ended {
         Ended::Planned { graph, plan, .. } if graph.has_author_conditions() => {
             let instance = Instance::new(instance);
-            let mut aside = aside(ended);
+            let mut aside = aside();
             let authored = author_conditions(graph, instance, plan, &own(&aside));
             if !authored.wrong.is_empty() {
                 let message = authored.wrong.join("; ");
@@ -106,7 +112,7 @@ pub(super) fn status(instance: &Value, ended: &Ended<'_>, now: Time) -> Value {
             }
             with_authored(&authored, own(&aside), before, generation, now)
         }
-        Ended::Planned { .. } => own(&aside(ended)),
+        Ended::Planned { .. } => own(&aside()),
         Ended::Unresolved { .. }
         | Ended::Unseen { .. }
         | Ended::Unmanaged { .. }
@@ -114,8 +120,8 @@ pub(super) fn status(instance: &Value, ended: &Ended<'_>, now: Time) -> Value {
         | Ended::Unreleased { .. }
         | Ended::Suspended
         | Ended::Deleting { .. } => match are_authored(&instance["status"]) {
-            true => beside_authored(own(&aside(ended)), before),
-            false => own(&aside(ended)),
+            true => beside_authored(own(&aside()), before),
+            false => own(&aside()),
         },
     };
     status.insert("conditions".to_owned(), conditions);
@@ -173,6 +179,8 @@ fn is_wrong(plan: &Plan, hindered: &Hindrances) -> bool {
         unseen,
         unsure: _,
         lacks_rights: _,
+        held: _,
+        pending: _,
     } = hindered;
     let hindered = !refused.is_empty() || !undeleted.is_empty() || !unseen.is_empty();
     hindered || plan.nodes.iter().any(failed)
@@ -268,23 +276,49 @@ pub(super) fn is_managed(instance: &Value) -> bool {
 /// What is told beside the conditions that it takes to be ready: an instance that its graph's gate
 /// keeps at an earlier revision may be ready there, and so may one whose resources are kept at an
 /// earlier content by gates of their own.
-fn aside(ended: &Ended<'_>) -> Vec<Condition> {
+fn aside(instance: &Value, ended: &Ended<'_>) -> Vec<Condition> {
     match ended {
-        Ended::Planned {
-            behind: Some(behind),
-            ..
-        } => {
-            let reason = behind.kept.reason();
-            vec![Condition::fails(PROPAGATED, reason, &behind.message())]
+        Ended::Planned { hindered, .. } => {
+            let pending = hindered.pending.iter();
+            let pending = pending.map(|message| Condition::fails(PRUNED, "PrunePending", message));
+            propagated(ended).into_iter().chain(pending).collect()
         }
-        Ended::Planned { graph, plan, .. } => propagated(graph, plan).into_iter().collect(),
+        Ended::Deleting { .. } | Ended::Unreleased { .. } => Vec::new(),
         Ended::Unresolved { .. }
         | Ended::Unseen { .. }
         | Ended::Unmanaged { .. }
         | Ended::Unkept { .. }
-        | Ended::Unreleased { .. }
-        | Ended::Suspended
-        | Ended::Deleting { .. } => Vec::new(),
+        | Ended::Suspended => {
+            // It is told later what was pending, and of which generation that was.
+            let record = RecordedPass::read(instance).map(|record| record.message());
+            let unknown =
+                |message: String| Condition::unknown(PRUNED, "AwaitingReconciliation", &message);
+            record.map(unknown).into_iter().collect()
+        }
+    }
+}
+
+/// Whether the instance is all that the newest revision makes of it, as far as gates and budgets go.
+fn propagated(ended: &Ended<'_>) -> Option<Condition> {
+    let Ended::Planned {
+        graph,
+        plan,
+        hindered,
+        behind,
+        ..
+    } = ended
+    else {
+        return None;
+    };
+    let behind = behind.map(|behind| (behind.kept.reason(), behind.message()));
+    match (&hindered.held, behind) {
+        (Some(held), None) => Some(Condition::fails(PROPAGATED, DELETIONS_HELD, held)),
+        (Some(held), Some((_, behind))) => {
+            let message = format!("{held}; {behind}");
+            Some(Condition::fails(PROPAGATED, DELETIONS_HELD, &message))
+        }
+        (None, Some((reason, behind))) => Some(Condition::fails(PROPAGATED, reason, &behind)),
+        (None, None) => gates_passed(graph, plan),
     }
 }
 
@@ -376,7 +410,7 @@ fn gated(plan: &Plan, index: NodeIndex) -> Option<String> {
 }
 
 /// Whether all nodes are what they should be, ready or not, if the graph has gates.
-fn propagated(graph: &Graph, plan: &Plan) -> Option<Condition> {
+fn gates_passed(graph: &Graph, plan: &Plan) -> Option<Condition> {
     if !graph.nodes().iter().any(Node::is_gated) {
         return None;
     }

@@ -11,10 +11,11 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::SystemTime;
 
-use deltaplane_api::admission::{Admission, Point, Stage};
+use deltaplane_api::admission::{Admission, Point, Stage, is_suspended};
 use deltaplane_client::{Cache, Discovery, Feed, Item, ObjectKey, Query, Resource};
 use deltaplane_expr::Timestamp;
 use deltaplane_graph::Graph;
+use deltaplane_propagation::stages::BudgetSpec;
 use futures::StreamExt;
 use serde_json::Value;
 use tokio::sync::watch;
@@ -22,6 +23,8 @@ use tokio::sync::watch;
 use super::accounts::Accounts;
 use super::admission::{self, Revisions, Rollout};
 use super::asked::Asked;
+use super::deletions::cause::RecordedPass;
+use super::deletions::{self, Deletions};
 use super::effort::Effort;
 use super::externals::Externals;
 use super::guard::Guard;
@@ -50,6 +53,8 @@ pub(super) struct Serving {
     pub(super) revisions: Revisions,
     /// Whether no instance may move for now.
     pub(super) paused: bool,
+    /// The version whose deletions may exceed the deletion budget.
+    pub(super) approved: Option<String>,
 }
 
 /// So many instances of a graph are worked on at once.
@@ -117,6 +122,9 @@ struct Runner {
     asked: Asked<ObjectKey>,
     /// Whether some could not move at once when that was last looked at.
     held_back: bool,
+    deletions: Deletions,
+    /// Whether a pass looked at each instance since this began.
+    looked_at_all: bool,
 }
 
 /// What is done about an instance.
@@ -139,6 +147,14 @@ pub(super) async fn run(mut given: Given, serving: watch::Receiver<Serving>) {
     let catalog = given.discovery.current().await;
     let (objects, memories) = (given.objects.clone(), given.memories.clone());
     let telling = Telling::new(given.tells.clone(), given.guard.clone());
+    let deletions = Deletions::default();
+    let writer = deletions::Writer {
+        context: given.context.clone(),
+        serving: serving.clone(),
+        guard: given.guard.clone(),
+        counted: given.counted.clone(),
+    };
+    let counting = deletions.clone().run(writer);
     let runner = Runner {
         given,
         serving,
@@ -163,8 +179,24 @@ pub(super) async fn run(mut given: Given, serving: watch::Receiver<Serving>) {
         unseen: BTreeSet::new(),
         asked: Asked::new(),
         held_back: false,
+        deletions,
+        looked_at_all: false,
     };
-    runner.run().await;
+    tokio::select! {
+        () = runner.run() => {}
+        () = counting => {}
+    }
+}
+
+// === impl Serving ===
+
+impl Serving {
+    /// The deletion budget of the newest.
+    pub(super) fn deletion_budget(&self) -> BudgetSpec {
+        let newest = self.target.as_ref().ok();
+        let newest = newest.and_then(|target| self.revisions.graph(*target));
+        newest.map_or_else(BudgetSpec::default, |graph| graph.deletion_budget())
+    }
 }
 
 // === impl Runner ===
@@ -263,10 +295,27 @@ impl Runner {
     fn decide(&mut self) -> Option<SystemTime> {
         self.undecided = 0;
         self.overdue = false;
+        self.see_all();
         let (deciding, clock) = (self.deciding.clone(), self.given.context.pace.clock.clone());
         let (again, rest) = deciding.make(&clock, || self.decide_now());
         self.rest = rest;
         again
+    }
+
+    /// Once each instance was looked at, it is known what is held of all.
+    fn see_all(&mut self) {
+        if self.looked_at_all {
+            return;
+        }
+        let passed = self.passes.all();
+        let mut due = self.instances.iter().filter(|(_, kept)| {
+            let json = &kept.json;
+            !(json["metadata"]["deletionTimestamp"].is_string() || is_suspended(json))
+        });
+        self.looked_at_all = due.all(|(_, kept)| passed.contains_key(kept.uid()));
+        if self.looked_at_all {
+            self.deletions.complete();
+        }
     }
 
     fn decide_now(&mut self) -> Option<SystemTime> {
@@ -399,6 +448,7 @@ impl Runner {
         self.given.externals.forget(uid);
         self.given.accounts.rights().forget(uid);
         self.passes.forget(uid);
+        self.deletions.forget(uid);
     }
 
     fn add_all(&mut self) {
@@ -460,6 +510,7 @@ impl Runner {
             passes: self.passes.clone(),
             dirty: self.dirty.clone(),
             counted: given.counted.clone(),
+            deletions: self.deletions.clone(),
             catalog: self.watching.catalog().clone(),
         }
     }
@@ -475,6 +526,9 @@ impl Runner {
         };
         if let Task::Pass(course) = &task {
             self.watching.add_graph(&course.graph);
+            let objects = &self.given.objects;
+            let baseline = || objects.count(self.keys.keys());
+            self.deletions.open(&course.graph, baseline);
         }
         let sight = match &task {
             Task::End => self.watching.sight(&json, None),
@@ -522,11 +576,13 @@ impl Runner {
     ) {
         let (latest, passes) = (self.latest.clone(), self.passes.clone());
         let (externals, accounts) = (self.given.externals.clone(), self.given.accounts.clone());
+        let deletions = self.deletions.clone();
         let forget = move |uid: &str| {
             latest.forget(uid);
             externals.forget(uid);
             accounts.rights().forget(uid);
             passes.forget(uid);
+            deletions.forget(uid);
         };
         let during = self.living.clone().during(uid, act, forget);
         self.work.start(key, during);
@@ -578,10 +634,15 @@ impl Runner {
             return Some(Task::Unresolved(why));
         }
         let is_behind = !revisions.are_alike(at.number, target);
+        let last = RecordedPass::read(json);
+        let last_version = last.as_ref();
+        let last_version = last_version.and_then(|last| last.version(json, revisions));
         Some(Task::Pass(Course {
             graph: graph.clone(),
             admission: Admission { at, ..admission },
             runs: if is_behind { at } else { newest },
+            last: last.map(Box::new),
+            last_version,
             behind: is_behind.then(|| {
                 let kept = self.kept.get(key).cloned().unwrap_or(KeptBy::Closed);
                 Behind::new(target, revisions.graph(target).unwrap_or(graph), kept)

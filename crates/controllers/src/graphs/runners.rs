@@ -63,14 +63,17 @@ impl Runners {
         all.retain(|_, one| !one.is_for(definition) || wanted(&one.resource));
     }
 
-    /// Has instances of a definition move, or not, by what runs already.
-    pub(super) fn pause(&self, definition: &str, paused: bool) {
+    /// Has instances of a definition move, or not, by what runs already, and delete what somebody
+    /// approved of.
+    pub(super) fn steer(&self, definition: &str, paused: bool, approved: Option<String>) {
         let all = self.0.lock();
         for one in all.values().filter(|one| one.is_for(definition)) {
             one.serving.send_if_modified(|now| {
-                let other = now.target.is_ok() && now.paused != paused;
+                let same = now.paused == paused && now.approved == approved;
+                let other = now.target.is_ok() && !same;
                 if other {
                     now.paused = paused;
+                    now.approved.clone_from(&approved);
                 }
                 other
             });

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use deltaplane_api::admission::is_paused;
+use deltaplane_api::keys;
 use deltaplane_client::{Catalog, Resource};
 use deltaplane_graph::Graph;
 use serde_json::Value;
@@ -25,6 +26,12 @@ use crate::queue::{Failure, Next};
 
 /// A definition, and its name.
 type Named<'a> = (&'a str, &'a Arc<Value>);
+
+/// The version of a definition whose deletions somebody approved of.
+fn approved_deletions(definition: &Value) -> Option<String> {
+    let said = definition["metadata"]["annotations"][keys::APPROVED_DELETIONS].as_str();
+    said.map(str::to_owned)
+}
 
 impl Graphs {
     /// Runs instances by this revision. Why some of what came before cannot be, if so.
@@ -125,7 +132,8 @@ impl Graphs {
 
     /// What runs goes on, and moves if its owner lets it; where nothing does, this is why.
     pub(super) fn go_on(&self, (name, object): (&str, &Value), seen: &Seen, why: &str) {
-        self.runners.pause(name, is_paused(object));
+        self.runners
+            .steer(name, is_paused(object), approved_deletions(object));
         if !self.runners.has_graph(name) {
             self.leave(name, seen, None, why);
         }
@@ -139,7 +147,8 @@ impl Graphs {
         seen: &Seen,
         catalog: &Catalog,
     ) -> Result<(), Failure> {
-        self.runners.pause(name, is_paused(object));
+        self.runners
+            .steer(name, is_paused(object), approved_deletions(object));
         if self.mode == Mode::Author || seen.kinds.is_empty() || self.runners.has_graph(name) {
             return Ok(());
         }
@@ -251,6 +260,7 @@ impl Graphs {
             definition: Arc::new(definition),
             target: Ok(target),
             paused: is_paused(object),
+            approved: approved_deletions(object),
             revisions,
         };
         self.publish(name, resource, serving);
@@ -276,6 +286,7 @@ impl Graphs {
                 target: Err(why.to_owned()),
                 revisions: Revisions::default(),
                 paused: false,
+                approved: None,
             };
             self.publish(name, resource, serving);
         }

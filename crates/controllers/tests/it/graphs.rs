@@ -3,6 +3,7 @@ mod authored;
 mod bound;
 mod circles;
 mod crashes;
+mod deletions;
 mod edits;
 mod externals;
 mod foreign;

@@ -115,7 +115,7 @@ fn said(done: String) -> Said {
 }
 
 /// What to do about a write that was refused, by where the object is from.
-fn refused(error: RequestError, object: &Value, command: &str) -> RolloutError {
+pub(super) fn refused(error: RequestError, object: &Value, command: &str) -> RolloutError {
     let origin = Origin::of(object).filter(|_| error.code() == Some(403));
     let instead = origin.map(|origin| match origin {
         Origin::Hub => format!(

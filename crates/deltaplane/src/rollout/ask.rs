@@ -1,6 +1,6 @@
 //! Asking how far a rollout is, what holds it, and what it was.
 
-use deltaplane_sync::ZoneName;
+use deltaplane_sync::{Origin, ZoneName};
 use futures::{StreamExt, stream};
 use kube::Client;
 use serde_json::json;
@@ -25,7 +25,7 @@ pub(super) struct Api<'e> {
 }
 
 /// So many zones are asked at once.
-const AT_ONCE: usize = 16;
+pub(super) const AT_ONCE: usize = 16;
 
 // === impl Api ===
 
@@ -120,7 +120,10 @@ pub(super) async fn status(
         let hint = api.command(&format!("status graph/{} --zone <zone>", seen.name()));
         return Ok(Said {
             out: fleet.screen(),
-            err: format!("hint: {hint} lists instances\n"),
+            err: match fleet.holds_deletions() {
+                true => format!("{}hint: {hint} lists instances\n", approve_hint(api, &seen)),
+                false => format!("hint: {hint} lists instances\n"),
+            },
             good: true,
         });
     }
@@ -130,6 +133,7 @@ pub(super) async fn status(
     }
     let listed = if all { Listed::All } else { Listed::Screen };
     let err = match overview.is_over() {
+        _ if overview.holds_deletions() => approve_hint(api, &seen),
         true => String::new(),
         false => {
             let command = api.command(&format!("why graph/{}", seen.name()));
@@ -138,6 +142,16 @@ pub(super) async fn status(
     };
     let (out, good) = (shown::screen(&overview, listed), true);
     Ok(Said { out, err, good })
+}
+
+/// What lets deletions go that are held: said where the definition is from.
+fn approve_hint(api: &Api<'_>, seen: &Seen) -> String {
+    let words = format!("approve graph/{} --deletions", seen.name());
+    let command = match Origin::of(&seen.definition) {
+        Some(Origin::Hub) => api.hub_command(&words),
+        Some(Origin::Zone(_)) | None => api.command(&words),
+    };
+    format!("hint: {command} lets them be deleted\n")
 }
 
 /// How far each zone is.

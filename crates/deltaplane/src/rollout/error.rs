@@ -44,6 +44,19 @@ pub(crate) enum RolloutError {
     },
     #[error("{until} is over")]
     Over { until: Time },
+    #[error("no deletions of {definition} are held")]
+    NothingHeld {
+        definition: String,
+        /// The version of the definition as it is now.
+        now: Option<String>,
+        /// Zones that did not answer.
+        lost: Vec<String>,
+    },
+    #[error("several versions of {definition} hold deletions")]
+    SeveralHeld {
+        definition: String,
+        versions: Vec<String>,
+    },
     #[error("{0} was nothing else before")]
     NothingBefore(String),
     #[error("the API did not write it")]
@@ -129,6 +142,25 @@ impl RolloutError {
             },
             Self::Over { .. } => {
                 "give a time to come, or how long (2h), or nothing: until it is released".to_owned()
+            }
+            Self::NothingHeld {
+                definition,
+                now,
+                lost,
+            } => {
+                let beforehand = match now {
+                    Some(now) => format!(
+                        "to approve what it may come to delete: deltaplane rollout approve graph/{definition} --deletions --version {now}"
+                    ),
+                    None => "the definition is not valid; see its conditions".to_owned(),
+                };
+                match lost.as_slice() {
+                    [] => beforehand,
+                    lost => format!("these zones did not answer: {}; {beforehand}", first(lost)),
+                }
+            }
+            Self::SeveralHeld { versions, .. } => {
+                format!("say which with --version: {}", first(versions))
             }
             Self::NothingBefore(name) => {
                 format!("deltaplane rollout history graph/{name} lists what it was")

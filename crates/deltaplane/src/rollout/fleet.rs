@@ -192,13 +192,31 @@ impl Fleet {
         format!("{word}: complete in {over} of {total} zones")
     }
 
+    /// Whether deletions wait for approval in some zone.
+    pub(super) fn holds_deletions(&self) -> bool {
+        self.deletions().next().is_some()
+    }
+
+    /// What zones hold.
+    fn deletions(&self) -> impl Iterator<Item = String> {
+        self.zones.iter().flat_map(|(zone, found)| {
+            let held = match found {
+                InZone::Has { overview, .. } => overview.deletions.as_slice(),
+                InZone::Behind | InZone::Lost(_) => &[],
+            };
+            let held = held.iter().filter(|one| one.held > 0);
+            held.map(move |one| format!("zone {zone}: {one}\n"))
+        })
+    }
+
     pub(super) fn screen(&self) -> String {
         let mut table = Table::new(&["ZONE", "REVISION", "STATE", "CURRENT", "WHY"]);
         for (zone, found) in &self.zones {
             table.add(found.row(zone));
         }
+        let held: String = self.deletions().collect();
         format!(
-            "{}: {}\n\n{}",
+            "{}: {}\n{held}\n{}",
             self.definition,
             self.headline(),
             table.text()

@@ -28,6 +28,35 @@ pub(crate) struct InstanceName {
     name: String,
 }
 
+/// The version of what a definition makes, whole or its beginning.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ContentVersion(String);
+
+/// How many digits a version has, whole and in short.
+const DIGITS: [usize; 2] = [64, 10];
+
+// === impl ContentVersion ===
+
+impl FromStr for ContentVersion {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let digits = text
+            .bytes()
+            .all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
+        match digits && DIGITS.contains(&text.len()) {
+            true => Ok(Self(text.to_owned())),
+            false => Err("a version is 64 hexadecimal digits, or the first 10 of them".to_owned()),
+        }
+    }
+}
+
+impl ContentVersion {
+    pub(crate) fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
 // === impl Subject ===
 
 impl FromStr for Subject {

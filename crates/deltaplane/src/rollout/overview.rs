@@ -1,9 +1,11 @@
 //! How far a rollout is: counted, each instance judged, and the whole in a word. Pure.
 
-use deltaplane_api::admission::{Admission, Stage, has_failed};
+use deltaplane_api::admission::{Admission, DELETIONS_HELD, Stage, has_failed};
+use deltaplane_api::conditions::of_instance;
 use deltaplane_api::time::Time;
 use serde_json::{Value, json};
 
+use super::deletions::VersionDeletions;
 use super::seen::{self, Hold, Seen};
 
 /// How far it is.
@@ -23,6 +25,8 @@ pub(crate) struct Overview {
     pub(super) blocked: Vec<Blocked>,
     /// When time alone may change it.
     pub(super) look_again: Option<String>,
+    /// What versions deleted, and hold.
+    pub(super) deletions: Vec<VersionDeletions>,
 }
 
 /// The whole, in a word.
@@ -129,8 +133,14 @@ impl Overview {
             counts,
             rows,
             blocked,
+            deletions: VersionDeletions::all(&seen.definition),
             look_again: told.and_then(|told| told["lookAgainAt"].as_str().map(str::to_owned)),
         }
+    }
+
+    /// Whether deletions wait for approval.
+    pub(super) fn holds_deletions(&self) -> bool {
+        self.deletions.iter().any(|one| one.held > 0)
     }
 
     /// Whether nothing is left to wait for.
@@ -172,6 +182,7 @@ impl Overview {
             "counts": self.counts.json(),
             "blocked": blocked.collect::<Vec<_>>(),
             "lookAgainAt": self.look_again,
+            "deletions": self.deletions.iter().map(VersionDeletions::json).collect::<Vec<_>>(),
             "instances": rows.collect::<Vec<_>>(),
         });
         if let Some(problem) = &self.problem {
@@ -286,7 +297,7 @@ impl Row {
         let why = match (standing, hold) {
             (Standing::Current | Standing::Deleting, _) => String::new(),
             (Standing::Failed | Standing::Updating | Standing::Starting, _) => match ready {
-                true => String::new(),
+                true => held_deletions(instance).unwrap_or_default().to_owned(),
                 false => said,
             },
             (Standing::Held, Hold::Until(until)) => format!("until {until}"),
@@ -329,6 +340,13 @@ impl Row {
     }
 }
 
+/// What an instance says of deletions that are held, if some are.
+fn held_deletions(instance: &Value) -> Option<&str> {
+    let condition = of_instance(instance, "ResourcesPropagated")?;
+    let held = condition["status"] == "False" && condition["reason"] == DELETIONS_HELD;
+    held.then(|| seen::text(&condition["message"]))
+}
+
 fn standing(instance: &Value, seen: &Seen, ready: bool, hold: Hold) -> Standing {
     if seen::is_deleting(instance) {
         return Standing::Deleting;
@@ -355,6 +373,7 @@ fn standing(instance: &Value, seen: &Seen, ready: bool, hold: Hold) -> Standing 
             // Without a gate whoever moves starts anew.
             Stage::Started if !ready => under_way,
             Stage::Arrived if !ready => under_way,
+            _ if held_deletions(instance).is_some() => under_way,
             Stage::Started | Stage::Admitted | Stage::Arrived => Standing::Current,
         },
         // It is still on its way to what was the target before.

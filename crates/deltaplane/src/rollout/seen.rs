@@ -128,9 +128,9 @@ impl Seen {
     }
 }
 
-/// What a spec makes of instances: all but its gates.
+/// What a spec makes of instances: all but its gates and its deletion budget.
 pub(super) fn content(spec: &Value) -> Value {
-    const GATES: [&str; 2] = ["propagateWhen", "orderBy"];
+    const GATES: [&str; 3] = ["propagateWhen", "orderBy", "deletionBudget"];
     let mut content = spec.clone();
     let without = |value: &mut Value| {
         if let Some(map) = value.as_object_mut() {

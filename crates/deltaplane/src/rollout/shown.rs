@@ -57,6 +57,8 @@ fn notes(overview: &Overview) -> Vec<String> {
     if overview.paused && overview.state != State::Paused {
         notes.push("it is paused: the next change will not move".to_owned());
     }
+    let held = overview.deletions.iter().filter(|one| one.held > 0);
+    notes.extend(held.map(ToString::to_string));
     if let (false, Some(next)) = (overview.is_over(), &overview.look_again) {
         notes.push(format!("time may open the gate at {next}"));
     }

@@ -339,6 +339,37 @@ fn a_definition_that_is_not_in_force_says_so() {
     );
 }
 
+/// One that is ready is on its way for as long as deletions of it are held.
+#[test]
+fn deletions_that_are_held_are_shown() {
+    let mut seen = gated(
+        Value::Null,
+        "prod/a arrived/2 ready\nprod/b arrived/2 ready",
+    );
+    seen.definition["status"]["deletions"] = json!([
+        {"version": "07f55fde99", "baseline": 0, "deleted": 0, "held": 0},
+        {"version": "3f1536bb28", "baseline": 60, "deleted": 20, "held": 40},
+    ]);
+    let conditions = seen.instances[0]["status"]["conditions"].as_array_mut();
+    conditions.expect("conditions").push(json!({
+        "type": "ResourcesPropagated", "status": "False", "reason": "DeletionsHeld",
+        "message": "40 deletions are held",
+    }));
+    check(
+        &seen,
+        expect![[r#"
+        webapp: WebApp (kro.run/v1alpha1), revision 2
+        moving: 1 of 2 at revision 2
+        [###############>>>>>>>>>>>>>>>] 1 current, 1 updating
+        version 3f1536bb28: 40 deletions are held, 20 of 60 objects are deleted
+
+        INSTANCE   REVISION   STATE      READY   WHY
+        prod/a     2          updating   yes     40 deletions are held
+        prod/b     2          current    yes
+    "#]],
+    );
+}
+
 /// What was in force before goes on to move, and can be paused.
 #[test]
 fn a_definition_that_is_not_in_force_is_not_said_to_be_stopped_while_it_moves() {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use clap::Subcommand;
 
 use super::act::Until;
-use super::names::{DefinitionName, InstanceName, Subject};
+use super::names::{ContentVersion, DefinitionName, InstanceName, Subject};
 use crate::args::duration;
 use crate::client::Output;
 
@@ -107,11 +107,12 @@ pub(super) enum Verb {
 #[derive(Debug, Subcommand)]
 pub(super) enum PolicyVerb {
     /// Say yes to one stage of a policy at one release, or to what a release takes away; prints
-    /// the name of the Approval
-    #[command(after_help = APPROVE_EXAMPLES)]
+    /// the name of the Approval. Of a graph: to what a version deletes; prints the version
+    // `--version` is that of a graph.
+    #[command(after_help = APPROVE_EXAMPLES, disable_version_flag = true)]
     Approve {
-        /// The PropagationPolicy
-        #[arg(value_name = "POLICY")]
+        /// The PropagationPolicy, or `graph/NAME`
+        #[arg(value_name = "NAME")]
         subject: Subject,
         /// Which stage may begin [default: the one that waits]
         #[arg(long, value_name = "NAME", conflicts_with = "deletions")]
@@ -119,9 +120,14 @@ pub(super) enum PolicyVerb {
         /// With which release [default: the one that waits]
         #[arg(long, value_name = "NUMBER")]
         release: Option<u64>,
-        /// To what the release takes away, which is more than its deletion budget
+        /// To what the release takes away, or the version of a graph deletes, which is more than
+        /// its deletion budget
         #[arg(long)]
         deletions: bool,
+        /// With which version of a graph, whole or its first ten digits [default: the one that
+        /// holds deletions]
+        #[arg(long = "version", value_name = "VERSION", requires = "deletions", conflicts_with_all = ["stage", "release"])]
+        of_version: Option<ContentVersion>,
     },
     /// Bring back what an older release of a policy had: a new release, which moves through the
     /// same gates
@@ -240,7 +246,8 @@ const APPROVE_EXAMPLES: &str = "\
 Examples:
   deltaplane rollout approve web
   deltaplane rollout approve web --stage rest --release 4
-  deltaplane rollout approve web --deletions";
+  deltaplane rollout approve web --deletions
+  deltaplane rollout approve graph/shop --deletions";
 
 const ROLLBACK_EXAMPLES: &str = "\
 Examples:

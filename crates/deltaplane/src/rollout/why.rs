@@ -126,6 +126,9 @@ fn of_row(seen: &Seen, row: &Row) -> Reason {
         .map_or_else(String::new, |one| format!(" at revision {}", one.at.number));
     let what = match row.standing {
         Standing::Failed => format!("failed{at}"),
+        Standing::Updating if row.ready && !row.why.is_empty() => {
+            format!("waits for approval{at}")
+        }
         Standing::Updating if row.ready => format!("on the way{at}, not looked at yet"),
         Standing::Updating => format!("on the way{at}"),
         Standing::Starting => format!("starting{at}"),

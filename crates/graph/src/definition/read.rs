@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use deltaplane_api::field::Path;
 use deltaplane_api::names;
+use deltaplane_propagation::stages::BudgetSpec;
 use serde_json::{Map, Value as Json};
 
 use super::{Body, Definition, GateText, Instance, Metadata, Reference, Resource, Target};
@@ -194,6 +195,7 @@ impl Reader {
             "schema",
             "resources",
             "serviceAccountName",
+            "deletionBudget",
             "propagateWhen",
             "orderBy",
         ];
@@ -212,12 +214,14 @@ impl Reader {
             .collect();
         let gate = self.gate(&at);
         let service_account = self.service_account(&at);
+        let deletion_budget = self.deletion_budget(&at);
         Some(Definition {
             name,
             schema: schema?,
             resources: resources.into_iter().collect::<Option<_>>()?,
             gate,
             service_account,
+            deletion_budget,
             spec: spec.clone(),
         })
     }
@@ -240,6 +244,39 @@ impl Reader {
             self.problems.push(Problem::new(&path, message).hint(hint));
         }
         Some(name)
+    }
+
+    fn deletion_budget(&mut self, at: &At<'_>) -> BudgetSpec {
+        let Some((budget, path)) = at.get("deletionBudget") else {
+            return BudgetSpec::default();
+        };
+        let Some(at) = self.object(budget, path) else {
+            return BudgetSpec::default();
+        };
+        self.only(&at, &["max", "percent"]);
+        let percent = self.count(&at, "percent", 100);
+        BudgetSpec {
+            max: self.count(&at, "max", i64::MAX as u64),
+            percent: percent.and_then(|percent| percent.try_into().ok()),
+        }
+    }
+
+    /// An integer from nought to `most`.
+    fn count(&mut self, at: &At<'_>, name: &str, most: u64) -> Option<u64> {
+        let (value, path) = at.get(name)?;
+        let Some(count) = value.as_i64() else {
+            self.wrong(&path, "an integer", value);
+            return None;
+        };
+        let count = u64::try_from(count).ok().filter(|count| *count <= most);
+        if count.is_none() {
+            let message = match most {
+                100 => "it is not between 0 and 100",
+                _ => "it is less than 0",
+            };
+            self.problem(&path, message);
+        }
+        count
     }
 
     fn gate(&mut self, at: &At<'_>) -> GateText {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::walk::Walk;
+use super::walk::{Walk, is_known};
 use super::{Inputs, Standing};
 use crate::graph::{Node, NodeIndex};
 use crate::labels;
@@ -23,11 +23,9 @@ pub struct Prune {
     pub created: bool,
 }
 
-/// What is to be deleted now: nothing while it is not known of every node what it wants, and then
-/// the highest wave, until it is gone.
-pub(super) fn prune(walk: &Walk<'_>) -> Vec<Prune> {
-    let mut nodes = walk.inputs.graph.indexed().zip(&walk.standings);
-    if !nodes.all(|(node, standing)| is_settled(standing) || lacks_updates(walk, node, standing)) {
+/// What is not wanted any more: nothing while it is not known of every node what it wants.
+pub(super) fn unwanted(walk: &Walk<'_>) -> Vec<Prune> {
+    if !are_known(walk) {
         return Vec::new();
     }
     let all = walk.inputs.observed.iter();
@@ -58,11 +56,53 @@ pub(super) fn prune(walk: &Walk<'_>) -> Vec<Prune> {
         let there = is_others(node, live) || wanted.contains(live.uid.as_str());
         !there && !walk.kept.contains(&live.id)
     });
-    let pruned = unwanted.map(|(node, live)| Prune::of(node, live));
-    let mut pruned: Vec<Prune> = pruned.collect();
-    let highest = pruned.iter().map(|prune| prune.wave).max();
-    pruned.retain(|prune| Some(prune.wave) == highest);
-    pruned
+    unwanted.map(|(node, live)| Prune::of(node, live)).collect()
+}
+
+/// Whether it is known of every node what it wants.
+fn are_known(walk: &Walk<'_>) -> bool {
+    let mut nodes = walk.inputs.graph.indexed().zip(&walk.standings);
+    nodes.all(|(node, standing)| is_settled(standing) || lacks_updates(walk, node, standing))
+}
+
+/// What is there and may become unwanted without a change of anything but what is under way: objects
+/// of nodes of which it is not known what they want, and those that stand in for others.
+pub(super) fn undecided(walk: &Walk<'_>) -> BTreeSet<ObjectId> {
+    let stands_in = |id: &ObjectId| walk.kept.contains(id) || walk.renamed.contains(id);
+    let unknown = unknown_nodes(walk);
+    let all = walk.inputs.observed.iter();
+    let undecided = all.filter(|(node, live)| {
+        stands_in(&live.id) || unknown.contains(node) && !walk.wanted.contains_key(&live.id)
+    });
+    undecided.map(|(_, live)| live.id.clone()).collect()
+}
+
+/// What is there and not wanted by its node, while it is not known of every node what it wants.
+pub(super) fn dropped(walk: &Walk<'_>) -> BTreeSet<ObjectId> {
+    if are_known(walk) {
+        return BTreeSet::new();
+    }
+    let unknown = unknown_nodes(walk);
+    let all = walk.inputs.observed.iter();
+    let dropped = all.filter(|(node, live)| {
+        let there = walk.wanted.contains_key(&live.id) || walk.kept.contains(&live.id);
+        !there && !unknown.contains(node)
+    });
+    dropped.map(|(_, live)| live.id.clone()).collect()
+}
+
+/// The ids of nodes of which it is not known what they want.
+fn unknown_nodes<'w>(walk: &'w Walk<'_>) -> BTreeSet<&'w str> {
+    let nodes = walk.inputs.graph.nodes().iter().zip(&walk.standings);
+    let unknown = nodes.filter(|(_, standing)| !is_known(standing));
+    unknown.map(|(node, _)| node.id()).collect()
+}
+
+/// Those that are deleted now: the highest wave, until it is gone.
+pub fn highest_wave(mut unwanted: Vec<Prune>) -> Vec<Prune> {
+    let highest = unwanted.iter().map(|prune| prune.wave).max();
+    unwanted.retain(|prune| Some(prune.wave) == highest);
+    unwanted
 }
 
 /// Whether the object was made for the node, which may be one that refers to others' by now.

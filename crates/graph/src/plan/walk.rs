@@ -40,6 +40,8 @@ pub(super) struct Walk<'a> {
     pub(super) wanted: BTreeMap<ObjectId, NodeIndex>,
     /// What is not wanted, and stays until what comes in its place may be made.
     pub(super) kept: BTreeSet<ObjectId>,
+    /// What stays under its old name until it may have its new one.
+    pub(super) renamed: BTreeSet<ObjectId>,
     /// What gates keep as it is.
     pub(super) frozen: Vec<Gated>,
     pub(super) in_flight: BTreeMap<ObjectId, Content>,
@@ -67,7 +69,9 @@ pub(super) fn walk(inputs: Inputs<'_>) -> Plan {
         walk.standings.push(standing);
     }
     let status = status::project(&mut walk);
-    let prune = prune::prune(&walk);
+    let unwanted = prune::unwanted(&walk);
+    let prune = prune::highest_wave(unwanted.clone());
+    let (undecided, dropped) = (prune::undecided(&walk), prune::dropped(&walk));
     let keep = walk.keep();
     walk.remember();
     Plan {
@@ -75,6 +79,9 @@ pub(super) fn walk(inputs: Inputs<'_>) -> Plan {
         apply: walk.apply,
         more: walk.more,
         prune,
+        unwanted,
+        undecided,
+        dropped,
         status,
         frozen: walk.frozen,
         keep,
@@ -105,6 +112,7 @@ impl<'a> Walk<'a> {
             more: 0,
             wanted: BTreeMap::new(),
             kept: BTreeSet::new(),
+            renamed: BTreeSet::new(),
             frozen: Vec::new(),
             in_flight: BTreeMap::new(),
             next: None,
@@ -268,6 +276,7 @@ impl<'a> Walk<'a> {
         let before: Vec<&'a Arc<Live>> = before.filter(|old| !old.deleting).collect();
         for old in &before {
             self.wanted.insert(old.id.clone(), index);
+            self.renamed.insert(old.id.clone());
         }
         let frozen = match (live, before.as_slice()) {
             (Some(live), _) => live,
@@ -551,7 +560,7 @@ impl<'a> Walk<'a> {
 }
 
 /// Whether it is known what the node wants.
-fn is_known(standing: &Standing) -> bool {
+pub(super) fn is_known(standing: &Standing) -> bool {
     match standing {
         Standing::Excluded(_)
         | Standing::Applying { .. }

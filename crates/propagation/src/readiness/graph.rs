@@ -4,7 +4,7 @@
 //! are in their conditions (`api::admission::Point::told`), each written together with what it is
 //! about: so that an instance was ready at an earlier revision never counts for a later one.
 
-use deltaplane_api::admission::{Point, has_failed, is_suspended};
+use deltaplane_api::admission::{DELETIONS_HELD, Point, has_failed, is_suspended};
 use deltaplane_api::keys;
 use deltaplane_expr::Timestamp;
 use serde_json::Value;
@@ -95,11 +95,15 @@ fn stands(instance: &Value, newest: Point, now: Timestamp) -> Stands {
     let is_newest = at == Some(newest);
     let ready = find("Ready");
     let is_ready = ready.is_some_and(|one| one.holds() == Holds::True);
-    // A gate of the graph may hold some resources at what an earlier revision made of them.
+    // A gate of the graph may hold some resources at what an earlier revision made of them, and its
+    // deletion budget some that are not wanted any more.
     let held = find("ResourcesPropagated");
     let held = held.filter(|one| one.holds() == Holds::False && is_ready);
     if is_newest && is_ready && held.is_none() {
         return Stands::Ready;
+    }
+    if let Some(held) = held.filter(|one| one.reason() == DELETIONS_HELD) {
+        return Stands::Waiting(held.said());
     }
     if is_held(instance, now) {
         return Stands::Held;

@@ -564,6 +564,21 @@ fn an_instance_that_a_gate_holds_is_not_ready_for_its_graph() {
     assert!(matches!(judged.state, State::Waiting), "{judged:?}");
 }
 
+/// Nor is one whose deletions are held, whether its owner keeps it where it is or not.
+#[test]
+fn an_instance_whose_deletions_are_held_is_not_ready_for_its_graph() {
+    let mut held = instance("a", NEWEST, "ACTIVE");
+    let mut condition = condition("ResourcesPropagated", "False", "DeletionsHeld", "2 of 3");
+    condition["observedGeneration"] = 2.into();
+    let conditions = held["status"]["conditions"].as_array_mut();
+    conditions.expect("conditions").push(condition);
+    let expected =
+        "waiting: 0 of 1 instances run it and are ready; first: prod/a: DeletionsHeld: 2 of 3";
+    graph_is(&accepted(NEWEST), std::slice::from_ref(&held), expected);
+    held["metadata"]["annotations"]["deltaplane.io/hold"] = "true".into();
+    graph_is(&accepted(NEWEST), &[held], expected);
+}
+
 #[test]
 fn a_graph_that_cannot_be_run_fails() {
     let ready = [instance("a", NEWEST, "ACTIVE")];

@@ -75,9 +75,6 @@ pub type Approval = ApprovalSpec;
 
 /// Whoever is not ready after so long has failed, or lost its place if it is away.
 const DEADLINE: &str = "10m";
-/// So many objects may go without approval, or such a share of them.
-const REMOVED: u64 = 20;
-const REMOVED_PERCENT: u8 = 5;
 /// So many stages can be told apart by a person.
 const STAGES: usize = 64;
 /// And so many of what is written in them.
@@ -226,13 +223,7 @@ impl Policy {
     /// How many of so many a release may take away without approval: the larger of both, where
     /// both are given.
     pub fn may_remove(&self, of: u64) -> u64 {
-        let share = |percent: u8| of.saturating_mul(u64::from(percent)) / 100;
-        match (self.budget.max, self.budget.percent) {
-            (None, None) => REMOVED.max(share(REMOVED_PERCENT)),
-            (Some(max), None) => max,
-            (None, Some(percent)) => share(percent),
-            (Some(max), Some(percent)) => max.max(share(percent)),
-        }
+        self.budget.allowed(of)
     }
 }
 

@@ -93,11 +93,30 @@ pub struct WindowSpec {
     pub start: Option<String>,
 }
 
-/// How many objects a release may take away without approval.
+/// How many objects a release, or a version of a graph, may take away without approval.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 pub struct BudgetSpec {
     pub max: Option<u64>,
     pub percent: Option<u8>,
+}
+
+/// So many objects may be taken away without approval, or so many percent of what there is, if
+/// that is more, unless somebody says otherwise.
+const REMOVED: u64 = 20;
+const REMOVED_PERCENT: u8 = 5;
+
+impl BudgetSpec {
+    /// Returns how many of so many may be taken away without approval: the larger of both, where
+    /// both are given.
+    pub fn allowed(self, of: u64) -> u64 {
+        let share = |percent: u8| of.saturating_mul(u64::from(percent)) / 100;
+        match (self.max, self.percent) {
+            (None, None) => REMOVED.max(share(REMOVED_PERCENT)),
+            (Some(max), None) => max,
+            (None, Some(percent)) => share(percent),
+            (Some(max), Some(percent)) => max.max(share(percent)),
+        }
+    }
 }
 
 /// Whether somebody has to agree before a stage begins with a release.

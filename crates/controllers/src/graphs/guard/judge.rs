@@ -78,7 +78,7 @@ pub(super) fn restored(there: Option<&Value>, mut ours: Value) -> Value {
 /// The gate that a definition had as a revision, and about which it says nothing any more.
 pub(super) fn lost(was: &Value, now: &Value) -> Option<String> {
     let missing = |was: &Value, now: &Value| {
-        let mut gates = ["propagateWhen", "orderBy"].into_iter();
+        let mut gates = ["propagateWhen", "orderBy", "deletionBudget"].into_iter();
         gates.find(|gate| !was[gate].is_null() && now[gate].is_null())
     };
     if let Some(gate) = missing(was, now) {

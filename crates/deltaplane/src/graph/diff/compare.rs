@@ -73,7 +73,7 @@ pub(super) struct NodeChange {
     pub(super) reads_not: Vec<String>,
 }
 
-const GATES: [&str; 2] = ["propagateWhen", "orderBy"];
+const GATES: [&str; 3] = ["propagateWhen", "orderBy", "deletionBudget"];
 /// Names whose change makes it another kind.
 const IDENTITY: [&str; 4] = ["group", "scope", "names.kind", "names.plural"];
 

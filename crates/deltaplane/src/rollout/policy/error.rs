@@ -32,6 +32,8 @@ pub(crate) enum PolicyError {
     },
     #[error("{0} is for policies alone, and this is a graph")]
     NotForGraphs(&'static str),
+    #[error("{0} is for graphs alone, and this is a policy")]
+    NotForPolicies(&'static str),
     #[error("{policy} has no release {number}")]
     NoRelease {
         policy: String,
@@ -81,7 +83,9 @@ impl PolicyError {
             Self::Ambiguous(name) | Self::Unclear { name, .. } => {
                 format!("say policy/{name} or graph/{name}")
             }
-            Self::NotForGraphs(_) => "deltaplane rollout --help lists what there is".to_owned(),
+            Self::NotForGraphs(_) | Self::NotForPolicies(_) => {
+                "deltaplane rollout --help lists what there is".to_owned()
+            }
             Self::NoRelease { known: numbers, .. } => {
                 let names: Vec<String> = numbers.iter().map(ToString::to_string).collect();
                 known(&names)

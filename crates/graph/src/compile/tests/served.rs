@@ -67,6 +67,27 @@ fn columns_are_what_an_api_shows() {
 }
 
 #[test]
+fn deletion_budgets_are_counts_and_shares() {
+    let budget =
+        |budget: &str| format!("schema: {{kind: App, apiVersion: v1}}\ndeletionBudget: {budget}");
+    check(
+        &budget("{max: -1, percent: 101, most: 3}"),
+        expect![[r#"
+            spec.deletionBudget.max: it is less than 0
+            spec.deletionBudget.most: there is no such field
+            spec.deletionBudget.percent: it is not between 0 and 100
+        "#]],
+    );
+    check(
+        &budget("{max: some, percent: 1.5}"),
+        expect![[r#"
+            spec.deletionBudget.max: expected an integer, got string
+            spec.deletionBudget.percent: expected an integer, got number
+        "#]],
+    );
+}
+
+#[test]
 fn rules_of_a_spec_compile() {
     check(
         "

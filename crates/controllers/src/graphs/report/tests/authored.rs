@@ -149,6 +149,7 @@ fn what_the_author_said_last_stays_when_nothing_is_planned() {
         deltaplane.io/InstanceManaged True since 1970-01-01T00:00:00Z
         deltaplane.io/GraphResolved False since 1970-01-01T00:01:00Z
         deltaplane.io/ResourcesReady Unknown since 1970-01-01T00:01:00Z
+        deltaplane.io/ResourcesPruned Unknown since 1970-01-01T00:01:00Z
         deltaplane.io/Ready False since 1970-01-01T00:00:00Z
     "#]]
     .assert_eq(&shown(&status));
