@@ -25,6 +25,7 @@ mod program;
 mod proxy;
 mod rollouts;
 mod scale;
+mod takeover;
 mod tidy;
 mod torture;
 mod typepack;
@@ -66,6 +67,8 @@ enum Verb {
     Rollouts(rollouts::Args),
     /// Measure a hub with many zones, simulated over real connections.
     Scale(scale::Args),
+    /// Take a cluster over whose graphs kro runs, hand it back, and see that nothing is made again.
+    Takeover(takeover::Args),
     /// Kill, stop and restart a hub under load, and check that nothing it promised was broken.
     Torture(torture::Args),
     /// Make a real cluster a zone, with the least rights, and see that the rules are kept there.
@@ -85,6 +88,7 @@ fn main() -> anyhow::Result<()> {
         Verb::Fuzz(args) => fuzz::run(&args),
         Verb::Graphs(args) => graphs::run(&args),
         Verb::Rollouts(args) => rollouts::run(&args),
+        Verb::Takeover(args) => takeover::run(&args),
         Verb::Scale(args) => scale::run(&args),
         Verb::Torture(args) => torture::run(&args),
         Verb::ZoneOnKubernetes(args) => zone_on_kubernetes::run(&args),
