@@ -270,7 +270,8 @@ impl Handover {
             self.admin.ok(&["delete", "rgd", &name, "--wait=false"])?;
         }
         // The garbage collector of a cluster deletes them, which this one does not have.
-        self.admin.ok(&["delete", "graphrevisions", "--all", "--wait=false"])?;
+        self.admin
+            .ok(&["delete", "graphrevisions", "--all", "--wait=false"])?;
         for kind in ["rgd", "graphrevisions"] {
             await_that(&format!("the end of all {kind}"), || {
                 let left = self.admin.ok(&["get", kind, "-o", "name"])?;

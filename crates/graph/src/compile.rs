@@ -12,6 +12,7 @@ mod fits;
 mod infer;
 mod instance;
 mod names;
+mod needs;
 mod object;
 pub(crate) mod order;
 pub(crate) mod scope;
@@ -73,7 +74,8 @@ pub fn compile(
     let schema = instance.decl.clone().unwrap_or_else(any);
     let held = gates::of_resources(gates.nodes, &drafts, &schema, &mut problems);
     let typed = Typed::new(&drafts, &order, instance.decl);
-    let nodes = typed.nodes(drafts, held, &mut problems);
+    let masks = needs::masks(&drafts, &status, &names);
+    let nodes = typed.nodes(drafts, held, masks, &mut problems);
     let author_conditions = typed.author_conditions(&status.conditions, &mut problems);
     let (status, schema) = typed.status(status, &mut problems);
     let crd = crd::generate(definition.schema(), &instance.kind, instance.spec, schema);

@@ -14,6 +14,7 @@ use serde_json::Value as Json;
 
 use crate::gates::{Gate, GateExpression};
 use crate::kinds::{Gvk, Known};
+use crate::stored::ObjectNeeds;
 use crate::template::{Reads, Spot, Template};
 
 /// A compiled definition. Shared as an `Arc<Graph>`.
@@ -69,6 +70,7 @@ pub struct Node {
     pub(crate) ready_when: Vec<Condition>,
     pub(crate) gate: Gate,
     pub(crate) watched: bool,
+    pub(crate) needs: ObjectNeeds,
     pub(crate) apply_order: u32,
     pub(crate) env: Env,
     pub(crate) slot: Slot,
@@ -315,6 +317,11 @@ impl Node {
     /// Whether the gate of another reads it.
     pub(crate) fn is_watched(&self) -> bool {
         self.watched
+    }
+
+    /// What planning reads of its objects.
+    pub fn needs(&self) -> &ObjectNeeds {
+        &self.needs
     }
 
     /// The wave that it is applied in, from 1; deletion goes from the last to the first.

@@ -47,11 +47,13 @@ mod graph;
 mod hash;
 mod kinds;
 pub mod labels;
+mod mask;
 mod near;
 pub mod observed;
 mod owned;
 pub mod plan;
 mod problem;
+mod stored;
 mod template;
 
 pub use compile::compile;
@@ -60,7 +62,9 @@ pub use definition::{Body, Definition, GateText, Instance, Metadata, Reference, 
 pub use gates::{Gate, GateExpression};
 pub use graph::{Condition, Dimension, Graph, GraphKind, Node, NodeIndex, Role, Version};
 pub use kinds::{Gvk, Known, Lookup};
+pub use mask::FieldMask;
 pub use near::did_you_mean;
 pub use owned::extract as extract_owned;
 pub use problem::{Excerpt, Problem, Problems};
+pub use stored::{ObjectNeeds, StoredObject};
 pub use template::{Filled, Form, Hole, Reads, Spot, Step, Template, Unfilled};

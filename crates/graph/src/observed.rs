@@ -42,6 +42,12 @@ pub struct Live {
     pub sure: bool,
     owned: OnceLock<bool>,
     json: Arc<Json>,
+    managed: ManagedFields,
+}
+
+/// Who applied what to an object, as far as plans read it.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct ManagedFields {
     /// What the manager of graphs applied, as the API has it down: written, since it is asked for
     /// seldom, and would be the larger part of most objects otherwise.
     fields: Option<Arc<[u8]>>,
@@ -122,6 +128,11 @@ impl Live {
         let metadata = json.get_mut("metadata").and_then(Json::as_object_mut);
         let managers = metadata.and_then(|metadata| metadata.remove("managedFields"));
         let managers = managers.unwrap_or_default();
+        Self::stored(id, json, ManagedFields::of(&managers))
+    }
+
+    /// An object of which this is kept.
+    pub(crate) fn stored(id: ObjectId, json: Json, managed: ManagedFields) -> Self {
         Self {
             id,
             uid: String::new(),
@@ -131,10 +142,18 @@ impl Live {
             sure: true,
             owned: OnceLock::new(),
             json: Arc::new(json),
-            fields: fields(&managers).map(Arc::from),
-            written: last(&managers, |entry| entry["subresource"].is_null()),
-            touched: last(&managers, |_| true),
+            managed,
         }
+    }
+
+    pub(crate) fn managed(&self) -> &ManagedFields {
+        &self.managed
+    }
+
+    /// Returns true if a plan found by the managed fields that what was applied is intact, which
+    /// nobody knew before.
+    pub fn is_verified(&self) -> bool {
+        !self.sure && self.owned.get() == Some(&true)
     }
 
     /// Whether the manager still owns all that it applied, which was this. It is the same for each
@@ -156,7 +175,7 @@ impl Live {
 
     /// What the manager of graphs applied, as the API has it down.
     pub fn fields(&self) -> Option<&[u8]> {
-        self.fields.as_deref()
+        self.managed.fields()
     }
 
     fn read_fields(&self) -> Option<Json> {
@@ -206,6 +225,22 @@ impl Live {
         let generation = json["metadata"]["generation"].as_i64()?;
         let observed = json["status"]["observedGeneration"].as_i64()?;
         (observed < generation).then_some((observed, generation))
+    }
+}
+
+// === impl ManagedFields ===
+
+impl ManagedFields {
+    fn of(managers: &Json) -> Self {
+        Self {
+            fields: fields(managers).map(Arc::from),
+            written: last(managers, |entry| entry["subresource"].is_null()),
+            touched: last(managers, |_| true),
+        }
+    }
+
+    pub(crate) fn fields(&self) -> Option<&[u8]> {
+        self.fields.as_deref()
     }
 }
 

@@ -25,6 +25,18 @@ pub use graph::{graph, is_graph};
 use conditions::Conditions;
 use expressions::Expressions;
 
+/// The fields that [`judge`] reads by the common rules, each by its keys.
+pub const FIELDS: [&[&str]; 8] = [
+    &["apiVersion"],
+    &["kind"],
+    &["metadata", "generation"],
+    &["metadata", "deletionTimestamp"],
+    &["spec", "replicas"],
+    &["spec", "type"],
+    &["spec", "updateStrategy"],
+    &["status"],
+];
+
 /// How an object fares.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Judgement {

@@ -220,6 +220,19 @@ impl Latest {
         }
     }
 
+    /// The feed told this of an instance. What was written before is not kept until the next pass:
+    /// that may come after those over all other instances.
+    pub(super) fn seen(&self, told: &Value) {
+        let uid = told["metadata"]["uid"].as_str().unwrap_or_default();
+        let mut latest = self.written.lock();
+        if latest
+            .get(uid)
+            .is_some_and(|written| version(written) <= version(told))
+        {
+            latest.remove(uid);
+        }
+    }
+
     /// Keeps what the API stored of a status, if that is not what was written.
     fn status_written(&self, uid: &str, written: Value, stored: &Value) {
         let mut normalized = self.normalized.lock();

@@ -113,6 +113,7 @@ impl Pass<'_> {
                 self.withheld = withheld;
                 continue;
             }
+            self.subject.objects.verified(&observed);
             match self.see(&plan) {
                 Sight::Other => continue,
                 Sight::Partial => return Ok(Next::Rest),

@@ -2,6 +2,7 @@
 //!
 //! A graph has a runner of its own, so that one that is sick keeps nobody else waiting.
 
+mod kept_instance;
 mod living;
 mod telling;
 mod watching;
@@ -12,7 +13,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::SystemTime;
 
 use deltaplane_api::admission::{Admission, Point, Stage, is_suspended};
-use deltaplane_client::{Cache, Discovery, Feed, Item, ObjectKey, Query, Resource};
+use deltaplane_client::{Cache, Discovery, Feed, ObjectKey, Query, Resource};
 use deltaplane_expr::Timestamp;
 use deltaplane_graph::Graph;
 use deltaplane_propagation::stages::BudgetSpec;
@@ -39,6 +40,7 @@ use super::troubles;
 use crate::Context;
 use crate::queue::{Failure, Next, Work};
 
+use kept_instance::KeptInstance;
 use living::Living;
 use telling::Telling;
 use watching::{Sight, Watching};
@@ -62,12 +64,6 @@ const AT_ONCE: usize = 64;
 /// After so many changes it is decided who may move, also if there are more to come.
 const TOGETHER: usize = 64;
 
-/// An instance.
-#[derive(Clone, PartialEq)]
-struct Kept {
-    json: Arc<Value>,
-}
-
 /// What a runner is given.
 pub(super) struct Given {
     pub(super) context: Context,
@@ -88,7 +84,7 @@ pub(super) struct Given {
 struct Runner {
     given: Given,
     serving: watch::Receiver<Serving>,
-    instances: Cache<Kept>,
+    instances: Cache<KeptInstance>,
     /// Which instance has which uid.
     keys: BTreeMap<String, ObjectKey>,
     living: Living,
@@ -252,7 +248,7 @@ impl Runner {
                     self.look_again();
                 }
                 Some(event) = feed.next() => {
-                    for key in self.instances.apply(event, |item| Kept::of(&item)) {
+                    for key in self.instances.apply(event, |item| KeptInstance::of(&item)) {
                         self.changed(key);
                     }
                     self.given.counted.instances(self.instances.len());
@@ -308,11 +304,11 @@ impl Runner {
             return;
         }
         let passed = self.passes.all();
-        let mut due = self.instances.iter().filter(|(_, kept)| {
-            let json = &kept.json;
-            !(json["metadata"]["deletionTimestamp"].is_string() || is_suspended(json))
-        });
-        self.looked_at_all = due.all(|(_, kept)| passed.contains_key(kept.uid()));
+        let is_left_alone =
+            |json: &Value| json["metadata"]["deletionTimestamp"].is_string() || is_suspended(json);
+        let mut all = self.instances.iter();
+        self.looked_at_all =
+            all.all(|(_, kept)| passed.contains_key(kept.uid()) || is_left_alone(&kept.json()));
         if self.looked_at_all {
             self.deletions.complete();
         }
@@ -339,7 +335,7 @@ impl Runner {
         let (passed, untold) = (self.passes.all(), self.passes.untold());
         let latest: Vec<(&ObjectKey, Arc<Value>)> = {
             let all = self.instances.iter();
-            all.map(|(key, kept)| (key, self.latest.newest(&kept.json)))
+            all.map(|(key, kept)| (key, self.latest.newest(kept.read())))
                 .collect()
         };
         let known: Vec<admission::Known<'_>> = latest
@@ -403,8 +399,9 @@ impl Runner {
     fn changed(&mut self, key: ObjectKey) {
         match self.instances.get(&key) {
             Some(kept) => {
-                let json = kept.json.clone();
+                let json = kept.json();
                 let uid = kept.uid().to_owned();
+                self.latest.seen(&json);
                 let before = self.uids.insert(key.clone(), uid.clone());
                 if let Some(before) = before.filter(|before| *before != uid) {
                     // It was deleted and made again, unseen.
@@ -480,7 +477,7 @@ impl Runner {
             target, revisions, ..
         } = self.serving.borrow_and_update().clone();
         let newest = target.ok().and_then(|target| revisions.graph(target));
-        let instances = self.instances.iter().map(|(_, kept)| &*kept.json);
+        let instances = self.instances.iter().map(|(_, kept)| kept.json());
         self.watching.follow(newest.into_iter(), instances);
     }
 
@@ -517,7 +514,7 @@ impl Runner {
 
     fn start(&mut self, key: ObjectKey) {
         let newest = self.instances.get(&key);
-        let newest = newest.map(|kept| self.latest.newest(&kept.json));
+        let newest = newest.map(|kept| self.latest.newest(&kept.json()));
         let Some((json, task)) =
             newest.and_then(|json| Some((json.clone(), self.task(&key, &json)?)))
         else {
@@ -648,21 +645,5 @@ impl Runner {
                 Behind::new(target, revisions.graph(target).unwrap_or(graph), kept)
             }),
         }))
-    }
-}
-
-// === impl Kept ===
-
-impl Kept {
-    fn of(item: &Item) -> Option<Self> {
-        let mut json: Value = item.parse().ok()?;
-        // Nobody asks who wrote what.
-        json["metadata"].as_object_mut()?.remove("managedFields");
-        let json = Arc::new(json);
-        Some(Self { json })
-    }
-
-    fn uid(&self) -> &str {
-        self.json["metadata"]["uid"].as_str().unwrap_or_default()
     }
 }

@@ -11,6 +11,7 @@ mod frozen;
 mod items;
 mod kinds;
 mod metrics;
+mod needs;
 mod pauses;
 mod refusals;
 mod remade;

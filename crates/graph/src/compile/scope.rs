@@ -56,6 +56,8 @@ pub(crate) struct Roots {
     pub(crate) nodes: BTreeSet<usize>,
     pub(crate) iterators: BTreeSet<usize>,
     pub(crate) each: bool,
+    /// All that it reads.
+    pub(crate) paths: Vec<deltaplane_expr::Path>,
 }
 
 /// kro's functions, with `omit()`, whose use is restricted here.
@@ -128,7 +130,9 @@ impl Scope<'_> {
         context: Context,
         roots: &mut Roots,
     ) -> Result<(), Refused> {
-        self.admit(&reference.path.root, context, roots)
+        self.admit(&reference.path.root, context, roots)?;
+        roots.paths.push(reference.path.clone());
+        Ok(())
     }
 
     fn admit(&self, name: &str, context: Context, roots: &mut Roots) -> Result<(), Refused> {

@@ -10,13 +10,16 @@ use super::expected::{conversion, expected, expected_in_reference, is_bool, name
 use super::expression::Expression;
 use super::fits::fits;
 use super::infer;
+use super::needs;
 use super::order::Order;
 use super::scope::{EACH, Roots, SCHEMA, base};
 use super::status::StatusDraft;
 use crate::definition::{Body, Target};
 use crate::gates::Gate;
 use crate::graph::{Condition, Dimension, Node, NodeIndex, Role};
+use crate::mask::FieldMask;
 use crate::problem::Problems;
+use crate::stored::ObjectNeeds;
 use crate::template::{Form, Hole, Reads, Step, Template};
 
 /// The environment of a graph: `schema`, and the nodes in topological order.
@@ -78,6 +81,7 @@ impl<'o> Typed<'o> {
         &self,
         drafts: Vec<Draft<'_>>,
         gates: Vec<Gate>,
+        mut masks: Vec<FieldMask>,
         problems: &mut Problems,
     ) -> Vec<Node> {
         let mut nodes: Vec<Option<Node>> = Vec::with_capacity(drafts.len());
@@ -94,6 +98,8 @@ impl<'o> Typed<'o> {
         };
         for node in &mut sorted {
             node.watched = watched.contains(&node.id);
+            let mask = std::mem::replace(&mut masks[node.source], FieldMask::empty());
+            node.needs = needs::of_node(node, mask);
         }
         sorted.sort_by_key(|node| self.order.position[node.source]);
         sorted
@@ -140,6 +146,7 @@ impl<'o> Typed<'o> {
             ready_when,
             gate,
             watched: false,
+            needs: ObjectNeeds::default(),
             apply_order: self.order.waves[index],
             slot: self.slot(&self.env, &draft.resource.id),
             each: local.collection.then(|| self.slot(&env, EACH)),

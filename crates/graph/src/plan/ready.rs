@@ -74,8 +74,8 @@ pub(super) fn since(live: &Live, now: Timestamp) -> Timestamp {
     let changed = (0..list(conditions)).map(|at| &conditions[at]["lastTransitionTime"]);
     // Statuses are written again and again; without conditions they are all there is.
     let written = match list(conditions) {
-        0 => live.touched,
-        _ => live.written,
+        0 => live.managed().touched,
+        _ => live.managed().written,
     };
     let made = std::iter::once(&json["metadata"]["creationTimestamp"]);
     let times = made.chain(changed).filter_map(time);

@@ -10,6 +10,7 @@ mod foreign;
 mod hindered;
 mod items;
 mod lost;
+mod masks;
 mod names;
 mod nodes;
 mod references;
@@ -28,6 +29,7 @@ use super::*;
 use crate::compile::tests::compiled;
 use crate::labels;
 use crate::observed::{Applied, Live};
+use crate::stored::{ObjectNeeds, StoredObject};
 
 /// An API with one instance, which does what it is told, and who plans for it.
 struct World {
@@ -233,19 +235,45 @@ impl World {
         }
     }
 
-    /// The same whenever it is asked for.
+    /// The same whenever it is asked for, and over objects of which only what is needed is kept.
     fn plan(&self) -> Plan {
-        let made = self.planned();
-        let again = self.planned();
+        let made = self.planned(&self.observed);
+        let again = self.planned(&self.observed);
         assert_eq!(format!("{made:?}"), format!("{again:?}"));
+        let mut stored = self.planned(&self.stored());
+        let instance = Instance::new(&self.instance);
+        let authored = |plan: &Plan| author_conditions(&self.graph, instance, plan, &json!([]));
+        assert_eq!(authored(&made), authored(&stored));
+        let mut whole = again;
+        whole.shown.clear();
+        stored.shown.clear();
+        assert_eq!(format!("{whole:?}"), format!("{stored:?}"));
         made
     }
 
-    fn planned(&self) -> Plan {
+    /// What is observed, after it was stored with what its nodes need.
+    fn stored(&self) -> Observed {
+        let mut observed = Observed::default();
+        for (node, live) in self.observed.iter() {
+            let of = self.graph.find(node).map(|index| self.graph.node(index));
+            let made = of.filter(|node| !node.is_external());
+            let needs = made.map_or_else(ObjectNeeds::whole, |node| node.needs().clone());
+            let mut stored = StoredObject::of(live, &needs);
+            let id = live.id.clone();
+            let read = stored.live(id.clone(), &live.uid, &live.resource_version);
+            stored.shrink(&needs);
+            let again = stored.live(id, &live.uid, &live.resource_version);
+            assert_eq!(format!("{read:?}"), format!("{again:?}"));
+            observed.insert(node, Arc::new(read));
+        }
+        observed
+    }
+
+    fn planned(&self, observed: &Observed) -> Plan {
         plan(Inputs {
             graph: &self.graph,
             instance: Instance::new(&self.instance),
-            observed: &self.observed,
+            observed,
             taken: &|id| self.taken.get(id).map(|_| Owner("them".to_owned())),
             product: "test",
             now: self.now,

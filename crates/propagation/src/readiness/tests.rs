@@ -33,8 +33,18 @@ fn shown(judgement: &Judgement) -> String {
 
 #[track_caller]
 fn check(kind: &str, spec: Value, status: Value, expected: &str) {
-    let judgement = judge(&object(kind, &spec, &status), &Rules::default());
+    let object = object(kind, &spec, &status);
+    let judgement = judge(&object, &Rules::default());
     assert_eq!(shown(&judgement), expected, "{status}");
+    // Nothing else of it is read.
+    let mut read = json!({});
+    for keys in FIELDS {
+        let found = keys.iter().try_fold(&object, |json, key| json.get(key));
+        if let Some(found) = found {
+            *keys.iter().fold(&mut read, |json, key| &mut json[key]) = found.clone();
+        }
+    }
+    assert_eq!(judge(&read, &Rules::default()), judgement, "{status}");
 }
 
 fn condition(r#type: &str, status: &str, reason: &str, message: &str) -> Value {

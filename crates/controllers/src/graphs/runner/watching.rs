@@ -4,11 +4,11 @@
 //! Invariant: a kind of which it is not known what there is holds up the instances that have
 //! objects of it, and no others.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use deltaplane_client::{Catalog, Resource};
-use deltaplane_graph::{Graph, Gvk};
+use deltaplane_graph::{Graph, Gvk, Version};
 use futures::future::{BoxFuture, select_all};
 use serde_json::Value;
 
@@ -25,6 +25,8 @@ pub(super) struct Watching {
     /// Of the graph, of all that came before it, and of all that instances say they have objects
     /// of.
     kinds: BTreeMap<Gvk, Followed>,
+    /// Graphs of which it was said what they need of objects.
+    needed: BTreeSet<Version>,
     /// What gates remember of instances. Of a graph that has none now it may be what others
     /// remembered, and is forgotten: gates that come again must not believe it.
     memory: Option<Followed>,
@@ -58,6 +60,7 @@ impl Watching {
             memories,
             catalog,
             kinds: BTreeMap::new(),
+            needed: BTreeSet::new(),
             memory: None,
             gated: false,
         }
@@ -77,13 +80,13 @@ impl Watching {
     pub(super) fn follow<'i>(
         &mut self,
         graphs: impl Iterator<Item = &'i Arc<Graph>>,
-        instances: impl Iterator<Item = &'i Value>,
+        instances: impl Iterator<Item = Arc<Value>>,
     ) {
         // What is followed still, goes on.
         let before = std::mem::take(&mut self.kinds);
         self.gated = false;
         graphs.for_each(|graph| self.add_graph(graph));
-        instances.for_each(|instance| self.add_kinds_of(instance));
+        instances.for_each(|instance| self.add_kinds_of(&instance));
         drop(before);
     }
 
@@ -94,6 +97,10 @@ impl Watching {
             if !self.kinds.contains_key(node.gvk()) {
                 self.add(node.gvk(), &place(node));
             }
+        }
+        if self.needed.insert(graph.version().clone()) {
+            self.objects.need(graph);
+            self.kinds.values_mut().for_each(Followed::look_if_synced);
         }
         if has_gates(graph) {
             self.gated = true;
@@ -209,6 +216,11 @@ impl Followed {
     fn look(&mut self) {
         self.synced = self.interest.is_synced();
         self.trouble = self.interest.trouble();
+    }
+
+    /// A feed that was synced may not be any more: more is needed than it told.
+    fn look_if_synced(&mut self) {
+        self.synced &= self.interest.is_synced();
     }
 
     fn sight(&self) -> Sight {
