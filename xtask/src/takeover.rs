@@ -164,7 +164,7 @@ impl Handover {
         self.start(controller)?;
         for kind in self.definition_kinds()? {
             let served = format!("crd {kind}");
-            await_that(&served, || Ok(self.admin.find("crd", &kind, "")?))?;
+            await_that(&served, || self.admin.find("crd", &kind, ""))?;
         }
         for (kind, _) in KINDS {
             self.admin.apply(&definition(kind))?;

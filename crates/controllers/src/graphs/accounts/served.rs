@@ -13,9 +13,12 @@ use tokio::sync::watch;
 use super::{policy, roles};
 use crate::Context;
 
-/// The kinds that graphs define here, by group and plural. Cheap to clone.
+/// The kinds that graphs define here. Cheap to clone.
 #[derive(Clone)]
-pub(in super::super) struct ServedKinds(Arc<watch::Sender<Option<BTreeSet<(String, String)>>>>);
+pub(in super::super) struct ServedKinds(Arc<watch::Sender<Option<KindNames>>>);
+
+/// Kinds, by group and plural.
+type KindNames = BTreeSet<(String, String)>;
 
 /// The field manager of roles.
 const MANAGER: &str = "deltaplane";
@@ -36,7 +39,7 @@ impl ServedKinds {
             let [group, plural] = names.map(|name| name.as_str().map(str::to_owned));
             Some((group?, plural?))
         };
-        let kinds: BTreeSet<(String, String)> = kinds.filter_map(named).collect();
+        let kinds: KindNames = kinds.filter_map(named).collect();
         self.0.send_if_modified(|known| {
             let is_other = known.as_ref() != Some(&kinds);
             if is_other {
