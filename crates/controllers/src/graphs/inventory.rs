@@ -51,6 +51,13 @@ impl Inventory {
         inventory
     }
 
+    /// The same with further objects: those that are to be applied and that the API refused. They
+    /// are not in a plan that is made after that, and are wanted all the same.
+    pub(super) fn with<'i>(mut self, ids: impl Iterator<Item = &'i ObjectId>, own: &str) -> Self {
+        ids.for_each(|id| self.add(id, own));
+        self
+    }
+
     /// The inventory of an instance of which nothing is planned: what it says, and what is there.
     pub(super) fn of_observed(instance: &Value, observed: &Observed, own: &str) -> Self {
         let annotations = &instance["metadata"]["annotations"];

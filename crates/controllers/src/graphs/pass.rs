@@ -131,7 +131,10 @@ impl Pass<'_> {
             let hidden = hidden.filter_map(|(node, why)| Some((graph.find(node)?, why.clone())));
             self.hindered.unseen.extend(hidden);
             self.hindered.lacks_rights |= !self.withheld.is_empty() || !self.hidden.is_empty();
+            let hindered = &self.hindered;
+            let kept_back = hindered.refused.keys().chain(hindered.unsure.keys());
             let inventory = Inventory::of_plan(graph, &plan, &observed, namespace);
+            let inventory = inventory.with(kept_back, namespace);
             if let Err(error) = self.manage(inventory).await {
                 return self.unmanaged(error).await;
             }

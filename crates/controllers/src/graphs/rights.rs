@@ -68,6 +68,9 @@ struct Verdict {
 const LONGEST: Duration = Duration::from_secs(60);
 /// A missing right is asked for again sooner: it may be granted by what no feed tells.
 const LONGEST_MISSING: Duration = Duration::from_secs(2);
+/// An authorizer learns of a change of RBAC later than a feed may: what it was asked meanwhile is
+/// asked again after this.
+const AUTHORIZER_LAG: Duration = Duration::from_secs(1);
 /// More verdicts are not kept.
 const MOST: usize = 20_000;
 
@@ -219,19 +222,44 @@ impl Rights {
         let mut events = stream::select_all(each);
         // Kinds of which all that exists was told.
         let mut complete = BTreeSet::new();
-        while let Some((kind, event)) = events.next().await {
-            match event {
-                Event::Restarted => drop(complete.remove(kind)),
+        // Namespaces in which RBAC changed a moment ago, and when that moment is over.
+        let mut settling = BTreeSet::new();
+        let mut settled: Option<SystemTime> = None;
+        let mut last = SystemTime::UNIX_EPOCH;
+        let clock = self.context.pace.clock.clone();
+        loop {
+            let told = tokio::select! {
+                told = events.next() => told,
+                () = clock.sleep_until(settled.unwrap_or(SystemTime::UNIX_EPOCH)), if settled.is_some() => {
+                    settling.iter().for_each(|namespace: &String| self.changed(namespace));
+                    let end = last + AUTHORIZER_LAG;
+                    settled = (clock.now() < end).then_some(end);
+                    if settled.is_none() {
+                        settling.clear();
+                    }
+                    continue;
+                }
+            };
+            let Some((kind, event)) = told else { break };
+            let namespace = match event {
+                Event::Restarted => {
+                    complete.remove(kind);
+                    continue;
+                }
                 Event::InSync => {
                     complete.insert(kind);
                     // What changed meanwhile is not told one by one.
-                    self.changed("");
+                    String::new()
                 }
                 Event::Applied(item) | Event::Deleted(item) if complete.contains(kind) => {
-                    self.changed(&item.header.namespace);
+                    item.header.namespace
                 }
-                Event::Applied(_) | Event::Deleted(_) => {}
-            }
+                Event::Applied(_) | Event::Deleted(_) => continue,
+            };
+            self.changed(&namespace);
+            settling.insert(namespace);
+            last = clock.now();
+            settled.get_or_insert(last + AUTHORIZER_LAG);
         }
         drop(telling);
     }

@@ -225,6 +225,20 @@ async fn a_graph_takes_no_object_where_its_account_may_not_write() {
     graphs.world.create(&shops(), shop("a")).await;
     let right = "may not patch configmaps \"theirs\" in namespace others";
     graphs.until_missing("a", right).await;
+    // Passes in which nothing is other than before write nothing on the instance.
+    let version =
+        |object: Option<Value>| object.map(|one| one["metadata"]["resourceVersion"].clone());
+    let before = version(graphs.world.get(&shops(), &key("a")).await);
+    for time in 0..3 {
+        let forged = json!({"data": {"a": format!("forged {time}")}});
+        graphs.change(&config_maps(), &key("a-own"), forged).await;
+        let mended = |object: &Value| object["data"]["a"] == "b";
+        graphs
+            .world
+            .until(&config_maps(), &key("a-own"), mended)
+            .await;
+    }
+    assert_eq!(version(graphs.world.get(&shops(), &key("a")).await), before);
     let at = ObjectKey::new("others", "theirs");
     let there = graphs.world.get(&config_maps(), &at).await;
     assert_eq!(there.expect("there")["data"], theirs["data"]);
