@@ -6,6 +6,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use deltaplane_api::admission::{ADMISSION, Admission, Point};
 use deltaplane_api::time::Time;
@@ -74,6 +75,9 @@ pub(super) struct Latest {
 struct NormalizedStatus {
     written: Value,
     stored: Value,
+    /// When it is written once more, if the API dropped something: it may not have known a new
+    /// schema of the kind yet.
+    again: Option<Time>,
 }
 
 /// Who an instance belongs to.
@@ -116,6 +120,8 @@ pub(super) enum Unwritten {
     Request(RequestError),
 }
 
+/// An API server serves a changed schema a moment after it was told.
+const SCHEMA_LAG: Duration = Duration::from_secs(5);
 /// So many objects of an instance are written at once.
 pub(super) const AT_ONCE: usize = 16;
 
@@ -233,15 +239,24 @@ impl Latest {
         }
     }
 
-    /// Keeps what the API stored of a status, if that is not what was written.
-    fn status_written(&self, uid: &str, written: Value, stored: &Value) {
+    /// Keeps what the API stored of a status, if that is not what was written. Returns true if it
+    /// dropped something of it for the first time: then it is written once more, `again`.
+    fn status_written(&self, uid: &str, written: Value, stored: &Value, again: Time) -> bool {
         let mut normalized = self.normalized.lock();
         if written == *stored {
             normalized.remove(uid);
-        } else {
-            let stored = stored.clone();
-            normalized.insert(uid.to_owned(), NormalizedStatus { written, stored });
+            return false;
         }
+        let before = normalized.get(uid);
+        let is_repeated = before.is_some_and(|before| before.written == written);
+        let is_news = !is_repeated && drops(&written, stored);
+        let known = NormalizedStatus {
+            written,
+            stored: stored.clone(),
+            again: is_news.then_some(again),
+        };
+        normalized.insert(uid.to_owned(), known);
+        is_news
     }
 
     /// The status to write on an instance; nothing if the API has it, or has what it makes of it, so
@@ -249,13 +264,13 @@ impl Latest {
     fn status_to_write(&self, instance: &Value, ended: &Ended<'_>, now: Time) -> Option<Value> {
         let uid = instance["metadata"]["uid"].as_str().unwrap_or_default();
         let stored = &instance["status"];
-        let written = {
+        let known = {
             let normalized = self.normalized.lock();
             let known = normalized.get(uid);
             let known = known.filter(|known| known.stored == *stored);
-            known.map(|known| known.written.clone())
+            known.map(|known| (known.written.clone(), known.again))
         };
-        let Some(written) = written else {
+        let Some((written, again)) = known else {
             let wanted = report::status(instance, ended, now);
             return (wanted != *stored).then_some(wanted);
         };
@@ -263,13 +278,32 @@ impl Latest {
         let mut instance = instance.clone();
         instance["status"] = written;
         let wanted = report::status(&instance, ended, now);
-        (wanted != instance["status"]).then_some(wanted)
+        let is_due = again.is_some_and(|again| again <= now);
+        (is_due || wanted != instance["status"]).then_some(wanted)
     }
 
     /// The instance is gone.
     pub(super) fn forget(&self, uid: &str) {
         self.written.lock().remove(uid);
         self.normalized.lock().remove(uid);
+    }
+}
+
+/// Returns true if an API stored less than was written: a field is missing.
+fn drops(written: &Value, stored: &Value) -> bool {
+    match (written, stored) {
+        (Value::Object(written), Value::Object(stored)) => {
+            let mut fields = written.iter();
+            fields.any(|(name, value)| {
+                let stored = stored.get(name);
+                stored.map_or(!value.is_null(), |stored| drops(value, stored))
+            })
+        }
+        (Value::Array(written), Value::Array(stored)) => {
+            let mut items = written.iter().zip(stored);
+            items.any(|(written, stored)| drops(written, stored))
+        }
+        (_, _) => false,
     }
 }
 
@@ -618,8 +652,12 @@ impl Subject {
             Err(error) if error.is_not_found() || error.is_conflict() => Ok(Next::Rest),
             Err(error) => Err(Failure::to("write the status of the instance")(error)),
             Ok(now) => {
-                self.latest
-                    .status_written(self.uid(), status, &now["status"]);
+                let again = self.context.pace.clock.now() + SCHEMA_LAG;
+                let at = Time::from_system(again);
+                let latest = &self.latest;
+                if latest.status_written(self.uid(), status, &now["status"], at) {
+                    self.passes.look_again(self.uid(), again);
+                }
                 self.latest.written(now);
                 self.note(&notes).await;
                 Ok(Next::Rest)

@@ -63,8 +63,12 @@ impl Passes {
         planned
     }
 
+    /// Has an instance looked at again at a time, or sooner if somebody else asks for that.
     pub(super) fn look_again(&self, uid: &str, at: SystemTime) {
-        self.0.due.lock().insert(uid.to_owned(), at);
+        let mut due = self.0.due.lock();
+        let soonest = due.entry(uid.to_owned()).or_insert(at);
+        *soonest = at.min(*soonest);
+        drop(due);
         self.0.news.notify_one();
     }
 

@@ -100,13 +100,24 @@ fn text_of_author() -> impl Strategy<Value = &'static str> {
 
 /// Writes as long as there is something to write, at another time each.
 fn settle(latest: &Latest, instance: &mut Value, api: &Api, ended: &Ended<'_>) -> Option<usize> {
+    settle_from(1000, latest, instance, api, ended)
+}
+
+fn settle_from(
+    begin: i64,
+    latest: &Latest,
+    instance: &mut Value,
+    api: &Api,
+    ended: &Ended<'_>,
+) -> Option<usize> {
     for writes in 0..5 {
-        let now = Time::from_unix(1000 + writes);
+        let now = Time::from_unix(begin + writes);
         let Some(status) = latest.status_to_write(instance, ended, now) else {
             return usize::try_from(writes).ok();
         };
         instance["status"] = api.stored(&status);
-        latest.status_written("u-1", status, &instance["status"]);
+        let again = Time::from_unix(begin + 100);
+        latest.status_written("u-1", status, &instance["status"], again);
     }
     None
 }
@@ -133,6 +144,11 @@ proptest! {
                 let settled = settle(&latest, &mut instance, &api, &ended);
                 prop_assert!(settled.is_some(), "{instance}");
                 prop_assert_eq!(settle(&latest, &mut instance, &api, &ended), Some(0));
+                // What was dropped is written once more, and never again.
+                let later = settle_from(2000, &latest, &mut instance, &api, &ended);
+                prop_assert!(later.is_some_and(|writes| writes <= 1), "{instance}");
+                let later = settle_from(3000, &latest, &mut instance, &api, &ended);
+                prop_assert_eq!(later, Some(0));
             }
         }
     }
@@ -153,4 +169,28 @@ fn a_status_with_nulls_is_written_once() {
     let settled = settle(&latest, &mut instance, &drops, &Ended::Suspended);
     assert_eq!(settled, Some(1));
     assert_eq!(instance["status"]["parts"], json!([{"a": 1}]));
+}
+
+/// An API server drops a field of a schema that it does not serve yet, and tells nobody when it does.
+#[test]
+fn a_field_that_was_dropped_is_written_once_more() {
+    let drops = Api {
+        drops_nulls: false,
+        sorts: false,
+        prunes: Some("parts".to_owned()),
+        defaults: None,
+    };
+    let knows = Api {
+        prunes: None,
+        ..drops.clone()
+    };
+    let status = json!({"parts": [1], "state": "ACTIVE"});
+    let mut instance = json!({"metadata": {"uid": "u-1", "generation": 2}, "status": status});
+    let latest = Latest::default();
+    let settled = settle(&latest, &mut instance, &drops, &Ended::Suspended);
+    assert_eq!(settled, Some(1));
+    assert_eq!(instance["status"].get("parts"), None);
+    let settled = settle_from(2000, &latest, &mut instance, &knows, &Ended::Suspended);
+    assert_eq!(settled, Some(1));
+    assert_eq!(instance["status"]["parts"], json!([1]));
 }
