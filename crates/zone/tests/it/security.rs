@@ -511,3 +511,112 @@ async fn a_user_of_a_zone_grants_nothing_there_by_a_label_that_they_do_not_hold(
     assert_eq!(status, StatusCode::OK, "{said}");
     world.stop().await;
 }
+
+const DEFINITIONS: &str = "/apis/kro.run/v1alpha1/resourcegraphdefinitions";
+
+/// Lets a user do something with definitions of graphs, and nothing else.
+async fn allow_author(client: &Client, user: &str, rules: Value) {
+    let group = "rbac.authorization.k8s.io";
+    let version = format!("{group}/v1");
+    let role = json!({"apiVersion": version, "kind": "ClusterRole", "metadata": {"name": user},
+        "rules": rules});
+    create(client, &format!("{RBAC}/clusterroles"), role).await;
+    let binding = json!({"apiVersion": version, "kind": "ClusterRoleBinding",
+        "metadata": {"name": user},
+        "subjects": [{"apiGroup": group, "kind": "User", "name": user}],
+        "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": user}});
+    create(client, &format!("{RBAC}/clusterrolebindings"), binding).await;
+}
+
+/// Writes a definition as a user; nothing is stored.
+async fn define(
+    client: &Client,
+    user: &str,
+    (method, path): (Method, &str),
+    object: &Value,
+) -> (StatusCode, Value) {
+    let format = match method {
+        Method::POST => "application/json",
+        _ => "application/merge-patch+json",
+    };
+    let request = Request::builder()
+        .method(method)
+        .uri(path)
+        .header("content-type", format)
+        .header("impersonate-user", user)
+        .body(Body::from(object.to_string().into_bytes()));
+    let answer = client.send(request.expect("legal")).await;
+    json_of(answer.expect("answered")).await
+}
+
+/// At the hub and in a zone alike.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_author_of_graphs_names_no_account_and_approves_no_deletion_without_the_right() {
+    let world = World::start().await;
+    let write = json!({"apiGroups": ["kro.run"], "resources": ["resourcegraphdefinitions"],
+        "verbs": ["create", "patch"]});
+    let impersonate = json!({"apiGroups": [""], "resources": ["serviceaccounts"],
+        "resourceNames": ["deployer"], "verbs": ["impersonate"]});
+    let approve = json!({"apiGroups": ["kro.run"], "resources": ["resourcegraphdefinitions"],
+        "verbs": ["approve"]});
+    let definition = |account: Option<&str>| {
+        json!({
+            "apiVersion": "kro.run/v1alpha1", "kind": "ResourceGraphDefinition",
+            "metadata": {"name": "mine"},
+            "spec": {
+                "serviceAccountName": account,
+                "schema": {"kind": "Mine", "apiVersion": "v1", "spec": {"name": "string"}},
+                "resources": [],
+            },
+        })
+    };
+    let approval = json!({"metadata": {"annotations": {"deltaplane.io/approved-deletions": "x"}}});
+    for client in [&world.here, &world.there] {
+        allow_author(client, "mallory", json!([write])).await;
+        allow_author(client, "ann", json!([write, impersonate, approve])).await;
+        let dry = format!("{DEFINITIONS}?dryRun=All");
+        let create_as = |user: &'static str, account: Option<&'static str>| {
+            let (dry, object) = (dry.clone(), definition(account));
+            async move { define(client, user, (Method::POST, &dry), &object).await }
+        };
+        let (status, refused) = create_as("mallory", Some("deployer")).await;
+        assert_eq!(status, StatusCode::FORBIDDEN, "{refused}");
+        let message = refused["message"].as_str().unwrap_or_default();
+        assert!(
+            message.contains("may not impersonate ServiceAccount deployer in all namespaces"),
+            "{message}"
+        );
+        for (user, account) in [
+            ("mallory", None),
+            ("mallory", Some("deltaplane-graphs")),
+            ("ann", Some("deployer")),
+        ] {
+            let (status, answer) = create_as(user, account).await;
+            assert_eq!(status, StatusCode::CREATED, "{answer}");
+        }
+        let (status, answer) = create_as("ann", Some("other")).await;
+        assert_eq!(status, StatusCode::FORBIDDEN, "{answer}");
+    }
+    // Whoever may not name the account may not change what is done as it either.
+    create(&world.here, DEFINITIONS, definition(Some("deployer"))).await;
+    let path = format!("{DEFINITIONS}/mine");
+    let change = |user: &'static str, change: Value| {
+        let (client, path) = (world.here.clone(), path.clone());
+        async move { define(&client, user, (Method::PATCH, &path), &change).await }
+    };
+    let other = json!({"spec": {"orderBy": "'a'"}});
+    let (status, answer) = change("mallory", other.clone()).await;
+    assert_eq!(status, StatusCode::FORBIDDEN, "{answer}");
+    let labelled = json!({"metadata": {"labels": {"team": "a"}}});
+    for (user, allowed) in [("mallory", labelled), ("ann", other)] {
+        let (status, answer) = change(user, allowed).await;
+        assert_eq!(status, StatusCode::OK, "{answer}");
+    }
+    let (status, refused) = change("mallory", approval.clone()).await;
+    assert_eq!(status, StatusCode::FORBIDDEN, "{refused}");
+    let message = refused["message"].as_str().unwrap_or_default();
+    assert!(message.contains("ask for the verb approve"), "{message}");
+    let (status, answer) = change("ann", approval).await;
+    assert_eq!(status, StatusCode::OK, "{answer}");
+    world.stop().await;
+}
