@@ -39,6 +39,8 @@ pub(crate) struct Args {
 enum Part {
     /// Ours.
     Deltaplane,
+    /// Ours with `--graph-identity=controller`, as kro does it; only if it is asked for.
+    Controller,
     /// kro as it comes.
     Kro,
     /// kro with more workers and a wider rate limit.
@@ -54,7 +56,10 @@ const FOR_TUNED_KRO: usize = 300;
 const MOST_REQUESTS: usize = 10;
 
 pub(super) async fn run(args: &Args) -> Result<()> {
-    let wanted = |part: Part| args.only.is_empty() || args.only.contains(&part);
+    let wanted = |part: Part| {
+        let is_usual = args.only.is_empty() && part != Part::Controller;
+        is_usual || args.only.contains(&part)
+    };
     if wanted(Part::Pure) {
         pure::run()?;
     }
@@ -66,12 +71,17 @@ pub(super) async fn run(args: &Args) -> Result<()> {
         if args.quick { all.div_ceil(10) } else { all }
     };
     let mut all = Vec::new();
-    if wanted(Part::Deltaplane) {
-        let binary = match &args.binary {
-            Some(binary) => binary.clone(),
-            None => tokio::task::block_in_place(hub::binary)?,
-        };
-        all.push((Which::Deltaplane, binary, count(args.instances)));
+    for (part, which) in [
+        (Part::Deltaplane, Which::Deltaplane),
+        (Part::Controller, Which::Controller),
+    ] {
+        if wanted(part) {
+            let binary = match &args.binary {
+                Some(binary) => binary.clone(),
+                None => tokio::task::block_in_place(hub::binary)?,
+            };
+            all.push((which, binary, count(args.instances)));
+        }
     }
     for (part, which, most) in [
         (Part::Kro, Which::Kro, FOR_KRO),
@@ -93,7 +103,7 @@ pub(super) async fn run(args: &Args) -> Result<()> {
         print(&figures);
     }
     for (which, figures) in &figures {
-        if *which == Which::Deltaplane {
+        if matches!(which, Which::Deltaplane | Which::Controller) {
             assert(figures)?;
         }
     }

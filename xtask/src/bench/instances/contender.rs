@@ -13,6 +13,8 @@ use crate::kubectl::Kubectl;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Which {
     Deltaplane,
+    /// Ours, with the rights of the controller.
+    Controller,
     Kro,
     TunedKro,
 }
@@ -44,6 +46,7 @@ impl Which {
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Deltaplane => "deltaplane",
+            Self::Controller => "deltaplane, as the controller",
             Self::Kro => "kro",
             Self::TunedKro => "kro, tuned",
         }
@@ -60,9 +63,12 @@ impl Contender {
         let kubeconfig = cluster.watched()?;
         let mut command = Command::new(&self.binary);
         match self.which {
-            Which::Deltaplane => {
+            Which::Deltaplane | Which::Controller => {
                 command.args(["zone", "--standalone", "--kubeconfig"]);
                 command.arg(kubeconfig);
+                if self.which == Which::Controller {
+                    command.arg("--graph-identity=controller");
+                }
             }
             Which::Kro | Which::TunedKro => {
                 let kinds = golang::kro_kinds()?;
