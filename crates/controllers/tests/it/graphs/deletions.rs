@@ -100,6 +100,19 @@ impl Graphs {
             .count()
     }
 
+    /// Waits until one shop says that deletions of it are held. The definition counts them before.
+    async fn until_one_holds(&self) -> Value {
+        for _ in 0..200 {
+            let mut all = self.world.list(&shops()).await;
+            all.retain(|one| condition_of(one, "ResourcesPropagated")["reason"] == "DeletionsHeld");
+            if let [one] = &all[..] {
+                return one.clone();
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        panic!("no shop, or more than one, holds deletions");
+    }
+
     async fn until_count(&self, node: &str, count: usize) {
         let world = &self.world;
         for _ in 0..200 {
@@ -158,17 +171,9 @@ async fn a_node_that_is_dropped_takes_no_more_than_the_budget_until_it_is_approv
     assert_eq!(counted, expected);
     graphs.until_count("extra", 1).await;
     // It says so, and is ready all the same.
-    let held = graphs.world.list(&shops()).await;
-    let held: Vec<&Value> = {
-        let held = held.iter();
-        held.filter(|one| condition_of(one, "ResourcesPropagated")["reason"] == "DeletionsHeld")
-            .collect()
-    };
-    let [one] = held[..] else {
-        panic!("{held:#?}");
-    };
+    let one = graphs.until_one_holds().await;
     let name = one["metadata"]["name"].as_str().expect("a name").to_owned();
-    assert_eq!(condition_of(one, "Ready")["status"], "True");
+    assert_eq!(condition_of(&one, "Ready")["status"], "True");
     let message = graphs.until_held(&name).await["message"].clone();
     let expected = format!(
         "1 deletion is held: ConfigMap default/{name}-extra; version {} may delete 2 objects \
