@@ -272,16 +272,18 @@ impl Deletions {
     ) -> Option<String> {
         let uid = instance["metadata"]["uid"].as_str().unwrap_or_default();
         let mut state = self.0.state.lock();
-        let known = state.known.get_mut(uid)?;
-        gone.for_each(|one| known.pending.remove(&one.id));
-        if known.pending.is_empty() {
+        let known = state.known.get(uid)?;
+        // Their feed may show them for a moment yet: who caused that they go stays known until then.
+        let mut pending = known.pending.clone();
+        gone.for_each(|one| pending.remove(&one.id));
+        if pending.is_empty() {
             // Until the status says so.
-            if !cause::is_recorded(instance) {
+            if known.pending.is_empty() && !cause::is_recorded(instance) {
                 state.known.remove(uid);
             }
             return None;
         }
-        Some(known.pending.message(at, known.generation))
+        Some(pending.message(at, known.generation))
     }
 
     /// Counts what is asked for, and writes that down, for ever.
